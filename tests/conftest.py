@@ -38,6 +38,11 @@ def pytest_configure(config):
         part.rename(copy)
 
 
+def pytest_collection_finish():
+    """Exclude the modules and the tests, which stay, from all later garbage collections."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def transports():
     """``transports(config)``: the simulated transport of a Config, shared by all tests."""

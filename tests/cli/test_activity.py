@@ -43,7 +43,9 @@ def draw(path, flags, layers=(("layer 1", 0),)):
     return read(path)
 
 
-@pytest.mark.parametrize("cycles", [1, 40, 601, 50_000])
+@pytest.mark.parametrize("cycles", [
+    1, *(pytest.param(cycles, marks=pytest.mark.slow) for cycles in (40, 601)), 50_000,
+])
 def test_picture_of_any_length(tmp_path, cycles):
     picture = draw(tmp_path / "a.png", np.full(cycles, LOADING | COMPUTING))
     assert picture.shape == (900, 1600, 3)

@@ -37,7 +37,6 @@ def benches(tiny, tmp_path):
 
 
 def test_benches_of_a_name(benches):
-    assert benches(testcase="shapes").tests == 1
     assert benches(testcase=["flow", "shapes"]).tests == 10
     assert benches(testcase="flow/idle=0/stall=50").tests == 1
 

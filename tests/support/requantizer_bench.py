@@ -1,5 +1,7 @@
 """Random chunks for a requantizer of any kind, and their results by golden."""
 
+import functools
+
 import numpy as np
 from amaranth.hdl import signed
 
@@ -20,6 +22,24 @@ __all__ = ["RequantizerBench"]
 SETTLE = 16  # cycles, more than the latency of the row sums
 
 
+@functools.cache
+def _requantizer(config):
+    """The requantizer of all benches of a Config: it is elaborated once."""
+    geometries = memories(config)
+    job = JobEntry(geometries, epilogue_flags(config))
+    tile = Tile(geometries, job["epilogue"].shape)
+    chunk = Chunk(lanes=config.lanes, tile=tile, cols=config.cols)
+    inputs = {region.name.lower(): g for region, g in geometries.items()}
+    del inputs["b"]
+    if config.b_zero_point == "none":
+        del inputs["a"]
+    return HARDWARE["int8"](config).epilogue(
+        geometries=geometries, chunk=chunk, acc=signed(32), lanes=config.lanes,
+        sum_latency=Latencies.of(config).sum_latency,
+        writes={name: write_port(geometry) for name, geometry in inputs.items()},
+    )
+
+
 class RequantizerBench:
     """The requantizer of a Config, the data to load, and random chunks with their results."""
 
@@ -27,18 +47,7 @@ class RequantizerBench:
         self.config = config
         self.rng = np.random.default_rng(seed)
         self.geometries = memories(config)
-        job = JobEntry(self.geometries, epilogue_flags(config))
-        tile = Tile(self.geometries, job["epilogue"].shape)
-        chunk = Chunk(lanes=config.lanes, tile=tile, cols=config.cols)
-        inputs = {region.name.lower(): g for region, g in self.geometries.items()}
-        del inputs["b"]
-        if config.b_zero_point == "none":
-            del inputs["a"]
-        self.dut = HARDWARE["int8"](config).epilogue(
-            geometries=self.geometries, chunk=chunk, acc=signed(32), lanes=config.lanes,
-            sum_latency=Latencies.of(config).sum_latency,
-            writes={name: write_port(geometry) for name, geometry in inputs.items()},
-        )
+        self.dut = _requantizer(config)
         pages = self.geometries[Region.B].pages
         self.columns = [[self.column() for _ in range(config.cols)] for _ in range(pages)]
         self.table = self.rng.integers(0, 256, 256).tolist()

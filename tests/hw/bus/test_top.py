@@ -63,7 +63,9 @@ def test_axi_master_has_all_channels():
     assert pins["m_axi_rdata"].shape == 8 * CONFIG.bytes_in
 
 
-@pytest.mark.parametrize("bus, clocks", [("wishbone", 1), ("stream", 2)])
+@pytest.mark.parametrize("bus, clocks", [
+    ("stream", 2), pytest.param("wishbone", 1, marks=pytest.mark.slow),
+])
 def test_conversion_is_deterministic(bus, clocks):
     ip = Ip(config=CONFIG, bus=bus, clocks=clocks)
     texts = [rtlil.convert(IpTop(ip), name=ip.name, emit_src=False) for _ in range(2)]

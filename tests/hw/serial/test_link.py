@@ -248,7 +248,7 @@ def test_ignores_a_frame_with_an_unexpected_sequence_number():
         for piece in pieces:
             # Repeated, ahead, the first, the last before the wrap: an ACK and no effect.
             for number in (accepted, accepted + 2, 1 - (accepted == 0), 255):
-                await host.raw(ctx, Frame(FrameType.COMMANDS, number, bytes(32)).encode())
+                await host.raw(ctx, Frame(FrameType.COMMANDS, number, bytes(4)).encode())
                 assert await host.answer(ctx, {FrameType.ACK}) == Frame(FrameType.ACK, accepted)
             accepted += 1
             await host.raw(ctx, Frame(FrameType.COMMANDS, accepted, piece).encode())
