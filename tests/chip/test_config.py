@@ -14,7 +14,7 @@ def chip(rows, cols, depth, **fields):
 
 
 @pytest.mark.parametrize("rows, read_vectors, banks", [
-    (8, 4, 9), (4, 2, 5), (3, 1, 5), (2, 4, 5), (1, 4, 4), (16, 4, 17),
+    (8, 4, 9), (4, 2, 5), (3, 1, 3), (9, 4, 9), (2, 4, 5), (1, 4, 4), (16, 4, 17),
 ])
 def test_banks(rows, read_vectors, banks):
     assert chip(rows, 4, 4, read_vectors=read_vectors).banks == banks

@@ -132,10 +132,10 @@ class ChipConfig:
 
     @property
     def banks(self) -> int:
-        """Banks of the memory: odd and more than ``rows``, and at least ``read_vectors``."""
+        """Banks of the memory: odd, and at least ``rows`` and ``read_vectors``."""
         if self.core.rows == 1:
             return self.read_vectors
-        least = max(self.core.rows + 1, self.read_vectors)
+        least = max(self.core.rows, self.read_vectors)
         return least + (least % 2 == 0)
 
     @property

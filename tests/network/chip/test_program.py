@@ -25,8 +25,8 @@ CHIP = network_chip(3, 4, 4, 2, words=512, b_words=64, lines=24, read_vectors=2)
 
 SMALL_MEMORY = (
     r"net: the memory must have \d+,\d+ bytes \(maps .*, setup .*, list .*, weights .*,"
-    r" parameters .*, log .*; setup and maps share their place\), and has 2,560: 5 banks of 128"
-    r" words of 4 bytes"
+    r" parameters .*, tables .*, log .*; setup and maps share their place\), and has 1,536: 3 banks"
+    r" of 128 words of 4 bytes"
 )
 
 
