@@ -10,7 +10,7 @@ from weft.chip.descriptors import ListError
 from weft.chip.registers import REGISTERS, describe
 from weft.chip.states import NetworkState
 from weft.frames import MAX_DATA, MAX_WRITE, WRITE_FIELDS, FrameType
-from weft.golden.chip import ChipBuffers, run_list
+from weft.golden.chip import ChipBuffers, run_list, write_pixels
 from weft.host.link import Frame
 
 __all__ = ["GoldenNetworkBoard", "PipedNetworkBoard"]
@@ -95,16 +95,10 @@ class GoldenNetworkBoard:
         """Store the pixels of a WRITE frame."""
         address, run, pitch, pixels, row_step = struct.unpack_from("<IBBHI", payload)
         first, step = (join(a, self.chip.banks) for a in (address, row_step))
-        data, depth = payload[WRITE_FIELDS:], self.chip.core.depth
-        size = run or len(data)
-        for n, start in enumerate(range(0, len(data), size)):
-            y, x = divmod(n, pixels or 1)
-            place = (first + y * ((pixels - 1) * pitch + step) + x * pitch) * depth if run else (
-                first * depth
-            )
-            pixel = data[start : start + size]
-            pixel = pixel.ljust(-(-len(pixel) // depth) * depth, b"\0")
-            self.memory[place : place + len(pixel)] = np.frombuffer(pixel, np.uint8)
+        write_pixels(
+            self.memory.reshape(-1, self.chip.core.depth), first, payload[WRITE_FIELDS:], run=run,
+            pitch=pitch, pixels=pixels, row_step=step,
+        )
 
     def finish(self):
         """End the running list."""

@@ -11,6 +11,7 @@ from weft.chip.addresses import join, split
 from weft.chip.registers import REGISTERS, describe
 from weft.chip.states import NetworkState
 from weft.frames import FrameType
+from weft.golden.chip import write_pixels
 from weft.hw.chip.host_port import HostPort
 from weft.hw.serial.frame_receiver import Nak, RequestOp
 
@@ -128,21 +129,6 @@ def write(chip, number, data, *, run=0, pitch=0, pixels=0, row_step=0):
     return fields + pixels.to_bytes(2, "little") + step + data
 
 
-def written(memory, number, data, *, run=0, pitch=0, pixels=0, row_step=0):
-    """The memory after a WRITE frame, pixel by pixel."""
-    memory, depth = memory.copy(), memory.shape[1]
-    run, pixels = run or len(data) or 1, pixels or 1
-    for start in range(0, len(data), run):
-        row, pixel = divmod(start // run, pixels)
-        first = number + row * ((pixels - 1) * pitch + row_step) + pixel * pitch
-        piece = data[start : start + run]
-        vectors = -(-len(piece) // depth)
-        memory[first : first + vectors] = np.frombuffer(
-            piece.ljust(vectors * depth, b"\0"), np.uint8
-        ).reshape(vectors, depth)
-    return memory
-
-
 WRITES = {
     "vectors": (CHIP, 5, 22, {}),
     "many vectors": (small_chip(2, 4, 4, words=128, read_vectors=2), 9, 520, {}),
@@ -160,7 +146,8 @@ WRITES = {
 def test_writes(case):
     config, number, size, layout = WRITES[case]
     core, data = ModelledCore(config), random.Random(case).randbytes(size)
-    expected = written(core.memory, number, data, **layout)
+    expected = core.memory.copy()
+    write_pixels(expected, number, data, **layout)
 
     async def bench(ctx):
         await core.command(ctx, FrameType.WRITE, 1, write(config, number, data, **layout))

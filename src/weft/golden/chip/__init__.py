@@ -5,6 +5,7 @@ descriptors; the hardware adds steps. So the two share no address arithmetic.
 """
 
 from weft.golden.chip.buffers import ChipBuffers
+from weft.golden.chip.pixels import write_pixels
 from weft.golden.chip.runner import ListOutcome, run_list
 
-__all__ = ["ChipBuffers", "ListOutcome", "run_list"]
+__all__ = ["ChipBuffers", "ListOutcome", "run_list", "write_pixels"]

@@ -5,7 +5,7 @@ import numpy as np
 from weft.chip.addresses import join
 from weft.chip.config import ChipConfig
 from weft.chip.report import ListReport
-from weft.golden.chip import ChipBuffers, run_list
+from weft.golden.chip import ChipBuffers, run_list, write_pixels
 
 __all__ = ["GoldenRunner"]
 
@@ -30,20 +30,11 @@ class GoldenRunner:
 
     def write(self, address, data, *, run=0, pitch=0, pixels=0, row_step=0) -> None:
         """Write bytes to the memory."""
-        depth, banks = self.chip.core.depth, self.chip.banks
-        first = join(address, banks)
-        values = np.frombuffer(data, np.uint8)
-        vectors = self.memory.reshape(-1, depth)
-        if not run:
-            vectors[first : first + values.size // depth] = values.reshape(-1, depth)
-            return
-        size = -(-run // depth)
-        rows = values.size // (pixels * run)
-        whole = np.zeros((rows, pixels, size * depth), np.uint8)
-        whole[..., :run] = values.reshape(rows, pixels, run)
-        row = join(row_step, banks) + (pixels - 1) * pitch
-        y, x, v = np.ogrid[:rows, :pixels, :size]
-        vectors[first + y * row + x * pitch + v] = whole.reshape(rows, pixels, size, depth)
+        first, step = (join(value, self.chip.banks) for value in (address, row_step))
+        write_pixels(
+            self.memory.reshape(-1, self.chip.core.depth), first, data, run=run, pitch=pitch,
+            pixels=pixels, row_step=step,
+        )
 
     def read(self, address, count) -> bytes:
         """Return ``count`` bytes of the memory."""
