@@ -109,7 +109,7 @@ def test_runs_a_network_on_the_core_for_networks(run, monkeypatch):
 
     monkeypatch.setattr(gates, "check_network", check_network)
     status, said, asked = run(
-        "ulx3s-25f", "--for", "networks", "--network", DIGITS, "--baud", "26250000", "--seed", "3"
+        "ulx3s-25f", "--for", "networks", "--network", DIGITS, "--baud", "27500000", "--seed", "3"
     )
     assert (status, asked["netlist"], asked["pins"]["clk"]) == (0, "top.json", "clk25_0__io")
     assert given == {"divisor": 4, "chip": NETWORKS_25F.chip, "name": "digits_cnn", "seed": 3}

@@ -149,7 +149,7 @@ def test_report(folder, capsys):
         ["CONV_2D"], ["DEPTHWISE_CONV_2D"], ["CONV_2D", "ADD"], ["AVERAGE_POOL_2D"],
         ["FULLY_CONNECTED"],
     ]
-    assert found["memory"] == 5 * 2048 * 4
+    assert found["memory"] == 3 * 2048 * 4
     assert found["link"] == {"sent": 108, "received": 54}
 
 
@@ -225,7 +225,7 @@ def test_a_network_that_does_not_fit_runs_product_by_product(folder, capsys, mon
     assert main([*command, "--check", "tflm"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert re.fullmatch(
-        r"net: the memory must have [\d,]+ bytes \(.*\), and has 1,280: 5 banks of 64 words of 4"
+        r"net: the memory must have [\d,]+ bytes \(.*\), and has 768: 3 banks of 64 words of 4"
         r" bytes\. The products run on the core one by one, over the link\.", lines[0]
     )
     assert lines[1].startswith("net: 4 of 6 operators on Weft (100 % of 24,960 MAC), 2 on the host")

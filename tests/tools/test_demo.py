@@ -20,7 +20,7 @@ def test_the_timeline_has_each_phase_once(program):
         "loads", "CONV_2D", "DEPTHWISE_CONV_2D", "CONV_2D + ADD", "AVERAGE_POOL_2D",
         "FULLY_CONNECTED",
     ]
-    assert len(rows["loads"]) == 7
+    assert len(rows["loads"]) == 8
     phases = [phase for name, found in rows.items() if name != "loads" for phase in found]
     end = 0
     for (compute, *computed), (store, *stored) in zip(phases[::2], phases[1::2], strict=True):

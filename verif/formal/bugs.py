@@ -327,7 +327,8 @@ BUGS = [
         ("a load ends after its first word", "done_last",
          "self.done.eq(last)", "self.done.eq(take & word_end)"),
         ("a fill writes no lines", "done_with_write",
-         "w_lines.eq(take & ~to_b)", "w_lines.eq(take & ~to_b & ~load.fill)"),
+         "w_target.eq(target & take.replicate(len(target)))",
+         "w_target.eq(target & ~(load.fill << 1) & take.replicate(len(target)))"),
         ("a fill reads its source", "fill", "active.eq(~payload.fill)", "active.eq(1)"),
     ),
 ]

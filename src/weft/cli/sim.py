@@ -5,7 +5,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from weft.cli.argument_types import integer, path
-from weft.cli.networks import NETWORKS
 from weft.cli.options import add_config, config_of
 from weft.cli.output_paths import output_file, output_folder
 from weft.config import Config
@@ -111,6 +110,7 @@ def _network(config, show):
     """Run every layer. Returns rows of the table, activity of each cycle, and the accuracies."""
     import numpy as np
 
+    from weft.cli.networks import NETWORKS
     from weft.demo import digits_images, digits_network
     from weft.sim.transport import SimTransport
 
@@ -146,6 +146,7 @@ def _network(config, show):
 
 def _golden_layers(network, program, images, outputs):
     """The layers by the golden model; each takes the output of the layer before it."""
+    from weft.cli.networks import NETWORKS
     from weft.network.inputs import read_inputs
 
     [x] = read_inputs(program, images)[0].values()

@@ -14,5 +14,5 @@ def test_lines(chip_program):
     assert found[5].split() == ["4", "RESHAPE", "6x6x8"]
     cycles = [segment.cycles for segment in chip_program.segments]
     assert found[6] == f"lists: 2, of {cycles[0]:,}, {cycles[1]:,} cycles"
-    assert found[7].startswith("memory: ") and " of 10,240 bytes (maps " in found[7]
+    assert found[7].startswith("memory: ") and " of 6,144 bytes (maps " in found[7]
     assert found[8] == "weights: 72 words of B, which has 70: loaded in each inference"
