@@ -1,4 +1,4 @@
-"""Types of frames are those of the documents."""
+"""The documents list the same types of frames as the code."""
 
 import re
 from pathlib import Path

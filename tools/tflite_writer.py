@@ -124,7 +124,7 @@ def fully_connected_file(layers, activations, rows=1, description=None) -> bytes
     """Return the file of a sequence of layers, each with its fused activation function.
 
     A layer has ``weights`` [N, K], ``bias`` [N], ``x_scale``, ``x_zero_point``, ``w_scale``,
-    ``y_scale`` and ``y_zero_point``. The scales of a layer in float32 are None.
+    ``y_scale`` and ``y_zero_point``. A layer in float32 has None as its scales.
     """
     first = layers[0]
     dtype = first.weights.dtype

@@ -66,7 +66,7 @@ class Tensors:
         )
 
     def convolution(self, y, source, name, axes, **attributes):
-        """A convolution; ``axes`` are those of the weights in the order OIHW."""
+        """A convolution; ``axes`` brings the weights into the order OIHW."""
         weights = self.known[f"{name}_weights"]
         data = weights.data.transpose(axes)
         return self.builder.node(

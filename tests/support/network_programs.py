@@ -69,7 +69,7 @@ def random_inputs(program, count, seed=1):
 
 
 def check_network(program, runner):
-    """Run two inferences; results and cycles are those of golden runner and cycle model."""
+    """Run two inferences; golden runner and cycle model expect the same results and cycles."""
     x = random_inputs(program, 2)
     session = program.open(runner, timeout=600)
     y = session(x)

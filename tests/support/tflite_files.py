@@ -10,7 +10,7 @@ __all__ = ["T", "build", "micro", "runner"]
 
 
 def build(*parts, **options):
-    """The file; the parameters are those of `tflite_file`."""
+    """The file; `tflite_file` explains the parameters."""
     pytest.importorskip("tflite_micro")
     return tflite_file(*parts, **options)
 

@@ -53,7 +53,7 @@ class Choice:
         """The mirrored test files; then others that import the file, within a budget.
 
         Test files that share most words of the path come first, then near and short ones. The
-        seconds of a test file are those of its quick tests in ``tests/durations.json``.
+        seconds of a test file count its quick tests in ``tests/durations.json``.
         """
         def words(path):
             return set(re.split(r"[/_.]", path))

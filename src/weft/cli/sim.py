@@ -128,7 +128,7 @@ def _network(config, show):
                     images, stats=True, activations=True, watch=lambda record: advance()
                 )
         flags = np.fromfile(trace, np.uint8)
-    with program.open("golden") as model:  # its cycles are those of the cycle model
+    with program.open("golden") as model:  # it takes its cycles from the cycle model
         predicted = [record.stats.cycles for record in model(images, stats=True)[1]]
     # A core for integers leaves products of float32 to the host.
     with digits_network("float32").compile(Config()).open("golden") as host:

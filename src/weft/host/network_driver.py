@@ -31,9 +31,9 @@ _DESCRIBED = REGISTERS.index("NET_STATUS")  # registers before it do not change
 class NetworkDriver:
     """Writes and reads the memory of a core for networks, and runs lists on it.
 
-    Addresses are those of lists (`weft.chip.addresses`). The driver uses the core exclusively until
-    it is closed. It is also a context manager that closes the transport at its end. Threads may
-    share it: calls wait for each other.
+    Addresses are the addresses of lists (`weft.chip.addresses`). The driver uses the core
+    exclusively until it is closed. It is also a context manager that closes the transport at its
+    end. Threads may share it: calls wait for each other.
 
     After a `TransportError` or an interrupt (Ctrl-C) a running list is aborted, and the next call
     restarts the connection. The memory has the data of all calls of `write` that returned; loads

@@ -37,7 +37,7 @@ def open_transport(
     Returns
     -------
     Transport
-        A NetworkMmioTransport if the registers are those of a core for networks.
+        A NetworkMmioTransport if the registers belong to a core for networks.
 
     Raises
     ------

@@ -17,7 +17,7 @@ from weft.network.work import CoreWork, HostWork, RecurrentWork, core_works
 __all__ = ["check"]
 
 MODES = ("tflite", "single", "onnx")
-_FLAGS = (  # of a step; the others are those of its commands
+_FLAGS = (  # of a step; each of its commands has the other flags
     JobFlag.REQUANTIZE | JobFlag.TABLE | JobFlag.PRELOAD | JobFlag.BROADCAST | JobFlag.CLAMP
     | JobFlag.ROUND
 )

@@ -11,7 +11,7 @@ __all__ = ["ChipRunner"]
 class ChipRunner(Protocol):
     """A core for networks: `weft.host.network_driver.NetworkDriver`, or a model.
 
-    Addresses are those of lists (`weft.chip.addresses`), relative to BASE.
+    Addresses are the addresses of lists (`weft.chip.addresses`), relative to BASE.
 
     Methods raise `weft.host.transport.TransportError` if the connection fails.
 

@@ -32,4 +32,13 @@ static inline int32_t net_multiply(int32_t x, int32_t multiplier, int32_t shift)
     return net_round_shift(net_high_mul(shifted, multiplier), left - shift);
 }
 
+/* The sum of count values, stride apart. */
+static inline int32_t net_strided_sum(const int8_t *x, uint32_t count, uint32_t stride)
+{
+    int32_t sum = 0;
+    for (uint32_t n = 0; n < count; n++)
+        sum += x[n * stride];
+    return sum;
+}
+
 #endif

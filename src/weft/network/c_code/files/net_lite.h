@@ -43,10 +43,8 @@ static inline void net_lite_mean(const net_total *t, const int8_t *x, int8_t *y)
 {
     for (uint32_t outer = 0; outer < t->outer; outer++)
         for (uint32_t inner = 0; inner < t->inner; inner++) {
-            const int8_t *value = x + outer * t->count * t->inner + inner;
-            int32_t sum = 0;
-            for (uint32_t n = 0; n < t->count; n++)
-                sum += value[n * t->inner];
+            const int8_t *first = x + outer * t->count * t->inner + inner;
+            const int32_t sum = net_strided_sum(first, t->count, t->inner);
             *y++ = (int8_t)net_nearest(net_times((float)sum, t->scale) + t->offset, -128, 127);
         }
 }
