@@ -81,7 +81,7 @@ def executable(
 
     def make(place):
         say()
-        compiler = _Compiler(name, trace=trace, vpi=vpi)
+        compiler = _CppCompiler(name, trace=trace, vpi=vpi)
         (place / f"{top}.v").write_text(verilog(), encoding="utf-8")
         sources = [f"{top}.v"]
         if control is not None:
@@ -95,13 +95,13 @@ def executable(
 
 def prepare() -> None:
     """Compile Verilator's library and header for models and benches, into the cache."""
-    compiler = _Compiler("library", trace=False, vpi=True)
+    compiler = _CppCompiler("library", trace=False, vpi=True)
     with concurrent.futures.ThreadPoolExecutor() as pool:
         for part in [pool.submit(compiler.header), pool.submit(compiler.runtime)]:
             part.result()
 
 
-class _Compiler:
+class _CppCompiler:
     """The tools, and the options for compiling models and Verilator's runtime."""
 
     def __init__(self, name, *, trace, vpi):

@@ -28,14 +28,9 @@ CONFIGS = [
     ),
     Config(rows=16, cols=1, depth=2, bytes_in=8, bytes_out=32, jobs=8, **SMALL),
     Config(),
-    Config(rows=5, cols=6, depth=2, target="ecp5", drain="folded", dsp_cols=2, hop=2, **SMALL),
     Config(
         rows=4, cols=2, depth=2, target="ice40up", drain="folded", lanes=1, activation="none",
         scale_cycles=8, bytes_in=2, bytes_out=1, jobs=2, a_words=256, b_words=512,
-    ),
-    Config(
-        rows=3, cols=3, depth=4, target="ice40hx", multiplier="plain", lanes=1, scale_cycles=4,
-        bytes_in=8, bytes_out=1, jobs=2, **SMALL
     ),
     Config(dtype="bf16", rows=4, cols=4, **SMALL),
     Config(

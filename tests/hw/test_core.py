@@ -22,10 +22,6 @@ ICARUS = {
         rows=5, cols=2, depth=3, hop=3, requantize="none", bytes_in=64, bytes_out=2, a_words=32,
         b_words=128,
     ), 30),
-    "2x3x2-fip": (Config(
-        rows=2, cols=3, depth=2, multiplier="fip", requantize="onnx", b_zero_point="column",
-        bytes_in=2, bytes_out=64, jobs=2, a_words=32, b_words=32,
-    ), 38),
     "1x1-bf16": (Config(
         rows=1, cols=1, lanes=1, c_words=0, activation="none", bytes_in=64, bytes_out=1, **FLOAT
     ), 44),

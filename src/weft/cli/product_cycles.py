@@ -16,7 +16,7 @@ def product_cycles(config: Config, m: int, k: int, n: int, flags: JobFlag, count
     results; the sums start from 0.
     """
     planner, predictions, done = Planner(config), [], 0
-    product = _Product(config, planner.plan(m, n, k, flags=flags).nonblocking)
+    product = _ProductCommands(config, planner.plan(m, n, k, flags=flags).nonblocking)
     for count in counts:
         for _ in range(done, count):
             product.run(planner.plan(m, n, k, flags=flags))
@@ -39,7 +39,7 @@ class _Loop:
         return self._plan.limit(self._axis, index)
 
 
-class _Product:
+class _ProductCommands:
     """Equal products, one after another.
 
     An inner loop is not simulated again if it starts in the same state as before, with all times

@@ -154,23 +154,23 @@ class ProductStream:
             for step in planner.plan(m, n, k, b_page=page, flags=flags)
         ]
         self.commands: list[Job | Load] = []
-        self._chunks = [_Chunk() for _ in range(-(-len(self._steps) // MAX_JOBS))]
+        self._blocks = [_CommandBlock() for _ in range(-(-len(self._steps) // MAX_JOBS))]
         for load, data in before:
             self._add(0, load, data)
         for position, (index, step) in enumerate(self._steps):
-            chunk = position // MAX_JOBS
+            number = position // MAX_JOBS
             for feed in step.before:
                 if feed.load.operand != Region.PARAMETERS or not has_parameters:
-                    self._add_feed(chunk, feed, index)
-            self._add(chunk, step.job)
+                    self._add_feed(number, feed, index)
+            self._add(number, step.job)
             for feed in step.feeds:
-                self._add_feed(chunk, feed, index)
+                self._add_feed(number, feed, index)
         for load, data in after:
             self._add(-1, load, data)
-        for part in self._chunks:
+        for part in self._blocks:
             part.finish()
         self.jobs = len(self._steps)
-        self.bytes_in = sum(len(part.data) for part in self._chunks)
+        self.bytes_in = sum(len(part.data) for part in self._blocks)
         self._sizes = [self._result_size(step) for _, step in self._steps]
         self.bytes_out = sum(self._sizes)
         self._groups = self._equal_jobs()
@@ -185,12 +185,12 @@ class ProductStream:
         if self._parameters is not None:
             packed[Region.PARAMETERS] = self._parameters
         start = 0
-        for chunk in self._chunks:
-            numbers = list(itertools.islice(tags, len(chunk.tags)))
-            chunk.patch(numbers, packed)
+        for block in self._blocks:
+            numbers = list(itertools.islice(tags, len(block.tags)))
+            block.patch(numbers, packed)
             sizes = self._sizes[start : start + len(numbers)]
             start += len(numbers)
-            yield chunk.data, [pair for pair in zip(numbers, sizes, strict=True) if pair[1]]
+            yield block.data, [pair for pair in zip(numbers, sizes, strict=True) if pair[1]]
 
     def write_parameters(self, entries: np.ndarray) -> None:
         """Write the parameters of a computed B: `weft.host.packing.ENTRY` [count, n]."""
@@ -227,40 +227,40 @@ class ProductStream:
         number = result(self._config, job.flags)
         return result_bytes(job.m, job.n, self._config, number.bytes)
 
-    def _add(self, chunk, command, data=b""):
+    def _add(self, number, command, data=b""):
         """Append a header and the bytes after it."""
         self.commands.append(command)
-        chunk = self._chunks[chunk]
+        block = self._blocks[number]
         if isinstance(command, Job):
-            chunk.tags.append(len(chunk.data) + _TAG)
-        chunk.data += padded(command, self._config)
-        chunk.data += data
+            block.tags.append(len(block.data) + _TAG)
+        block.data += padded(command, self._config)
+        block.data += data
 
-    def _add_feed(self, chunk, feed, index):
+    def _add_feed(self, number, feed, index):
         """Append a load and its payload, or a place for it that `fill` writes to."""
         load, operand, k = feed.load, self._memories[feed.load.operand], self._shape[2]
         if load.operand == Region.PARAMETERS:
             k = operand.depth * -(-self._config.cols // operand.edge)
         elif load.operand == Region.C:
             k = 1 if self._one_row else self._shape[1]
-        self._add(chunk, load)
-        chunk = self._chunks[chunk]
+        self._add(number, load)
+        block = self._blocks[number]
         whole = load.words == operand.panel_words(k)
         parts = [(feed.panel, load.panels)] if whole else [
             (panel, 1) for panel in range(feed.panel, feed.panel + load.panels)
         ]
         for panel, panels in parts:
             part = panel_slice(operand, k, panel, panels, feed.word, load.words)
-            start = len(chunk.data)
+            start = len(block.data)
             if load.operand in self._computed:
-                chunk.data += bytes(part.stop - part.start)
-                place = slice(start, len(chunk.data))
-                chunk.holes.append((Region(load.operand), index, place, part))
+                block.data += bytes(part.stop - part.start)
+                place = slice(start, len(block.data))
+                block.holes.append((Region(load.operand), index, place, part))
             else:
-                chunk.data += self._packed.part(load.operand, index)[part]
+                block.data += self._packed.part(load.operand, index)[part]
 
 
-class _Chunk:
+class _CommandBlock:
     """Commands that are sent at once.
 
     Attributes

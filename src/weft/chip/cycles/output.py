@@ -47,7 +47,7 @@ class _Chunk:
     last: bool
 
 
-class _Banks:
+class _MapBanks:
     """The banks of the chunks of a map."""
 
     def __init__(self, chip, job, map_):
@@ -69,7 +69,7 @@ class _Banks:
 def _chunks(chip, job, tile, first_pixel, last_tile) -> Iterator[_Chunk]:
     """The chunks of a `TimedTile` whose row 0 is ``first_pixel``, in their order."""
     core = chip.core
-    stored, added = (_Banks(chip, job, map_) for map_ in ("output", "add"))
+    stored, added = (_MapBanks(chip, job, map_) for map_ in ("output", "add"))
     first = tile.number * core.cols
     end = min(first + core.cols, job.columns)
     size = SUM_PARTS if job.sums else 1  # bytes of a value

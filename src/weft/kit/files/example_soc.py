@@ -65,7 +65,7 @@ class SerialSoc(SoCCore):
         )
 
 
-class Host:
+class SocHost:
     """Accesses the core's registers over the serial port, and computes products."""
 
     def __init__(self, port, packing):
@@ -168,7 +168,7 @@ def main(folder="build_litex"):
         stdout=subprocess.DEVNULL,
     )
     try:
-        wrong = check(Host(connect(), packing))
+        wrong = check(SocHost(connect(), packing))
     finally:
         simulation.terminate()
         simulation.wait()

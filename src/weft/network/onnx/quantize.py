@@ -117,7 +117,7 @@ def _reader(feeds, advance):
     """The feeds as onnxruntime reads them: a range of them at a time."""
     from onnxruntime.quantization import CalibrationDataReader
 
-    class Reader(CalibrationDataReader):
+    class Samples(CalibrationDataReader):
         """Gives one batch after another."""
 
         def __init__(self):
@@ -137,4 +137,4 @@ def _reader(feeds, advance):
                 advance()
             return batch
 
-    return Reader()
+    return Samples()

@@ -28,7 +28,7 @@ def lower(importer, operator) -> bool:
     if reason:
         importer.host(operator, f"{reason}: onnxruntime computes it")
     else:
-        _Layer(importer, operator, names, *constants).emit()
+        _RecurrentLayer(importer, operator, names, *constants).emit()
     return True
 
 
@@ -55,7 +55,7 @@ def _refusal(source, operator, names, constants):
     return ""
 
 
-class _Layer:
+class _RecurrentLayer:
     """Makes the nodes of one layer from its constants: W, R and B of ONNX."""
 
     def __init__(self, importer, operator, names, w, r, b):
