@@ -28,7 +28,8 @@ def run(folder, files):
 @pytest.mark.parametrize("bus, more", [
     *(pytest.param(bus, {}, marks=[] if bus == "axi" else pytest.mark.slow) for bus in BUSES),
     pytest.param(
-        "axi", {"target": "ecp5", "rows": 1, "cols": 2, "prefix": "mm"}, marks=pytest.mark.slow
+        "axi", {"target": "ecp5", "rows": 1, "cols": 2, "lanes": 1, "activation": "none",
+                "prefix": "mm"}, marks=pytest.mark.slow,
     ),
 ])
 def test_passes(kits, bus, more, tmp_path):
