@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs readability registers help sim demo bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks sim-speed link-bench area mutation sweep lock clean distclean
+.PHONY: docs readability registers help sim demo bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench area mutation sweep lock clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -116,6 +116,10 @@ cycles:  ## write docs/cycles.md, the cycle counts of common designs
 networks:  ## write the tables of docs/networks.md, from the files in the folder WEFT_NETWORKS
 	@$(SETUP) test
 	@$(RUN) python -m tools.networks
+
+program-memory:  ## measure networks behind AXI4, write the table of docs/chip.md (minutes)
+	@$(SETUP) test
+	@$(RUN) python -m tools.program_memory
 
 sim-speed:  ## measure the speed of the simulation, write docs/sim-speed.md
 	@$(SETUP) sim

@@ -34,12 +34,12 @@ class SimRegisters:
     say : callable
         Called with a line of text before a compilation.
     memory_bytes : int
-        Size of the memory of a core with DMA.
+        Size of the memory of a core with DMA or a program memory.
 
     Attributes
     ----------
     memory : MappedMemory or None
-        Memory of a core with DMA; accesses of the core outside it are answered with an error.
+        Memory of such a core; accesses of the core outside it are answered with an error.
 
     Raises
     ------
@@ -56,8 +56,10 @@ class SimRegisters:
                 "ip must have FIFO ports or DMA, no pipelined cycles and one clock,"
                 f" not {ip.name}"
             )
-        has_dma = path is DataPath.DMA
-        kind = "dma" if has_dma else ip.protocol.register_slave
+        has_memory = path is DataPath.DMA or (
+            isinstance(ip, NetworkIp) and ip.chip.program_words > 0
+        )
+        kind = "dma" if has_memory else ip.protocol.register_slave
         harness = Path(__file__).with_name(f"mmio_{kind}.cpp")
         model = verilated.executable(
             "mmio", ip.name, build.sources(repr(ip)), lambda: to_verilog(IpTop(ip), name="ip"),
@@ -65,7 +67,7 @@ class SimRegisters:
             say=lambda: say(f"compiling the {ip.name} model (once, about 10 to 60 s)"),
         )
         self.memory, arguments = None, []
-        if has_dma:
+        if has_memory:
             self._file = tempfile.NamedTemporaryFile(prefix="weft-memory-")
             self._file.truncate(memory_bytes)
             self.memory = MappedMemory(self._file.name, MEMORY_ADDRESS, memory_bytes)

@@ -6,8 +6,14 @@
 //   'R' first count                            answer: the bytes of the vectors
 //   'S' and the numbers of struct Start        executes a list; answer: struct Outcome
 //
-// The macros DEPTH (bytes of a vector), BANKS, BANK_BITS, VECTORS (of the memory) and READ_VECTORS
-// are required.
+// With a program memory, whose bytes have the numbers of all of the simulated AXI4 memory:
+//
+//   'P' first count, then the bytes            writes bytes
+//   'Q' first count                            answer: the bytes
+//   'M' and the numbers of struct AxiTiming    sets the timing and the errors of the memory
+//
+// The macros DEPTH (bytes of a vector), BANKS, BANK_BITS, VECTORS (of the memory), READ_VECTORS and
+// AXI_BYTES (of the AXI4 memory, or 0) are required.
 
 #include <unistd.h>
 
@@ -20,6 +26,9 @@
 
 #include "Vnetwork.h"
 #include "model.h"
+
+#define AXI_PIN(top, name) (top)->name
+#include "axi_memory.h"
 
 namespace {
 
@@ -35,6 +44,8 @@ struct Start {
     // Accesses of the host while the list runs: each cycle without one starts one with a
     // probability of rate / 256. Reads are from the first area, writes go to the second one.
     uint32_t rate, read_first, read_count, write_first, write_count, seed;
+    uint32_t program_base;        // byte of the AXI4 memory
+    uint32_t program_limit;       // words
 };
 
 struct Outcome {
@@ -98,8 +109,18 @@ public:
         return data;
     }
 
+#if AXI_BYTES
+    uint8_t* axi_bytes() { return bytes_.data(); }
+
+    void set_timing(const AxiTiming& timing) { axi_.timing = timing; }
+#endif
+
     Outcome run(const Start& start) {
         Outcome out{};
+#if AXI_BYTES
+        top_->program_base = start.program_base;
+        top_->program_limit = start.program_limit;
+#endif
         top_->base = start.base;
         top_->limit = start.limit;
         top_->begin_list = address(start.list);
@@ -170,6 +191,9 @@ private:
     }
 
     void cycle() {
+#if AXI_BYTES
+        if (!top_->rst) axi_.serve(top_);
+#endif
         top_.set_clock(false);
         bool read = read_offered_ && top_->read_ready, written = write_offered_ && top_->write_ready;
         received_ = top_->data_valid && !top_->rst;
@@ -188,6 +212,10 @@ private:
     }
 
     Model<Vnetwork> top_;
+#if AXI_BYTES
+    Bytes bytes_ = Bytes(AXI_BYTES);
+    AxiMemory<READ_VECTORS * DEPTH> axi_{bytes_.data(), 0, AXI_BYTES};
+#endif
     Bytes shadow_;
     Bytes data_ = Bytes(READ_VECTORS * DEPTH);  // of the latest read
     std::vector<uint32_t> pending_;  // first vectors of reads that were accepted
@@ -209,8 +237,24 @@ int main() {
             write_all(&out, sizeof out);
             continue;
         }
+#if AXI_BYTES
+        if (command == 'M') {
+            AxiTiming timing;
+            read_whole(&timing, sizeof timing);
+            core.set_timing(timing);
+            continue;
+        }
+#endif
         uint32_t area[2];
         read_whole(area, sizeof area);
+#if AXI_BYTES
+        if (command == 'P' || command == 'Q') {
+            if (uint64_t(area[0]) + area[1] > AXI_BYTES) fail("bytes must be in the AXI4 memory");
+            if (command == 'P') read_whole(core.axi_bytes() + area[0], area[1]);
+            else write_all(core.axi_bytes() + area[0], area[1]);
+            continue;
+        }
+#endif
         if (area[0] > VECTORS || area[1] > VECTORS - area[0]) fail("vectors must be in the memory");
         if (command == 'W') {
             Bytes data(size_t(area[1]) * DEPTH);

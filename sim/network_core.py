@@ -2,7 +2,7 @@
 
 import struct
 import subprocess
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from weft.chip.config import ChipConfig
@@ -11,10 +11,41 @@ from weft.chip.states import NetworkState
 from weft.sim import build, verilated
 from weft.sim.transport import end
 
-__all__ = ["HostTraffic", "SimulatedOutcome", "NetworkSimulation", "network_model"]
+__all__ = [
+    "AXI_MEMORIES", "AxiTiming", "HostTraffic", "NetworkSimulation", "SimulatedOutcome",
+    "network_model",
+]
 
 HARNESS = Path(__file__).with_name("network.cpp")
 _LIMIT = 5_000_000  # cycles in which a list must end
+AXI_MEMORIES = 2  # the AXI4 memory has space for so many program memories
+
+
+@dataclass(frozen=True)
+class AxiTiming:
+    """The behaviour of the simulated memory behind AXI4.
+
+    Attributes
+    ----------
+    latency : int
+        Cycles from the address of a burst to its first beat, and from the last beat of a written
+        burst to its response; at least 1.
+    period : int
+        Cycles from beat to beat, times 256; at least 256.
+    error_first, error_bytes : int
+        Area whose beats are answered with ``response``.
+    response : int
+        2: SLVERR, 3: DECERR.
+    silent : int
+        1: the memory does not answer.
+    """
+
+    latency: int = 1
+    period: int = 256
+    error_first: int = 0
+    error_bytes: int = 0
+    response: int = 2
+    silent: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,7 +120,7 @@ def network_model(chip: ChipConfig) -> Path:
     defines = [
         f"DEPTH={chip.core.depth}", f"BANKS={chip.banks}",
         f"BANK_BITS={(chip.banks - 1).bit_length()}", f"VECTORS={chip.vectors}",
-        f"READ_VECTORS={chip.read_vectors}",
+        f"READ_VECTORS={chip.read_vectors}", f"AXI_BYTES={AXI_MEMORIES * chip.program_bytes}",
     ]
     return verilated.executable(
         "networks", f"network{chip.core.name}", build.sources(repr(chip)), verilog, HARNESS,
@@ -134,9 +165,23 @@ class NetworkSimulation:
         self._send(b"R" + struct.pack("<2I", first, count))
         return self._receive(count * self.chip.core.depth)
 
+    def write_program(self, data: bytes, first: int = 0):
+        """Write bytes to the memory behind AXI4, from byte ``first`` on."""
+        self._send(b"P" + struct.pack("<2I", first, len(data)) + data)
+
+    def read_program(self, first: int, count: int) -> bytes:
+        """``count`` bytes of the memory behind AXI4, from byte ``first`` on."""
+        self._send(b"Q" + struct.pack("<2I", first, count))
+        return self._receive(count)
+
+    def set_timing(self, timing: AxiTiming):
+        """Set the behaviour of the memory behind AXI4."""
+        self._send(b"M" + struct.pack("<6I", *astuple(timing)))
+
     def run(
         self, list_vector: int, log_vector: int, *, base: int = 0, limit: int | None = None,
         cycles: int = _LIMIT, abort: int = 0, traffic: HostTraffic | None = None,
+        program_base: int = 0, program_limit: int | None = None,
     ) -> SimulatedOutcome:
         """Execute a list.
 
@@ -152,12 +197,18 @@ class NetworkSimulation:
         abort : int
             Cycle after START in which it is aborted; 0: no abort.
         traffic : HostTraffic, optional
+        program_base : int
+            First byte of the program memory.
+        program_limit : int
+            First word of each of its banks that the list may not use; by default none.
         """
+        if program_limit is None:
+            program_limit = self.chip.program_words
         limit = self.chip.words if limit is None else limit
         traffic = traffic or HostTraffic(0)
         self._send(b"S" + struct.pack(
-            "<12I", list_vector, log_vector, base, limit, cycles, abort, traffic.rate,
-            *traffic.reads, *traffic.writes, traffic.seed,
+            "<14I", list_vector, log_vector, base, limit, cycles, abort, traffic.rate,
+            *traffic.reads, *traffic.writes, traffic.seed, program_base, program_limit,
         ))
         names = SimulatedOutcome.__dataclass_fields__
         values = dict(zip(names, struct.unpack("<11I", self._receive(44)), strict=True))

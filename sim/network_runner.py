@@ -4,9 +4,10 @@ import numpy as np
 
 from weft.chip.addresses import join
 from weft.chip.config import ChipConfig
+from weft.chip.descriptors import ListError
 from weft.chip.report import ListReport
 from weft.host.transport import TransportTimeout
-from weft.sim.network_core import NetworkSimulation
+from weft.sim.network_core import AxiTiming, NetworkSimulation
 
 __all__ = ["SimulatedRunner"]
 
@@ -51,6 +52,21 @@ class SimulatedRunner:
         depth = self.chip.core.depth
         return self._core.read(join(address, self.chip.banks), -(-count // depth))[:count]
 
+    def write_program(self, address, data) -> None:
+        """Write bytes to the program memory."""
+        self._core.write_program(bytes(data), self._byte(address))
+
+    def read_program(self, address, count) -> bytes:
+        """Return ``count`` bytes of the program memory."""
+        return self._core.read_program(self._byte(address), count)
+
+    def set_timing(self, timing: AxiTiming) -> None:
+        """Set the behaviour of the memory behind AXI4."""
+        self._core.set_timing(timing)
+
+    def _byte(self, address):
+        return join(address, self.chip.banks) * self.chip.core.depth
+
     def run(self, list_address, log_address, *, timeout) -> ListReport:
         """Execute a list; ``timeout`` limits its cycles, too.
 
@@ -61,7 +77,7 @@ class SimulatedRunner:
         if not outcome.finished:
             raise TransportTimeout(f"the list did not end within {limit:,} cycles")
         result = b""
-        if outcome.result_bytes:
+        if outcome.error == ListError.NONE and outcome.result_bytes:
             vectors = -(-outcome.result_bytes // self.chip.core.depth)
             result = self._core.read(outcome.result, vectors)[: outcome.result_bytes]
         return ListReport(outcome.error, outcome.job, result, outcome.cycles)

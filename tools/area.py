@@ -14,6 +14,7 @@ from amaranth.hdl import UnusedElaboratable
 
 from weft.boards.devices import DEVICES
 from weft.boards.toolchain import VERSIONS, Toolchain, to_rtlil
+from weft.chip.config import ChipConfig
 from weft.commands import epilogue_flags
 from weft.config import Config
 from weft.geometry import memories
@@ -21,6 +22,7 @@ from weft.hw.arith.bf16 import Bf16Mac, FlushingBf16Mac
 from weft.hw.arith.mac import PlainMac
 from weft.hw.arith.unpacked_bf16 import Bf16Unpacker, FlushingBf16Unpacker
 from weft.hw.array.element import ProcessingElement
+from weft.hw.chip.program_memory import ProgramMemory
 from weft.hw.control.job_table import JobEntry
 from weft.hw.control.loader import Loader
 from weft.hw.control.tile_generator import Tile
@@ -90,6 +92,14 @@ def components():
     yield "... `onnx`, zero points of B, no table", epilogue(
         Config(requantize="onnx", activation="none", b_zero_point="column", **common)
     )
+    for name, sizes in (("program memory of 8 x 8 x 8, beats of 32 bytes", (8, 8, 8)),
+                        ("... of 6 x 4 x 4, beats of 16 bytes", (6, 4, 4))):
+        rows, cols, depth = sizes
+        core = Config(
+            rows=rows, cols=cols, depth=depth, lanes=cols, requantize="tflite", activation="none",
+            target="ecp5",
+        )
+        yield name, ProgramMemory(ChipConfig(core=core, program_words=1 << 17))
 
 
 def synthesized(tools, component):

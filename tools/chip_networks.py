@@ -6,7 +6,6 @@ from pathlib import Path
 
 from tools.network_tables import replaced
 from weft.boards.network_designs import BATCH1_85F, NETWORKS_25F, NETWORKS_85F, NetworkDesign
-from weft.network.chip.program import memory_bytes
 from weft.network.loading import load
 from weft.network.report.chip_placement import link_bytes
 
@@ -66,7 +65,7 @@ def sizes(folder: Path) -> dict[str, str]:
     for run, program in _programs(folder):
         areas = [program.areas[name] for name in ("maps", "setup", "list", "weights")]
         words = sum(layer.words for layer in program.layers)
-        values = [program.cycles, *areas, memory_bytes(program.areas), words, program.jobs]
+        values = [program.cycles, *areas, program.memory_used, words, program.jobs]
         values += link_bytes(program)
         numbers = " | ".join(f"{value:,}" for value in values)
         lines.append(f"| {run.file} | {run.array} | {numbers} |")

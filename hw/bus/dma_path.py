@@ -1,12 +1,11 @@
 """The data path of the DMA engine: operands from memory and results to memory, over AXI4."""
 
-from amaranth.hdl import Mux, ResetInserter, Value
-from amaranth.lib.wiring import In, Out, connect
-from amaranth.utils import ceil_log2
+from amaranth.hdl import Mux, ResetInserter
+from amaranth.lib.wiring import connect
 
 from weft.hw.bus.csr_bank import DMA_ERRORS
 from weft.hw.bus.descriptor_regs import DescriptorRegs
-from weft.hw.dma.axi import FIXED
+from weft.hw.dma.axi_pins import connect_master, master_pins
 from weft.hw.dma.engine import Dma
 
 __all__ = ["DmaPath"]
@@ -17,9 +16,7 @@ class DmaPath:
 
     def pins(self, config):
         """The pins: members by name, in order."""
-        return {
-            f"m_axi_{name}": member for name, member in _master(config.bytes_in).items()
-        }
+        return master_pins(config.bytes_in)
 
     def connect(self, m, wrapper, csr, crossing, soft_reset):
         """Add the data path of ``wrapper`` to ``m``, between its registers, pins and crossing."""
@@ -45,42 +42,4 @@ class DmaPath:
         ]
         if ip.window:
             m.d.comb += [dma.base.eq(csr.dma_base), dma.limit.eq(csr.dma_limit)]
-        for name, flow in (("aw", Out), ("w", Out), ("b", In), ("ar", Out), ("r", In)):
-            self._channel(m, wrapper, name, flow, getattr(dma.axi, name))
-
-    def _channel(self, m, wrapper, name, flow, inner):
-        """Connects a channel of the AXI4 master to its pins, and drives the constant pins."""
-        valid, ready = (getattr(wrapper, f"m_axi_{name}{pin}") for pin in ("valid", "ready"))
-        if flow == Out:
-            m.d.comb += [valid.eq(inner.valid), inner.ready.eq(ready)]
-        else:
-            m.d.comb += [inner.valid.eq(valid), ready.eq(inner.ready)]
-        for field in inner.payload.shape().members:
-            pin, value = getattr(wrapper, f"m_axi_{name}{field}"), inner.payload[field]
-            m.d.comb += pin.eq(value) if flow == Out else Value.cast(value).eq(pin)
-        if name in ("aw", "ar"):
-            size = ceil_log2(wrapper.ip.config.bytes_in)
-            m.d.comb += [
-                getattr(wrapper, f"m_axi_{name}{field}").eq(value)
-                for field, value in {**FIXED, "size": size}.items()
-            ]
-
-
-def _master(data_bytes):
-    """The pins of an AXI4 master whose data has ``data_bytes`` bytes."""
-    address = {
-        "id": 1, "addr": 32, "len": 8, "size": 3, "burst": 2, "lock": 1, "cache": 4, "prot": 3,
-        "qos": 4,
-    }
-    response = {"id": 1, "resp": 2}
-    channels = {
-        "aw": (Out, address), "w": (Out, {"data": 8 * data_bytes, "strb": data_bytes, "last": 1}),
-        "b": (In, response), "ar": (Out, address),
-        "r": (In, {"id": 1, "data": 8 * data_bytes, "resp": 2, "last": 1}),
-    }
-    found = {}
-    for channel, (flow, payload) in channels.items():
-        found |= {f"{channel}{name}": flow(width) for name, width in payload.items()}
-        found[f"{channel}valid"] = flow(1)
-        found[f"{channel}ready"] = In(1) if flow == Out else Out(1)
-    return found
+        connect_master(m, wrapper, dma.axi, ip.config.bytes_in)

@@ -3,12 +3,15 @@
 from amaranth.hdl import Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from weft.chip.states import NetworkState
 from weft.hw.bus.fifo_ports import CAPACITY
 from weft.hw.bus.register_bank import RegisterBank
 
 __all__ = ["MemoryTransfer", "NetworkBank"]
+
+PROGRAM = "program_base", "program_limit"  # registers of a program memory
 
 
 class MemoryTransfer(data.StructLayout):
@@ -24,9 +27,10 @@ class NetworkBank(RegisterBank):
     """The `RegisterBank` of a core for networks.
 
     A list starts when software writes CONTROL.start, unless another list runs, or the registers
-    BASE and LIMIT are not ``BASE < LIMIT <= words``: then nothing happens, except that
-    IRQ_STATUS.refused becomes 1. So does a transfer that starts while another one is in progress.
-    After a reset, BASE and LIMIT are 0.
+    BASE and LIMIT are not ``BASE < LIMIT <= words``, or, with a program memory, PROGRAM_BASE is not
+    the address of a beat or PROGRAM_LIMIT not in 1..program_words: then nothing happens, except
+    that IRQ_STATUS.refused becomes 1. So does a transfer that starts while another one is in
+    progress. After a reset, all bases and limits are 0.
 
     Parameters
     ----------
@@ -46,6 +50,8 @@ class NetworkBank(RegisterBank):
         Pulse: a list or a transfer does not start.
     list_address, log_address, base, limit : Out, 32 bits each
         Registers. A soft reset does not change them.
+    program_base, program_limit : Out, 32 bits each
+        Registers; only with a program memory.
     transfer : Out, `MemoryTransfer`
     memory_busy : In, 1 bit
         A transfer is in progress.
@@ -70,6 +76,7 @@ class NetworkBank(RegisterBank):
             "write_words": Out(stream.Signature(32)), "write_free": In(range(CAPACITY + 1)),
             "read_words": In(stream.Signature(32)), "next_valid": In(1),
             "read_level": In(range(CAPACITY + 1)),
+            **dict.fromkeys(PROGRAM if ip.chip.program_words else (), Out(32)),
         })
         self.started, self.running = Signal(), Signal()  # START of the cycle before; a list runs
 
@@ -88,6 +95,7 @@ class NetworkBank(RegisterBank):
             "list_address": self.list_address, "log_address": self.log_address,
             "base": self.base, "limit": self.limit,
             "memory_address": self.transfer.address, "memory_row_step": self.transfer.row_step,
+            **self._program(),
         }
         return {
             "status": {
@@ -104,7 +112,7 @@ class NetworkBank(RegisterBank):
             ("list_address", self.list_address), ("log_address", self.log_address),
             ("base", self.base), ("limit", self.limit),
             ("memory_address", self.transfer.address), ("memory_layout", self.transfer.layout),
-            ("memory_row_step", self.transfer.row_step),
+            ("memory_row_step", self.transfer.row_step), *self._program().items(),
         ):
             self.store(m, s, name, register)
         self._start_list(m)
@@ -116,11 +124,19 @@ class NetworkBank(RegisterBank):
         m.d.comb += [*written, *taken]
         return overflow, underflow, {"read_fifo": word}
 
+    def _program(self):
+        """The registers of the program memory, by name."""
+        return {name: getattr(self, name) for name in PROGRAM if hasattr(self, name)}
+
     def _start_list(self, m):
         """START -> ``begin`` a cycle later, or ``refused``; ``running`` until the list ends."""
-        legal = Signal()
+        legal, right, chip = Signal(), 1, self.ip.chip
+        if chip.program_words:
+            beat = self.program_base[: ceil_log2(chip.beat_bytes)]
+            right = ~beat.any() & self.program_limit.any()
+            right &= self.program_limit <= chip.program_words
         m.d.sync += [
-            legal.eq((self.base < self.limit) & (self.limit <= self.ip.chip.words)),
+            legal.eq((self.base < self.limit) & (self.limit <= chip.words) & right),
             self.started.eq(self.start),
         ]
         stops = self.abort | self.reset | self.reset_busy

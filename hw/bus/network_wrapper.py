@@ -14,6 +14,7 @@ from weft.hw.chip.interface import NetworkInterface
 from weft.hw.chip.layouts import VectorAddress
 from weft.hw.chip.memory_port import MemoryPort
 from weft.hw.chip.state_registers import StateRegisters
+from weft.hw.dma.axi_pins import connect_master, master_pins
 from weft.hw.stream.fifo import Fifo
 
 __all__ = ["NetworkWrapper"]
@@ -29,8 +30,8 @@ class NetworkWrapper(wiring.Component):
     Attributes
     ----------
     pins
-        The pins of the register slave and ``irq``, in domain ``sync``; ``docs/ip.md`` describes
-        them.
+        The pins of the register slave, with a program memory of its AXI4 master, and ``irq``, in
+        domain ``sync``; ``docs/ip.md`` describes them.
     core : Out, `weft.hw.chip.interface.NetworkInterface`
         In domain ``core``, which has the same clock.
     core_reset : Out, 1 bit
@@ -46,7 +47,8 @@ class NetworkWrapper(wiring.Component):
     @staticmethod
     def pins(ip):
         """The pins without clocks and resets: members by name, in order."""
-        return {**slave_pins(ip), "irq": Out(1)}
+        program = master_pins(ip.chip.beat_bytes) if ip.chip.program_words else {}
+        return {**slave_pins(ip), **program, "irq": Out(1)}
 
     def elaborate(self, platform):
         m = Module()
@@ -57,13 +59,17 @@ class NetworkWrapper(wiring.Component):
         m.d.comb += [
             self.irq.eq(bank.irq), bank.state.eq(core.status.state),
             bank.finished.eq(core.finished),
-            core.begin.valid.eq(bank.begin), core.abort.eq(bank.abort),
+            core.begin.valid.eq(bank.begin),
             core.begin.list.eq(self._address(bank.list_address)),
             core.begin.log.eq(self._address(bank.log_address)),
             core.base.eq(bank.base), core.limit.eq(bank.limit),
         ]
         self._registers(m, bank)
-        self._reset(m, bank)
+        soft_reset = self._reset(m, bank)
+        if self.ip.chip.program_words:
+            self._program(m, bank, soft_reset)
+        else:
+            m.d.comb += core.abort.eq(bank.abort)
         self._memory(m, bank)
         return m
 
@@ -91,6 +97,17 @@ class NetworkWrapper(wiring.Component):
             timer.run.eq(soft_reset.reset), soft_reset.reset_ack.eq(timer.done),
             self.core_reset.eq(soft_reset.reset),
         ]
+        return soft_reset
+
+    def _program(self, m, bank, soft_reset):
+        """The master of the program memory; a soft reset waits until it has no transaction."""
+        core, chip = self.core, self.ip.chip
+        m.d.comb += [
+            core.program_base.eq(bank.program_base), core.program_limit.eq(bank.program_limit),
+            core.abort.eq(bank.abort | soft_reset.stop),
+            soft_reset.idle.eq(core.program_idle),
+        ]
+        connect_master(m, self, core.axi, chip.beat_bytes)
 
     def _memory(self, m, bank):
         """Transfers between the FIFO ports and the memory."""

@@ -15,15 +15,19 @@ from weft.hw.chip.loader import ListLoader
 from weft.hw.chip.map_reader import MapReader
 from weft.hw.chip.memory import BankedMemory
 from weft.hw.chip.output_section import OutputSection
+from weft.hw.chip.program_memory import ProgramMemory
 from weft.hw.chip.step_sequencer import StepSequencer
 
 __all__ = ["NetworkCore"]
 
 ADDED, LIST, LOADS, HOST = range(4)  # clients of the read arbiter, by priority
+FROM_PROGRAM = LIST, LOADS  # clients of the program memory, if the core has one
 
 
 class NetworkCore(wiring.Component):
     """Memory, array and control of a core for networks; ``docs/chip.md`` describes it.
+
+    With a program memory, an `ProgramMemory` has the lists, their logs and the sources of loads.
 
     While no list runs, all blocks except the memory, its arbiters and the list reader are reset,
     RESET cycles late. So an abort ends a list in any state. The array has no reset: the next list
@@ -37,6 +41,8 @@ class NetworkCore(wiring.Component):
     ----------
     writes, reads, read_valid, read_data, begin, abort, base, limit, status, finished
         The ports of `weft.hw.chip.interface.NetworkInterface`, flipped.
+    program_base, program_limit, program_idle, axi
+        Its other ports, with a program memory only.
     """
 
     RESET = 2  # cycles to the last register that is reset
@@ -52,27 +58,29 @@ class NetworkCore(wiring.Component):
         m.submodules.memory = memory = BankedMemory(self.chip)
         m.submodules.read_arbiter = reads = ReadArbiter(self.chip, clients=4)
         m.submodules.write_arbiter = writes = WriteArbiter(self.chip)
+        program = self._program(m, list_reader) if self.chip.program_words else None
+        clients = [self._client(reads, program, n) for n in range(4)]
         # Two registers share the many loads. They differ in time: equal ones would be merged.
         reset, late_reset = Signal(init=1), Signal(init=1)
         m.d.sync += [reset.eq(list_reader.halt), late_reset.eq(reset)]
         early, late = ResetInserter(reset), ResetInserter(late_reset)
         sequencer, map_reader = self._steps(m, early, list_reader, memory)
-        b, lines, table = self._loads(m, late, list_reader, reads)
+        b, lines, table = self._loads(m, late, list_reader, clients[LOADS])
         array = self._array(m, late_reset, sequencer, map_reader, b)
         output = self._output(m, late, list_reader, sequencer, array, lines, table, reads)
 
-        connect(m, list_reader.reads, getattr(reads, f"reads_{LIST}"))
+        connect(m, list_reader.reads, clients[LIST][0])
         connect(m, flipped(self.reads), getattr(reads, f"reads_{HOST}"))
         connect(m, reads.reads, memory.reads)
         m.d.comb += memory.read_bank.eq(reads.read_bank)
-        connect(m, list_reader.writes, writes.log)
+        connect(m, list_reader.writes, (program.writes if program else writes.log))
         connect(m, flipped(self.writes), writes.host)
         m.d.comb += [
             reads.read_valid.eq(memory.read_valid), reads.read_data.eq(memory.read_data),
             writes.store.eq(output.write), memory.write.eq(writes.write),
             writes.read_waits.eq(memory.reads.valid & ~memory.reads.ready),
-            list_reader.read_valid.eq(getattr(reads, f"valid_{LIST}")),
-            list_reader.read_data.eq(reads.data),
+            list_reader.read_valid.eq(clients[LIST][1]),
+            list_reader.read_data.eq(clients[LIST][2]),
             self.read_valid.eq(getattr(reads, f"valid_{HOST}")), self.read_data.eq(reads.data),
             list_reader.abort.eq(self.abort),
             list_reader.job_done.eq(output.done),
@@ -86,6 +94,26 @@ class NetworkCore(wiring.Component):
             m.d.comb += [block.base.eq(self.base), block.limit.eq(self.limit)]
         self._begin(m, list_reader, reads, array)
         return m
+
+    def _program(self, m, list_reader):
+        """The program memory, and its errors."""
+        m.submodules.program = program = ProgramMemory(self.chip)
+        connect(m, program.axi, flipped(self.axi))
+        m.d.comb += [
+            list_reader.list_limit.eq(self.program_limit),
+            program.base.eq(self.program_base), program.halt.eq(list_reader.halt),
+            self.program_idle.eq(program.idle),
+            list_reader.bus_error.eq(program.bus_error),
+            list_reader.timed_out.eq(program.timed_out), list_reader.written.eq(program.written),
+        ]
+        return program
+
+    @staticmethod
+    def _client(reads, program, number):
+        """The reads of a client, its valid bit, and its data."""
+        if program and number in FROM_PROGRAM:
+            reads, number = program, FROM_PROGRAM.index(number)
+        return getattr(reads, f"reads_{number}"), getattr(reads, f"valid_{number}"), reads.data
 
     def _begin(self, m, list_reader, reads, array):
         """Begin a list when nothing of an aborted list is in flight."""
@@ -130,14 +158,15 @@ class NetworkCore(wiring.Component):
             m.d.comb += [block.job.eq(list_reader.job), block.start.eq(list_reader.start)]
         return sequencer, map_reader
 
-    def _loads(self, m, resets, list_reader, reads):
+    def _loads(self, m, resets, list_reader, client):
         """Loads -> the buffers of B, of parameters and of ADD, which a reset leaves as they are.
         """
         chip = self.chip
         loader = ListLoader(chip)
         m.submodules.loader = resets(loader)
         connect(m, list_reader.load, loader.load)
-        connect(m, loader.reads, getattr(reads, f"reads_{LOADS}"))
+        requests, loader_valid, loader_data = client
+        connect(m, loader.reads, requests)
         buffers = {
             "b": LoadedBuffer(chip, vectors=chip.core.cols, words=chip.b_words),
             "lines": LoadedBuffer(chip, vectors=chip.line_vectors, words=chip.lines),
@@ -147,9 +176,9 @@ class NetworkCore(wiring.Component):
             m.submodules[f"buffer_{name}"] = buffer
             m.d.comb += buffer.write.eq(getattr(loader, name))
         m.d.comb += [
-            loader.base.eq(self.base), loader.limit.eq(self.limit),
-            loader.read_valid.eq(getattr(reads, f"valid_{LOADS}")),
-            loader.read_data.eq(reads.data),
+            loader.base.eq(self.base),
+            loader.limit.eq(self.program_limit if chip.program_words else self.limit),
+            loader.read_valid.eq(loader_valid), loader.read_data.eq(loader_data),
             list_reader.load_done.eq(loader.done), list_reader.load_error.eq(loader.address_error),
         ]
         return buffers.values()

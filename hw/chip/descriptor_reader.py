@@ -50,7 +50,7 @@ class DescriptorReader(wiring.Component):
     read_valid, read_data : In
         1 bit, ``read_vectors`` vectors: the data of the reads, in order.
     base, limit : In
-        First word that may be read, and first word beyond.
+        First word that may be read, and first word beyond. A program memory begins at word 0.
     part : Out, `DescriptorPart`
     done : Out, 1 bit
         Pulse, two cycles after the last part; the following outputs are valid.
@@ -100,10 +100,11 @@ class DescriptorReader(wiring.Component):
         chip = self.chip
         left, in_flight = Signal(range(self.parts + 1)), Signal(range(self.parts + 1))
         advance, inside, issue = Signal(), Signal(), Signal()
+        base = None if chip.program_words else self.base
         m.d.comb += [
             advance.eq(~self.reads.valid | self.reads.ready),
             inside.eq(within(
-                chip, self.following, self.part_vectors(chip), self.base, self.limit
+                chip, self.following, self.part_vectors(chip), base, self.limit
             )),
         ]
         after = add_vectors(m, self.following, self.part_vectors(chip), chip.banks, "after")

@@ -1,8 +1,12 @@
 """The rules for the fields of a descriptor: the error FIELD as hardware."""
 
+from amaranth.hdl import Cat
+from amaranth.lib import data
+
 from weft.chip.addresses import BANK_BITS
 from weft.chip.config import ADD_TABLE_WORDS
 from weft.chip.descriptors import ListEnd, ListJob, ListLoad, ListLoop, LoadTarget, places
+from weft.hw.chip.layouts import VectorAddress, beat_place
 
 __all__ = ["field_faults"]
 
@@ -16,6 +20,7 @@ SIZES = {  # fields that must not be 0
     ListLoop: ("times", "body"),
     ListEnd: (),
 }
+BEATS = {ListLoad: ("source",), ListLoop: ("source_step",)}  # begin with a beat of the program
 
 
 def field_faults(chip, kind, values, passed):
@@ -35,6 +40,11 @@ def field_faults(chip, kind, values, passed):
     faults += [
         values[place.name][:BANK_BITS] >= chip.banks for place in places(kind) if place.address
     ]
+    if chip.program_words:
+        faults += [
+            beat_place(chip, _address(chip, values[name])).any()
+            for name in BEATS.get(kind, ())
+        ]
     if kind is ListLoad:
         target, end = values["target"], values["first_word"] + values["words"]
         faults += [
@@ -50,3 +60,9 @@ def field_faults(chip, kind, values, passed):
     else:
         faults.append(values["result_bytes"] > RESULT_BYTES)
     return faults
+
+
+def _address(chip, value):
+    """The `VectorAddress` in an address field."""
+    layout = VectorAddress(chip)
+    return data.View(layout, Cat(*layout.from_list(value).values()))

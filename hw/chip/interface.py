@@ -2,9 +2,9 @@
 
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
 
 from weft.hw.chip.layouts import VectorAddress
+from weft.hw.dma.axi import Axi4
 
 __all__ = ["ListBegin", "NetworkInterface", "NetworkStatus", "VectorWrite"]
 
@@ -66,10 +66,18 @@ class NetworkInterface(wiring.Signature):
     status : In, `NetworkStatus`
     finished : In, 1 bit
         Pulse: a list has ended; ``status`` is valid.
+    program_base : Out, 32 bits; only with a program memory, as all that follow
+        Address of its first byte: a multiple of the bytes of a beat.
+    program_limit : Out
+        The first word of each bank of the program memory that a list may not use.
+    program_idle : In, 1 bit
+        No list runs, and no transaction is open.
+    axi : In, `weft.hw.dma.axi.Axi4`
+        The master of the program memory.
     """
 
     def __init__(self, chip):
-        vector, word = 8 * chip.core.depth, ceil_log2(chip.words) + 1
+        vector, word = 8 * chip.core.depth, VectorAddress(chip)["word"].width
         super().__init__({
             "writes": Out(stream.Signature(VectorWrite(chip))),
             "reads": Out(stream.Signature(VectorAddress(chip))),
@@ -81,4 +89,8 @@ class NetworkInterface(wiring.Signature):
             "limit": Out(word),
             "status": In(NetworkStatus(chip)),
             "finished": In(1),
+            **({
+                "program_base": Out(32), "program_limit": Out(word), "program_idle": In(1),
+                "axi": In(Axi4(data_bytes=chip.beat_bytes)),
+            } if chip.program_words else {}),
         })

@@ -26,7 +26,7 @@ class JobLog(wiring.Component):
     address : In, `VectorAddress`
         Includes the base.
     base, limit : In
-        First word that the log may use, and first word beyond.
+        First word that the log may use, and first word beyond. A program memory begins at word 0.
     cycles : In, 32 bits
     start, done : In, 1 bit each
         Pulses: ``cycles`` is the start of a job; its end.
@@ -55,7 +55,7 @@ class JobLog(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         chip, depth = self.chip, self.chip.core.depth
-        vectors = -(-ENTRY_BYTES // depth)
+        vectors, base = -(-ENTRY_BYTES // depth), None if chip.program_words else self.base
         times, entry = Signal(8 * ENTRY_BYTES), Signal(8 * ENTRY_BYTES)
         ended, left = Signal(), Signal(range(vectors + 1))
         write, pending = self.writes, Signal()
@@ -74,7 +74,7 @@ class JobLog(wiring.Component):
         address = write.payload.address
         m.d.sync += [
             after.eq(add_vectors(m, following, vectors, chip.banks, "entry_after")),
-            self.inside.eq(within(chip, following, vectors, self.base, self.limit)),
+            self.inside.eq(within(chip, following, vectors, base, self.limit)),
         ]
         with m.If(self.begin):
             m.d.sync += following.eq(self.address)

@@ -9,20 +9,22 @@ from weft.chip.descriptors import ListJob, ListLoad, places
 
 __all__ = [
     "ColumnParameters", "ComputedTile", "JobFields", "ListLoadFields", "MapChunk", "VectorAddress",
-    "add_addresses", "add_vectors", "bank_bias", "later_sum", "within",
+    "add_addresses", "add_vectors", "bank_bias", "beat_place", "later_sum",
+    "vector_number", "within",
 ]
 
 
 class VectorAddress(data.StructLayout):
     """An address, or a step: the vector in ``bank`` at ``word``.
 
-    ``word`` has one bit more than the words of a bank need. It wraps: a step back is a large word.
+    ``word`` has one bit more than the words of a bank need, of the larger memory if there are two.
+    It wraps: a step back is a large word.
     """
 
     def __init__(self, chip):
         super().__init__({
             "bank": range(chip.banks),
-            "word": ceil_log2(chip.words) + 1,
+            "word": ceil_log2(chip.address_words) + 1,
         })
 
     def from_list(self, value):
@@ -170,14 +172,31 @@ def add_vectors(m, address, vectors, banks, name):
     return total
 
 
+def beat_place(chip, address):
+    """The low bits of a vector's number: its place in a beat of the program memory.
+
+    ``address`` is a `VectorAddress`. The place is 0 where reads of several vectors may begin.
+    """
+    low = ceil_log2(chip.read_vectors)
+    return (address.word[:low] * (chip.banks % chip.read_vectors) + address.bank)[:low]
+
+
+def vector_number(chip, address):
+    """The number of the vector at a `VectorAddress`: ``word * banks + bank``, without a multiplier.
+    """
+    shifts = (bit for bit in range(chip.banks.bit_length()) if chip.banks >> bit & 1)
+    return sum((address.word << bit for bit in shifts), address.bank)
+
+
 def within(chip, address, vectors, base, limit):
     """1 if the vector at ``address`` and the following ones, ``vectors`` in all, may be used.
 
-    ``base`` and ``limit`` are the first word that may be used, and the first one beyond.
+    ``base`` and ``limit`` are the first word that may be used, and the first one beyond. Without
+    ``base`` (None) all words below the limit may be used.
     """
     higher, extra = divmod(vectors - 1, chip.banks)  # the last vector: its word, its bank
     below = address.word < limit - higher
     if extra:  # beyond the last bank it lies one word higher
         beyond = address.bank >= chip.banks - extra
         below &= (address.word < limit - (higher + 1)) | ~beyond
-    return (address.word >= base) & below
+    return below if base is None else (address.word >= base) & below

@@ -27,10 +27,11 @@ class ListExecution(wiring.Component):
     begin : In, 1 bit
         Pulse, once after a reset.
     list, log : In, `VectorAddress`
-        With the base; valid with ``begin``.
+        With the first word of lists; valid with ``begin``.
     cycles : In, 32 bits
         For the log.
-    base, limit, reads, read_valid, read_data, writes : In or Out
+    base, limit, list_limit : In
+    reads, read_valid, read_data, writes, written : In or Out
     job, start, job_done, load, load_done, load_error : In or Out
         As of `weft.hw.chip.list_reader.ListReader`.
     jobs : Out, 16 bits
@@ -50,13 +51,14 @@ class ListExecution(wiring.Component):
         super().__init__({
             "begin": In(1), "list": In(address), "log": In(address), "cycles": In(32),
             "base": In(word), "limit": In(word),
+            **({"list_limit": In(word)} if chip.program_words else {}),
             "reads": Out(stream.Signature(address)),
             "read_valid": In(1),
             "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
             "job": Out(JobFields(chip)), "start": Out(1), "job_done": In(1),
             "load": Out(stream.Signature(ListLoadFields(chip))), "load_done": In(1),
             "load_error": In(1),
-            "writes": Out(stream.Signature(VectorWrite(chip))),
+            "writes": Out(stream.Signature(VectorWrite(chip))), "written": In(1, init=1),
             "jobs": Out(ReaderHead.COUNT_BITS), "stopped": Out(1), "error": Out(ListError),
             "interrupt": Out(1), "result": Out(address), "result_bytes": Out(16),
         })
@@ -75,7 +77,7 @@ class ListExecution(wiring.Component):
         waiting, settle = Signal(2), Signal(range(LIST_SETTLE + 1))
         m.d.comb += [
             waiting[0].eq(
-                ~job_busy & ~start_ok & log.empty
+                ~job_busy & ~start_ok & log.empty & self.written
                 & (jobs.ready | jobs.end | (jobs.fault != ListError.NONE))
             ),
             waiting[1].eq(
@@ -107,6 +109,11 @@ class ListExecution(wiring.Component):
         ]
         return m
 
+    @property
+    def _list_limit(self):
+        """First word beyond the lists, their logs and the sources of their loads."""
+        return self.list_limit if self.chip.program_words else self.limit
+
     def _read(self, m, loads, jobs, job_busy):
         """Read descriptors for the heads: while a job runs, the next job comes first."""
         m.submodules.reader = reader = DescriptorReader(self.chip)
@@ -114,17 +121,20 @@ class ListExecution(wiring.Component):
         choose_job, for_job = Signal(), Signal()
         m.d.comb += [
             reader.read_valid.eq(self.read_valid), reader.read_data.eq(self.read_data),
-            reader.base.eq(self.base), reader.limit.eq(self.limit),
+            reader.base.eq(self.base), reader.limit.eq(self._list_limit),
             choose_job.eq(jobs.fetch & (job_busy | ~loads.fetch)),
             reader.start.eq(~reader.busy & (jobs.fetch | loads.fetch)),
             reader.address.eq(Mux(choose_job, jobs.address, loads.address)),
         ]
         with m.If(reader.start):
             m.d.sync += for_job.eq(choose_job)
-        for head, mine in ((loads, ~for_job), (jobs, for_job)):
+        for head, mine, base, limit in (
+            (loads, ~for_job, 0 if self.chip.program_words else self.base, self._list_limit),
+            (jobs, for_job, self.base, self.limit),
+        ):
             m.d.comb += [
                 head.begin.eq(self.begin), head.list.eq(self.list),
-                head.base.eq(self.base), head.limit.eq(self.limit),
+                head.base.eq(base), head.limit.eq(limit),
                 head.part.eq(reader.part), head.part.valid.eq(reader.part.valid & mine),
                 head.fetched.eq(reader.done & mine), head.opcode.eq(reader.opcode),
                 head.error.eq(reader.error), head.following.eq(reader.following),
@@ -145,7 +155,7 @@ class ListExecution(wiring.Component):
             take.eq(start_ok & (~job_busy | self.job_done) & log.accepts),
             self.job.eq(job),
             log.begin.eq(self.begin), log.address.eq(self.log), log.cycles.eq(self.cycles),
-            log.base.eq(self.base), log.limit.eq(self.limit),
+            log.base.eq(self.base), log.limit.eq(self._list_limit),
             log.start.eq(self.start), log.done.eq(self.job_done),
         ]
         m.d.sync += [

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from weft.chip.descriptors import ListError
 from weft.chip.states import NetworkState
 from weft.hw.chip.interface import ListBegin, NetworkStatus, VectorWrite
-from weft.hw.chip.layouts import JobFields, ListLoadFields, VectorAddress
+from weft.hw.chip.layouts import JobFields, ListLoadFields, VectorAddress, beat_place
 from weft.hw.chip.list_execution import ListExecution
 
 __all__ = ["ListReader"]
@@ -27,11 +27,16 @@ class ListReader(wiring.Component):
     Attributes
     ----------
     begin : In, `ListBegin`
-        Starts a list; only while no list runs. Its addresses are relative to ``base``.
+        Starts a list; only while no list runs. Its addresses are relative to the first word of
+        lists.
     abort : In, 1 bit
         Ends the running list with the state ABORTED.
     base, limit : In
-        First word that the list may use, and first word beyond. Stable while a list runs.
+        First word that the maps of the list may use, and first word beyond. Stable while a list
+        runs.
+    list_limit : In; only with a program memory
+        First word of it beyond the list, its log and the sources of its loads. Without it they have
+        the limits of the maps.
     reads : Out, stream of `VectorAddress`
     read_valid, read_data : In
         1 bit, ``read_vectors`` vectors: the data of the reads, in order.
@@ -47,8 +52,12 @@ class ListReader(wiring.Component):
         Pulse: the last write of the load. The next load may be taken in the same cycle.
     address_error, load_error : In, 1 bit each
         Pulses: an access of the running job, or of the load, was suppressed.
+    bus_error, timed_out : In, 1 bit each
+        Pulses: the program memory answered with an error, or does not answer.
     writes : Out, stream of `VectorWrite`
         The log.
+    written : In, 1 bit
+        The memory has all writes that it accepted. The list ends then.
     halt : Out, 1 bit
         No list runs. The core resets all blocks of jobs and loads while it is 1.
     status : Out, `NetworkStatus`
@@ -65,13 +74,14 @@ class ListReader(wiring.Component):
         word = address["word"].width
         super().__init__({
             "begin": In(ListBegin(chip)), "abort": In(1), "base": In(word), "limit": In(word),
+            **({"list_limit": In(word)} if chip.program_words else {}),
             "reads": Out(stream.Signature(address)),
             "read_valid": In(1),
             "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
             "job": Out(JobFields(chip)), "start": Out(1), "job_done": In(1),
             "load": Out(stream.Signature(ListLoadFields(chip))), "load_done": In(1),
-            "address_error": In(1), "load_error": In(1),
-            "writes": Out(stream.Signature(VectorWrite(chip))),
+            "address_error": In(1), "load_error": In(1), "bus_error": In(1), "timed_out": In(1),
+            "writes": Out(stream.Signature(VectorWrite(chip))), "written": In(1, init=1),
             "halt": Out(1, init=1),
             "status": Out(NetworkStatus(chip)), "interrupt": Out(1), "finished": Out(1),
         })
@@ -87,6 +97,7 @@ class ListReader(wiring.Component):
         m.d.comb += [
             run.begin.eq(go), run.cycles.eq(status.cycles),
             run.base.eq(self.base), run.limit.eq(self.limit),
+            run.written.eq(self.written),
             run.read_valid.eq(self.read_valid), run.read_data.eq(self.read_data),
             run.job_done.eq(self.job_done), run.load_done.eq(self.load_done),
             run.load_error.eq(self.load_error),
@@ -111,18 +122,27 @@ class ListReader(wiring.Component):
                 self._finish(m, NetworkState.ERROR, ListError.FIELD)
             with m.Elif(self.address_error):
                 self._finish(m, NetworkState.ERROR, ListError.ADDRESS)
+            with m.Elif(self.bus_error):
+                self._finish(m, NetworkState.ERROR, ListError.BUS)
+            with m.Elif(self.timed_out):
+                self._finish(m, NetworkState.ERROR, ListError.TIMEOUT)
             with m.Elif(run.stopped):
                 failed = run.error != ListError.NONE
                 state = Mux(failed, NetworkState.ERROR, NetworkState.DONE)
                 self._finish(m, state, run.error)
-        bad = []
+        bad, base = [], self.base
+        if self.chip.program_words:
+            base = 0
+            m.d.comb += run.list_limit.eq(self.list_limit)
         for target, address in ((run.list, self.begin.list), (run.log, self.begin.log)):
             start = Signal.like(target)
             m.d.comb += target.eq(start)
             with m.If(self.halt):
-                m.d.sync += [start.bank.eq(address.bank), start.word.eq(address.word + self.base)]
+                m.d.sync += [start.bank.eq(address.bank), start.word.eq(address.word + base)]
             if self.chip.banks & (self.chip.banks - 1):
                 bad.append(address.bank >= self.chip.banks)
+        if self.chip.program_words:
+            bad.append(beat_place(self.chip, self.begin.list).any())
         m.d.sync += bad_begin.eq(Cat(bad).any() & self.halt)
         return m
 

@@ -35,7 +35,7 @@ class ListLoader(wiring.Component):
     done : Out, 1 bit
         Pulse in the cycle of the last write of a load.
     base, limit : In
-        First word that may be read, and first word beyond.
+        First word that may be read, and first word beyond. A program memory begins at word 0.
     address_error : Out, 1 bit
         Pulse: a read outside of these limits was suppressed. The load never ends.
     """
@@ -108,7 +108,9 @@ class ListLoader(wiring.Component):
         c_address = Signal.like(address, reset_less=True)
         m.d.comb += [
             advance.eq(~self.reads.valid | self.reads.ready),
-            inside.eq((c_address.word >= self.base) & (c_last < self.limit)),
+            inside.eq(
+                (c_last < self.limit) & (1 if chip.program_words else c_address.word >= self.base)
+            ),
         ]
         m.d.sync += self.address_error.eq(0)
         with m.If(advance):

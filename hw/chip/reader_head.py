@@ -55,9 +55,9 @@ class ReaderHead(wiring.Component):
     begin : In, 1 bit
         Pulse, at most once after a reset: starts with the descriptor at ``list``.
     list : In, `VectorAddress`
-        Includes the base.
+        Includes its base.
     base, limit : In
-        First word that the list may use, and first word beyond.
+        First word that loads may read, or that maps may use, and first word beyond.
     fetch : Out, 1 bit
         Requests the descriptor at ``address``, until ``fetched``.
     address : Out, `VectorAddress`

@@ -1,5 +1,6 @@
 """The top of a core for networks, with flat ports for simulators."""
 
+from amaranth.hdl import Value
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.chip.core import NetworkCore
@@ -25,6 +26,8 @@ class NetworkTop(FlatTop):
     state, error, job, cycles, result, result_bytes : Out
         The members of `weft.hw.chip.interface.NetworkStatus`.
     finished : Out
+    program_base, program_limit : In; program_idle : Out; awvalid, awready, ... : In or Out
+        With a program memory: the pins of its master, with the names of AXI4 in small letters.
     """
 
     def __init__(self, chip):
@@ -54,4 +57,23 @@ class NetworkTop(FlatTop):
             "result": (Out, status.result.as_value()),
             "result_bytes": (Out, status.result_bytes),
             "finished": (Out, core.finished),
+            **(_program(core) if chip.program_words else {}),
         })
+
+
+def _program(core):
+    """The ports of the program memory."""
+    ports = {
+        "program_base": (In, core.program_base), "program_limit": (In, core.program_limit),
+        "program_idle": (Out, core.program_idle),
+    }
+    for name, flow in (("aw", Out), ("w", Out), ("b", In), ("ar", Out), ("r", In)):
+        channel, answer = getattr(core.axi, name), In if flow == Out else Out
+        ports |= {
+            f"{name}valid": (flow, channel.valid), f"{name}ready": (answer, channel.ready),
+            **{
+                f"{name}{field}": (flow, Value.cast(channel.payload[field]))
+                for field in channel.payload.shape().members
+            },
+        }
+    return ports

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from weft.buses import BUSES
-from weft.buses.bus import Bus, DataPath
+from weft.buses.bus import Bus, DataPath, Interface
 from weft.c_names import prefix_problems
 from weft.config import Config, ConfigError
 
@@ -49,6 +49,11 @@ class BusCore:
     def protocol(self) -> Bus:
         """The bus that ``bus`` names."""
         return BUSES[self.bus]
+
+    @property
+    def interfaces(self) -> tuple[Interface, ...]:
+        """The interfaces, without clocks, resets and the interrupt."""
+        return self.protocol.interfaces
 
     @property
     def options(self) -> tuple[str, ...]:

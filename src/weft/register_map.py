@@ -53,7 +53,7 @@ def interrupts(ip: Ip | NetworkIp) -> tuple[Field, ...]:
 def registers(ip: Ip | NetworkIp) -> tuple[Register, ...]:
     """All registers of ``ip``, in the order of their addresses."""
     if isinstance(ip, NetworkIp):
-        return chip.network_registers()
+        return chip.network_registers(program=bool(ip.chip.program_words))
     texts = {
         "magic": "the bytes WEFT", "version": "version of the core's register block",
         "hash": "hash of the Config",

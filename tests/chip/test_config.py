@@ -7,6 +7,7 @@ from weft.chip.config import ChipConfig
 from weft.config import Config, ConfigError
 
 SMALL = dict(requantize="tflite", activation="none", lanes=2)
+HASH = 0xFB39C7FC  # of chip(8, 8, 8, words=1024)
 
 
 def chip(rows, cols, depth, **fields):
@@ -34,6 +35,10 @@ def test_sizes():
     (dict(b_words=1), r"b_words must be in 2\.\.65536, not 1"),
     (dict(lines=4.0), "^lines must be an integer, not 4.0$"),
     (dict(words="1k"), "^words must be an integer, not '1k'$"),
+    (dict(program_words=1000),
+     "^program_words must be a power of two in a core for networks, not 1000$"),
+    (dict(program_words=8), r"^program_words must be 0 or in 16\.\.4194304, not 8$"),
+    (dict(program_words=-1), "program_words must be 0 or in 16"),
 ])
 def test_wrong_values_are_named(fields, text):
     with pytest.raises(ConfigError, match=text):
@@ -57,3 +62,18 @@ def test_takes_the_integers_of_numpy():
 
 def test_the_hash_depends_on_all_fields():
     assert chip(4, 4, 4).hash != chip(4, 4, 4, lines=256).hash != chip(4, 4, 2).hash
+
+
+def test_a_program_memory():
+    c = chip(8, 8, 8, words=1024, program_words=8192)
+    assert (c.memory_bytes, c.program_bytes) == (9 * 1024 * 8, 9 * 8192 * 8)
+    assert (c.beat_bytes, c.address_words) == (32, 8192)
+    assert chip(8, 8, 8, words=1024).address_words == 1024
+    with pytest.raises(ConfigError, match=r"read_vectors \* depth must be at most 128 .* not 256"):
+        chip(8, 8, 64, read_vectors=4, program_words=16)
+
+
+def test_a_core_without_a_program_memory_keeps_its_hash():
+    """The hash is the one of the fields that such a core always had."""
+    assert chip(8, 8, 8, words=1024).hash == HASH
+    assert chip(8, 8, 8, words=1024, program_words=64).hash != HASH

@@ -122,9 +122,9 @@ def test_errors_of_lists_have_names(core):
     assert core.run(ListLoad(source=split(3071, CHIP.banks), words=2), ListEnd()) == ADDRESS
     assert core.run(ListLoad(fill=1, words=2, jobs=1), ListEnd()) == DEADLOCK
     assert core.run(load, ListEnd()) == OK
-    found = {texts(error) for error in range(-11, 2)}
-    assert len(found) == 13 and b"unknown error" not in found
-    assert texts(-12) == b"unknown error"
+    found = {texts(error) for error in range(-13, 2)}
+    assert len(found) == 15 and b"unknown error" not in found
+    assert texts(-14) == b"unknown error"
 
 
 @pytest.mark.parametrize("stuck", ["write_fifo", "read_fifo", "memory_busy", "list_busy"])

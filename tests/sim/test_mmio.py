@@ -4,8 +4,9 @@
 import numpy as np
 import pytest
 from digits import CNN
-from network_chips import SIMULATED
-from network_programs import check_network
+from memory_area import MemoryArea
+from network_chips import PROGRAM, SIMULATED
+from network_programs import check_network, random_inputs
 
 import weft
 from weft import Accelerator
@@ -16,7 +17,7 @@ from weft.host.mmio import MmioTransport
 from weft.host.network_driver import NetworkDriver
 from weft.host.network_mmio import NetworkMmioTransport
 from weft.ip import Ip
-from weft.sim.mmio import BusError, SimRegisters
+from weft.sim.mmio import MEMORY_ADDRESS, BusError, SimRegisters
 
 CONFIG = Config(
     rows=2, cols=2, lanes=2, requantize="tflite", bytes_in=4, bytes_out=8, a_words=32, b_words=32
@@ -71,6 +72,34 @@ def test_a_network(bus, monkeypatch):
     with Accelerator("uio:/dev/uio3") as accelerator:
         assert np.array_equal(accelerator.matmul(a, b), a.astype(int) @ b)
     monkeypatch.undo()
+    registers.close()
+
+
+@pytest.mark.slow
+def test_two_networks_in_one_program_memory():
+    """Each has its own area; an error of the bus and a soft reset between them change nothing."""
+    pytest.importorskip("tflite")
+    program = weft.load(CNN).compile(PROGRAM)
+    x = random_inputs(program, 1)
+    with program.open("golden") as session:
+        wanted = session(x)
+    registers = SimRegisters(NetworkIp(chip=PROGRAM, bus="axi"))
+    memory, size = registers.memory, 1 << 16
+    areas = [MemoryArea(memory, offset, size) for offset in (0x1008, 0x20000)]
+    before = memory.read(0, memory.size)
+    for area in (*areas, areas[0]):
+        area.address = MEMORY_ADDRESS + area.offset
+        transport = NetworkMmioTransport(registers, program=area)
+        driver = NetworkDriver(transport, PROGRAM)
+        assert np.array_equal(program.open(driver)(x), wanted)
+        driver.abort()
+        area.address += memory.size  # the bus answers with an error
+        transport.restart(10)
+        assert driver.run(0, 0).error.name == "BUS"
+    found = np.frombuffer(memory.read(0, memory.size), np.uint8)
+    changed = np.flatnonzero(found != np.frombuffer(before, np.uint8))
+    inside = [(area.offset <= changed) & (changed < area.offset + size) for area in areas]
+    assert (inside[0] | inside[1]).all() and inside[0].any() and inside[1].any()
     registers.close()
 
 

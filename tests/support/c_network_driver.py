@@ -11,6 +11,7 @@ GLUE = """
 
 uint32_t (*weft_test_read)(uint32_t);
 void (*weft_test_write)(uint32_t, uint32_t);
+uintptr_t weft_test_memory;
 size_t weft_test_core_size(void);
 void weft_test_poll_limit(weft_core *core, uint32_t limit);
 size_t weft_test_core_size(void) { return sizeof(weft_core); }
@@ -41,6 +42,8 @@ class CNetworkDriver(Library):
             sources = sources | {name: sources[name].replace(old.encode(), new.encode(), 1)}
         write_sources(folder, ip, sources)
         super().__init__(hooked_library(folder, ip, GLUE), device, ip.prefix)
+        if ip.chip.program_words:
+            self.variable("test_memory").value = device.bus_memory.ctypes.data
 
     def network(self, name, *arguments):
         """Call a function of the network's C code."""

@@ -38,6 +38,7 @@ class GoldenNetworkBoard:
     def __init__(self, chip):
         self.chip = chip
         self.memory = np.full(chip.memory_bytes, 0x5A, np.uint8)
+        self.program = None  # bytes of the program memory
         self.full = self.busy = False
         self.reset()
 
@@ -104,7 +105,9 @@ class GoldenNetworkBoard:
         """End the running list."""
         frame, self.running = self.running, None
         addresses = struct.unpack("<II", frame.payload)
-        outcome = run_list(self.chip, self.memory, *addresses, buffers=self.buffers)
+        outcome = run_list(
+            self.chip, self.memory, *addresses, buffers=self.buffers, program=self.program
+        )
         self.error, self.jobs, self.result = outcome.error, outcome.jobs, outcome.result
         self.state = NetworkState.ERROR if outcome.error else NetworkState.DONE
         words = struct.pack("<II", *self.registers()[-4:-2])

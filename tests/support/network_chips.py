@@ -4,8 +4,8 @@ from weft.chip.config import ChipConfig
 from weft.config import Config
 
 __all__ = [
-    "BATCH1", "LARGE", "ODD", "SIMULATED", "SIMULATED_SLOWLY", "SMALL", "TINY", "network_chip",
-    "small_chip",
+    "BATCH1", "LARGE", "ODD", "PROGRAM", "SIMULATED", "SIMULATED_SLOWLY", "SMALL", "TINY",
+    "network_chip", "small_chip",
 ]
 
 
@@ -13,7 +13,8 @@ def network_chip(rows, cols, depth, lanes=1, **fields):
     """A core for networks; ``fields`` are of the ChipConfig or of its Config."""
     sizes = {"words": 4096} | {
         name: fields.pop(name)
-        for name in ("words", "b_words", "lines", "read_vectors") if name in fields
+        for name in ("words", "b_words", "lines", "read_vectors", "program_words")
+        if name in fields
     }
     core = {"activation": "none", "requantize": "tflite"} | fields
     return ChipConfig(core=Config(rows=rows, cols=cols, depth=depth, lanes=lanes, **core), **sizes)
@@ -35,6 +36,11 @@ TINY = network_chip(
 # The core that quick tests simulate, sharing its model, and cores of slow tests.
 _SIZES = {"words": 1024, "b_words": 256, "lines": 64}
 SIMULATED = network_chip(3, 4, 4, 2, read_vectors=2, multiplier="fip", **_SIZES)
+# With a program memory.
+PROGRAM = network_chip(
+    2, 2, 4, 2, words=512, b_words=128, lines=64, read_vectors=2, program_words=2048,
+    multiplier="fip",
+)
 SIMULATED_SLOWLY = [
     network_chip(2, 2, 2, 2, read_vectors=2, **_SIZES),
     network_chip(3, 2, 4, 1, read_vectors=1, scale_cycles=4, **_SIZES),

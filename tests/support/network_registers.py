@@ -4,6 +4,7 @@
 import random
 import struct
 
+import numpy as np
 from golden_network_board import GoldenNetworkBoard
 
 from weft.chip.ip import NetworkIp
@@ -16,6 +17,7 @@ from weft.register_map import fifo_ports, registers
 __all__ = ["NetworkRegisterModel"]
 
 DONE, FAILED, REFUSED = 1, 2, 32
+BUS_SPACE = 1 << 16  # bytes of the memory of the bus, beside two program memories
 
 
 class SilentBoard(GoldenNetworkBoard):
@@ -36,6 +38,8 @@ class NetworkRegisterModel:
         A field of STATUS that never becomes 0, or a FIFO that never has space or words.
     log : list of (name, value)
         All writes except of data.
+    bus_memory : array of uint8
+        The memory of the bus, from address 0 on, if the core has a program memory.
     """
 
     def __init__(self, chip, *, bus="axi", seed=1, stuck=""):
@@ -46,8 +50,9 @@ class NetworkRegisterModel:
         self.map = {item.address: item for item in (*registers(ip), *fifo_ports(ip))}
         self.values = dict.fromkeys((
             "irq_status", "irq_enable", "list_address", "log_address", "base", "limit",
-            "memory_address", "memory_layout", "memory_row_step",
+            "memory_address", "memory_layout", "memory_row_step", "program_base", "program_limit",
         ), 0)
+        self.bus_memory = np.full(2 * chip.program_bytes + BUS_SPACE, 0x5A, np.uint8)
         self.free = self.level = 0  # of the FIFOs, as read last
         self.reset()
 
@@ -132,6 +137,7 @@ class NetworkRegisterModel:
             self.busy["list_busy"] = 0
         if value & 4:
             legal = self.values["base"] < self.values["limit"] <= self.chip.words
+            legal = legal and self._place_program()
             if self.board.running or not legal or self.busy["reset_busy"]:
                 self.values["irq_status"] |= REFUSED
                 return
@@ -139,6 +145,16 @@ class NetworkRegisterModel:
             self.board.running = Frame(FrameType.START, 0, addresses)
             self.board.state = NetworkState.RUNNING
             self.busy["list_busy"] = 4
+
+    def _place_program(self):
+        """Give the board its program memory; whether its registers are legal."""
+        base, limit = self.values["program_base"], self.values["program_limit"]
+        if not self.chip.program_words:
+            return True
+        if base % self.chip.beat_bytes or not 0 < limit <= self.chip.program_words:
+            return False
+        self.board.program = self.bus_memory[base : base + self.chip.program_bytes]
+        return True
 
     def _transfer(self, name, count):
         if self.missing or self.busy["memory_busy"] or self.found:

@@ -3,7 +3,13 @@
 from weft.buses.axi_lite import WRITE, AxiLiteBus, channel_ports
 from weft.buses.bus import DataPath, Diagram, Interface
 
-__all__ = ["DmaBus"]
+__all__ = ["MASTER_PORTS", "DmaBus"]
+
+MASTER_PORTS = channel_ports({
+    "last": "last beat of the burst", "id": "always 0", "len": "beats in the burst, minus 1",
+    "size": "log2 of the bytes in a beat", "burst": "1: incrementing addresses",
+    "lock": "always 0", "cache": "memory type", "qos": "always 0",
+})
 
 _BURST = Diagram("A read burst; no burst crosses a 4 KiB boundary", "aclk", (
     ("m_axi_araddr", "xAAxxxxx"), ("m_axi_arlen", "xNNxxxxx"), ("m_axi_arvalid", "01100000"),
@@ -29,12 +35,7 @@ class DmaBus(AxiLiteBus):
     )
     interfaces = (
         *AxiLiteBus.interfaces,
-        Interface("m_axi_", "AXI4 master: operands and results in memory", channel_ports({
-            "last": "last beat of the burst", "id": "always 0",
-            "len": "beats in the burst, minus 1",
-            "size": "log2 of the bytes in a beat", "burst": "1: incrementing addresses",
-            "lock": "always 0", "cache": "memory type", "qos": "always 0",
-        })),
+        Interface("m_axi_", "AXI4 master: operands and results in memory", MASTER_PORTS),
     )
 
     def problems(self, config):

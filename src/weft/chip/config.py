@@ -19,6 +19,8 @@ __all__ = [
 PARAMETER_BYTES = 9  # of a column: bias (4), multiplier (4), shift (1)
 ADD_TABLE_WORDS = 512  # of the ADD table: 256 for the added map, then 256 for the results
 ADD_TABLE_BYTES = 4  # of a word of that table
+MAX_PROGRAM_WORDS = 1 << 22  # of each bank of a program memory: an address has 32 bits
+MAX_BEAT = 128  # bytes of a beat of AXI4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,10 @@ class ChipConfig:
         Lines of the parameter buffer; a line has the parameters of ``lanes`` columns.
     read_vectors : int
         Vectors that loads, descriptors and the host read in one cycle.
+    program_words : int
+        0: lists, weights and parameters lie in the memory beside the maps. Otherwise they lie in a
+        program memory behind an AXI4 master, and the maps only in the memory. The program memory
+        has as many banks of this many words; a power of two.
 
     Raises
     ------
@@ -49,12 +55,13 @@ class ChipConfig:
     b_words: int = 512
     lines: int = 512
     read_vectors: int = 4
+    program_words: int = 0
 
     def __post_init__(self):
         core, problems = self.core, []
         if not isinstance(core, Config):
             raise ConfigError(f"core must be a Config, not {core!r}")
-        for name in ("words", "b_words", "lines", "read_vectors"):
+        for name in ("words", "b_words", "lines", "read_vectors", "program_words"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, SupportsIndex):
                 problems.append(f"{name} must be an integer, not {value!r}")
@@ -73,7 +80,8 @@ class ChipConfig:
             if value not in allowed:
                 rule = " or ".join(map(repr, allowed))
                 problems.append(f"{name} must be {rule} in a core for networks, not {value!r}")
-        for name, value in (("depth", core.depth), ("cols", core.cols), ("words", self.words)):
+        for name, value in (("depth", core.depth), ("cols", core.cols), ("words", self.words),
+                            ("program_words", self.program_words or 1)):
             if value & (value - 1) or value < 1:
                 problems.append(
                     f"{name} must be a power of two in a core for networks, not {value}"
@@ -92,8 +100,22 @@ class ChipConfig:
                 f"read_vectors must be 1, 2, 4 or 8 and divide cols ({core.cols}),"
                 f" not {self.read_vectors}"
             )
+        if self.program_words:
+            problems += self._program_problems()
         if problems:
             raise ConfigError("\n".join(problems))
+
+    def _program_problems(self):
+        """The problems of a program memory, and of the beats of its AXI4 master."""
+        if not 16 <= self.program_words <= MAX_PROGRAM_WORDS:
+            yield (
+                f"program_words must be 0 or in 16..{MAX_PROGRAM_WORDS}, not {self.program_words}"
+            )
+        if self.beat_bytes > MAX_BEAT:
+            yield (
+                f"read_vectors * depth must be at most {MAX_BEAT} with a program memory, not"
+                f" {self.beat_bytes}"
+            )
 
     @classmethod
     def from_toml(cls, path) -> "ChipConfig":
@@ -149,6 +171,21 @@ class ChipConfig:
         return self.vectors * self.core.depth
 
     @property
+    def program_bytes(self) -> int:
+        """Bytes of the program memory behind AXI4; 0 without one."""
+        return self.banks * self.program_words * self.core.depth
+
+    @property
+    def address_words(self) -> int:
+        """Words of each bank that an address can name: of the larger memory."""
+        return max(self.words, self.program_words)
+
+    @property
+    def beat_bytes(self) -> int:
+        """Bytes of a beat of the AXI4 master: what the core reads in a cycle."""
+        return self.read_vectors * self.core.depth
+
+    @property
     def line_vectors(self) -> int:
         """Vectors of a parameter line, in the memory and in its buffer."""
         vectors = -(-PARAMETER_BYTES * self.core.lanes // self.core.depth)
@@ -172,8 +209,14 @@ class ChipConfig:
 
     @property
     def hash(self) -> int:
-        """32-bit hash: first bytes of SHA-256 of all fields as sorted JSON."""
-        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        """32-bit hash: first bytes of SHA-256 of all fields as sorted JSON.
+
+        Without a program memory its field is left out: these cores keep their hash and their area.
+        """
+        values = dataclasses.asdict(self)
+        if not self.program_words:
+            del values["program_words"]
+        text = json.dumps(values, sort_keys=True)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
 

@@ -50,6 +50,8 @@ class ListError(IntEnum):
     ADDRESS = 3  # a vector outside base..limit would be read or written
     DEADLOCK = 4  # loads and jobs wait for each other
     ABORTED = 5
+    BUS = 6  # a burst of the program memory had the response SLVERR or DECERR
+    TIMEOUT = 7  # the program memory did not answer
 
 
 @dataclass(frozen=True)

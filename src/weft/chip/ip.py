@@ -3,12 +3,17 @@
 from dataclasses import dataclass
 
 from weft.buses import BUSES
-from weft.buses.bus import DataPath
+from weft.buses.bus import DataPath, Interface
+from weft.buses.dma import MASTER_PORTS
 from weft.chip.config import ChipConfig
 from weft.config import Config
 from weft.ip import BusCore
 
 __all__ = ["NetworkIp"]
+
+PROGRAM_MASTER = Interface(
+    "m_axi_", "AXI4 master: lists, weights and parameters in the program memory", MASTER_PORTS
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +42,12 @@ class NetworkIp(BusCore):
         return self.chip.core
 
     @property
+    def interfaces(self) -> tuple[Interface, ...]:
+        """The interfaces of the bus, and the master of the program memory."""
+        bus = super().interfaces
+        return (*bus, PROGRAM_MASTER) if self.chip.program_words else bus
+
+    @property
     def clocks(self) -> int:
         """Number of clocks."""
         return 1
@@ -48,7 +59,10 @@ class NetworkIp(BusCore):
 
     def _problems(self):
         buses = [name for name, bus in BUSES.items() if bus.data_path is DataPath.FIFO_PORTS]
+        if self.chip.program_words:
+            buses = ["axi"]  # the clock and the reset of its master
         if self.bus in buses:
             yield from super()._problems()
             return
-        yield f"bus must be one of {', '.join(buses)} with a core for networks, not {self.bus!r}"
+        kind = "a program memory" if self.chip.program_words else "a core for networks"
+        yield f"bus must be one of {', '.join(buses)} with {kind}, not {self.bus!r}"

@@ -6,9 +6,9 @@ from weft.config import Config
 
 __all__ = [
     "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_READ",
-    "PANEL_START", "ROW_READ", "SIDE_READ", "SUM_PARTS", "WRITE", "add_slot", "added_chunks",
-    "added_take", "array_write", "chunks_in_flight", "join", "read_delay", "rescale",
-    "result_read", "result_rows", "store_sums", "sum_latency", "total_latency",
+    "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ", "SUM_PARTS", "WRITE", "add_slot",
+    "added_chunks", "added_take", "array_write", "chunks_in_flight", "join", "read_delay",
+    "rescale", "result_read", "result_rows", "store_sums", "sum_latency", "total_latency",
 ]
 
 LIST_SETTLE = 7  # cycles without an event, until no event can follow in a list
@@ -22,6 +22,7 @@ PARAMETER_READ = 1 + latencies.MEMORY_READ  # from an issue to the parameters of
 CHUNK_START = 3  # from an announced tile to its first chunk
 CHUNK_ADDRESS = 3  # from a chunk to its checked address
 CHUNK_STORE = 1 + CHUNK_ADDRESS  # from a chunk at the map store to its write
+PROGRAM_BEATS = 64  # of the program memory that wait for their data, beside 2 that leave
 SUM_PARTS = 4  # writes of a chunk of sums at most, one a slot
 _ADDED_READ = 15 + SIDE_READ + DELIVERY  # from a chunk to its added values, at the best
 

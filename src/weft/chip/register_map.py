@@ -12,7 +12,9 @@ _SIZES = {
     "words": "words of each bank of the memory",
     "b_words": "words of the B buffer",
     "lines": "lines of the parameter buffer",
-    "read_vectors": "vectors that a load, a descriptor or a read of the host takes in a cycle",
+    "read_vectors":
+        "bits 15..0: vectors that a load, a descriptor or a read of the host takes in a cycle; bits"
+        " 31..16: log2 of the words of each bank of the program memory, or 0 without it",
     "NET_MEMORY": "vectors that the memory holds",
 }
 
@@ -34,9 +36,12 @@ def network_interrupts() -> tuple[Field, ...]:
     )))
 
 
-def network_registers() -> tuple[Register, ...]:
-    """All registers, in the order of their addresses."""
-    return (*_core_registers(), *_control_registers(), *_memory_registers())
+def network_registers(*, program: bool = False) -> tuple[Register, ...]:
+    """All registers, in the order of their addresses; ``program``: with a program memory."""
+    return (
+        *_core_registers(), *_control_registers(), *_memory_registers(),
+        *(_program_registers() if program else ()),
+    )
 
 
 def network_fifo_ports() -> tuple[FifoPort, ...]:
@@ -64,7 +69,7 @@ def _core_registers():
         "NET_STATUS": ("state of the core, and of its running or last list", (
             Field("state", 0, 8, "ro", "0 idle, 1 running, 2 done, 3 aborted, 4 error"),
             Field("error", 8, 8, "ro",
-                  "0 none, 1 opcode, 2 field, 3 address, 4 deadlock, 5 aborted"),
+                  "0 none, 1 opcode, 2 field, 3 address, 4 deadlock, 5 aborted, 6 bus, 7 timeout"),
             Field("jobs", 16, 16, "ro", "number of jobs that have ended"),
         )),
         "NET_RESULT": ("address of the result that END named; valid in state done", (
@@ -92,7 +97,7 @@ def _control_registers():
             Field("abort", 1, 1, "pulse", "aborts the running list"),
             Field("start", 2, 1, "pulse",
                   "starts the list at LIST_ADDRESS; refused while list_busy or reset_busy is 1, and"
-                  " without BASE < LIMIT <= words"),
+                  " unless all bases and limits are legal"),
         )),
         Register("status", 0x404, "ro", "activity of the core and its wrapper", (
             Field("list_busy", 0, 1, "ro", "a list was started and has not ended"),
@@ -126,4 +131,13 @@ def _memory_registers():
                       "starts to write so many bytes, which come through WRITE_FIFO"),
         word_register("memory_read", 0x438, "wo",
                       "starts to read so many bytes, which go to READ_FIFO"),
+    ]
+
+
+def _program_registers():
+    return [
+        word_register("program_base", 0x43C, "rw",
+                      "address of the program memory: a multiple of the bytes of a beat"),
+        word_register("program_limit", 0x440, "rw",
+                      "first word of each bank of the program memory that a list may not use"),
     ]

@@ -16,6 +16,7 @@ LATENCY = 4  # cycles that an address must be stable before its register can be 
 
 _CORE = registers.REGISTERS[: -len(registers.COUNTERS)]
 _SIZES = ["words", "b_words", "lines", "read_vectors"]
+_PROGRAM = 16  # bit of register read_vectors: above it log2 of program_words, or 0
 _STATE = ["NET_MEMORY", "NET_STATUS", "NET_CYCLES", "NET_RESULT", "NET_RESULT_BYTES"]
 # The registers of `weft.registers` describe the Config of the array.
 REGISTERS = ["magic", "version", "hash", *(f"core_{name}" for name in _CORE), *_SIZES, *_STATE]
@@ -24,6 +25,8 @@ REGISTERS = ["magic", "version", "hash", *(f"core_{name}" for name in _CORE), *_
 def describe(chip: ChipConfig) -> list[int]:
     """The constant registers of ``chip``: all of `REGISTERS` up to NET_MEMORY."""
     sizes = [getattr(chip, name) for name in _SIZES]
+    if chip.program_words:
+        sizes[-1] |= (chip.program_words.bit_length() - 1) << _PROGRAM
     return [MAGIC, VERSION, chip.hash, *registers.describe(chip.core), *sizes, chip.vectors]
 
 
@@ -44,6 +47,9 @@ def decode(words: list[int]) -> ChipConfig:
         raise ValueError(f"register version must be {VERSION}, not {words[1]}")
     core = registers.decode(words[3 : 3 + len(_CORE)])
     sizes = dict(zip(_SIZES, words[3 + len(_CORE) :], strict=False))
+    program = sizes["read_vectors"] >> _PROGRAM
+    sizes["read_vectors"] &= (1 << _PROGRAM) - 1
+    sizes["program_words"] = 1 << program if program else 0
     try:
         chip = ChipConfig(core=core, **sizes)
     except ConfigError as error:

@@ -29,7 +29,6 @@ def compiled(args, network, target):
 
 def _larger(args, network, target):
     """Yield the smallest core of a board with more memory that the network fits."""
-    from weft.network.chip.program import memory_bytes
     from weft.network.errors import ModelError
     from weft.network.target import board_cores
 
@@ -41,7 +40,7 @@ def _larger(args, network, target):
         except ModelError:
             continue
         yield (
-            f"the core {core.name}: the network needs {memory_bytes(program.areas):,} bytes of its"
+            f"the core {core.name}: the network needs {program.memory_used:,} bytes of its"
             f" {core.chip.memory_bytes:,}"
         )
         return

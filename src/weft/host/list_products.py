@@ -47,7 +47,8 @@ class ListProducts:
     TypeError
         If ``runner`` has no core for networks.
     ValueError
-        If the memory or a buffer of the core is too small for any product.
+        If the memory or a buffer of the core is too small for any product, or the core has a
+        program memory.
     """
 
     def __init__(self, runner, *, timeout: float = 60.0):
@@ -57,6 +58,11 @@ class ListProducts:
                 f" weft.host.network_driver.NetworkDriver has, not {runner!r}"
             )
         self.chip = runner.chip
+        if self.chip.program_words:
+            raise ValueError(
+                "a core for matrix products must have no program memory; this one runs programs of"
+                " networks only"
+            )
         block_sizes(self.chip, 1, 1, self.chip.core.cols, 4)
         self.counters = ListCounters(self.chip)
         self.runner = runner

@@ -142,6 +142,24 @@ class NetworkDriver:
                 for start in range(0, count, piece)
             )
 
+    def write_program(self, address: int, data: bytes) -> None:
+        """Write bytes to the program memory, from the first one of a vector on.
+
+        Raises ValueError if they are not in the program memory.
+        """
+        first = self._program_byte(address, len(data))
+        with self._transaction():
+            self._program().write_program(first, bytes(data))
+
+    def read_program(self, address: int, count: int) -> bytes:
+        """Return ``count`` bytes of the program memory, from the first one of a vector on.
+
+        Raises ValueError if they are not in the program memory.
+        """
+        first = self._program_byte(address, count)
+        with self._transaction():
+            return self._program().read_program(first, count)
+
     def run(self, list_address: int, log_address: int, *, timeout: float = 60.0) -> ListReport:
         """Execute a list, and wait for its end.
 
@@ -242,6 +260,23 @@ class NetworkDriver:
             raise ValueError(
                 f"vectors must be in 0..{self.chip.vectors - 1}, not {first}..{last}"
             )
+
+    def _program(self) -> NetworkMmioTransport:
+        """Return the transport, if the core has a program memory; otherwise raise ValueError."""
+        if not self.chip.program_words or not isinstance(self._transport, NetworkMmioTransport):
+            raise ValueError("the core must be an IP core with a program memory")
+        return self._transport
+
+    def _program_byte(self, address, count):
+        """Return the first byte of an access to the program memory."""
+        size = self._program().program_bytes
+        first = join(address, self.chip.banks) * self.chip.core.depth
+        if not 0 <= first <= first + count <= size:
+            raise ValueError(
+                f"bytes of the program memory must be in 0..{size - 1}, not"
+                f" {first}..{first + count - 1}"
+            )
+        return first
 
     def _read(self, address, count):
         payload = _PAIR.pack(address, count)

@@ -6,6 +6,7 @@ import time
 from weft.chip.register_map import network_fifo_ports, network_registers
 from weft.chip.registers import REGISTERS, decode
 from weft.frames import WRITE_FIELDS, FrameType
+from weft.host.dma_memory import DmaMemory
 from weft.host.link import Frame
 from weft.host.register_transport import RegisterNames, RegisterTransport, progress
 
@@ -21,17 +22,61 @@ class NetworkMmioTransport(RegisterTransport):
 
     It begins with a soft reset, and lets lists use the whole memory. It has the parameters of
     `RegisterTransport`; ``timeout`` also limits the time without progress while data are written.
+
+    Parameters
+    ----------
+    program : weft.host.dma_memory.DmaMemory, optional
+        The area that is the program memory, if the core has one. Its address is a multiple of the
+        bytes of a beat, and no list reads or writes outside it.
+
+    Raises
+    ------
+    ValueError
+        If the core has a program memory and ``program`` is absent, too small or not aligned, or if
+        it has none and ``program`` is given.
     """
 
     KIND = "a core for networks"
-    NAMES = RegisterNames(network_registers(), network_fifo_ports())
+    NAMES = RegisterNames(network_registers(program=True), network_fifo_ports())
     CORE_REGISTERS = len(REGISTERS)
     DECODE = decode
 
-    def __init__(self, access, timeout: float = 10.0):
+    def __init__(self, access, timeout: float = 10.0, *, program: DmaMemory | None = None):
         self._timeout = timeout
         self._number = 0  # of frames so far
+        self._program = program
         super().__init__(access, timeout)
+
+    def _describe(self, timeout):
+        config = super()._describe(timeout)
+        if config.program_words:
+            _check_program(config, self._program)
+        elif self._program is not None:
+            raise ValueError("program must be absent: the core has no program memory")
+        return config
+
+    def write_program(self, offset: int, data: bytes) -> None:
+        """Write bytes of the program memory."""
+        self._check()
+        self._program.write(offset, data)
+
+    def read_program(self, offset: int, size: int) -> bytes:
+        """Return bytes of the program memory."""
+        self._check()
+        return self._program.read(offset, size)
+
+    @property
+    def program_bytes(self) -> int:
+        """Bytes of the program memory that lists may use; 0 without one."""
+        if not self._config.program_words:
+            return 0
+        return _program_limit(self._config, self._program) * _row(self._config)
+
+    def close(self) -> None:
+        """Release the registers and the program memory."""
+        super().close()
+        if self._program is not None:
+            self._program.close()
 
     def restart(self, timeout: float, empty: FrameType = FrameType.WRITE) -> None:
         """Reset the core, but not its memory; ``empty`` is for the link only."""
@@ -42,6 +87,9 @@ class NetworkMmioTransport(RegisterTransport):
         super()._reset(timeout)
         self._write("base", 0)
         self._write("limit", self._config.words)
+        if self._config.program_words:
+            self._write("program_base", self._program.address)
+            self._write("program_limit", _program_limit(self._config, self._program))
 
     def post(self, frame_type: FrameType, payload: bytes) -> int:
         """Execute a WRITE or START frame; return a number for it."""
@@ -111,3 +159,33 @@ class NetworkMmioTransport(RegisterTransport):
                 self._write("write_fifo", word)
             first += count
             last_move = progress(count > 0, last_move, self._timeout, _WRITE_STUCK)
+
+
+def _row(config):
+    """Return the bytes of a word of all banks."""
+    return config.banks * config.core.depth
+
+
+def _program_limit(config, program):
+    """Return the words of each bank that ``program`` holds."""
+    return min(config.program_words, program.size // _row(config))
+
+
+def _check_program(config, program):
+    """Raise ValueError if ``program`` cannot be the program memory."""
+    if program is None:
+        raise ValueError(
+            "program must be the memory of lists and weights: the core has a program memory"
+        )
+    if program.address % config.beat_bytes:
+        raise ValueError(
+            f"address of program must be a multiple of {config.beat_bytes}, not"
+            f" {program.address:#x}"
+        )
+    if program.address + program.size > 1 << 32:
+        raise ValueError(
+            f"program must lie below 0x100000000, not {program.size:#x} bytes from"
+            f" {program.address:#x}"
+        )
+    if program.size < _row(config):
+        raise ValueError(f"program must have at least {_row(config)} bytes, not {program.size}")

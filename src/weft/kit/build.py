@@ -42,7 +42,7 @@ def build(ip: Ip | NetworkIp, *, measured: str | None = None) -> dict[str, bytes
     files = documents(ip, version)
     files[f"driver/{name}_regs.h"] = files.pop(f"{name}_regs.h")
     top = IpTop(ip)
-    pins = ports(top, ip.protocol)
+    pins = ports(top, ip)
     sources = {f"{name}.v": core(top, head=head(ip, "the core"))}
     if models := primitives(ip, head=head(ip, "simulation models of its device primitives")):
         sources[f"{name}_primitives.v"] = models

@@ -62,6 +62,7 @@ def _network_constants(ip):
         "MAGIC": f"0x{chip_registers.MAGIC:08x}u", "VERSION": f"{chip_registers.VERSION}u",
         "HASH": f"0x{chip.hash:08x}u", "DEPTH": f"{chip.core.depth}u",
         "BANKS": f"{chip.banks}u", "WORDS": f"{chip.words}u", "VECTORS": f"{chip.vectors}u",
+        "PROGRAM_WORDS": f"{chip.program_words}u", "BEAT_BYTES": f"{chip.beat_bytes}u",
     }
 
 
@@ -105,6 +106,8 @@ _MEANINGS = {
     "ROWS": "rows of the array", "COLS": "columns of the array",
     "DEPTH": "values along K in a word",
     "BANKS": "banks of the memory", "WORDS": "words of a bank; a word is a vector of DEPTH bytes",
+    "PROGRAM_WORDS": "words of a bank of the program memory; 0: no such memory",
+    "BEAT_BYTES": "bytes that the core reads in a cycle",
     "VECTORS": "vectors of the memory", "LANES": "results of a chunk",
     "BYTES_IN": "bytes of a word of commands", "BYTES_OUT": "bytes of a word of results",
     "K_MAX": "largest K of a product", "K_PANEL": "largest K that is not split",

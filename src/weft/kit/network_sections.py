@@ -11,6 +11,7 @@ _SIZES = {
     "words": "words of each bank of the memory", "b_words": "words of the B buffer",
     "lines": "lines of the parameter buffer",
     "read_vectors": "vectors that loads, descriptors and the host read in a cycle",
+    "program_words": "words of each bank of the program memory; 0: no such memory",
 }
 _TRANSFERS = """\
 To write memory, wait until `status.memory_busy` is 0, set `memory_address`, `memory_layout` and
@@ -24,9 +25,13 @@ and read at most `read_fifo_level` words at a time from `read_fifo`. To run a li
 def numbers(ip: NetworkIp) -> str:
     """The sizes of the memory."""
     chip = ip.chip
+    program = (
+        f" The program memory behind the AXI4 master has at most {chip.program_bytes:,} bytes; a"
+        f" beat has {chip.beat_bytes}."
+    ) if chip.program_words else ""
     return (
         f"The memory holds {chip.memory_bytes:,} bytes: {chip.banks} banks of {chip.words:,} words"
-        f" of {chip.core.depth} bytes."
+        f" of {chip.core.depth} bytes.{program}"
     )
 
 

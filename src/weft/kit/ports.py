@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from amaranth.lib.wiring import In
 
-from weft.buses.bus import Bus, Interface
+from weft.buses.bus import Interface
+from weft.ip import BusCore
 
 __all__ = ["Port", "interfaces", "ports"]
 
@@ -19,10 +20,11 @@ class Port:
     text: str
 
 
-def interfaces(bus: Bus) -> tuple[Interface, ...]:
+def interfaces(ip: BusCore) -> tuple[Interface, ...]:
     """The interfaces of a core; the last one has all ports that belong to no other."""
+    bus = ip.protocol
     active = "high" if bus.reset_active else "low"
-    return *bus.interfaces, Interface("", "clocks, reset, interrupt", {
+    return *ip.interfaces, Interface("", "clocks, reset, interrupt", {
         bus.clock: "clock of all ports, and of the core if it has no core_clk",
         bus.reset: f"reset, active {active}, synchronous to {bus.clock}",
         "irq": "interrupt, level: high while an enabled bit of irq_status is set",
@@ -30,19 +32,19 @@ def interfaces(bus: Bus) -> tuple[Interface, ...]:
     })
 
 
-def ports(component, bus: Bus) -> list[Port]:
+def ports(component, ip: BusCore) -> list[Port]:
     """All ports of a component whose signature is flat, in the signature's order.
 
     Raises ValueError for a port whose name has no description.
     """
     return [
-        Port(str(path[0]), len(value), member.flow != In, _text(str(path[0]), bus))
+        Port(str(path[0]), len(value), member.flow != In, _text(str(path[0]), ip))
         for path, member, value in component.signature.flatten(component)
     ]
 
 
-def _text(name, bus):
-    interface = next(i for i in interfaces(bus) if name.startswith(i.prefix))
+def _text(name, ip):
+    interface = next(i for i in interfaces(ip) if name.startswith(i.prefix))
     text = interface.ports.get(name.removeprefix(interface.prefix))
     if text is None:
         raise ValueError(f"port must have a known name, not {name!r}")

@@ -67,7 +67,7 @@ def sheet(
 def _port_tables(ip, ports):
     """Yield the title and the table of each interface."""
     remaining = list(ports)
-    for interface in interfaces(ip.protocol):
+    for interface in interfaces(ip):
         group = [port for port in remaining if port.name.startswith(interface.prefix)]
         remaining = [port for port in remaining if port not in group]
         if group:

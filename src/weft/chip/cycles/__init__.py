@@ -12,10 +12,12 @@ chunks of a job       array section, output section          `weft.chip.cycles.o
 loads                 list loader                            `weft.chip.cycles.loading`
 heads, descriptors    list reader                            `weft.chip.cycles.heads`
 reads                 read arbiter, side port of the memory  `weft.chip.cycles.side_port`
+program memory        reads and stores over AXI4             `weft.chip.cycles.program_port`
 list, log             list execution, job log                `weft.chip.cycles.model`
 ====================  =====================================  ===============================
 """
 
 from weft.chip.cycles.model import ListPrediction, predict_list
+from weft.chip.cycles.program_port import ProgramTiming
 
-__all__ = ["ListPrediction", "predict_list"]
+__all__ = ["ListPrediction", "ProgramTiming", "predict_list"]

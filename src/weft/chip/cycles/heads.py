@@ -28,13 +28,13 @@ class DescriptorTimes:
     ----------
     busy : bool
     read : int or None
-        The bank of the read that it requests.
+        The first vector of the read that it requests.
     done : bool
         The descriptor has been read and checked.
     """
 
     def __init__(self, chip, first: int):
-        self._banks, self._first = chip.banks, first
+        self._first = first
         self._vectors = -(-DESCRIPTOR_BYTES // chip.core.depth)
         self._part = min(chip.read_vectors, self._vectors)
         self._parts = self._vectors // self._part
@@ -61,7 +61,7 @@ class DescriptorTimes:
             self.read = None
             if self._left:
                 self._left -= 1
-                self.read = self._number % self._banks
+                self.read = self._number
                 self._number += self._part
         if arrived:
             self._arriving -= 1

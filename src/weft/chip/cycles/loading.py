@@ -16,7 +16,7 @@ class LoaderTimes:
     ----------
     busy : bool
     read : int or None
-        The bank of the read that it requests.
+        The first vector of the read that it requests.
     done : bool
         The last write of a load is in this cycle.
     """
@@ -25,9 +25,9 @@ class LoaderTimes:
         self._chip = chip
         self.busy = self.done = False
         self.read: int | None = None
-        self._checked: int | None = None  # the bank of the read that is checked
+        self._checked: int | None = None  # the vector of the read that is checked
         self._fill = False
-        self._bank = self._stride = 0
+        self._number = self._stride = 0
         self._requests = self._takes = 0  # left
 
     def accept(self, load) -> None:
@@ -37,7 +37,7 @@ class LoaderTimes:
         self._fill = bool(load.fill)
         self._takes = load.words * (1 if load.fill else -(-vectors // chip.read_vectors))
         self._requests = 0 if load.fill else self._takes
-        self._bank = join(load.source, chip.banks) % chip.banks
+        self._number = join(load.source, chip.banks)
         self._stride = min(vectors, chip.read_vectors)
         self.busy = True
 
@@ -47,8 +47,8 @@ class LoaderTimes:
             self.read, self._checked = self._checked, None
             if self._requests:
                 self._requests -= 1
-                self._checked = self._bank
-                self._bank = (self._bank + self._stride) % self._chip.banks
+                self._checked = self._number
+                self._number += self._stride
         take = self.busy and (self._fill or arrived)
         self._takes -= take
         self.done = take and not self._takes

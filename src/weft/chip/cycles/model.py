@@ -8,6 +8,7 @@ from weft.chip.config import ChipConfig
 from weft.chip.cycles.heads import DescriptorTimes, HeadTimes
 from weft.chip.cycles.loading import LoaderTimes
 from weft.chip.cycles.output import AddedLayer, PlainLayer
+from weft.chip.cycles.program_port import ProgramPortTimes, ProgramTiming
 from weft.chip.cycles.side_port import SidePortTimes
 from weft.chip.descriptors import ListJob, ListLoad
 from weft.chip.latencies import LIST_SETTLE
@@ -15,7 +16,7 @@ from weft.chip.latencies import LIST_SETTLE
 __all__ = ["ListPrediction", "predict_list"]
 
 LOG_BYTES = 8  # of an entry of the log
-ADDED, LIST, LOADS = range(3)  # clients of the side port, by priority
+ADDED, LIST = range(2)  # clients of the side port, by priority; loads follow the list
 WAITING = "ready", "end"  # states of a head that does nothing
 
 
@@ -43,7 +44,7 @@ class ListPrediction:
 
 def predict_list(
     chip: ChipConfig, descriptors: Sequence, list_address: int, log_address: int,
-    *, limit: int = 1 << 32,
+    *, limit: int = 1 << 32, timing: ProgramTiming | None = None,
 ) -> ListPrediction:
     """Predict the cycles of a list without errors, while the host does not use the memory.
 
@@ -56,13 +57,15 @@ def predict_list(
         As in START: the banks decide which reads wait for writes.
     limit : int
         Cycles at most.
+    timing : ProgramTiming, optional
+        Of the program memory, if the core has one.
 
     Raises
     ------
     ValueError
         If the list does not end in ``limit`` cycles, or if loads and jobs wait for each other.
     """
-    model = _ListModel(chip, descriptors, list_address, log_address)
+    model = _ListModel(chip, descriptors, list_address, log_address, timing or ProgramTiming())
     while not model.stopped:
         model.skip()
         if model.now >= limit:
@@ -113,7 +116,7 @@ class _LogTimes:
 class _ListModel:
     """The execution of a list, and the parts around it."""
 
-    def __init__(self, chip, descriptors, list_address, log_address):
+    def __init__(self, chip, descriptors, list_address, log_address, timing):
         self._chip = chip
         self._loads = HeadTimes(chip, descriptors, ListLoad)
         self._jobs = HeadTimes(chip, descriptors, ListJob)
@@ -121,6 +124,7 @@ class _ListModel:
         self._loader = LoaderTimes(chip)
         self._log = _LogTimes(chip, join(log_address, chip.banks))
         self._port = SidePortTimes(chip)
+        self._program = ProgramPortTimes(chip, timing) if chip.program_words else None
         self._layer: PlainLayer | AddedLayer | None = None
         self._start = 0  # of this layer
         self._load_start = 0  # of the load that runs
@@ -150,7 +154,11 @@ class _ListModel:
         loads, jobs, reader, loader = self._loads, self._jobs, self._reader, self._loader
         stored = self._layer.stored(self.now) if self._layer else None
         done = stored is not None and stored.last
-        log_bank = self._log.bank if stored is None else None
+        log_bank = self._log.bank if stored is None and not self._program else None
+        logged = log_bank is not None
+        if self._program and self._log.left and not self._program.stores(self.now):
+            self._program.store(self.now)
+            logged = True
         take_job = self._start_ok and (not self._job_busy or done) and self._log.accepts(done)
         take_load = self._load_valid and not loader.busy
         job = jobs.next if take_job else None
@@ -170,7 +178,7 @@ class _ListModel:
         if descriptor:
             self._for_job, index = descriptor
             reader.start(index)
-        self._log.step(done, log_bank is not None)
+        self._log.step(done, logged)
         self._load_busy = take_load or (self._load_busy and not load_done)
         self._loads_done += load_done
         if load_done:
@@ -192,7 +200,8 @@ class _ListModel:
         """Go to the last cycle of the running job, if nothing else happens until then."""
         busy = (
             self._load_busy or self._load_valid or self._log.busy or self._reader.busy
-            or not self._port.idle or "fetch" in (self._loads.state, self._jobs.state)
+            or not self._port.idle or (self._program and not self._program.idle)
+            or "fetch" in (self._loads.state, self._jobs.state)
         )
         waits = self._loads.state in WAITING and self._jobs.state in WAITING
         self._quiet = 0 if busy or not waits else self._quiet + 1
@@ -212,6 +221,7 @@ class _ListModel:
         """Each head waits, and nothing is in flight that could change that."""
         return (
             not (self._job_busy or self._start_ok or self._log.busy)
+            and not (self._program and self._program.stores(self.now))
             and not (self._load_busy or self._load_valid)
             and self._jobs.state in WAITING and self._loads.state in WAITING
         )
@@ -220,10 +230,15 @@ class _ListModel:
         """The side port, and the next registers of its clients; ``written`` is a bank or None."""
         layer = self._layer
         added = layer.read if layer else None
-        clients = added, self._reader.read, self._loader.read
+        lists = self._reader.read, self._loader.read
         arrived = self._port.arrival(self.now)
+        clients = (added,) if self._program else (added, *lists)
         accepted = self._port.step(self.now, clients, written)
         if layer:
             layer.step(self.now, accepted == ADDED, arrived == ADDED)
-        self._reader.step(accepted == LIST, arrived == LIST)
-        self._loader.step(accepted == LOADS, arrived == LOADS)
+        first = LIST
+        if self._program:
+            first, arrived = 0, self._program.arrival()
+            accepted = self._program.step(self.now, lists)
+        for client, part in enumerate((self._reader, self._loader), first):
+            part.step(accepted == client, arrived == client)

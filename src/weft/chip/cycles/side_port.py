@@ -37,7 +37,7 @@ class SidePortTimes:
         ----------
         now : int
         requests : sequence of int or None
-            The bank that each client wants to read, by priority.
+            The vector that each client wants to read, or one in its bank, by priority.
         written : int or None
             The bank that a client of the write arbiter writes.
 
@@ -60,7 +60,7 @@ class SidePortTimes:
             if not conflict:
                 self._in_flight.append((now + SIDE_READ + DELIVERY, client))
                 advance = True
-        incoming = None if accepted is None else (accepted, requests[accepted])
+        incoming = None if accepted is None else (accepted, requests[accepted] % self._banks)
         self._ready = advance or (self._skid is None and incoming is None)
         if advance:
             self._output, self._skid = (self._skid or incoming), None

@@ -1,10 +1,10 @@
 """The rules for the fields of a descriptor, which the list reader checks."""
 
-from weft.chip.addresses import BANK_BITS
+from weft.chip.addresses import BANK_BITS, join
 from weft.chip.config import ADD_TABLE_WORDS
 from weft.chip.descriptors import ListEnd, ListJob, ListLoad, ListLoop, LoadTarget, places
 
-__all__ = ["RESULT_BYTES", "fits"]
+__all__ = ["RESULT_BYTES", "begins_with_beat", "fits"]
 
 RESULT_BYTES = 1024  # at most, of a result
 
@@ -17,6 +17,14 @@ _SIZES = {
     ListLoop: ("times", "body"),
     ListEnd: (),
 }
+
+
+def begins_with_beat(chip, address) -> bool:
+    """Whether the vector at ``address`` is the first one of a beat of the program memory.
+
+    True without a program memory. A step is right if all its vectors are multiples of a beat.
+    """
+    return not chip.program_words or join(address, chip.banks) % chip.read_vectors == 0
 
 
 def fits(chip, descriptor) -> bool:
@@ -37,6 +45,10 @@ def fits(chip, descriptor) -> bool:
 
 def _limits(chip, descriptor):
     match descriptor:
+        case ListLoad(source=source) if not begins_with_beat(chip, source):
+            return False
+        case ListLoop():
+            return begins_with_beat(chip, descriptor.source_step)
         case ListLoad(target=LoadTarget.B, first_word=first, words=words):
             return first + words <= chip.b_words
         case ListLoad(target=LoadTarget.PARAMETERS, first_word=first, words=words):
@@ -50,4 +62,3 @@ def _limits(chip, descriptor):
             return descriptor.panel_rows <= chip.core.rows and not both
         case ListEnd():
             return descriptor.result_bytes <= RESULT_BYTES
-    return True

@@ -23,14 +23,16 @@ class ListFault(Exception):
 class MemoryArea:
     """The vectors that a list may use, by their numbers relative to BASE.
 
-    Numbers are taken modulo twice the vectors of the memory, as the hardware does.
+    Numbers are taken modulo twice the vectors that an address can name, as the hardware does.
 
     Parameters
     ----------
     chip : ChipConfig
-    data : writable buffer of ``chip.memory_bytes`` bytes
+    data : writable buffer of ``banks * words * depth`` bytes
     base, limit : int
         First word, and first word beyond, of each bank.
+    words : int, optional
+        Words of each bank of this memory; ``chip.words`` if absent.
 
     Raises
     ------
@@ -38,18 +40,20 @@ class MemoryArea:
         If the memory has another size, or the limits do not fit it.
     """
 
-    def __init__(self, chip, data, base: int, limit: int):
+    def __init__(self, chip, data, base: int, limit: int, *, words: int | None = None):
+        words = chip.words if words is None else words
         bytes_ = np.frombuffer(data, np.int8)
-        if bytes_.size != chip.memory_bytes:
-            raise ValueError(f"memory must have {chip.memory_bytes} bytes, not {bytes_.size}")
-        if not 0 <= base <= limit <= chip.words:
+        size = chip.banks * words * chip.core.depth
+        if bytes_.size != size:
+            raise ValueError(f"memory must have {size} bytes, not {bytes_.size}")
+        if not 0 <= base <= limit <= words:
             raise ValueError(
-                f"base and limit must be in 0..{chip.words}, and base at most limit,"
+                f"base and limit must be in 0..{words}, and base at most limit,"
                 f" not {base} and {limit}"
             )
         self._vectors = bytes_.reshape(-1, chip.core.depth)
         self._banks = chip.banks
-        self._base, self._limit, self._words = base, limit, chip.words
+        self._base, self._limit, self._words = base, limit, chip.address_words
 
     def words(self, numbers) -> np.ndarray:
         """The words of vectors, from the start of the memory; negative ones lie before it."""

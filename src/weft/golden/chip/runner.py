@@ -7,6 +7,7 @@ import numpy as np
 from weft.chip.addresses import BANK_BITS, join
 from weft.chip.descriptors import ListEnd, ListError, ListJob, ListLoad
 from weft.golden.chip.buffers import ChipBuffers
+from weft.golden.chip.checks import begins_with_beat
 from weft.golden.chip.head import ListHead
 from weft.golden.chip.job import run_job
 from weft.golden.chip.memory import ListFault, MemoryArea
@@ -37,7 +38,7 @@ class ListOutcome:
 
 def run_list(
     chip, memory, list_address: int, log_address: int, *, base: int = 0, limit: int | None = None,
-    buffers: ChipBuffers | None = None, eager: bool = False,
+    buffers: ChipBuffers | None = None, eager: bool = False, program=None,
 ) -> ListOutcome:
     """Execute a list as the hardware does, and change ``memory`` accordingly.
 
@@ -60,6 +61,10 @@ def run_list(
         may: jobs come first, as for the faults that a core reports. The results of a correct list
         are the same.
 
+    program : buffer of ``chip.program_bytes`` bytes
+        The program memory, if the core has one. ``list_address`` and ``log_address`` are places in
+        it, and not relative to ``base``.
+
     Returns
     -------
     ListOutcome
@@ -70,11 +75,16 @@ def run_list(
         If the list does something that is not an error of lists, but has an undefined effect.
     """
     area = MemoryArea(chip, memory, base, chip.words if limit is None else limit)
-    run = _Run(chip, area, log_address, buffers or ChipBuffers(chip))
+    lists = area
+    if chip.program_words:
+        lists = MemoryArea(chip, program, 0, chip.program_words, words=chip.program_words)
+    run = _Run(chip, area, lists, log_address, buffers or ChipBuffers(chip))
     try:
         for address in (list_address, log_address):
             if address % (1 << BANK_BITS) >= chip.banks:
                 raise ListFault(ListError.FIELD)
+        if not begins_with_beat(chip, list_address):
+            raise ListFault(ListError.FIELD)
         end = run.execute(join(list_address, chip.banks), eager)
         numbers = join(end.result, chip.banks)
         result = area.read_columns(numbers, end.result_bytes).tobytes()
@@ -86,16 +96,16 @@ def run_list(
 class _Run:
     """The counts of one execution."""
 
-    def __init__(self, chip, area, log_address, buffers):
-        self._chip, self._area, self._buffers = chip, area, buffers
+    def __init__(self, chip, area, lists, log_address, buffers):
+        self._chip, self._area, self._lists, self._buffers = chip, area, lists, buffers
         self._log = join(log_address, chip.banks)
         self.loads = self.jobs = 0  # executed until now
 
     def execute(self, first, eager) -> ListEnd:
         """Execute the list from vector ``first`` on, until its end."""
-        chip, area = self._chip, self._area
-        loads = ListHead(chip, area, first, ListLoad)
-        jobs = ListHead(chip, area, first, ListJob)
+        chip = self._chip
+        loads = ListHead(chip, self._lists, first, ListLoad)
+        jobs = ListHead(chip, self._lists, first, ListJob)
         heads = [(loads, self._load), (jobs, self._job)]
         ends: dict[ListHead, ListEnd] = {}
         while len(ends) < 2:
@@ -113,11 +123,11 @@ class _Run:
         return ends[jobs]
 
     def _load(self, load):
-        self._buffers.load(self._area, load)
+        self._buffers.load(self._lists, load)
         self.loads += 1
 
     def _job(self, job):
         vectors = -(-LOG_BYTES // self._chip.core.depth)
-        self._area.places(self._log + self.jobs * vectors + np.arange(vectors))
+        self._lists.places(self._log + self.jobs * vectors + np.arange(vectors))
         run_job(self._chip, self._area, self._buffers, job)
         self.jobs += 1

@@ -20,6 +20,8 @@ const char *weft_error_text(int error)
     case WEFT_ERR_ADDRESS: return "a descriptor has an address outside of the window of lists";
     case WEFT_ERR_DEADLOCK: return "loads and jobs of the list wait for each other";
     case WEFT_ERR_NOT_LOADED: return "the network must be loaded";
+    case WEFT_ERR_BUS: return "the program memory answered an access with an error";
+    case WEFT_ERR_NO_ANSWER: return "the program memory did not answer";
     default: return "unknown error";
     }
 }
@@ -53,6 +55,10 @@ int weft_init(weft_core *core, void *base)
     if (WEFT_REGISTER(core, magic) != WEFT_MAGIC || WEFT_REGISTER(core, version) != WEFT_VERSION
         || WEFT_REGISTER(core, hash) != WEFT_HASH)
         return WEFT_ERR_ID;
+#if WEFT_PROGRAM_WORDS > 0
+    core->program = NULL;
+    core->program_bytes = 0;
+#endif
     WRITE(core, irq_enable, 0);
     error = reset(core);
     WRITE(core, base, 0);
@@ -148,11 +154,78 @@ int weft_read(weft_core *core, uint32_t vector, void *data, uint32_t bytes)
     return WEFT_OK;
 }
 
+#if WEFT_PROGRAM_WORDS > 0
+int weft_program(weft_core *core, void *memory, uint32_t bytes)
+{
+    uint32_t words = bytes / (WEFT_BANKS * WEFT_DEPTH);
+    if (core == NULL || memory == NULL)
+        return WEFT_ERR_NULL;
+    if (words == 0 || WEFT_ADDRESS(memory) % WEFT_BEAT_BYTES != 0)
+        return WEFT_ERR_RANGE;
+    if (words > WEFT_PROGRAM_WORDS)
+        words = WEFT_PROGRAM_WORDS;
+    core->loaded = NULL;
+    core->program = (uint8_t *)memory;
+    core->program_bytes = words * (WEFT_BANKS * WEFT_DEPTH);
+    WRITE(core, program_base, WEFT_ADDRESS(memory));
+    WRITE(core, program_limit, words);
+    return WEFT_OK;
+}
+
+/* The byte at a vector of the program memory, and the error of an access. */
+static uint8_t *program_at(const weft_core *core, uint32_t vector, const void *data, uint32_t bytes,
+                           int *error)
+{
+    *error = WEFT_ERR_NULL;
+    if (core == NULL || core->program == NULL || (data == NULL && bytes > 0))
+        return NULL;
+    *error = WEFT_ERR_RANGE;
+    if (vector > core->program_bytes / WEFT_DEPTH
+        || bytes > core->program_bytes - vector * WEFT_DEPTH)
+        return NULL;
+    *error = WEFT_OK;
+    return core->program + vector * WEFT_DEPTH;
+}
+
+int weft_program_write(weft_core *core, uint32_t vector, const void *data, uint32_t bytes)
+{
+    const uint8_t *from = (const uint8_t *)data;
+    uint32_t n;
+    int error;
+    uint8_t *to = program_at(core, vector, data, bytes, &error);
+    if (error != WEFT_OK)
+        return error;
+    for (n = 0; n < bytes; n++)
+        to[n] = from[n];
+    WEFT_FLUSH(to, bytes);
+    return WEFT_OK;
+}
+
+int weft_program_read(weft_core *core, uint32_t vector, void *data, uint32_t bytes)
+{
+    uint8_t *to = (uint8_t *)data;
+    uint32_t n;
+    int error;
+    const volatile uint8_t *from = program_at(core, vector, data, bytes, &error);
+    if (error != WEFT_OK)
+        return error;
+    WEFT_INVALIDATE(from, bytes);
+    for (n = 0; n < bytes; n++)
+        to[n] = from[n];
+    return WEFT_OK;
+}
+
+/* Vectors in which lists and logs may lie. */
+#define LIST_VECTORS(core) ((core)->program_bytes / WEFT_DEPTH)
+#else
+#define LIST_VECTORS(core) WEFT_VECTORS
+#endif
+
 int weft_start(weft_core *core, uint32_t list, uint32_t log)
 {
     if (core == NULL)
         return WEFT_ERR_NULL;
-    if (list >= WEFT_VECTORS || log >= WEFT_VECTORS)
+    if (list >= LIST_VECTORS(core) || log >= LIST_VECTORS(core))
         return WEFT_ERR_RANGE;
     WRITE(core, list_address, weft_address(list));
     WRITE(core, log_address, weft_address(log));
@@ -165,8 +238,9 @@ int weft_start(weft_core *core, uint32_t list, uint32_t log)
 
 int weft_finish(weft_core *core)
 {
-    static const int errors[] = {WEFT_ERR_ABORTED, WEFT_ERR_OPCODE,   WEFT_ERR_FIELD,
-                                 WEFT_ERR_ADDRESS, WEFT_ERR_DEADLOCK, WEFT_ERR_ABORTED};
+    static const int errors[] = {WEFT_ERR_ABORTED,  WEFT_ERR_OPCODE,  WEFT_ERR_FIELD,
+                                 WEFT_ERR_ADDRESS,  WEFT_ERR_DEADLOCK, WEFT_ERR_ABORTED,
+                                 WEFT_ERR_BUS,      WEFT_ERR_NO_ANSWER};
     uint32_t status;
     if (core == NULL)
         return WEFT_ERR_NULL;

@@ -51,7 +51,9 @@ enum weft_error {
     WEFT_ERR_FIELD = -8,     /* a field of a descriptor does not fit this core */
     WEFT_ERR_ADDRESS = -9,   /* a descriptor has an address outside of the window of lists */
     WEFT_ERR_DEADLOCK = -10, /* loads and jobs of the list wait for each other */
-    WEFT_ERR_NOT_LOADED = -11 /* a network must be loaded: the core was reset, or a list failed */
+    WEFT_ERR_NOT_LOADED = -11, /* a network must be loaded: the core was reset, or a list failed */
+    WEFT_ERR_BUS = -12,        /* the program memory answered an access with an error */
+    WEFT_ERR_NO_ANSWER = -13   /* the program memory did not answer */
 };
 
 /* Text of an error, for messages. */
@@ -61,6 +63,10 @@ typedef struct weft_core {
     void *base;
     uint32_t poll_limit; /* polls without progress before WEFT_ERR_TIMEOUT; 1,000,000 by default */
     const void *loaded;  /* the network whose weights are in the core, or NULL */
+#if WEFT_PROGRAM_WORDS > 0
+    uint8_t *program;       /* the program memory; weft_program() sets it */
+    uint32_t program_bytes; /* that lists may use */
+#endif
 } weft_core;
 
 /* Layout of the data of weft_write(): rows of pixels. */
@@ -94,7 +100,44 @@ int weft_write(weft_core *core, uint32_t vector, const weft_layout *layout, cons
 /* Read bytes of the memory, from the first byte of a vector on. */
 int weft_read(weft_core *core, uint32_t vector, void *data, uint32_t bytes);
 
-/* Start the list at vector `list`, with its log from vector `log` on. */
+#if WEFT_PROGRAM_WORDS > 0
+/*
+ * The program memory has lists, weights and parameters, which the core reads as a bus master.
+ * WEFT_ADDRESS gives the bus address of a pointer: define it if the processor has virtual memory.
+ * WEFT_FLUSH runs after the processor wrote memory that the core reads, WEFT_INVALIDATE before the
+ * processor reads memory that the core wrote: define them as cache operations if a cache needs them.
+ */
+#ifndef WEFT_ADDRESS
+#define WEFT_ADDRESS(pointer) ((uint32_t)(uintptr_t)(pointer))
+#endif
+#ifndef WEFT_FLUSH
+#define WEFT_FLUSH(pointer, bytes) ((void)(pointer), (void)(bytes))
+#endif
+#ifndef WEFT_INVALIDATE
+#define WEFT_INVALIDATE(pointer, bytes) ((void)(pointer), (void)(bytes))
+#endif
+
+/*
+ * Let lists use this memory, and no other. Its address is a multiple of WEFT_BEAT_BYTES. Networks in
+ * different memories do not touch each other. No list may run.
+ */
+int weft_program(weft_core *core, void *memory, uint32_t bytes);
+
+/* Write or read bytes of the program memory, from the first byte of a vector on. */
+int weft_program_write(weft_core *core, uint32_t vector, const void *data, uint32_t bytes);
+int weft_program_read(weft_core *core, uint32_t vector, void *data, uint32_t bytes);
+#endif
+
+/* Jobs of the running or last list that have ended: after an error, the number of the failed one. */
+static inline uint32_t weft_jobs(const weft_core *core)
+{
+    return WEFT_REGISTER(core, net_status) >> 16;
+}
+
+/*
+ * Start the list at vector `list`, with its log from vector `log` on: of the memory, or of the
+ * program memory if the core has one.
+ */
 int weft_start(weft_core *core, uint32_t list, uint32_t log);
 
 /* WEFT_BUSY while the list runs, then WEFT_OK or its error. Clears its interrupt at its end. */

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from weft.c_names import identifier
 from weft.network.c_code.arrays import array, numbers, struct
 from weft.network.c_code.chip_templates import CHIP_HEADER, CHIP_SOURCE
 from weft.network.c_code.generator import (
@@ -14,7 +15,7 @@ from weft.network.c_code.generator import (
 from weft.network.c_code.operators import operator_problem
 from weft.network.c_code.sources import check_prefix
 from weft.network.c_code.tensors import is_alias
-from weft.network.chip.program import ChipProgram
+from weft.network.chip.program import ChipProgram, memory_needs
 from weft.network.errors import ModelError
 from weft.network.work import HostWork
 
@@ -89,12 +90,10 @@ class _ChipGenerator(Generator):
         program, load, body = self._program, [], []
         for number, segment in enumerate(program.segments):
             self._image(f"run{number}", segment.run)
-            load += checked_call(
-                f"weft_write(core, {segment.run_first}, NULL, run{number}, sizeof run{number})"
-            )
+            load += self._store(segment.run_first, f"run{number}")
         for number, part in enumerate(program.setup):
             self._image(f"setup{number}", part)
-            load += checked_call(f"weft_write(core, 0, NULL, setup{number}, sizeof setup{number})")
+            load += self._store(0, f"setup{number}")
             load += checked_call(f"weft_run(core, 0, {program.log})")
         for segment in program.segments:
             body += [line for step in segment.before for line in self._host(step)]
@@ -109,7 +108,29 @@ class _ChipGenerator(Generator):
             CHIP_HEADER, CHIP_SOURCE, prefix, cycles=f"{program.cycles:,}",
             ram=max(self._tensors.arena, 1) + self._row, row=self._row,
             hash=f"0x{program.chip.hash:08x}u", load="\n".join(load), body="\n".join(body),
+            **self._program_texts(),
         )
+
+    def _store(self, first, image):
+        """Return the call that writes an image to the memory of lists, from vector ``first`` on."""
+        if self._program.chip.program_words:
+            return checked_call(f"weft_program_write(core, {first}, {image}, sizeof {image})")
+        return checked_call(f"weft_write(core, {first}, NULL, {image}, sizeof {image})")
+
+    def _program_texts(self):
+        """Return the texts about the program memory."""
+        program, chip = self._program, self._program.chip
+        if not chip.program_words:
+            return {"memory": "memory of the core", "program": ""}
+        row = chip.banks * chip.core.depth
+        size = -(-memory_needs(program.areas, chip)[1] // row) * row
+        macro = identifier(program.name).upper()
+        return {
+            "memory": f"program memory,\n * which has {macro}_PROGRAM_BYTES bytes or more. Call"
+            " weft_program() before",
+            "program": f"{macro}_PROGRAM_BYTES = {size}, /* of the memory for weft_program() */\n"
+            "    ",
+        }
 
     def _image(self, name, data):
         """Add an array of bytes of the memory."""

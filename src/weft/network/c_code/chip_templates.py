@@ -6,7 +6,7 @@ CHIP_HEADER = """\
 /*
  * The network @name@ on a Weft core for networks: @operators@ operators in one call.
  *
- * @name@_load() writes lists, weights and parameters to the memory of the core.
+ * @name@_load() writes lists, weights and parameters to the @memory@.
  * @name@_run() computes one inference. `input` has the int8 values of the network's input; the
  * values of its output are written to `output`. They must not overlap.
  *
@@ -31,7 +31,7 @@ enum {
     @NAME@_INPUT_BYTES = @input@,
     @NAME@_OUTPUT_BYTES = @output@,
     @NAME@_CONSTANT_BYTES = @constant@, /* lists, weights, parameters and tables */
-    @NAME@_RAM_BYTES = @ram@ /* static memory */
+    @program@@NAME@_RAM_BYTES = @ram@ /* static memory */
 };
 
 int @name@_load(weft_core *core);

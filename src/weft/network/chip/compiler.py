@@ -15,7 +15,7 @@ from weft.network.chip.program import (
     ChipResult,
     ChipSegment,
     ChipStep,
-    memory_bytes,
+    memory_needs,
 )
 from weft.network.chip.schedule import LayerDemand, schedule_buffers
 from weft.network.chip.weights import LayerWords
@@ -190,11 +190,18 @@ def _result_bytes(results, batch, depth):
 
 def _check_size(areas, chip):
     """Raise _TooLarge if the memory is too small for its areas."""
-    needed = memory_bytes(areas)
+    needed, program_needed = memory_needs(areas, chip)
+    each = ", ".join(f"{name} {size:,}" for name, size in areas.items())
+    shared = "" if chip.program_words else "; setup and maps share their place"
     if needed > chip.memory_bytes:
-        each = ", ".join(f"{name} {size:,}" for name, size in areas.items())
         raise _TooLarge(
-            f"the memory must have {needed:,} bytes ({each}; setup and maps share their place), and"
+            f"the memory must have {needed:,} bytes ({each}{shared}), and"
             f" has {chip.memory_bytes:,}: {chip.banks} banks of {chip.words:,} words of"
+            f" {chip.core.depth} bytes"
+        )
+    if program_needed > chip.program_bytes:
+        raise _TooLarge(
+            f"the program memory must have {program_needed:,} bytes ({each}), and has"
+            f" {chip.program_bytes:,}: {chip.banks} banks of {chip.program_words:,} words of"
             f" {chip.core.depth} bytes"
         )

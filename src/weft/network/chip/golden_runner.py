@@ -25,6 +25,7 @@ class GoldenRunner:
     def __init__(self, chip: ChipConfig, *, eager: bool = True):
         self.chip = chip
         self.memory = np.full(chip.memory_bytes, 0x5A, np.uint8)
+        self.program = np.full(chip.program_bytes, 0x5A, np.uint8)
         self._buffers = ChipBuffers(chip)
         self._eager = eager
 
@@ -38,16 +39,29 @@ class GoldenRunner:
 
     def read(self, address, count) -> bytes:
         """Return ``count`` bytes of the memory."""
-        first = join(address, self.chip.banks) * self.chip.core.depth
+        first = self._byte(address)
         return self.memory[first : first + count].tobytes()
+
+    def write_program(self, address, data) -> None:
+        """Write bytes to the program memory."""
+        first = self._byte(address)
+        self.program[first : first + len(data)] = np.frombuffer(data, np.uint8)
+
+    def read_program(self, address, count) -> bytes:
+        """Return ``count`` bytes of the program memory."""
+        first = self._byte(address)
+        return self.program[first : first + count].tobytes()
 
     def run(self, list_address, log_address, *, timeout) -> ListReport:
         """Execute a list."""
         outcome = run_list(
             self.chip, self.memory, list_address, log_address, buffers=self._buffers,
-            eager=self._eager,
+            eager=self._eager, program=self.program,
         )
         return ListReport(outcome.error, outcome.jobs, outcome.result)
+
+    def _byte(self, address):
+        return join(address, self.chip.banks) * self.chip.core.depth
 
     def close(self) -> None:
         """Do nothing: there is no connection."""

@@ -1,12 +1,13 @@
-"""The bytes of a program in the memory: its lists, weights, parameters and ADD tables.
+"""The bytes of a program in its memory: its lists, weights, parameters and ADD tables.
 
 The **setup** parts have lists that load resident weights and parameters, and these. They share the
-place of the maps: one is written and executed after the other, and nothing reads them after the
-setup. The **run** parts have the lists of an inference, and the weights, parameters and ADD tables
-that each loads.
+place of the maps, unless the core has a program memory: one is written and executed after the
+other, and nothing reads them after the setup. The **run** parts have the lists of an inference, and
+the weights, parameters and ADD tables that each loads.
 """
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +48,10 @@ class MemoryImage:
 
 @dataclass(frozen=True)
 class _Data:
-    """Weights, parameters or table of a part of a layer; in a setup part or in a run part."""
+    """Weights, parameters or table of a part of a layer; in a setup part or in a run part.
+
+    In a program memory the vectors are whole beats: their number is a multiple of `_unit`.
+    """
 
     part: int
     target: LoadTarget
@@ -74,8 +78,10 @@ def make_image(
     depth = chip.core.depth
     length = len(streamed) + len(schedule.parts) + len(graph.segments) * (1 + (batch > 1))
     used = length * DESCRIPTOR_BYTES // depth + sum(len(entry.vectors) for entry in streamed)
-    setup = tuple(_setups(kept, chip.vectors - used - log, graph, sizes, schedule, chip))
-    first = max(arena * batch, *(len(part) // depth for part in setup), 0)
+    space = chip.banks * (chip.program_words or chip.words) - used - log
+    setup = tuple(_setups(kept, space, graph, sizes, schedule, chip))
+    before = 0 if chip.program_words else arena * batch  # maps
+    first = max(before, *(len(part) // depth for part in setup), 0)
     runs = []
     for segment, end in zip(graph.segments, ends, strict=True):
         parts = [n for n, part in enumerate(schedule.parts) if part.layer in segment.layers]
@@ -129,9 +135,9 @@ def _data(graph, sizes, schedule, chip):
         rows = slice(tiles.start * size.row_lines, tiles.stop * size.row_lines)
         depth = chip.core.depth
         if part.words:
+            vectors = words[:0, 0] if size.filled else words[tiles].reshape(-1, depth)
             yield _Data(
-                number, LoadTarget.B, part.b_jobs, schedule.b_resident,
-                words[:0, 0] if size.filled else words[tiles].reshape(-1, depth),
+                number, LoadTarget.B, part.b_jobs, schedule.b_resident, _whole_beats(vectors, chip)
             )
         lines = np.concatenate([columns[rows], added]).view(np.int8)
         yield _Data(
@@ -143,6 +149,16 @@ def _data(graph, sizes, schedule, chip):
             yield _Data(
                 number, LoadTarget.ADD_TABLE, part.table_jobs, False, table.reshape(-1, depth)
             )
+
+
+def _unit(chip):
+    """Return the vectors of a beat of the program memory; 1 without it."""
+    return chip.read_vectors if chip.program_words else 1
+
+
+def _whole_beats(vectors, chip):
+    """Return ``vectors``, with zeros to a multiple of `_unit`; only diagonal words need them."""
+    return np.pad(vectors, ((0, -len(vectors) % _unit(chip)), (0, 0)))
 
 
 def _load(entry, graph, sizes, schedule, before=0):
@@ -195,13 +211,13 @@ def _pieces(load, vectors, space, chip):
     if not len(vectors):
         yield load, vectors
         return
-    each = len(vectors) // load.words  # vectors of a word
-    unit = chip.phases if load.diagonal else 1
+    each = load.word_vectors(chip)
+    unit = math.lcm(chip.phases, _unit(chip)) if load.diagonal else 1
     most = max(unit, space // each // unit * unit)
     for first in range(0, load.words, most):
         words = min(most, load.words - first)
         piece = dataclasses.replace(load, first_word=load.first_word + first, words=words)
-        yield piece, vectors[first * each : (first + words) * each]
+        yield piece, _whole_beats(vectors[first * each : (first + words) * each], chip)
 
 
 def _part(loads, vectors, chip):

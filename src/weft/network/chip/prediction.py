@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from weft.chip.addresses import split
 from weft.chip.config import ChipConfig
-from weft.chip.cycles import ListPrediction, predict_list
+from weft.chip.cycles import ListPrediction, ProgramTiming, predict_list
 from weft.chip.descriptors import ListLoop, unpack_list
 
 __all__ = ["predict_run"]
@@ -12,7 +12,9 @@ __all__ = ["predict_run"]
 _TURNS = 3  # of a batch, that are followed
 
 
-def predict_run(chip: ChipConfig, run: bytes, first: int, log: int) -> ListPrediction:
+def predict_run(
+    chip: ChipConfig, run: bytes, first: int, log: int, timing: ProgramTiming | None = None,
+) -> ListPrediction:
     """Predict the cycles of the list at the start of ``run``.
 
     Of a batch of more than 3 inferences the model follows 3, and the others take the mean time of
@@ -25,6 +27,8 @@ def predict_run(chip: ChipConfig, run: bytes, first: int, log: int) -> ListPredi
         The descriptors, and what follows them.
     first, log : int
         First vectors of ``run`` and of the log.
+    timing : ProgramTiming, optional
+        Of the program memory; by default its default values.
     """
     descriptors, more = unpack_list(run), 0
     for number, loop in enumerate(descriptors):
@@ -32,7 +36,7 @@ def predict_run(chip: ChipConfig, run: bytes, first: int, log: int) -> ListPredi
             more = loop.times - _TURNS
             descriptors[number] = replace(loop, times=_TURNS)
     addresses = (split(number, chip.banks) for number in (first, log))
-    prediction = predict_list(chip, descriptors, *addresses)
+    prediction = predict_list(chip, descriptors, *addresses, timing=timing)
     if not more:
         return prediction
     jobs = len(prediction.jobs) // _TURNS

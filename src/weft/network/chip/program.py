@@ -10,7 +10,7 @@ from weft.network.program import CompiledNetwork, Step
 
 __all__ = [
     "ChipInput", "ChipProgram", "ChipRename", "ChipResult", "ChipSegment", "ChipStep",
-    "memory_bytes",
+    "memory_needs",
 ]
 
 
@@ -145,7 +145,8 @@ class ChipProgram(CompiledNetwork):
     """A network compiled for a core for networks.
 
     An inference executes its segments in their order: operators of the host, then a list. Addresses
-    are numbers of vectors from BASE on.
+    are numbers of vectors from BASE on; of setup, lists and log from the start of the program
+    memory, if the core has one.
 
     Attributes
     ----------
@@ -157,7 +158,7 @@ class ChipProgram(CompiledNetwork):
         Inferences of each list.
     setup : tuple of bytes
         Each from vector 0 on, one after the other: lists that load resident weights and parameters,
-        and these. Empty if none are resident. The maps overwrite them.
+        and these. Empty if none are resident. Without a program memory the maps overwrite them.
     segments : tuple of ChipSegment
     after : tuple of Step
         Operators of the host after the last list.
@@ -208,6 +209,11 @@ class ChipProgram(CompiledNetwork):
         return self.batch * sum(step.jobs for step in self.layers)
 
     @property
+    def memory_used(self) -> int:
+        """Bytes of the memory on the chip."""
+        return memory_needs(self.areas, self.chip)[0]
+
+    @property
     def cycles(self) -> int:
         """Predicted cycles of all lists, from START to the end of each."""
         return sum(segment.cycles for segment in self.segments)
@@ -226,7 +232,13 @@ class ChipProgram(CompiledNetwork):
         return ChipSession(self, runner, timeout=timeout)
 
 
-def memory_bytes(areas: Mapping[str, int]) -> int:
-    """Return the bytes of all areas together: ``setup`` and ``maps`` share their place."""
+def memory_needs(areas: Mapping[str, int], chip: ChipConfig) -> tuple[int, int]:
+    """Return the bytes that all areas need of the memory, and of the program memory.
+
+    The program memory has all areas except ``maps``. Without it, ``setup`` and ``maps`` share their
+    place in the memory.
+    """
     rest = sum(size for name, size in areas.items() if name not in ("maps", "setup"))
-    return max(areas["maps"], areas["setup"]) + rest
+    if chip.program_words:
+        return areas["maps"], areas["setup"] + rest
+    return max(areas["maps"], areas["setup"]) + rest, 0

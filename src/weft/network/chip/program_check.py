@@ -4,7 +4,7 @@ import math
 
 from weft.chip.descriptors import ListJob, ListLoop, unpack_list
 from weft.network.chip.jobs import PlacedMap
-from weft.network.chip.program import ChipProgram, memory_bytes
+from weft.network.chip.program import ChipProgram, memory_needs
 from weft.network.errors import ModelError, require
 from weft.network.work import core_works
 
@@ -70,7 +70,9 @@ def _areas(program):
     areas = program.areas
     require(set(areas) == _AREAS, f"areas must be {', '.join(sorted(_AREAS))}")
     require(all(isinstance(n, int) and n >= 0 for n in areas.values()), "areas must be bytes")
-    require(memory_bytes(areas) <= chip.memory_bytes, "areas must fit the memory")
+    needed, program_needed = memory_needs(areas, chip)
+    require(needed <= chip.memory_bytes, "areas must fit the memory")
+    require(program_needed <= chip.program_bytes, "areas must fit the program memory")
     require(
         program.arena * program.batch * depth == areas["maps"]
         and max(map(len, program.setup), default=0) == areas["setup"]
@@ -78,7 +80,7 @@ def _areas(program):
         == sum(areas[name] for name in ("list", "weights", "parameters", "tables")),
         "areas must have the sizes of their contents",
     )
-    first = max(areas["maps"], areas["setup"])
+    first = areas["setup"] if chip.program_words else max(areas["maps"], areas["setup"])
     for segment in program.segments:
         require(segment.run_first * depth == first, "lists must follow each other")
         first += len(segment.run)

@@ -11,7 +11,8 @@ __all__ = ["ChipRunner"]
 class ChipRunner(Protocol):
     """A core for networks: `weft.host.network_driver.NetworkDriver`, or a model.
 
-    Addresses are the addresses of lists (`weft.chip.addresses`), relative to BASE.
+    Addresses are the addresses of lists (`weft.chip.addresses`), relative to BASE or to the start
+    of the program memory.
 
     Methods raise `weft.host.transport.TransportError` if the connection fails.
 
@@ -36,6 +37,12 @@ class ChipRunner(Protocol):
 
     def read(self, address: int, count: int) -> bytes:
         """Return ``count`` bytes of the memory, from the first one of a vector on."""
+
+    def write_program(self, address: int, data: bytes) -> None:
+        """Write whole vectors to the program memory; only if the core has one."""
+
+    def read_program(self, address: int, count: int) -> bytes:
+        """Return ``count`` bytes of the program memory; only if the core has one."""
 
     def run(self, list_address: int, log_address: int, *, timeout: float) -> ListReport:
         """Execute a list, and wait at most ``timeout`` seconds for its end."""

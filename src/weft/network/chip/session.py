@@ -94,7 +94,7 @@ class ChipSession(ProgramSession):
         self._host_runs = {step: host_run(step.work) for step in program.host}
         self._ready = False  # whether the resident weights are in the buffers
         for segment in program.segments:
-            runner.write(self._address(segment.run_first), segment.run)
+            self._write_program(segment.run_first, segment.run)
 
     def close(self) -> None:
         """Close the runner."""
@@ -192,8 +192,14 @@ class ChipSession(ProgramSession):
         if self._ready:
             return
         for part in self.program.setup:
-            self._runner.write(self._address(0), part)
+            self._write_program(0, part)
             self._execute(0)
+
+    def _write_program(self, first, data):
+        """Write lists and their data, from vector ``first`` on."""
+        chip = self.program.chip
+        write = self._runner.write_program if chip.program_words else self._runner.write
+        write(self._address(first), data)
 
     def _execute(self, first) -> ListReport:
         report = self._runner.run(
@@ -213,7 +219,8 @@ class ChipSession(ProgramSession):
         program, depth = self.program, self.program.chip.core.depth
         size = -(-_LOG_ENTRY.size // depth) * depth
         jobs = sum(step.jobs for step in segment.steps)
-        data = self._runner.read(self._address(program.log), jobs * size)
+        read = self._runner.read_program if program.chip.program_words else self._runner.read
+        data = read(self._address(program.log), jobs * size)
         ends = [_LOG_ENTRY.unpack_from(data, n * size)[1] for n in range(jobs)]
         marks = [0] + [ends[step.first_job + step.jobs - 1] for step in segment.steps]
         return [after - before for before, after in zip(marks, marks[1:], strict=False)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from weft.network.chip.program import ChipProgram, ChipRename, ChipStep, memory_bytes
+from weft.network.chip.program import ChipProgram, ChipRename, ChipStep
 from weft.network.program import Step
 from weft.network.report.chip_phases import LayerWork, ListPhases, list_phases
 from weft.network.report.chip_placement import (
@@ -227,7 +227,7 @@ class ChipReport:
             "cycles": self.cycles, "utilization": self.utilization, "core_ms": self.core_ms,
             "wire_ms": self.wire_ms, "ceilings": dataclasses.asdict(self.ceilings),
             "memory": program.chip.memory_bytes, "areas": dict(program.areas),
-            "used": memory_bytes(program.areas), "b_words": program.chip.b_words,
+            "used": program.memory_used, "b_words": program.chip.b_words,
             "link": {"sent": sent, "received": received},
             "lists": [
                 _list(program, segment, phases)

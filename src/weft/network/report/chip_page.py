@@ -1,6 +1,5 @@
 """The report of a core for networks as one HTML page that needs no network."""
 
-from weft.network.chip.program import memory_bytes
 from weft.network.report.chip import ChipReport
 from weft.network.report.chip_pictures import chip_pictures
 from weft.network.report.page import (
@@ -57,7 +56,7 @@ def _cards(report):
     return cards(report, rate, f"{len(program.segments)} lists", [
         card("bytes to the core", f"{sent:,}", f"{received:,} bytes from it"),
         card(
-            "bytes of memory", f"{memory_bytes(program.areas):,}",
+            "bytes of memory", f"{program.memory_used:,}",
             f"of {program.chip.memory_bytes:,}",
         ),
     ])

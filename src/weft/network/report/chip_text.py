@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from weft.network.chip.program import memory_bytes
+from weft.network.chip.program import memory_needs
 from weft.network.report.chip import ChipReport
 from weft.network.report.text import columns_text, comparison_rows
 
@@ -24,8 +24,8 @@ def lines(report: ChipReport) -> Iterator[str]:
         yield f"lists: {len(program.segments)}, of {cycles} cycles"
     areas = ", ".join(f"{name} {size:,}" for name, size in program.areas.items())
     yield (
-        f"memory: {memory_bytes(program.areas):,} of {program.chip.memory_bytes:,} bytes"
-        f" ({areas}; setup and maps share their place)"
+        f"memory: {program.memory_used:,} of {program.chip.memory_bytes:,} bytes"
+        f" ({areas}; {_places(program)})"
     )
     words = sum(layer.words for layer in report.layers)
     kept = "they stay there" if not program.areas["weights"] else "loaded in each inference"
@@ -36,6 +36,17 @@ def lines(report: ChipReport) -> Iterator[str]:
     if report.against is not None:
         heads = "", report.target, report.against.target
         yield from columns_text([heads, *comparison_rows(report)])
+
+
+def _places(program):
+    """Where the areas lie."""
+    if not program.chip.program_words:
+        return "setup and maps share their place"
+    _, used = memory_needs(program.areas, program.chip)
+    return (
+        f"all but the maps are in the program memory: {used:,} of"
+        f" {program.chip.program_bytes:,} bytes"
+    )
 
 
 def _row(layer):

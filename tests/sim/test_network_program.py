@@ -1,0 +1,128 @@
+"""A simulated core with a program memory: bytes, cycles, errors of the memory, aborts."""
+
+import numpy as np
+import pytest
+from digits import CNN
+from network_chips import PROGRAM
+from network_programs import random_inputs
+
+import weft
+from weft.chip.cycles import ProgramTiming
+from weft.chip.states import NetworkState
+from weft.host.recovery import AcceleratorError
+from weft.network.chip.golden_runner import GoldenRunner
+from weft.network.chip.prediction import predict_run
+from weft.sim.network_core import AxiTiming
+from weft.sim.network_runner import SimulatedRunner
+
+pytest.importorskip("tflite")
+
+
+@pytest.fixture(scope="module")
+def program():
+    return weft.load(CNN).compile(PROGRAM)
+
+
+@pytest.fixture(scope="module")
+def runner():
+    runner = SimulatedRunner(PROGRAM)
+    yield runner
+    runner.close()
+
+
+@pytest.fixture(scope="module")
+def case(program):
+    """Inputs, and the results of the golden model."""
+    x = random_inputs(program, 2)
+    with program.open(GoldenRunner(PROGRAM)) as session:
+        return x, session(x)
+
+
+@pytest.fixture(autouse=True)
+def good_memory(runner):
+    runner.set_timing(AxiTiming())
+
+
+
+@pytest.mark.parametrize("latency, period", [(1, 256), (33, 256), (70, 600)])
+def test_bytes_and_cycles(runner, program, case, latency, period):
+    x, wanted = case
+    runner.set_timing(AxiTiming(latency, period))
+    session = program.open(runner)
+    assert np.array_equal(session(x), wanted)
+    [segment] = program.segments
+    timing = ProgramTiming(latency, period)
+    predicted = predict_run(PROGRAM, segment.run, segment.run_first, program.log, timing)
+    assert session.cycles == predicted.cycles
+
+
+def test_the_log_is_in_the_program_memory(runner, program, case):
+    _, records = program.open(runner)(case[0], stats=True)
+    cycles = [record.cycles for record in records if record.cycles is not None]
+    assert len(cycles) == len(program.layers) and min(cycles) > 0
+
+
+def test_a_batch_of_two(runner):
+    program = weft.load(CNN).compile(PROGRAM, batch=2)
+    x = random_inputs(program, 4)
+    with program.open(GoldenRunner(PROGRAM)) as session:
+        wanted = session(x)
+    assert np.array_equal(program.open(runner)(x), wanted)
+
+
+@pytest.mark.parametrize("response", [2, 3])
+def test_an_error_response_ends_the_list_and_names_its_step(runner, program, case, response):
+    x, wanted = case
+    session = program.open(runner)
+    assert np.array_equal(session(x), wanted)
+    run = program.segments[0]
+    last = (run.run_first * PROGRAM.core.depth + len(run.run) - 8) // 8 * 8
+    runner.set_timing(AxiTiming(5, 256, last, 8, response))
+    with pytest.raises(AcceleratorError, match=r"ended with error BUS in job [1-9]"):
+        session(x)
+    log = program.log * PROGRAM.core.depth
+    runner.set_timing(AxiTiming(5, 256, log, 8, response))
+    with pytest.raises(AcceleratorError, match="ended with error BUS in job"):
+        session(x)
+    runner.set_timing(AxiTiming())
+    assert np.array_equal(session(x), wanted)
+
+
+def test_a_silent_memory_ends_the_list_and_a_right_one_runs_then(runner, program, case):
+    x, wanted = case
+    session = program.open(runner)
+    runner.set_timing(AxiTiming(silent=1))
+    for _ in range(2):
+        with pytest.raises(AcceleratorError, match="ended with error TIMEOUT in job 0"):
+            session(x)
+    runner.set_timing(AxiTiming(30))
+    assert np.array_equal(session(x), wanted)
+
+
+def test_aborts(runner, program, case):
+    x, wanted = case
+    session = program.open(runner)
+    assert np.array_equal(session(x), wanted)
+    runner.set_timing(AxiTiming(45))
+    run = program.segments[0].run_first
+    for cycle in (3, 14, 30, 57, 58, 59, 200, 777):
+        outcome = runner._core.run(run, program.log, abort=cycle)
+        assert outcome.state == NetworkState.ABORTED
+    session = program.open(runner)
+    assert np.array_equal(session(x), wanted)
+
+
+def test_no_list_leaves_its_window(runner, program):
+    """A limit below the weights: the list ends, and no access happens beyond it."""
+    run = program.segments[0]
+    end = (program.log + 2 * program.jobs) // PROGRAM.banks + 1
+    runner._core.write(bytes(PROGRAM.memory_bytes))
+    for limit in (run.run_first // PROGRAM.banks + 20, end - 1):
+        outcome = runner._core.run(run.run_first, program.log, program_limit=limit)
+        assert (outcome.state, outcome.error.name) == (NetworkState.ERROR, "ADDRESS")
+    assert runner._core.run(run.run_first, program.log, program_limit=end).state == 2
+
+
+def test_an_unaligned_list_is_refused(runner, program):
+    outcome = runner._core.run(program.segments[0].run_first + 1, program.log)
+    assert outcome.error.name == "FIELD"

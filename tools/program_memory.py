@@ -1,0 +1,77 @@
+"""Write the table of programs behind AXI4 of ``docs/chip.md``, measured on the simulated core.
+
+    WEFT_NETWORKS=folder python -m tools.program_memory
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from tools.network_tables import replaced, write
+from weft.chip.config import ChipConfig
+from weft.chip.cycles import ProgramTiming
+from weft.config import Config
+from weft.network.chip.prediction import predict_run
+from weft.network.loading import load
+from weft.sim.network_core import AxiTiming
+from weft.sim.network_runner import SimulatedRunner
+
+__all__ = ["PATH", "page"]
+
+PATH = Path(__file__).parent.parent / "docs" / "chip.md"
+NETWORKS = "kws_int8", "resnet8_int8", "vww_96_int8"
+CHIP = ChipConfig(
+    core=Config(
+        rows=8, cols=8, depth=8, lanes=8, requantize="tflite", activation="none", target="ecp5",
+        multiplier="fip", hop=2,
+    ),
+    words=1024, program_words=8192,
+)
+TIMINGS = ProgramTiming(1), ProgramTiming(32), ProgramTiming(60, 512), ProgramTiming(100, 1024)
+
+
+def row(runner, network, timing) -> str:
+    """A row: the measured and the predicted cycles of one inference; all bytes must be right."""
+    program = network.compile(CHIP)
+    shape = program.tensors[program.inputs[0]].shape
+    x = np.random.default_rng(1).integers(-128, 128, shape, np.int8)
+    with program.open("golden") as session:
+        wanted = session(x)
+    runner.set_timing(AxiTiming(timing.latency, timing.period))
+    session = program.open(runner)
+    if not np.array_equal(session(x), wanted):
+        raise RuntimeError(f"{program.name}: the results of the core must be the golden model's")
+    predicted = sum(
+        predict_run(CHIP, part.run, part.run_first, program.log, timing).cycles
+        for part in program.segments
+    )
+    return (
+        f"| {program.name} | {timing.latency} | {CHIP.beat_bytes * 256 / timing.period:g}"
+        f" | {session.cycles:,} | {predicted:,} |"
+    )
+
+
+def table(folder: Path) -> str:
+    """The table, as Markdown."""
+    lines = [
+        "| network | latency, cycles | bytes a cycle | cycles, simulated | cycles, predicted |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    runner = SimulatedRunner(CHIP)
+    for name in NETWORKS:
+        network = load(folder / f"{name}.tflite")
+        for timing in TIMINGS:
+            lines.append(row(runner, network, timing))
+            print(lines[-1], flush=True)
+    runner.close()
+    return "\n".join(lines)
+
+
+def page(folder: Path) -> str:
+    """The text of ``docs/chip.md`` with a new table."""
+    return replaced(PATH, {"make program-memory": table(folder)})
+
+
+if __name__ == "__main__":
+    sys.exit(write({PATH: page}))
