@@ -70,6 +70,10 @@ Two parts of a core for networks are proven alone. Other blocks end jobs and loa
   later turn of a loop.
 * The loader is proven with loads of at most three words.
 
+The AXI4 master of a program memory is proven alone: reads and stores. Beats may belong to any
+client, and the slave may respond with anything to reads. Simulation covers that each client gets
+the vectors of its reads.
+
 ## Designs
 
 | design | rules | covers | clauses | s |

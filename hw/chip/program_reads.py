@@ -37,10 +37,11 @@ class ProgramReads(wiring.Component):
 
     def __init__(self, chip):
         self.chip = chip
+        self.data_bytes = chip.beat_bytes
         self.index = range(chip.read_vectors)  # of a vector in its beat
         self.entry = data.StructLayout({"client": 1, "first": self.index, "last": self.index})
         address = stream.Signature(VectorAddress(chip))
-        axi = Axi4(data_bytes=chip.beat_bytes).members
+        axi = Axi4(data_bytes=self.data_bytes).members
         super().__init__({
             "reads_0": In(address), "reads_1": In(address), "valid_0": Out(1), "valid_1": Out(1),
             "data": Out(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
@@ -72,7 +73,7 @@ class ProgramReads(wiring.Component):
     def _address(self, m, advance, dropped):
         """Choose a read, and compute its beat, two cycles later."""
         chip, shift = self.chip, ceil_log2(self.chip.read_vectors)
-        low = ceil_log2(chip.beat_bytes)
+        low = ceil_log2(self.data_bytes)
         first, second = self.reads_0, self.reads_1
         n_valid, n_client = Signal(), Signal()
         number = Signal(32 - low + shift, reset_less=True)  # of the vector
@@ -95,7 +96,7 @@ class ProgramReads(wiring.Component):
 
     def _bursts(self, m, read, advance, entries):
         """Join reads; returns the pulse in which a beat is opened."""
-        low = ceil_log2(self.chip.beat_bytes)
+        low = ceil_log2(self.data_bytes)
         open_, client, beat = Signal(), Signal(), Signal.like(read.beat, reset_less=True)
         first, last = Signal(self.index), Signal(self.index)
         start, closed = Signal.like(beat, reset_less=True), Signal(range(BURST))  # of this burst

@@ -35,7 +35,8 @@ class ProgramStores(wiring.Component):
 
     def __init__(self, chip):
         self.chip = chip
-        axi = Axi4(data_bytes=chip.beat_bytes).members
+        self.data_bytes = chip.beat_bytes
+        axi = Axi4(data_bytes=self.data_bytes).members
         super().__init__({
             "writes": In(stream.Signature(VectorWrite(chip))), "base": In(32), "halt": In(1),
             **{name: axi[name] for name in ("aw", "w", "b")},
@@ -45,7 +46,7 @@ class ProgramStores(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         chip, given = self.chip, self.writes.payload
-        low, shift = ceil_log2(chip.beat_bytes), ceil_log2(chip.read_vectors)
+        low, shift = ceil_log2(self.data_bytes), ceil_log2(chip.read_vectors)
         place, stale = Signal(range(chip.read_vectors)), Signal()
         number = Signal(32 - low + shift, reset_less=True)
         vector, enable = Signal.like(given.data), Signal.like(given.enable)

@@ -176,5 +176,5 @@ class WriteRules(_AxiRules):
         self.cover(m, "w_first", w_end & ~addressed.valid[0] & ~aw_fire)
         self.cover(m, "write", b_fire)
         self.cover(m, "write_error", b_fire & self.bresp[1])
-        self.cover(m, "writes", complete.valid[1])
+        self.cover(m, "writes", complete.valid[1] if self.max_bursts > 1 else Const(0))
         return addressed, complete, w_beats

@@ -19,7 +19,9 @@ from weft.hw.dma.axi import BURST, FIXED
 from weft.hw.dma.layout import layouts
 from weft.hw.dma.reader import Reader
 
-__all__ = ["address_bench", "combiner_bench", "order_bench", "reader_bench", "writer_bench"]
+__all__ = [
+    "AxiPins", "address_bench", "combiner_bench", "order_bench", "reader_bench", "writer_bench",
+]
 
 DATA_BYTES = 4
 SHORT_ADDRESS = 9  # bits of an address in the proof of the order of reads
@@ -30,7 +32,7 @@ BLOCK, BURSTS, SLACK = 1, 2, 1
 SIZES, COMBINER_BLOCK = [2, 1], 2
 
 
-class _AxiPins(wiring.Component):
+class AxiPins(wiring.Component):
     """A reader or a writer with the pins of AXI4 that rules watch.
 
     Parameters
@@ -71,7 +73,7 @@ class _AxiPins(wiring.Component):
         m.submodules.part = part = self.part
         for name in self.others:
             outer, inner = getattr(self, name), getattr(part, name)
-            if name == "requests":
+            if part.signature.members[name].is_signature:
                 connect(m, flipped(outer), inner)
             elif part.signature.members[name].flow == In:
                 m.d.comb += inner.eq(outer)
@@ -260,7 +262,7 @@ def _reader(rules, **options):
         data_bytes=DATA_BYTES, max_beats=1, part_bytes=DATA_BYTES, depth=4 * BURST,
         target="generic", **options,
     )
-    return _AxiPins(part, rules, {"ar": True, "r": False}, ("requests", "stop", "idle"))
+    return AxiPins(part, rules, {"ar": True, "r": False}, ("requests", "stop", "idle"))
 
 
 def writer_bench(*given):
@@ -269,7 +271,7 @@ def writer_bench(*given):
         data_bytes=DATA_BYTES, block=BLOCK, max_bursts=BURSTS, slack=SLACK, limit=BURSTS,
         given=given,
     )
-    pins = _AxiPins(
+    pins = AxiPins(
         ShortWriter(), rules, {"aw": True, "w": True, "b": False}, ("beats", "room"), ("drop",)
     )
     return FormalBench(pins, {"": rules})
