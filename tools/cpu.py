@@ -2,11 +2,13 @@
 
     python -m tools.cpu measure CONFIG BUS
     python -m tools.cpu network BUS
+    python -m tools.cpu list
     python -m tools.cpu table
 
 ``measure`` simulates the SoC of ``examples/soc`` with a core behind BUS (axi or dma), checks every
 result and writes the cycles to ``build/interop/cpu``. ``network`` does the same with the C code of
-a network. ``table`` writes all cycles into ``docs/interop.md``; its exit code is 1 if the driver is
+a network, and ``list`` with a core for networks, whose list and weights lie in the memory of the
+processor. ``table`` writes all cycles into ``docs/interop.md``; its exit code is 1 if the driver is
 not faster than plain C.
 """
 
@@ -18,6 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
+from weft.chip.config import ChipConfig
+from weft.chip.ip import NetworkIp
 from weft.config import Config
 from weft.golden import add_bias, scaled
 from weft.host.packing import ENTRY
@@ -37,6 +41,11 @@ CONFIGS = {
 BUSES = "axi", "dma"
 NETWORK = ROOT / "examples" / "digits_cnn.tflite"
 NETWORK_CONFIG = "8x8x1"
+# A core for networks with as many MAC/cycle as NETWORK_CONFIG.
+CHIP = ChipConfig(
+    core=Config(rows=4, cols=4, depth=4, lanes=4, requantize="tflite", activation="none"),
+    words=512, b_words=256, lines=64, program_words=4096,
+)
 SIZES = 4, 8, 16, 32
 FASTER_FROM = 8  # smallest size for which the driver must be faster than plain C
 # The measurements of a size, in the order in which the firmware prints them.
@@ -82,7 +91,9 @@ def operands() -> str:
 def measure(name: str, bus: str) -> int:
     """Measure every product with a Config and a bus, and write the cycles to a file."""
     sources = [SOURCES / "firmware.c", SOURCES / "plain.c"]
-    output = run(name, bus, sources, [SOURCES], {"operands.h": operands().encode()})
+    ip = Ip(config=CONFIGS[name], bus=bus)
+    extra = {"operands.h": operands().encode()}
+    output = run(ip, OUTPUT / f"{name}-{bus}", sources, [SOURCES], extra)
     (OUTPUT / f"{name}-{bus}.json").write_text(json.dumps(parsed(output)), encoding="utf-8")
     return 0
 
@@ -96,32 +107,51 @@ def network(bus: str) -> int:
     config = CONFIGS[NETWORK_CONFIG]
     model = weft.load(NETWORK)
     program = model.compile(config)
-    shape = program.tensors[program.inputs[0]].shape
-    image = np.random.default_rng(1).integers(-128, 128, shape, np.int8)
-    with program.open(GoldenTransport(config)) as session:
-        expected = session(image)
-    header = "".join(
-        f"static const int8_t {name}[] = {{{', '.join(map(str, values.ravel()))}}};\n"
-        for name, values in (("image", image), ("expected", expected))
-    )
-    files = c_files(model.graph, program)
-    files["expected.h"] = f"#include <stdint.h>\n{header}".encode()
+    files = c_files(model.graph, program) | expectation(program, GoldenTransport(config))
     folder = OUTPUT / f"{NETWORK_CONFIG}-{bus}"
     sources = [SOURCES / "network.c", folder / "net.c"]
-    output = run(NETWORK_CONFIG, bus, sources, [], files)
+    output = run(Ip(config=config, bus=bus), folder, sources, [], files)
     _check_exit(output, "network.c")
     [cycles] = [int(line) for line in output.splitlines() if line.isdigit()]
     (OUTPUT / f"network-{bus}.json").write_text(json.dumps(cycles), encoding="utf-8")
     return 0
 
 
-def run(name: str, bus: str, sources: list, includes: list, extra: dict[str, bytes]) -> str:
+def network_list() -> int:
+    """Measure the network as a list in memory, and write its cycles to a file."""
+    import weft
+    from weft.network.c_code import chip_c_files
+
+    program = weft.load(NETWORK).compile(CHIP)
+    files = chip_c_files(program) | expectation(program, "golden")
+    folder = OUTPUT / "list"
+    output = run(
+        NetworkIp(chip=CHIP, bus="axi"), folder, [SOURCES / "list.c", folder / "net.c"], [], files
+    )
+    _check_exit(output, "list.c")
+    load, one = (int(line) for line in output.splitlines() if line.isdigit())
+    (OUTPUT / "list.json").write_text(json.dumps({"load": load, "run": one}), encoding="utf-8")
+    return 0
+
+
+def expectation(program, golden) -> dict[str, bytes]:
+    """The header ``expected.h``: an image, and the output of the golden model."""
+    shape = program.tensors[program.inputs[0]].shape
+    image = np.random.default_rng(1).integers(-128, 128, shape, np.int8)
+    with program.open(golden) as session:
+        expected = session(image)
+    header = "".join(
+        f"static const int8_t {name}[] = {{{', '.join(map(str, values.ravel()))}}};\n"
+        for name, values in (("image", image), ("expected", expected))
+    )
+    return {"expected.h": f"#include <stdint.h>\n{header}".encode()}
+
+
+def run(ip, folder: Path, sources: list, includes: list, extra: dict[str, bytes]) -> str:
     """Compile firmware with the driver and the ``extra`` files, simulate it; its output."""
     sys.path.append(str(ROOT / "examples" / "soc"))
     from riscv_soc import compile_firmware, compile_soc
 
-    ip = Ip(config=CONFIGS[name], bus=bus)
-    folder = OUTPUT / f"{name}-{bus}"
     folder.mkdir(parents=True, exist_ok=True)
     files = build(ip)
     driver = {path[7:]: data for path, data in files.items() if path.startswith("driver/")}
@@ -155,10 +185,11 @@ def parsed(output: str) -> dict[int, dict[str, int]]:
     return {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in rows}
 
 
-def table(found, networks) -> tuple[str, list[str]]:
+def table(found, networks, in_list) -> tuple[str, list[str]]:
     """The table of ``found[config][bus][size]``, and a line for each product that is not faster.
 
-    ``networks[bus]`` are the cycles of the network, in the last row.
+    ``networks[bus]`` are the cycles of the network, ``in_list`` the ones of the network as a list,
+    both in the last rows.
     """
     heads = (
         "array", "product", "plain C", "FIFO", "FIFO, B resident", "DMA", "DMA, B resident",
@@ -186,6 +217,11 @@ def table(found, networks) -> tuple[str, list[str]]:
     axi, dma = (networks[bus] for bus in BUSES)
     network_row = f"| {NETWORK_CONFIG} | network {NETWORK.stem} " + 6 * "| - "
     lines.append(f"{network_row}| {axi:,} | {dma:,} |")
+    lines += [
+        f"| {CHIP.core.name}, for networks | {NETWORK.stem} as a list, {what} " + 7 * "| - "
+        + f"| {in_list[key]:,} |"
+        for what, key in (("load", "load"), ("inference", "run"))
+    ]
     return "\n".join([*lines, ""]), slow
 
 
@@ -196,13 +232,16 @@ def main(arguments) -> int:
             return measure(name, bus)
         case ["network", bus] if bus in BUSES:
             return network(bus)
+        case ["list"]:
+            return network_list()
         case ["table"]:
             found = {name: {bus: _cycles(name, bus) for bus in BUSES} for name in CONFIGS}
             networks = {
                 bus: json.loads((OUTPUT / f"network-{bus}.json").read_text(encoding="utf-8"))
                 for bus in BUSES
             }
-            text, slow = table(found, networks)
+            in_list = json.loads((OUTPUT / "list.json").read_text(encoding="utf-8"))
+            text, slow = table(found, networks, in_list)
             page = PAGE.read_text(encoding="utf-8")
             start, end = page.index(BEGIN) + len(BEGIN), page.index(END)
             PAGE.write_text(f"{page[:start]}{text}{page[end:]}", encoding="utf-8")
@@ -212,7 +251,8 @@ def main(arguments) -> int:
             return 1 if slow else 0
     print(
         f"usage: cpu.py measure {'|'.join(CONFIGS)} {'|'.join(BUSES)}\n"
-        f"       cpu.py network {'|'.join(BUSES)}\n       cpu.py table",
+        f"       cpu.py network {'|'.join(BUSES)}\n"
+        "       cpu.py list\n       cpu.py table",
         file=sys.stderr,
     )
     return 2

@@ -249,6 +249,7 @@ def cpu(steps):
         steps.run(f"PicoRV32, C code of a network behind {bus}", [*tool, "network", bus], ROOT)
         for bus in ("axi", "dma")
     ]
+    done.append(steps.run("PicoRV32, a network as a list in memory", [*tool, "list"], ROOT))
     if all(done):
         steps.run("PicoRV32, the driver against plain C", [*tool, "table"], ROOT)
     example = [sys.executable, ROOT / "examples" / "soc" / "run.py", OUTPUT / "soc"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from weft.chip.ip import NetworkIp
 from weft.ip import Ip
 
 __all__ = ["compile_firmware", "compile_soc"]
@@ -35,7 +36,7 @@ def compile_firmware(folder: Path, sources: list[Path], includes: list[Path]) ->
     (folder / "firmware.hex").write_text("\n".join(f"{word:08x}" for word in words) + "\n")
 
 
-def compile_soc(folder: Path, ip: Ip, core: bytes) -> Path:
+def compile_soc(folder: Path, ip: Ip | NetworkIp, core: bytes) -> Path:
     """Compile the simulation of the SoC with Verilator; the path of its program.
 
     ``core`` is the Verilog of the core. The program reads ``firmware.hex`` in its working folder.
@@ -43,12 +44,16 @@ def compile_soc(folder: Path, ip: Ip, core: bytes) -> Path:
     import pythondata_cpu_picorv32
 
     (folder / "core.v").write_bytes(core)
+    if isinstance(ip, NetworkIp):
+        is_master, beat = ip.chip.program_words > 0, ip.chip.beat_bytes
+    else:
+        is_master, beat = ip.has_dma, ip.config.bytes_in
     command = [
         "verilator", "--cc", "--exe", "--build", "-j", str(os.cpu_count() or 1), "-O3",
         "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style",
         "-Wno-UNOPTFLAT", "-Wno-TIMESCALEMOD", "--top-module", "soc", "--Mdir", "obj",
-        "-CFLAGS", "-O1", f"-DCORE={ip.name}", f"-DBYTES={ip.config.bytes_in}",
-        *["-DDMA"] * (ip.has_dma), str(FOLDER / "soc.v"), "core.v",
+        "-CFLAGS", "-O1", f"-DCORE={ip.name}", f"-DBYTES={beat}",
+        *["-DDMA"] * is_master, str(FOLDER / "soc.v"), "core.v",
         str(Path(pythondata_cpu_picorv32.data_location) / "picorv32.v"), str(FOLDER / "main.cpp"),
     ]
     # Without this option Verilator's makefile fails to link its precompiled header.

@@ -95,7 +95,7 @@ def test_writes_the_table_only_if_all_measurements_pass(interop, monkeypatch):
     monkeypatch.setattr(steps, "run", lambda name, command, folder: commands.append(command[2:]))
     interop.cpu(steps)
     measured = [["measure", n, b] for n in ("8x8x1", "2x4x1") for b in ("axi", "dma")]
-    assert commands[:-1] == [*measured, ["network", "axi"], ["network", "dma"]]
+    assert commands[:-1] == [*measured, ["network", "axi"], ["network", "dma"], ["list"]]
     monkeypatch.setattr(
         steps, "run", lambda name, command, folder: commands.append(command[2:]) or True
     )

@@ -10,6 +10,7 @@ from weft.hw.bus.network_bank import NetworkBank
 from weft.register_map import fifo_ports, registers
 
 CHIP = small_chip(2, 4, 4, words=32)
+PROGRAM = NetworkIp(chip=small_chip(2, 4, 4, words=32, read_vectors=2, program_words=64), bus="axi")
 IP = NetworkIp(chip=CHIP, bus="axi")
 AT = {item.name: item.address for item in (*registers(IP), *fifo_ports(IP))}
 RESET, ABORT, START = 1, 2, 4
@@ -21,6 +22,7 @@ class NetworkBankBench:
 
     def __init__(self, dut):
         self.dut, self.driver, self.pulses = dut, BankDriver(dut), []
+        self.at = {item.name: item.address for item in (*registers(dut.ip), *fifo_ports(dut.ip))}
 
     async def watch(self, ctx):
         dut = self.dut
@@ -33,12 +35,12 @@ class NetworkBankBench:
             self.pulses += [name for name, pulse in names.items() if pulse]
 
     async def read(self, ctx, name):
-        value, error = await self.driver.access(ctx, AT[name])
+        value, error = await self.driver.access(ctx, self.at[name])
         assert not error, name
         return value
 
     async def write(self, ctx, name, value):
-        assert (await self.driver.access(ctx, AT[name], value)) == (0, 0), name
+        assert (await self.driver.access(ctx, self.at[name], value)) == (0, 0), name
 
     async def events(self, ctx):
         """The value of IRQ_STATUS, which is cleared."""
@@ -47,8 +49,8 @@ class NetworkBankBench:
         return value
 
 
-def run(bench):
-    found = NetworkBankBench(NetworkBank(IP))
+def run(bench, ip=IP):
+    found = NetworkBankBench(NetworkBank(ip))
 
     async def body(ctx):
         ctx.set(found.dut.write_words.ready, 1)
@@ -149,3 +151,25 @@ def test_transfers():
         assert await found.events(ctx) == ACCESS | OVERFLOW | UNDERFLOW
 
     assert run(bench) == ["write", "read"]
+
+
+def test_a_list_needs_a_legal_program_memory():
+    async def bench(ctx, dut, core):
+        await core.write(ctx, "limit", 32)
+        for base, limit, legal in (
+            (0, 0, 0), (0, 65, 0), (4, 64, 0), (8, 64, 1), (0, 1, 1), (0xFFFFFFF8, 64, 1),
+        ):
+            await core.write(ctx, "program_base", base)
+            await core.write(ctx, "program_limit", limit)
+            assert await core.read(ctx, "program_limit") == limit
+            core.pulses.clear()
+            await core.write(ctx, "control", START)
+            await ticks(ctx, 3)
+            assert core.pulses == ["begin"] * legal
+            assert (ctx.get(dut.program_base), ctx.get(dut.program_limit)) == (base, limit)
+            events = await core.events(ctx)
+            assert events == REFUSED * (not legal)
+            await core.write(ctx, "control", ABORT)
+            await core.events(ctx)
+
+    run(bench, PROGRAM)
