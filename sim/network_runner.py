@@ -4,6 +4,7 @@ import numpy as np
 
 from weft.chip.addresses import join
 from weft.chip.config import ChipConfig
+from weft.chip.cycles import ProgramTiming
 from weft.chip.descriptors import ListError
 from weft.chip.report import ListReport
 from weft.host.transport import TransportTimeout
@@ -17,7 +18,8 @@ _CYCLES_PER_SECOND = 100_000  # at least, of any model on any machine
 class SimulatedRunner:
     """A Verilated core for networks, at the ports of its memory.
 
-    It has the methods of `weft.host.network_driver.NetworkDriver` that a session uses.
+    It has the methods of `weft.host.network_driver.NetworkDriver` that a session uses. A program
+    memory has the default timing of the cycle model, until `set_timing` changes it.
 
     Parameters
     ----------
@@ -27,6 +29,9 @@ class SimulatedRunner:
     def __init__(self, chip: ChipConfig):
         self.chip = chip
         self._core = NetworkSimulation(chip)
+        if chip.program_words:
+            timing = ProgramTiming()
+            self.set_timing(AxiTiming(timing.latency, timing.period))
 
     def write(self, address, data, *, run=0, pitch=0, pixels=0, row_step=0) -> None:
         """Write bytes to the memory."""

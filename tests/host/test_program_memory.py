@@ -19,6 +19,11 @@ from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.recovery import AcceleratorError
 from weft.network.chip.golden_runner import GoldenRunner
 
+ABSENT = (
+    "program must be the memory of lists and weights, since the core has a program memory:"
+    " NetworkMmioTransport(registers, program=...)"
+)
+
 
 class BusMemory:
     """The memory of the bus of a model."""
@@ -81,7 +86,7 @@ def test_bytes_of_the_program_memory():
 
 
 @pytest.mark.parametrize("area, text", [
-    (None, "program must be the memory of lists and weights: the core has a program memory"),
+    (None, ABSENT),
     ((4, 100), "address of program must be a multiple of 8, not 0x4"),
     ((8, 11), "program must have at least 12 bytes, not 11"),
     (((1 << 32) - 8, 12), "program must lie below 0x100000000, not 0xc bytes from 0xfffffff8"),

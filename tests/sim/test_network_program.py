@@ -56,6 +56,14 @@ def test_bytes_and_cycles(runner, program, case, latency, period):
     assert session.cycles == predicted.cycles
 
 
+def test_the_prediction_of_a_program_is_for_the_default_timing(runner, program, case):
+    timing = ProgramTiming()
+    runner.set_timing(AxiTiming(timing.latency, timing.period))
+    session = program.open(runner)
+    assert np.array_equal(session(case[0]), case[1])
+    assert session.cycles == program.cycles
+
+
 def test_the_log_is_in_the_program_memory(runner, program, case):
     _, records = program.open(runner)(case[0], stats=True)
     cycles = [record.cycles for record in records if record.cycles is not None]

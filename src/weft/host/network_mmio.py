@@ -175,7 +175,8 @@ def _check_program(config, program):
     """Raise ValueError if ``program`` cannot be the program memory."""
     if program is None:
         raise ValueError(
-            "program must be the memory of lists and weights: the core has a program memory"
+            "program must be the memory of lists and weights, since the core has a program memory:"
+            " NetworkMmioTransport(registers, program=...)"
         )
     if program.address % config.beat_bytes:
         raise ValueError(
