@@ -24,7 +24,7 @@ NETWORKS = "kws_int8", "resnet8_int8", "vww_96_int8"
 CHIP = ChipConfig(
     core=Config(
         rows=8, cols=8, depth=8, lanes=8, requantize="tflite", activation="none", target="ecp5",
-        multiplier="fip", hop=2,
+        multiplier="fip", hop=4,
     ),
     words=1024, program_words=8192,
 )
