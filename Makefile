@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs readability registers help sim demo bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench area mutation sweep lock clean distclean
+.PHONY: docs readability registers help sim demo bench bitstream explore program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench area estimates mutation sweep lock clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,10 @@ bitstream:  ## build the bitstream of a board: make bitstream BOARD=icebreaker
 program:  ## load the bitstream onto the board: make program BOARD=icebreaker
 	@$(SETUP) sim
 	@$(RUN) weft program $(BOARD) $(ARGS)
+
+explore:  ## search for the best accelerator: make explore ARGS='--board icebreaker --workload 64x64x64'
+	@$(SETUP) test
+	@$(RUN) weft explore $(ARGS)
 
 gatesim:  ## simulate the board's netlist, gate by gate: make gatesim BOARD=icebreaker
 	@$(SETUP) sim
@@ -128,6 +132,10 @@ sim-speed:  ## measure the speed of the simulation, write docs/sim-speed.md
 link-bench:  ## products and networks over simulated serial ports, write docs/link-bench.md (an hour)
 	@$(SETUP) sim
 	@$(RUN) python -m tools.link_bench
+
+estimates:  ## write the tables of docs/explore.md: errors and rate of the estimates
+	@$(SETUP) test
+	@$(RUN) python -m tools.estimates
 
 area:  ## place and route single components, write docs/area.md (minutes)
 	@$(SETUP) sim

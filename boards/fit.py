@@ -6,7 +6,7 @@ import dataclasses
 from weft.boards.board import Board
 from weft.config import Config, ConfigError
 
-__all__ = ["min_luts", "replace", "sizes"]
+__all__ = ["chosen_fields", "min_luts", "replace", "sizes"]
 
 _MIN_MAC_LUTS = 50  # lower bound of the LUTs of a MAC in logic
 
@@ -30,12 +30,17 @@ def replace(config: Config, **fields) -> Config:
 
     Fields of ``config`` that have their default value follow from the new values.
     """
+    return Config.from_dict(chosen_fields(config) | fields)
+
+
+def chosen_fields(config: Config) -> dict[str, int | str | bool]:
+    """The fields that define ``config``; all others have the values that follow from them."""
     chosen = dataclasses.asdict(config)
     for name in list(chosen):
         rest = {other: value for other, value in chosen.items() if other != name}
         with contextlib.suppress(ConfigError):
             chosen = rest if Config.from_dict(rest) == config else chosen
-    return Config.from_dict(chosen | fields)
+    return chosen
 
 
 def min_luts(cells: dict[str, int]) -> int:

@@ -189,9 +189,8 @@ class Toolchain:
         try:
             venv.create(self._venv, clear=True, with_pip=True)
         except (OSError, subprocess.CalledProcessError) as error:
-            raise ToolchainError(
-                f"cannot create a virtual environment in {self._venv}: {error}"
-            ) from None
+            text = f"cannot create a virtual environment in {self._venv}: {error}"
+            raise ToolchainError(text) from None
         pip = [self._python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         try:
             run = _run_captured([*pip, *packages], self._venv)
@@ -225,7 +224,8 @@ class Toolchain:
         return netlist
 
     def place(
-        self, netlist: Netlist, device: Device, seed: int, *, out_of_context=False
+        self, netlist: Netlist, device: Device, seed: int, *, out_of_context=False,
+        layout: str | None = None,
     ) -> PnrResult:
         """Place and route ``netlist`` with freely chosen pins.
 
@@ -233,6 +233,8 @@ class Toolchain:
         ----------
         out_of_context : bool
             ``netlist`` is a part of a design: on an ECP5, its ports get no pins.
+        layout : str, optional
+            File in the netlist's folder for the netlist with the position of each cell.
 
         Raises
         ------
@@ -241,6 +243,7 @@ class Toolchain:
         """
         options = device.flow.out_of_context if out_of_context else device.flow.unconstrained
         options = [*options, "--freq", str(device.flow.target_mhz)]
+        options += [] if layout is None else ["--write", layout]
         return self._place_and_route(netlist, device, seed, options)[0]
 
     def route(self, netlist: Netlist, device: Device, seed: int, constraints: str) -> RoutedDesign:

@@ -50,6 +50,10 @@ LAYERS = {
     "src/weft/network/report/": (*NETWORK, "matplotlib", "rich"),
     "src/weft/network/target": (*NETWORK, "weft.boards"),
     "src/weft/network/": NETWORK,
+    "src/weft/explore/": (
+        *NETWORK, "weft.boards", "weft.explore", "weft.hw", "weft.sim.cache", "amaranth",
+        "distributed", "matplotlib", "psutil",
+    ),
     "src/weft/demo/": ("weft.network", "numpy"),
     "src/weft/cli/": ("weft", "numpy", "ml_dtypes", "rich", "matplotlib", "amaranth"),
     "src/weft/": BASE,

@@ -15,7 +15,9 @@ PIP_TOOLS = "pip-tools==7.6.2"
 # one environment serves all purposes.
 LOCKS = {
     "sim": ["hw", "sim", "serial", "report", "networks", "onnx"],
-    "test": ["hw", "sim", "serial", "report", "networks", "onnx", "kit", "docs", "test"],
+    "test": [
+        "hw", "sim", "serial", "report", "networks", "onnx", "explore", "kit", "docs", "test",
+    ],
     "kit": ["hw", "sim", "serial", "report", "networks", "onnx", "kit", "interop"],
     "train": ["hw", "sim", "serial", "report", "networks", "onnx", "train"],
 }

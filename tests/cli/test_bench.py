@@ -6,10 +6,10 @@ import pytest
 
 from weft.boards import benchmark, presets, toolchain
 from weft.boards.devices import DEVICES
+from weft.boards.fit import chosen_fields
 from weft.boards.presets import Preset
 from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, ToolchainError
 from weft.cli import main, steady_state
-from weft.cli.bench import _chosen_fields
 from weft.config import Config
 from weft.sim.tools import ToolError
 
@@ -168,6 +168,6 @@ def test_rejects_options_that_are_none(run, capsys, option, value, text):
 
 @pytest.mark.parametrize("preset", presets.PRESETS.values(), ids=presets.PRESETS)
 def test_the_recorded_fields_give_the_config(preset):
-    fields = _chosen_fields(preset.config)
+    fields = chosen_fields(preset.config)
     assert Config.from_dict(fields) == preset.config
     assert len(fields) < 15

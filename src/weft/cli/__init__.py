@@ -11,6 +11,8 @@ from weft.cli import (
     clean,
     compile,
     doctor,
+    estimate,
+    explore,
     gatesim,
     generate,
     info,
@@ -30,8 +32,8 @@ __all__ = ["SUBCOMMANDS", "main"]
 # Each has the texts HELP and DESCRIPTION, and functions: add(parser) adds its arguments, run(args)
 # returns the exit code.
 SUBCOMMANDS = [
-    sim, generate, info, bench, build, gatesim, program, selftest, monitor, serve, report, run,
-    compile, quantize, doctor, clean,
+    sim, generate, info, bench, build, estimate, explore, gatesim, program, selftest, monitor,
+    serve, report, run, compile, quantize, doctor, clean,
 ]
 
 EPILOG = """\
@@ -113,4 +115,12 @@ def _status(error):
         from weft.boards.pll import PllError
 
         user_errors += [BoardError, PllError]
+    with contextlib.suppress(ImportError):
+        from weft.explore.model import TooFewPoints
+
+        user_errors += [TooFewPoints]
+    with contextlib.suppress(ImportError):  # without distributed, no engine ran
+        from weft.explore.engine import EngineError
+
+        user_errors += [EngineError]
     return 2 if isinstance(error, tuple(user_errors)) else None

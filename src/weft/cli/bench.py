@@ -1,8 +1,6 @@
 """``weft bench``: measures designs by synthesis, place and route and simulation; writes a table."""
 
 import argparse
-import contextlib
-import dataclasses
 import os
 import re
 import sys
@@ -167,21 +165,10 @@ def _cycles(preset, build_folder, simulate, show):
     return size, interval, True
 
 
-def _chosen_fields(config):
-    """The fields that define ``config``; all others have the values that follow from them."""
-    from weft.config import Config, ConfigError
-
-    chosen = dataclasses.asdict(config)
-    for name in list(chosen):
-        rest = {other: value for other, value in chosen.items() if other != name}
-        with contextlib.suppress(ConfigError):
-            chosen = rest if Config.from_dict(rest) == config else chosen
-    return chosen
-
-
 def _record(preset, result, cycles):
     from datetime import UTC, datetime
 
+    from weft.boards.fit import chosen_fields
     from weft.cli.performance import Measurement
 
     size, interval, simulated = cycles
@@ -190,7 +177,7 @@ def _record(preset, result, cycles):
         name=preset.name, device=preset.device.name, array_only=preset.array_only,
         goal=preset.goal, clock=preset.clock, luts=preset.luts, used=best.used,
         path=str(best.critical_path), size=size, interval=interval,
-        config=_chosen_fields(preset.config),
+        config=chosen_fields(preset.config),
         fmax={str(seed): round(pnr.fmax, 2) for seed, pnr in sorted(result.by_seed.items())},
         simulated=simulated, design=result.design, date=datetime.now(UTC).date().isoformat(),
     )

@@ -25,12 +25,16 @@ PACKAGES = {
     "cocotb":          ("2.1",    "sim"),
     "pyserial":        ("3.5",    "serial"),
     "matplotlib":      ("3.8",    "report"),
+    "distributed":     ("2026.1", "explore"),
     "peakrdl":         ("1.5",    "kit"),
 }
-OPTIONAL = "matplotlib", "peakrdl"
+OPTIONAL = "matplotlib", "distributed", "peakrdl"
+# The make commands that install extras, besides `make setup`.
+MAKE = {"kit": "make kit BUS=axi", "explore": "make explore"}
 # Modules with another name than their package.
 MODULES = {
     "serial": "pyserial",
+    **dict.fromkeys(("dask", "psutil"), "distributed"),
     **dict.fromkeys(
         ("peakrdl_cheader", "peakrdl_html", "peakrdl_ipxact", "systemrdl"), "peakrdl"
     ),
@@ -118,8 +122,7 @@ def _package(name, needed, extra):
 
 
 def _install(extra, make=None):
-    make = make or ("make kit BUS=axi" if extra == "kit" else "make setup")
-    return to_install(extra=extra or "", make=make)
+    return to_install(extra=extra or "", make=make or MAKE.get(extra, "make setup"))
 
 
 def install_hint(module: str | None, make: str | None = None) -> str | None:

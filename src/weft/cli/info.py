@@ -63,7 +63,7 @@ def cycle_counts(config: Config, m: int, k: int, n: int, flags: JobFlag = RAW):
     ``resident`` from the job word, with all operands already loaded (None if they do not fit);
     ``steady`` is the interval of equal products.
     """
-    from weft.cli.product_cycles import product_cycles
+    from weft.host.product_cycles import product_cycles
 
     a, b = operands(config)
     pitch = a.panel_pages(k)

@@ -20,7 +20,7 @@ from weft.network.report.text import (
 
 __all__ = [
     "CYCLES", "DRAIN", "bullets", "card", "cards", "comparison_table", "definitions", "document",
-    "grid", "page", "picture", "table",
+    "grid", "page", "picture", "sheet", "table",
 ]
 
 # Headings of pictures, and descriptions.
@@ -79,15 +79,20 @@ def page(report: NetworkReport) -> str:
 
 def document(report: NetworkReport | ChipReport, body: list[str]) -> str:
     """A page with a heading, the placement line, and the elements of ``body``."""
+    return sheet(report.name, f"on {report.target}", report.placement, body)
+
+
+def sheet(name: str, small: str, lead: str, body: list[str]) -> str:
+    """A page with a heading of two parts, a first paragraph, and the elements of ``body``."""
     body = [
-        f"<header><h1>{escape(report.name)} <small>on {escape(report.target)}</small></h1>",
-        f"<p class=lead>{escape(report.placement)}</p></header>", *body,
+        f"<header><h1>{escape(name)} <small>{escape(small)}</small></h1>",
+        f"<p class=lead>{escape(lead)}</p></header>", *body,
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(report.name)} on {escape(report.target)}</title>"
+        f"<title>{escape(name)} {escape(small)}</title>"
         f"<style>{_colours()}{STYLE}</style></head><body><main>\n"
         + "\n".join(body) + "\n</main></body></html>\n"
     )

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from weft.cli.product_cycles import product_cycles
 from weft.commands import JobFlag, epilogue_flags
 from weft.config import Config
 from weft.cycles import predict
 from weft.host.planner import Planner
+from weft.host.product_cycles import product_cycles
 
 SEED = 20264
 RAW = JobFlag(0)

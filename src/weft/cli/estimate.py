@@ -1,0 +1,108 @@
+"""``weft estimate``: area, clock, time and energy of a design, without tools."""
+
+import dataclasses
+
+from weft.cli.argument_types import path
+from weft.cli.options import add_config
+
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+
+HELP = "estimate area, clock and time of a design for a workload"
+DESCRIPTION = """\
+Estimate a design on a board, without synthesis: cycles of a network (.tflite, .onnx) or of a matrix
+product (MxKxN) from the exact cycle model; area and clock from a model that is fitted to recorded
+results of place and route. The error beside a number is the typical one of recorded designs that
+the model was not fitted to ('weft explore model'). Fields that are not given are the board's.
+
+  weft estimate --board ulx3s-85f --workload kws.tflite --rows 8 --cols 8
+  weft estimate --board icebreaker --workload 64x64x64 --workload 1x640x128
+
+Exit code 1 if the design does not fit the board by its estimate.
+"""
+
+
+def add(parser):
+    """Add the arguments of ``weft estimate``."""
+    parser.add_argument(
+        "--board", metavar="NAME", required=True, help="a board, or a board file (.py)"
+    )
+    parser.add_argument(
+        "--workload", metavar="WORKLOAD", nargs="+", action="extend", required=True,
+        type=path("workload"), help="networks (.tflite, .onnx) or products (MxKxN)",
+    )
+    add_config(parser)
+
+
+def run(args) -> int:
+    """Run the command; return its exit code."""
+    from weft.cli.explore import named_board
+    from weft.explore.estimate import Estimator
+    from weft.explore.model import family_of, leave_one_out
+    from weft.explore.recorded import fitted, recorded
+    from weft.explore.workload import workload_of
+
+    board = named_board(args.board)
+    workloads = [workload_of(word) for word in args.workload]
+    estimator = Estimator(board.device, workloads, fitted(board.device))
+    found = estimator.estimate(_config(args, board))
+    done = [record for record in recorded(family_of(board.device.target)) if record[1].done]
+    _show(board, workloads, found, leave_one_out(done))
+    lacking = found.area.exceeds(board.device)
+    for name, (needed, available) in lacking.items():
+        print(f"MISSED  {board.name} has {available:,} {name}; the estimate is {needed:,}")
+    return 1 if lacking else 0
+
+
+def _config(args, board):
+    """The Config of the board, with the fields of ``--config`` and of the options."""
+    from weft.boards.fit import replace
+    from weft.cli.options import config_of
+    from weft.config import Config
+
+    if args.config is not None:
+        args.target = args.target or board.device.target
+        return config_of(args)
+    given = {field.name: getattr(args, field.name) for field in dataclasses.fields(Config)}
+    return replace(board.config, **{name: v for name, v in given.items() if v is not None})
+
+
+def _show(board, workloads, found, errors):
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    console, area = Console(), found.area
+    console.print(f"[bold]{found.config.name}[/] on {board.name} ({board.device.name}):"
+                  f" {found.config.peak} MAC/cycle", highlight=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("", "estimate", "of", "error"):
+        table.add_column(name, justify="left" if not name else "right")
+    for name, count in area.used.items():
+        if name in ("LUT", "FF"):
+            error = f"{errors.typical(name):.1%}"
+        else:
+            error = f"{abs(errors.blocks_of(name)).max()} blocks at most"
+        table.add_row(name, f"{count:,}", f"{board.device.capacity.get(name, 0):,}", error)
+    table.add_row("fmax", f"{area.fmax:.1f} MHz", "", f"{errors.typical('fmax'):.1%}")
+    console.print(table)
+    if area.outside:
+        console.print(
+            f"Outside the recorded range, so the errors may be larger: {', '.join(area.outside)}",
+            highlight=False,
+        )
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("workload", "cycles", "in steady state", "us", "bytes sent", "received",
+                 "us on the wire", "nJ"):
+        table.add_column(name, justify="left" if name == "workload" else "right")
+    for workload, cost in zip(workloads, found.costs, strict=True):
+        wire = 1e7 * max(cost.sent, cost.received) / board.baud
+        table.add_row(
+            workload.name, f"{cost.cycles:,}", f"{cost.interval:,.0f}",
+            f"{cost.cycles / area.fmax:,.2f}", f"{cost.sent:,}", f"{cost.received:,}",
+            f"{wire:,.0f}", f"{cost.energy:,.1f}",
+        )
+    console.print(table)
+    console.print(
+        "Cycles are exact. Microseconds have the error of fmax. The energy compares designs; it"
+        " predicts no board.", highlight=False,
+    )

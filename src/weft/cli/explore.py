@@ -1,0 +1,175 @@
+"""``weft explore``: searches for the best accelerator for workloads on a board."""
+
+import argparse
+import re
+import time
+from pathlib import Path
+
+from weft.cli.argument_types import integer, number, path
+from weft.cli.explore_options import add_engine, engine_of, store_of
+from weft.cli.output_paths import output_folder
+from weft.cli.progress import progress
+
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+
+HELP = "search for the best accelerator for a network and a board"
+DESCRIPTION = """\
+Search for the accelerator that is best for workloads on a board: a network (.tflite, .onnx) or a
+matrix product (MxKxN). Thousands of Configs are estimated; the most promising are synthesized,
+placed and routed, until the budget ends; the best get more seeds. A store keeps each outcome, so
+that the next exploration continues where this one stopped. docs/explore.md describes all of it.
+
+  weft explore --board ulx3s-25f --workload kws.tflite --objective latency --budget 2h
+  weft explore --board icebreaker --workload 64x64x64 --objective area --rate 100
+  weft explore --board ulx3s-85f --workload kws.tflite vww.tflite --cluster tcp://host:8786
+  weft explore report                 one offline page about the last exploration
+  weft explore model                  the errors of the estimates, and their coefficients
+  weft explore record --more 10       measure more points for the estimates
+
+Exit code 1 if no design fits the board and reaches the rate.
+"""
+ACTIONS = "search", "report", "model", "record"
+OBJECTIVES = "latency", "throughput", "area", "energy"
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def add(parser):
+    """Add the arguments of ``weft explore``."""
+    parser.add_argument(
+        "action", nargs="?", choices=ACTIONS, default="search", metavar="ACTION",
+        help=f"one of {', '.join(ACTIONS)}; default search",
+    )
+    parser.add_argument("--board", metavar="NAME", help="a board, or a board file (.py)")
+    parser.add_argument(
+        "--workload", metavar="WORKLOAD", nargs="+", type=path("workload"),
+        help="networks (.tflite, .onnx) or products (MxKxN), computed one after another",
+    )
+    parser.add_argument(
+        "--objective", choices=OBJECTIVES, default="latency",
+        help="latency: time to the result; throughput: in steady state; area: LUTs;"
+             " energy: an estimate that compares designs. Default latency",
+    )
+    parser.add_argument(
+        "--rate", metavar="NUM", type=number("rate", 0, 1e12), default=0.0,
+        help="rounds of all workloads a second that a design must reach on the core",
+    )
+    parser.add_argument(
+        "--budget", metavar="TIME", type=_duration, default=3600.0,
+        help="time in which runs start: 90s, 30m, 2h, 1d; default 1h",
+    )
+    parser.add_argument(
+        "--designs", metavar="INT", type=integer("designs", 1, 9999), default=12,
+        help="further designs to place and route, before the best get more seeds; default 12",
+    )
+    parser.add_argument(
+        "--seeds", metavar="INT", type=integer("seeds", 1, 999), default=8,
+        help="seeds of each of the best designs; default 8",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", type=path("output"), default="out/explore",
+        help="folder of the winner's TOML and of the report; default out/explore",
+    )
+    add_engine(parser)
+    group = parser.add_argument_group("record")
+    group.add_argument(
+        "--more", metavar="INT", type=integer("more", 0, 9999), default=0,
+        help="random points to measure, besides the recorded ones",
+    )
+    group.add_argument("--device", metavar="NAME", default="LFE5U-25F", help="FPGA of these points")
+    group.add_argument(
+        "--seed", metavar="INT", type=integer("seed", 0), default=1, help="seed of their choice"
+    )
+    group.add_argument(
+        "--bench", metavar="FILE", type=path("bench"),
+        help="also take the records of weft bench: docs/performance.json",
+    )
+    group.add_argument(
+        "--file", metavar="FILE", type=path("file"),
+        help="the file of the recorded points; default the one of the package",
+    )
+
+
+def _duration(text):
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smhd])", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"budget must be a time as 90s, 30m or 2h, not {text!r}")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def run(args) -> int:
+    """Run the command; return its exit code."""
+    if args.action == "record":
+        from weft.cli.explore_record import record
+
+        return record(args)
+    if args.action == "model":
+        from weft.cli.explore_model import show_model
+
+        return show_model()
+    if args.action == "report":
+        from weft.cli.explore_report import write_report
+
+        return write_report(args)
+    return _search(args)
+
+
+def _search(args):
+    from weft.boards.board import BoardError
+    from weft.explore.candidates import candidates
+    from weft.explore.estimate import Estimator
+    from weft.explore.guide import Guide
+    from weft.explore.recorded import fitted
+    from weft.explore.session import run_points
+    from weft.explore.workload import workload_of
+
+    for name in ("board", "workload"):
+        if getattr(args, name) is None:
+            raise BoardError(f"--{name} must be given; see weft explore --help")
+    board = named_board(args.board)
+    workloads = [workload_of(word) for word in args.workload]
+    folder = output_folder(args.output)
+    with progress() as show, store_of(args, show.say) as store:
+        known = [
+            record for record in store.all() if record[0].device.options == board.device.options
+        ]
+        estimator = Estimator(board.device, workloads, fitted(board.device, known))
+        with show.task("estimating designs") as advance:
+            estimates = candidates(
+                estimator, board.config, args.objective, rate=args.rate, advance=advance,
+                known=[point.config for point, _ in known],
+            )
+        show.say(
+            f"{len(estimates)} designs fit {board.device.name} by their estimates; the store has"
+            f" {len(known)} runs"
+        )
+        guide = Guide(
+            board.device, estimates, args.objective, rate=args.rate, designs=args.designs,
+            seeds=args.seeds,
+        )
+        for point, outcome in known:
+            guide.tell(point, outcome)
+        store.begin({
+            "board": args.board, "workload": args.workload, "objective": args.objective,
+            "rate": args.rate,
+        })
+        end = time.monotonic() + args.budget
+
+        def next_point():
+            return guide.next() if time.monotonic() < end else None
+
+        def arrived(point, outcome, known):
+            guide.tell(point, outcome)
+            show.say(f"{point}: {outcome}{' (known)' if known else ''}")
+
+        with engine_of(args, show) as engine, show.task("placing and routing"):
+            run_points(next_point, engine, store, seconds=60 * args.minutes, on_outcome=arrived)
+    from weft.cli.explore_result import show_result
+
+    return show_result(guide, board, args.workload, Path(folder))
+
+
+def named_board(name):
+    """The board of a name or of a file, with a core for matrix products."""
+    from weft.boards.catalog import find, load
+
+    return load(name) if name.endswith(".py") else find(name)

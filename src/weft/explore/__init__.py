@@ -1,0 +1,22 @@
+"""Explore: estimates of accelerators, and the search for the best one for workloads and a board.
+
+====================  ===========================================================================
+module                content
+====================  ===========================================================================
+`points`              a point of the design space, and what came of it
+`flow`, `limits`      the process that runs the tools for a point, and its limits
+`steps`               synthesis, and place and route, as functions of values
+`engine`              runs the steps on workers of dask.distributed
+`store`               keeps all outcomes, in SQLite
+`session`             runs points one after another, and says why designs lost
+`recorded`            the points that come with Weft (``points.json``)
+`features`            what area and clock depend on, by block of the design
+`model`               the fitted model of area and clock, with `least_squares`
+`workload`            cycles, bytes and energy of a product or a network
+`estimate`            a design's area, clock and figures, without tools
+`space`               the Configs that a search tries on a device
+`candidates`          the best of them by their estimates
+`guide`               which point to place and route next
+`findings`            what an exploration found, with `pictures` and `page` for its report
+====================  ===========================================================================
+"""

@@ -1,0 +1,112 @@
+"""The candidates of a search: the best Configs of the space by their estimates."""
+
+import itertools
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from weft.boards.devices import Device
+from weft.config import Config
+from weft.explore.estimate import DesignEstimate, Estimator
+from weft.explore.space import draws, neighbours
+
+__all__ = ["candidates", "front", "within"]
+
+DRAWN = 3000  # Configs of the first screening
+FINALISTS = 60  # of them, for which the cycle model computes the cycles
+PARENTS, NEARBY, ROUNDS = 4, 30, 3  # of the search from Config to Config
+PEAK = 1, 1024  # MAC/cycle
+MARGIN = 0.97  # share of a resource that an estimate may use
+
+
+def within(estimate: DesignEstimate, device: Device, rate: float = 0.0) -> bool:
+    """Whether an estimate fits the device and reaches ``rate`` rounds of the workloads a second."""
+    fits = all(
+        count <= MARGIN * device.capacity.get(name, 0) if name in ("LUT", "FF")
+        else count <= device.capacity.get(name, 0)
+        for name, count in estimate.area.used.items()
+    )
+    return fits and estimate.figures.rate >= rate
+
+
+def candidates(
+    estimator: Estimator, base: Config, objective: str, *, rate: float = 0.0, seed: int = 1,
+    known: Iterable[Config] = (), advance: Callable[[int], None] = lambda count: None,
+) -> list[DesignEstimate]:
+    """Configs of the space that fit by their estimates, the best by ``objective`` first.
+
+    The space is sampled and screened with rough cycles, the best are computed with the cycle model,
+    then their neighbours in the space are, as long as that helps.
+
+    Parameters
+    ----------
+    base : Config
+        What the workload needs, and the first candidate.
+    rate : float
+        Rounds of all workloads a second that a candidate must reach.
+    known : iterable of Config
+        More candidates, such as presets of boards.
+    advance : callable
+        Called with the number of Configs that were looked at since the last call.
+    """
+    device, rng = estimator.device, np.random.default_rng(seed)
+    drawn = itertools.islice(draws(device, base, rng, peak=PEAK), DRAWN)
+    configs = dict.fromkeys((base, *known, *drawn))
+    found: dict[Config, DesignEstimate] = {}
+
+    def consider(chosen):
+        new = [config for config in chosen if config not in found]
+        for config in new:
+            found[config] = estimator.estimate(config)
+            advance(1)
+        return new
+
+    consider((base, *known))
+    consider(_screened(estimator, configs, objective, rate, advance))
+    for _ in range(ROUNDS):
+        best = _sorted(found.values(), device, objective, rate)[:PARENTS]
+        if not consider(_nearby(estimator, best, objective)):
+            break
+    return _sorted(found.values(), device, objective, rate)
+
+
+def _sorted(estimates, device, objective, rate):
+    usable = [each for each in estimates if within(each, device, rate)]
+    return sorted(usable, key=lambda each: (getattr(each.figures, objective), each.figures.area))
+
+
+def _screened(estimator, configs, objective, rate, advance):
+    """The finalists: best by the objective with rough cycles, and others on the rough front."""
+    rough = []
+    for config in configs:
+        area, microseconds = estimator.quick(config)
+        advance(1)
+        if not area.exceeds(estimator.device) and 1e6 / microseconds >= rate / 1.5:
+            rough.append((microseconds, area.used["LUT"], config))
+    value = (lambda each: each[1]) if objective == "area" else (lambda each: each[0])
+    best = sorted(rough, key=value)[: FINALISTS * 2 // 3]
+    thin, least = [], float("inf")
+    for each in sorted(rough, key=lambda each: each[:2]):
+        if each[1] < least:
+            least = each[1]
+            thin.append(each)
+    chosen = [each[2] for each in best] + [each[2] for each in thin[: FINALISTS // 3]]
+    return list(dict.fromkeys(chosen))
+
+
+def _nearby(estimator, best, objective):
+    """Neighbours of the best: those that fit, the most promising with rough cycles."""
+    rough = {}
+    for config in {near for parent in best for near in neighbours(parent.config, estimator.device)}:
+        area, microseconds = estimator.quick(config)
+        if not area.exceeds(estimator.device):
+            rough[config] = area.used["LUT"] if objective == "area" else microseconds
+    return sorted(rough, key=lambda config: (rough[config], config.hash))[:NEARBY]
+
+
+def front(figures: dict) -> list:
+    """The keys whose figures no other dominates, in their order."""
+    return [
+        key for key, value in figures.items()
+        if not any(other.dominates(value) for other in figures.values())
+    ]

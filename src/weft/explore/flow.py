@@ -1,0 +1,123 @@
+"""The process of one tool run: elaborate and synthesize a design, or place and route its netlist.
+
+    python -m weft.explore.flow synthesize|place
+
+It works in the current folder. ``point.json`` has the `Point`. ``outcome.json`` gets the fields
+of a `PointOutcome`. A synthesis writes the netlist, ``top.json`` and ``cells.json``; place and
+route reads both, and writes ``layout.json``: block, position and kind of each placed cell. Any
+other program with these files can take the place of this one.
+"""
+
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.boards.blocks import cells_by_block, placed_cells
+from weft.boards.fit import min_luts
+from weft.boards.presets import DIVISOR
+from weft.boards.toolchain import Netlist, Toolchain, ToolchainError, to_rtlil
+from weft.explore.points import Point
+from weft.hw.serial.accelerator import SerialAccelerator
+from weft.sim.cache import folder
+
+__all__ = ["COMMAND", "FILES", "classify", "main"]
+
+COMMAND = sys.executable, "-m", "weft.explore.flow"
+# By step, the files that its result consists of, besides outcome.json.
+FILES = {"synthesize": ("top.json", "cells.json"), "place": ("layout.json",)}
+_UNROUTABLE = re.compile(r"rout|legal|unable to (find|place)|failed to place", re.I)
+
+
+class AloneTop(wiring.Component):
+    """An accelerator with a serial port and nothing else; its blocks have names as on a board.
+
+    Attributes
+    ----------
+    rx : In
+        Serial input, 1 bit.
+    tx : Out
+        Serial output, 1 bit.
+    """
+
+    rx: In(1, init=1)
+    tx: Out(1, init=1)
+
+    def __init__(self, config):
+        self._config = config
+        super().__init__()
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.accelerator = accelerator = SerialAccelerator(self._config, divisor=DIVISOR)
+        m.d.comb += [accelerator.rx.eq(self.rx), self.tx.eq(accelerator.tx)]
+        return m
+
+
+def classify(text: str) -> str:
+    """The kind of failure, one of `weft.explore.points.FAILURES`, of a tool's error message."""
+    if "does not fit the" in text:
+        return "overfull"
+    return "unroutable" if _UNROUTABLE.search(text.partition(": ")[2]) else "crash"
+
+
+def main(arguments: list[str]) -> int:
+    """Run a step; a failure of a tool is an outcome, too."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    [step] = arguments
+    point = Point.from_json(json.loads(Path("point.json").read_text(encoding="utf-8")))
+    try:
+        outcome = {"synthesize": _synthesize, "place": _place}[step](point)
+    except ToolchainError as error:
+        outcome = {"failure": classify(str(error)), "detail": str(error)}
+    Path("outcome.json").write_text(json.dumps(outcome), encoding="utf-8")
+    return 0
+
+
+def _end_with_parent():
+    """Kill this process and its tools when the process that started it is gone."""
+    sys.stdin.read()
+    if os.getpgrp() == os.getpid():  # `run_limited` made a group for this process
+        os.killpg(0, signal.SIGKILL)
+
+
+def _synthesize(point):
+    start = time.monotonic()
+    rtlil = to_rtlil(AloneTop(point.config), reset=point.device.flow.reset)
+    netlist = Toolchain(folder()).synthesize(rtlil, point.device, Path.cwd())
+    luts, capacity = min_luts(netlist.cells), point.device.capacity["LUT"]
+    if luts > capacity:
+        raise ToolchainError(
+            f"the design does not fit the {point.device.name}: it needs LUT {luts:,} of"
+            f" {capacity:,}"
+        )
+    return {"seconds": {"synthesis": time.monotonic() - start}}
+
+
+def _place(point):
+    netlist = Netlist.of(Path.cwd())
+    if netlist is None:
+        raise ToolchainError("the netlist is missing: top.json, cells.json")
+    routed = Path("routed.json")
+    result = Toolchain(folder()).place(netlist, point.device, point.seed, layout=routed.name)
+    cells = placed_cells(routed, point.device)
+    layout = [[cell.block, cell.resource, cell.x, cell.y, cell.bel] for cell in cells]
+    Path("layout.json").write_text(json.dumps(layout), encoding="utf-8")
+    return {
+        "used": result.used,
+        "blocks": {name: dict(used) for name, used in cells_by_block(cells).items()},
+        "fmax": round(result.fmax, 2), "path": str(result.critical_path),
+        "seconds": {"place": result.seconds},
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

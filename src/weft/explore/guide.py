@@ -1,0 +1,133 @@
+"""The guide: which point to place and route next, from the estimates and the outcomes so far.
+
+First it runs the candidates, the best estimate first. Each outcome corrects the estimates of
+similar Configs: their area and clock by its ratio of measured to estimated, with half the weight
+for each field that differs. Then the best designs get more seeds, until the budget ends.
+"""
+
+import dataclasses
+import math
+import operator
+from collections.abc import Sequence
+
+from weft.boards.devices import Device
+from weft.config import Config
+from weft.explore.candidates import front
+from weft.explore.estimate import OBJECTIVES, DesignEstimate, Figures, figures_of
+from weft.explore.points import Point, PointOutcome
+
+__all__ = ["Guide"]
+
+SEEDED = 3  # of the best designs that get more seeds
+PRIOR = 0.25  # weight of the estimate itself: an outcome with two other fields counts as much
+_FIELDS = [field.name for field in dataclasses.fields(Config)]
+
+
+class Guide:
+    """Chooses points, and keeps their outcomes.
+
+    Parameters
+    ----------
+    device : Device
+    estimates : sequence of DesignEstimate
+        The candidates.
+    objective : str
+        One of `weft.explore.estimate.OBJECTIVES`.
+    rate : float
+        Rounds of all workloads a second that a design must reach.
+    designs : int
+        Candidates that are begun here, before the best get more seeds.
+    seeds : int
+        Of a design, at most.
+    """
+
+    def __init__(
+        self, device: Device, estimates: Sequence[DesignEstimate], objective: str, *,
+        rate: float = 0.0, designs: int = 12, seeds: int = 8,
+    ):
+        self.device = device
+        self.objective = objective
+        self.rate = rate
+        self._estimates = {estimate.config: estimate for estimate in estimates}
+        self._designs, self._seeds = designs, seeds
+        self._begun: set[Config] = set()
+        self._chosen: set[tuple[Config, int]] = set()
+        self.outcomes: dict[tuple[Config, int], PointOutcome] = {}
+        self._ratios: dict[Config, tuple[float, float]] = {}
+
+    def next(self) -> Point | None:
+        """The next point to run; None if all of them were given."""
+        started = {config for config, _ in self._chosen}
+        waiting = [config for config in self._estimates if config not in started]
+        if waiting and len(self._begun) < self._designs:
+            config = min(waiting, key=self._expected)
+            self._begun.add(config)
+            return self._choose(config, 1)
+        for seed in range(2, self._seeds + 1):
+            for config in self.ranking()[:SEEDED]:
+                if (config, seed) not in self._chosen:
+                    return self._choose(config, seed)
+        return None
+
+    def tell(self, point: Point, outcome: PointOutcome) -> None:
+        """Take the outcome of a point, chosen here or known from before."""
+        self._chosen.add((point.config, point.seed))
+        self.outcomes[point.config, point.seed] = outcome
+        if outcome.done and point.config in self._estimates:
+            area = self._estimates[point.config].area
+            self._ratios[point.config] = (
+                math.log(outcome.used["LUT"] / area.used["LUT"]),
+                math.log(outcome.fmax / area.fmax),
+            )
+
+    def ranking(self) -> list[Config]:
+        """The designs that were placed and routed and reach the rate, the best first."""
+        figures = self.measured()
+        return sorted(
+            (config for config in figures if figures[config].rate >= self.rate),
+            key=lambda config: [getattr(figures[config], name) for name in self._order()],
+        )
+
+    def measured(self) -> dict[Config, Figures]:
+        """The figures of each design that was placed and routed, with its best seed."""
+        best: dict[Config, PointOutcome] = {}
+        for (config, _), outcome in self.outcomes.items():
+            known = best.get(config)
+            if outcome.done and (known is None or outcome.fmax > known.fmax):
+                best[config] = outcome
+        return {
+            config: figures_of(self._estimates[config].costs, outcome.used, outcome.fmax)
+            for config, outcome in best.items() if config in self._estimates
+        }
+
+    def front(self) -> list[Config]:
+        """The measured designs that no other one dominates."""
+        return front(self.measured())
+
+    def _choose(self, config, seed):
+        self._chosen.add((config, seed))
+        return Point(self.device, config, seed)
+
+    def _expected(self, config):
+        """The corrected estimates, the objective first; designs below the rate come last."""
+        estimate, (area, clock) = self._estimates[config], self._correction(config)
+        used = estimate.area.used | {"LUT": estimate.area.used["LUT"] * area}
+        figures = figures_of(estimate.costs, used, estimate.area.fmax * clock)
+        return figures.rate < self.rate, *(getattr(figures, name) for name in self._order())
+
+    def _correction(self, config):
+        """Factors of the LUTs and of fmax, from the outcomes of similar Configs."""
+        weights = [0.5 ** _differences(config, other) for other in self._ratios]
+        total = sum(weights) + PRIOR
+        return [
+            math.exp(sum(map(operator.mul, weights, column)) / total)
+            for column in zip(*self._ratios.values(), strict=True)
+        ] or [1.0, 1.0]
+
+    def _order(self):
+        return self.objective, *(name for name in OBJECTIVES if name != self.objective)
+
+
+def _differences(one, other):
+    """The number of fields that differ."""
+    return sum(getattr(one, name) != getattr(other, name) for name in _FIELDS)

@@ -1,0 +1,123 @@
+"""A point of the design space, an accelerator on a device with a seed, and what came of it."""
+
+import dataclasses
+import functools
+import json
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any
+
+from weft.boards.benchmark import source_digest
+from weft.boards.devices import DEVICES, Device
+from weft.boards.fit import chosen_fields
+from weft.boards.toolchain import VERSIONS, digest
+from weft.config import Config
+
+__all__ = ["FAILURES", "PointOutcome", "Point", "versions"]
+
+# Why a point fails, and what that means.
+FAILURES = {
+    "overfull": "the design needs more of a resource than the device has",
+    "unroutable": "place and route found no legal placement or routing",
+    "time": "a tool took longer than the time limit",
+    "memory": "a tool took more memory than the limit",
+    "crash": "a tool ended with another error",
+}
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """What a result depends on besides Config, device and seed: tools, and Weft's sources."""
+    return {"weft": metadata.version("weft"), "sources": source_digest(), **VERSIONS}
+
+
+@dataclass(frozen=True)
+class Point:
+    """A whole accelerator with its serial port, placed and routed on a device.
+
+    Attributes
+    ----------
+    device : Device
+    config : Config
+    seed : int
+        Of place and route.
+    """
+
+    device: Device
+    config: Config
+    seed: int = 1
+
+    @functools.cached_property
+    def design(self) -> str:
+        """16 hexadecimal digits that all seeds of a Config on a device share."""
+        fields = json.dumps(dataclasses.asdict(self.config), sort_keys=True)
+        return digest("explore", sorted(versions().items()), self.device.options, fields)
+
+    @property
+    def key(self) -> str:
+        """Key in the store: Config, device, versions of the tools, and seed."""
+        return f"{self.design}-{self.seed}"
+
+    def __str__(self):
+        return f"{self.config.name} on {self.device.name}, seed {self.seed}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Fields as JSON values; the Config has only the fields that define it."""
+        die = next(
+            name for name, known in DEVICES.items() if known.capacity == self.device.capacity
+        )
+        return {
+            "device": self.device.name, "die": die, "options": list(self.device.options),
+            "config": chosen_fields(self.config), "seed": self.seed,
+        }
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "Point":
+        """The point of `to_json`. Raises ValueError, KeyError or TypeError for other values."""
+        device = dataclasses.replace(
+            DEVICES[values["die"]], name=values["device"], options=tuple(values["options"])
+        )
+        return cls(device, Config.from_dict(values["config"]), int(values["seed"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointOutcome:
+    """What came of a point.
+
+    Attributes
+    ----------
+    failure : str
+        One of `FAILURES`; empty if the point is done.
+    detail : str
+        Of a failure: the resource that is missing, or the error of the tool.
+    used : dict of int
+        Amount of each of `weft.boards.devices.RESOURCES`.
+    blocks : dict of dict of int
+        The same by block of the design (`weft.boards.blocks.GROUPS`).
+    fmax : float
+        MHz.
+    path : str
+        The critical path: its ends, and its delay in cells and between them.
+    seconds : dict of float
+        Duration of ``synthesis`` and of ``place``.
+    """
+
+    failure: str = ""
+    detail: str = ""
+    used: dict[str, int] = field(default_factory=dict)
+    blocks: dict[str, dict[str, int]] = field(default_factory=dict)
+    fmax: float = 0.0
+    path: str = ""
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def done(self) -> bool:
+        """Whether the design was placed and routed."""
+        return not self.failure
+
+    def __str__(self):
+        if self.failure:
+            return f"{self.failure}: {self.detail}"
+        used = ", ".join(f"{name} {count:,}" for name, count in self.used.items() if count)
+        seconds = sum(self.seconds.values())
+        return f"{used}; {self.fmax:.1f} MHz" + (f"; {seconds:.0f} s" if seconds else "")

@@ -1,0 +1,110 @@
+"""The recorded points: what place and route gave for the designs that the estimates come from.
+
+``points.json`` beside this file has one point in each line. ``weft explore record`` writes it.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weft.boards.devices import DEVICES, Device
+from weft.boards.presets import PRESETS
+from weft.config import Config
+from weft.explore.model import LEAST, FittedModel, Record, TooFewPoints, family_of
+from weft.explore.points import Point, PointOutcome
+from weft.explore.space import draws
+
+__all__ = ["FILE", "bench_points", "fitted", "read", "recorded", "varied", "write"]
+
+FILE = Path(__file__).with_name("points.json")
+# By FPGA family, the MAC/cycle of random points.
+PEAK = {"ecp5": (4, 95), "ice40up": (1, 16), "ice40hx": (1, 16)}
+
+
+def recorded(family: str | None = None) -> list[Record]:
+    """The recorded points of a family (`weft.explore.model.family_of`), or all."""
+    found = read(FILE)
+    return [
+        (point, outcome) for point, outcome in found
+        if family in (None, family_of(point.config.target))
+    ]
+
+
+def fitted(device: Device, more: list[Record] = ()) -> FittedModel:
+    """The model of a device's family, from the recorded points and ``more`` of other runs.
+
+    Raises TooFewPoints if there are too few.
+    """
+    family = family_of(device.target)
+    known = {point.key for point, _ in more}
+    done = [record for record in recorded(family) if record[0].key not in known]
+    done += [record for record in more if family_of(record[0].config.target) == family]
+    done = [record for record in done if record[1].done]
+    if len(done) < LEAST:
+        raise TooFewPoints(
+            f"estimates for {device.name} need {LEAST} recorded points of {family}, not"
+            f" {len(done)}; 'weft explore record' makes them"
+        )
+    return FittedModel(done)
+
+
+def read(path) -> list[Record]:
+    """The points of a file; none if it does not exist.
+
+    Raises OSError if the file has other contents.
+    """
+    path = Path(path)
+    if not path.exists():
+        return []
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return [
+            (Point.from_json(each["point"]), PointOutcome(**each["outcome"])) for each in values
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise OSError(f"{path} must hold points of weft explore record: {error!r}") from error
+
+
+def write(path, records: list[Record]) -> None:
+    """Write the points to a file, one in each line, sorted by family and size."""
+    order = sorted(records, key=lambda record: (
+        record[0].config.target, record[0].config.peak, record[0].config.name, record[0].key,
+    ))
+    lines = [json.dumps({"point": point.to_json(), "outcome": _fields(outcome)})
+             for point, outcome in order]
+    Path(path).write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+
+
+def bench_points(path) -> list[Record]:
+    """The last records of ``weft bench`` (``docs/performance.json``); they have no blocks."""
+    latest = {record["name"]: record for record in json.loads(Path(path).read_text("utf-8"))}
+    found = []
+    for name, record in latest.items():
+        if not record["array_only"] and name in PRESETS:
+            config = Config.from_dict(record["config"])
+            found += [
+                (Point(DEVICES[record["device"]], config, int(seed)),
+                 PointOutcome(used=record["used"], fmax=fmax, path=record["path"]))
+                for seed, fmax in record["fmax"].items()
+            ]
+    return found
+
+
+def varied(device: Device, seed: int) -> Iterator[Point]:
+    """Yield random points of a device without end: Configs of the space, other modes too."""
+    rng = np.random.default_rng(seed)
+    while True:
+        base: dict[str, Any] = {"target": device.target, "activation": "none"}
+        if device.target == "ecp5":
+            kinds = [{}, {"activation": "table"}, {"requantize": "single"}, {"requantize": "none"}]
+            base |= kinds[rng.choice(4, p=[0.6, 0.2, 0.1, 0.1])]
+        drawn = draws(device, Config(**base), rng, peak=PEAK[device.target])
+        yield Point(device, next(drawn))
+
+
+def _fields(outcome):
+    """The fields of an outcome that are not empty."""
+    return {name: value for name, value in vars(outcome).items() if value}

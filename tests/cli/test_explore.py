@@ -1,0 +1,204 @@
+"""``weft explore`` and ``weft estimate`` from end to end, with a stand-in of the tools."""
+
+import functools
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+from explore_points import FAKE, records
+
+from weft.boards.catalog import BOARDS
+from weft.boards.devices import DEVICES
+from weft.boards.toolchain import Toolchain
+from weft.cli import main
+from weft.cli.explore_result import clock_of
+from weft.config import Config
+from weft.explore import candidates, engine, recorded, steps
+from weft.explore.store import PointStore
+
+SEARCH = ["--board", "ulx3s-25f", "--workload", "16x32x16", "--jobs", "2"]
+
+
+@pytest.fixture(scope="module")
+def points(tmp_path_factory):
+    """A file of made-up points."""
+    path = tmp_path_factory.mktemp("recorded") / "points.json"
+    recorded.write(path, records() + records(12, DEVICES["iCE40UP5K"]))
+    return path
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path, capsys, points):
+    """``run(*arguments)``: exit code and output."""
+    monkeypatch.setenv("WEFT_BUILD", str(tmp_path / "build"))
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(recorded, "FILE", points)
+    monkeypatch.setattr(Toolchain, "set_up", lambda self: None)
+    monkeypatch.setattr(steps, "PointSteps", functools.partial(steps.PointSteps, command=FAKE))
+    for name, value in (("DRAWN", 60), ("FINALISTS", 9), ("ROUNDS", 1), ("NEARBY", 4)):
+        monkeypatch.setattr(candidates, name, value)
+
+    def ended(*arguments):
+        code = main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    ended.folder = tmp_path
+    return ended
+
+
+def explored(run, *arguments):
+    return run("explore", *SEARCH, "--designs", 3, "--seeds", 2, *arguments)
+
+
+def test_finds_a_winner(run):
+    code, said = explored(run)
+    assert code == 0
+    toml = run.folder / "out/explore/ulx3s-25f.toml"
+    winner = Config.from_toml(toml)
+    assert f"winner: {winner.name}, " in said
+    assert re.search(rf"build:  weft build ulx3s-25f --config {toml.relative_to(run.folder)}"
+                     r" --clock \d", said)
+    assert said.count("lost:   ") == 2
+    assert "engine: 2 workers at tcp://127.0.0.1:" in said
+
+
+def test_a_second_search_continues_and_repeats_nothing(run, monkeypatch):
+    monkeypatch.setenv("FAKE_LOG", str(run.folder / "log"))
+    assert "the store has 0 runs" in explored(run)[1]
+    assert "the store has 6 runs" in explored(run)[1]  # 3 designs, 2 seeds
+    with PointStore(run.folder / "build/explore.sqlite") as store:
+        configs = {point.config for point, _ in store.all()}
+    assert len(configs) == 6
+    runs = [line.split()[:-1] for line in (run.folder / "log").read_text().splitlines()]
+    assert sum(step == "synthesize" for step, *_ in runs) <= 6 + 3  # and a netlist for new seeds
+    assert sum(step == "place" for step, *_ in runs) == len(store_keys(run))
+
+
+def store_keys(run):
+    with PointStore(run.folder / "build/explore.sqlite") as store:
+        return {point.key for point, _ in store.all()}
+
+
+def test_the_budget_ends_a_search(run):
+    code, said = explored(run, "--budget", "0s")
+    assert code == 1
+    assert "MISSED  no design fits ulx3s-25f; so far:" in said
+
+
+def test_a_rate_that_nothing_reaches_is_missed(run):
+    code, said = explored(run, "--rate", "1e9")
+    assert code == 1
+    assert "MISSED  no design fits ulx3s-25f and reaches 1,000,000,000.0 a second" in said
+
+
+class Page(HTMLParser):
+    """The links, the names and the sources of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.names, self.sources = [], set(), []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.names.add(values.get("id"))
+        if tag == "a":
+            self.links += [values[key] for key in ("href", "xlink:href") if key in values]
+        self.sources += [values[key] for key in ("src",) if key in values]
+
+
+def test_the_report_is_one_page(run):
+    assert run("explore", "report")[0] == 2
+    explored(run)
+    code, said = run("explore", "report")
+    assert code == 0 and said.endswith("page: out/explore/report.html\n")
+    text = (run.folder / "out/explore/report.html").read_text()
+    page = Page(text)
+    designs = [link for link in page.links if link.startswith("#design-")]
+    assert {link[1:] for link in designs} <= page.names
+    assert {"design-1", "design-2", "design-3"} <= {link[1:] for link in designs}
+    assert all(link.startswith("#") for link in page.links)
+    assert all(source.startswith("data:") for source in page.sources)
+    assert "Time and area" in text and "Floorplan of the winner" in text
+    assert "http" not in re.sub(r"http://www.w3.org/\S+", "", text)
+
+
+def test_records_points(run):
+    code, said = run("explore", "record", "--file", "new.json", "--more", 2, "--jobs", 1,
+                     "--bench", __file__.replace("tests/cli/test_explore.py",
+                                                 "docs/performance.json"))
+    assert code == 0
+    found = recorded.read(run.folder / "new.json")
+    assert sum(point.device.name == "LFE5U-25F" and not outcome.path.count("core.")
+               for point, outcome in found) >= 2
+    assert any(point.device.name == "iCE40HX8K" for point, _ in found)
+    again, said = run("explore", "record", "--file", "new.json", "--more", 2, "--jobs", 1)
+    assert again == 0
+
+
+def test_prints_errors_and_coefficients(run):
+    code, said = run("explore", "model")
+    assert code == 0
+    assert re.search(r"^ *ecp5 +30 +\d+\.\d%", said, re.M)
+    assert re.search(r"^ *ecp5 +array +PEs +\d", said, re.M)
+
+
+def test_estimates_a_design(run):
+    code, said = run("estimate", "--board", "ulx3s-25f", "--workload", "16x32x16", "8x8x8",
+                     "--rows", 2, "--cols", 4)
+    assert code == 0
+    assert re.search(r"LUT +[\d,]+ +24,288 +\d+\.\d%", said)
+    assert re.search(r"16x32x16 +[\d,]+ +[\d,]+ +[\d.]+", said)
+    assert re.search(r"fmax +[\d.]+ MHz", said)
+
+
+def test_a_design_that_does_not_fit_is_missed(run):
+    code, said = run("estimate", "--board", "icebreaker", "--workload", "8x8x8", "--rows", 16,
+                     "--cols", 16)
+    assert code == 1
+    assert "Outside the recorded range, so the errors may be larger: " in said
+    assert re.search(r"MISSED  icebreaker has 5,280 LUT; the estimate is [\d,]+", said)
+
+
+@pytest.mark.parametrize("arguments, text", [
+    (["explore", "--workload", "8x8x8"], "--board must be given; see weft explore --help"),
+    (["explore", "--board", "icebreaker"], "--workload must be given; see weft explore --help"),
+    (["explore", "--board", "icebraker", "--workload", "8x8x8"], "did you mean icebreaker?"),
+    (["explore", *SEARCH, "--cluster", "tcp://127.0.0.1:9"], "no scheduler with workers answers"),
+    (["estimate", "--board", "icebreaker", "--workload", "none.tflite"], "none.tflite"),
+])
+def test_wrong_input_is_one_line(run, monkeypatch, arguments, text):
+    monkeypatch.setattr(engine, "WAIT", 0.2)
+    code, said = run(*arguments)
+    assert code == 2
+    last = said.splitlines()[-1]
+    assert last.startswith("weft: error: ") and text in last
+
+
+def test_a_wrong_budget_is_named(run, capsys):
+    with pytest.raises(SystemExit):
+        run("explore", "--budget", "2 hours")
+    assert "budget must be a time as 90s, 30m or 2h, not '2 hours'" in capsys.readouterr().err
+
+
+def test_the_clock_can_be_made_by_the_board():
+    for name in ("ulx3s-25f", "icebreaker", "ice40-hx8k-evn"):
+        board = BOARDS[name]
+        clock = clock_of(board, 1.2 * board.clock)
+        assert board.clock <= clock <= 1.2 * board.clock
+    assert clock_of(BOARDS["icebreaker"], 1.0) is None
+
+
+def test_estimates_need_no_engine(run):
+    """`weft estimate` works without distributed."""
+    code = (
+        "import sys; sys.modules['distributed'] = sys.modules['psutil'] = None;"
+        "from weft.cli import main; main(['estimate', '--board', 'ulx3s-25f', '--workload',"
+        " '8x8x8'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

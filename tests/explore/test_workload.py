@@ -1,0 +1,75 @@
+"""Workloads: cycles equal the cycle model's, and Configs of equal timing share them."""
+
+import dataclasses
+
+import pytest
+
+import weft
+from weft.cli.info import cycle_counts
+from weft.commands import epilogue_flags
+from weft.config import Config
+from weft.explore import workload
+from weft.explore.workload import MatrixWorkload, NetworkWorkload, workload_of
+from weft.network.errors import ModelError
+
+CONFIG = Config(target="ecp5", rows=4, cols=4, depth=4, lanes=2, activation="none", dsp_cols=1,
+                a_words=512, b_words=512)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return weft.load("examples/digits_cnn.tflite")
+
+
+def test_a_product_costs_what_the_cycle_model_says():
+    made = workload_of("40x64x24")
+    cost = made.cost(CONFIG)
+    flags = epilogue_flags(CONFIG)[0]
+    cold, _, steady = cycle_counts(CONFIG, 40, 64, 24, flags)
+    assert cost.interval == steady
+    assert cost.cycles >= cold  # it counts the header, too
+    assert cost.macs == 40 * 64 * 24
+    assert cost.sent > 40 * 64 + 64 * 24 and cost.received > 40 * 24
+    assert made.products(CONFIG) == [(40, 64, 24, 1)]
+
+
+def test_a_network_costs_what_its_program_says(digits):
+    made = NetworkWorkload(digits)
+    program = digits.compile(CONFIG)
+    cost = made.cost(CONFIG)
+    assert cost.cycles == cost.interval == program.estimate.cycles
+    assert cost.macs == sum(step.macs for step in program.steps if step.placement.on_weft)
+    assert cost.energy > 0
+    assert made.products(CONFIG) == [
+        (each.m, each.k, each.n, each.count) for step in program.steps for each in step.products
+    ]
+
+
+def test_configs_of_equal_timing_share_their_cycles(digits, monkeypatch):
+    made, compiled = NetworkWorkload(digits), []
+    compile_network = digits.compile
+    monkeypatch.setattr(
+        digits, "compile", lambda config: compiled.append(config) or compile_network(config)
+    )
+    costs = [made.cost(dataclasses.replace(CONFIG, dsp_cols=count)) for count in range(5)]
+    assert len(set(costs)) == len(compiled) == 1
+    workload._matrix_cost.cache_clear()
+    for count in range(5):
+        MatrixWorkload(8, 8, 8).cost(dataclasses.replace(CONFIG, dsp_cols=count))
+    assert workload._matrix_cost.cache_info().misses == 1
+
+
+def test_the_cycles_do_not_depend_on_dsp_cols(digits):
+    cycles = {
+        digits.compile(dataclasses.replace(CONFIG, dsp_cols=count)).estimate.cycles
+        for count in (0, 2, 4)
+    }
+    assert len(cycles) == 1
+
+
+def test_a_program_is_no_workload(digits, tmp_path):
+    digits.compile(CONFIG).save(tmp_path / "digits.weft")
+    with pytest.raises(ModelError, match=r"workload must be MxKxN, .tflite or .onnx, not the prog"):
+        workload_of(str(tmp_path / "digits.weft"))
+    with pytest.raises(FileNotFoundError):
+        workload_of("0x4x4")
