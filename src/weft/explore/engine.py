@@ -5,6 +5,7 @@ allow. With an address it uses the workers of a cluster. The code is the same: n
 travel through the engine, so that workers need no shared disk.
 """
 
+import contextlib
 import logging
 import os
 from collections.abc import Iterator
@@ -105,7 +106,8 @@ class Engine:
     def close(self) -> None:
         """Stop the runs in progress, and leave the cluster; local workers end."""
         if self._client is not None:
-            self._client.cancel(list(self._points), asynchronous=False)
+            with contextlib.suppress(OSError, TimeoutError):  # the scheduler may be lost
+                self._client.cancel(list(self._points), asynchronous=False)
         for part in (self._client, self._cluster):
             if part is not None:
                 part.close()
@@ -118,7 +120,10 @@ class Engine:
     @property
     def workers(self) -> int:
         """Tools that run at once."""
-        return sum(self._client.nthreads().values())
+        try:
+            return sum(self._client.nthreads().values())
+        except OSError as error:
+            raise self._lost() from error
 
     def set_up(self) -> None:
         """Install the tools on every machine of the cluster, if needed; raises ToolchainError."""
@@ -154,13 +159,16 @@ class Engine:
                 continue
             error = future.exception() if future.status == "error" else None
             if error is None:
-                raise EngineError(
-                    f"the scheduler {self.address} is lost; finished points are recorded, and the"
-                    " same command continues with the others"
-                )
+                raise self._lost()
             lost = isinstance(error, KilledWorker)
             detail = "the worker was lost several times" if lost else f"the worker failed: {error}"
             yield point, StepResult(PointOutcome(failure="crash", detail=detail))
+
+    def _lost(self):
+        return EngineError(
+            f"the scheduler {self.address} is lost; finished points are recorded, and the same"
+            " command continues with the others"
+        )
 
     def _check_versions(self):
         ours = versions()
