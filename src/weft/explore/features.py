@@ -10,7 +10,7 @@ from weft.config import Config
 from weft.geometry import memories
 from weft.timing import Latencies
 
-__all__ = ["BLOCKS", "clock_features", "dsp_blocks", "features", "ram_blocks"]
+__all__ = ["BLOCKS", "CLOCK_KINDS", "clock_features", "dsp_blocks", "features", "ram_blocks"]
 
 # By group of `weft.boards.blocks.GROUPS`, the features of its area. "1" is a constant.
 BLOCKS = {
@@ -24,41 +24,46 @@ BLOCKS = {
     ),
     "control": ("1", "jobs", "address bits", "rows", "columns", "corrected jobs"),
     "results": (
-        "1", "sums in a row", "lanes", "selected sums", "bytes out", "lane bytes",
-        "overlapped sums", "reorder bits",
+        "1", "buffered columns", "shallow buffer bits", "lanes", "selected sums", "bytes out",
+        "lane bytes", "overlapped columns", "reorder bits",
     ),
     "post-processing": (
         "1", "corrected", "corrected bytes in", "corrected lanes", "corrected pages",
-        "requantized lanes", "parallel lanes", "halved lanes", "digit lanes", "requantizes",
+        "requantized lanes", "parallel lanes", "halved lanes", "digit lanes",
+        "single lanes", "requantizes",
         "table lanes", "parameter blocks",
     ),
     "registers": ("1",),
     "serial link": ("1", "bytes in", "bytes out"),
     "board": ("1", "carry chains", "lanes"),
 }
+CLOCK_KINDS = "1", "scales by digits", "iCE40HX"
 # Of a block RAM, by its words: the bits of a word.
 _RAM_WIDTHS = {"ecp5": {512: 36, 1024: 18, 2048: 9, 4096: 4, 8192: 2, 16384: 1}}
 _ICE40_WIDTHS = {256: 16, 512: 8, 1024: 4, 2048: 2}
 _MIXED_WORDS, _MIXED_BITS = 512, 32  # of a DP16KD that is written wide and read in parts
 _SCALING = {1: 4, 2: 2, 4: 4, 8: 4}  # DSP blocks of a lane, by `Config.scale_cycles`
 _SUM_BITS = 32
+_SHALLOW = 4  # rows of a result buffer
 
 
 def dsp_blocks(config: Config) -> int:
     """DSP blocks of a design: products of the PEs, corrections, scaling of results.
 
     A block takes one product: of one pair, or (fast inner product) of two. An SB_MAC16 takes two
-    plain products of bytes; it is used in PEs only.
+    products of a PE; it is used in PEs only, as far as the device has blocks for all of them.
     """
     c = config
-    pairs = c.rows * c.dsp_cols * c.depth
     if not c.family.has_dsp:
         return 0
-    if c.family.dsp_blocks is not None:
-        return min(-(-pairs // 2), c.family.dsp_blocks)
+    elements, products = c.rows * c.dsp_cols, c.depth // c.cell.pairs
+    if c.pe_blocks is not None:
+        return elements * min(c.pe_blocks, -(-products // 2))
+    if c.family.dsp_blocks is not None:  # no column uses DSP blocks
+        return 0
     corrected = c.bytes_in // 2 if c.cell.corrected else 0
     scaled = c.lanes * _SCALING.get(c.scale_cycles, 0) if _requantizes(c) else 0
-    return pairs // c.cell.pairs + corrected + scaled
+    return elements * products + corrected + scaled
 
 
 def ram_blocks(config: Config) -> int:
@@ -98,6 +103,8 @@ def features(config: Config) -> dict[str, float]:
     value_bits = 8 * a.size
     latencies = Latencies.of(c)
     requantized = c.lanes * _requantizes(c)
+    # Yosys maps a shallow result buffer of an iCE40 to flip-flops.
+    shallow = c.target.startswith("ice40") and latencies.buffer_rows <= _SHALLOW
     word_bits = (c.rows + c.cols) * c.depth * value_bits
     hops = c.rows * -(-(c.cols - 1) // c.hop) + c.cols * -(-(c.rows - 1) // c.hop)
     skew = sum(n // c.hop for n in range(c.rows)) + sum(n // c.hop for n in range(c.cols))
@@ -112,10 +119,11 @@ def features(config: Config) -> dict[str, float]:
         "operand blocks": ram_blocks(c), "jobs": c.jobs,
         "address bits": math.log2(a.pages) + math.log2(b.pages),
         "rows": c.rows, "columns": c.cols, "corrected jobs": c.jobs * fip,
-        "sums in a row": c.cols * _SUM_BITS, "lanes": c.lanes,
+        "buffered columns": c.cols * (not shallow), "lanes": c.lanes,
+        "shallow buffer bits": c.cols * latencies.buffer_rows * _SUM_BITS * shallow,
         "selected sums": c.lanes * math.log2(latencies.row_chunks) * _SUM_BITS,
         "bytes out": c.bytes_out, "lane bytes": c.lanes * math.log2(1 + c.bytes_out),
-        "overlapped sums": c.cols * _SUM_BITS * (not folded),
+        "overlapped columns": c.cols * (not folded and c.rows > 1),
         "reorder bits": c.lanes * _SUM_BITS * latencies.reorder_depth,
         "corrected": fip, "corrected bytes in": fip * c.bytes_in,
         "corrected lanes": fip * c.lanes, "corrected pages": fip * (a.pages + b.pages),
@@ -123,6 +131,7 @@ def features(config: Config) -> dict[str, float]:
         "parallel lanes": requantized * (c.scale_cycles == 1),
         "halved lanes": requantized * (c.scale_cycles == 4),
         "digit lanes": requantized / c.scale_cycles,
+        "single lanes": c.lanes * (c.requantize == "single"),
         "table lanes": c.lanes * (c.activation == "table"),
         "parameter blocks": requantized * -(-b.pages * latencies.row_chunks // 512),
         "carry chains": c.rows * c.cols,
@@ -133,7 +142,8 @@ def clock_features(config: Config, share: float) -> dict[str, float]:
     """What the period of the clock depends on; ``share`` of the LUTs of the device are used.
 
     A lane that scales by digits has the longest path of the design in its multiplier, whatever the
-    rest of the design is. So the other features count without such a lane only.
+    rest of the design is. So the other features count without such a lane only. `CLOCK_KINDS` are
+    the features that tell kinds of designs apart.
     """
     c = config
     digits = _requantizes(c) and c.scale_cycles > 1 and not c.data_type.serial_epilogue(c)

@@ -1,5 +1,7 @@
 """Least squares with non-negative coefficients, and ridge regression."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 __all__ = ["non_negative", "ridge"]
@@ -33,12 +35,15 @@ def non_negative(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
     return x
 
 
-def ridge(matrix: np.ndarray, values: np.ndarray, strength: float) -> np.ndarray:
+def ridge(
+    matrix: np.ndarray, values: np.ndarray, strength: float, free: Sequence[int] = ()
+) -> np.ndarray:
     """``x`` with the least ``|matrix @ x - values|^2 + strength * |s * x|^2``.
 
     ``s`` is the spread of each column, so that the units of a feature do not matter. A constant
-    column is not held back.
+    column, and the columns ``free``, are not held back.
     """
     spread = matrix.std(axis=0) * np.sqrt(len(matrix))
+    spread[list(free)] = 0
     held = np.vstack([matrix, np.diag(np.sqrt(strength) * spread)])
     return np.linalg.lstsq(held, np.concatenate([values, np.zeros(len(spread))]), rcond=None)[0]

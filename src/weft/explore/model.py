@@ -15,7 +15,7 @@ import numpy as np
 from weft.boards.blocks import GROUPS
 from weft.boards.devices import Device
 from weft.config import Config
-from weft.explore.features import BLOCKS, clock_features, dsp_blocks, features
+from weft.explore.features import BLOCKS, CLOCK_KINDS, clock_features, dsp_blocks, features
 from weft.explore.least_squares import non_negative, ridge
 from weft.explore.points import Point, PointOutcome
 
@@ -86,7 +86,7 @@ class Errors:
     def blocks_of(self, name: str) -> np.ndarray:
         """``estimate - measured`` of each point, in DSP blocks or block RAMs."""
         return np.array([
-            estimate.used[name] - outcome.used.get(name, 0)
+            estimate.used.get(name, 0) - outcome.used.get(name, 0)
             for (_, outcome), estimate in zip(self.points, self.estimates, strict=True)
         ])
 
@@ -155,7 +155,9 @@ class FittedModel:
         ]
         matrix = np.array([list(each.values()) for each in found], float)
         periods = np.log([1000 / outcome.fmax for _, outcome in records])
-        self.clock = dict(zip(found[0], ridge(matrix, periods, STRENGTH), strict=True))
+        free = [list(found[0]).index(name) for name in CLOCK_KINDS]
+        fitted = ridge(matrix, periods, STRENGTH, free)
+        self.clock = dict(zip(found[0], fitted.tolist(), strict=True))
         self._clock = np.array(list(self.clock.values()))
 
     def estimate(self, config: Config, device: Device) -> AreaEstimate:
