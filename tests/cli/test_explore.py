@@ -123,6 +123,7 @@ def test_the_report_is_one_page(run):
     assert {"design-1", "design-2", "design-3"} <= {link[1:] for link in designs}
     assert all(link.startswith("#") for link in page.links)
     assert all(source.startswith("data:") for source in page.sources)
+    assert "_blank" not in text  # a link opens the design in this page
     assert "Time and area" in text and "Floorplan of the winner" in text
     assert "http" not in re.sub(r"http://www.w3.org/\S+", "", text)
 

@@ -284,7 +284,7 @@ def _by_layer(report, other, values):
 
 
 def svg_of(figure, name):
-    """The figure as an SVG element without fixed size, fonts and colours."""
+    """The figure as an SVG element without fixed size, fonts and colours, and links in the page."""
     import matplotlib
 
     file = io.StringIO()
@@ -297,6 +297,7 @@ def svg_of(figure, name):
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
     text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", text)
     text = re.sub(r"font-family: [^;\"]*(; )?", "", text)
+    text = text.replace(' target="_blank"', "")
     used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
     text = re.sub(r' id="([^"]+)"', lambda m: m[0] if m[1] in used else "", text)
     for colour, mark in MARKS.items():
