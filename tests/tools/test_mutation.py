@@ -3,7 +3,9 @@
 import importlib
 import importlib.util
 import json
+import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -212,13 +214,32 @@ def test_processes_that_tests_start_import_the_mutant(tool, tree, workspace):
     assert workspace.failure([other], mutant=mutant, budget=100) == other
 
 
-@pytest.mark.parametrize("limit, code", [
-    ("CPU", "while True: pass"), ("WALL", "import time; time.sleep(600)"),
-])
-def test_a_test_that_hangs_fails(tool, workspace, monkeypatch, limit, code):
-    monkeypatch.setattr(tool.workspace, limit, 2)
-    (workspace.tree / "tests" / "test_hang.py").write_text(f"def test_it():\n    {code}\n")
-    test = workspace.failure(["tests/test_hang.py"], mutant=None, budget=0.5)
+def test_a_test_beyond_the_processor_limit_fails(tool, workspace, monkeypatch):
+    monkeypatch.setattr(tool.workspace, "CPU", -95)  # 5 s of the budget's 100 s
+    hang = workspace.tree / "tests" / "test_hang.py"
+    hang.write_text("def test_it():\n    while True: pass\n")
+    test = workspace.failure(["tests/test_hang.py"], mutant=None, budget=100)
+    assert test == "tests/test_hang.py::test_it"
+
+
+def test_a_test_that_waits_for_ever_fails(tool, workspace, monkeypatch):
+    class Hurried(subprocess.Popen):
+        """A process whose first time-out ends when the test waits, at any speed of the machine."""
+
+        def wait(self, timeout=None):
+            while timeout is not None:
+                if (workspace.tree / "waits").exists():
+                    raise subprocess.TimeoutExpired(self.args, timeout)
+                assert self.poll() is None, workspace.log.read_text(encoding="utf-8")
+                time.sleep(0.05)
+            return super().wait()
+
+    monkeypatch.setattr(tool.workspace.subprocess, "Popen", Hurried)
+    (workspace.tree / "tests" / "test_hang.py").write_text(
+        "import time\n\n"
+        "def test_it():\n    open('waits', 'w').close()\n    time.sleep(600)\n"
+    )
+    test = workspace.failure(["tests/test_hang.py"], mutant=None, budget=100)
     assert test == "tests/test_hang.py::test_it"
 
 

@@ -57,13 +57,17 @@ class NetworkMmioTransport(RegisterTransport):
 
     def write_program(self, offset: int, data: bytes) -> None:
         """Write bytes of the program memory."""
-        self._check()
-        self._program.write(offset, data)
+        self._program_memory().write(offset, data)
 
     def read_program(self, offset: int, size: int) -> bytes:
         """Return bytes of the program memory."""
+        return self._program_memory().read(offset, size)
+
+    def _program_memory(self):
         self._check()
-        return self._program.read(offset, size)
+        if self._program is None:
+            raise ValueError("the core must have a program memory")
+        return self._program
 
     @property
     def program_bytes(self) -> int:
