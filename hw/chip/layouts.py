@@ -9,7 +9,7 @@ from weft.chip.descriptors import ListJob, ListLoad, places
 
 __all__ = [
     "ColumnParameters", "ComputedTile", "JobFields", "ListLoadFields", "MapChunk", "VectorAddress",
-    "add_addresses", "add_vectors", "bank_bias", "beat_place", "later_sum",
+    "add_addresses", "add_vectors", "bank_bias", "beat_place", "in_memory", "later_sum",
     "vector_number", "within",
 ]
 
@@ -186,6 +186,11 @@ def vector_number(chip, address):
     """
     shifts = (bit for bit in range(chip.banks.bit_length()) if chip.banks >> bit & 1)
     return sum((address.word << bit for bit in shifts), address.bank)
+
+
+def in_memory(chip, address):
+    """Whether the memory has the vector at ``address``, a `VectorAddress`."""
+    return (address.bank < chip.banks) & ~address.word[ceil_log2(chip.words) :].any()
 
 
 def within(chip, address, vectors, base, limit):

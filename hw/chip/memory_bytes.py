@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.chip.layouts import VectorAddress, add_vectors
+from weft.hw.chip.layouts import VectorAddress, add_vectors, in_memory
 
 __all__ = ["MemoryBytes"]
 
@@ -56,7 +56,7 @@ class MemoryBytes(wiring.Component):
         following = add_vectors(m, address, 1, banks, "following")
         vector, index, inside = Signal(8 * depth), Signal(range(depth)), Signal()
         left = Signal(self.length_bits)  # bytes that were not taken
-        m.d.sync += inside.eq((address.bank < banks) & ~address.word[-1])
+        m.d.sync += inside.eq(in_memory(self.chip, address))
         m.d.comb += [self.reads.payload.eq(address), self.bytes.payload.eq(vector[:8])]
         with m.FSM():
             with m.State("IDLE"):

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.chip.interface import VectorWrite
-from weft.hw.chip.layouts import VectorAddress, add_vectors, later_sum
+from weft.hw.chip.layouts import VectorAddress, add_vectors, in_memory, later_sum
 
 __all__ = ["PixelPlacement", "PixelWriter"]
 
@@ -69,7 +69,7 @@ class PixelWriter(wiring.Component):
         inside = Signal()
         # Used two cycles after a change, or later.
         m.d.sync += [
-            inside.eq((address.bank < banks) & ~address.word[-1]), row_end.eq(row_left == 1),
+            inside.eq(in_memory(self.chip, address)), row_end.eq(row_left == 1),
         ]
         m.d.comb += [
             self.writes.payload.address.eq(address),

@@ -30,7 +30,7 @@ class PortBench:
     def place(self, number):
         address = split(number, self.chip.banks)
         word = address >> BANK_BITS
-        return {"bank": address & BITS, "word": word % (2 * self.chip.words)}
+        return {"bank": address & BITS, "word": word % (2 * self.chip.address_words)}
 
     def number(self, address):
         return address.word * self.chip.banks + address.bank
@@ -102,6 +102,22 @@ def test_transfers_of_whole_vectors(depth):
 
     simulate(bench.port, body, background=[bench.run])
     assert bench.memory.tobytes() == after
+
+
+@pytest.mark.parametrize("program_words, word", [
+    (0, -1), (0, 16), (64, -1), (64, 16), (64, 31), (64, 40),
+])
+def test_addresses_beyond_the_memory(program_words, word):
+    """They are read as 0, and not written; a larger program memory changes nothing."""
+    bench = PortBench(small_chip(2, 4, 4, program_words=program_words))
+    wanted, number = bench.memory.copy(), word * bench.chip.banks
+
+    async def body(ctx):
+        await bench.write(ctx, number, bytes(range(1, 9)))
+        assert await bench.read(ctx, number, 8) == bytes(8)
+
+    simulate(bench.port, body, background=[bench.run])
+    assert bench.memory.tolist() == wanted.tolist()
 
 
 def test_pixels_of_rows():
