@@ -18,21 +18,12 @@ SMALL = {"a_words": 512, "b_words": 512}
 # Sizes and rates at the ends of their ranges, beside the covering Configs.
 CONFIGS = [
     Config(rows=1, cols=16, depth=8, lanes=16, a_words=512, b_words=1024),
-    Config(rows=3, cols=9, depth=2, lanes=4, requantize="none", bytes_out=1, **SMALL),
-    Config(
-        rows=6, cols=5, depth=2, multiplier="fip", lanes=1, bytes_in=4, bytes_out=1, hop=1, **SMALL
-    ),
     Config(
         rows=7, cols=2, depth=3, lanes=2, bytes_in=1, bytes_out=2, hop=4, a_words=64, b_words=64,
         jobs=2,
     ),
     Config(rows=16, cols=1, depth=2, bytes_in=8, bytes_out=32, jobs=8, **SMALL),
     Config(),
-    Config(
-        rows=4, cols=2, depth=2, target="ice40up", drain="folded", lanes=1, activation="none",
-        scale_cycles=8, bytes_in=2, bytes_out=1, jobs=2, a_words=256, b_words=512,
-    ),
-    Config(dtype="bf16", rows=4, cols=4, **SMALL),
     Config(
         dtype="bf16", rows=2, cols=3, lanes=8, bytes_out=2, c_words=64, flush_subnormals=True,
         jobs=2, **SMALL

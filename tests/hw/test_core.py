@@ -22,13 +22,9 @@ ICARUS = {
         rows=5, cols=2, depth=3, hop=3, requantize="none", bytes_in=64, bytes_out=2, a_words=32,
         b_words=128,
     ), 30),
-    "1x1-bf16": (Config(
-        rows=1, cols=1, lanes=1, c_words=0, activation="none", bytes_in=64, bytes_out=1, **FLOAT
-    ), 44),
 }
 VERILATOR = {
     "1x1x1": (Config(rows=1, cols=1, depth=1, lanes=1, bytes_in=1, bytes_out=1, **SMALL), 46),
-    "3x4x4": (Config(rows=3, cols=4, depth=4, bytes_in=4, bytes_out=8, **SMALL), 46),
     "3x6x2-folded": (Config(
         rows=3, cols=6, depth=2, hop=2, drain="folded", lanes=4, requantize="single", **SMALL
     ), 46),
@@ -38,7 +34,6 @@ VERILATOR = {
     "1x8x4": (Config(
         rows=1, cols=8, depth=4, hop=2, lanes=4, bytes_in=8, bytes_out=32, **SMALL
     ), 46),
-    "4x4-bf16": (Config(rows=4, cols=4, hop=2, **FLOAT), 92),
     "3x2-bf16": (Config(
         rows=3, cols=2, hop=1, flush_subnormals=True, lanes=1, c_words=64, bytes_in=4, bytes_out=2,
         **FLOAT,

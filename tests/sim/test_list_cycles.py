@@ -3,28 +3,14 @@
 import numpy as np
 import pytest
 from chip_lists import random_list
-from network_chips import network_chip
+from network_chips import SIMULATED, SIMULATED_SLOWLY
 
 from weft.chip.addresses import join
 from weft.chip.cycles import predict_list
 from weft.golden.chip.runner import LOG_BYTES
 from weft.sim.network_core import NetworkSimulation
 
-
-def chip(*sizes, **fields):
-    return network_chip(*sizes, words=2048, b_words=256, lines=64, **fields)
-
-
-CHIPS = [
-    chip(3, 4, 4, 2, read_vectors=2, multiplier="fip"),
-    *(pytest.param(config, marks=pytest.mark.slow) for config in (
-        chip(2, 2, 2, 2, read_vectors=2),
-        chip(3, 2, 4, 1, read_vectors=1, scale_cycles=4),
-        chip(4, 4, 4, 4, read_vectors=4, target="ecp5", requantize="single"),
-        chip(1, 8, 4, 2, read_vectors=4, hop=2),
-        chip(8, 8, 8, 8, read_vectors=4, target="ecp5", dsp_cols=2),
-    )),
-]
+CHIPS = [SIMULATED, *(pytest.param(c, marks=pytest.mark.slow) for c in SIMULATED_SLOWLY)]
 
 
 @pytest.fixture(scope="module", params=CHIPS, ids=lambda c: f"{c.core.target}-{c.core.name}")

@@ -46,5 +46,5 @@ SIMULATED_SLOWLY = [
     network_chip(3, 2, 4, 1, read_vectors=1, scale_cycles=4, **_SIZES),
     network_chip(4, 4, 4, 4, target="ecp5", requantize="single", **_SIZES),
     network_chip(1, 8, 4, 2, hop=2, **_SIZES),
-    network_chip(9, 8, 8, 8, target="ecp5", dsp_cols=2, **_SIZES),
+    network_chip(5, 4, 4, 4, target="ecp5", dsp_cols=2, **_SIZES),  # as many banks as rows
 ]
