@@ -7,7 +7,14 @@ from pathlib import Path
 
 from weft.boards.board import Board
 from weft.boards.pins import check_pins
-from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, RoutedDesign, digest
+from weft.boards.toolchain import (
+    CriticalPath,
+    Netlist,
+    PnrResult,
+    RoutedDesign,
+    Toolchain,
+    digest,
+)
 from weft.boards.top import BoardTop
 from weft.chip.config import ChipConfig
 from weft.config import Config
@@ -41,7 +48,7 @@ class Design:
 
     @property
     def key(self) -> str:
-        """16 hexadecimal digits: a digest of the design and of the tool versions."""
+        """16 hexadecimal digits: a digest of the design, the tools and the passes over netlists."""
         return digest("board", self.board.device, self.rtlil, self.constraints)
 
 
@@ -57,16 +64,22 @@ def prepare(board: Board, config: Config | ChipConfig) -> Design:
     return Design(board, config, plan.files["top.il"], constraints)
 
 
-def synthesize(tools, design: Design, folder: Path) -> Netlist:
-    """The netlist of ``design``, in a subfolder of ``folder``; synthesized only once."""
+def synthesize(tools: Toolchain, design: Design, folder: Path) -> Netlist:
+    """The netlist of ``design``, in a subfolder of ``folder``; synthesized only once.
+
+    Raises ToolchainError if Yosys fails.
+    """
     netlist_folder = Path(folder) / f"{design.board.name}-{design.key}"
     return Netlist.of(netlist_folder) or tools.synthesize(
         design.rtlil, design.board.device, netlist_folder
     )
 
 
-def route(tools, design: Design, netlist: Netlist, seed: int) -> RoutedDesign:
-    """The netlist placed and routed with the board's pins, and its bitstream; made only once."""
+def route(tools: Toolchain, design: Design, netlist: Netlist, seed: int) -> RoutedDesign:
+    """The netlist placed and routed with the board's pins, and its bitstream; made only once.
+
+    Raises ToolchainError if a tool fails.
+    """
     file = netlist.folder / f"routed-{seed}.json"
     with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
         return _from_json(json.loads(file.read_text(encoding="utf-8")), netlist.folder)
@@ -90,9 +103,13 @@ def _from_json(value, folder):
 
 
 def best_route(
-    tools, design, netlist, seeds, on_seed=lambda seed, routed: None
+    tools: Toolchain, design, netlist, seeds, on_seed=lambda seed, routed: None
 ) -> tuple[int, RoutedDesign]:
-    """The first seed that meets the clock, and its result; the fastest one if no seed does."""
+    """Route with one seed after another until one meets the clock; return it and its result.
+
+    If no seed meets the clock, return the one with the highest fmax. ``on_seed(seed, routed)`` is
+    called after each. There is at least one seed. Raises ToolchainError if a tool fails.
+    """
     results = {}
     for seed in seeds:
         results[seed] = route(tools, design, netlist, seed)

@@ -28,16 +28,19 @@ BAUD, BITS = 3_000_000, 10  # bits per byte: start bit, 8 data bits, stop bit
 HEAD = f"""\
 # Over a serial port
 
-The time of int8 products end to end on simulated boards, each at its own clock. The serial port
-has {BAUD:,} baud and is simulated bit by bit. B stays on the chip (`weights = acc.load(b)`), so
-the wire carries A, headers and results; "B once" is the time to load B. The core converts the
-results to 8 bits (int8, with `scale=`) or sends int32 sums. `make link-bench` writes this page and
-compares every result with the golden model. Bytes are sent to the board and received from it.
+The time of int8 products on the wire and in the core of simulated boards, each at its own clock.
+The serial port has {BAUD:,} baud and is simulated bit by bit. B stays on the chip (`weights =
+acc.load(b)`), so the wire carries A, headers and results; "B once" is the time to load B. The core
+converts the results to 8 bits (int8, with `scale=`) or sends int32 sums. `make link-bench` writes
+this page and compares every result with the golden model. The board receives *bytes sent*, and the
+host receives *bytes received*.
 
 **Wire** is the time of the bytes on the wire, {BITS} bits each, in the direction that has more of
-them; both directions run at the same time. It includes frames, acknowledgements and headers, and
-for int8 results the parameters of the scale. **Core** is the time in which operands enter the
-array, from the counter `active`; the rest of the time the core waits for the wire.
+them; both directions run at the same time. It includes frames, acknowledgements and headers. An
+int8 product also sends the parameters of the scale, unless the core has them from the product
+before. A large int32 product may be split into more jobs, with more headers. **Core** is the time
+in which operands enter the array, from the counter `active`; the rest of the time the core waits
+for the wire.
 
 | board | M x K x N | results | bytes sent | bytes received | wire | core | core/wire | B once |
 |---|---|---|---:|---:|---:|---:|---:|---:|

@@ -14,21 +14,24 @@ class Mac(wiring.Component):
 
     A MAC cell is all the arithmetic of a PE. The array around it uses the class attributes below
     and nothing else. A step (``en`` is 1) takes ``depth`` pairs. The result of a step is in
-    :attr:`sum` LATENCY cycles later, or :meth:`latency` cycles later if a tree of products makes
-    it slower. It stays there until the next step's result.
+    :attr:`sum` as many cycles later as the *latency* of the cell, and stays there until the next
+    step's result. The latency is the value of :meth:`latency` for the depth of the cell: LATENCY,
+    or more if a tree of products makes the cell slower.
 
     The result of the product is ``C[i, j] = sum[i, j]``, or ``C[i, j] = sum[i, j] + R[i] + D[j]``
     if CORRECTED, with R and D from `weft.hw.output.corrector`.
 
     A cell with SLOTS of S > 1 holds S sums, one for each phase of S cycles: the step of cycle t
-    adds to sum ``t mod S``, and :attr:`sum` shows each sum LATENCY cycles after its phase.
+    adds to sum ``t mod S``, and :attr:`sum` shows each sum *latency* cycles after its phase.
 
-    The start of a step is selected LATENCY - SLOTS cycles after the step, when the sum returns to
+    The start of a step is selected *latency* - SLOTS cycles after the step, when the sum returns to
     the adder.
 
     OPERAND_DECODER is a component at the array's edge that turns a value of the operand buffers
     into an A or a B: its ``o`` follows its ``i`` by its LATENCY. START_DECODER turns a value of the
-    C buffer into a START. Either is None if there is nothing to decode.
+    C buffer into a START. Either is None if there is nothing to decode. A, B, ACC and START are the
+    shapes of a value of A, of a value of B, of a sum and of a start value. START is None if sums
+    start from 0.
 
     Parameters
     ----------
@@ -39,8 +42,9 @@ class Mac(wiring.Component):
     blocks : int, optional
         With ``dsp``: the most DSP blocks to use, if the cell can multiply in both at once.
     folded : bool
-        Results leave through the sums: ``sum <= above`` in a cycle of ``shift``. No step takes
-        effect in that cycle. A folded cell has no ``clear``: the last value shifted in is 0.
+        Results leave through the sums: ``sum <= above`` in a cycle of ``shift``. The array gives no
+        step whose sum would be written in that cycle. A folded cell has no ``clear``: after a drain
+        its sum is 0, because the array shifts in 0 at the top.
 
     Attributes
     ----------
@@ -51,10 +55,10 @@ class Mac(wiring.Component):
     en : In, 1 bit
         A step.
     clear : In, 1 bit; unless folded
-        Start from 0; LATENCY - SLOTS cycles after the step. Without a step, the sum may be cleared
-        or kept.
+        Start from 0; *latency* - SLOTS cycles after the step. Without a step, the sum may be
+        cleared or kept.
     preload : In, 1 bit; if there is a START
-        Start from ``init``; LATENCY - SLOTS cycles after the step, or without a step.
+        Start from ``init``; *latency* - SLOTS cycles after the step, or without a step.
     init : In, START; if there is a START
         Valid with ``preload``.
     shift : In, 1 bit; if folded
@@ -62,7 +66,7 @@ class Mac(wiring.Component):
     above : In, ACC; if folded
         The sum of the PE above; valid with ``shift``.
     sum : Out, ACC
-        The sum, LATENCY cycles after its step.
+        The sum, *latency* cycles after its step.
     """
 
     LATENCY: int
@@ -101,7 +105,7 @@ class Mac(wiring.Component):
         raise NotImplementedError
 
     def elaborate(self, platform):
-        """Two stages: the product, then the sum. A cell with other stages overrides this method."""
+        """Two stages: the product, then the sum. Cells with other stages or a START override it."""
         m = Module()
         product = self.product()
         p_product = Signal(product.shape())

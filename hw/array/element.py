@@ -10,8 +10,9 @@ __all__ = ["PeControl", "ProcessingElement"]
 class PeControl(data.Struct):
     """Control bits of a PE.
 
-    ``en`` comes with the operands, ``clear`` LATENCY - SLOTS cycles after its step, and ``capture``
-    LATENCY cycles after its step. Both constants belong to the MAC cell.
+    ``en`` comes with the operands, ``clear`` ``latency - SLOTS`` cycles after its step, and
+    ``capture`` ``latency`` cycles after its step. Both numbers belong to the MAC cell
+    (`weft.hw.arith.mac.Mac`).
     """
 
     en: 1

@@ -12,6 +12,8 @@ __all__ = ["MemoryBytes"]
 class MemoryBytes(wiring.Component):
     """Reads vectors that follow each other; the bytes of addresses beyond the memory are 0.
 
+    It gives a byte a cycle. Before each vector are 2 cycles and the latency of a read.
+
     Parameters
     ----------
     chip : ChipConfig
@@ -23,13 +25,14 @@ class MemoryBytes(wiring.Component):
     start : In, 1 bit
         Pulse: ``address`` and ``length`` are valid. Allowed while ``idle``.
     address : In, `VectorAddress`
-        Address of the first byte.
+        Address of the first vector; its lowest byte comes first.
     length : In, ``length_bits`` bits
         Bytes to read.
     idle : Out, 1 bit
-        All bytes were taken.
+        No read is in progress. A start with ``length`` 0 leaves it 1.
     bytes : Out, stream of 8 bits
     reads : Out, stream of `VectorAddress`
+        Address of the next vector; one read at a time.
     read_valid : In, 1 bit
     read_data : In, ``read_vectors`` vectors
         As in `weft.hw.chip.interface.NetworkInterface`; only the first vector is used.
@@ -55,16 +58,16 @@ class MemoryBytes(wiring.Component):
         address = Signal(VectorAddress(self.chip))
         following = add_vectors(m, address, 1, banks, "following")
         vector, index, inside = Signal(8 * depth), Signal(range(depth)), Signal()
-        left = Signal(self.length_bits)  # bytes that were not taken
+        bytes_left = Signal(self.length_bits)
         m.d.sync += inside.eq(in_memory(self.chip, address))
         m.d.comb += [self.reads.payload.eq(address), self.bytes.payload.eq(vector[:8])]
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += self.idle.eq(1)
-                m.d.sync += [address.eq(self.address), left.eq(self.length), index.eq(0)]
+                m.d.sync += [address.eq(self.address), bytes_left.eq(self.length), index.eq(0)]
                 with m.If(self.start & (self.length != 0)):
                     m.next = "ADDRESS"
-            with m.State("ADDRESS"):  # it is compared
+            with m.State("ADDRESS"):  # inside follows address by one cycle
                 m.next = "REQUEST"
             with m.State("REQUEST"):
                 m.d.comb += self.reads.valid.eq(inside)
@@ -81,8 +84,11 @@ class MemoryBytes(wiring.Component):
             with m.State("BYTES"):
                 m.d.comb += self.bytes.valid.eq(1)
                 with m.If(self.bytes.ready):
-                    m.d.sync += [vector.eq(vector >> 8), index.eq(index + 1), left.eq(left - 1)]
-                    with m.If(left == 1):
+                    m.d.sync += [
+                        vector.eq(vector >> 8), index.eq(index + 1),
+                        bytes_left.eq(bytes_left - 1),
+                    ]
+                    with m.If(bytes_left == 1):
                         m.next = "IDLE"
                     with m.Elif(index == depth - 1):
                         m.next = "ADDRESS"

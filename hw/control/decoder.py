@@ -32,7 +32,7 @@ class CommandDecoder(wiring.Component):
         buffer holds, is an error.
     words : Out, stream of ``bytes_in`` bytes
     last : In, 1 bit
-        The next word is the last one of the load; valid with each word.
+        The word on ``words`` is the last one of the load; valid with ``words.valid``.
     idle : Out, 1 bit
         No part of a command is in the decoder.
     error : Out

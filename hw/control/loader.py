@@ -14,7 +14,9 @@ __all__ = ["BufferWrite", "Loader"]
 class BufferWrite(data.StructLayout):
     """The write of one stream word into a buffer.
 
-    ``line`` counts groups of words: the word address divided by the words of a group.
+    ``line`` is the address of a row of the buffer's memory. A row holds a *group*: the words that
+    share one stream word. If a word is wider than a stream word, the group is one word, and it
+    arrives in several stream words, its *segments* (`weft.geometry.Operand`).
     """
 
     def __init__(self, *, address, segments, pages, bytes_in):
@@ -29,7 +31,7 @@ class BufferWrite(data.StructLayout):
 
 
 class Loader(wiring.Component):
-    """``for panel: for group of words: for segment``, one stream word a cycle.
+    """Takes one stream word a cycle: for each panel, for each group of its words, each segment.
 
     The write leaves one cycle after its stream word arrives. Flags for the end of a word and of a
     panel are computed one word ahead.
@@ -43,12 +45,13 @@ class Loader(wiring.Component):
     Attributes
     ----------
     load : In, stream of `LoadHeader`
-        The payload is valid from one cycle before ``valid`` on.
+        The payload is valid from one cycle before ``valid`` on. A load may come only after the last
+        word of the load before; ``ready`` is always 1.
     words : In, stream of ``bytes_in`` bytes
     last : Out, 1 bit
-        The next word is the last one of the load; valid with each word.
+        The word on ``words`` is the last one of the load; valid with ``words.valid``.
     feed : Out, 1 bit
-        The load feeds the job pushed last.
+        The load has the flag FEED: its panels are for the latest job in the job table.
     a, b, parameters, table, c : Out, ``valid`` and `BufferWrite`
         Writes for each buffer that exists.
     """
@@ -81,21 +84,21 @@ class Loader(wiring.Component):
         # The load.
         operand = Signal(range(max(self.geometries) + 1))
         pitch = Signal(range(max_pages + 1))
-        words = Signal(range(max_words + 1))  # of a panel
+        panel_words = Signal(range(max_words + 1))
         single_group = Signal()  # a panel is one group of words
         continues = Signal()  # the panels continue those loaded before
         # The position in the load, and the ends that it has reached.
         page = Signal(range(max_pages))
         panels_left = Signal(range(max_pages + 1))
         last_panel = Signal()
-        words_done = Signal(range(max_words + 1))  # words of the panel in the buffer
-        words_ahead = Signal(range(2 * max_words + 1))  # words_done and two groups more
+        word_index = Signal(range(max_words + 1))  # first word of the group, in its panel
+        words_ahead = Signal(range(2 * max_words + 1))  # word_index and two groups more
         last_group = Signal()
         segment = Signal(range(max(g.segments for g in geometries)))
         last_segment = Signal()
 
         new = self.load.payload
-        new_group, new_single_segment, new_single_group = self._new_geometry(m, len(words))
+        new_group, new_single_segment, new_single_group = self._new_geometry(m, len(panel_words))
         group, max_segment = self._geometry(m, operand, segment.shape())
         next_segment = Mux(last_segment, 0, segment + 1)[: len(segment)]
         panel_end = last_segment & last_group
@@ -108,12 +111,12 @@ class Loader(wiring.Component):
             m.d.sync += [segment.eq(next_segment), last_segment.eq(next_segment == max_segment)]
             with m.If(last_segment):
                 m.d.sync += [
-                    words_done.eq(words_done + group), words_ahead.eq(words_ahead + group),
-                    last_group.eq(words_ahead >= words),
+                    word_index.eq(word_index + group), words_ahead.eq(words_ahead + group),
+                    last_group.eq(words_ahead >= panel_words),
                 ]
             with m.If(panel_end):
                 m.d.sync += [
-                    words_done.eq(0), words_ahead.eq(group << 1), last_group.eq(single_group),
+                    word_index.eq(0), words_ahead.eq(group << 1), last_group.eq(single_group),
                     panels_left.eq(panels_left - 1), last_panel.eq(panels_left == 2),
                     page.eq(page + pitch),
                 ]
@@ -127,7 +130,7 @@ class Loader(wiring.Component):
                 pitch.eq(new.pitch),
                 panels_left.eq(new.panels),
                 last_panel.eq(new.panels == 1),
-                words.eq(new.words),
+                panel_words.eq(new.words),
                 single_group.eq(new_single_group),
                 last_group.eq(new_single_group),
                 words_ahead.eq(new_group << 1),
@@ -136,12 +139,12 @@ class Loader(wiring.Component):
             port = getattr(self, self.names[region])
             m.d.sync += [
                 port.valid.eq(self.words.valid & (operand == region)),
-                port.write.line.eq((page * g.page + words_done) >> ceil_log2(g.group)),
+                port.write.line.eq((page * g.page + word_index) >> ceil_log2(g.group)),
                 port.write.segment.eq(segment),
                 port.write.data.eq(self.words.payload),
-                port.write.begin.eq((words_done == 0) & (segment == 0) & ~continues),
+                port.write.begin.eq((word_index == 0) & (segment == 0) & ~continues),
                 port.write.end.eq(panel_end),
-                port.write.page.eq(page + (words_done >> ceil_log2(g.page))),
+                port.write.page.eq(page + (word_index >> ceil_log2(g.page))),
             ]
         return m
 

@@ -3,6 +3,7 @@
 from amaranth.hdl import Signal
 
 from verif.formal.registers import BankRules
+from weft.chip.states import NetworkState
 
 __all__ = ["NetworkRegisterRules"]
 
@@ -28,14 +29,15 @@ class NetworkRegisterRules(BankRules):
         "window": "a list begins only if BASE is below LIMIT, and LIMIT is at most `words`",
         "one_list": "a list begins only if no other list runs",
         "started": "a list begins or is refused a cycle after a write to CONTROL that asks for it",
-        "transfer": "a transfer starts exactly with a write that asks for it while none is running",
+        "transfer": "a transfer starts exactly with a write to MEMORY_WRITE or MEMORY_READ while no"
+                    " transfer and no soft reset is in progress; its count is the word written",
     }
     COVERS = BankRules.COVERS | {"begins": "a list begins", "refuses": "a list is refused"}
 
     def events(self):
         """The events of IRQ_STATUS that only this kind of core has, by name."""
         ended = self.running & (self.finished | self.abort)
-        failed = self.abort | (self.state != 2)
+        failed = self.abort | (self.state != NetworkState.DONE)
         return {"done": ended, "failed": ended & failed, "refused": self.refused}
 
     def __init__(self, ip):
@@ -43,7 +45,10 @@ class NetworkRegisterRules(BankRules):
         self.running = Signal()  # a list has begun, and has not ended
 
     def waits(self, m):
-        """READ_FIFO answers soon."""
+        """Assume that a word follows ``next_valid`` in the next cycle.
+
+        A read of READ_FIFO waits while the FIFO has words and none is valid.
+        """
         self.assume(m, ~self.past(m, self.next_valid) | self.read_words_valid)
         return {"read_words": (self.read_level != 0) & ~self.read_words_valid}
 
@@ -66,9 +71,9 @@ class NetworkRegisterRules(BankRules):
 
     def check_state(self, m, written):
         """Checks when a list begins."""
-        asked = Signal()
+        start_written = Signal()  # CONTROL was written with its bit `start` in the cycle before
         control = written & (self.addr == self.addr_of("control"))
-        m.d.sync += asked.eq(control & self.data[2])
+        m.d.sync += start_written.eq(control & self.data[2])
         ends = self.finished | self.abort | self.reset | self.reset_busy
         with m.If(ends):
             m.d.sync += self.running.eq(0)
@@ -81,7 +86,7 @@ class NetworkRegisterRules(BankRules):
             (self.addr == self.addr_of("memory_write")) | (self.addr == self.addr_of("memory_read"))
         )
         begin, refused = self.begin, self.refused
-        self.check(m, "started", (~begin | asked) & (~asked | begin | refused)
-                   & (~refused | asked | transfers) & ~(begin & refused & ~transfers))
+        self.check(m, "started", (~begin | start_written) & (~start_written | begin | refused)
+                   & (~refused | start_written | transfers) & ~(begin & refused & ~transfers))
         self.cover(m, "begins", self.begin)
-        self.cover(m, "refuses", asked & self.refused)
+        self.cover(m, "refuses", start_written & self.refused)

@@ -31,7 +31,8 @@ class InferenceOutcome:
     stats : Stats or None
         Counters of the core, if they were asked for.
     core_seconds : float
-        Time until the core had answered, with the connection to it; 0 on the host.
+        Seconds from the end of packing the operands to the last result from the core, with the
+        connection; 0 if the host computes the step.
     """
 
     outputs: list[np.ndarray]
@@ -54,7 +55,7 @@ class CoreRun:
     macs : int
         Of one inference.
     after : list of (Load, bytes)
-        Loads of later weights.
+        Loads that follow the step's own jobs: weights of a later step (`CoreWork.early`).
     """
 
     def __init__(self, work: CoreWork, accelerator: Accelerator, setup: Setup, macs: int, after):
@@ -67,6 +68,8 @@ class CoreRun:
 
     def __call__(self, values: list, inferences: int, record: bool) -> InferenceOutcome:
         """Run the step; ``values`` are x and, if it is a tensor, b, each [inferences, ...].
+
+        With ``record``, the outcome has the counters of the core.
 
         All inferences are one stream of commands, unless it would be too large.
         """
@@ -130,7 +133,7 @@ class CoreRun:
             return rows.arrange(finish.apply(rows.outputs(raw)))
         a = stream.rows.view(np.int8)
         raw = raw.astype(np.int64)
-        if work.copies == 2:
+        if work.copies == 2:  # int16: m rows of high bytes of x, then m rows of its low bytes
             m = raw.shape[1] // 2
             raw = 256 * raw[:, :m] + raw[:, m:]
             if finish.w_zero.any():
@@ -228,7 +231,11 @@ class RecurrentRun:
         )
 
     def _advance(self, kernel, products, record):
-        """Return the outputs of kernels that ask for the same products; append these products."""
+        """Run ``kernel``, a generator for each inference, to the end; return their outputs.
+
+        All yield the same number of a product, each with its operand, and get their results. The
+        outcome of each product is appended to ``products``.
+        """
         asked = [next(each) for each in kernel]
         while True:
             operand = np.stack([x for _, x in asked])
@@ -247,7 +254,7 @@ class RecurrentRun:
 def host_run(
     work: HostProduct | HostWork | RecurrentWork,
 ) -> HostProductRun | KernelRun | RecurrentRun:
-    """Return what runs a step of the host."""
+    """Return the runner of a step that the host computes."""
     if isinstance(work, RecurrentWork):
         return RecurrentRun(work, [HostProductRun(product) for product in work.products])
     return HostProductRun(work) if isinstance(work, HostProduct) else KernelRun(work)

@@ -20,9 +20,10 @@ class FusedNode:
     node : Node
     table : Host or None
     refusal : str
-        Why a table operator was not fused with the product before it; empty otherwise.
+        If the node is a table operator after a product: why it is not fused into that product.
+        Empty otherwise.
     field : str
-        Field of the Config that would change this.
+        Setting of the Config with which it would be fused; empty if no setting helps.
     """
 
     node: Node
@@ -58,7 +59,7 @@ def fuse_tables(graph: Graph, fusable: Sequence[bool], has_table: bool) -> list[
     ----------
     graph : Graph
     fusable : sequence of bool
-        For each node whether the core requantizes it.
+        For each node: True if the core computes it and requantizes its results.
     has_table : bool
         Whether the core has an activation table.
     """

@@ -26,11 +26,13 @@ class StepRecord:
     ----------
     step : Step
     stats : Stats or None
-        Counters of the core; None if the host computes the step.
+        Counters of the core. None if the call has no ``stats=True``, or if the host computes the
+        step.
     seconds : float
         Time of the step.
     core_seconds : float
-        Part of it until the core had answered: the core and the connection. The rest is the host's.
+        Time from the end of packing the operands to the last result from the core, with the
+        connection; 0 if the host computes the step.
     """
 
     step: Step
@@ -133,7 +135,11 @@ class Session(ProgramSession):
         return self._results(values, inferences, is_float, *added)
 
     def _setup_loads(self):
-        """Return the loads before the first inference: resident weights, and the last table."""
+        """Return the loads before the first inference: resident weights, and one table.
+
+        It is the table of the last step that has one: an inference leaves it in the core, and so
+        each inference expects it.
+        """
         program = self.program
         loads, tables = [], []
         for step in program.steps:

@@ -14,7 +14,7 @@ def _saturated(values, dtype):
 
 
 def _along(values, ndim, axis):
-    """Numbers per tensor, or per slice along an axis, in a shape that broadcasts."""
+    """Scales or zero points, one or one for each slice along ``axis``, in a shape to broadcast."""
     if values.size == 1:
         return values.reshape(())
     shape = [1] * ndim
@@ -42,7 +42,10 @@ def _dequantize(inputs, attributes):
 
 
 def _dynamic_quantize(inputs, attributes):
-    """Values as uint8, with a scale and a zero point from their least and largest."""
+    """x as uint8; scale and zero point come from its range, from the smallest to the largest value.
+
+    The range always includes 0.
+    """
     [x] = inputs
     low, high = np.minimum(x.min(), F32(0)), np.maximum(x.max(), F32(0))
     scale = F32(1) if high == low else (high - low) / F32(255)
@@ -57,7 +60,8 @@ def _scale(inputs, attributes):
 
 
 def _subtract_zero(inputs, attributes):
-    """``sums - zero * columns`` in int32. Inputs: sums, zero point of x, sums of the columns."""
+    """``sums - zero * columns`` in int32. Inputs: sums, zero point of x,
+    sums of the columns of the weights."""
     sums, zero, columns = inputs
     wide = sums.astype(np.int64) - int(zero.ravel()[0]) * columns.astype(np.int64)
     return [wide.astype(np.int32)]
@@ -96,7 +100,11 @@ def _global_average_pool(inputs, attributes):
 
 
 def _concat(inputs, attributes):
-    """QLinearConcat: ``axis`` : int. Each input that differs in scale is requantized."""
+    """QLinearConcat: ``axis`` : int.
+
+    Inputs: scale and zero point of y; then each part, its scale and its zero point. A part is
+    requantized if its scale or its zero point is not the one of y.
+    """
     y_scale, y_zero = inputs[0].ravel()[0], inputs[1].ravel()[0]
     parts = []
     for place in range(2, len(inputs), 3):

@@ -11,8 +11,8 @@ from weft.network.tflite.quantized import (
     RANGES,
     float_limits,
     fused_limits,
+    multiplier_and_shift,
     per_tensor,
-    scale_of,
 )
 
 __all__ = ["BUILDERS"]
@@ -34,7 +34,7 @@ def _pair(graph, operator):
 
 def _below_one(operator, scale):
     """Multiplier and shift of a scale below 1."""
-    multiplier, shift = scale_of(operator, scale)
+    multiplier, shift = multiplier_and_shift(operator, scale)
     if shift > 0 or scale <= 0:
         raise operator.error(f"the ratio of scales must be in 0..1, not {scale}")
     return multiplier, shift
@@ -109,7 +109,7 @@ def _mul(graph, operator):
         raise Fallback(f"no kernel for {y.dtype}")
     (a_scale, a_zero), (b_scale, b_zero) = per_tensor(operator, a), per_tensor(operator, b)
     y_scale, zero = per_tensor(operator, y)
-    multiplier, shift = scale_of(operator, a_scale * b_scale / y_scale)
+    multiplier, shift = multiplier_and_shift(operator, a_scale * b_scale / y_scale)
     return graph.host(
         operator, "tflite.mul", REASON, zeros=(a_zero, b_zero), multiplier=multiplier,
         shift=shift, zero=zero, low=low, high=high,
@@ -167,7 +167,8 @@ def _prelu(graph, operator):
         raise Fallback(f"no kernel for {y.dtype}")
     (x_scale, x_zero), (scale, zero) = per_tensor(operator, x), per_tensor(operator, slope)
     y_scale, y_zero = per_tensor(operator, y)
-    pairs = [scale_of(operator, ratio / y_scale) for ratio in (x_scale, x_scale * scale)]
+    ratios = x_scale / y_scale, x_scale * scale / y_scale
+    pairs = [multiplier_and_shift(operator, ratio) for ratio in ratios]
     return graph.host(
         operator, "tflite.prelu", REASON, zeros=(x_zero, zero), zero=y_zero,
         multipliers=tuple(m for m, _ in pairs), shifts=tuple(s for _, s in pairs),

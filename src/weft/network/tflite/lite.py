@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from weft.network.tflite.quantized import per_tensor, scale_of
+from weft.network.tflite.quantized import multiplier_and_shift, per_tensor
 
 __all__ = [
     "leaky_relu16", "product", "quantize", "reduction", "resize_bilinear", "sigmoid16", "softmax",
@@ -84,7 +84,7 @@ def leaky_relu16(operator, x, y, alpha):
     (scale, zero), (y_scale, y_zero) = per_tensor(operator, x), per_tensor(operator, y)
     below = np.float32(scale) * np.float32(alpha) / np.float32(y_scale)
     ratios = np.float32(scale) / np.float32(y_scale), below
-    pairs = [scale_of(operator, float(ratio)) for ratio in ratios]
+    pairs = [multiplier_and_shift(operator, float(ratio)) for ratio in ratios]
     return "tflite.leaky_relu_quantized", {
         "zeros": (zero, y_zero), "multipliers": tuple(m for m, _ in pairs),
         "shifts": tuple(s for _, s in pairs),

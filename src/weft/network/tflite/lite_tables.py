@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from weft.network.kernels.fixed_point import high_mul
-from weft.network.tflite.quantized import per_tensor, scale_of
+from weft.network.tflite.quantized import multiplier_and_shift, per_tensor
 
 __all__ = ["converted", "elu", "leaky_relu", "logistic", "tanh"]
 
@@ -65,7 +65,7 @@ def converted(operator, x, y):
     """
     (scale, _), (y_scale, _) = per_tensor(operator, x), per_tensor(operator, y)
     if {x.dtype, y.dtype} == {np.dtype(np.int8), np.dtype(np.uint8)}:
-        multiplier, shift = scale_of(operator, scale / y_scale)
+        multiplier, shift = multiplier_and_shift(operator, scale / y_scale)
         values = high_mul(_steps(x) << max(shift, 0), multiplier)
         return _limited((values + (1 << max(-shift, 0) >> 1)) >> max(-shift, 0), y)
     ratio = np.float32(scale) / np.float32(y_scale)

@@ -10,7 +10,7 @@ import tflite
 
 from weft.network.ir import Gemm, Recurrence, Tensor
 from weft.network.tflite.context import Fallback
-from weft.network.tflite.quantized import per_tensor, scale_of
+from weft.network.tflite.quantized import multiplier_and_shift, per_tensor
 
 __all__ = ["BUILDERS", "layer"]
 
@@ -149,10 +149,13 @@ def _scales(graph, operator, x, clip):
         narrow_hidden = np.float32(RESULT) / np.float32(h_scale) * np.float32(RESULT)
 
     def scales(gates, **others):
-        found = [scale_of(operator, float(scale)) for scale in gates]
+        found = [multiplier_and_shift(operator, float(scale)) for scale in gates]
         return {
             "input_scales": tuple(found[:4]), "recurrent_scales": tuple(found[4:]),
-            **{name: scale_of(operator, float(scale)) for name, scale in others.items()},
+            **{
+                name: multiplier_and_shift(operator, float(scale))
+                for name, scale in others.items()
+            },
         }
 
     return {

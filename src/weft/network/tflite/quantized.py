@@ -9,7 +9,7 @@ from weft.network.kernels.fixed_point import multiplier_of
 
 __all__ = [
     "FUSED", "RANGES", "float_limits", "fused_limits", "half_away", "per_channel",
-    "per_tensor", "scale_of",
+    "per_tensor", "multiplier_and_shift",
 ]
 
 _F = tflite.ActivationFunctionType
@@ -20,13 +20,13 @@ RANGES = {"relu": (0, None), "relu6": (0, 6), "relu_n1_to_1": (-1, 1), "none": (
 
 
 def half_away(x: float) -> int:
-    """``x`` rounded to an integer, ties away from zero (``TfLiteRound``); at most 2**40."""
+    """``x`` rounded to an integer, ties away from zero, within -2**40..2**40 (``TfLiteRound``)."""
     x = min(max(x, -(2.0**40)), 2.0**40)
     return int(math.copysign(math.floor(abs(x) + 0.5), x))
 
 
-def scale_of(operator, ratio):
-    """Multiplier and shift of a ratio of scales."""
+def multiplier_and_shift(operator, ratio):
+    """Multiplier and shift of a ratio of scales; raises the operator's error from 2**31 on."""
     if not abs(ratio) < 2.0**31:
         raise operator.error(f"the ratio of scales must be below 2**31, not {ratio}")
     return multiplier_of(ratio)
@@ -65,12 +65,17 @@ def fused_limits(operator, fused, tensor):
         top = limits.max if high is None else zero + half_away(float(np.float32(high) / step))
     low, high = max(limits.min, bottom), min(limits.max, top)
     if low > high:
-        raise operator.error(f"results of {fused} must have a range, not {low}..{high}")
+        raise operator.error(
+            f"the lowest result of {fused} must not exceed the highest, not {low}..{high}"
+        )
     return low, high
 
 
 def float_limits(fused):
-    """The same of float32: no result is infinite."""
+    """Lowest and highest result of a fused activation in float32.
+
+    A side without a limit has the largest finite number.
+    """
     limits = np.finfo(np.float32)
     low, high = RANGES[fused]
     return (

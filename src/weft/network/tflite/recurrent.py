@@ -4,7 +4,7 @@ import numpy as np
 
 from weft.network.ir import Gemm, Host, Tensor
 from weft.network.tflite.context import Fallback
-from weft.network.tflite.quantized import fused_limits, per_tensor, scale_of
+from weft.network.tflite.quantized import fused_limits, multiplier_and_shift, per_tensor
 
 __all__ = ["BUILDERS"]
 
@@ -46,8 +46,8 @@ def _svdf(graph, operator):
     (x_scale, x_zero), (f_scale, _) = per_tensor(operator, x), per_tensor(operator, features)
     (s_scale, _), (t_scale, _) = per_tensor(operator, state), per_tensor(operator, time)
     y_scale, y_zero = per_tensor(operator, y)
-    into = scale_of(operator, x_scale * f_scale / s_scale)
-    out = scale_of(operator, s_scale * t_scale / y_scale)
+    into = multiplier_and_shift(operator, x_scale * f_scale / s_scale)
+    out = multiplier_and_shift(operator, s_scale * t_scale / y_scale)
     low, high = fused_limits(operator, "none", y)
     sums = graph.add(Tensor(f"{y.name}/features", (batch, filters), np.dtype(np.int32)))
     common = {"operator": operator.name, "position": (operator.position,)}

@@ -9,7 +9,13 @@ from weft.network.tflite import lite
 from weft.network.tflite.context import Fallback
 from weft.network.tflite.moving import axes_of
 from weft.network.tflite.products import padding_of, positive
-from weft.network.tflite.quantized import FUSED, float_limits, fused_limits, per_tensor, scale_of
+from weft.network.tflite.quantized import (
+    FUSED,
+    float_limits,
+    fused_limits,
+    multiplier_and_shift,
+    per_tensor,
+)
 
 __all__ = ["BUILDERS"]
 
@@ -70,7 +76,7 @@ def _average(kernel, graph, operator):
     if x.dtype not in QUANTIZED:
         raise Fallback(f"no kernel for {x.dtype}: the order of float sums is the runtime's")
     (x_scale, x_zero), (y_scale, y_zero) = per_tensor(operator, x), per_tensor(operator, y)
-    multiplier, shift = scale_of(operator, x_scale / y_scale)
+    multiplier, shift = multiplier_and_shift(operator, x_scale / y_scale)
     return graph.host(
         operator, kernel, "a reduction has no weights", inputs=(0,), axes=axes, shape=y.shape,
         multiplier=multiplier, shift=shift, zeros=(x_zero, y_zero),

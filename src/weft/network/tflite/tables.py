@@ -10,7 +10,7 @@ import numpy as np
 
 from weft.network.kernels import fixed_point
 from weft.network.kernels.fixed_point import multiplier_of, multiply, round_shift
-from weft.network.tflite.quantized import half_away, per_tensor, scale_of
+from weft.network.tflite.quantized import half_away, multiplier_and_shift, per_tensor
 
 __all__ = [
     "absolute", "elu", "exp", "gelu", "hard_swish", "leaky_attributes", "leaky_relu", "logistic",
@@ -40,7 +40,7 @@ def relu(low, high, operator, x, y):
     """
     (x_scale, x_zero), (y_scale, y_zero) = per_tensor(operator, x), per_tensor(operator, y)
     if high is None:
-        multiplier, shift = scale_of(operator, x_scale / y_scale)
+        multiplier, shift = multiplier_and_shift(operator, x_scale / y_scale)
         table = scaled(x, np.int32, x_zero, y_zero, multiplier, shift)
         return _limited(np.maximum(table, y_zero), y.dtype)
     bounds = [x_zero + half_away(float(np.float32(v) / np.float32(x_scale))) for v in (low, high)]
@@ -114,14 +114,15 @@ def absolute(operator, x, y):
     (x_scale, x_zero), (y_scale, y_zero) = per_tensor(operator, x), per_tensor(operator, y)
     values = np.abs(_values(x) - x_zero)
     if x_scale != y_scale:
-        values = multiply(values, *scale_of(operator, x_scale / y_scale))
+        values = multiply(values, *multiplier_and_shift(operator, x_scale / y_scale))
     return _limited(values + y_zero, y.dtype)
 
 
 def leaky_attributes(operator, x, y, alpha):
     """Zero points, and multipliers of positive and negative x."""
     (x_scale, x_zero), (y_scale, y_zero) = per_tensor(operator, x), per_tensor(operator, y)
-    pairs = [scale_of(operator, ratio / y_scale) for ratio in (x_scale, x_scale * alpha)]
+    ratios = x_scale / y_scale, x_scale * alpha / y_scale
+    pairs = [multiplier_and_shift(operator, ratio) for ratio in ratios]
     return {
         "zeros": (x_zero, y_zero), "multipliers": tuple(m for m, _ in pairs),
         "shifts": tuple(s for _, s in pairs),
@@ -164,7 +165,7 @@ def hard_swish(operator, x, y):
 
 def _multiplier16(operator, scale):
     """A multiplier of 16 bits (``DownScaleInt32ToInt16Multiplier``), and its exponent."""
-    multiplier, shift = scale_of(operator, scale)
+    multiplier, shift = multiplier_and_shift(operator, scale)
     if multiplier >= (1 << 31) - 1 - (1 << 15):
         return (1 << 15) - 1, shift
     return (multiplier + (1 << 15)) >> 16, shift

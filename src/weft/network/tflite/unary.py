@@ -7,7 +7,7 @@ import numpy as np
 
 from weft.network.tflite import lite, lite_tables, tables
 from weft.network.tflite.context import Fallback
-from weft.network.tflite.quantized import per_tensor, scale_of
+from weft.network.tflite.quantized import multiplier_and_shift, per_tensor
 
 __all__ = ["BUILDERS"]
 
@@ -134,7 +134,7 @@ def _quantize(graph, operator):
     if y.dtype not in (*QUANTIZED, np.int32) or x.dtype not in (*QUANTIZED, np.int32):
         raise Fallback(f"no kernel for {x.dtype} to {y.dtype}")
     x_scale, x_zero = per_tensor(operator, x)
-    multiplier, shift = scale_of(operator, x_scale / scale)
+    multiplier, shift = multiplier_and_shift(operator, x_scale / scale)
     if x.dtype in BYTES:
         table = tables.scaled(x, y.dtype, x_zero, zero, multiplier, shift)
         return _table_node(graph, operator, table, lite_tables.converted(operator, x, y))
@@ -201,7 +201,7 @@ def _softmax(graph, operator):
 def _softmax_scale(operator, beta, scale):
     """Multiplier, left shift and lowest difference (``PreprocessSoftmaxScaling``)."""
     limit = (1 << 31) - 1.0
-    multiplier, left_shift = scale_of(operator, min(beta * scale * (1 << 26), limit))
+    multiplier, left_shift = multiplier_and_shift(operator, min(beta * scale * (1 << 26), limit))
     radius = 31.0 * (1 << 26) / 2.0**left_shift  # CalculateInputRadius with 5 bits
     return multiplier, left_shift, -math.floor(radius)
 
