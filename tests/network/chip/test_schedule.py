@@ -97,3 +97,19 @@ def test_refuses_large_tiles():
     small = network_chip(4, 4, 4, 2, b_words=100, lines=4)
     with rejects(ValueError, "CONV_2D c must have at most 4 parameter lines in 2 tiles, not 5"):
         schedule_buffers([demand(4, 1, adds=True, granule=2)], small)
+
+
+def test_the_smaller_one_of_three_jobs_is_in_the_middle():
+    """45 words of one job and 30 of the next are in B at once, never 45 and 45."""
+    schedule = schedule_buffers([demand(2, 17), demand(1, 10), demand(8, 15)], CHIP)
+    assert [(part.tiles, part.b_word, part.b_jobs) for part in schedule.parts] == [
+        (2, 0, 0), (1, 34, 0), (3, 44, 0), (2, 0, 1), (3, 30, 3),
+    ]
+
+
+def test_a_part_lies_where_the_fewest_jobs_must_end():
+    """The last one: not after the part before, but behind the words of an older job."""
+    layers = [demand(1, words) for words in (40, 20, 30, 35, 10)]
+    assert [(part.b_word, part.b_jobs) for part in schedule_buffers(layers, CHIP).parts] == [
+        (0, 0), (40, 0), (60, 0), (0, 1), (90, 0),
+    ]

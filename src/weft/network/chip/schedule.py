@@ -1,5 +1,6 @@
 """Jobs of a network and the loads before them: what is resident, and what waits for which job."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -95,9 +96,9 @@ def schedule_buffers(demands: Sequence[LayerDemand], chip: ChipConfig) -> Buffer
     """Divide layers into jobs, and place their weights and parameters in the buffers.
 
     If all words of B fit, they are resident; parameters likewise. The first job of each layer with
-    ADD loads the ADD table. Otherwise a job uses at most a
-    share of B, so that weights load while jobs before it compute. The shares of `_SHARES` are
-    tried for all layers together, and then for each layer alone.
+    ADD loads the ADD table. Otherwise a job uses at most a share of B, so that weights load while
+    jobs before it compute. The shares of `_SHARES` are tried for all layers together, and then for
+    each layer alone; jobs of equal sizes are tried, too.
 
     Raises
     ------
@@ -105,9 +106,17 @@ def schedule_buffers(demands: Sequence[LayerDemand], chip: ChipConfig) -> Buffer
         If a tile has more words than B, or a layer more lines than the parameter buffer.
     """
     words = sum(demand.sizes.words(demand.sizes.tiles) for demand in demands)
+    resident = words <= chip.b_words
+    return min(
+        (_best_shares(demands, chip, equal, resident) for equal in (False, True)),
+        key=lambda found: found.cycles,
+    )
 
+
+def _best_shares(demands, chip, equal, b_resident):
+    """Return the best schedule whose jobs of a layer are full, or ``equal``."""
     def tried(shares):
-        return _schedule(demands, chip, shares, words <= chip.b_words)
+        return _schedule(demands, chip, shares, equal, b_resident)
 
     cycles, shares = min(
         (tried(shares).cycles, shares) for shares in ([share] * len(demands) for share in _SHARES)
@@ -115,8 +124,7 @@ def schedule_buffers(demands: Sequence[LayerDemand], chip: ChipConfig) -> Buffer
     for layer, demand in enumerate(demands):
         # Shares with other numbers of tiles; the first one of each.
         tiles = {
-            _tiles_of(demand, chip, share, words <= chip.b_words, True): share
-            for share in reversed(_SHARES)
+            _tiles_of(demand, chip, share, b_resident, True): share for share in reversed(_SHARES)
         }
         for share in tiles.values() if len(tiles) > 1 else ():
             other = [*shares[:layer], share, *shares[layer + 1 :]]
@@ -126,11 +134,23 @@ def schedule_buffers(demands: Sequence[LayerDemand], chip: ChipConfig) -> Buffer
     return tried(shares)
 
 
+def _first_tiles(sizes, most, equal):
+    """Return the first tile of each job of a layer; all jobs but the last have ``most`` tiles.
+
+    Or they are as ``equal`` as possible, and smaller ones are between larger ones: a job and the
+    next one are in the buffers at once.
+    """
+    if not equal:
+        return list(range(0, sizes.tiles, most))
+    granules, jobs = -(-sizes.tiles // sizes.granule), -(-sizes.tiles // most)
+    return [(2 * n * granules + jobs) // (2 * jobs) * sizes.granule for n in range(jobs)]
+
+
 def _lines(demand, tiles):
     return tiles * demand.sizes.row_lines + demand.adds * LINES_OF_ADD
 
 
-def _schedule(demands, chip, shares, b_resident):
+def _schedule(demands, chip, shares, equal, b_resident):
     """Return the schedule in which each layer's jobs use at most a share of each buffer."""
     each = [
         _tiles_of(demand, chip, share, b_resident, True)
@@ -142,19 +162,19 @@ def _schedule(demands, chip, shares, b_resident):
         for demand, tiles in zip(demands, each, strict=True)
     )
     lines_resident = total <= chip.lines
-    b, lines = _Ring(chip.b_words), _Ring(chip.lines)
+    b, lines = _Places(chip.b_words), _Places(chip.lines)
     parts: list[Part] = []
     table_jobs = 0  # until the last one with ADD
     for layer, (demand, share) in enumerate(zip(demands, shares, strict=True)):
         tiles = _tiles_of(demand, chip, share, b_resident, lines_resident)
-        jobs = -(-demand.sizes.tiles // tiles)
-        for first in range(0, demand.sizes.tiles, tiles):
-            count = min(tiles, demand.sizes.tiles - first)
+        firsts = _first_tiles(demand.sizes, tiles, equal)
+        for first, end in itertools.pairwise([*firsts, demand.sizes.tiles]):
+            count = end - first
             words, line_count = demand.sizes.words(count), _lines(demand, count)
             if not demand.sizes.filled:
                 b_word, b_jobs = b.take(words, len(parts))
             elif not first:  # all jobs of the layer share these words
-                b_word, b_jobs = b.take(words, len(parts) + jobs - 1)
+                b_word, b_jobs = b.take(words, len(parts) + len(firsts) - 1)
             else:
                 words = 0
             line, line_jobs = lines.take(line_count, len(parts))
@@ -191,8 +211,8 @@ def _tiles_of(demand, chip, share, b_resident, lines_resident):
     return max(min(limits), min(sizes.granule, sizes.tiles))
 
 
-class _Ring:
-    """Places parts in a buffer, one after another, from the start again at its end."""
+class _Places:
+    """Places parts in a buffer, where the fewest jobs must end before."""
 
     def __init__(self, size):
         self._size = size
@@ -201,13 +221,27 @@ class _Ring:
 
     def take(self, size, job):
         """Return the first word of a part, and the jobs that must have ended before its load."""
-        start = self._next if self._next + size <= self._size else 0
+        ends = [self._next, 0, *(end for _, end, _ in self._used)]
+        starts = [*ends, *(start - size for start, _, _ in self._used), self._size - size]
+        waits, _, start = min(
+            (self._waits(start, start + size), number, start)
+            for number, start in enumerate(starts) if 0 <= start <= self._size - size
+        )
         end = start + size
-        waits = [entry[2] + 1 for entry in self._used if entry[0] < end and start < entry[1]]
-        self._used = [entry for entry in self._used if not (entry[0] < end and start < entry[1])]
+        self._used = [entry for entry in self._used if not _overlap(entry, start, end)]
         self._used.append((start, end, job))
         self._next = end
-        return start, max(waits, default=0)
+        return start, waits
+
+    def _waits(self, start, end):
+        return max((job + 1 for *_, job in self._overlapped(start, end)), default=0)
+
+    def _overlapped(self, start, end):
+        return [entry for entry in self._used if _overlap(entry, start, end)]
+
+
+def _overlap(entry, start, end):
+    return entry[0] < end and start < entry[1]
 
 
 def _cycles(parts, demands, chip, b_resident, lines_resident):
