@@ -54,7 +54,7 @@ gatesim:  ## simulate the board's netlist, gate by gate: make gatesim BOARD=iceb
 	@$(SETUP) sim
 	@$(RUN) weft gatesim $(BOARD) $(ARGS)
 
-test:  ## run the tests except the slow ones, on all cores (10 minutes on two cores)
+test:  ## run the tests except the slow ones, on all cores (8 minutes on two cores)
 	@$(SETUP) test
 	@$(RUN) $(PYTEST) -m 'not slow' $(ARGS)
 
