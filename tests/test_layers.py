@@ -51,9 +51,10 @@ LAYERS = {
     "src/weft/network/target": (*NETWORK, "weft.boards"),
     "src/weft/network/": NETWORK,
     "src/weft/explore/": (
-        *NETWORK, "weft.boards", "weft.explore", "weft.hw", "weft.sim.cache", "amaranth",
-        "distributed", "matplotlib", "psutil",
+        *NETWORK, "weft.boards", "weft.explore", "weft.hw", "weft.sim.cache", "weft.tasks",
+        "amaranth", "matplotlib",
     ),
+    "src/weft/tasks/": ("weft.tasks", "weft.sim.cache", "distributed", "psutil"),
     "src/weft/demo/": ("weft.network", "numpy"),
     "src/weft/cli/": ("weft", "numpy", "ml_dtypes", "rich", "matplotlib", "amaranth"),
     "src/weft/": BASE,

@@ -15,8 +15,9 @@ from weft.boards.toolchain import Toolchain
 from weft.cli import main
 from weft.cli.explore_result import clock_of
 from weft.config import Config
-from weft.explore import candidates, engine, recorded, steps
+from weft.explore import candidates, recorded, steps
 from weft.explore.store import PointStore
+from weft.tasks import engine
 
 SEARCH = ["--board", "ulx3s-25f", "--workload", "16x32x16", "--jobs", "2"]
 

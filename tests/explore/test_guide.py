@@ -10,8 +10,8 @@ from weft.explore.estimate import DesignEstimate, Figures, figures_of
 from weft.explore.guide import Guide
 from weft.explore.model import FittedModel, leave_one_out
 from weft.explore.points import Point, PointOutcome
+from weft.explore.reasons import reason
 from weft.explore.recorded import recorded
-from weft.explore.session import reason
 from weft.explore.workload import MatrixWorkload
 
 PRODUCT = MatrixWorkload(32, 64, 32)

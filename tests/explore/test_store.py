@@ -11,7 +11,8 @@ import pytest
 from explore_points import point
 
 from weft.explore.points import PointOutcome
-from weft.explore.store import PointStore, StoreError
+from weft.explore.store import PointStore
+from weft.tasks.store import StoreError
 
 DONE = PointOutcome(used={"LUT": 10}, fmax=123.4, path="a to b")
 
@@ -93,7 +94,7 @@ def test_a_damaged_file_is_kept_aside(path):
     [text] = said
     assert text == (
         f"the store {path} is damaged (file is not a database); it is kept as {aside}, and a new"
-        " one has the 0 points that could be read"
+        " one has the 0 outcomes that could be read"
     )
     path.write_bytes(b"again")
     with PointStore(path, say=said.append):
@@ -111,7 +112,7 @@ def test_points_that_can_be_read_are_saved(path):
     said = []
     with PointStore(path, say=said.append) as store:
         saved = len(store.all())
-    assert len(said) == 1 and f"has the {saved} points" in said[0]
+    assert len(said) == 1 and f"has the {saved} outcomes" in said[0]
     assert 10 < saved < 40
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from weft.boards.devices import DEVICES
 from weft.config import Config
 from weft.explore.features import dsp_blocks, ram_blocks
-from weft.explore.limits import RunLimits
 from weft.explore.points import Point, PointOutcome
 from weft.explore.recorded import varied
 from weft.explore.steps import PointSteps
+from weft.tasks.limits import RunLimits
 
 FAKE = sys.executable, str(Path(__file__).with_name("fake_flow.py"))
 DEVICE = DEVICES["LFE5U-25F"]

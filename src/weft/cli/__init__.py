@@ -120,7 +120,7 @@ def _status(error):
 
         user_errors += [TooFewPoints]
     with contextlib.suppress(ImportError):  # without distributed, no engine ran
-        from weft.explore.engine import EngineError
+        from weft.tasks.engine import EngineError
 
         user_errors += [EngineError]
     return 2 if isinstance(error, tuple(user_errors)) else None

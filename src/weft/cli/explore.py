@@ -1,12 +1,11 @@
 """``weft explore``: searches for the best accelerator for workloads on a board."""
 
-import argparse
-import re
 import time
 from pathlib import Path
 
 from weft.cli.argument_types import integer, number, path
-from weft.cli.explore_options import add_engine, engine_of, store_of
+from weft.cli.engine_options import add_engine, duration
+from weft.cli.explore_options import STORE, engine_of, store_of
 from weft.cli.output_paths import output_folder
 from weft.cli.progress import progress
 
@@ -30,7 +29,6 @@ Exit code 1 if no design fits the board and reaches the rate.
 """
 ACTIONS = "search", "report", "model", "record"
 OBJECTIVES = "latency", "throughput", "area", "energy"
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def add(parser):
@@ -54,7 +52,7 @@ def add(parser):
         help="rounds of all workloads a second that a design must reach on the core",
     )
     parser.add_argument(
-        "--budget", metavar="TIME", type=_duration, default=3600.0,
+        "--budget", metavar="TIME", type=duration, default=3600.0,
         help="time in which runs start: 90s, 30m, 2h, 1d; default 1h",
     )
     parser.add_argument(
@@ -69,7 +67,7 @@ def add(parser):
         "-o", "--output", metavar="DIR", type=path("output"), default="out/explore",
         help="folder of the winner's TOML and of the report; default out/explore",
     )
-    add_engine(parser)
+    add_engine(parser, STORE)
     group = parser.add_argument_group("record")
     group.add_argument(
         "--more", metavar="INT", type=integer("more", 0, 9999), default=0,
@@ -87,13 +85,6 @@ def add(parser):
         "--file", metavar="FILE", type=path("file"),
         help="the file of the recorded points; default the one of the package",
     )
-
-
-def _duration(text):
-    match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smhd])", text)
-    if not match:
-        raise argparse.ArgumentTypeError(f"budget must be a time as 90s, 30m or 2h, not {text!r}")
-    return float(match[1]) * _UNITS[match[2]]
 
 
 def run(args) -> int:
@@ -119,8 +110,8 @@ def _search(args):
     from weft.explore.estimate import Estimator
     from weft.explore.guide import Guide
     from weft.explore.recorded import fitted
-    from weft.explore.session import run_points
     from weft.explore.workload import workload_of
+    from weft.tasks.session import run_items
 
     for name in ("board", "workload"):
         if getattr(args, name) is None:
@@ -162,7 +153,7 @@ def _search(args):
             show.say(f"{point}: {outcome}{' (known)' if known else ''}")
 
         with engine_of(args, show) as engine, show.task("placing and routing"):
-            run_points(next_point, engine, store, seconds=60 * args.minutes, on_outcome=arrived)
+            run_items(next_point, engine, store, seconds=60 * args.minutes, on_outcome=arrived)
     from weft.cli.explore_result import show_result
 
     return show_result(guide, board, args.workload, Path(folder))

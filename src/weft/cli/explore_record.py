@@ -13,7 +13,7 @@ def record(args) -> int:
     """Place and route the recorded points and ``--more`` random ones; write them to the file."""
     from weft.boards.devices import DEVICES
     from weft.explore import recorded
-    from weft.explore.session import run_points
+    from weft.tasks.session import run_items
 
     path = output_file(args.file or recorded.FILE)
     known = recorded.read(path)
@@ -36,10 +36,10 @@ def record(args) -> int:
                 found[point.key] = point, outcome
                 advance()
                 if not in_store:
-                    engine.forget(point.design)
+                    engine.forget(point)
                     show.say(f"{point}: {outcome}")
 
-            run_points(lambda: next(waiting, None), engine, store, seconds=60 * args.minutes,
+            run_items(lambda: next(waiting, None), engine, store, seconds=60 * args.minutes,
                        on_outcome=arrived)
     if args.bench:
         found |= {point.key: (point, outcome)

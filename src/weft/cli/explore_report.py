@@ -16,8 +16,8 @@ def write_report(args) -> int:
     from weft.cli.explore import named_board
     from weft.explore.findings import findings
     from weft.explore.page import exploration_page
-    from weft.explore.store import StoreError
     from weft.explore.workload import workload_of
+    from weft.tasks.store import StoreError
 
     path = output_file(Path(args.output) / "report.html")
     with progress() as show, store_of(args, show.say) as store:

@@ -12,7 +12,7 @@ STEP = 0.5  # MHz between the clocks that are tried
 
 def show_result(guide, board, workloads: list[str], folder: Path) -> int:
     """Print the designs of ``guide``, write the winner's TOML; exit code 1 without a winner."""
-    from weft.explore.session import reason
+    from weft.explore.reasons import reason
 
     ranking = guide.ranking()
     if not ranking:

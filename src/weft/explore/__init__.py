@@ -4,11 +4,10 @@
 module                content
 ====================  ===========================================================================
 `points`              a point of the design space, and what came of it
-`flow`, `limits`      the process that runs the tools for a point, and its limits
-`steps`               synthesis, and place and route, as functions of values
-`engine`              runs the steps on workers of dask.distributed
+`flow`                the process that runs the tools for a point
+`steps`               synthesis, and place and route, as tasks of an engine (`weft.tasks`)
 `store`               keeps all outcomes, in SQLite
-`session`             runs points one after another, and says why designs lost
+`reasons`             why designs lost
 `recorded`            the points that come with Weft (``points.json``)
 `features`            what area and clock depend on, by block of the design
 `model`               the fitted model of area and clock, with `least_squares`

@@ -9,8 +9,8 @@ from weft.config import Config
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.guide import Guide
 from weft.explore.model import Errors, Record, family_of, leave_one_out
+from weft.explore.reasons import reason
 from weft.explore.recorded import fitted, recorded
-from weft.explore.session import reason
 from weft.explore.workload import MatrixWorkload, NetworkWorkload
 
 __all__ = ["BoardCost", "Findings", "findings"]

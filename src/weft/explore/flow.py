@@ -9,11 +9,8 @@ other program with these files can take the place of this one.
 """
 
 import json
-import os
 import re
-import signal
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -28,6 +25,7 @@ from weft.boards.toolchain import Netlist, Toolchain, ToolchainError, to_rtlil
 from weft.explore.points import Point
 from weft.hw.serial.accelerator import SerialAccelerator
 from weft.sim.cache import folder
+from weft.tasks.limits import end_with_parent
 
 __all__ = ["COMMAND", "FILES", "classify", "main"]
 
@@ -71,7 +69,7 @@ def classify(text: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Run a step; a failure of a tool is an outcome, too."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     [step] = arguments
     point = Point.from_json(json.loads(Path("point.json").read_text(encoding="utf-8")))
     try:
@@ -80,13 +78,6 @@ def main(arguments: list[str]) -> int:
         outcome = {"failure": classify(str(error)), "detail": str(error)}
     Path("outcome.json").write_text(json.dumps(outcome), encoding="utf-8")
     return 0
-
-
-def _end_with_parent():
-    """Kill this process and its tools when the process that started it is gone."""
-    sys.stdin.read()
-    if os.getpgrp() == os.getpid():  # `run_limited` made a group for this process
-        os.killpg(0, signal.SIGKILL)
 
 
 def _synthesize(point):

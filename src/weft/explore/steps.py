@@ -1,41 +1,24 @@
-"""The two steps of a point, as functions of values: files come in and go out as bytes.
-
-An engine can so move the files from one machine to another.
-"""
+"""The two steps of a point, as functions of values that an engine runs."""
 
 import json
-import tempfile
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
+from weft.boards.toolchain import Toolchain
 from weft.explore.flow import COMMAND, FILES
-from weft.explore.limits import OverLimit, RunLimits, run_limited
-from weft.explore.points import Point, PointOutcome
+from weft.explore.points import Point, PointOutcome, versions
 from weft.sim.cache import folder
+from weft.tasks.engine import Task
+from weft.tasks.limits import RunLimits
+from weft.tasks.program import StepResult, run_program
 
-__all__ = ["StepResult", "PointSteps"]
-
-
-@dataclass(frozen=True)
-class StepResult:
-    """The result of a step.
-
-    Attributes
-    ----------
-    outcome : PointOutcome
-    files : dict of bytes
-        By name, compressed with zlib; empty after a failure.
-    """
-
-    outcome: PointOutcome
-    files: dict[str, bytes] = field(default_factory=dict)
+__all__ = ["PointSteps"]
 
 
 @dataclass(frozen=True)
 class PointSteps:
-    """How the steps run.
+    """How the steps run; the work of an engine (`weft.tasks.engine.Work`).
 
     Attributes
     ----------
@@ -46,6 +29,23 @@ class PointSteps:
 
     limits: RunLimits = RunLimits()
     command: Sequence[str] = COMMAND
+
+    def task(self, point: Point) -> Task:
+        """Place and route a point; its design is synthesized once for all seeds."""
+        netlist = Task(f"synthesize-{point.design}", self.synthesize, (point,))
+        return Task(f"place-{point.key}", self.place, (netlist, point))
+
+    def failed(self, detail: str) -> StepResult:
+        """The result of a point whose worker failed or was lost."""
+        return StepResult(PointOutcome(failure="crash", detail=detail))
+
+    def versions(self) -> dict[str, str]:
+        """The versions of Weft and of the tools in this process."""
+        return versions()
+
+    def set_up(self) -> None:
+        """Install the tools on this machine, if needed; raises ToolchainError."""
+        Toolchain(folder(), say=lambda text: None).set_up()
 
     def synthesize(self, point: Point, stopped: Callable[[], bool] = lambda: False) -> StepResult:
         """The netlist of a point; it is the same for all seeds."""
@@ -64,24 +64,9 @@ class PointSteps:
         )
 
     def _run(self, step, point, files, stopped):
-        parent = folder() / "explore"
-        parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=parent) as name:
-            place = Path(name)
-            (place / "point.json").write_text(json.dumps(point.to_json()), encoding="utf-8")
-            for file, data in files.items():
-                (place / file).write_bytes(zlib.decompress(data))
-            try:
-                status, output = run_limited([*self.command, step], place, self.limits, stopped)
-            except OverLimit as over:
-                return StepResult(PointOutcome(failure=over.kind, detail=f"{step}: {over}"))
-            try:
-                text = (place / "outcome.json").read_text(encoding="utf-8")
-                outcome = PointOutcome(**json.loads(text))
-                names = FILES[step] if outcome.done else ()
-                found = {file: zlib.compress((place / file).read_bytes(), 6) for file in names}
-            except (OSError, TypeError, ValueError):
-                last = output.strip().splitlines()[-1:] or ["no output"]
-                detail = f"{step}: exit code {status} without a result: {last[0]}"
-                return StepResult(PointOutcome(failure="crash", detail=detail))
-            return StepResult(outcome, found)
+        text = json.dumps(point.to_json()).encode()
+        return run_program(
+            [*self.command, step], files | {"point.json": zlib.compress(text)}, PointOutcome,
+            place="explore", title=step, limits=self.limits, stopped=stopped,
+            outputs=lambda outcome: FILES[step] if outcome.done else (),
+        )

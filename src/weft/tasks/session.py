@@ -1,0 +1,45 @@
+"""Runs items one after another; the store keeps the outcome of each."""
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.tasks.engine import Engine
+from weft.tasks.store import ResultStore
+
+__all__ = ["run_items"]
+
+CLAIM = 4  # time limits of a run: a task and the task in its arguments, and a retry of both
+
+
+def run_items(
+    next_item: Callable[[], Any | None], engine: Engine, store: ResultStore, *, seconds: float,
+    on_outcome: Callable[[Any, Any, bool], None],
+) -> None:
+    """Run items until there are none left, as many at once as the engine has workers.
+
+    An item that the store has is not run again. One that another process runs is left to it.
+
+    Parameters
+    ----------
+    next_item : callable
+        The next item to run; None if there is none now. It is asked again after each outcome.
+    seconds : float
+        Time limit of a task, after which another process may take over a lost item.
+    on_outcome : callable
+        Called with each item, its outcome, and whether the store had it.
+    """
+    def submit():
+        while engine.pending < engine.workers:
+            item = next_item()
+            if item is None:
+                return
+            outcome = store.get(item)
+            if outcome is not None:
+                on_outcome(item, outcome, True)
+            elif store.claim(item, CLAIM * seconds):
+                engine.submit(item)
+
+    submit()
+    for item, result in engine.results():
+        on_outcome(item, store.keep(item, result), False)
+        submit()
