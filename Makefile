@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs readability registers help sim demo bench bitstream explore program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench area estimates mutation sweep lock clean distclean
+.PHONY: docs readability registers help sim demo bench bitstream explore regress program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench area estimates mutation sweep lock clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -145,9 +145,16 @@ mutation:  ## run the tests on one-line mutants of the sources, list the survivo
 	@$(SETUP) test
 	@$(RUN) python -m tools.mutation $(ARGS)
 
-sweep:  ## lint 300 random Configs, and multiply with 60 of them (half an hour)
-	@$(SETUP) sim
-	@$(RUN) python -m tools.sweep $(ARGS)
+regress:  ## check random Configs on two simulators: make regress ARGS='--configs 20 --seeds 2'
+	@$(SETUP) test
+	@$(RUN) weft regress $(ARGS)
+
+sweep:  ## lint 300 random Configs, and multiply with 60 of them, others each day (half an hour)
+	@$(SETUP) test
+	@status=0; for matrix in 'lint --configs 300' 'products --configs 60'; do \
+		$(RUN) weft regress --draw $$(date +%Y%m%d) --checks $$matrix $(ARGS) || status=$$?; \
+		[ $$status -ne 130 ] || break; \
+	done; exit $$status
 
 lock:  ## resolve the locked versions again, from pyproject.toml
 	@$(PYTHON) tools/lock.py

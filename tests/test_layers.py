@@ -54,6 +54,10 @@ LAYERS = {
         *NETWORK, "weft.boards", "weft.explore", "weft.hw", "weft.sim.cache", "weft.tasks",
         "amaranth", "matplotlib",
     ),
+    "src/weft/regress/": (
+        *BASE, "weft.golden", "weft.host", "weft.hw", "weft.regress", "weft.sim", "weft.tasks",
+        "numpy", "ml_dtypes",
+    ),
     "src/weft/tasks/": ("weft.tasks", "weft.sim.cache", "distributed", "psutil"),
     "src/weft/demo/": ("weft.network", "numpy"),
     "src/weft/cli/": ("weft", "numpy", "ml_dtypes", "rich", "matplotlib", "amaranth"),

@@ -6,12 +6,12 @@ from command_sequences import draw
 
 import weft.cycles.output
 import weft.cycles.tiles
-from verif.configs import random_config
 from weft.commands import Job, JobFlag, Load, LoadFlag
 from weft.config import Config
 from weft.cycles import predict
 from weft.cycles.output import OutputStage
 from weft.geometry import operands
+from weft.regress.configs import random_config
 
 SEED = 20263
 FED = JobFlag.FEED_A, JobFlag.FEED_B

@@ -19,6 +19,7 @@ from weft.cli import (
     monitor,
     program,
     quantize,
+    regress,
     report,
     run,
     selftest,
@@ -32,8 +33,8 @@ __all__ = ["SUBCOMMANDS", "main"]
 # Each has the texts HELP and DESCRIPTION, and functions: add(parser) adds its arguments, run(args)
 # returns the exit code.
 SUBCOMMANDS = [
-    sim, generate, info, bench, build, estimate, explore, gatesim, program, selftest, monitor,
-    serve, report, run, compile, quantize, doctor, clean,
+    sim, generate, info, bench, build, estimate, explore, regress, gatesim, program, selftest,
+    monitor, serve, report, run, compile, quantize, doctor, clean,
 ]
 
 EPILOG = """\
@@ -119,6 +120,10 @@ def _status(error):
         from weft.explore.model import TooFewPoints
 
         user_errors += [TooFewPoints]
+    with contextlib.suppress(ImportError):
+        from weft.regress.matrix import CaseError
+
+        user_errors += [CaseError]
     with contextlib.suppress(ImportError):  # without distributed, no engine ran
         from weft.tasks.engine import EngineError
 

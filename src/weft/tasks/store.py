@@ -185,6 +185,11 @@ class ResultStore:
                 self._insert(row)
                 raise
 
+    def forget(self, item: Any) -> None:
+        """Delete the outcome of an item."""
+        with self._errors(), self._transaction() as db:
+            db.execute(f"DELETE FROM {self.TABLE} WHERE key = ?", (item.key,))
+
     def _value(self, item, column):
         """A column of an item's row; None without a row."""
         with self._errors():

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from verif.configs import MAX_SIZE, MAX_WORDS, random_config
 from weft.config import Config
+from weft.regress.configs import MAX_SIZE, MAX_WORDS, random_config
 
 FIELDS = {field.name: field.metadata for field in dataclasses.fields(Config)}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from verif.lint import lint
 from weft.config import Config
+from weft.sim.lint import lint
 
 TINY = {"rows": 1, "cols": 1, "a_words": 32, "b_words": 32, "jobs": 2}
 CORNERS = {

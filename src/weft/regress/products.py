@@ -1,27 +1,14 @@
-"""Generate and lint random Configs, and simulate products on some of them.
+"""Random products on the simulated transport of a Config.
 
-    python -m tools.sweep [--seed INT] [--only INT]
-
-The seed and the number determine a Config and its products. A failure prints the command that
-repeats it. The first designs are simulated, which lints them too. All products run back to back,
-without a reset, and are compared with the golden models bit by bit.
+All products run back to back, without a reset. Results are compared with the golden models bit by
+bit, and cycles with the cycle model.
 """
 
-import argparse
 import contextlib
-import os
-import secrets
-import sys
-import time
-import traceback
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from pathlib import Path
 
 import numpy as np
 from ml_dtypes import bfloat16
 
-from verif.configs import random_config
-from verif.lint import lint
 from weft import golden
 from weft.config import Config
 from weft.dtypes import DTYPES
@@ -30,37 +17,18 @@ from weft.host import Accelerator
 from weft.host.golden import GoldenTransport
 from weft.sim.transport import SimTransport
 
-BUILD = Path(__file__).parent.parent / "build"
-CONFIGS, SIMULATED = 300, 60
-PRODUCTS = 6  # on each simulated Config
+__all__ = ["run_products"]
+
+PRODUCTS = 6  # on each Config
 MAX_K = 1500  # of a product
 SPECIAL = np.array(
     [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 2.0**-126, 3.3e38, -3.3e38, 1], np.float32
 )
 
 
-def config_of(seed: int, number: int) -> Config:
-    """Config ``number`` of a sweep."""
-    return random_config(np.random.default_rng([seed, number]))
-
-
-def problem(seed: int, number: int, *, simulate: bool) -> str:
-    """The problem with a Config of a sweep, and how to repeat it; empty without a problem."""
-    config = config_of(seed, number)
-    try:
-        text = run_products(config, [seed, number]) if simulate else lint(config)
-    except Exception:  # any failure is reported with its Config
-        text = traceback.format_exc()
-    repeat = f"to repeat it: python -m tools.sweep --seed {seed} --only {number}"
-    return f"{config}\n{text.strip()}\n{repeat}" if text else ""
-
-
-def run_products(config: Config, seed) -> str:
-    """The first problem with products on a simulated Config; empty without a problem.
-
-    Results are compared with the golden functions, and cycles with the cycle model.
-    """
-    rng = np.random.default_rng([*seed, 1])
+def run_products(config: Config, seed: int) -> str:
+    """The first problem with the products of a seed; empty without a problem."""
+    rng = np.random.default_rng([seed, config.hash])
     draw = _DRAWS[config.dtype]
     with (
         Accelerator(SimTransport(config), config) as simulated,
@@ -186,46 +154,5 @@ def _each(rng, n):
     return (n,) if rng.random() < 0.5 else ()
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="lint and simulate random Configs")
-    parser.add_argument("--seed", type=int, help="seed of all random choices; default: a new one")
-    parser.add_argument("--only", type=int, metavar="INT", help="lint and simulate only this one")
-    args = parser.parse_args()
-    os.environ.setdefault("WEFT_BUILD", str(BUILD))
-    seed = secrets.randbelow(1 << 32) if args.seed is None else args.seed
-    print(f"seed {seed}", flush=True)
-    if args.only is not None:
-        problems = [problem(seed, args.only, simulate=choice) for choice in (False, True)]
-    else:
-        problems = _sweep(seed)
-    problems = [text for text in problems if text]
-    print(*problems, f"{len(problems)} problems", sep="\n")
-    return 1 if problems else 0
-
-
-def _sweep(seed):
-    """The problems of all Configs; prints the progress."""
-    start, texts = time.monotonic(), []
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        runs = {
-            pool.submit(problem, seed, number, simulate=number < SIMULATED): number
-            for number in range(CONFIGS)
-        }
-        for done, run in enumerate(as_completed(runs), 1):
-            texts.append(run.result())
-            minutes = (time.monotonic() - start) / done * (CONFIGS - done) / 60
-            name = config_of(seed, runs[run]).name
-            action = "simulated" if runs[run] < SIMULATED else "linted"
-            print(
-                f"{done:3}/{CONFIGS}  {name:24} {action:10}  {'FAILED' if texts[-1] else 'ok':6}"
-                f"  {minutes:.0f} min left", flush=True,
-            )
-    return texts
-
-
 # By the name of the data type: operands, options and expected results of a product.
-_DRAWS = DTYPES.layer("sweep", int8=_integers, bf16=_floats)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+_DRAWS = DTYPES.layer("regress", int8=_integers, bf16=_floats)

@@ -1,0 +1,124 @@
+"""The result of a regression: counts, each failure with the command that repeats it, and JSON."""
+
+import dataclasses
+import json
+import shlex
+import zlib
+from collections import Counter
+from pathlib import Path
+
+__all__ = ["Regression", "repeat_command"]
+
+
+def repeat_command(case, file: str | None) -> str:
+    """The command that repeats a case alone; ``file`` has the Config if it is not drawn."""
+    words = ["weft", "regress", "--only", str(case)]
+    if file is not None:
+        words += ["--config", file]
+    if case.tests:
+        words += ["--tests", *case.tests]
+    return shlex.join(words)
+
+
+class Regression:
+    """The outcomes of cases, as they arrive.
+
+    Parameters
+    ----------
+    cases : list of Case
+    file : str, optional
+        Has the Config of the cases if it is not drawn.
+
+    Attributes
+    ----------
+    status : int
+        Exit code: 1 if a case failed, or none was finished.
+    """
+
+    def __init__(self, cases, file: str | None = None):
+        self._cases, self._file = cases, file
+        self._found = {}  # case -> outcome, whether the store had it
+        self._logs = {}
+
+    def add(self, case, outcome, known: bool, log: bytes | None) -> None:
+        """Keep the outcome of a case, and its compressed log."""
+        self._found[case] = outcome, known
+        if log is not None:
+            self._logs[case] = log
+
+    @property
+    def status(self) -> int:
+        return int(not self._found or bool(self._failures()))
+
+    def save_logs(self, say) -> None:
+        """Write the logs of failed cases into Weft's build folder."""
+        from weft.sim.cache import folder
+
+        for case, log in self._logs.items():
+            path = folder() / "regress" / f"{str(case).replace('/', '-')}.log"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(zlib.decompress(log))
+            say(f"{case}: test.log is {path}")
+
+    def write(self, path: Path) -> None:
+        """Write all cases as JSON."""
+        from weft.regress.case import versions
+
+        counts = Counter(self._state(case) for case in self._cases)
+        values = {
+            "versions": versions(),
+            **{name: counts[name] for name in ("passed", "failed", "not run")},
+            "cases": [self._values(case) for case in self._cases],
+        }
+        path.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+
+    def print(self) -> None:
+        """Print the failures and the table."""
+        for case, outcome in self._failures().items():
+            print(f"\nFAILED  {case}  {outcome.failure}\n{case.config}\n{outcome.detail}")
+            print(f"repeat: {repeat_command(case, self._file)}")
+        self._table()
+        left = len(self._cases) - len(self._found)
+        if left:
+            print(f"{left} of {len(self._cases)} cases did not run: the budget ended, or another"
+                  " process runs them; the same command continues")
+
+    def _failures(self):
+        return {case: found for case, (found, _) in self._found.items() if not found.done}
+
+    def _state(self, case):
+        if case not in self._found:
+            return "not run"
+        return "passed" if self._found[case][0].done else "failed"
+
+    def _values(self, case):
+        values = {
+            "case": str(case), **case.to_json(), "result": self._state(case),
+            "repeat": repeat_command(case, self._file),
+        }
+        if case in self._found:
+            outcome, known = self._found[case]
+            values |= {"outcome": dataclasses.asdict(outcome), "known": known}
+        return values
+
+    def _table(self):
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(box=SIMPLE_HEAD, pad_edge=False)
+        columns = "check", "cases", "passed", "failed", "not run", "known", "tests", "cycles", "s"
+        for name in columns:
+            table.add_column(name, justify="left" if name == "check" else "right")
+        for check in dict.fromkeys(case.check for case in self._cases):
+            cases = [case for case in self._cases if case.check == check]
+            states = Counter(map(self._state, cases))
+            found = [self._found[case] for case in cases if case in self._found]
+            table.add_row(
+                check, str(len(cases)),
+                *(str(states[name]) for name in ("passed", "failed", "not run")),
+                str(sum(known for _, known in found)),
+                *(f"{sum(getattr(one, name) for one, _ in found):,.0f}"
+                  for name in ("tests", "cycles", "seconds")),
+            )
+        Console().print(table)
