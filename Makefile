@@ -133,7 +133,7 @@ link-bench:  ## products and networks over simulated serial ports, write docs/li
 	@$(SETUP) sim
 	@$(RUN) python -m tools.link_bench
 
-estimates:  ## write the tables of docs/explore.md: errors and rate of the estimates
+estimates:  ## write the tables of docs/explore.md: errors, rates, more workers (minutes)
 	@$(SETUP) test
 	@$(RUN) python -m tools.estimates
 

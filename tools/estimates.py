@@ -1,4 +1,4 @@
-"""Write the tables of ``docs/explore.md``: errors of the estimates, and their rate.
+"""Write the tables of ``docs/explore.md``: errors of the estimates, their rate, more workers.
 
     make estimates
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tools.network_tables import replaced
+from tools.scaling import measured, outcomes_a_second, sizes, wall
 from weft.boards.devices import DEVICES
 from weft.cli.explore_model import ERROR_COLUMNS, error_rows
 from weft.config import Config
@@ -22,6 +23,8 @@ from weft.explore.workload import MatrixWorkload, NetworkWorkload
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "explore.md"
 COUNT = 2000  # estimates that are timed
+DESIGNS, SEEDS = 1000, 8  # of the sweep that is scheduled
+WORKERS = 1, 10, 100, 1000
 
 
 def errors() -> str:
@@ -57,8 +60,49 @@ def _rate(estimator, configs):
     return len(configs) / (time.process_time() - start)
 
 
+def workers() -> str:
+    """The table of a sweep on more and more workers: recorded durations, drawn at random."""
+    durations = [(one.seconds["synthesis"], one.seconds["place"]) for _, one in measured()]
+    drawn = np.random.default_rng(1).integers(0, len(durations), DESIGNS)
+    sweep = [durations[index] for index in drawn]
+    work = sum(synthesis + SEEDS * place for synthesis, place in sweep)
+    lines = ["| workers | hours | times faster | workers busy |", "|---:|---:|---:|---:|"]
+    for count in WORKERS:
+        seconds = wall(sweep, SEEDS, count)
+        lines.append(
+            f"| {count:,} | {seconds / 3600:,.1f} | {work / seconds:,.0f} |"
+            f" {work / seconds / count:.0%} |"
+        )
+    return "\n".join(lines)
+
+
+def limits() -> str:
+    """The table of what ends the scaling."""
+    found = measured()
+    median, _ = found[len(found) // 2]
+    size = sizes(median)
+    seconds = [sum(outcome.seconds.values()) for _, outcome in found]
+    place = float(np.mean([outcome.seconds["place"] for _, outcome in found]))
+    synthesis = float(np.mean([outcome.seconds["synthesis"] for _, outcome in found]))
+    rate = outcomes_a_second(median, size["layout"])
+    rows = [
+        ("longest point: synthesis, then place and route", f"{max(seconds):,.0f} s"),
+        ("mean synthesis, before the seeds of a design", f"{synthesis:,.0f} s"),
+        ("mean place and route", f"{place:,.0f} s"),
+        ("netlist of the median design, from worker to worker", f"{size['netlist'] / 1e3:,.0f} kB"),
+        ("its layout, through the scheduler to the command", f"{size['layout'] / 1e3:,.0f} kB"),
+        ("layouts of 100 workers", f"{100 * size['layout'] / place / 1e3:,.0f} kB/s"),
+        ("points that scheduler, command and store take", f"{rate:,.0f} a second"),
+        ("workers that these points keep busy", f"{rate * place:,.0f}"),
+    ]
+    return "\n".join(["| limit | measured |", "|---|---:|", *(f"| {a} | {b} |" for a, b in rows)])
+
+
 def main() -> int:
-    tables = {"make estimates errors": errors(), "make estimates rates": rates()}
+    tables = {
+        "make estimates errors": errors(), "make estimates rates": rates(),
+        "make estimates workers": workers(), "make estimates limits": limits(),
+    }
     PAGE.write_text(replaced(PAGE, tables), encoding="utf-8")
     print(PAGE)
     return 0

@@ -1,9 +1,11 @@
 """Commands with limits: their output, their limits, and the end of all of their processes."""
 
 import os
+import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from weft.tasks.limits import OverLimit, RunLimits, Stopped, run_limited
@@ -72,12 +74,35 @@ def test_standard_input_ends_with_this_process(tmp_path):
         f"run_limited({python('import sys; sys.stdin.read()')!r}, Path({str(tmp_path)!r}),"
         " RunLimits(), lambda: print('x', flush=True) or False)"
     )
-    import subprocess
-
     with subprocess.Popen(python(runner), stdout=subprocess.PIPE, text=True) as process:
         process.stdout.readline()
-        import psutil
-
         [child] = psutil.Process(process.pid).children()
         process.kill()
     wait_for_end(child.pid)
+
+
+# As PARENT, with a child in a session of its own; it watches its parent.
+APART = f"from weft.tasks.limits import end_with_parent; end_with_parent()\n{PARENT}".replace(
+    '(600)"]', '(600)"], start_new_session=True'
+)
+
+
+def test_processes_in_another_session_end_too(tmp_path):
+    with pytest.raises(Stopped):
+        run(python(APART), tmp_path, stopped=lambda: (tmp_path / "output.txt").stat().st_size)
+    wait_for_end(int((tmp_path / "output.txt").read_text()))
+
+
+def test_a_command_that_watches_its_parent_ends_with_it(tmp_path):
+    """The runner is killed; the command then kills its child, and itself."""
+    runner = (
+        "from pathlib import Path; from weft.tasks.limits import *;"
+        f"run_limited({python(APART)!r}, Path({str(tmp_path)!r}), RunLimits(), lambda: False)"
+    )
+    with subprocess.Popen(python(runner)) as process:
+        while not (path := tmp_path / "output.txt").exists() or not path.stat().st_size:
+            time.sleep(0.1)
+        [child] = psutil.Process(process.pid).children()
+        process.kill()
+    wait_for_end(child.pid)
+    wait_for_end(int(path.read_text()))
