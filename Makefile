@@ -35,7 +35,7 @@ demo:  ## a network whole on a simulated chip: handwritten digits, and the timel
 	@$(RUN) python -m tools.demo
 
 bench:  ## place and route whole accelerators, write docs/performance.md (an hour the first time)
-	@$(SETUP) sim
+	@$(SETUP) test
 	@$(RUN) weft bench $(ARGS)
 
 bitstream:  ## build the bitstream of a board: make bitstream BOARD=icebreaker
@@ -98,7 +98,7 @@ proofs:  ## prove the bus rules, check that a broken rule is found, write docs/p
 
 wrappers:  ## place and route the bus wrappers, measure the throughput they lose (minutes)
 	@$(SETUP) test
-	@$(RUN) python -m tools.wrappers
+	@$(RUN) python -m tools.wrappers $(ARGS)
 
 waves:  ## simulate two small products and write a waveform (VCD)
 	@$(SETUP) sim

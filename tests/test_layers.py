@@ -54,6 +54,7 @@ LAYERS = {
         *NETWORK, "weft.boards", "weft.explore", "weft.hw", "weft.sim.cache", "weft.tasks",
         "amaranth", "matplotlib",
     ),
+    "src/weft/bench/": (*BASE, "weft.bench", "weft.boards", "weft.sim.cache", "weft.tasks"),
     "src/weft/regress/": (
         *BASE, "weft.golden", "weft.host", "weft.hw", "weft.regress", "weft.sim", "weft.tasks",
         "numpy", "ml_dtypes",

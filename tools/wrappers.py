@@ -1,17 +1,22 @@
 """Write ``docs/wrappers.md``: area, clock and rate of the bus wrappers on an ECP5.
 
-    python -m tools.wrappers
+    python -m tools.wrappers [--cluster ADDRESS] [--jobs INT]
 
 Exit code 1 if a wrapper exceeds its area, misses its clock, or costs more than 2 % of the rate.
 """
 
+import argparse
 import re
 import sys
+import zlib
 from pathlib import Path
 
 from verif.ip.ip_testbench import env
+from weft.bench.placement import DesignRun, PlacementWork, placed
 from weft.boards.devices import DEVICES
-from weft.boards.toolchain import Toolchain, to_rtlil
+from weft.boards.toolchain import to_rtlil
+from weft.cli.engine_options import add_workers, started
+from weft.cli.progress import progress
 from weft.config import Config
 from weft.hw.bus.top import BareWrapper, IpTop
 from weft.hw.core import Core
@@ -110,39 +115,40 @@ def parts():
         yield f"AXI4 master alone, {config.name}", size, Dma(config), max_luts, min_mhz
 
 
-def area():
+def placements(name, design):
+    """A design with each seed."""
+    text = zlib.compress(to_rtlil(design).encode())
+    return [DesignRun(name, text, DEVICE, seed, out_of_context=True) for seed in SEEDS]
+
+
+def area(engine):
     """Rows of the table, each with its problem or an empty string."""
-    tools = Toolchain(folder())
-    tools.set_up()
-    for name, size, design, max_luts, min_mhz in parts():
-        place = folder() / "wrappers" / re.sub(r"\W+", "-", f"{name} {size}")
-        netlist = tools.synthesize(to_rtlil(design), DEVICE, place)
-        placed = [tools.place(netlist, DEVICE, seed, out_of_context=True) for seed in SEEDS]
-        used, fmax = placed[0].used, max(one.fmax for one in placed)
+    designs = list(parts())
+    found = placed(engine, [
+        one for name, size, design, *_ in designs for one in placements(f"{name} {size}", design)
+    ])
+    for name, size, _, max_luts, min_mhz in designs:
+        results = found[f"{name} {size}"]
+        used, fmax = results[0].used, max(one.fmax for one in results)
         fails = used["LUT"] > max_luts or fmax < min_mhz
         row = name, size, f"{used['LUT']:,}", f"{used['FF']:,}", used["RAM"], f"{fmax:.0f} MHz"
         yield row, f"{name}: at most {max_luts} LUT and at least {min_mhz} MHz" if fails else ""
 
 
-def clocks():
+def clocks(engine):
     """Rows of the table, each with its problem or an empty string."""
-    tools = Toolchain(folder())
     designs = [("none", Core(SMALL), 165)] + [
         (name, IpTop(Ip(config=SMALL, **options)), min_mhz) for name, options, min_mhz in BUSES
     ]
-    for name, design, min_mhz in designs:
-        place = folder() / "wrappers" / f"whole-{name}"
-        netlist = tools.synthesize(to_rtlil(design), DEVICE, place)
-        best = max(
-            (tools.place(netlist, DEVICE, seed, out_of_context=True) for seed in SEEDS),
-            key=lambda placed: placed.fmax,
-        )
+    found = placed(engine, [one for name, design, _ in designs for one in placements(name, design)])
+    for name, _, min_mhz in designs:
+        best = max(found[name], key=lambda result: result.fmax)
         problem = f"{name}: at least {min_mhz} MHz" * (best.fmax < min_mhz)
         path = f"`{best.critical_path.names[0]}` to `{best.critical_path.names[-1]}`"
         yield (name, f"{best.used['LUT']:,}", f"{best.fmax:.0f} MHz", path), problem
 
 
-def rates():
+def rates(engine):
     """Rows of the table, each with its problem or an empty string."""
     for name, options, fields in RATES:
         ip = Ip(config=Config(activation="none", **fields), **options)
@@ -162,13 +168,17 @@ def rates():
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description="measure the bus wrappers")
+    add_workers(parser)
+    args = parser.parse_args()
     lines, problems = [], []
-    for head, rows in ((AREA, area), (CLOCK, clocks), (RATE, rates)):
-        lines.append(head)
-        for row, problem in rows():
-            lines.append("| " + " | ".join(map(str, row)) + " |\n")
-            print(lines[-1], end="", flush=True)
-            problems += [problem] * bool(problem)
+    with progress() as show, started(PlacementWork(), args, show) as engine:
+        for head, rows in ((AREA, area), (CLOCK, clocks), (RATE, rates)):
+            lines.append(head)
+            for row, problem in rows(engine):
+                lines.append("| " + " | ".join(map(str, row)) + " |\n")
+                show.say(lines[-1].strip())
+                problems += [problem] * bool(problem)
     PATH.write_text("".join(lines), encoding="utf-8")
     print(PATH, *problems, sep="\n")
     return int(bool(problems))

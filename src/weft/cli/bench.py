@@ -1,12 +1,12 @@
 """``weft bench``: measures designs by synthesis, place and route and simulation; writes a table."""
 
 import argparse
-import os
 import re
 import sys
 import time
 
-from weft.cli.argument_types import integer, path
+from weft.cli.argument_types import path
+from weft.cli.engine_options import add_workers, started
 from weft.cli.output_paths import output_folder
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -22,6 +22,7 @@ while sources and tools are the same.
   weft bench                       all designs
   weft bench ecp5-25f ice40up5k    some designs
   weft bench --list                list the designs
+  weft bench --cluster tcp://host:8786    on the workers of a cluster (docs/explore.md)
 
 Installs Yosys and nextpnr from PyPI at first use. Exit code 1 if a design misses its goal, or is
 over 3 % worse than its last record, which is then kept.
@@ -43,10 +44,7 @@ def add(parser):
         "--no-simulation", action="store_true",
         help="take the cycles from the cycle model without a check in simulation",
     )
-    parser.add_argument(
-        "--jobs", metavar="INT", type=integer("jobs", 1, 9999), default=os.cpu_count() or 1,
-        help="tools that run at once; default one per processor core",
-    )
+    add_workers(parser)
     parser.add_argument(
         "--docs", metavar="DIR", default="docs", type=path("docs"),
         help="folder of the page, the picture and the records (performance.*); default docs",
@@ -78,9 +76,10 @@ def run(args) -> int:
 
 
 def _measure(presets, args):
-    from weft.boards.benchmark import measure
+    from weft.bench.measure import measure
+    from weft.bench.placement import PlacementWork
     from weft.boards.presets import PRESETS
-    from weft.boards.toolchain import Toolchain, ToolchainError
+    from weft.boards.toolchain import ToolchainError
     from weft.cli.performance import PerformanceRecords, problems, regressions
     from weft.cli.progress import progress
     from weft.cli.steady_state import ResultMismatch
@@ -91,13 +90,13 @@ def _measure(presets, args):
     build_folder = output_folder(folder() / "bench")
     failures = []
     with progress() as show:
-        tools = Toolchain(folder(), say=show.say)
-        with show.task("preparing the tools"):
-            tools.set_up()
-        steps = len(presets) * (1 + len(args.seeds))
-        with show.task("placing and routing", total=steps) as advance:
+        steps = len(presets) * len(args.seeds)
+        with (
+            started(PlacementWork(), args, show) as engine,
+            show.task("placing and routing", total=steps) as advance,
+        ):
             results = measure(
-                tools, presets, args.seeds, folder=build_folder, jobs=args.jobs,
+                engine, presets, args.seeds, folder=build_folder,
                 on_step=_reporter(show, advance, steps),
             )
         for preset in presets:
@@ -135,7 +134,7 @@ def _reporter(show, advance, steps):
         if now - last > 1:
             minutes = (now - start) / done * remaining / 60
             show.say(f"{preset.name}: {outcome}")
-            show.say(f"{remaining} steps left, about {minutes:.0f} min")
+            show.say(f"{remaining} runs left, about {minutes:.0f} min")
         last = now
 
     return report

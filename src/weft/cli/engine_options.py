@@ -5,7 +5,7 @@ import re
 
 from weft.cli.argument_types import integer, number, path
 
-__all__ = ["add_engine", "add_store", "duration", "limits_of", "started"]
+__all__ = ["add_engine", "add_store", "add_workers", "duration", "limits_of", "started"]
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -13,14 +13,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 def add_engine(parser, store: str) -> None:
     """Add the options of the engine and of its limits, and ``--store`` with its default file."""
     group = parser.add_argument_group("the engine")
-    group.add_argument(
-        "--cluster", metavar="ADDRESS", type=path("cluster"),
-        help="scheduler of dask.distributed: tcp://host:8786; default: workers on this machine",
-    )
-    group.add_argument(
-        "--jobs", metavar="INT", type=integer("jobs", 1, 9999),
-        help="tools that run at once on this machine; default as many as cores and memory allow",
-    )
+    add_workers(group)
     group.add_argument(
         "--minutes", metavar="NUM", type=number("minutes", 0.01, 1e5), default=60.0,
         help="time limit of a tool run; default 60",
@@ -30,6 +23,18 @@ def add_engine(parser, store: str) -> None:
         help="memory limit of a tool in GiB; default 4",
     )
     add_store(group, store)
+
+
+def add_workers(parser) -> None:
+    """Add ``--cluster`` and ``--jobs``."""
+    parser.add_argument(
+        "--cluster", metavar="ADDRESS", type=path("cluster"),
+        help="scheduler of dask.distributed: tcp://host:8786; default: workers on this machine",
+    )
+    parser.add_argument(
+        "--jobs", metavar="INT", type=integer("jobs", 1, 9999),
+        help="tools that run at once on this machine; default as many as cores and memory allow",
+    )
 
 
 def add_store(parser, store: str) -> None:
