@@ -34,7 +34,8 @@ class Board:
     name : str
         Lower-case letters, digits and hyphens.
     platform : type
-        An Amaranth platform with a default clock and a resource ``uart``.
+        An Amaranth platform with a default clock, a resource ``uart`` with ``rx`` and ``tx``, and
+        ``connectors``, which may be an empty list.
     config : Config or ChipConfig
         The accelerator to build by default.
     clock : float
@@ -56,8 +57,8 @@ class Board:
     Raises
     ------
     BoardError
-        If the name, an LED, a programmer, a core for networks, the clock or the baud rate is not
-        valid, or the Config is for another target than the FPGA.
+        If the name, the platform, an LED, a programmer, a core for networks, the clock or the baud
+        rate is not valid, or the Config is for another target than the FPGA.
     """
 
     name: str
@@ -95,9 +96,12 @@ class Board:
             raise BoardError(
                 f"networks of {self.name} must be a dict of NetworkDesign, not {self.networks!r}"
             )
-        if self.config.target != self.device.target:
+        target = self.device.target
+        for missing in sorted(getattr(self.platform, "__abstractmethods__", ())):
+            raise BoardError(f"platform of {self.name} must have the list {missing}")
+        if self.config.target != target:
             raise BoardError(
-                f"target of {self.name} must be {self.device.target}, not {self.config.target}"
+                f"target of {self.name} must be {target}, not {self.config.target}"
             )
         if not self.clock > 0 or not self.baud > 0:
             raise BoardError(

@@ -90,6 +90,19 @@ def test_rejects_an_fpga_without_a_target(part, value, text):
               bridge="")
 
 
+@pytest.mark.parametrize("missing", ["connectors", "resources"])
+def test_rejects_a_platform_without_a_list(missing):
+    parts = {
+        "device": "LFE5U-25F", "package": "BG381", "speed": "6", "resources": [], "connectors": [],
+    }
+    platform = type("Other", (LatticeECP5Platform,), {
+        part: value for part, value in parts.items() if part != missing
+    })
+    with rejects(BoardError, f"platform of other must have the list {missing}"):
+        Board(name="other", platform=platform, config=Config(target="ecp5"), clock=100,
+              baud=1_000_000, bridge="")
+
+
 def test_rejects_a_platform_without_an_fpga():
     message = "^platform of icebreaker must have the strings device and package$"
     with pytest.raises(BoardError, match=message):

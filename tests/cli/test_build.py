@@ -179,6 +179,12 @@ def test_lists_and_checks_a_board_of_ones_own(run, tmp_path):
     assert run("--board", "mine.py", "--list") == (2, text)
 
 
+def test_a_platform_without_connectors_is_one_line(run, tmp_path):
+    (tmp_path / "mine.py").write_text(Path(MINE).read_text().replace("    connectors = []\n", ""))
+    text = "weft: error: platform of myboard must have the list connectors\n"
+    assert run("--board", "mine.py", "--list") == (2, text)
+
+
 def test_checks_the_pins_before_any_work(run, monkeypatch, tmp_path):
     monkeypatch.setattr(Tools, "set_up", lambda self: pytest.fail("at work"))
     (tmp_path / "mine.py").write_text(Path(MINE).read_text().replace('("led", 1)', '("led", 2)'))
