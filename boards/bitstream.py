@@ -5,14 +5,15 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from weft.boards.board import Board
-from weft.boards.pins import check_pins
+from weft.boards.board import Board, BoardError
+from weft.boards.pins import check_pins, resource_of
 from weft.boards.toolchain import (
     CriticalPath,
     Netlist,
     PnrResult,
     RoutedDesign,
     Toolchain,
+    ToolchainError,
     digest,
 )
 from weft.boards.top import BoardTop
@@ -78,12 +79,23 @@ def synthesize(tools: Toolchain, design: Design, folder: Path) -> Netlist:
 def route(tools: Toolchain, design: Design, netlist: Netlist, seed: int) -> RoutedDesign:
     """The netlist placed and routed with the board's pins, and its bitstream; made only once.
 
-    Raises ToolchainError if a tool fails.
+    Raises ToolchainError if a tool fails, and BoardError if the package of the board's FPGA does
+    not have a pin of the board.
     """
     file = netlist.folder / f"routed-{seed}.json"
     with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
         return _from_json(json.loads(file.read_text(encoding="utf-8")), netlist.folder)
-    routed = tools.route(netlist, design.board.device, seed, design.constraints)
+    board = design.board
+    try:
+        routed = tools.route(netlist, board.device, seed, design.constraints)
+    except ToolchainError as error:
+        missing = board.device.flow.missing_pin.search(error.output)
+        if not missing:
+            raise
+        raise BoardError(
+            f"{resource_of(board, missing[1])} of {board.name} must be a pin of"
+            f" {board.device.package}, not {missing[1]!r}"
+        ) from error
     value = {
         "pnr": asdict(routed.pnr), "clock": routed.clock,
         "layout": routed.layout.name, "bitstream": routed.bitstream.name,

@@ -39,6 +39,11 @@ class Device:
     ram_sites: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
     @property
+    def package(self) -> str:
+        """The name of its package in nextpnr."""
+        return self.options[self.options.index("--package") + 1]
+
+    @property
     def flow(self) -> Flow:
         """The tools for its FPGA family."""
         return FLOWS[self.target]

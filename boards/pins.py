@@ -1,10 +1,11 @@
 """The pins of a board that a design uses: requests, and a check before any work."""
 
 from amaranth.build import ResourceError, Subsignal
+from amaranth.lib.io import DifferentialPort
 
 from weft.boards.board import Board, BoardError
 
-__all__ = ["Ports", "check_pins"]
+__all__ = ["Ports", "check_pins", "resource_of"]
 
 
 class Ports:
@@ -38,19 +39,35 @@ class Ports:
         return getattr(self._requested[key], pin) if pin else self._requested[key]
 
 
+def _uses(board):
+    """The arguments of `Ports.request` for the clock, the serial port and each LED."""
+    return {
+        "clock": (board.platform.default_clk, 0), "serial port": ("uart", 0, "rx"),
+        "transmitter": ("uart", 0, "tx"), **{f"LED {led}": pin for led, pin in board.leds.items()},
+    }
+
+
+def resource_of(board: Board, pin: str) -> str:
+    """The use of the package's ``pin`` on ``board``: ``pin rx of uart#0``."""
+    ports = Ports(board.platform())
+    for name, number, *part in _uses(board).values():
+        port = ports.request(name, number, *part)
+        ios = (port.p, port.n) if isinstance(port, DifferentialPort) else (port.io,)
+        if pin in [bit.name for io in ios for bit in io.metadata]:
+            return " ".join(["pin", *part, "of", f"{name}#{number}"])
+    return "each pin"
+
+
 def check_pins(board: Board):
     """Raise BoardError unless the platform has the clock, serial port and LEDs of ``board``.
 
-    Raises PllError if the PLL cannot make the board's clock.
+    Does not check that the package of the FPGA has a pin of that name: nextpnr does, after the
+    synthesis. Raises PllError if the PLL cannot make the board's clock.
     """
     platform = board.platform()
     ports = Ports(platform)
-    pins = {
-        "clock": (platform.default_clk, 0), "serial port": ("uart", 0, "rx"),
-        "transmitter": ("uart", 0, "tx"), **{f"LED {led}": pin for led, pin in board.leds.items()},
-    }
     users: dict[tuple, str] = {}
-    for use, pin in pins.items():
+    for use, pin in _uses(board).items():
         try:
             ports.request(*pin)
         except BoardError as error:

@@ -51,7 +51,14 @@ _UTILIZATION = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s", re.M)
 
 
 class ToolchainError(RuntimeError):
-    """A tool is missing or failed; the message names the tool and quotes its output."""
+    """A tool is missing or failed; the message names the tool and quotes its output.
+
+    ``output`` is all that the tool printed, if it ended with an error.
+    """
+
+    def __init__(self, text, output=""):
+        super().__init__(text)
+        self.output = output
 
 
 @dataclass(frozen=True)
@@ -289,8 +296,9 @@ class Toolchain:
             self._run(
                 device.flow.program, options, netlist.folder, "placing and routing the design"
             )
-        except _ToolFailed as failure:
-            raise ToolchainError(_overuse(failure.output, device) or str(failure)) from None
+        except ToolchainError as failure:
+            text = _overuse(failure.output, device) or str(failure)
+            raise ToolchainError(text, failure.output) from None
         seconds = time.monotonic() - start
         results = json.loads(report.read_text(encoding="utf-8"))
         used = {name: value["used"] for name, value in results["utilization"].items()}
@@ -323,17 +331,9 @@ class Toolchain:
         except OSError as error:
             raise ToolchainError(f"cannot run {program} in {folder}: {error}") from None
         if run.returncode:
-            raise _ToolFailed(
+            raise ToolchainError(
                 f"{program} failed while {task}: {_error_lines(run.stdout)}", run.stdout
             )
-
-
-class _ToolFailed(ToolchainError):
-    """A tool ended with an error; ``output`` is all that it printed."""
-
-    def __init__(self, text, output):
-        super().__init__(text)
-        self.output = output
 
 
 def to_rtlil(component, *, reset: bool = True) -> str:

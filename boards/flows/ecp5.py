@@ -1,5 +1,7 @@
 """The flow of the ECP5: nextpnr-ecp5, and an EHXPLLL."""
 
+import re
+
 from amaranth.hdl import Instance, Signal
 from amaranth.lib import io
 
@@ -30,6 +32,7 @@ class Ecp5Flow(Flow):
     unconstrained = "--lpf-allow-unconstrained",
     out_of_context = "--out-of-context",
     constraints_option, config_option, constraints = "--lpf", "--textcfg", "lpf"
+    missing_pin = re.compile(r"constrained to pin '(.*)', which does not exist for package")
     packer, packer_options, bitstream = "ecppack", ("--compress",), "bit"
     cells = {"LUT": "TRELLIS_COMB", "FF": "TRELLIS_FF", "DSP": "MULT18X18D", "RAM": "DP16KD"}
     reset = False

@@ -28,6 +28,8 @@ class Flow:
         Options of nextpnr for the file with the pins, and for its result.
     constraints : str
         Suffix of the file with pins and clocks.
+    missing_pin : regular expression
+        nextpnr's message about a pin that the package does not have; its group is the pin.
     packer : str
         The program that packs a bitstream.
     packer_options : tuple of str
@@ -53,6 +55,7 @@ class Flow:
     constraints_option: str
     config_option: str
     constraints: str
+    missing_pin: re.Pattern
     packer: str
     packer_options: tuple[str, ...] = ()
     bitstream: str

@@ -19,6 +19,7 @@ class Ice40HxFlow(Flow):
     target_mhz = 100
     unconstrained = out_of_context = ("--pcf-allow-unconstrained",)
     constraints_option, config_option, constraints = "--pcf", "--asc", "pcf"
+    missing_pin = re.compile(r"package does not have a pin named '(.*)' ")
     packer, bitstream = "icepack", "bin"
     cells = {
         "LUT": "ICESTORM_LC", "DSP": "ICESTORM_DSP", "RAM": "ICESTORM_RAM",

@@ -3,11 +3,19 @@
 import dataclasses
 
 import pytest
+from rejects import rejects
 
 from weft.boards.bitstream import Design, best_route, prepare, route, synthesize
+from weft.boards.board import BoardError
 from weft.boards.catalog import BOARDS
 from weft.boards.pll import PllError
-from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, RoutedDesign
+from weft.boards.toolchain import (
+    CriticalPath,
+    Netlist,
+    PnrResult,
+    RoutedDesign,
+    ToolchainError,
+)
 
 BOARD = BOARDS["icebreaker"]
 DESIGN = Design(BOARD, BOARD.config, "module top", "set_io rx 6")
@@ -54,6 +62,34 @@ def test_synthesizes_once(tools, netlist, tmp_path):
     assert netlist.folder == tmp_path / f"icebreaker-{DESIGN.key}"
     assert synthesize(tools, DESIGN, tmp_path) == netlist
     assert tools.asked == ["module top"]
+
+
+# Messages of nextpnr 0.11.1.
+@pytest.mark.parametrize(("board", "line", "text"), [
+    ("icebreaker", "package does not have a pin named '6' (on line 2)",
+     "pin rx of uart#0 of icebreaker must be a pin of sg48, not '6'"),
+    ("ulx3s-25f",
+     "IO pin 'pin.buf0' constrained to pin 'G2', which does not exist for package 'CABGA381'.",
+     "pin of clk25#0 of ulx3s-25f must be a pin of CABGA381, not 'G2'"),
+])
+def test_a_pin_that_the_package_lacks_is_reported_with_its_resource(
+    tools, netlist, board, line, text
+):
+    def fails(*arguments):
+        raise ToolchainError("nextpnr failed", f"Info: fine\nERROR: {line}\nERROR: failed\n")
+
+    tools.route = fails
+    with rejects(BoardError, text):
+        route(tools, dataclasses.replace(DESIGN, board=BOARDS[board]), netlist, 1)
+
+
+def test_other_errors_of_nextpnr_are_passed_on(tools, netlist):
+    def fails(*arguments):
+        raise ToolchainError("nextpnr failed", "ERROR: another\n")
+
+    tools.route = fails
+    with rejects(ToolchainError, "nextpnr failed"):
+        route(tools, DESIGN, netlist, 1)
 
 
 def test_another_design_has_another_folder(tools, netlist, tmp_path):

@@ -3,14 +3,14 @@
 import dataclasses
 
 import pytest
-from amaranth.build import Attrs, Clock, Pins, Resource, Subsignal
+from amaranth.build import Attrs, Clock, Connector, DiffPairs, Pins, Resource, Subsignal
 from amaranth.vendor import LatticeECP5Platform
 from amaranth_boards.resources import LEDResources, RGBLEDResource, UARTResource
 from rejects import rejects
 
 from weft.boards.board import Board, BoardError
 from weft.boards.catalog import BOARDS
-from weft.boards.pins import check_pins
+from weft.boards.pins import check_pins, resource_of
 from weft.config import Config
 
 IO = Attrs(IO_TYPE="LVCMOS33")
@@ -74,3 +74,22 @@ def test_rejects_a_pin_of_another_resource():
 def test_the_message_of_the_pll_names_the_clock():
     with pytest.raises(ValueError, match="from 25 MHz, not 900 MHz"):
         check_pins(dataclasses.replace(board(CLOCK, UART, *LEDS), clock=900))
+
+
+@pytest.mark.parametrize(("pin", "use"), [
+    ("P6", "pin of osc#0"), ("A9", "pin rx of uart#0"), ("B9", "pin tx of uart#0"),
+    ("A12", "pin of led#1"), ("C3", "pin b of rgb_led#0"), ("T1", "each pin"),
+])
+def test_the_resource_of_a_pin(pin, use):
+    leds = {"alive": ("led", 0), "busy": ("led", 1), "error": ("rgb_led", 0, "b")}
+    assert resource_of(board(CLOCK, UART, *LEDS, RGB, leds=leds), pin) == use
+
+
+def test_the_resource_of_a_pin_of_a_connector_and_of_a_pair():
+    made = board(
+        Resource("osc", 0, DiffPairs("P6", "P7", dir="i"), Clock(25e6), IO),
+        UARTResource(0, rx="1", tx="2", conn=("pmod", 0), attrs=IO), *LEDS,
+    )
+    made.platform.connectors = [Connector("pmod", 0, "C1 C2")]
+    assert resource_of(made, "C2") == "pin tx of uart#0"
+    assert resource_of(made, "P7") == "pin of osc#0"

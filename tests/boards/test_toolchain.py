@@ -121,12 +121,14 @@ def test_a_design_that_does_not_fit_is_reported_with_numbers(tools, tmp_path):
 
 
 def test_other_errors_are_passed_on(tools, tmp_path):
-    with rejects(ToolchainError, (
-        "nextpnr-ecp5 failed while placing and routing the design: ERROR: no such file"
-    )):
+    with pytest.raises(ToolchainError) as caught:
         tools("echo Info: fine; echo ERROR: no such file; exit 1").place(
             netlist(tmp_path), DEVICE, 1
         )
+    assert str(caught.value) == (
+        "nextpnr-ecp5 failed while placing and routing the design: ERROR: no such file"
+    )
+    assert caught.value.output == "Info: fine\nERROR: no such file\n"
 
 
 def test_a_tool_that_hangs_is_ended(tools, tmp_path, monkeypatch):

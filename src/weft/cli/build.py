@@ -40,7 +40,8 @@ def add(parser):
     add_board(parser)
     parser.add_argument(
         "--list", action="store_true",
-        help="list the boards and exit; with a board, check its pins and clock, too",
+        help="list the boards and exit; with a board, check its resources and clock, too. It does"
+        " not check that a pin exists in the package; nextpnr checks this after the synthesis.",
     )
     parser.add_argument(
         "--seeds", metavar="INT", type=integer("seeds", 1, 999), default=SEEDS,
