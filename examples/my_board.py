@@ -15,6 +15,7 @@ from weft.config import Config
 class MyPlatform(LatticeECP5Platform):
     """The pins. Instead, you can import a platform of the package amaranth-boards."""
 
+    # BG256 is CABGA256; BG381 is CABGA381.
     device, package, speed = "LFE5U-25F", "BG256", "6"
     default_clk = "osc"
     resources = [
