@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from mac_steps import step_sum
 from wrapping import wrap32
 
 from verif.amaranth_bench import play
@@ -19,6 +20,11 @@ CELLS = [
     pytest.param(interleaved_mac(3, 5), 2, id="interleaved-3-5"),
     pytest.param(interleaved_mac(4, 7), 1, id="interleaved-4-7"),
     pytest.param(interleaved_mac(8, 10), 1, id="interleaved-8-10"),
+]
+# A cell with one sum that starts from 0 has a folded form.
+FOLDED = [
+    *(case for case in CELLS if case.values[0].SLOTS == 1 and case.values[0].START is None),
+    pytest.param(FastInnerProductMac, 4, id="fip-4"),
 ]
 LOW, HIGH = -(1 << 31), (1 << 31) - 1
 
@@ -82,6 +88,36 @@ def test_largest_products_add_up(cell, depth):
     inputs = [{**low, "clear": int(n < cell.SLOTS)} for n in range(rounds * cell.SLOTS)]
     (sums,) = play(cell(depth=depth), script(cell, inputs), "sum", tail=cell.SLOTS)
     assert sums[-cell.SLOTS :] == [rounds * depth * 128 * 128] * cell.SLOTS
+
+
+def folded_script(cell, seed, depth, count):
+    """Random steps and shifts; no sum is written in a cycle of ``shift``."""
+    rng = random.Random(seed)
+    delay = cell.latency(depth) - 1
+    cycles = list(steps(cell, seed, depth, count))
+    for t, cycle in enumerate(cycles):
+        del cycle["clear"]
+        written = t >= delay and cycles[t - delay]["en"]
+        cycle["shift"] = int(not written and rng.random() < 0.6)
+        cycle["above"] = rng.choice([LOW, HIGH, rng.randint(LOW, HIGH)])
+    return cycles
+
+
+@pytest.mark.parametrize("cell, depth", FOLDED)
+def test_a_folded_sum_adds_steps_and_loads_the_sum_above(cell, depth):
+    cycles = folded_script(cell, 3, depth, 300)
+    (sums,) = play(cell(depth=depth, folded=True), cycles, "sum")
+    delay, total, expected = cell.latency(depth) - 1, 0, []
+    for t, cycle in enumerate(cycles):
+        expected.append(total)
+        step = cycles[t - delay] if t >= delay else {"en": 0}
+        if cycle["shift"]:
+            total = cycle["above"]
+        elif step["en"]:
+            total = wrap32(total + step_sum(cell, step["a"], step["b"]))
+    assert sums == expected
+    shifts = [cycle["shift"] for cycle in cycles]
+    assert sum(shifts) > 30 and any(map(all, zip(shifts, shifts[1:], strict=False)))
 
 
 def test_clear_is_read_in_the_cycle_after_its_step():

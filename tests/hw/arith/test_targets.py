@@ -6,6 +6,7 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
+from mac_steps import step_sum
 from wrapping import wrap32
 
 from verif.amaranth_bench import play
@@ -40,14 +41,6 @@ ALL = pytest.mark.parametrize("cell, depth", [
     for target in cells for depth in depths
 ] + [pytest.param(OneBlockMac, depth, id=f"ice40up-one-block-{depth}") for depth in (1, 3, 6)])
 DSP = pytest.mark.parametrize("dsp", [True, False], ids=["dsp", "logic"])
-
-
-def step_sum(cell, a, b):
-    """The value that a step adds: the inner product plus its correction terms."""
-    dot = sum(x * y for x, y in zip(a, b, strict=True))
-    if not cell.CORRECTED:
-        return dot
-    return dot + sum(v[d] * v[d + 1] for v in (a, b) for d in range(0, len(a), 2))
 
 
 def steps(depth, count):
