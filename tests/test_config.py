@@ -7,6 +7,9 @@ import pytest
 from rejects import refusal, rejects
 
 from weft.config import Config, ConfigError
+from weft.dtypes import DTYPES
+from weft.mac_cells import MULTIPLIERS
+from weft.targets import TARGETS
 
 FIELDS = {f.name: f for f in dataclasses.fields(Config)}
 SIZES = dict.fromkeys(("rows", "cols", "depth", "hop"), (1, 64))
@@ -16,8 +19,8 @@ POWERS = {
 }
 ZERO_OR_POWERS = {"c_words": (32, 65536)}
 CHOICES = {
-    "target": "generic, ecp5, ice40hx, ice40up", "multiplier": "auto, plain, fip",
-    "drain": "overlapped, folded", "dtype": "int8, bf16",
+    "target": ", ".join(TARGETS), "multiplier": ", ".join(MULTIPLIERS),
+    "drain": "overlapped, folded", "dtype": ", ".join(DTYPES),
     "requantize": "none, tflite, single, onnx", "activation": "none, table, clamp",
     "b_zero_point": "none, column",
 }

@@ -13,6 +13,8 @@ from weft.cli.info import cycle_counts
 from weft.config import Config
 from weft.demo import digits_images, digits_network
 from weft.golden import clamp, matmul_bf16, to_bfloat16
+from weft.mac_cells import MAC_CELLS
+from weft.targets import TARGETS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -84,6 +86,16 @@ def test_all_commands_are_listed():
     said = [row[0] for row in table(README, "| command | what it does |")]
     names = [module.__name__.rpartition(".")[2] for module in cli.SUBCOMMANDS]
     assert said == [f"`weft {name}`" for name in names]
+
+
+def test_all_mac_cells_are_described():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    said = [re.match("`(.*?)`", row[0])[1] for row in table(text, "| `Config.mac_cell` |")]
+    suffixes = [target.mac_suffix for target in TARGETS.values() if target.mac_suffix]
+    families = {
+        re.sub("|".join(f"{suffix}$" for suffix in suffixes), "", name) for name in MAC_CELLS
+    }
+    assert len(said) == len(families) and set(said) == families
 
 
 @pages

@@ -3,7 +3,10 @@
 import pytest
 
 from weft.config import Config
+from weft.dtypes import DTYPES
+from weft.mac_cells import MULTIPLIERS
 from weft.registers import COUNTERS, MAGIC, REGISTERS, VERSION, decode, describe
+from weft.targets import TARGETS
 
 CONFIGS = [
     Config(),
@@ -89,12 +92,19 @@ def test_rejects_another_hash():
     assert message(words_of(rows=4)) == text
 
 
+def test_the_number_of_a_choice_never_changes():
+    """A core that was built with an older version has the old numbers: new ones come last."""
+    assert MULTIPLIERS[:3] == ["auto", "plain", "fip"]
+    assert list(TARGETS)[:4] == ["generic", "ecp5", "ice40hx", "ice40up"]
+    assert list(DTYPES)[:2] == ["int8", "bf16"]
+
+
 def test_rejects_an_unknown_choice():
-    text = "register multiplier must be under 3, not 3"
-    assert message(words_of(multiplier=3)) == text
-    assert message(words_of(target=4)) == "register target must be under 4, not 4"
+    for name, choices in {"multiplier": MULTIPLIERS, "target": TARGETS, "dtype": DTYPES}.items():
+        count = len(choices)
+        text = f"register {name} must be under {count}, not {count}"
+        assert message(words_of(**{name: count})) == text
     assert message(words_of(drain=2)) == "register drain must be under 2, not 2"
-    assert message(words_of(dtype=2)) == "register dtype must be under 2, not 2"
     text = "register flush_subnormals must be under 2, not 2"
     assert message(words_of(flush_subnormals=2)) == text
     assert message(words_of(requantize=4)) == "register requantize must be under 4, not 4"

@@ -9,7 +9,7 @@ __all__ = ["TARGETS", "Target"]
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """An FPGA family; its hardware is in `weft.hw.targets`, its tools in `weft.boards.flows`.
+    """An FPGA family; its hardware is in `weft.hw.fabrics`, its tools in `weft.boards.flows`.
 
     Parameters
     ----------

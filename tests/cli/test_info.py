@@ -13,7 +13,7 @@ from weft.config import Config
 @pytest.fixture
 def info(capsys, monkeypatch):
     """The lines that ``weft info`` prints, split into columns."""
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "1000")  # no meaning of a field is divided
 
     def run(*arguments):
         assert main(["info", *arguments]) == 0

@@ -9,6 +9,7 @@ import pytest
 from weft.cli import main
 from weft.cli.options import add_config, config_of
 from weft.config import Config
+from weft.mac_cells import MULTIPLIERS
 
 FIELDS = dataclasses.fields(Config)
 OTHERS = {
@@ -82,10 +83,10 @@ def test_help_says_what_a_field_means(monkeypatch):
     assert (
         "--bytes-in INT bytes per cycle of the command stream; a power of two, 1 to 64; default 16"
     ) in said
+    [text] = (f.metadata["text"] for f in FIELDS if f.name == "multiplier")
     assert (
-        "--multiplier STR plain: one multiplier per pair. fip: fast inner product, one multiplier"
-        " per two pairs. auto: fip for an FPGA family with an even depth; one of auto, plain,"
-        " fip; default auto"
+        f"--multiplier STR {text}; one of"
+        f" {', '.join(MULTIPLIERS)}; default auto"
     ) in said
     assert (
         "--dsp-cols INT columns of PEs, from the left, that use DSP blocks; the other columns use"

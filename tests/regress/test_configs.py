@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from weft.config import Config
+from weft.dtypes import DTYPES
+from weft.mac_cells import MULTIPLIERS
 from weft.regress.configs import MAX_SIZE, MAX_WORDS, random_config
+from weft.targets import TARGETS
 
 FIELDS = {field.name: field.metadata for field in dataclasses.fields(Config)}
 
@@ -31,10 +34,10 @@ def test_draws_every_value_of_every_field(configs):
     expected = {
         "rows": sizes, "cols": sizes, "depth": sizes, "hop": sizes,
         "dsp_cols": {0, *sizes},
-        "target": {"generic", "ecp5", "ice40hx", "ice40up"},
-        "multiplier": {"plain", "fip"},
+        "target": set(TARGETS),
+        "multiplier": set(MULTIPLIERS) - {"auto"},
         "drain": {"overlapped", "folded"},
-        "dtype": {"int8", "bf16"},
+        "dtype": set(DTYPES),
         "flush_subnormals": {False, True},
         "a_words": powers(32, MAX_WORDS), "b_words": powers(32, MAX_WORDS),
         "c_words": {0, *powers(32, MAX_WORDS)},
