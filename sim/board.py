@@ -50,7 +50,7 @@ def start(
         return export.to_verilog(SerialAccelerator(config, divisor=divisor), name="board")
 
     program = verilated.executable(
-        "boards", f"{config.name}-board", build.sources(repr(config), str(divisor)), verilog,
+        "boards", f"{config.name}-board", *build.design(verilog, repr(config), str(divisor)),
         _HARNESS, top="board", defines=[f"DIVISOR={divisor}"],
         control=_NETWORKS_CONTROL if isinstance(config, ChipConfig) else None,
         say=lambda: say(f"compiling the {config.name} board (once, takes 10 to 60 s)"),

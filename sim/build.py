@@ -1,10 +1,13 @@
 """Builds the Verilog and the simulation model of a Config, each once."""
 
+import functools
 import importlib.metadata
+from collections.abc import Callable
 from pathlib import Path
 
 import weft
 import weft.hw
+from weft.buses import BUSES
 from weft.config import Config
 from weft.dtypes import DTYPES
 from weft.mac_cells import MAC_CELLS
@@ -13,7 +16,7 @@ from weft.sim import cache, verilated
 from weft.sim.cache import folder
 from weft.targets import TARGETS
 
-__all__ = ["folder", "model", "sources", "verilog"]
+__all__ = ["design", "folder", "model", "verilog"]
 
 HARNESS = Path(__file__).with_name("harness.cpp")
 
@@ -32,24 +35,41 @@ def _sources():
 _SOURCES = _sources()
 
 
-def sources(*parts) -> list:
-    """All that a design of Weft depends on, and ``parts``, for the cache key of its model."""
-    registered = [
-        Path(file).read_bytes()
-        for registry in (DTYPES, MAC_CELLS, TARGETS)
-        for file in registry.files("hardware", outside="weft")
-    ]
-    return [importlib.metadata.version("amaranth"), *_SOURCES, *registered, *parts]
+def _extended() -> bool:
+    """Whether a program has registered hardware, whose sources and arguments are unknown."""
+    return any(registry.extended for registry in (BUSES, DTYPES, MAC_CELLS, TARGETS))
+
+
+def design(verilog: Callable[[], str], *parts: str) -> tuple[list, Callable[[], str]]:
+    """Two arguments of `weft.sim.verilated.executable`: all that a design depends on, its Verilog.
+
+    The design depends on the sources of Weft and on ``parts``. If a program has registered objects
+    of its own, it also depends on the Verilog, which is then generated each time.
+    """
+    dependencies = [importlib.metadata.version("amaranth"), *_SOURCES, *parts]
+    if _extended():
+        verilog = functools.cache(verilog)
+        dependencies.append(verilog())
+    return dependencies, verilog
 
 
 def verilog(config: Config) -> str:
-    """The Verilog of a Config from `weft.hw.export.verilog`, converted once."""
-    def make(place):
+    """The Verilog of a Config from `weft.hw.export.verilog`.
+
+    It is converted once, or each time if a program has registered hardware.
+    """
+    def convert():
         from weft.hw import export
 
-        (place / "weft.v").write_text(export.verilog(config), encoding="utf-8")
+        return export.verilog(config)
 
-    name = f"{config.name}-{cache.digest(*sources(repr(config)))}"
+    def make(place):
+        (place / "weft.v").write_text(convert(), encoding="utf-8")
+
+    if _extended():
+        return convert()
+    dependencies, _ = design(convert, repr(config))
+    name = f"{config.name}-{cache.digest(*dependencies)}"
     place = cache.entry("verilog", name, make)
     return (place / "weft.v").read_text(encoding="utf-8")
 
@@ -74,7 +94,7 @@ def model(config: Config, *, trace: bool = False, say=lambda text: None) -> Path
         f"REGISTER_LATENCY={LATENCY}",
     ]
     return verilated.executable(
-        "models", config.name, sources(repr(config)), lambda: verilog(config), HARNESS,
-        top="weft", defines=defines, trace=trace,
+        "models", config.name, *design(lambda: verilog(config), repr(config)), HARNESS, top="weft",
+        defines=defines, trace=trace,
         say=lambda: say(f"compiling the {config.name} model (once, about 10 to 60 s)"),
     )

@@ -62,8 +62,8 @@ class SimRegisters:
         kind = "dma" if has_memory else ip.protocol.register_slave
         harness = Path(__file__).with_name(f"mmio_{kind}.cpp")
         model = verilated.executable(
-            "mmio", ip.name, build.sources(repr(ip)), lambda: to_verilog(IpTop(ip), name="ip"),
-            harness, top="ip",
+            "mmio", ip.name,
+            *build.design(lambda: to_verilog(IpTop(ip), name="ip"), repr(ip)), harness, top="ip",
             say=lambda: say(f"compiling the {ip.name} model (once, about 10 to 60 s)"),
         )
         self.memory, arguments = None, []

@@ -123,7 +123,7 @@ def network_model(chip: ChipConfig) -> Path:
         f"READ_VECTORS={chip.read_vectors}", f"AXI_BYTES={AXI_MEMORIES * chip.program_bytes}",
     ]
     return verilated.executable(
-        "networks", f"network{chip.core.name}", build.sources(repr(chip)), verilog, HARNESS,
+        "networks", f"network{chip.core.name}", *build.design(verilog, repr(chip)), HARNESS,
         top="network", defines=defines,
     )
 

@@ -2,7 +2,6 @@
 
 from types import SimpleNamespace
 
-import pytest
 from rejects import rejects
 
 from weft.registry import Choices, Registry
@@ -58,13 +57,12 @@ def test_choices_follow_the_registry():
     assert choices.index("three") == 2 and "three" in choices and "four" not in choices
 
 
-def test_files_outside_of_a_package():
-    class Outside:
-        name = "a"
-
-    found = Registry("data type", Outside())
-    assert found.files("hardware", outside="weft") == [__file__]
-    assert found.files("hardware", outside=__name__.partition(".")[0]) == []
-    found.layer("hardware", a=Registry)
-    found.layer("sweep", a=pytest.raises)  # of another layer
-    assert found.files("hardware", outside="weft") == [__file__]
+def test_a_registration_extends_a_registry():
+    found = registry()
+    assert not found.extended
+    found.register(item("three"))
+    assert found.extended
+    found.remove("three")
+    assert not found.extended
+    found.remove("two")
+    assert not found.extended

@@ -1,6 +1,5 @@
 """`Registry`: objects by name, and for each of them one object of each layer."""
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -50,6 +49,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self._layers: dict[str, LayerTable] = {}
         for item in objects:
             self.register(item)
+        self._own = frozenset(self._objects)
 
     def __getitem__(self, name: str) -> T:
         return self._objects[name]
@@ -77,17 +77,10 @@ class Registry(Mapping[str, T], Generic[T]):
         for layer in self._layers.values():
             layer.pop(name, None)
 
-    def files(self, layer: str, *, outside: str) -> list[str]:
-        """The source files of objects, and of a layer's, that are not from a package."""
-        objects = [*self._objects.values(), *self._layers.get(layer, {}).values()]
-        definitions = {
-            value if inspect.isclass(value) or inspect.isfunction(value) else type(value)
-            for value in objects
-        }
-        return sorted({
-            inspect.getfile(value) for value in definitions
-            if value.__module__.partition(".")[0] != outside
-        })
+    @property
+    def extended(self) -> bool:
+        """Whether it has objects that were registered after it was made."""
+        return not self._own.issuperset(self._objects)
 
     def layer(self, name: str, **objects: Any) -> LayerTable:
         """The table of a layer, with ``objects`` added by their names."""
