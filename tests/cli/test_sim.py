@@ -134,8 +134,9 @@ def test_fails_if_a_sum_differs_from_golden(capsys, monkeypatch, no_picture):
 
     monkeypatch.setattr(weft.golden, "matmul", wrong)
     assert main(["sim", *SMALL, "--network-only"]) == 1
-    marks = re.findall(r"%\s+(yes|NO)", capsys.readouterr().out)
-    assert marks == ["yes", "NO", "yes"]
+    said = capsys.readouterr()
+    assert re.findall(r"%\s+(yes|NO)", said.out) == ["yes", "NO", "yes"]
+    assert said.err == "weft: error: results of layer 2 must equal the golden model's\n"
 
 
 def test_fails_if_cycles_differ_from_the_prediction(capsys, monkeypatch, no_picture):
@@ -147,8 +148,12 @@ def test_fails_if_cycles_differ_from_the_prediction(capsys, monkeypatch, no_pict
 
     monkeypatch.setattr(weft.cycles, "predict", late)
     assert main(["sim", *SMALL, "--network-only"]) == 1
-    said = capsys.readouterr().out
-    rows = re.findall(r"layer \d\s.*?([\d,]+)\s+([\d,]+)\s+(?:99\.9|100\.0)%", said)
+    said = capsys.readouterr()
+    rows = re.findall(r"layer \d\s.*?([\d,]+)\s+([\d,]+)\s+(?:99\.9|100\.0)%", said.out)
+    assert said.err == "weft: error: " + "".join(
+        f"cycles of layer {n} must equal the prediction of {predicted}, not {cycles}\n"
+        for n, (cycles, predicted) in enumerate(rows, 1)
+    )
     numbers = [[int(text.replace(",", "")) for text in row] for row in rows]
     assert [predicted - cycles for cycles, predicted in numbers] == [1, 1, 1]
 
@@ -196,7 +201,9 @@ def test_waves_fails_if_a_result_differs(capsys, monkeypatch):
     real = weft.golden.matmul
     monkeypatch.setattr(weft.golden, "matmul", lambda a, b: real(a, b) + (a.shape[0] == 16))
     assert main(["sim", *SMALL, "--waves"]) == 1
-    assert capsys.readouterr().out.endswith(" bytes; results DIFFER from golden\n")
+    said = capsys.readouterr()
+    assert said.out.endswith(" bytes; results DIFFER from golden\n")
+    assert said.err == "weft: error: results must equal the golden model's\n"
 
 
 ICARUS = (

@@ -1,5 +1,6 @@
 """``weft sim``: checks a design on two simulators, and runs a network on it."""
 
+import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -75,9 +76,11 @@ def run(args) -> int:
         picture = _draw(file, _timeline(flags, rows), config, show)
     from weft.cli.sim_report import layer_table
 
-    passed = layer_table(rows, **accuracy, numbers=config.dtype.upper())
+    problems = layer_table(rows, **accuracy, numbers=config.dtype.upper())
     print(f"Activity of the array over time: {picture}")
-    return 0 if passed else 1
+    if problems:
+        print("weft: error: " + "\n".join(problems), file=sys.stderr)
+    return 1 if problems else 0
 
 
 def _draw(path, timeline, config, show):
@@ -214,4 +217,6 @@ def _waves(config, path, seed, show):
                 passed &= _same(accelerator.matmul(a, b), cases.golden(a, b))
     print(f"{path}: all signals, {path.stat().st_size:,} bytes;"
           f" results {'equal golden' if passed else 'DIFFER from golden'}")
+    if not passed:
+        print("weft: error: results must equal the golden model's", file=sys.stderr)
     return 0 if passed else 1

@@ -40,10 +40,23 @@ class LayerRow:
         if not 0 <= self.utilization <= 1:
             raise ValueError(f"utilization must be in 0..1, not {self.utilization}")
 
+    @property
+    def problems(self) -> list[str]:
+        """What differs from the golden model and from the cycle model, a line each."""
+        found = []
+        if not self.match:
+            found.append(f"results of {self.name} must equal the golden model's")
+        if self.cycles != self.predicted:
+            found.append(
+                f"cycles of {self.name} must equal the prediction of {self.predicted:,}, not"
+                f" {self.cycles:,}"
+            )
+        return found
+
 
 def layer_table(
     rows, *, images, accuracy, float_accuracy, numbers="INT8", console=None
-) -> bool:
+) -> list[str]:
     """Print ``rows``, their total, and a line on the accuracy.
 
     Parameters
@@ -59,8 +72,8 @@ def layer_table(
 
     Returns
     -------
-    bool
-        True if every layer matches golden and takes the predicted cycles.
+    list of str
+        The problems of all layers; empty if each equals golden and takes the predicted cycles.
 
     Raises
     ------
@@ -106,7 +119,7 @@ def layer_table(
         f"{float_accuracy:.2%} float32.",
         highlight=False,
     )
-    return matches and all(row.cycles == row.predicted for row in rows)
+    return [problem for row in rows for problem in row.problems]
 
 
 def _checked(text, good):
