@@ -10,6 +10,7 @@ from amaranth.back import rtlil
 from amaranth.hdl import Elaboratable, Fragment
 from amaranth.hdl._mem import MemoryInstance
 
+from weft.hw.arith.cells import MACS
 from weft.hw.top import Top
 
 __all__ = ["to_verilog", "to_verilogs", "verilog"]
@@ -34,8 +35,11 @@ _INITIAL_VALUES = re.compile(r"^ *cell \$meminit_v2 .*?^ *end\n", re.MULTILINE |
 
 
 def verilog(config) -> str:
-    """The Verilog of a `Top`: module ``weft`` with its ports, and ``clk`` and ``rst``."""
-    return to_verilog(Top(config), name="weft")
+    """The Verilog of a `Top`: module ``weft`` with its ports, and ``clk`` and ``rst``.
+
+    Raises MissingLayerError if the MAC cell of ``config`` was registered without hardware.
+    """
+    return to_verilog(Top(config, mac=MACS[config.mac_cell]), name="weft")
 
 
 def to_verilog(component, *, name, platform=None) -> str:

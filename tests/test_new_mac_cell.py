@@ -1,5 +1,7 @@
 """A MAC cell that only this file knows, through Config, hardware, models and driver."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from amaranth.hdl import Module, Mux, Signal
@@ -8,6 +10,7 @@ from rejects import rejects
 
 from weft.config import Config, ConfigError
 from weft.cycles import predict
+from weft.hw.arith.cells import MACS
 from weft.hw.arith.mac import Mac
 from weft.mac_cells import MAC_CELLS, MacCell
 from weft.registers import decode, describe
@@ -82,3 +85,45 @@ def test_rejects_a_family_without_the_cell():
         "multiplier must be one with a MAC cell for dtype 'int8' and target 'ecp5', not 'nibble'"
     )):
         Config(**SMALL, multiplier="nibble", target="ecp5")
+
+
+@pytest.mark.parametrize("fields, text", [
+    ({"latency": 2}, "latency of MAC cell 'other' must equal NibbleMac.LATENCY (3), not 2"),
+    ({"slots": 2}, "slots of MAC cell 'other' must equal NibbleMac.SLOTS (1), not 2"),
+    ({"corrected": True},
+     "corrected of MAC cell 'other' must equal NibbleMac.CORRECTED (False), not True"),
+    ({"decoder_latency": 1},
+     "decoder_latency of MAC cell 'other' must equal NibbleMac.OPERAND_DECODER.LATENCY (0), not 1"),
+    ({"has_tree": True},
+     "latency with depth 2 of MAC cell 'other' must equal NibbleMac.latency(2) (3), not 4"),
+])
+def test_rejects_numbers_that_differ_from_the_class(fields, text):
+    cell = MacCell(**{"name": "other", "multiplier": "other", "latency": 3, **fields})
+    with rejects(ValueError, text):
+        MAC_CELLS.register(cell, hardware=NibbleMac)
+    assert "other" not in MAC_CELLS
+
+
+@pytest.mark.parametrize("name", list(MACS))
+def test_every_cell_can_be_registered_again(name):
+    cell = MAC_CELLS[name]
+    MAC_CELLS.register(dataclasses.replace(cell, name="again"), hardware=MACS[name])
+    MAC_CELLS.remove("again")
+
+
+NAMES = "name and multiplier of a MAC cell must be lower-case letters, digits and underscores"
+
+
+@pytest.mark.parametrize("fields, kind, text", [
+    ({"name": "Bad name"}, ValueError, f"{NAMES}, not 'Bad name'"),
+    ({"multiplier": ""}, ValueError, f"{NAMES}, not ''"),
+    ({"latency": 0}, ValueError, "latency of MAC cell 'other' must be 1 or more, not 0"),
+    ({"latency": 2.5}, TypeError, "latency of MAC cell 'other' must be an integer, not 2.5"),
+    ({"decoder_latency": -1}, ValueError,
+     "decoder_latency of MAC cell 'other' must be 0 or more, not -1"),
+    ({"slots": True}, TypeError, "slots of MAC cell 'other' must be an integer, not True"),
+    ({"pairs": 0}, ValueError, "pairs of MAC cell 'other' must be 1 or more, not 0"),
+])
+def test_rejects_a_wrong_attribute(fields, kind, text):
+    with rejects(kind, text):
+        MacCell(**{"name": "other", "multiplier": "other", "latency": 3, **fields})

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from rejects import rejects
 
-from weft.registry import Choices, Registry
+from weft.registry import Choices, MissingLayerError, Registry
 
 
 def item(name):
@@ -45,7 +45,9 @@ def test_rejects_a_name_that_is_taken():
 def test_a_layer_reports_a_missing_object():
     found = registry()
     found.layer("driver", one=1)
-    with rejects(LookupError, "data type 'two' must be registered with driver=..., not without it"):
+    with rejects(MissingLayerError, (
+        "data type 'two' must be registered with driver=..., not without it"
+    )):
         found.layer("driver")["two"]
 
 

@@ -1,6 +1,8 @@
 """The MAC cells by name: what a Config, the hardware and the cycle model agree on."""
 
+import re
 from dataclasses import dataclass
+from typing import Any
 
 from weft import latencies
 from weft.registry import Choices, Registry
@@ -29,6 +31,11 @@ class MacCell:
         Whether a tree adds the products of a step, one cycle for each level.
     corrected : bool
         Whether its sums need a correction for each row of A and each column of B.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a name or a number is not valid.
     """
 
     name: str
@@ -40,10 +47,65 @@ class MacCell:
     has_tree: bool = False
     corrected: bool = False
 
+    def __post_init__(self):
+        for text in (self.name, self.multiplier):
+            if not isinstance(text, str) or not re.fullmatch(r"[a-z0-9][a-z0-9_]*", text):
+                raise ValueError(
+                    "name and multiplier of a MAC cell must be lower-case letters, digits and"
+                    f" underscores, not {text!r}"
+                )
+        for field, low in (("latency", 1), ("decoder_latency", 0), ("slots", 1), ("pairs", 1)):
+            value = getattr(self, field)
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise TypeError(
+                    f"{field} of MAC cell {self.name!r} must be an integer, not {value!r}"
+                )
+            if value < low:
+                raise ValueError(
+                    f"{field} of MAC cell {self.name!r} must be {low} or more, not {value}"
+                )
+
     def latency_of(self, depth: int) -> int:
         """Cycles of the operand decoder and of a cell that takes ``depth`` pairs."""
         products = depth // self.pairs
         return self.decoder_latency + self.latency + self.has_tree * latencies.tree(products)
+
+
+class _MacCells(Registry[MacCell]):
+    """The MAC cells; each must equal the class of its hardware."""
+
+    def register(self, item: MacCell, **layers: Any) -> None:
+        """Add a MAC cell, with its object of each layer: ``hardware`` is a subclass of `Mac`.
+
+        Raises ValueError for a name that is taken, and for a number that the class contradicts.
+        """
+        if "hardware" in layers:
+            _check(item, layers["hardware"])
+        super().register(item, **layers)
+
+
+def _check(cell, mac):
+    """Raise ValueError unless ``cell`` has the numbers of the class ``mac``."""
+    decoder = mac.OPERAND_DECODER
+    rules = [
+        ("slots", "SLOTS", cell.slots, mac.SLOTS),
+        ("corrected", "CORRECTED", cell.corrected, mac.CORRECTED),
+        ("decoder_latency", "OPERAND_DECODER.LATENCY", cell.decoder_latency,
+         0 if decoder is None else decoder.LATENCY),
+        ("latency", "LATENCY", cell.latency, mac.LATENCY),
+    ]
+    for products in (1, 2, 5):  # a tree has none, one and three levels
+        depth = products * cell.pairs
+        rules.append((
+            f"latency with depth {depth}", f"latency({depth})",
+            cell.latency_of(depth) - cell.decoder_latency, mac.latency(depth),
+        ))
+    for name, attribute, value, expected in rules:
+        if value != expected:
+            raise ValueError(
+                f"{name} of MAC cell {cell.name!r} must equal {mac.__name__}.{attribute}"
+                f" ({expected}), not {value}"
+            )
 
 
 def _plain(name, latency, **more):
@@ -71,7 +133,7 @@ _TREES = {
     "_ice40up": latencies.ICE40_DSP_ACCUMULATOR + 1,
 }
 # A program can add its own cell: MAC_CELLS.register(MacCell(...), hardware=MyMac).
-MAC_CELLS = Registry(
+MAC_CELLS = _MacCells(
     "MAC cell",
     _plain("", latencies.TWO_STAGE_MAC), _fip("", latencies.TWO_STAGE_MAC),
     *(kind(name, cycles, has_tree=True) for name, cycles in _TREES.items()

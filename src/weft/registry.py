@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-__all__ = ["Choices", "LayerTable", "Registry"]
+__all__ = ["Choices", "LayerTable", "MissingLayerError", "Registry"]
 
 
 class _Named(Protocol):
@@ -14,10 +14,14 @@ class _Named(Protocol):
 T = TypeVar("T", bound=_Named)
 
 
+class MissingLayerError(LookupError):
+    """An object was registered without the object of a layer."""
+
+
 class LayerTable(dict[str, Any]):
     """The table of one layer: its own object for each registered name.
 
-    Raises LookupError for a name that the layer has no object for.
+    Raises MissingLayerError for a name that the layer has no object for.
     """
 
     def __init__(self, kind: str, layer: str):
@@ -25,7 +29,7 @@ class LayerTable(dict[str, Any]):
         self._kind, self._layer = kind, layer
 
     def __missing__(self, name):
-        raise LookupError(
+        raise MissingLayerError(
             f"{self._kind} {name!r} must be registered with {self._layer}=..., not without it"
         )
 

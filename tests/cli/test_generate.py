@@ -8,6 +8,7 @@ from folders import files
 from weft.cli import main
 from weft.config import Config
 from weft.hw import export
+from weft.mac_cells import MAC_CELLS, MacCell
 
 TINY = ["--rows", "1", "--cols", "2", "--a-words", "32", "--b-words", "32"]
 CONFIG = Config(rows=1, cols=2, a_words=32, b_words=32)
@@ -32,6 +33,16 @@ def test_writes_the_core(here, capsys):
     last = f"out/weft_1x2x1.v: module weft, {lines:,} lines, 2 MAC/cycle"
     assert said.out.splitlines()[-1] == last
     assert said.err == ""
+
+
+def test_a_mac_cell_without_hardware_is_one_line(capsys):
+    MAC_CELLS.register(MacCell(name="bare", multiplier="bare", latency=2))
+    try:
+        assert main(["generate", *TINY, "--multiplier", "bare"]) == 2
+    finally:
+        MAC_CELLS.remove("bare")
+    text = "MAC cell 'bare' must be registered with hardware=..., not without it"
+    assert capsys.readouterr().err == f"weft: error: {text}\n"
 
 
 def test_writes_to_the_given_path(here, fast, capsys):

@@ -99,12 +99,16 @@ def _status(error):
     from weft.host.accelerator import AcceleratorError
     from weft.host.transport import TransportError
     from weft.network.errors import ModelError
+    from weft.registry import MissingLayerError
     from weft.sim.runner import BenchError
     from weft.sim.tools import ToolError
 
     if isinstance(error, BenchError):
         return 1
-    user_errors = [AcceleratorError, ConfigError, ModelError, OSError, ToolError, TransportError]
+    user_errors = [
+        AcceleratorError, ConfigError, MissingLayerError, ModelError, OSError, ToolError,
+        TransportError,
+    ]
     with contextlib.suppress(ImportError):  # without Amaranth, Yosys was not called
         from amaranth._toolchain.yosys import YosysError
 
