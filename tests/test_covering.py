@@ -13,9 +13,8 @@ SEED, DRAWN = 31, 400
 def test_every_pair_is_covered():
     covered = set().union(*map(pairs, CONFIGS))
     rng = np.random.default_rng(SEED)
-    for _ in range(DRAWN):
-        config = random_config(rng)
-        assert pairs(config) <= covered, (config, pairs(config) - covered)
+    legal = set().union(*(pairs(random_config(rng)) for _ in range(DRAWN)))
+    assert legal - covered == set()
 
 
 def test_every_config_is_needed():
