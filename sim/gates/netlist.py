@@ -102,6 +102,8 @@ def verilog(path: Path, family: str, pins: dict[str, str], *, seed: int) -> str:
         elif pin or port["direction"] == "input":
             body.append(f"assign {bits} = {pin or 0};")
     for name, cell in module["cells"].items():
+        if cell["type"] == "MULT18X18D":
+            cell = _with_two_resets(name, cell)
         if cell["type"] not in _IGNORED_CELLS:
             body.append(_instance(name, cell, _model(name, cell, family), joined, noise))
     lines += [f"wire {name};" for name in nets.values()]
@@ -124,6 +126,26 @@ def _connect_clocks(module, clock):
             if not buffer["USER_SIGNAL_TO_GLOBAL_BUFFER"]:
                 feeds_pll = buffer["GLOBAL_BUFFER_OUTPUT"] == reference
                 buffer["USER_SIGNAL_TO_GLOBAL_BUFFER"] = pin if feeds_pll else output
+
+
+def _with_two_resets(name, cell):
+    """A MULT18X18D whose resets are RST0 and RST1, as the model has them.
+
+    The blocks of a group share the wires of RST0 to RST3, so nextpnr may connect others.
+    """
+    registers = [key for key in cell["parameters"] if re.fullmatch(r"REG_\w+_RST", key)]
+    used = sorted({cell["parameters"][key].strip() for key in registers})
+    if len(used) > 2:
+        raise UnsupportedCell(
+            f"the simulation model of MULT18X18D has two resets, and cell {name} uses"
+            f" {', '.join(used)}"
+        )
+    wires = {
+        port: bits for port, bits in cell["connections"].items() if not re.fullmatch("RST.", port)
+    }
+    wires |= {f"RST{n}": cell["connections"].get(port, []) for n, port in enumerate(used)}
+    numbered = {key: f"RST{used.index(cell['parameters'][key].strip())}" for key in registers}
+    return cell | {"parameters": cell["parameters"] | numbered, "connections": wires}
 
 
 def _model(name, cell, family):

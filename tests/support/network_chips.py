@@ -34,7 +34,7 @@ TINY = network_chip(
     5, 8, 2, 2, words=16384, b_words=600, read_vectors=2, multiplier="plain"
 )
 # The core that quick tests simulate, sharing its model, and cores of slow tests.
-_SIZES = {"words": 1024, "b_words": 256, "lines": 64}
+_SIZES = {"words": 2048, "b_words": 256, "lines": 64}
 SIMULATED = network_chip(3, 4, 4, 2, read_vectors=2, multiplier="fip", **_SIZES)
 # With a program memory.
 PROGRAM = network_chip(

@@ -91,6 +91,17 @@ def test_a_multiplexer_inverts(tmp_path):
     assert instance(found, "c")["WEB"] == "~n3"
 
 
+RESETS = {"REG_INPUTA_RST": "RST2", "REG_INPUTB_RST": "RST1", "REG_OUTPUT_RST": "RST1"}
+
+
+def test_any_two_resets_of_a_multiplier(tmp_path):
+    """RST0 belongs to another multiplier of the group."""
+    pins = {"RST0": [7], "RST1": [3], "RST2": [5], "RST3": []}
+    found = instance(text(tmp_path, "ecp5", {"m": ("MULT18X18D", RESETS, pins)}), "m")
+    assert (found["RST0"], found["RST1"]) == ("n3", "n5")
+    assert [found[key] for key in RESETS] == ['"RST1"', '"RST0"', '"RST0"']
+
+
 def test_what_is_left_open_is_noise(tmp_path):
     cells = {
         "c": ("CCU2C", {"INIT0": "x" * 16}, {"CIN": ["x"], "COUT": ["x"], "A0": ["x"]}),
@@ -137,6 +148,8 @@ def test_a_pll_behind_a_buffer_has_its_pin_before_it(tmp_path):
      "the simulation model of LUT4 has no parameter MORE, which cell c sets"),
     (("LUT4", {}, {"E": [3]}),
      "the simulation model of LUT4 has no port E, which cell c connects"),
+    (("MULT18X18D", RESETS | {"REG_INPUTB_RST": "RST0"}, {}),
+     "the simulation model of MULT18X18D has two resets, and cell c uses RST0, RST1, RST2"),
 ])
 def test_rejects_what_has_no_model(tmp_path, cell, problem):
     with rejects(UnsupportedCell, problem):
