@@ -7,6 +7,7 @@ from amaranth.hdl import Cat, Fragment, Module, Signal
 from verif.formal.bench import FormalBench
 from verif.formal.rules import Rules
 from weft.chip.config import ChipConfig
+from weft.chip.descriptors import LoadTarget
 from weft.config import Config
 from weft.hw.chip.list_execution import ListExecution
 from weft.hw.chip.loader import ListLoader
@@ -127,7 +128,7 @@ class LoaderRules(_LimitRules):
         "load_payload_diagonal": 1, "load_payload_fill": 1, "load_payload_target": 8,
         "load_payload_source_bank": BANK, "load_payload_words": 16,
         "reads_valid": 1, "reads_ready": 1, "reads_payload_bank": BANK, "reads_payload_word": WORD,
-        "read_valid": 1, "b_enable": 1, "lines_enable": 1, "done": 1,
+        "read_valid": 1, "b_enable": 1, "lines_enable": 1, "table_enable": 1, "done": 1,
     }
     RULES = {
         "inside": "all vectors that a load uses lie within the limits",
@@ -137,17 +138,21 @@ class LoaderRules(_LimitRules):
     }
     COVERS = {
         "whole": "a load of whole words ends", "diagonal": "a load of diagonal words ends",
-        "filled": "a fill ends",
+        "filled": "a fill ends", "table": "a load of an ADD table ends",
     }
 
     def elaborate(self, platform):
         m = Module()
-        loading, diagonal, fill = Signal(), Signal(), Signal()
+        loading, diagonal, table, fill = Signal(), Signal(), Signal(), Signal()
+        single = Signal()  # a read has one vector that the load uses
         accepted = self.load_valid & self.load_ready
+        target = self.load_payload_target
+        new_diagonal = self.load_payload_diagonal & (target == LoadTarget.B)
+        single_table = (target == LoadTarget.ADD_TABLE) & (CHIP.add_table_vectors == 1)
         with m.If(accepted):
             m.d.sync += [
-                loading.eq(1), fill.eq(self.load_payload_fill),
-                diagonal.eq(self.load_payload_diagonal & (self.load_payload_target == 0)),
+                loading.eq(1), fill.eq(self.load_payload_fill), diagonal.eq(new_diagonal),
+                table.eq(target == LoadTarget.ADD_TABLE), single.eq(new_diagonal | single_table),
             ]
         with m.Elif(self.done):
             m.d.sync += loading.eq(0)
@@ -155,12 +160,13 @@ class LoaderRules(_LimitRules):
         self.answered(m, 3)
         self.assume(m, self.load_payload_source_bank < CHIP.banks)
         self.assume(m, self.load_payload_words.any() & (self.load_payload_words <= WORDS))
+        self.assume(m, target <= max(LoadTarget))  # the list reader refuses others
         one, all_ = (
             self.inside(self.reads_payload_bank, self.reads_payload_word, vectors)
             for vectors in (1, CHIP.read_vectors)
         )
-        write = (self.b_enable | self.lines_enable).any()
-        self.check(m, "inside", ~self.reads_valid | all_ | diagonal & one)
+        write = (self.b_enable | self.lines_enable | self.table_enable).any()
+        self.check(m, "inside", ~self.reads_valid | all_ | single & one)
         self.check(m, "done_last", ~write | loading)
         self.check(m, "done_with_write", ~self.done | write)
         self.check(m, "fill", ~self.reads_valid | ~fill)
@@ -168,6 +174,7 @@ class LoaderRules(_LimitRules):
         self.cover(m, "whole", end & ~diagonal & ~fill)
         self.cover(m, "diagonal", end & diagonal & ~fill)
         self.cover(m, "filled", end & fill)
+        self.cover(m, "table", end & table & ~fill)
         return m
 
 

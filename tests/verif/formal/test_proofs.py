@@ -17,7 +17,7 @@ from weft.hw.bus.wishbone import Wishbone
 CHEAP = [
     "Wishbone alone", "Wishbone alone, pipelined", "registers, stream", "AXI4 reads alone",
     "address generator alone", "APB alone", "apb, networks", "program memory, reads",
-    "program memory, stores",
+    "program memory, stores", "list execution alone", "list loader alone",
 ]
 SOWN = [
     bug for bug in BUGS
