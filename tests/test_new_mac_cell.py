@@ -104,6 +104,15 @@ def test_rejects_numbers_that_differ_from_the_class(fields, text):
     assert "other" not in MAC_CELLS
 
 
+def test_rejects_a_class_without_a_latency():
+    class Endless(Mac):
+        """A cell whose latency is not known."""
+
+    cell = MacCell(name="other", multiplier="other", latency=3)
+    with rejects(TypeError, "LATENCY of Endless must be an integer, not None"):
+        MAC_CELLS.register(cell, hardware=Endless)
+
+
 @pytest.mark.parametrize("name", list(MACS))
 def test_every_cell_can_be_registered_again(name):
     cell = MAC_CELLS[name]

@@ -77,7 +77,8 @@ class _MacCells(Registry[MacCell]):
     def register(self, item: MacCell, **layers: Any) -> None:
         """Add a MAC cell, with its object of each layer: ``hardware`` is a subclass of `Mac`.
 
-        Raises ValueError for a name that is taken, and for a number that the class contradicts.
+        Raises ValueError for a name that is taken, and for a number that the class contradicts;
+        TypeError for a class without LATENCY.
         """
         if "hardware" in layers:
             _check(item, layers["hardware"])
@@ -85,14 +86,17 @@ class _MacCells(Registry[MacCell]):
 
 
 def _check(cell, mac):
-    """Raise ValueError unless ``cell`` has the numbers of the class ``mac``."""
+    """Raise an error unless ``cell`` has the numbers of the class ``mac``."""
+    latency = getattr(mac, "LATENCY", None)
+    if not isinstance(latency, int):
+        raise TypeError(f"LATENCY of {mac.__name__} must be an integer, not {latency!r}")
     decoder = mac.OPERAND_DECODER
     rules = [
         ("slots", "SLOTS", cell.slots, mac.SLOTS),
         ("corrected", "CORRECTED", cell.corrected, mac.CORRECTED),
         ("decoder_latency", "OPERAND_DECODER.LATENCY", cell.decoder_latency,
          0 if decoder is None else decoder.LATENCY),
-        ("latency", "LATENCY", cell.latency, mac.LATENCY),
+        ("latency", "LATENCY", cell.latency, latency),
     ]
     for products in (1, 2, 5):  # a tree has none, one and three levels
         depth = products * cell.pairs
