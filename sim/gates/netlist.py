@@ -131,9 +131,12 @@ def _connect_clocks(module, clock):
 def _with_two_resets(name, cell):
     """A MULT18X18D whose resets are RST0 and RST1, as the model has them.
 
-    The blocks of a group share the wires of RST0 to RST3, so nextpnr may connect others.
+    The blocks of a group share the wires of RST0 to RST3, so nextpnr may connect others. A cell
+    without parameters for them has the model's own, which need no change.
     """
     registers = [key for key in cell["parameters"] if re.fullmatch(r"REG_\w+_RST", key)]
+    if not registers:
+        return cell
     used = sorted({cell["parameters"][key].strip() for key in registers})
     if len(used) > 2:
         raise UnsupportedCell(

@@ -102,7 +102,10 @@ def test_a_core_without_a_program_memory():
     model = NetworkRegisterModel(SIMULATED)
     with rejects(ValueError, "program must be absent: the core has no program memory"):
         NetworkMmioTransport(model, program=area_of(model, 0))
-    driver = NetworkDriver(NetworkMmioTransport(NetworkRegisterModel(SIMULATED)))
+    transport = NetworkMmioTransport(NetworkRegisterModel(SIMULATED))
+    with rejects(ValueError, "the core must have a program memory"):
+        transport.write_program(0, b"1")
+    driver = NetworkDriver(transport)
     with rejects(ValueError, "the core must be an IP core with a program memory"):
         driver.read_program(0, 1)
 

@@ -15,7 +15,7 @@ def run_items(
     next_item: Callable[[], Any | None], engine: Engine, store: ResultStore, *, seconds: float,
     on_outcome: Callable[[Any, Any, bool], None],
 ) -> None:
-    """Run items until there are none left, as many at once as the engine has workers.
+    """Run all items, as many at once as the engine has workers.
 
     An item that the store has is not run again. One that another process runs is left to it.
 

@@ -102,6 +102,12 @@ def test_any_two_resets_of_a_multiplier(tmp_path):
     assert [found[key] for key in RESETS] == ['"RST1"', '"RST0"', '"RST0"']
 
 
+def test_a_multiplier_without_parameters_keeps_its_resets(tmp_path):
+    cells = {"m": ("MULT18X18D", {}, {"RST0": [5], "RST1": [3]})}
+    found = instance(text(tmp_path, "ecp5", cells), "m")
+    assert (found["RST0"], found["RST1"]) == ("n5", "n3")
+
+
 def test_what_is_left_open_is_noise(tmp_path):
     cells = {
         "c": ("CCU2C", {"INIT0": "x" * 16}, {"CIN": ["x"], "COUT": ["x"], "A0": ["x"]}),
