@@ -19,6 +19,7 @@ from weft.hw.control.pass_builder import PassBuilder
 from weft.hw.control.sequencer import Sequencer
 from weft.hw.control.tile_gate import TileGate
 from weft.hw.dtypes import HARDWARE
+from weft.hw.fabrics import FABRICS
 from weft.hw.interface import ACTIVITY, CoreInterface
 from weft.hw.output.corrector import Corrector
 from weft.hw.output.lane_select import LaneSelect
@@ -147,6 +148,7 @@ class Core(wiring.Component):
             mac=lambda col: mac(
                 depth=c.depth, dsp=col < c.dsp_cols, blocks=c.pe_blocks, folded=self.folded
             ),
+            lut_ram=FABRICS[c.target].lut_ram,
         )
         m.submodules.feeder = feeder = Feeder(
             geometries=memories(c), writes={name: port.shape() for name, port in writes.items()},

@@ -12,7 +12,8 @@ def test_a_target_has_its_own_mac_cells(target):
     assert Config(target=target, depth=2).mac_cell == f"fip_{target}"
     assert Config(target=target, depth=3).mac_cell == f"plain_{target}"
     assert Config(target=target, depth=2, multiplier="plain").mac_cell == f"plain_{target}"
-    assert Config(target=target, dtype="bf16").mac_cell == "bf16"
+    own = "bf16_ecp5" if target == "ecp5" else "bf16"
+    assert Config(target=target, dtype="bf16").mac_cell == own
     assert Config(depth=2).mac_cell == "plain"
 
 

@@ -18,7 +18,7 @@ from weft.chip.config import ChipConfig
 from weft.commands import epilogue_flags
 from weft.config import Config
 from weft.geometry import memories
-from weft.hw.arith.bf16 import Bf16Mac, FlushingBf16Mac
+from weft.hw.arith.bf16 import Ecp5Bf16Mac, Ecp5FlushingBf16Mac
 from weft.hw.arith.mac import PlainMac
 from weft.hw.arith.unpacked_bf16 import Bf16Unpacker, FlushingBf16Unpacker
 from weft.hw.array.element import ProcessingElement
@@ -27,6 +27,7 @@ from weft.hw.control.job_table import JobEntry
 from weft.hw.control.loader import Loader
 from weft.hw.control.tile_generator import Tile
 from weft.hw.core import Core
+from weft.hw.fabrics import FABRICS
 from weft.hw.output.result_scheduler import Chunk
 from weft.hw.output.scalers import SCALERS
 from weft.timing import Latencies
@@ -40,8 +41,8 @@ SEEDS = range(1, 8)
 # Name, MAC cell, most LUTs, least median fmax in MHz; None: no limit.
 ELEMENTS = [
     ("INT8, `plain`", PlainMac, None, None),
-    ("BF16, IEEE 754", Bf16Mac, 900, 140),
-    ("BF16, `flush_subnormals`", FlushingBf16Mac, 700, 140),
+    ("BF16, IEEE 754", Ecp5Bf16Mac, 900, 140),
+    ("BF16, `flush_subnormals`", Ecp5FlushingBf16Mac, 700, 140),
 ]
 HEAD = """\
 # Area
@@ -110,7 +111,8 @@ def synthesized(tools, component):
 def elements(tools):
     """A row for each PE, and whether the PE is within its limits."""
     for name, mac, most, least in ELEMENTS:
-        netlist = synthesized(tools, ProcessingElement(mac=mac(depth=1)))
+        pe = ProcessingElement(mac=mac(depth=1), lut_ram=FABRICS["ecp5"].lut_ram)
+        netlist = synthesized(tools, pe)
         runs = [tools.place(netlist, DEVICE, seed, out_of_context=True) for seed in SEEDS]
         best = max(runs, key=lambda run: run.fmax)
         median = statistics.median(run.fmax for run in runs)

@@ -2,14 +2,15 @@
 
 from types import SimpleNamespace
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
 
 from weft.hw.arith.mac import Mac
+from weft.hw.arith.multiplier import Multiplier, PlainMultiplier
 from weft.hw.arith.unpacked_bf16 import Bf16Unpacker, FlushingBf16Unpacker, UnpackedBf16
 from weft.hw.arith.unpacked_fp32 import FlushingFp32Unpacker, Fp32Unpacker, UnpackedFp32
 from weft.mac_cells import MAC_CELLS
 
-__all__ = ["Bf16Mac", "FlushingBf16Mac"]
+__all__ = ["Bf16Mac", "Ecp5Bf16Mac", "Ecp5FlushingBf16Mac", "FlushingBf16Mac"]
 
 # Widths of significands; the first bit has the highest weight:
 #   a sum or a product   24 bits; the first is the hidden bit, of weight 1
@@ -55,6 +56,7 @@ class Bf16Mac(Mac):
     OPERAND_DECODER = Bf16Unpacker
     START_DECODER = Fp32Unpacker
     FLUSH = False
+    MULTIPLIER = PlainMultiplier
 
     def elaborate(self, platform):
         m = Module()
@@ -73,21 +75,29 @@ class Bf16Mac(Mac):
     def _multiply(self, m):
         """The product and its exponent; two stages."""
         a, b = self.a[0], self.b[0]
+        m.submodules.multiplier = multiplier = self.MULTIPLIER(
+            a=unsigned(8), b=unsigned(8), pipelined=False
+        )
+        m.d.comb += [
+            multiplier.a.eq(Cat(a.fraction, Const(1, 1))),
+            multiplier.b.eq(Cat(b.fraction, Const(1, 1))),
+        ]
         f = _stage(
-            m, "f", a=Cat(a.fraction, Const(1, 1)), b=Cat(b.fraction, Const(1, 1)),
-            exponent=a.exponent + b.exponent,
+            m, "f", exponent=a.exponent + b.exponent,
             sign=(a.sign ^ b.sign) | ~self.en,
             zero=a.zero | b.zero | ~self.en,
             special=(a.special | b.special) & self.en,
             # 6.2, 7.2: a NaN, or an infinity times zero
             nan=(a.nan | b.nan | (a.special & b.zero) | (a.zero & b.special)) & self.en,
         )
-        return _stage(
-            m, "p", product=f.a * f.b,
+        p = _stage(
+            m, "p",
             # The weight of the product's first bit: 1.0 * 1.0 is half of it.
             exponent=(f.exponent - 126)[:10].as_signed(),
             zero=f.zero & ~f.special, sign=f.sign, special=f.special, nan=f.nan,
         )
+        p.product = multiplier.product
+        return p
 
     def _start(self, m, acc, p):
         """Drives ``sum``; selects the start and computes the difference of the exponents."""
@@ -261,6 +271,18 @@ class FlushingBf16Mac(Bf16Mac):
     OPERAND_DECODER = FlushingBf16Unpacker
     START_DECODER = FlushingFp32Unpacker
     FLUSH = True
+
+
+class Ecp5Bf16Mac(Bf16Mac):
+    """A `Bf16Mac` that multiplies in a DSP block with registers at its operands and its product."""
+
+    MULTIPLIER = Multiplier
+
+
+class Ecp5FlushingBf16Mac(FlushingBf16Mac):
+    """A `FlushingBf16Mac` that multiplies in such a block."""
+
+    MULTIPLIER = Multiplier
 
 
 def _stage(m, name, **values):

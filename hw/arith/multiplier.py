@@ -1,4 +1,4 @@
-"""A multiplier with all of its pipeline registers: a DSP block of the ECP5, or its twin."""
+"""A multiplier with its pipeline registers: a DSP block of the ECP5, or its twin."""
 
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -12,7 +12,7 @@ WIDTH = 18  # bits of an operand of the block
 
 
 class Multiplier(wiring.Component):
-    """``product <= a * b``, LATENCY steps (cycles with ``en``) later.
+    """``product <= a * b``, LATENCY steps (cycles with ``en``) later; or one step fewer.
 
     The block multiplies 18 x 18 bits. Operands are at its upper end, with zeros below them. So the
     product is at the upper end too, and the bits below it need no routing. Operands, the block's
@@ -24,6 +24,8 @@ class Multiplier(wiring.Component):
     ----------
     a, b : shape
         At most 18 bits, signed or unsigned.
+    pipelined : bool
+        Use the register of the block's pipeline. Without it the product comes a step earlier.
 
     Attributes
     ----------
@@ -34,14 +36,15 @@ class Multiplier(wiring.Component):
     a : In, ``a``
     b : In, ``b``
     product : Out, as wide as both factors together
-        LATENCY steps after its factors.
+        LATENCY steps after its factors; LATENCY - 1 if it is not pipelined.
 
     Source: Lattice FPGA-TN-02205, ECP5 sysDSP Usage Guide: MULT18X18D.
     """
 
     LATENCY = DSP_MULTIPLIER
 
-    def __init__(self, *, a, b):
+    def __init__(self, *, a, b, pipelined=True):
+        self.pipelined = pipelined
         product = (Signal(a) * Signal(b)).shape()
         super().__init__({
             "en": In(1, init=1), "zero": In(1), "a": In(a), "b": In(b), "product": Out(product),
@@ -58,14 +61,14 @@ class Multiplier(wiring.Component):
     def _twin(self, m):
         a = Signal.like(self.a, name="i_a", reset_less=True)
         b = Signal.like(self.b, name="i_b", reset_less=True)
-        p_product = Signal.like(self.product, name="p_product", reset_less=True)
-        o_product = Signal.like(self.product, name="o_product", reset_less=True)
+        product = a * b
         with m.If(self.en):
-            m.d.sync += [
-                a.eq(Mux(self.zero, 0, self.a)), b.eq(self.b),
-                p_product.eq(a * b), o_product.eq(p_product),
-            ]
-        m.d.comb += self.product.eq(o_product)
+            m.d.sync += [a.eq(Mux(self.zero, 0, self.a)), b.eq(self.b)]
+            for name in ("p_product", "o_product")[not self.pipelined :]:
+                register = Signal.like(self.product, name=name, reset_less=True)
+                m.d.sync += register.eq(product)
+                product = register
+        m.d.comb += self.product.eq(product)
 
     def _block(self, m):
         operands = {"A": self.a, "B": self.b}
@@ -80,9 +83,10 @@ class Multiplier(wiring.Component):
         # RST1 stays 0: the block resets its first operand only, for ``zero``.
         resets = {"INPUTA": "RST0", "INPUTB": "RST1", "PIPELINE": "RST1", "OUTPUT": "RST1"}
         for register, reset in resets.items():
+            used = self.pipelined or register != "PIPELINE"
             ports |= {
-                f"p_REG_{register}_CLK": "CLK0", f"p_REG_{register}_CE": "CE0",
-                f"p_REG_{register}_RST": reset,
+                f"p_REG_{register}_CLK": "CLK0" if used else "NONE",
+                f"p_REG_{register}_CE": "CE0", f"p_REG_{register}_RST": reset,
             }
         m.submodules.block = Instance("MULT18X18D", i_RST1=Const(0), **ports)
 

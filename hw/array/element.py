@@ -1,8 +1,10 @@
 """The processing element: a MAC cell, and its registers in the result chain of the column."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+
+from weft.hw.array.result_chain import ResultChain
 
 __all__ = ["PeControl", "ProcessingElement"]
 
@@ -23,8 +25,9 @@ class PeControl(data.Struct):
 class ProcessingElement(wiring.Component):
     """A MAC cell, with result registers that hold finished sums while the cell computes new sums.
 
-    The PE has SLOTS registers of a shift register that runs down the column. ``capture`` shifts
-    in the sum of the MAC cell; ``shift`` shifts in the value of the PE above.
+    The PE has SLOTS stages of a shift register that runs down the column
+    (`weft.hw.array.result_chain`). ``capture`` shifts in the sum of the MAC cell; ``shift`` shifts
+    in the value of the PE above.
 
     If the MAC cell is folded, its sums are the shift register: no sum accumulates while the
     results move, and ``clear`` and ``capture`` have no effect. The PE in row p from the top is
@@ -34,6 +37,8 @@ class ProcessingElement(wiring.Component):
     ----------
     mac : Mac
         The MAC cell.
+    lut_ram : str, optional
+        The sums of several SLOTS wait in LUT RAM: its value of the attribute ``ram_style``.
 
     Attributes
     ----------
@@ -50,8 +55,9 @@ class ProcessingElement(wiring.Component):
         The result for the PE below.
     """
 
-    def __init__(self, *, mac):
+    def __init__(self, *, mac, lut_ram=None):
         self.mac = mac
+        self.lut_ram = lut_ram
         start = {} if mac.START is None else {"preload": In(1), "init": In(mac.START)}
         super().__init__({
             "a": In(mac.a.shape()),
@@ -74,15 +80,13 @@ class ProcessingElement(wiring.Component):
                 mac.shift.eq(self.shift), mac.above.eq(self.above), self.below.eq(mac.sum),
             ]
             return m
-        chain = [Signal(mac.ACC, name=f"chain_{slot}") for slot in range(mac.SLOTS)]
-        m.d.comb += [mac.clear.eq(self.control.clear), self.below.eq(chain[-1])]
-        with m.If(self.control.capture):
-            m.d.sync += chain[0].eq(mac.sum)
-        with m.Elif(self.shift):
-            m.d.sync += chain[0].eq(self.above)
-        with m.If(self.control.capture | self.shift):
-            m.d.sync += [
-                register.eq(previous)
-                for previous, register in zip(chain[:-1], chain[1:], strict=True)
-            ]
+        m.submodules.chain = chain = ResultChain(
+            shape=mac.ACC, length=mac.SLOTS, lut_ram=self.lut_ram
+        )
+        m.d.comb += [
+            mac.clear.eq(self.control.clear),
+            chain.move.eq(self.control.capture | self.shift),
+            chain.i.eq(Mux(self.control.capture, mac.sum, self.above)),
+            self.below.eq(chain.o),
+        ]
         return m

@@ -26,6 +26,8 @@ class SystolicArray(wiring.Component):
     rows, cols, hop : int
     mac : callable
         Returns the MAC cell for a column number; called once for each PE.
+    lut_ram : str, optional
+        As for a `weft.hw.array.element.ProcessingElement`.
 
     Attributes
     ----------
@@ -46,10 +48,11 @@ class SystolicArray(wiring.Component):
         One row of the tile in each cycle; column c is ``c // hop`` cycles late.
     """
 
-    def __init__(self, *, rows, cols, hop, mac):
+    def __init__(self, *, rows, cols, hop, mac, lut_ram=None):
         self.rows = rows
         self.cols = cols
         self.hop = hop
+        self.lut_ram = lut_ram
         self._macs = [[mac(col) for col in range(cols)] for _ in range(rows)]
         cell = self._macs[0][0]
         self.starts = cell.START is not None
@@ -99,7 +102,9 @@ class SystolicArray(wiring.Component):
             if self.starts:
                 preload = list(hops(self.preload[row], self.cols))
             for c, (mac, pe_a, pe_shift) in enumerate(zip(macs, a, shift, strict=True)):
-                m.submodules[f"pe_{p}_{c}"] = pe = ProcessingElement(mac=mac)
+                m.submodules[f"pe_{p}_{c}"] = pe = ProcessingElement(
+                    mac=mac, lut_ram=self.lut_ram
+                )
                 m.d.comb += [
                     pe.a.eq(pe_a),
                     pe.b.eq(b[c]),

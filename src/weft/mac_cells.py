@@ -142,7 +142,7 @@ MAC_CELLS = _MacCells(
     _plain("", latencies.TWO_STAGE_MAC), _fip("", latencies.TWO_STAGE_MAC),
     *(kind(name, cycles, has_tree=True) for name, cycles in _TREES.items()
       for kind in (_plain, _fip)),
-    _bf16("bf16"), _bf16("bf16_ftz"),
+    *(_bf16(f"bf16{flush}{family}") for family in ("", "_ecp5") for flush in ("", "_ftz")),
 )
 
 

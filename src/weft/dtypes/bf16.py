@@ -6,6 +6,8 @@ from weft import latencies
 from weft.commands import JobFlag
 from weft.dtypes.dtype import DType, must_be
 from weft.formats import Number
+from weft.mac_cells import MAC_CELLS
+from weft.targets import TARGETS
 
 __all__ = ["Bf16"]
 
@@ -35,8 +37,10 @@ class Bf16(DType):
     is_float = True
 
     def mac_cell(self, config):
-        """One that keeps subnormal numbers, one that flushes them."""
-        return "bf16_ftz" if config.flush_subnormals else "bf16"
+        """One that keeps subnormal numbers, one that flushes them; an FPGA family may have both."""
+        name = "bf16_ftz" if config.flush_subnormals else "bf16"
+        of_family = f"{name}{TARGETS[config.target].mac_suffix}"
+        return of_family if of_family in MAC_CELLS else name
 
     def epilogue_flags(self, config):
         return (JobFlag.ROUND, *([JobFlag.CLAMP] if config.activation == "clamp" else []))

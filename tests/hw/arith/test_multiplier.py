@@ -22,8 +22,10 @@ def operand(rng, shape):
     return rng.choice([low, high, rng.randint(low, high)])
 
 
+@pytest.mark.parametrize("pipelined", [True, False])
 @pytest.mark.parametrize("a, b", SHAPES, ids=str)
-def test_products_come_after_the_latency_in_steps(a, b):
+def test_products_come_after_the_latency_in_steps(a, b, pipelined):
+    latency = Multiplier.LATENCY if pipelined else Multiplier.LATENCY - 1
     rng = random.Random(1)
     script = [
         {
@@ -32,13 +34,14 @@ def test_products_come_after_the_latency_in_steps(a, b):
         }
         for _ in range(200)
     ]
-    (found,) = play(Multiplier(a=a, b=b), script, "product", tail=1)
+    multiplier = Multiplier(a=a, b=b, pipelined=pipelined)
+    (found,) = play(multiplier, script, "product", tail=1)
     products = []
     for t, cycle in enumerate(script):
         if cycle["en"]:
             products.append(0 if cycle["zero"] else cycle["a"] * cycle["b"])
-        if len(products) >= Multiplier.LATENCY:
-            assert found[t + 1] == products[-Multiplier.LATENCY]
+        if len(products) >= latency:
+            assert found[t + 1] == products[-latency]
 
 
 def test_en_is_1_by_default():
@@ -51,10 +54,13 @@ def test_the_block_multiplies_all_operands(width):
     assert exhaustive_check(Multiplier, width=width) == "PASS"
 
 
-@pytest.mark.parametrize("a, b", [(signed(4), unsigned(3)), (unsigned(4), signed(4))], ids=str)
-def test_the_block_equals_its_twin(a, b):
+@pytest.mark.parametrize("a, b, pipelined", [
+    (signed(4), unsigned(3), True), (unsigned(4), signed(4), True),
+    (unsigned(4), unsigned(4), False),
+], ids=str)
+def test_the_block_equals_its_twin(a, b, pipelined):
     """With and without ``en`` and ``zero``."""
-    prove_equal(Multiplier(a=a, b=b), steps=Multiplier.LATENCY + 1)
+    prove_equal(Multiplier(a=a, b=b, pipelined=pipelined), steps=Multiplier.LATENCY + 1)
 
 
 @pytest.mark.parametrize("line", [

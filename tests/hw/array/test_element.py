@@ -54,8 +54,9 @@ class Model:
         return below
 
 
+@pytest.mark.parametrize("lut_ram", [None, "distributed"])
 @pytest.mark.parametrize("cell", CELLS)
-def test_random_inputs(cell):
+def test_random_inputs(cell, lut_ram):
     rng = random.Random(cell.SLOTS)
     names = {"en": 0.7, "clear": 0.2, "capture": 0.3}
     script = []
@@ -74,7 +75,7 @@ def test_random_inputs(cell):
             step = [inputs, *reversed(script)][delay] if delay <= len(script) else None
             inputs["control"]["clear"] &= step is not None and step["control"]["en"]
         script.append(inputs)
-    (below,) = play(ProcessingElement(mac=cell(depth=1)), script, "below")
+    (below,) = play(ProcessingElement(mac=cell(depth=1), lut_ram=lut_ram), script, "below")
     model = Model(cell)
     assert below == [model.cycle(inputs) for inputs in script]
 
