@@ -8,7 +8,7 @@ from pathlib import Path
 
 from weft.boards.devices import Device
 
-__all__ = ["GROUPS", "Cell", "placed_cells", "cells_by_block"]
+__all__ = ["GROUPS", "Cell", "block_of", "placed_cells", "cells_by_block"]
 
 # Blocks of the design by function. The names inside the core are the names of its submodules.
 GROUPS = {
@@ -27,8 +27,10 @@ GROUPS = {
     "board": ("board", "nextpnr"),
 }
 _GROUP = {block: group for group, blocks in GROUPS.items() for block in blocks}
-_CORE = re.compile(r"(?:\$\w+?_)?accelerator\.core\.(?:(\w+)\.)?")
-_LINK = re.compile(r"(?:\$\w+?_)?accelerator\.(?:(link|host_port|receiver|transmitter)\.)?")
+# A board has an accelerator; the accelerator alone has no prefix.
+_CORE = re.compile(r"(?:\$\w+?_)?(?:accelerator\.)?core\.(?:(\w+)\.)?")
+_LINK = re.compile(r"(?:\$\w+?_)?(?:accelerator\.)?(link|host_port|receiver|transmitter)\.")
+_ACCELERATOR = re.compile(r"(?:\$\w+?_)?accelerator\.")
 _BEL = re.compile(r"X(\d+)/Y(\d+)/(.+)")
 
 
@@ -73,16 +75,18 @@ def placed_cells(layout: Path, device: Device) -> list[Cell]:
         if resource in device.capacity and position:
             registered = cell["parameters"].get("DFF_ENABLE", "0").endswith("1")
             x, y, bel = position.groups()
-            cells.append(Cell(_block(name), resource, registered, int(x), int(y), bel))
+            cells.append(Cell(block_of(name), resource, registered, int(x), int(y), bel))
     return cells
 
 
-def _block(name):
+def block_of(name: str) -> str:
     """The block that a cell belongs to, from the hierarchical name that synthesis gave the cell."""
     if match := _CORE.match(name):
         return match[1] if match[1] in _GROUP else "core"  # logic between the core's blocks
     if match := _LINK.match(name):
-        return match[1] or "accelerator"
+        return match[1]
+    if _ACCELERATOR.match(name):
+        return "accelerator"
     return "nextpnr" if name.startswith("$nextpnr") else "board"
 
 

@@ -68,6 +68,13 @@ PRESETS = {
             ),
         ),
         Preset(
+            name="ecp5-85f-bf16", device=DEVICES["LFE5U-85F"], goal=6,
+            config=Config(
+                target="ecp5", dtype="bf16", rows=8, cols=8, hop=2, lanes=1, jobs=4,
+                activation="none", c_words=0, a_words=512, b_words=4096,
+            ),
+        ),
+        Preset(
             name="ice40up5k", device=DEVICES["iCE40UP5K"], goal=0.7,
             config=Config(
                 target="ice40up", multiplier="plain", rows=2, cols=2, depth=4, lanes=1, jobs=2,

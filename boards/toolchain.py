@@ -9,13 +9,14 @@ import re
 import subprocess
 import time
 import venv
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain
 
 from weft.boards import carry_chains, floorplan, memory_floorplan, register_copies
+from weft.boards.arrivals import latest_arrivals
 from weft.boards.devices import Device
 from weft.hw.primitives import Primitives
 
@@ -126,12 +127,15 @@ class PnrResult:
     critical_path : CriticalPath
     seconds : float
         Duration of place and route.
+    arrivals : dict of float
+        `weft.boards.arrivals.latest_arrivals`.
     """
 
     used: dict[str, int]
     fmax: float
     critical_path: CriticalPath
     seconds: float
+    arrivals: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -289,7 +293,7 @@ class Toolchain:
             report.unlink()
         options = [
             *device.options, *options, "--timing-allow-fail", "--seed", str(seed),
-            "--json", "top.json", "--report", report.name,
+            "--json", "top.json", "--report", report.name, "--detailed-timing-report",
         ]
         start = time.monotonic()
         try:
@@ -313,6 +317,7 @@ class Toolchain:
                 if path["from"] == path["to"] == edge
             )),
             seconds,
+            latest_arrivals(results),
         ), clock["constraint"]
 
     def _run(self, program, arguments, folder, task):

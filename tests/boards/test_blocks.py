@@ -32,6 +32,8 @@ def layout(tmp_path):
     ("accelerator.link.intake.fsm_state_SB_DFF_Q", "link", "serial link"),
     ("accelerator.receiver.timer_LUT4_Z", "receiver", "serial link"),
     ("accelerator.answers__payload_SB_DFFESR_Q_1", "accelerator", "serial link"),
+    ("core.array.pe_0_1.mac.sum_TRELLIS_FF_Q_3", "array", "array"),
+    ("link.receiver.fsm_state_TRELLIS_FF_Q", "link", "serial link"),
     ("status_leds.count_SB_DFFSR_Q_1", "board", "board"),
     ("$nextpnr_ICESTORM_LC_79", "nextpnr", "board"),
 ])

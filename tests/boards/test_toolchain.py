@@ -43,6 +43,11 @@ REPORT = {
             hop("setup", 0.0, "pe.result_TRELLIS_FF_Q", "pe.result_TRELLIS_FF_Q"),
         ]},
     ],
+    "detailed_net_timings": [
+        {"event": "posedge clk", "endpoints": [
+            {"cell": "core.drain.start_TRELLIS_FF_Q", "event": "posedge clk", "delay": [2.0, 6.5]},
+        ]},
+    ],
 }
 CELLS = {"design": {"num_cells_by_type": {"LUT4": 65}}}
 OVERFULL = """\
@@ -81,8 +86,10 @@ def test_place_reads_the_report(tools, tmp_path):
     assert pnr.fmax == 149.9
     assert pnr.critical_path.names == ("mac.f_a", "mac.sum", "mac.total", "pe.result")
     assert (pnr.critical_path.logic, pnr.critical_path.routing) == (0.75, 2.0)
+    assert pnr.arrivals == {"drain": 6.5}
     assert str(pnr.critical_path) == "mac.f_a to pe.result, 0.8 ns in cells, 2.0 ns between them"
     said = (tmp_path / "said").read_text()
+    assert "--report report-7.json --detailed-timing-report" in said
     assert "--25k --speed 6" in said and "--seed 7 " in said and "--lpf-allow-uncon" in said
 
 

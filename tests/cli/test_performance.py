@@ -98,6 +98,23 @@ def test_saving_keeps_history_and_the_text_around_the_table(tmp_path):
     assert (tmp_path / "performance.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_the_page_lists_the_clock_that_each_block_allows(tmp_path):
+    records = PerformanceRecords(tmp_path)
+    records.add(changed(arrivals={"array": 5.0, "sequencer": 4.0}))
+    records.add(changed(name="up5k", arrivals={"link": 20.0, "array": 2.0}))
+    records.add(dataclasses.replace(ARRAY, arrivals={"array": 3.0}))
+    records.add(changed(name="old"))
+    records.save(["ecp5", "up5k", "array", "old"])
+    text = (tmp_path / "performance.md").read_text()
+    assert text.count("""
+| block | ecp5 | up5k |
+| ---|---:|---: |
+| link | - | 50 |
+| array | 200 | 500 |
+| sequencer | 250 | - |
+""") == 1
+
+
 def test_rejects_a_damaged_record_file(tmp_path):
     for text in ("[{", '[{"name": "x"}]', "7"):
         (tmp_path / "performance.json").write_text(text)

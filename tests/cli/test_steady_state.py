@@ -26,6 +26,15 @@ def test_the_better_size_counts(mode, monkeypatch):
     assert predict_interval(config) == (best, found[best])
 
 
+@pytest.mark.parametrize("flush", [False, True])
+def test_a_bf16_core_returns_bfloat16(flush, monkeypatch):
+    monkeypatch.setattr(steady_state, "SIZES", (24,))
+    config = Config(dtype="bf16", rows=2, cols=2, flush_subnormals=flush)
+    size, interval = predict_interval(config)
+    assert size == 24
+    assert 24**3 / 4 <= interval < 1.1 * 24**3 / 4
+
+
 def test_the_hardware_takes_as_many_cycles():
     with Accelerator(GoldenTransport(SMALL), SMALL) as accelerator:
         predicted = measure_interval(accelerator, 48)

@@ -179,6 +179,7 @@ def _record(preset, result, cycles):
         config=chosen_fields(preset.config),
         fmax={str(seed): round(pnr.fmax, 2) for seed, pnr in sorted(result.by_seed.items())},
         simulated=simulated, design=result.design, date=datetime.now(UTC).date().isoformat(),
+        arrivals={block: round(delay, 3) for block, delay in best.arrivals.items()},
     )
 
 

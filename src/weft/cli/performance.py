@@ -73,6 +73,8 @@ class Measurement:
     date : str
     luts : int or None
         Maximum number of LUTs.
+    arrivals : dict of float
+        Latest arrival at a register in nanoseconds, by block, with the best seed.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Measurement:
     design: str
     date: str
     luts: int | None = None
+    arrivals: dict = dataclasses.field(default_factory=dict)
 
     @property
     def peak(self) -> int:
@@ -249,7 +252,29 @@ def _table(records):
             f"\n* **{record.name}**: {fields}; {cycles}; seeds {', '.join(record.fmax)};"
             f" {record.date}; critical path {record.path}."
         )
-    return text + "\n" if records else text
+    return text + "\n" + _limits(records) if records else text
+
+
+def _limits(records):
+    """A table of the clock that the latest arrival at each block allows: a column a record."""
+    records = [record for record in records if record.arrivals and not record.array_only]
+    if not records:
+        return ""
+    slowest = {}
+    for record in records:
+        for block, delay in record.arrivals.items():
+            slowest[block] = max(delay, slowest.get(block, 0))
+    names = [record.name for record in records]
+    lines = ["block | " + " | ".join(names), "|".join(["---", *["---:"] * len(names)])]
+    for block in sorted(slowest, key=lambda block: -slowest[block]):
+        delays = [record.arrivals.get(block) for record in records]
+        lines.append(" | ".join([block, *(f"{1000 / d:.0f}" if d else "-" for d in delays)]))
+    return (
+        "\nThe clock in MHz that each block allows: 1,000 divided by the latest arrival at one of"
+        " its\nregisters, in nanoseconds, with the best seed. The slowest block comes first; the"
+        " smallest number\nof a column is the fmax of its design.\n\n"
+        + "".join(f"| {line} |\n" for line in lines)
+    )
 
 
 def _picture(records, path):

@@ -42,30 +42,51 @@ def equal_products(accelerator, a, b, expected, **arguments) -> tuple[float, boo
 def measure_interval(accelerator, size: int) -> float:
     """Cycles from one product to the next, for equal products with M = K = N = ``size``.
 
-    Loading of the operands is included. The operands are int8; if the core can requantize, the
-    results are int8 too, with a bias per column and one scale, which are loaded once.
+    Loading of the operands is included. Operands of an int8 core are int8; if the core can
+    requantize, the results are int8 too, with a bias per column and one scale, which are loaded
+    once. Operands and results of a bf16 core are bfloat16.
 
     Raises ResultMismatch if a result differs from the golden model.
     """
+    config = accelerator.config
+    product = _bf16_product if config.dtype == "bf16" else _int8_product
+    interval, equal = equal_products(accelerator, **product(config, size))
+    if not equal:
+        raise ResultMismatch(f"results of {config.name} differ from golden")
+    return interval
+
+
+def _int8_product(config, size):
+    """Arguments of `equal_products`."""
     import numpy as np
 
     from weft.golden import add_bias, matmul, requantize
 
     random = np.random.default_rng(size)
     a, b = (random.integers(-128, 128, (size, size), dtype=np.int8) for _ in range(2))
-    mode = accelerator.config.requantize
+    mode = config.requantize
     bias = random.integers(-9999, 9999, size, dtype=np.int32)
-    arguments, expected = {}, matmul(a, b)
-    if mode != "none":
-        scaling = {"multiplier": 3 << 29, "shift": -9, "zero_point": -3}
-        if mode == "onnx":
-            scaling = {"scale": np.float32(0.001), "zero_point": -3}
-        arguments = {"bias": bias, **scaling}
-        expected = requantize(add_bias(expected, bias), mode=mode, **scaling)
-    interval, equal = equal_products(accelerator, a, b, expected, **arguments)
-    if not equal:
-        raise ResultMismatch(f"results of {accelerator.config.name} differ from golden")
-    return interval
+    expected = matmul(a, b)
+    if mode == "none":
+        return {"a": a, "b": b, "expected": expected}
+    scaling = {"multiplier": 3 << 29, "shift": -9, "zero_point": -3}
+    if mode == "onnx":
+        scaling = {"scale": np.float32(0.001), "zero_point": -3}
+    expected = requantize(add_bias(expected, bias), mode=mode, **scaling)
+    return {"a": a, "b": b, "expected": expected, "bias": bias, **scaling}
+
+
+def _bf16_product(config, size):
+    """Arguments of `equal_products`."""
+    import numpy as np
+    from ml_dtypes import bfloat16
+
+    from weft.golden import matmul_bf16, to_bfloat16
+
+    random = np.random.default_rng(size)
+    a, b = (random.standard_normal((size, size)).astype(bfloat16) for _ in range(2))
+    sums = matmul_bf16(a, b, flush_subnormals=config.flush_subnormals)
+    return {"a": a, "b": b, "expected": to_bfloat16(sums), "out_dtype": bfloat16}
 
 
 def predict_interval(config: Config) -> tuple[int, float]:
