@@ -249,26 +249,35 @@ class JobTable(wiring.Component):
         return spans
 
     def _compare(self, m, spans, valid, newest):
-        """Compare the load with each entry; return whether it conflicts with a valid one."""
+        """Compare the load with each entry; ``conflict`` says whether one must end before it.
+
+        One cycle compares: each comparison has a register of its own. The next one combines them.
+        """
         load = self.load
         width = max(len(span[0].end) for span in spans.values())
         end = Signal(width)
         is_table = Signal()  # all jobs share the activation table
-        overlaps = Signal(self.jobs)
         m.d.sync += [
             end.eq(load.page + load.pages),
             is_table.eq(load.operand == Region.TABLE),
-            overlaps.eq(0),
         ]
+        conflicts = [valid & is_table.replicate(self.jobs)]
         for name, job_spans in spans.items():
             # Parameters have the pages of their panels of B.
             regions = [_OPERANDS[name], *([Region.PARAMETERS] if name == "b" else [])]
+            before_end, after_begin, concerned = (
+                Signal(self.jobs, name=f"{what}_{name}")
+                for what in ("before_end", "after_begin", "concerned")
+            )
             for n, span in enumerate(job_spans):
-                overlap = (load.page[:width] < span.end) & (span.begin < end)
                 feeds = load.flags[0] & newest[n]
-                with m.If(overlap & ~feeds & load.operand.matches(*regions)):
-                    m.d.sync += overlaps[n].eq(1)
-        m.d.sync += self.conflict.eq((valid & (overlaps | is_table.replicate(self.jobs))).any())
+                m.d.sync += [
+                    before_end[n].eq(load.page[:width] < span.end),
+                    after_begin[n].eq(span.begin < end),
+                    concerned[n].eq(load.operand.matches(*regions) & ~feeds),
+                ]
+            conflicts.append(valid & before_end & after_begin & concerned)
+        m.d.sync += self.conflict.eq(Cat(conflicts).any())
 
 
 def _has_any(header, flags):
