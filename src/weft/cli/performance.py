@@ -30,10 +30,11 @@ their configured values. "The array alone" is an array with unconnected ports.
 * **fmax** is nextpnr's value for the routed design, ECP5 speed grade 6; best and median of the
   seeds.
 * **utilization** is M * K * N / (interval * MAC/cycle). The interval is the number of cycles from
-  one product to the next, for equal products with int8 results back to back, at the better of 128^3
-  and 256^3. It includes loading, and the splitting of operands that do not fit the buffers. Command
-  words are always available and results always accepted at the core's streams. The cycle model
-  computes it, and the simulated hardware takes the same number of cycles.
+  one product to the next, for equal products back to back, at the better of 128^3 and 256^3. Results
+  are int8; on a BF16 core they are bfloat16. The interval includes loading, and the splitting of
+  operands that do not fit the buffers. Command words are always available and results always
+  accepted at the core's streams. The cycle model computes it, and the simulated hardware takes the
+  same number of cycles.
 * **GMAC/s** is MAC/cycle * utilization * best fmax.
 
 {BEGIN}
@@ -298,5 +299,5 @@ def _picture(records, path):
     axes.set_ylim(len(records) - 0.4, -1)
     axes.set_xscale("log")
     axes.margins(x=0.15)
-    axes.set_xlabel("GMAC/s in steady state, INT8 results; black: goal")
+    axes.set_xlabel("GMAC/s in steady state, results of 8 or 16 bits; black: goal")
     figure.savefig(path, dpi=120, metadata={"Software": None})
