@@ -175,19 +175,27 @@ class FrameReceiver(wiring.Component):
         byte_valid, search, more, sync_found = self._receive_byte(
             m, fifo, crc, in_search, in_field, remaining
         )
+        # A byte arrives two cycles or more after its field begins, so the field may be late.
+        header_valid, payload_valid = Signal(), Signal()
+        r_header, r_payload = Signal(), Signal()
+        m.d.sync += [r_header.eq(in_header), r_payload.eq(in_payload)]
+        m.d.comb += [
+            header_valid.eq(byte_valid & r_header), payload_valid.eq(byte_valid & r_payload),
+        ]
         header_full = Signal()  # full, before the header
         decoded, sequence, length = self._decode_header(
-            m, crc.data, byte_valid & in_header, remaining, header_full
+            m, crc.data, header_valid, remaining, header_full
         )
         full, ack_request, unexpected = self._acknowledge(m, fifo, sequence)
         header = Signal.like(decoded)  # captured at the end of the header
         send_request = Signal()
-        operand_valid = byte_valid & in_payload
-        needs_request = self._request(m, crc, header, sequence, operand_valid, send_request)
+        needs_request = self._request(m, crc, header, sequence, payload_valid, send_request)
+        stores_payload = Signal()  # registered: it does not change in the payload
+        m.d.sync += stores_payload.eq(header.ordered & ~header.rejected & ~unexpected)
         stores_header = self.frames.with_header & ~header_full
-        stores_payload = header.ordered & ~header.rejected & ~unexpected
-        stores = (in_header & stores_header) | (in_payload & stores_payload)
-        m.d.comb += fifo.write.eq(byte_valid & stores)
+        m.d.comb += fifo.write.eq(
+            (header_valid & stores_header) | (payload_valid & stores_payload)
+        )
 
         field_end = ~more & crc.idle
 

@@ -62,14 +62,14 @@ class PayloadBuffer(wiring.Component):
         m = Module()
         m.submodules.memory = memory = Bank(width=8, depth=self.depth, target=self.target)
         word = Signal(8 * self.bytes_out)
-        byte_index = Signal(ceil_log2(self.bytes_out))
+        byte_index = Signal(ceil_log2(self.bytes_out))  # of the lowest byte of the word
         read_addr = Signal(range(self.depth))
         ready = Signal(init=1)
         m.d.comb += self.results.ready.eq(ready)
         m.d.comb += [
             memory.read_addr.eq(read_addr), self.byte.eq(memory.read_data),
             memory.write_addr.eq(self.length),
-            memory.write_data.eq(word.word_select(byte_index, 8)),
+            memory.write_data.eq(word[:8]),
         ]
         with m.If(self.advance):
             m.d.sync += read_addr.eq(read_addr + 1)
@@ -86,7 +86,10 @@ class PayloadBuffer(wiring.Component):
                     m.next = "STORE"
             with m.State("STORE"):
                 m.d.comb += memory.write_en.eq(1)
-                m.d.sync += [self.length.eq(self.length + 1), byte_index.eq(byte_index + 1)]
+                m.d.sync += [
+                    self.length.eq(self.length + 1),
+                    byte_index.eq(byte_index + 1), word.eq(word >> 8),
+                ]
                 with m.If(byte_index == self.bytes_out - 1):
                     m.d.sync += byte_index.eq(0)
                     m.next = "CHECK"
