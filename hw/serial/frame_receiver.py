@@ -175,13 +175,7 @@ class FrameReceiver(wiring.Component):
         byte_valid, search, more, sync_found = self._receive_byte(
             m, fifo, crc, in_search, in_field, remaining
         )
-        # A byte arrives two cycles or more after its field begins, so the field may be late.
-        header_valid, payload_valid = Signal(), Signal()
-        r_header, r_payload = Signal(), Signal()
-        m.d.sync += [r_header.eq(in_header), r_payload.eq(in_payload)]
-        m.d.comb += [
-            header_valid.eq(byte_valid & r_header), payload_valid.eq(byte_valid & r_payload),
-        ]
+        header_valid, payload_valid = self._by_field(m, byte_valid, in_header, in_payload)
         header_full = Signal()  # full, before the header
         decoded, sequence, length = self._decode_header(
             m, crc.data, header_valid, remaining, header_full
@@ -192,10 +186,8 @@ class FrameReceiver(wiring.Component):
         needs_request = self._request(m, crc, header, sequence, payload_valid, send_request)
         stores_payload = Signal()  # registered: it does not change in the payload
         m.d.sync += stores_payload.eq(header.ordered & ~header.rejected & ~unexpected)
-        stores_header = self.frames.with_header & ~header_full
-        m.d.comb += fifo.write.eq(
-            (header_valid & stores_header) | (payload_valid & stores_payload)
-        )
+        stores_header = header_valid & self.frames.with_header & ~header_full
+        m.d.comb += fifo.write.eq(stores_header | (payload_valid & stores_payload))
 
         field_end = ~more & crc.idle
 
@@ -269,6 +261,15 @@ class FrameReceiver(wiring.Component):
         with m.If(byte_valid):
             m.d.sync += [sync_begun.eq(byte == SYNC[0]), remaining.eq(remaining - 1)]
         return byte_valid, search, more, sync_found
+
+    def _by_field(self, m, byte_valid, in_header, in_payload):
+        """``byte_valid`` for a byte of the header, and for a byte of the payload.
+
+        A byte arrives two cycles or more after its field begins, so the field may be late.
+        """
+        r_header, r_payload = Signal(), Signal()
+        m.d.sync += [r_header.eq(in_header), r_payload.eq(in_payload)]
+        return byte_valid & r_header, byte_valid & r_payload
 
     def _decode_header(self, m, byte, valid, position, full):
         """Decode the header byte by byte; ``position`` is 6 for its first byte, 1 for its last.
