@@ -7,10 +7,10 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.chip.latencies import DELIVERY, WRITE
+from weft.chip.latencies import DELIVERY, WRITE, side_read
 from weft.hw.chip.interface import VectorWrite
 from weft.hw.chip.layouts import VectorAddress
-from weft.hw.chip.memory import BankedMemory, MemoryWrite
+from weft.hw.chip.memory import MemoryWrite
 from weft.hw.stream.skid_buffer import SkidBuffer
 
 __all__ = ["ReadArbiter", "WriteArbiter"]
@@ -43,15 +43,15 @@ class ReadArbiter(wiring.Component):
         The bank of ``reads.payload``, one-hot.
     read_valid : In, 1 bit
     read_data : In, ``read_vectors`` vectors
-        From the memory, BankedMemory.READ_LATENCY cycles after it accepted a read.
+        From the memory, `weft.chip.latencies.side_read` cycles after it accepted a read.
     """
-
-    LATENCY = SkidBuffer.LATENCY + BankedMemory.READ_LATENCY + DELIVERY
-    IN_FLIGHT = 2 + BankedMemory.READ_LATENCY + DELIVERY  # 2: in the skid buffer
 
     def __init__(self, chip, clients):
         self.chip = chip
         self.clients = clients
+        self.read_cycles = side_read(chip.core)
+        self.LATENCY = SkidBuffer.LATENCY + self.read_cycles + DELIVERY
+        self.IN_FLIGHT = 2 + self.read_cycles + DELIVERY  # 2: in the skid buffer
         address = stream.Signature(VectorAddress(chip))
         vectors = data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)
         super().__init__({
@@ -87,9 +87,7 @@ class ReadArbiter(wiring.Component):
             skid.i.payload.client.eq(grant),
         ]
         # One bit a client, for each cycle that the memory takes.
-        stages = [
-            Signal(self.clients, name=f"client_{n}") for n in range(BankedMemory.READ_LATENCY)
-        ]
+        stages = [Signal(self.clients, name=f"client_{n}") for n in range(self.read_cycles)]
         m.d.comb += [
             self.reads.valid.eq(skid.o.valid), self.reads.payload.eq(skid.o.payload.address),
             self.read_bank.eq(skid.o.payload.bank),
@@ -121,6 +119,10 @@ class WriteArbiter(wiring.Component):
     host : In, stream of `weft.hw.chip.interface.VectorWrite`
     read_waits : In, 1 bit
         A read is valid at the memory, and the memory is not ready.
+    hold : In, 1 bit
+        ``write`` stays for one more cycle, in which the map store does not write.
+    pause : In, 1 bit
+        The log and the host wait.
     write : Out, `weft.hw.chip.memory.MemoryWrite`
         To the memory, LATENCY cycles after the write of the client.
     """
@@ -130,7 +132,7 @@ class WriteArbiter(wiring.Component):
     def __init__(self, chip):
         write = stream.Signature(VectorWrite(chip))
         super().__init__({
-            "read_waits": In(1),
+            "read_waits": In(1), "hold": In(1), "pause": In(1),
             "store": In(MemoryWrite(chip)), "log": In(write), "host": In(write),
             "write": Out(MemoryWrite(chip)),
         })
@@ -138,10 +140,13 @@ class WriteArbiter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         read_waited, write = Signal(), Signal.like(self.write)
-        m.d.sync += [read_waited.eq(self.read_waits), self.write.eq(write)]
+        free = ~self.store.valid & ~self.pause
+        m.d.sync += read_waited.eq(self.read_waits)
+        with m.If(~self.hold):
+            m.d.sync += self.write.eq(write)
         m.d.comb += [
-            self.log.ready.eq(~self.store.valid),
-            self.host.ready.eq(~self.store.valid & ~self.log.valid & ~read_waited),
+            self.log.ready.eq(free),
+            self.host.ready.eq(free & ~self.log.valid & ~read_waited),
             write.eq(self.store),
         ]
         for source in (self.host, self.log):

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.chip.latencies import MAP_READ, PANEL_START
+from weft.chip.latencies import PANEL_START, map_read
 from weft.hw.chip.layouts import JobFields, VectorAddress
 from weft.hw.chip.memory import RowRead
 from weft.hw.chip.panel_buffer import PanelBuffer, ReadyPanel
@@ -42,7 +42,7 @@ class MapReader(wiring.Component):
         It must be taken in the cycle before the first step of the panel.
     rows : Out, `RowRead` for each row of the array
     row_data : In, a vector for each row
-        BankedMemory.ROW_LATENCY cycles after ``rows``.
+        `weft.chip.latencies.row_read` cycles after ``rows``.
     a : Out, ``rows`` x ``depth`` int8
         LATENCY cycles after the step; ``outside`` of the job if the tap lies outside the map, and
         undefined in rows beyond the panel.
@@ -51,10 +51,10 @@ class MapReader(wiring.Component):
     """
 
     START_LATENCY = PANEL_START
-    LATENCY = MAP_READ  # RowAddress, BankedMemory, and a register
 
     def __init__(self, chip):
         self.chip = chip
+        self.LATENCY = map_read(chip.core)  # RowAddress, the memory, and a register
         word, core = VectorAddress(chip)["word"].width, chip.core
         super().__init__({
             "job": In(JobFields(chip)),

@@ -34,6 +34,10 @@ class Fabric:
         """As `add_blocks`, for a `weft.hw.buffers.dual_port_bank.DualPortBank`."""
         return False
 
+    def add_single_port_blocks(self, m, bank) -> bool:
+        """As `add_blocks`, for a `weft.hw.buffers.single_port_bank.SinglePortBank`."""
+        return False
+
     def add_to(self, m, acc, term, begin):
         """``(0 if begin else acc) + term``."""
         return Mux(begin, 0, acc) + term

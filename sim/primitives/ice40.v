@@ -116,3 +116,22 @@ module SB_MAC16 #(
         high_carry_out
     );
 endmodule
+
+// Source: Lattice FPGA-TN-02022, iCE40 SPRAM Usage Guide. Its content is undefined until it is written. A bit of the
+// mask enables four bits. Its modes of lower power are not modelled.
+module SB_SPRAM256KA (
+    input wire [13:0] ADDRESS,
+    input wire [15:0] DATAIN,
+    input wire [3:0] MASKWREN,
+    input wire WREN, CHIPSELECT, CLOCK, STANDBY, SLEEP, POWEROFF,
+    output reg [15:0] DATAOUT
+);
+    wire on = POWEROFF & !SLEEP & !STANDBY;
+    reg [15:0] words [0:16383];
+    integer n;
+    always @(posedge CLOCK) if (!on) DATAOUT <= 16'bx;
+    else if (CHIPSELECT) begin
+        DATAOUT <= WREN ? 16'bx : words[ADDRESS];
+        for (n = 0; n < 4; n = n + 1) if (WREN && MASKWREN[n]) words[ADDRESS][4 * n +: 4] <= DATAIN[4 * n +: 4];
+    end
+endmodule

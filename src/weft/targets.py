@@ -33,6 +33,8 @@ class Target:
     serial_epilogue : bool
         Whether int8 results are requantized digit by digit where the Config allows it: logic cells
         are scarce.
+    single_port_ram : bool
+        Whether the family has large memories with one port.
     models : str or None
         File in ``sim/primitives`` with models of the primitives; None if a core uses none.
     fusesoc_arch : str
@@ -49,6 +51,7 @@ class Target:
     pipelines_results: bool = False
     reorder_latency: int = 0
     serial_epilogue: bool = False
+    single_port_ram: bool = False
     models: str | None = None
     fusesoc_arch: str = "ecp5"
 
@@ -74,6 +77,6 @@ TARGETS = Registry(
     # nine bits.
     replace(
         _ICE40HX, name="ice40up", mac_suffix="_ice40up", has_dsp=True, dsp_blocks=8,
-        max_fip_depth=2,
+        max_fip_depth=2, single_port_ram=True,
     ),
 )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from weft.chip.config import ChipConfig
+from weft.chip.config import ChipConfig, has_single_port
 from weft.config import Config, ConfigError
 
 SMALL = dict(requantize="tflite", activation="none", lanes=2)
@@ -43,6 +43,30 @@ def test_sizes():
 def test_wrong_values_are_named(fields, text):
     with pytest.raises(ConfigError, match=text):
         chip(4, 4, 4, **fields)
+
+
+@pytest.mark.parametrize("fields, text", [
+    (dict(read_vectors=2), "read_vectors must be 1 with .*, not 2"),
+    (dict(program_words=64), "program_words must be 0 with .*, not 64"),
+    (dict(scale_cycles=1),
+     "^scale_cycles must be at least 2 with target 'ice40up' and 1 row, whose memory has one port"),
+])
+def test_the_rules_of_a_memory_with_one_port(fields, text):
+    fields = {"scale_cycles": 2, "read_vectors": 1} | fields
+    scale = fields.pop("scale_cycles")
+    with pytest.raises(ConfigError, match=text):
+        single_port(scale_cycles=scale, chip_fields=fields)
+
+
+def single_port(rows=1, scale_cycles=2, chip_fields=None):
+    core = Config(rows=rows, cols=2, depth=8, target="ice40up", scale_cycles=scale_cycles, **SMALL)
+    return ChipConfig(core=core, **(chip_fields or {"read_vectors": 1}))
+
+
+def test_a_memory_with_one_port():
+    assert has_single_port(single_port().core)
+    assert not has_single_port(single_port(rows=2).core)
+    assert not has_single_port(chip(1, 4, 4).core)
 
 
 def test_the_core_must_requantize():

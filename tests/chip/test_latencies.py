@@ -7,6 +7,7 @@ from weft.chip.latencies import (
     add_slot,
     array_write,
     join,
+    map_read,
     read_delay,
     rescale,
     sum_latency,
@@ -14,7 +15,6 @@ from weft.chip.latencies import (
 )
 from weft.config import Config
 from weft.hw.chip.array_section import ArraySection
-from weft.hw.chip.map_reader import MapReader
 
 
 def core(mode="tflite", cycles=1, **more):
@@ -56,9 +56,9 @@ def test_the_slot_of_add_follows_the_total_and_is_odd(mode, cycles):
 ])
 def test_the_array_section_has_the_latency(config):
     chip = ChipConfig(core=config)
-    assert ArraySection.write_latency(chip, MapReader.LATENCY) == array_write(config)
+    assert ArraySection.write_latency(chip, map_read(config)) == array_write(config)
 
 
 def test_an_array_by_hand():
-    """MAP_READ 7, MAC cell 2, result register 1; rows and columns 4 to 7 are a hop later."""
+    """From the memory 7, MAC cell 2, result register 1; rows and columns 4 to 7 are a hop later."""
     assert array_write(core(rows=8, cols=8, depth=4, multiplier="plain")) == 7 + 2 + 1 + 1 + 1

@@ -17,6 +17,7 @@ from weft.chip.descriptors import (
     ListLoad,
     LoadTarget,
 )
+from weft.chip.latencies import step_cycles
 from weft.chip.states import NetworkState
 from weft.golden.chip import run_list
 from weft.sim.network_core import HostTraffic, NetworkSimulation
@@ -130,16 +131,16 @@ def test_an_error_of_the_only_store_has_the_number_of_its_job(core):
     first = 200 * chip.core.depth
     memory[first : first + len(data)] = data
     core.write(bytes(memory))
-    outcome = core.run(200, 1000, limit=900)
+    outcome = core.run(200, 600, limit=900)
     assert (outcome.error, outcome.job) == (ListError.ADDRESS, 1)
-    places = split(200, chip.banks), split(1000, chip.banks)
+    places = split(200, chip.banks), split(600, chip.banks)
     assert run_list(chip, memory, *places, limit=900).jobs == 1
 
 
 def test_a_layer_of_one_step_takes_at_most_64_cycles(core):
     """From the last store of the job before to its own last store."""
     chip, rows = core.chip, core.chip.core.rows
-    if chip.core.depth * chip.read_vectors < 8:
+    if chip.core.depth * chip.read_vectors < 8 * step_cycles(chip.core):
         pytest.skip("a core that reads fewer bytes a cycle waits for the descriptor")
     pitch = -(-chip.core.cols // chip.core.depth)
     jobs = [
@@ -210,7 +211,7 @@ def test_the_host_accesses_the_memory_while_a_list_runs(core):
                 rate, reads=(reads, area), writes=(writes, area), seed=rate
             ))
             assert (outcome.state, outcome.wrong) == (NetworkState.DONE, 0)
-            assert min(outcome.reads, outcome.writes) > outcome.cycles / 100
+            assert min(outcome.reads, outcome.writes) > outcome.cycles / 200
             run_list(
                 chip, memory, case.list_address, case.log_address, base=case.base,
                 limit=case.limit,

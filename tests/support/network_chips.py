@@ -47,4 +47,5 @@ SIMULATED_SLOWLY = [
     network_chip(4, 4, 4, 4, target="ecp5", requantize="single", **_SIZES),
     network_chip(1, 8, 4, 2, hop=2, **_SIZES),
     network_chip(5, 4, 4, 4, target="ecp5", dsp_cols=2, **_SIZES),  # as many banks as rows
+    network_chip(1, 2, 8, 1, target="ice40up", read_vectors=1, scale_cycles=2, **_SIZES),
 ]

@@ -14,6 +14,7 @@ from weft.hints import did_you_mean
 
 __all__ = [
     "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "PARAMETER_BYTES", "ChipConfig", "config_from_toml",
+    "has_single_port",
 ]
 
 PARAMETER_BYTES = 9  # of a column: bias (4), multiplier (4), shift (1)
@@ -102,6 +103,8 @@ class ChipConfig:
             )
         if self.program_words:
             problems += self._program_problems()
+        if has_single_port(core):
+            problems += self._single_port_problems()
         if problems:
             raise ConfigError("\n".join(problems))
 
@@ -116,6 +119,19 @@ class ChipConfig:
                 f"read_vectors * depth must be at most {MAX_BEAT} with a program memory, not"
                 f" {self.beat_bytes}"
             )
+
+    def _single_port_problems(self):
+        """The problems of a memory with one port."""
+        for name, value, allowed, rule in (
+            ("read_vectors", self.read_vectors, self.read_vectors == 1, "1"),
+            ("program_words", self.program_words, self.program_words == 0, "0"),
+            ("scale_cycles", self.core.scale_cycles, self.core.scale_cycles > 1, "at least 2"),
+        ):
+            if not allowed:
+                yield (
+                    f"{name} must be {rule} with target {self.core.target!r} and 1 row, whose"
+                    f" memory has one port, not {value}"
+                )
 
     @classmethod
     def from_toml(cls, path) -> "ChipConfig":
@@ -218,6 +234,14 @@ class ChipConfig:
             del values["program_words"]
         text = json.dumps(values, sort_keys=True)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
+
+
+def has_single_port(core: Config) -> bool:
+    """Whether the memory has one port, which the array and the side port use by turns.
+
+    With more rows the array reads several banks, which single-port memories are too large for.
+    """
+    return core.family.single_port_ram and core.rows == 1
 
 
 def config_from_toml(path) -> Config | ChipConfig:

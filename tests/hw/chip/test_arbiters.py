@@ -8,6 +8,7 @@ from amaranth.lib import wiring
 from network_chips import small_chip
 
 from verif.amaranth_bench import plain, play, put, send, simulate
+from weft.chip.latencies import side_read
 from weft.hw.chip.arbiters import ReadArbiter, WriteArbiter
 from weft.hw.chip.memory import BankedMemory
 
@@ -19,12 +20,12 @@ def place(number):
 
 
 def reads_of(clients, *, idle, stall, count=40):
-    """Random reads of all clients: the data and the cycle of each, by client.
+    """Random reads of all clients: the data and the cycle of each, by client; their latency.
 
     The vectors of a read tell its address.
     """
     dut = ReadArbiter(CHIP, clients)
-    rng, latency = random.Random(clients), BankedMemory.READ_LATENCY
+    rng, latency = random.Random(clients), side_read(CHIP.core)
     numbers = [[rng.randrange(48) for _ in range(count)] for _ in range(clients)]
     accepted, found = [[] for _ in range(clients)], [[] for _ in range(clients)]
 
@@ -60,27 +61,27 @@ def reads_of(clients, *, idle, stall, count=40):
             assert sum(values[4 : 4 + clients]) == arrives
             arrives = number is not None  # a cycle later
             taken = sum(map(len, accepted)) - sum(map(len, found))
-            assert taken <= ReadArbiter.IN_FLIGHT
+            assert taken <= dut.IN_FLIGHT
             now += 1
 
     simulate(dut, memory, *map(source, range(clients)))
     for client in range(clients):
         assert [number for number, _ in found[client]] == numbers[client]
-    return accepted, found
+    return accepted, found, dut.LATENCY
 
 
 @pytest.mark.parametrize("clients", [1, 2, 4])
 @pytest.mark.parametrize("idle, stall", [(0, 0), (0.5, 0), (0, 0.4), (0.5, 0.5)])
 def test_each_client_gets_its_vectors_in_order(clients, idle, stall):
-    accepted, found = reads_of(clients, idle=idle, stall=stall)
+    accepted, found, latency = reads_of(clients, idle=idle, stall=stall)
     for asked, got in zip(accepted, found, strict=True):
         latencies = {now - at for at, (_, now) in zip(asked, got, strict=True)}
-        assert min(latencies) == ReadArbiter.LATENCY
-        assert stall or latencies == {ReadArbiter.LATENCY}
+        assert min(latencies) == latency
+        assert stall or latencies == {latency}
 
 
 def test_the_first_client_goes_first_and_no_cycle_is_lost():
-    accepted, _ = reads_of(3, idle=0, stall=0, count=10)
+    accepted, *_ = reads_of(3, idle=0, stall=0, count=10)
     first = accepted[0][0]
     assert sum(accepted, []) == [*range(first, first + 30)]
 
@@ -119,25 +120,31 @@ def test_reads_of_a_memory():
 def test_writes_of_the_map_store_come_first():
     rng = random.Random(1)
     dut, script, passed, ready = WriteArbiter(CHIP), [], [], []
-    read_waited = 0
+    read_waited, held = 0, None  # held: the write that stays
     for _ in range(60):
         writes = [
             {"address": place(rng.randrange(48)), "data": rng.getrandbits(16),
              "enable": rng.getrandbits(2)}
             for _ in range(3)
         ]
-        store, log, host, read_waits = (rng.randrange(2) for _ in range(4))
+        store, log, host, read_waits, hold, pause = (rng.randrange(2) for _ in range(6))
+        hold, pause = hold & (held is not None), pause | hold
+        store &= ~hold
         script.append({
-            "read_waits": read_waits,
+            "read_waits": read_waits, "hold": hold, "pause": pause,
             "store": {"valid": store, **writes[0]},
             "log.payload": writes[1], "log.valid": log,
             "host.payload": writes[2], "host.valid": host,
         })
-        host_ready = not (store or log or read_waited)
-        chosen = 1 if log and not store else 2 if host and host_ready else 0
-        passed.append({"valid": store or log or host and host_ready, **writes[chosen]})
-        ready.append((not store, host_ready))
+        log_ready = not (store or pause)
+        host_ready = log_ready and not (log or read_waited)
+        chosen = 1 if log and log_ready else 2 if host and host_ready else 0
+        valid = store or log and log_ready or host and host_ready
+        held = held if hold else {"valid": valid, **writes[chosen]}
+        passed.append(held)
+        ready.append((log_ready, host_ready))
         read_waited = read_waits
+    assert sum(entry["hold"] for entry in script) > 10
     writes, log, host = play(dut, script, "write", "log.ready", "host.ready")
     assert list(zip(log, host, strict=True)) == ready
     assert writes[WriteArbiter.LATENCY :] == passed[: -WriteArbiter.LATENCY]

@@ -93,10 +93,10 @@ def traffic(request):
 
 def test_each_row_gets_its_vector(traffic):
     compared = 0
-    for now in range(CYCLES - BankedMemory.ROW_LATENCY):
+    for now in range(CYCLES - traffic.dut.ROW_LATENCY):
         previous = traffic.writes[now - 1] if now else None
         for row, number in enumerate(traffic.rows[now]):
-            found = traffic.row_data[now + BankedMemory.ROW_LATENCY][row]
+            found = traffic.row_data[now + traffic.dut.ROW_LATENCY][row]
             if number is None:
                 assert found == 0
             elif number == OUTSIDE:
@@ -109,10 +109,10 @@ def test_each_row_gets_its_vector(traffic):
 
 def test_each_read_gets_its_vectors_in_order(traffic):
     chip, count = traffic.chip, 0
-    expected = [None] * (CYCLES + BankedMemory.READ_LATENCY)
+    expected = [None] * (CYCLES + traffic.dut.READ_LATENCY)
     for now, (number, ready) in enumerate(traffic.reads):
         if number is not None and ready:
-            expected[now + BankedMemory.READ_LATENCY] = [
+            expected[now + traffic.dut.READ_LATENCY] = [
                 traffic.vector(n, now) for n in range(number, number + chip.read_vectors)
             ]
             count += 1

