@@ -11,7 +11,8 @@ from weft.hw.chip.layouts import ColumnParameters, JobFields, MapChunk
 from weft.hw.delay import MultiCycle, pipeline
 from weft.hw.output.clamp import clamp
 from weft.hw.output.scalers import SCALERS
-from weft.latencies import MEMORY_READ
+from weft.hw.output.serial_scaler import SerialScaler
+from weft.latencies import CLAMP, MEMORY_READ
 
 __all__ = ["Rescaler"]
 
@@ -139,16 +140,13 @@ class Rescaler(wiring.Component):
 
     def _lane(self, m, lane, column, issues):
         """All stages of one lane."""
-        job, scaled = self.job, self.join + 1
-        sums, cell = self.sums[lane], self.core.cell
+        job, sums, cell = self.job, self.sums[lane], self.core.cell
         if cell.corrected:
             sums = pipeline(m, (sums - self.pair_sum)[:32], 1, f"corrected_{lane}")
-        parameters = column.delay(m, 1, f"parameter_{lane}")
-        m.submodules[f"scaler_{lane}"] = scaler = SCALERS[self.core.requantize](
-            cycles=self.core.scale_cycles, target=self.core.target, extra=0,
-            stable=parameters.cycles,
-        )
-        scaled += scaler.latency(self.core.scale_cycles)
+        biased = Signal(signed(32), name=f"biased_{lane}", reset_less=True)
+        serial = latencies.has_serial_scaler(self.core)
+        scaler = (self._serial_scaler if serial else self._scaler)(m, lane, column, issues)
+        scaled = latencies.rescale(self.core) - CLAMP
         is_sum = issues[scaled + 2].total
         zero = Mux(is_sum, job.sum_zero, job.zero)
         low, high = (
@@ -158,15 +156,34 @@ class Rescaler(wiring.Component):
         value = Mux(
             issues[self.join].layer, sums.as_signed(), self._total(m, lane, y, issues)
         )
-        biased = pipeline(m, (value + column.value.bias)[:32].as_signed(), 1, f"biased_{lane}")
+        # A serial scaler needs it until the next slot.
+        with m.If(issues[self.join].as_value().any() if serial else 1):
+            m.d.sync += biased.eq(value + column.value.bias)
+        m.d.comb += [
+            scaler.acc.eq(biased), self.results[lane].eq(y), self.biased[lane].eq(biased),
+        ]
+
+    def _scaler(self, m, lane, column, issues):
+        """A scaler that takes the sum a cycle after it met its parameters."""
+        core, parameters = self.core, column.delay(m, 1, f"parameter_{lane}")
+        m.submodules[f"scaler_{lane}"] = scaler = SCALERS[core.requantize](
+            cycles=core.scale_cycles, target=core.target, extra=0, stable=parameters.cycles
+        )
         m.d.comb += [
             scaler.start.eq(issues[self.join + 1].as_value().any()),
-            scaler.acc.eq(biased),
             scaler.multiplier.eq(parameters.value.multiplier),
             scaler.shift.eq(parameters.value.shift),
-            self.results[lane].eq(y),
-            self.biased[lane].eq(biased),
         ]
+        return scaler
+
+    def _serial_scaler(self, m, lane, column, issues):
+        """A scaler that starts when the sum meets its parameters."""
+        m.submodules[f"scaler_{lane}"] = scaler = SerialScaler(cycles=self.core.scale_cycles)
+        m.d.comb += [
+            scaler.start.eq(issues[self.join].as_value().any() & ~self.job.sums),
+            scaler.multiplier.eq(column.value.multiplier), scaler.shift.eq(column.value.shift),
+        ]
+        return scaler
 
     def _total(self, m, lane, y, issues):
         """The sum of both values of the table, until the next chunk has one."""

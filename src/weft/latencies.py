@@ -4,7 +4,8 @@ __all__ = [
     "BF16_MAC", "CLAMP", "CORRECTION", "DSP_MULTIPLIER", "HALVED_CYCLES",
     "ICE40_DSP_ACCUMULATOR", "LOGIC_MULTIPLIER", "MEMORY_READ", "OPERAND_SUMS_READ", "ROW_SUM",
     "SCALER_STAGES", "STEP", "TABLE", "TWO_STAGE_MAC", "UNPACKER", "bf16_join", "bf16_output",
-    "requantizer", "requantizer_join", "scale_product", "scaler", "tree",
+    "requantizer", "requantizer_join", "scale_product", "scaler", "serial_digits",
+    "serial_product", "serial_scaler", "tree",
 ]
 
 STEP = 1  # from the sequencer's decision on a step to the registered step
@@ -43,6 +44,22 @@ def scale_product(cycles: int) -> int:
 def scaler(mode: str, cycles: int) -> int:
     """Latency of a scaler that takes one sum every ``cycles`` cycles."""
     return sum(SCALER_STAGES[mode]) + scale_product(cycles)
+
+
+def serial_digits(cycles: int) -> int:
+    """Digits of a sum in a serial scaler that takes one every ``cycles`` cycles."""
+    return min(cycles, 16)
+
+
+def serial_product(cycles: int) -> int:
+    """From a sum at a serial scaler to its product: its digits, and the tree of their multiples."""
+    digits = serial_digits(cycles)
+    return digits + tree(16 // digits) + 4
+
+
+def serial_scaler(cycles: int) -> int:
+    """Latency of a serial scaler: the product, its shift digit by digit, the rounding."""
+    return serial_product(cycles) + serial_digits(cycles) + 1
 
 
 def requantizer_join(sum_latency: int, zero_points: bool) -> int:

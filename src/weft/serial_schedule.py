@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from weft.latencies import MEMORY_READ
+from weft.latencies import MEMORY_READ, serial_digits, serial_product, tree
 
 __all__ = ["SerialSchedule"]
 
@@ -33,7 +33,7 @@ class SerialSchedule:
     @property
     def steps(self) -> int:
         """Digits of a sum; the product takes one a cycle."""
-        return min(self.cycles, 16)
+        return serial_digits(self.cycles)
 
     @property
     def bits(self) -> int:
@@ -43,7 +43,7 @@ class SerialSchedule:
     @property
     def levels(self) -> int:
         """Adder levels for the multiples of the multiplier that belong to a digit."""
-        return (self.bits // 2 - 1).bit_length()
+        return tree(self.bits // 2)
 
     @property
     def shift_read(self) -> int:
@@ -63,7 +63,7 @@ class SerialSchedule:
     @property
     def product(self) -> int:
         """The product is valid; the right shift starts."""
-        return self.join + self.steps + self.levels + 4
+        return self.join + serial_product(self.cycles)
 
     @property
     def right_shift_read(self) -> int:

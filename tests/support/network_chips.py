@@ -48,4 +48,7 @@ SIMULATED_SLOWLY = [
     network_chip(1, 8, 4, 2, hop=2, **_SIZES),
     network_chip(5, 4, 4, 4, target="ecp5", dsp_cols=2, **_SIZES),  # as many banks as rows
     network_chip(1, 2, 8, 1, target="ice40up", read_vectors=1, scale_cycles=2, **_SIZES),
+    network_chip(  # the scalers are serial
+        1, 2, 8, 1, target="ice40up", multiplier="plain", read_vectors=1, scale_cycles=8, **_SIZES
+    ),
 ]

@@ -7,7 +7,7 @@ from weft.config import Config
 __all__ = [
     "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "PANEL_START",
     "PROGRAM_BEATS", "SUM_PARTS", "WRITE", "add_slot", "added_chunks", "added_take", "array_write",
-    "chunks_in_flight", "join", "map_read", "read_delay", "rescale",
+    "chunks_in_flight", "has_serial_scaler", "join", "map_read", "read_delay", "rescale",
     "result_read", "result_rows", "row_read", "side_read", "step_cycles", "store_sums",
     "sum_latency", "total_latency",
 ]
@@ -74,8 +74,17 @@ def read_delay(core: Config) -> int:
     return join(core) - sum_latency(core)
 
 
+def has_serial_scaler(core: Config) -> bool:
+    """Whether the lanes scale digit by digit: logic cells are scarce, and a slot is long enough."""
+    return (
+        core.family.serial_epilogue and core.requantize == "tflite" and core.scale_cycles >= 8
+    )
+
+
 def _scaled(core):
     """From an issue to the output of the scaler; the bias takes 1 cycle."""
+    if has_serial_scaler(core):
+        return join(core) + latencies.serial_scaler(core.scale_cycles)
     return join(core) + 1 + latencies.scaler(core.requantize, core.scale_cycles)
 
 

@@ -51,7 +51,9 @@ def table(chip):
 @pytest.mark.parametrize("chip", [
     chip_of(2, 2, 2, 2), chip_of(2, 2, 2, 2, multiplier="fip", requantize="single"),
     chip_of(2, 2, 2, 2, target="ecp5", scale_cycles=2),
-], ids=["plain", "fip", "ecp5"])
+    chip_of(2, 2, 2, 2, target="ice40up", scale_cycles=8),
+    chip_of(2, 2, 2, 2, target="ice40hx", multiplier="fip", scale_cycles=16),
+], ids=["plain", "fip", "ecp5", "serial", "serial-fip"])
 def test_results_follow_the_request(chip, add):
     dut, core = Rescaler(chip), chip.core
     latency = latencies.rescale(core, bool(add))
