@@ -70,6 +70,7 @@ class ListExecution(wiring.Component):
         m.submodules.log = log = JobLog(self.chip)
         job_busy, load_busy, load_failed = Signal(), Signal(), Signal()
         self._read(m, loads, jobs, job_busy)
+        self._count_jobs(m, jobs, log)
         start_ok = self._start_jobs(m, jobs, log, job_busy)
         self._start_loads(m, loads, load_busy, load_failed)
 
@@ -142,21 +143,13 @@ class ListExecution(wiring.Component):
 
     def _start_jobs(self, m, jobs, log, job_busy):
         """Start the next job; returns whether it waits only for the end of the running one."""
-        connect(m, log.writes, flipped(self.writes))
-        loads_done, start_ok = Signal(ReaderHead.COUNT_BITS), Signal()
+        start_ok = Signal()
         take = Signal()  # the head learns it a cycle later, with the start
         job = Signal(self.job.shape(), reset_less=True)
-        with m.If(self.load_done & ~loads_done.all()):
-            m.d.sync += loads_done.eq(loads_done + 1)
-        with m.If(self.job_done & ~self.jobs.all()):
-            m.d.sync += self.jobs.eq(self.jobs + 1)
         m.d.comb += [
-            jobs.counted.eq(loads_done), jobs.take.eq(self.start),
+            jobs.take.eq(self.start),
             take.eq(start_ok & (~job_busy | self.job_done) & log.accepts),
             self.job.eq(job),
-            log.begin.eq(self.begin), log.address.eq(self.log), log.cycles.eq(self.cycles),
-            log.base.eq(self.base), log.limit.eq(self._list_limit),
-            log.start.eq(self.start), log.done.eq(self.job_done),
         ]
         m.d.sync += [
             start_ok.eq(jobs.ready & jobs.satisfied & log.inside & ~take & ~self.start),
@@ -167,6 +160,20 @@ class ListExecution(wiring.Component):
         with m.If(take):
             m.d.sync += [job_busy.eq(1), job.eq(jobs.next)]
         return start_ok
+
+    def _count_jobs(self, m, jobs, log):
+        """Count jobs and loads that have ended, and write the log."""
+        connect(m, log.writes, flipped(self.writes))
+        loads_done = Signal(ReaderHead.COUNT_BITS)
+        with m.If(self.load_done & ~loads_done.all()):
+            m.d.sync += loads_done.eq(loads_done + 1)
+        with m.If(self.job_done & ~self.jobs.all()):
+            m.d.sync += self.jobs.eq(self.jobs + 1)
+        m.d.comb += [
+            jobs.counted.eq(loads_done), log.begin.eq(self.begin), log.address.eq(self.log), log.cycles.eq(self.cycles),
+            log.base.eq(self.base), log.limit.eq(self._list_limit),
+            log.start.eq(self.start), log.done.eq(self.job_done),
+        ]
 
     def _start_loads(self, m, loads, load_busy, load_failed):
         """Offer the next load when its jobs have ended."""

@@ -4,11 +4,13 @@ from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from weft.chip.config import holds_one_job
 from weft.chip.descriptors import ListError
 from weft.chip.states import NetworkState
 from weft.hw.chip.interface import ListBegin, NetworkStatus, VectorWrite
 from weft.hw.chip.layouts import JobFields, ListLoadFields, VectorAddress, beat_place
 from weft.hw.chip.list_execution import ListExecution
+from weft.hw.chip.one_job_execution import OneJobExecution
 
 __all__ = ["ListReader"]
 
@@ -16,7 +18,8 @@ __all__ = ["ListReader"]
 class ListReader(wiring.Component):
     """Reads descriptors ahead, starts each job and load in order, and ends the list.
 
-    The next job starts in the cycle after ``job_done``, if it waits for nothing else. The fault of
+    The next job starts in the cycle after ``job_done``, if it waits for nothing else; with an
+    `OneJobExecution`, its descriptor is read first. The fault of
     a load ends the list when no job can start any more, the fault of a job after all jobs before
     it. An ``address_error`` ends it at once.
 
@@ -41,7 +44,7 @@ class ListReader(wiring.Component):
     read_valid, read_data : In
         1 bit, ``read_vectors`` vectors: the data of the reads, in order.
     job : Out, `JobFields`
-        The running job, with the base in its addresses; stable until the next ``start``.
+        The running job, with the base in its addresses; stable to ``job_done``, at least.
     start : Out, 1 bit
         Pulse: a job starts.
     job_done : In, 1 bit
@@ -88,7 +91,7 @@ class ListReader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        run = ListExecution(self.chip)
+        run = (OneJobExecution if holds_one_job(self.chip.core) else ListExecution)(self.chip)
         m.submodules.run = ResetInserter(self.halt)(run)
         status, go, bad_begin = self.status, Signal(), Signal()
         connect(m, run.reads, flipped(self.reads))

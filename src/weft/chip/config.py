@@ -14,7 +14,7 @@ from weft.hints import did_you_mean
 
 __all__ = [
     "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "PARAMETER_BYTES", "ChipConfig", "config_from_toml",
-    "has_single_port",
+    "has_single_port", "holds_one_job",
 ]
 
 PARAMETER_BYTES = 9  # of a column: bias (4), multiplier (4), shift (1)
@@ -242,6 +242,11 @@ def has_single_port(core: Config) -> bool:
     With more rows the array reads several banks, which single-port memories are too large for.
     """
     return core.family.single_port_ram and core.rows == 1
+
+
+def holds_one_job(core: Config) -> bool:
+    """Whether the list reader holds one job: logic cells are scarce."""
+    return core.family.serial_epilogue
 
 
 def config_from_toml(path) -> Config | ChipConfig:

@@ -17,6 +17,7 @@ CHIPS = {
     "2x2x2": small_chip(2, 2, 2, read_vectors=2, words=1024),
     "1x8x16": small_chip(1, 8, 16, read_vectors=8, words=64),
     "3x4x64": small_chip(3, 4, 64, read_vectors=4, words=32),
+    "1x2x8": small_chip(1, 2, 8, target="ice40up", scale_cycles=2, words=512),  # holds one job
 }
 TIMINGS = {
     "fast": Timing(jobs=(1, 5), loads=(1, 5), latency=2),
