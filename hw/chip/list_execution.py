@@ -170,7 +170,8 @@ class ListExecution(wiring.Component):
         with m.If(self.job_done & ~self.jobs.all()):
             m.d.sync += self.jobs.eq(self.jobs + 1)
         m.d.comb += [
-            jobs.counted.eq(loads_done), log.begin.eq(self.begin), log.address.eq(self.log), log.cycles.eq(self.cycles),
+            jobs.counted.eq(loads_done),
+            log.begin.eq(self.begin), log.address.eq(self.log), log.cycles.eq(self.cycles),
             log.base.eq(self.base), log.limit.eq(self._list_limit),
             log.start.eq(self.start), log.done.eq(self.job_done),
         ]
