@@ -4,8 +4,8 @@ from weft.chip.config import ChipConfig
 from weft.config import Config
 
 __all__ = [
-    "BATCH1", "LARGE", "ODD", "PROGRAM", "SIMULATED", "SIMULATED_SLOWLY", "SMALL", "TINY",
-    "network_chip", "small_chip",
+    "BATCH1", "LARGE", "ODD", "PROGRAM", "SIMULATED", "SIMULATED_SLOWLY", "SMALL", "SPRAM",
+    "TINY", "network_chip", "small_chip",
 ]
 
 
@@ -32,6 +32,11 @@ BATCH1 = network_chip(1, 32, 16, 8, words=8192, b_words=1024, lines=1024, multip
 ODD = network_chip(3, 2, 8, 1, words=16384, b_words=1024, lines=64, read_vectors=1)
 TINY = network_chip(
     5, 8, 2, 2, words=16384, b_words=600, read_vectors=2, multiplier="plain"
+)
+# The memory is the SPRAM of an iCE40UP5K: 128 KB.
+SPRAM = network_chip(
+    1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=8, words=32768, b_words=512,
+    lines=256, read_vectors=1,
 )
 # The core that quick tests simulate, sharing its model, and cores of slow tests.
 _SIZES = {"words": 2048, "b_words": 256, "lines": 64}

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 from digits import CNN, MLP
-from network_chips import BATCH1, LARGE, ODD, SMALL, TINY, network_chip
+from network_chips import BATCH1, LARGE, ODD, SMALL, SPRAM, TINY, network_chip
 from network_programs import random_inputs
 
 import weft
@@ -26,7 +26,8 @@ def record_of(path):
 
 @pytest.mark.parametrize("name, chip", [
     ("ad01_int8", BATCH1_85F.chip), ("kws_int8", LARGE), ("kws_int8", SMALL),
-    ("resnet8_int8", LARGE), ("vww_96_int8", LARGE),
+    ("resnet8_int8", LARGE), ("vww_96_int8", LARGE), ("kws_int8", SPRAM),
+    pytest.param("resnet8_int8", SPRAM, marks=pytest.mark.slow),
 ])
 def test_outputs(mlperf_tiny, name, chip):
     """Two inferences, with maps that share their memory, in the list's earliest and latest order.

@@ -50,15 +50,16 @@ def random_demands(rng):
         )
 
 
+@pytest.mark.parametrize("fewest", [False, True])
 @pytest.mark.parametrize("seed", range(40))
-def test_parts_follow_each_other_and_wait(seed):
+def test_parts_follow_each_other_and_wait(seed, fewest):
     """Each word is written only after the last job that uses it.
 
     Loads start in their order, so a load also waits for the jobs of the loads before it.
     """
     demands = list(random_demands(np.random.default_rng(seed)))
     try:
-        schedule = schedule_buffers(demands, CHIP)
+        schedule = schedule_buffers(demands, CHIP, fewest=fewest)
     except ValueError as error:
         assert "must have at most 100 words of B" in str(error)
         return
@@ -105,6 +106,14 @@ def test_the_smaller_one_of_three_jobs_is_in_the_middle():
     assert [(part.tiles, part.b_word, part.b_jobs) for part in schedule.parts] == [
         (2, 0, 0), (1, 34, 0), (3, 44, 0), (2, 0, 1), (3, 30, 3),
     ]
+
+
+def test_the_fewest_jobs_are_as_large_as_the_buffers():
+    """100 words: 6 and 2 tiles of 15 words; 20 lines: 10 tiles of 2."""
+    layers = [demand(8, 15), demand(12, 1), demand(1, 60)]
+    parts = schedule_buffers(layers, CHIP, fewest=True).parts
+    assert [(part.layer, part.tiles) for part in parts] == [(0, 6), (0, 2), (1, 10), (1, 2), (2, 1)]
+    assert len(parts) < len(schedule_buffers(layers, CHIP).parts)
 
 
 def test_a_part_lies_where_the_fewest_jobs_must_end():

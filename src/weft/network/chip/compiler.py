@@ -71,9 +71,9 @@ def compile_chip(
         LayerWords.of(layer, divided.maps[layer.x].channels, chip) for layer in divided.layers
     ]
     found = None
-    for dense in (False, True):
+    for tight in ({}, {"dense": True}, {"dense": True, "fewest": True}):
         try:
-            return _compiled(divided, sizes, target, chip, batch, activations, dense)
+            return _compiled(divided, sizes, target, chip, batch, activations, **tight)
         except _TooLarge as error:
             found = found or error
         except ValueError as error:
@@ -85,8 +85,10 @@ class _TooLarge(Exception):
     """The memory is too small; the text has the numbers."""
 
 
-def _compiled(divided, sizes, target, chip, batch, activations, dense):
-    """Return the program; ``dense``: with the smallest maps."""
+def _compiled(
+    divided, sizes, target, chip, batch, activations, dense=False, fewest=False
+):
+    """Return the program; ``dense``: with the smallest maps; ``fewest``: with the fewest jobs."""
     core = chip.core
     plan = plan_maps(divided, sizes, chip, keep=activations, dense=dense)
     maps = plan.maps
@@ -102,7 +104,7 @@ def _compiled(divided, sizes, target, chip, batch, activations, dense):
         )
         for layer, size, found in zip(divided.layers, sizes, panels, strict=True)
     ]
-    schedule = schedule_buffers(demands, chip)
+    schedule = schedule_buffers(demands, chip, fewest=fewest)
     depth = core.depth
     results = [
         tuple(ChipResult(tensor, maps[place]) for tensor, place in segment.results.items())

@@ -92,13 +92,18 @@ class BufferSchedule:
     cycles: int
 
 
-def schedule_buffers(demands: Sequence[LayerDemand], chip: ChipConfig) -> BufferSchedule:
+def schedule_buffers(
+    demands: Sequence[LayerDemand], chip: ChipConfig, *, fewest: bool = False,
+) -> BufferSchedule:
     """Divide layers into jobs, and place their weights and parameters in the buffers.
 
     If all words of B fit, they are resident; parameters likewise. The first job of each layer with
     ADD loads the ADD table. Otherwise a job uses at most a share of B, so that weights load while
     jobs before it compute. The shares of `_SHARES` are tried for all layers together, and then for
     each layer alone; jobs of equal sizes are tried, too.
+
+    With ``fewest``, each job uses as much of the buffers as it can: so the list has the fewest
+    descriptors, but most weights load while no job computes.
 
     Raises
     ------
@@ -107,6 +112,8 @@ def schedule_buffers(demands: Sequence[LayerDemand], chip: ChipConfig) -> Buffer
     """
     words = sum(demand.sizes.words(demand.sizes.tiles) for demand in demands)
     resident = words <= chip.b_words
+    if fewest:
+        return _schedule(demands, chip, [1] * len(demands), False, resident)
     return min(
         (_best_shares(demands, chip, equal, resident) for equal in (False, True)),
         key=lambda found: found.cycles,
