@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.chip.latencies import DELIVERY, WRITE, side_read
+from weft.chip.latencies import WRITE, delivery, side_read
 from weft.hw.chip.interface import VectorWrite
 from weft.hw.chip.layouts import VectorAddress
 from weft.hw.chip.memory import MemoryWrite
@@ -50,8 +50,9 @@ class ReadArbiter(wiring.Component):
         self.chip = chip
         self.clients = clients
         self.read_cycles = side_read(chip.core)
-        self.LATENCY = SkidBuffer.LATENCY + self.read_cycles + DELIVERY
-        self.IN_FLIGHT = 2 + self.read_cycles + DELIVERY  # 2: in the skid buffer
+        self.delivery = delivery(chip.core)
+        self.LATENCY = SkidBuffer.LATENCY + self.read_cycles + self.delivery
+        self.IN_FLIGHT = 2 + self.read_cycles + self.delivery  # 2: in the skid buffer
         address = stream.Signature(VectorAddress(chip))
         vectors = data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)
         super().__init__({
@@ -95,10 +96,11 @@ class ReadArbiter(wiring.Component):
         ]
         m.d.sync += stages[0].eq(skid.o.payload.client)  # anything, while no read is accepted
         m.d.sync += [new.eq(old) for old, new in zip(stages[:-1], stages[1:], strict=True)]
-        # The clients are far from the memory, and from each other.
-        m.d.sync += self.data.eq(self.read_data)
+        # A register for clients that are far from the memory, and from each other.
+        domain = "sync" if self.delivery else "comb"
+        m.d[domain] += self.data.eq(self.read_data)
         for n in range(self.clients):
-            m.d.sync += getattr(self, f"valid_{n}").eq(self.read_valid & stages[-1][n])
+            m.d[domain] += getattr(self, f"valid_{n}").eq(self.read_valid & stages[-1][n])
         return m
 
 

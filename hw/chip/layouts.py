@@ -143,8 +143,13 @@ def add_addresses(m, a, b, banks, name):
 
 def later_sum(m, a, b, banks, name):
     """``a + b`` of two `VectorAddress`, 2 cycles later: the carry from bank to word is the second.
+
+    With one bank it is valid a cycle later, and in the second one, if ``a`` and ``b`` stay.
     """
     total = Signal.like(a, name=name, reset_less=True)
+    if banks == 1:
+        m.d.sync += total.word.eq(a.word + b.word)
+        return total
     raw = Signal(range(2 * banks), name=f"{name}_bank", reset_less=True)
     word = Signal.like(a.word, name=f"{name}_word", reset_less=True)
     m.d.sync += [

@@ -5,17 +5,16 @@ from weft.chip.config import ChipConfig, has_single_port
 from weft.config import Config
 
 __all__ = [
-    "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "PANEL_START",
-    "PROGRAM_BEATS", "SUM_PARTS", "WRITE", "add_slot", "added_chunks", "added_take", "array_write",
-    "chunks_in_flight", "has_serial_scaler", "join", "map_read", "read_delay", "rescale",
-    "result_read", "result_rows", "row_read", "side_read", "step_cycles", "store_sums",
+    "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "LIST_SETTLE", "PANEL_START", "PROGRAM_BEATS",
+    "SUM_PARTS", "WRITE", "add_slot", "added_chunks", "added_take", "array_write",
+    "chunks_in_flight", "delivery", "has_serial_scaler", "join", "map_read", "read_delay",
+    "rescale", "result_read", "result_rows", "row_read", "side_read", "step_cycles", "store_sums",
     "sum_latency", "total_latency",
 ]
 
 LIST_SETTLE = 7  # cycles without an event, until no event can follow in a list
 PANEL_START = 3  # from the start of a job to its first step, beside the pixels of the panel
 WRITE = 1  # from a write of a client to the memory
-DELIVERY = 1  # from the memory to the client of a read
 PARAMETER_READ = 1 + latencies.MEMORY_READ  # from an issue to the parameters of its columns
 CHUNK_START = 3  # from an announced tile to its first chunk
 CHUNK_ADDRESS = 3  # from a chunk to its checked address
@@ -38,6 +37,11 @@ def row_read(core: Config) -> int:
 def side_read(core: Config) -> int:
     """From a read that the memory accepts to its vectors."""
     return row_read(core) + (not has_single_port(core))
+
+
+def delivery(core: Config) -> int:
+    """From the memory to the client of a read."""
+    return 0 if has_single_port(core) else 1
 
 
 def map_read(core: Config) -> int:
@@ -126,15 +130,18 @@ def chunks_in_flight(core: Config) -> int:
 
 def added_chunks(core: Config) -> int:
     """Chunks of the added map between their reads and the scalers, at full rate."""
-    read = _ADDED_ADDRESS + side_read(core) + DELIVERY + step_cycles(core) - 1
+    read = _ADDED_ADDRESS + side_read(core) + delivery(core) + step_cycles(core) - 1
     return 1 + -(-(added_take(core) + read) // (2 * core.scale_cycles))
 
 
 def result_rows(chip: ChipConfig) -> int:
-    """Rows of the result buffer: enough for all tiles in flight at full rate; a power of two."""
+    """Rows of the result buffer: enough for all tiles in flight at full rate; a power of two.
+
+    Where logic cells are scarce it holds 2 tiles, so short tiles take more cycles.
+    """
     core = chip.core
     interval = max(core.rows, core.rows * chip.row_chunks * core.scale_cycles)  # of short tiles
     # From the decision on the last step of a tile to the free rows.
     occupied = latencies.STEP + array_write(core) + interval + read_delay(core) + 6
-    tiles = -(-occupied // interval) + 1
+    tiles = 2 if core.family.serial_epilogue else -(-occupied // interval) + 1
     return 1 << (tiles * core.rows - 1).bit_length()
