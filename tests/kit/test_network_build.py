@@ -37,3 +37,10 @@ def test_registers_have_the_values_of_the_chip(kit):
     page = files[f"{ip.name}_regs.md"].decode()
     assert f"| `hash` | ro | 0x{ip.chip.hash:08x} |" in page
     assert "| 0x424 | `limit` | rw |" in page and "## memory_layout (0x42c)" in page
+
+
+def test_the_kit_has_a_module_for_litex_and_no_soc(kit):
+    files = kit[1]
+    assert {name for name in files if name.startswith("litex/")} == {
+        "litex/weft_litex.py", "litex/weft_pins.py"
+    }

@@ -70,12 +70,17 @@ def build(ip: Ip | NetworkIp, *, measured: str | None = None) -> dict[str, bytes
 
 
 def _network_files(ip):
-    """The files that only cores for networks have."""
-    return {"lists.md": f"# Lists of {ip.name}\n\n{text('formats_chip.md')}".encode()}
+    """The files of cores for networks beside the common ones."""
+    lists = f"# Lists of {ip.name}\n\n{text('formats_chip.md')}"
+    return {"lists.md": lists.encode()} | _litex(ip, ["weft_litex.py"])
 
 
 def _product_files(ip, sources):
-    """The files that only cores for matrix products have; ``sources`` are of Verilog."""
+    """The files of cores for matrix products beside the common ones.
+
+    ``sources`` are of Verilog. If a host can drive the core through its registers, there is also a
+    SoC for LiteX.
+    """
     drivers = [*driver(ip), f"{ip.name}_regs.h"]
     files = {
         f"{ip.name}.core": description(ip, metadata.version("weft"), sources, drivers).encode(),
@@ -83,7 +88,7 @@ def _product_files(ip, sources):
         "examples/amaranth_soc.py": text("amaranth_soc.py").encode(),
     }
     files |= {f"bench/{file}": data for file, data in bench(ip, sources).items()}
-    return files | {f"litex/{file}": data for file, data in _litex(ip).items()}
+    return files | _litex(ip, ["weft_litex.py", *["example_soc.py"] * ip.has_fifo_ports])
 
 
 def check_packages() -> None:
@@ -92,11 +97,11 @@ def check_packages() -> None:
         importlib.import_module(name)
 
 
-def _litex(ip):
-    """The module for LiteX; also a SoC, if a host can drive the core through its registers."""
-    names = ["weft_litex.py", *["example_soc.py"] * ip.has_fifo_ports]
+def _litex(ip, names):
+    """The files ``names`` for LiteX, and the pins of the register slave."""
+    files = {f"litex/{name}": text(name).encode() for name in names}
     pins = text(f"weft_pins_{ip.protocol.register_slave}.py")
-    return {name: text(name).encode() for name in names} | {"weft_pins.py": pins.encode()}
+    return files | {"litex/weft_pins.py": pins.encode()}
 
 
 def guide(ip: Ip | NetworkIp, files) -> dict[str, str]:

@@ -5,7 +5,8 @@
 
 ``weft.bus`` is the slave port of the registers, ``weft.irq`` the interrupt. With bus stream,
 ``weft.sink`` takes commands and ``weft.source`` gives results. With bus dma, ``weft.master`` is an
-AXI4 master for ``soc.dma_bus`` or ``soc.bus``.
+AXI4 master for ``soc.dma_bus`` or ``soc.bus``. A core for networks with a program memory has it,
+too: its best place is a port of LiteDRAM.
 """
 
 import json
@@ -46,8 +47,8 @@ class Weft(Module):
             pins["i_core_clk"] = ClockSignal(core_clock)
         if FACTS["data_path"] == "stream":
             pins |= self._streams()
-        if FACTS["data_path"] == "dma":
-            pins |= self._master(clock)
+        if beat := _beat_bytes():
+            pins |= self._master(clock, beat)
         self.specials += Instance(FACTS["name"], **pins)
 
     def _streams(self):
@@ -63,9 +64,9 @@ class Weft(Module):
             "o_m_axis_tuser": source.status,
         }
 
-    def _master(self, clock):
+    def _master(self, clock, beat):
         self.master = bus = axi.AXIInterface(
-            data_width=8 * CONFIG["bytes_in"], address_width=32, id_width=1, clock_domain=clock
+            data_width=8 * beat, address_width=32, id_width=1, clock_domain=clock
         )
         address = ("addr", "len", "size", "burst", "lock", "cache", "prot", "qos", "id")
         pins, outputs = {}, {"aw": address, "ar": address, "w": ("data", "strb", "last")}
@@ -74,6 +75,14 @@ class Weft(Module):
         for channel, fields in {"b": ("resp", "id"), "r": ("data", "resp", "last", "id")}.items():
             pins |= _channel(f"m_axi_{channel}", getattr(bus, channel), fields, "i", "o")
         return pins
+
+
+def _beat_bytes():
+    """Bytes of a beat of the AXI4 master; 0 if the core has none."""
+    if FACTS["data_path"] == "dma":
+        return CONFIG["bytes_in"]
+    chip = CONFIG.get("chip", {"program_words": 0})
+    return chip["read_vectors"] * CONFIG["depth"] if chip["program_words"] else 0
 
 
 def _channel(prefix, channel, fields, data, ready):
