@@ -30,8 +30,8 @@ their configured values. "The array alone" is an array with unconnected ports.
 * **fmax** is nextpnr's value for the routed design, ECP5 speed grade 6; best and median of the
   seeds.
 * **utilization** is M * K * N / (interval * MAC/cycle). The interval is the number of cycles from
-  one product to the next, for equal products back to back, at the better of 128^3 and 256^3. Results
-  are int8; on a BF16 core they are bfloat16. The interval includes loading, and the splitting of
+  one product to the next, for equal products back to back, at the better of 128^3 and 256^3. It has
+  int8 results, and bfloat16 results on a BF16 core. It includes loading, and the splitting of
   operands that do not fit the buffers. Command words are always available and results always
   accepted at the core's streams. The cycle model computes it, and the simulated hardware takes the
   same number of cycles.
