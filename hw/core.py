@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 
 from weft import timing
-from weft.commands import JobFlag, epilogue_flags, supported_flags
+from weft.commands import HEADER_BYTES, JobFlag, epilogue_flags, supported_flags
 from weft.geometry import memories, operands
 from weft.hw.arith.cells import MACS
 from weft.hw.array.drain import Drain
@@ -13,6 +13,7 @@ from weft.hw.array.feeder import Feeder
 from weft.hw.array.systolic import SystolicArray
 from weft.hw.buffers.results import ResultBuffer
 from weft.hw.control.decoder import CommandDecoder
+from weft.hw.control.header_store import header_bits
 from weft.hw.control.job_table import JobTable
 from weft.hw.control.loader import Loader
 from weft.hw.control.pass_builder import PassBuilder
@@ -93,7 +94,12 @@ class Core(wiring.Component):
         """Commands -> jobs, which go to the job table, and loads, which fill the buffers."""
         c = self.config
         geometries = memories(c)
-        m.submodules.decoder = decoder = CommandDecoder(geometries=geometries, bytes_in=c.bytes_in)
+        bits = [8] * HEADER_BYTES
+        if c.family.narrow_headers:
+            bits = header_bits(geometries, supported_flags(c))
+        m.submodules.decoder = decoder = CommandDecoder(
+            geometries=geometries, bytes_in=c.bytes_in, header_bits=bits
+        )
         m.submodules.job_table = job_table = JobTable(
             geometries=geometries, jobs=c.jobs, supported_flags=supported_flags(c),
             epilogue_flags=epilogue_flags(c), slots=self.mac.SLOTS,

@@ -5,6 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.commands import HEADER_BYTES, VERSION, Opcode
+from weft.hw.control.header_store import HeaderStore
 from weft.hw.control.headers import CommonHeader, JobHeader, LoadHeader, exceeds
 
 __all__ = ["CommandDecoder"]
@@ -22,6 +23,8 @@ class CommandDecoder(wiring.Component):
     geometries : dict of `weft.geometry.Operand`
         Geometries of all that a load can fill, by `weft.commands.Region`.
     bytes_in : int
+    header_bits : list of int
+        The bits of each byte of a header that the `HeaderStore` keeps.
 
     Attributes
     ----------
@@ -39,9 +42,10 @@ class CommandDecoder(wiring.Component):
         Pulse: a header is no valid command; the decoder drops it.
     """
 
-    def __init__(self, *, geometries, bytes_in):
+    def __init__(self, *, geometries, bytes_in, header_bits):
         self.geometries = geometries
         self.bytes_in = bytes_in
+        self.header_bits = header_bits
         super().__init__({
             "commands": In(stream.Signature(8 * bytes_in)),
             "job": Out(stream.Signature(JobHeader)),
@@ -56,8 +60,10 @@ class CommandDecoder(wiring.Component):
         m = Module()
         header_words = max(1, HEADER_BYTES // self.bytes_in)
         width = 8 * min(self.bytes_in, HEADER_BYTES)
-        header = Signal(8 * HEADER_BYTES)
         word = Signal(range(header_words))  # of the header
+        m.submodules.store = store = HeaderStore(bytes_in=width // 8, bits=self.header_bits)
+        header = store.header
+        m.d.comb += [store.word.eq(word), store.data.eq(self.commands.payload)]
         # The header, if the word on the stream is its last one.
         complete = Cat(header[:-width], self.commands.payload[:width])
         common = CommonHeader(complete[:CommonHeader.as_shape().size])
@@ -73,9 +79,9 @@ class CommandDecoder(wiring.Component):
         with m.FSM():
             with m.State("HEADER"):
                 m.d.comb += [self.commands.ready.eq(1), self.idle.eq(word == 0)]
+                m.d.comb += store.write.eq(self.commands.valid)
                 with m.If(self.commands.valid):
                     m.d.sync += [
-                        header.word_select(word, width).eq(self.commands.payload),
                         word.eq(word + 1),
                         is_job.eq(version_valid & (common.opcode == Opcode.JOB)),
                         is_load.eq(version_valid & (common.opcode == Opcode.LOAD)),

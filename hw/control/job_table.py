@@ -40,8 +40,9 @@ class JobEntry(data.StructLayout):
 class JobTable(wiring.Component):
     """A ring of ``jobs`` entries: the decoder pushes, the tile gate pulls, the results retire.
 
-    A job can be pulled in the cycle after its push. Inside the core the index of its entry stands
-    for its tag; the table returns the tag for an index.
+    A job can be pulled in the cycle after its push. A table of two jobs stores the fields of one
+    job for the pull: its only job must be pulled before the next push. Inside the core the index
+    of its entry stands for its tag; the table returns the tag for an index.
 
     The table counts the panels of each job that are in the buffers. An operand without FEED is
     complete from the start; each FEED load adds panels to the job pushed last.
@@ -141,17 +142,24 @@ class JobTable(wiring.Component):
         return m
 
     def _store(self, m, header, push_fire, tail, head):
-        """The memories: jobs, read at the head, and tags, read at `tag_index`."""
-        m.submodules.jobs = jobs = Memory(shape=self.Job, depth=self.jobs, init=[])
-        job_write, job_read = jobs.write_port(), jobs.read_port(domain="comb")
+        """The jobs that were not pulled yet, and the tags, read at `tag_index`."""
+        job = Signal(self.Job)
+        m.d.comb += [job.tag.eq(tail), *self._job_fields(job, header)]
+        if self.jobs == 2:
+            # The first of two jobs is pulled in the cycle after its push, so only one waits.
+            with m.If(push_fire):
+                m.d.sync += self.pull.payload.eq(job)
+        else:
+            m.submodules.jobs = jobs = Memory(shape=self.Job, depth=self.jobs, init=[])
+            job_write, job_read = jobs.write_port(), jobs.read_port(domain="comb")
+            m.d.comb += [
+                job_write.addr.eq(tail), job_write.en.eq(push_fire), job_write.data.eq(job),
+                job_read.addr.eq(head), self.pull.payload.eq(job_read.data),
+            ]
         m.submodules.tags = tags = Memory(shape=16, depth=self.jobs, init=[])
         tag_write, tag_read = tags.write_port(), tags.read_port(domain="comb")
         m.d.comb += [
-            job_write.addr.eq(tail), job_write.en.eq(push_fire), job_write.data.tag.eq(tail),
-            *self._job_fields(job_write.data, header),
-            job_read.addr.eq(head),
             self.pull_index.eq(head),
-            self.pull.payload.eq(job_read.data),
             tag_write.addr.eq(tail), tag_write.en.eq(push_fire), tag_write.data.eq(header.tag),
             tag_read.addr.eq(self.tag_index), self.tag.eq(tag_read.data),
         ]

@@ -125,14 +125,15 @@ class Sequencer(wiring.Component):
         credit_count, drain_left, may_drain = self._pace(m, reserve, flush)
         first = ~after_first
         array_free = 1
-        last_round = r_last | (first & lead.single_word & ~c_round)
         if self.folded:
             array_free = self._fold(m, pass_valid & first, reserve, flush, round_en, drain_left)
-            last_round = r_last | (first & lead.single_word & array_free)
+        single_round = first & lead.single_word & ~c_round
 
-        # Decided in the first slot of a round; the other slots follow.
+        # Decided in the first slot of a round; the other slots follow. `array_free` comes last.
+        last_round = r_last | (single_round & array_free)
         drains = last_round & ~lead.hold
-        ends_pass = last_round & (lead.hold | may_drain)
+        may_end = lead.hold | may_drain
+        ends_pass = (r_last & may_end) | (single_round & may_end & array_free)
         may_run = pass_valid & (after_first | array_free) & (ends_pass | ~last_round)
         no_credit = pass_valid & drains & ~credit_count.any()
         r_may_run, r_no_credit = Signal(), Signal()

@@ -128,12 +128,14 @@ class TileGate(wiring.Component):
         not valid at ``tiles``.
         """
         next_valid = s_valid | w_fire
+        advance = ~self.tiles.valid | self.tiles.ready
         next_tile = Signal.like(o_tile)
         next_aborted = aborting & (next_tile.job_index == abort_index)
         m.d.comb += next_tile.eq(Mux(s_valid, s_tile, w_tile))
-        with m.If(~self.tiles.valid | self.tiles.ready):
+        m.d.sync += s_valid.eq(next_valid & ~advance)
+        with m.If(advance):
             m.d.sync += [
-                o_valid.eq(next_valid), o_tile.eq(next_tile), s_valid.eq(0),
+                o_valid.eq(next_valid), o_tile.eq(next_tile),
                 self.tiles.valid.eq(next_valid & ~(next_aborted & ~next_tile.tile.last)),
             ]
             with m.If(next_aborted & ~next_tile.tile.failed):
@@ -143,7 +145,5 @@ class TileGate(wiring.Component):
                 m.d.sync += self.tiles.valid.eq(o_tile.tile.last)
                 with m.If(~o_tile.tile.failed):
                     m.d.sync += [o_tile.tile.status.eq(Status.ABORTED), o_tile.tile.failed.eq(1)]
-            with m.If(w_fire):
-                m.d.sync += s_valid.eq(1)
         with m.If(~s_valid):
             m.d.sync += s_tile.eq(w_tile)

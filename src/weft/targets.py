@@ -35,6 +35,8 @@ class Target:
         are scarce.
     single_port_ram : bool
         Whether the family has large memories with one port.
+    narrow_headers : bool
+        Whether the command decoder keeps only the bits of a header that the core can use.
     models : str or None
         File in ``sim/primitives`` with models of the primitives; None if a core uses none.
     fusesoc_arch : str
@@ -52,6 +54,7 @@ class Target:
     reorder_latency: int = 0
     serial_epilogue: bool = False
     single_port_ram: bool = False
+    narrow_headers: bool = False
     models: str | None = None
     fusesoc_arch: str = "ecp5"
 
@@ -63,7 +66,8 @@ class Target:
 
 _ICE40HX = Target(
     name="ice40hx", mac_suffix="_ice40hx", prefers_fip=True, pipelines_results=True,
-    reorder_latency=2, serial_epilogue=True, models="ice40.v", fusesoc_arch="ice40",
+    reorder_latency=2, serial_epilogue=True, narrow_headers=True, models="ice40.v",
+    fusesoc_arch="ice40",
 )
 TARGETS = Registry(
     "FPGA family",

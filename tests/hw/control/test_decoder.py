@@ -5,7 +5,7 @@ import random
 import pytest
 
 from verif.amaranth_bench import checker, plain, put, receive, send, simulate, ticks
-from weft.commands import Job, JobFlag, Load, Region
+from weft.commands import HEADER_BYTES, Job, JobFlag, Load, Region
 from weft.config import Config
 from weft.geometry import memories, operands
 from weft.hw.control.decoder import CommandDecoder
@@ -37,7 +37,9 @@ class Bench:
 
     def __init__(self, width, *, idle=0, stall=0, geometries=None):
         geometries = geometries or dict(zip((Region.A, Region.B), operands(Config()), strict=True))
-        self.dut = CommandDecoder(geometries=geometries, bytes_in=width)
+        self.dut = CommandDecoder(
+            geometries=geometries, bytes_in=width, header_bits=[8] * HEADER_BYTES
+        )
         self.width, self.idle, self.stall = width, idle, stall
         self.outputs = []
         self.idles = []
