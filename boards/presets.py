@@ -83,11 +83,11 @@ PRESETS = {
             ),
         ),
         Preset(
-            name="ice40hx8k", device=DEVICES["iCE40HX8K"], goal=2,
+            name="ice40hx8k", device=DEVICES["iCE40HX8K"], goal=3,
             config=Config(
-                target="ice40hx", multiplier="plain", rows=3, cols=2, depth=4, drain="folded",
-                lanes=1, jobs=2, activation="none", scale_cycles=8, a_words=256, b_words=256,
-                bytes_in=8, bytes_out=1,
+                target="ice40hx", multiplier="plain", rows=4, cols=2, depth=4, lanes=1, jobs=2,
+                activation="none", scale_cycles=8, a_words=256, b_words=256, bytes_in=8,
+                bytes_out=1,
             ),
         ),
         Preset(
