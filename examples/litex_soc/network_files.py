@@ -1,0 +1,96 @@
+"""Writes the C files of a network for the firmware: its code, an input, the expected output."""
+
+from pathlib import Path
+
+import numpy as np
+
+import weft
+from weft.c_names import identifier
+from weft.chip.config import ChipConfig
+from weft.chip.cycles import ProgramTiming
+from weft.network.c_code import chip_c_files
+from weft.network.chip.prediction import predict_run
+
+__all__ = ["write_network"]
+
+ENTRY_BYTES = 8  # of a job in the log: its start and its end
+# LiteDRAM with an SDRAM of 16 bits, which transfers 2 bytes a cycle. The latency was measured.
+SDRAM_BYTES, SDRAM_LATENCY = 2, 24
+
+
+def write_network(network: Path, chip: ChipConfig, folder: Path) -> int:
+    """Write the C files of a TFLite file into a folder; the predicted cycles of its list.
+
+    If a file ``NAME.npz`` lies beside the network, it has an input and the expected output
+    (``model_in`` and ``model_out_tflm``, recorded from TensorFlow Lite Micro). Otherwise the
+    input is random, and the golden model computes the output.
+
+    Raises
+    ------
+    SystemExit
+        If the network needs several lists: their logs overwrite each other.
+    """
+    program = weft.load(network).compile(chip)
+    if len(program.segments) != 1:
+        raise SystemExit(
+            f"{network.name}: the network must be one list of the core, not"
+            f" {len(program.segments)}: the host computes operators between its layers"
+        )
+    values, expected = _example(network, program)
+    predicted, layers = _layers(program, chip)
+    name = identifier(program.name)
+    macro = name.upper()
+    lines = [
+        '#include "net.h"',
+        f'#define NETWORK "{network.name}"',
+        f"#define network_load {name}_load",
+        f"#define network_run {name}_run",
+        "enum {",
+        f"    PROGRAM_BYTES = {macro}_PROGRAM_BYTES, OUTPUT_BYTES = {macro}_OUTPUT_BYTES,",
+        f"    LOG = {program.log}, ENTRY_VECTORS = {-(-ENTRY_BYTES // chip.core.depth)},",
+        f"    LAYERS = {len(layers)}, PREDICTED = {predicted}",
+        "};",
+        _array("input", values), _array("expected", expected),
+        "static const struct {",
+        "    const char *name;",
+        "    uint32_t last_job, predicted;",
+        "} layers[] = {", *layers, "};", "",
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, data in chip_c_files(program).items():
+        (folder / path).write_bytes(data)
+    (folder / "network.h").write_text("\n".join(lines), encoding="utf-8")
+    return predicted
+
+
+def _example(network, program):
+    """An input and its output."""
+    recorded = network.with_suffix(".npz")
+    if recorded.exists():
+        with np.load(recorded) as arrays:
+            return arrays["model_in"][0], arrays["model_out_tflm"][0]
+    shape = program.tensors[program.inputs[0]].shape
+    values = np.random.default_rng(1).integers(-128, 128, shape, np.int8)
+    with program.open("golden") as session:
+        return values, session(values)
+
+
+def _layers(program, chip):
+    """The predicted cycles of the list, and a line of C for each layer."""
+    [segment] = program.segments
+    timing = ProgramTiming(SDRAM_LATENCY, 256 * chip.beat_bytes // SDRAM_BYTES)
+    prediction = predict_run(chip, segment.run, segment.run_first, program.log, timing)
+    lines, before = [], 0
+    for number, layer in enumerate(segment.steps, 1):
+        last = layer.first_job + layer.jobs - 1
+        end = prediction.jobs[last][1]
+        lines.append(
+            f'    {{"{number}: {", ".join(layer.operators)}", {last}, {end - before}}},'
+        )
+        before = end
+    return prediction.cycles, lines
+
+
+def _array(name, values):
+    """The definition of a C array of int8 values."""
+    return f"static const int8_t {name}[] = {{{', '.join(map(str, values.ravel()))}}};"
