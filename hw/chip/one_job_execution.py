@@ -16,12 +16,13 @@ class OneJobExecution(ListExecution):
 
     def _start_jobs(self, m, jobs, log, job_busy):
         start_ok, take = Signal(), Signal()
+        # The log accepts no job in the cycle after job_done, in which start_ok may still be 1.
         m.d.comb += [
             jobs.take.eq(self.job_done), self.job.eq(jobs.next),
             take.eq(start_ok & ~job_busy & log.accepts),
         ]
         m.d.sync += [
-            start_ok.eq(jobs.ready & jobs.satisfied & log.inside & ~take & ~job_busy),
+            start_ok.eq(jobs.ready & jobs.satisfied & log.inside & ~take),
             self.start.eq(take),
         ]
         with m.If(self.job_done):

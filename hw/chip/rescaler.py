@@ -180,7 +180,7 @@ class Rescaler(wiring.Component):
         """A scaler that starts when the sum meets its parameters."""
         m.submodules[f"scaler_{lane}"] = scaler = SerialScaler(cycles=self.core.scale_cycles)
         m.d.comb += [
-            scaler.start.eq(issues[self.join].as_value().any() & ~self.job.sums),
+            scaler.start.eq(issues[self.join].as_value().any()),
             scaler.multiplier.eq(column.value.multiplier), scaler.shift.eq(column.value.shift),
         ]
         return scaler

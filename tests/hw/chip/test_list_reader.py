@@ -96,7 +96,18 @@ def test_the_next_load_starts_in_the_cycle_of_the_end_of_the_last_one():
     assert run.load_starts[1:] == run.load_ends[:-1]
 
 
-def test_a_slow_log_delays_jobs_but_loses_nothing():
-    timing = Timing(jobs=(20, 25), log_stall=0.98)
-    run, memory = run_alone(FAST_CHIP, jobs_of(FAST_CHIP, 6), timing)
-    assert log_of(FAST_CHIP, memory, run, 0) == list(zip(run.starts, run.ends, strict=True))
+@pytest.mark.parametrize("chip, stall", [(FAST_CHIP, 0.98), (CHIPS["1x2x8"], 0.995)])
+def test_a_slow_log_delays_jobs_but_loses_nothing(chip, stall):
+    timing = Timing(jobs=(20, 25), log_stall=stall)
+    run, memory = run_alone(chip, jobs_of(chip, 6), timing)
+    assert log_of(chip, memory, run, 0) == list(zip(run.starts, run.ends, strict=True))
+
+
+def test_a_reader_of_one_job_ends_a_list_whose_log_leaves_the_limits():
+    chip = CHIPS["1x2x8"]
+    memory = bytearray(chip.memory_bytes)
+    list_address = store_list(chip, memory, 0, jobs_of(chip, 3))
+    run = ListRun(list_address, split(chip.vectors - 2, chip.banks))
+    run_lists(chip, memory, [run], timing=Timing())
+    assert run.status["state"] == NetworkState.ERROR
+    assert (run.status["error"], run.status["job"]) == (ListError.ADDRESS, 2)

@@ -172,7 +172,6 @@ class _ListModel:
         self._settle = self._settle + 1 if self._waits() else 0
         self._start_ok = (
             jobs.state == "ready" and jobs.satisfied and not (take_job or self._job_taken)
-            and not (self._one_job and self._job_busy)
         )
         self._load_valid = loads.state == "ready" and loads.satisfied and not take_load
         job_left = done if self._one_job else self._job_taken
