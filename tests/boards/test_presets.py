@@ -25,8 +25,12 @@ def test_is_an_array_or_an_accelerator_with_its_pins(name, ports):
 
 
 def test_goals():
-    assert {entry.device.name: entry.goal for entry in PRESETS.values() if entry.goal} == {
-        "LFE5U-85F": 50, "LFE5U-25F": 25, "iCE40UP5K": 0.7, "iCE40HX8K": 3,
+    assert {
+        (entry.device.name, entry.config.dtype): entry.goal
+        for entry in PRESETS.values() if entry.goal
+    } == {
+        ("LFE5U-85F", "int8"): 50, ("LFE5U-85F", "bf16"): 6, ("LFE5U-25F", "int8"): 25,
+        ("iCE40UP5K", "int8"): 0.7, ("iCE40HX8K", "int8"): 3,
     }
     [clocked] = (entry for entry in PRESETS.values() if entry.clock)
     assert (clocked.clock, clocked.config.peak) == (150, 64)
