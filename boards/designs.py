@@ -5,8 +5,8 @@ from weft.boards.presets import PRESETS
 
 __all__ = ["ECP5_25F", "ECP5_45F", "ECP5_85F", "ICE40_HX8K", "ICE40_UP5K"]
 
-ICE40_UP5K = PRESETS["ice40up5k"].config
-# Smaller than the array of the preset: it leaves room for the logic around it, and for its clock.
+# Smaller than the arrays of the presets, to leave room for the logic around them.
+ICE40_UP5K = replace(PRESETS["ice40up5k"].config, depth=4, multiplier="plain", bytes_in=4)
 ICE40_HX8K = replace(PRESETS["ice40hx8k"].config, rows=3, drain="folded")
 ECP5_25F = PRESETS["ecp5-25f"].config
 ECP5_45F = replace(ECP5_25F, rows=6, cols=6, dsp_cols=2)
