@@ -72,7 +72,7 @@ NEEDS = {
     ),
     "soc": (
         {
-            "litex": "litex", "litedram": "litedram", "migen": "migen", "meson": "meson",
+            "litex": "litex", "litedram": "litedram", "migen": "migen", "mesonbuild": "meson",
             "ninja": "ninja", "pythondata_cpu_vexriscv": "pythondata-cpu-vexriscv",
             "pythondata_software_picolibc": "pythondata-software-picolibc",
             "pythondata_software_compiler_rt": "pythondata-software-compiler-rt",

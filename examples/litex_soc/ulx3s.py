@@ -54,14 +54,17 @@ def main(arguments) -> int:
     make_kit(kit)
     tools = install_tools(build)
     os.environ["PATH"] = f"{tools}{os.pathsep}{os.environ['PATH']}"
-    soc, log = BoardSoc(kit), folder / "build.log"
+    log = folder / "build.log"
     print("synthesis, place and route", flush=True)
     with quiet(log):
+        soc = BoardSoc(kit)
         builder(soc, folder).build()
     for network in networks:
         files = folder / network.stem
         write_network(network, CHIP, files)
-        print(f"{network.name}: {compile_firmware(soc, folder, kit, files)}")
+        with quiet(folder / "firmware.log"):
+            firmware = compile_firmware(soc, folder, kit, files)
+        print(f"{network.name}: {firmware}")
     text = log.read_text(encoding="utf-8", errors="replace")
     return 0 if timing_is_met(text) else 1
 
