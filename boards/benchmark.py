@@ -12,7 +12,7 @@ from pathlib import Path
 import weft.config
 import weft.hw
 from weft.boards import presets
-from weft.boards.toolchain import PnrResult
+from weft.boards.pnr_result import PnrResult
 
 __all__ = ["ResultCache", "SeedResults", "source_digest"]
 

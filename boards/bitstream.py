@@ -7,15 +7,8 @@ from pathlib import Path
 
 from weft.boards.board import Board, BoardError
 from weft.boards.pins import check_pins, resource_of
-from weft.boards.toolchain import (
-    CriticalPath,
-    Netlist,
-    PnrResult,
-    RoutedDesign,
-    Toolchain,
-    ToolchainError,
-    digest,
-)
+from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
+from weft.boards.toolchain import Netlist, Toolchain, ToolchainError, digest
 from weft.boards.top import BoardTop
 from weft.chip.config import ChipConfig
 from weft.config import Config

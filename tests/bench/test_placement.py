@@ -7,7 +7,8 @@ import pytest
 from weft.bench.placement import DesignRun, PlacementWork, placed
 from weft.boards import toolchain
 from weft.boards.devices import DEVICES
-from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, ToolchainError
+from weft.boards.pnr_result import CriticalPath, PnrResult
+from weft.boards.toolchain import Netlist, ToolchainError
 from weft.tasks.engine import Engine
 
 

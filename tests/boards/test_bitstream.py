@@ -9,13 +9,8 @@ from weft.boards.bitstream import Design, best_route, prepare, route, synthesize
 from weft.boards.board import BoardError
 from weft.boards.catalog import BOARDS
 from weft.boards.pll import PllError
-from weft.boards.toolchain import (
-    CriticalPath,
-    Netlist,
-    PnrResult,
-    RoutedDesign,
-    ToolchainError,
-)
+from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
+from weft.boards.toolchain import Netlist, ToolchainError
 
 BOARD = BOARDS["icebreaker"]
 DESIGN = Design(BOARD, BOARD.config, "module top", "set_io rx 6")

@@ -7,8 +7,9 @@ import pytest
 from weft.boards import presets, toolchain
 from weft.boards.devices import DEVICES
 from weft.boards.fit import chosen_fields
+from weft.boards.pnr_result import CriticalPath, PnrResult
 from weft.boards.presets import Preset
-from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, ToolchainError
+from weft.boards.toolchain import Netlist, ToolchainError
 from weft.cli import main, steady_state
 from weft.config import Config
 from weft.sim.tools import ToolError

@@ -9,7 +9,8 @@ from weft.boards import bitstream, toolchain
 from weft.boards.bitstream import Design
 from weft.boards.catalog import BOARDS
 from weft.boards.network_designs import NETWORKS_85F
-from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, RoutedDesign, ToolchainError
+from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
+from weft.boards.toolchain import Netlist, ToolchainError
 from weft.cli import main
 
 MINE = str(Path(__file__).parents[2] / "examples" / "my_board.py")

@@ -8,8 +8,9 @@ from pathlib import Path
 from weft.bench.placement import DesignRun
 from weft.boards import presets, toolchain
 from weft.boards.benchmark import ResultCache, SeedResults, source_digest
+from weft.boards.pnr_result import CriticalPath, PnrResult
 from weft.boards.presets import Preset
-from weft.boards.toolchain import CriticalPath, PnrResult, ToolchainError, digest
+from weft.boards.toolchain import ToolchainError, digest
 from weft.tasks.engine import Engine
 
 __all__ = ["measure"]

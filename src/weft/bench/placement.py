@@ -11,7 +11,8 @@ from pathlib import Path
 
 from weft.boards import toolchain
 from weft.boards.devices import Device
-from weft.boards.toolchain import VERSIONS, Netlist, PnrResult, ToolchainError, digest
+from weft.boards.pnr_result import PnrResult
+from weft.boards.toolchain import VERSIONS, Netlist, ToolchainError, digest
 from weft.sim.cache import folder
 from weft.tasks.engine import Engine, Task
 
