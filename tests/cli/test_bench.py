@@ -107,6 +107,16 @@ def test_what_is_worse_than_before_is_not_recorded(run, monkeypatch):
     assert records(run)[-1]["fmax"] == {"1": 101}
 
 
+def test_records_that_another_run_adds_meanwhile_are_kept(run, monkeypatch):
+    def predicted(config):
+        assert run("array", "--seeds", "1")[0] == 0  # another run, while this one counts cycles
+        return 128, 32800.0
+
+    monkeypatch.setattr(steady_state, "predict_interval", predicted)
+    assert run("core", "--seeds", "1")[0] == 0
+    assert [record["name"] for record in records(run)] == ["array", "core"]
+
+
 def test_a_design_that_does_not_fit_does_not_stop_the_others(run, monkeypatch):
     monkeypatch.setattr(Tools, "fits", False)
     code, said = run("--seeds", "1")

@@ -86,9 +86,10 @@ def _measure(presets, args):
     from weft.sim.build import folder
     from weft.sim.tools import ToolError
 
-    records = PerformanceRecords(output_folder(args.docs))
+    docs = output_folder(args.docs)
+    PerformanceRecords(docs)  # raises an error for damaged records before any work
     build_folder = output_folder(folder() / "bench")
-    failures = []
+    failures, measured = [], []
     with progress() as show:
         steps = len(presets) * len(args.seeds)
         with (
@@ -109,11 +110,13 @@ def _measure(presets, args):
             except (ToolError, ResultMismatch) as error:
                 failures.append(f"{preset.name}: {error}")
                 continue
-            record = _record(preset, result, cycles)
-            previous = records.latest.get(preset.name)
-            failures += problems(record, previous)
-            if not regressions(record, previous):
-                records.add(record)
+            measured.append(_record(preset, result, cycles))
+    records = PerformanceRecords(docs)  # with the records that other runs have added meanwhile
+    for record in measured:
+        previous = records.latest.get(record.name)
+        failures += problems(record, previous)
+        if not regressions(record, previous):
+            records.add(record)
     records.save(PRESETS)
     latest = records.latest
     _show([latest[preset.name] for preset in presets if preset.name in latest])
