@@ -1,5 +1,6 @@
 """The engine with workers in this process, and the stand-in of the tools."""
 
+import logging
 import threading
 
 import pytest
@@ -50,6 +51,13 @@ def test_closing_stops_the_tools():
     with Engine(steps(), workers=1) as made:
         made.submit(point(rows=HANGS))
     assert threading.active_count() <= before + 8  # it did not wait for 600 s
+
+
+def test_is_silent_after_its_end(caplog):
+    with Engine(steps(), workers=1):
+        pass
+    logging.getLogger("distributed.batched").info("Batched Comm Closed")
+    assert caplog.records == []
 
 
 def test_says_that_no_scheduler_answers(monkeypatch):

@@ -102,11 +102,13 @@ class Engine:
         self._client = self._cluster = None
         self._items = {}
         if address is None:
+            # A thread may report the end of a connection even after `close`.
+            logging.getLogger("distributed").setLevel(logging.ERROR)
             # In this process: each task runs a process of its own anyway.
             self._cluster = LocalCluster(
                 n_workers=workers or local_workers(), threads_per_worker=1, processes=False,
                 protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0",
-                memory_limit=None, silence_logs=logging.ERROR,
+                memory_limit=None,
             )
         try:
             self._client = Client(self._cluster or address, timeout=WAIT, set_as_default=False)
