@@ -5,7 +5,7 @@ from weft.boards.presets import PRESETS
 
 __all__ = ["ECP5_25F", "ECP5_45F", "ECP5_85F", "ICE40_HX8K", "ICE40_UP5K"]
 
-# Smaller than the arrays of the presets, to leave room for the logic around them.
+# The arrays that were placed with the pins of the boards; the ones of the presets are larger.
 ICE40_UP5K = replace(PRESETS["ice40up5k"].config, depth=4, multiplier="plain", bytes_in=4)
 ICE40_HX8K = replace(PRESETS["ice40hx8k"].config, rows=3, drain="folded")
 ECP5_25F = PRESETS["ecp5-25f"].config

@@ -13,7 +13,7 @@ static weft_core core;
 static uint8_t program[PROGRAM_BYTES] __attribute__((section(".program"), aligned(4096)));
 static int8_t output[OUTPUT_BYTES];
 
-/* Print an error of the driver, and the layer if it ended a list; 0 if there is none. */
+/* Print an error of the driver, and the layer in which it ended a list. Returns 0 for WEFT_OK. */
 static int failed(const char *step, int error)
 {
     uint32_t job;

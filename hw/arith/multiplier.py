@@ -12,7 +12,7 @@ WIDTH = 18  # bits of an operand of the block
 
 
 class Multiplier(wiring.Component):
-    """``product <= a * b``, LATENCY steps (cycles with ``en``) later; or one step fewer.
+    """``product <= a * b``, LATENCY steps (cycles with ``en``) later.
 
     The block multiplies 18 x 18 bits. Operands are at its upper end, with zeros below them. So the
     product is at the upper end too, and the bits below it need no routing. Operands, the block's

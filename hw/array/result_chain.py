@@ -12,9 +12,9 @@ __all__ = ["ResultChain"]
 class ResultChain(wiring.Component):
     """A shift register of ``length`` values: ``o`` is the value that came ``length`` moves ago.
 
-    With ``lut_ram`` the values stay where they are, in a ring of LUT RAM, and a counter moves. A
-    bit takes a share of a LUT instead of ``length`` flip-flops. Its first ``length`` values of
-    ``o`` are undefined.
+    With ``lut_ram`` the values stay where they are, in a ring of LUT RAM, and a counter moves. LUT
+    RAM holds 16 bits in a LUT, so the ring takes fewer cells than ``length`` flip-flops for each
+    bit. No reset clears it: the first ``length`` values of ``o`` after a reset are undefined.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ class HeaderStore(wiring.Component):
     Parameters
     ----------
     bytes_in : int
-        Bytes of a word; at most those of a header.
+        Bytes of a word; at most as many as a header has.
     bits : list of int
         The number of low bits to keep, for each byte of the header.
 

@@ -6,7 +6,13 @@ import pytest
 from verif.amaranth_bench import play
 from verif.mac_cell import LONG_SUMS, VECTORS, check, executable, sums
 from verif.mac_cell.vectors import SEED
-from weft.hw.arith.bf16 import Bf16Mac, FlushingBf16Mac
+from weft.boards.toolchain import to_rtlil
+from weft.hw.arith.bf16 import (
+    Bf16Mac,
+    Ecp5Bf16Mac,
+    Ecp5FlushingBf16Mac,
+    FlushingBf16Mac,
+)
 
 CASES = {**VECTORS, **LONG_SUMS}
 ZERO, ONE, INF, NAN, MINUS = 0x0000, 0x3F80, 0x7F80, 0x7FC0, 0x8000
@@ -111,3 +117,14 @@ def test_each_slot_has_its_own_sum(mac):
     ]
     found = trace(mac, script)
     assert found[-mac.SLOTS :] == [binary32(8 * 2.0 ** (e - 127)) for e in exponents]
+
+
+@pytest.mark.parametrize(("mac", "blocks"), [
+    (Bf16Mac, 0), (FlushingBf16Mac, 0), (Ecp5Bf16Mac, 1), (Ecp5FlushingBf16Mac, 1),
+])
+def test_only_the_cells_of_the_ecp5_have_a_dsp_block(mac, blocks):
+    """With registers at its operands and its product, and none between them."""
+    text = to_rtlil(mac(depth=1))
+    assert text.count("cell \\MULT18X18D") == blocks
+    assert text.count("parameter \\REG_PIPELINE_CLK \"NONE\"") == blocks
+    assert text.count("parameter \\REG_OUTPUT_CLK \"CLK0\"") == blocks

@@ -7,9 +7,12 @@ from amaranth.hdl import Module
 
 from verif.amaranth_bench import play, put, simulate, ticks
 from verif.interleaved_mac import interleaved_mac
+from weft.boards.toolchain import to_rtlil
+from weft.config import Config
 from weft.hw.arith.ecp5 import Ecp5PlainMac
 from weft.hw.arith.mac import PlainMac
 from weft.hw.array.element import ProcessingElement
+from weft.hw.core import Core
 
 CELLS = [
     PlainMac, interleaved_mac(1, 2), interleaved_mac(3, 4), interleaved_mac(3, 5),
@@ -149,3 +152,17 @@ def test_folded_sums_are_the_result_chain(cell):
             assert [ctx.get(pe.below) for pe in column] == [0, 0, 0]
 
     simulate(m, bench)
+
+
+@pytest.mark.parametrize(("slots", "lut_ram", "rings"), [
+    (1, "distributed", 0), (4, "distributed", 1), (4, None, 0),
+])
+def test_several_finished_sums_wait_in_lut_ram(slots, lut_ram, rings):
+    text = to_rtlil(ProcessingElement(mac=interleaved_mac(slots, 5)(depth=1), lut_ram=lut_ram))
+    assert text.count('attribute \\ram_style "distributed"') == rings
+
+
+@pytest.mark.parametrize(("target", "rings"), [("ecp5", 2), ("generic", 0), ("ice40up", 0)])
+def test_a_bf16_core_has_lut_ram_if_the_family_has_it(target, rings):
+    core = Core(Config(dtype="bf16", target=target, rows=1, cols=2))
+    assert to_rtlil(core).count('attribute \\ram_style "distributed"') == rings
