@@ -83,6 +83,17 @@ def test_accepts_the_shapes_of_numpy(shapes):
     assert (result == want).all()
 
 
+def test_ignores_the_flags_that_a_library_sets_on_unused_lanes(monkeypatch):
+    product = np.matmul
+
+    def sets_a_flag(a, b):
+        assert np.isnan(np.float32(np.inf) - np.float32(np.inf))
+        return product(a, b)
+
+    monkeypatch.setattr(np, "matmul", sets_a_flag)
+    assert matmul(np.full((2, 5), 3, np.int8), np.full((5, 1), 4, np.int8)).tolist() == [[60]] * 2
+
+
 def test_rejects_floats():
     with rejects(TypeError, "golden operands must be integers of at most 16 bits, not float64"):
         matmul(np.zeros((2, 2)), np.zeros((2, 2), np.int8))

@@ -207,6 +207,14 @@ def test_float32(config, on_weft, field):
     np.testing.assert_array_equal(run(program, x), expected)
 
 
+@pytest.mark.parametrize("config", [Config(dtype="bf16", a_words=64, b_words=64), SMALL])
+def test_infinity_and_nan_of_float32_pass_without_a_warning(config):
+    graph, x, expected = float_graph()
+    x[0] = np.inf, -np.inf, np.nan, 1, 1, 1
+    expected[0] = np.nan
+    np.testing.assert_array_equal(run(compile_graph(graph, config), x), expected)
+
+
 def test_int8_on_a_bf16_core_runs_on_the_host():
     program = check(chain(np.random.default_rng(12)), Config(dtype="bf16"))
     assert program.steps[0].placement.field == "dtype=int8"

@@ -51,6 +51,7 @@ def recur(graph, node, given, state, mode):
         sums = product(graph, gemm, {gemm.x: x})
 
 
+@np.errstate(all="ignore")  # infinity and NaN are results; OpenBLAS sets flags of unused lanes
 def product(graph, node, values, mode="tflite"):
     """The result of one `Gemm`."""
     x = values[node.x]

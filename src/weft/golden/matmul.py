@@ -58,7 +58,10 @@ def _product(a, b):
     # every partial sum exactly, in any order.
     for dtype, digits in ((np.float32, 24), (np.float64, 53)):
         if largest < 1 << digits:
-            return np.matmul(a.astype(dtype), b.astype(dtype)).astype(np.int64)
+            # OpenBLAS may compute on unused lanes and set the floating-point flags of their values
+            # (https://github.com/numpy/numpy/issues/24067). The products themselves are exact.
+            with np.errstate(all="ignore"):
+                return np.matmul(a.astype(dtype), b.astype(dtype)).astype(np.int64)
     return np.matmul(a, b)
 
 
