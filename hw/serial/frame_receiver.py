@@ -185,7 +185,7 @@ class FrameReceiver(wiring.Component):
         send_request = Signal()
         needs_request = self._request(m, crc, header, sequence, payload_valid, send_request)
         stores_payload = Signal()  # registered: it does not change in the payload
-        m.d.sync += stores_payload.eq(header.ordered & ~header.rejected & ~unexpected)
+        m.d.sync += stores_payload.eq(header.ordered & ~header.rejected)
         stores_header = header_valid & self.frames.with_header & ~header_full
         m.d.comb += fifo.write.eq(stores_header | (payload_valid & stores_payload))
 

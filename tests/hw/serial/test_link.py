@@ -1,5 +1,6 @@
 """Tests of the link at its byte streams: jobs, requests and errors, with the host's frame codec."""
 
+import dataclasses
 import functools
 
 import pytest
@@ -11,7 +12,7 @@ from weft.commands import JobFlag
 from weft.config import Config
 from weft.frames import MAX_PAYLOAD, FrameType
 from weft.host.link import Frame
-from weft.hw.serial.frame_receiver import FrameReceiver
+from weft.hw.serial.frame_receiver import COMMAND_FRAMES, FrameReceiver, Nak
 from weft.registers import REGISTERS, decode, describe
 from weft.sim.scenario import A, B, Scenario
 from weft.sim.scoreboard import result_words
@@ -275,6 +276,30 @@ def test_sequence_numbers_wrap():
 
     simulate(dut, host, background=[listen], limit=100_000)
     assert acks == [*range(1, 256), 0, 1]
+
+
+@pytest.mark.parametrize("number", [3, 4])  # expected, and not
+def test_a_frame_that_finds_no_space_changes_nothing(number):
+    frames = dataclasses.replace(COMMAND_FRAMES, max_payload=64)
+    dut = FrameReceiver(bytes_in=4, target="generic", frames=frames)
+    stored = [bytes(range(64)), bytes(range(64, 128))]
+    words = []
+
+    async def host(ctx):
+        for sequence, payload in enumerate(stored, 1):
+            await send(ctx, dut.bytes, Frame(FrameType.COMMANDS, sequence, payload).encode())
+        late = Frame(FrameType.COMMANDS, number, bytes(range(128, 192))).encode()
+        await send(ctx, dut.bytes, late)
+        while not ctx.get(dut.request.valid):
+            await ctx.tick()
+        assert ctx.get(dut.request.payload.nak) == Nak.FULL
+        ctx.set(dut.commands.ready, 1)
+        while len(words) < 32:
+            _, _, valid, word = await ctx.tick().sample(dut.commands.valid, dut.commands.payload)
+            words.extend([word] * valid)
+
+    simulate(dut, host, limit=20_000)
+    assert b"".join(word.to_bytes(4, "little") for word in words) == b"".join(stored)
 
 
 def test_a_request_that_comes_while_the_previous_one_waits_is_dropped():
