@@ -13,6 +13,7 @@ __all__ = ["LEDS", "Board", "BoardError"]
 
 LEDS = "alive", "busy", "error"
 SPEEDS = "6", "7", "8"  # speed grades of an ECP5
+PLACERS = "heap", "static"  # of nextpnr, its default first
 # The packages of an ECP5, and their names in nextpnr.
 PACKAGES = {
     "BG256": "CABGA256", "MG285": "CSFBGA285", "BG381": "CABGA381", "BG554": "CABGA554",
@@ -53,12 +54,14 @@ class Board:
         Cores for networks that can be built instead, by the purpose: ``weft build --for``.
     at_pad : bool
         iCE40 only: the clock enters at the PLL's own pin, so the PLL must be an SB_PLL40_PAD.
+    placer : str
+        Placer of nextpnr: ``heap`` is its default, ``static`` makes shorter wires of large designs.
 
     Raises
     ------
     BoardError
-        If the name, the platform, an LED, a programmer, a core for networks, the clock or the baud
-        rate is not valid, or the Config is for another target than the FPGA.
+        If the name, the platform, an LED, a programmer, a core for networks, the clock, the baud
+        rate or the placer is not valid, or the Config is for another target than the FPGA.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Board:
     programmers: tuple[tuple[str, ...], ...] = ()
     networks: Mapping[str, NetworkDesign] = dataclasses.field(default_factory=dict)
     at_pad: bool = False
+    placer: str = "heap"
 
     def __post_init__(self):
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", self.name):
@@ -95,6 +99,10 @@ class Board:
         if not named or not all(isinstance(d, NetworkDesign) for d in self.networks.values()):
             raise BoardError(
                 f"networks of {self.name} must be a dict of NetworkDesign, not {self.networks!r}"
+            )
+        if self.placer not in PLACERS:
+            raise BoardError(
+                f"placer of {self.name} must be {' or '.join(PLACERS)}, not {self.placer!r}"
             )
         target = self.device.target
         for missing in sorted(getattr(self.platform, "__abstractmethods__", ())):
@@ -128,7 +136,8 @@ class Board:
             raise BoardError(f"--for of {self.name} must be {known}, not {purpose!r}")
         design = self.networks[purpose]
         return dataclasses.replace(
-            self, config=design.chip, clock=design.clock, baud=design.baud
+            self, config=design.chip, clock=design.clock, baud=design.baud,
+            placer=design.placer,
         )
 
     @property
@@ -149,7 +158,7 @@ class Board:
             raise BoardError(f"platform of {self.name} must have the strings device and package")
         if name in DEVICES and name.startswith("iCE40"):
             chip, *_ = DEVICES[name].options
-            return _in_package(name, name, (chip, "--package", package.lower()))
+            return self._in_package(name, name, (chip, "--package", package.lower()))
         ecp5 = re.fullmatch(r"LFE5(U|UM|UM5G)-(12|25|45|85)F", name)
         if not ecp5:
             raise BoardError(
@@ -164,8 +173,8 @@ class Board:
         chip = f"--{size}k" if kind == "U" else f"--{kind.lower()}-{size}k"
         die = f"LFE5U-{'25' if size == '12' else size}F"  # a 12F has the die of a 25F
         options = chip, "--speed", str(speed), "--package", PACKAGES[package]
-        return _in_package(die, name, options)
+        return self._in_package(die, name, options)
 
-
-def _in_package(die, name, options):
-    return dataclasses.replace(DEVICES[die], name=name, options=options)
+    def _in_package(self, die, name, options):
+        placer = () if self.placer == PLACERS[0] else ("--placer", self.placer)
+        return dataclasses.replace(DEVICES[die], name=name, options=(*options, *placer))

@@ -20,7 +20,8 @@ class Device:
     target : str
         Its FPGA family: the ``target`` of a `weft.config.Config` for this FPGA.
     options : tuple of str
-        Options of nextpnr that choose the FPGA, its package and its speed grade.
+        Options of nextpnr: the FPGA, its package and its speed grade, and the placer if it is not
+        the default.
     capacity : dict of int
         Amount of each of `RESOURCES`: LUTs (iCE40: logic cells of a LUT and a flip-flop each),
         flip-flops, DSP blocks, block RAMs and single-port RAMs; resources that the FPGA lacks are

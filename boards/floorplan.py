@@ -16,8 +16,10 @@ _GROUP = (0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5")
 MIN_SHARE = 0.6  # PEs are constrained only if they use this share of the device's DSP blocks
 
 
-def place_dsp_blocks(path: Path, device: "Device") -> int:
-    """Constrain the MULT18X18D of the PEs in a netlist to sites; returns their number.
+def place_dsp_blocks(path: Path, device: "Device") -> dict[str, tuple[int, int]]:
+    """Constrain the MULT18X18D of the PEs in a netlist to sites.
+
+    Returns row and column of the PE of each constrained cell, by cell name.
 
     If PEs use most blocks of an ECP5, nextpnr puts the last ones wherever a site is free, up to a
     whole chip away from their PEs. So each row of PEs gets a row of blocks, or two or three rows of
@@ -37,7 +39,7 @@ def place_dsp_blocks(path: Path, device: "Device") -> int:
                 pes.setdefault((int(match[1]), int(match[2])), []).append((name, cell))
     count = sum(map(len, pes.values()))
     if not pes or count < MIN_SHARE * device.capacity["DSP"]:
-        return 0
+        return {}
     columns, rows = device.dsp_sites
     needed = -(-count // (len(columns) * len(_GROUP)))
     if needed < len(rows):
@@ -52,12 +54,12 @@ def place_dsp_blocks(path: Path, device: "Device") -> int:
         )
         sites = [f"X{x + dx}/Y{y}/{block}" for x in columns for dx, block in _GROUP]
         if len(left) + len(right) > len(sites):
-            return 0
+            return {}
         for cells, ordered_sites in ((left, sites), (reversed(right), reversed(sites))):
             for cell, site in zip(cells, ordered_sites, strict=False):
                 cell["attributes"]["BEL"] = site
     path.write_text(json.dumps(netlist), encoding="utf-8")
-    return count
+    return {name: position for position, cells in pes.items() for name, _ in cells}
 
 
 def _shares(positions, count):

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-__all__ = ["copy_registers"]
+__all__ = ["FLIP_FLOP", "connected", "copy_registers"]
 
-_FLIP_FLOP = "TRELLIS_FF"
+FLIP_FLOP = "TRELLIS_FF"
 
 
 def copy_registers(path: Path, regions: dict[str, int]) -> int:
@@ -30,14 +30,20 @@ def copy_registers(path: Path, regions: dict[str, int]) -> int:
     return count
 
 
-def _copy_in(module, regions):
-    cells = module["cells"]
-    drivers, loads = {}, {}  # of each net: (cell name, port, index)
+def connected(cells: dict) -> tuple[dict, dict]:
+    """The drivers and the loads of each net of a module: lists of (cell name, port, index)."""
+    drivers, loads = {}, {}
     for name, cell in cells.items():
         for port, bits in cell["connections"].items():
             ends = drivers if cell["port_directions"].get(port) == "output" else loads
             for index, bit in enumerate(bits):
                 ends.setdefault(bit, []).append((name, port, index))
+    return drivers, loads
+
+
+def _copy_in(module, regions):
+    cells = module["cells"]
+    drivers, loads = connected(cells)
     outputs = {bit for port in module["ports"].values() for bit in port["bits"]}
     near = dict(regions)  # with the cells that placed cells drive
     for bit, ends in drivers.items():
@@ -48,7 +54,7 @@ def _copy_in(module, regions):
     last = max(numbers, default=0)
     count = 0
     for name, cell in list(cells.items()):
-        if cell["type"] != _FLIP_FLOP:
+        if cell["type"] != FLIP_FLOP:
             continue
         [bit] = cell["connections"]["Q"]
         ends = loads.get(bit, ())

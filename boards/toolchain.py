@@ -15,7 +15,13 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain
 
-from weft.boards import carry_chains, floorplan, memory_floorplan, register_copies
+from weft.boards import (
+    carry_chains,
+    floorplan,
+    memory_floorplan,
+    operand_copies,
+    register_copies,
+)
 from weft.boards.arrivals import latest_arrivals
 from weft.boards.devices import Device
 from weft.boards.pnr_result import PnrResult, RoutedDesign, critical_path
@@ -277,7 +283,9 @@ def to_rtlil(component, *, reset: bool = True) -> str:
 def digest(*parts) -> str:
     """16 hexadecimal digits: a digest of ``parts``, the tool versions and the netlist passes."""
     sha = hashlib.sha256(repr(sorted(VERSIONS.items())).encode() + SYNTHESIS.encode())
-    for module in (carry_chains, floorplan, memory_floorplan, register_copies):
+    for module in (
+        carry_chains, floorplan, memory_floorplan, operand_copies, register_copies,
+    ):
         sha.update(Path(module.__file__).read_bytes())
     for part in parts:
         sha.update(hashlib.sha256(str(part).encode()).digest())

@@ -5,7 +5,14 @@ import re
 from amaranth.hdl import Instance, Signal
 from amaranth.lib import io
 
-from weft.boards import carry_chains, floorplan, memory_floorplan, pll, register_copies
+from weft.boards import (
+    carry_chains,
+    floorplan,
+    memory_floorplan,
+    operand_copies,
+    pll,
+    register_copies,
+)
 from weft.boards.flows.flow import Flow
 
 __all__ = ["Ecp5Flow"]
@@ -51,7 +58,8 @@ class Ecp5Flow(Flow):
 
     def improve(self, netlist, device):
         carry_chains.drop_unused_carries(netlist)
-        floorplan.place_dsp_blocks(netlist, device)
+        pes = floorplan.place_dsp_blocks(netlist, device)
+        operand_copies.copy_operands(netlist, pes)
         regions = memory_floorplan.place_memory(netlist, device)
         register_copies.copy_registers(netlist, regions)
 

@@ -92,10 +92,12 @@ class PixelWriter(wiring.Component):
             with m.State("WRITE"):
                 m.d.comb += self.writes.valid.eq(inside)
                 with m.If(self.writes.ready | ~inside):
-                    m.d.sync += [*new_vector, address.eq(following), offset.eq(offset + 1)]
-                    m.next = "FILL"
-                    with m.If(pixel_end):
-                        m.next = "NEXT_PIXEL"
+                    m.next = "WRITTEN"
+            with m.State("WRITTEN"):  # a state of its own: ready arrives late
+                m.d.sync += [*new_vector, address.eq(following), offset.eq(offset + 1)]
+                m.next = "FILL"
+                with m.If(pixel_end):
+                    m.next = "NEXT_PIXEL"
             with m.State("NEXT_PIXEL"):
                 m.d.sync += [
                     run_left.eq(place.run), run_end.eq(place.run == 1),

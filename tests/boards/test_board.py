@@ -41,6 +41,11 @@ def test_a_core_for_networks_has_its_own_clock():
     assert (board.clock, board.baud) == (100, 2_000_000)
 
 
+def test_a_core_for_networks_has_its_own_placer():
+    heap, static = (BOARDS["ulx3s-85f"].built_for(name).device for name in ("networks", "batch1"))
+    assert static.options == (*heap.options, "--placer", "static")
+
+
 def test_divisor_is_of_clock_and_baud():
     assert ICEBREAKER.divisor == 12
     assert dataclasses.replace(ICEBREAKER, baud=115_200).divisor == 312
@@ -55,6 +60,7 @@ def test_divisor_is_of_clock_and_baud():
      "programmer of icebreaker must be a tuple of a command and its arguments, not 'iceprog'"),
     ({"networks": {"networks": 3}},
      "networks of icebreaker must be a dict of NetworkDesign, not {'networks': 3}"),
+    ({"placer": "sa"}, "placer of icebreaker must be heap or static, not 'sa'"),
     ({"networks": 3}, "networks of icebreaker must be a dict of NetworkDesign, not 3"),
     ({"config": Config()}, "target of icebreaker must be ice40up, not generic"),
     ({"baud": 2_500_000}, "baud must divide 36 MHz by 4 to 65535, to within 1%, not 2500000"),

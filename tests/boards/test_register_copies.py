@@ -3,30 +3,15 @@
 import copy
 import json
 
+from netlist_cells import flip_flop, lut
+
 from weft.boards.register_copies import copy_registers
-
-FF_PORTS = {"CLK": "input", "DI": "input", "Q": "output"}
-
-
-def flip_flop(d, q):
-    return {
-        "type": "TRELLIS_FF", "parameters": {"GSR": "DISABLED"}, "attributes": {},
-        "port_directions": FF_PORTS, "connections": {"CLK": [2], "DI": [d], "Q": [q]},
-    }
 
 
 def block(address, data):
     return {
         "type": "DP16KD", "attributes": {}, "port_directions": {"ADA0": "input", "DOA0": "output"},
         "connections": {"ADA0": [address], "DOA0": [data]},
-    }
-
-
-def lut(a, b, z):
-    return {
-        "type": "LUT4", "attributes": {},
-        "port_directions": {"A": "input", "B": "input", "Z": "output"},
-        "connections": {"A": [a], "B": [b], "Z": [z]},
     }
 
 

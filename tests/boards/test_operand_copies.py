@@ -1,0 +1,61 @@
+"""Copies of operand registers: each PE of a single row has its own; other loads keep theirs."""
+
+import json
+
+from netlist_cells import flip_flop, lut
+
+from weft.boards.operand_copies import copy_operands
+
+
+def block(a, b):
+    return {
+        "type": "MULT18X18D", "attributes": {},
+        "port_directions": {"A0": "input", "B0": "input", "P0": "output"},
+        "connections": {"A0": [a], "B0": [b], "P0": ["x"]},
+    }
+
+
+# Bits 10 and 11 feed both PEs through LUTs, and the corrections. Bit 10 also feeds the register of
+# bit 12, which feeds a block of each PE without a LUT between.
+CELLS = {
+    "a": flip_flop(3, 10), "b": flip_flop(4, 11), "next": flip_flop(10, 12),
+    "add_0": lut(10, 11, 20), "add_1": lut(10, 30, 21), "carry_1": lut(11, 10, 30),
+    "corrections": lut(10, 11, 31),
+    "block_0": block(20, 12), "block_1": block(21, 12),
+}
+ROW = {"block_0": (0, 4), "block_1": (0, 5)}
+
+
+def copied(tmp_path, pes):
+    path = tmp_path / "top.json"
+    path.write_text(json.dumps({"modules": {"top": {"cells": CELLS}, "empty": {"cells": {}}}}))
+    count = copy_operands(path, pes)
+    cells = json.loads(path.read_text())["modules"]["top"]["cells"]
+    assert len(cells) == len(CELLS) + count
+    return {name: cell["connections"] for name, cell in cells.items()}
+
+
+def test_each_pe_has_its_own_copy(tmp_path):
+    found = copied(tmp_path, ROW)
+    names = {f"{name}_copy_0_{column}" for name in ("a", "b") for column in (4, 5)}
+    assert set(found) - set(CELLS) == names
+    for name in ("a", "b"):
+        for column in (4, 5):
+            assert found[f"{name}_copy_0_{column}"]["DI"] == CELLS[name]["connections"]["DI"]
+    [left], [right] = (found[f"a_copy_0_{column}"]["Q"] for column in (4, 5))
+    assert found["add_0"]["A"] == [left]
+    assert found["add_1"]["A"] == found["carry_1"]["B"] == [right]
+    assert found["add_0"]["B"] == found["b_copy_0_4"]["Q"]
+    assert found["carry_1"]["A"] == found["b_copy_0_5"]["Q"]
+    assert len({10, 11, 12, left, right, *found["b_copy_0_4"]["Q"]}) == 6
+
+
+def test_other_loads_keep_the_register(tmp_path):
+    found = copied(tmp_path, ROW)
+    for name in ("a", "b", "next", "corrections"):
+        assert found[name] == CELLS[name]["connections"]
+
+
+def test_several_rows_have_no_copies(tmp_path):
+    assert set(copied(tmp_path, {"block_0": (0, 4), "block_1": (1, 4)})) == set(CELLS)
+    assert set(copied(tmp_path, {})) == set(CELLS)
