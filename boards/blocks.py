@@ -8,7 +8,7 @@ from pathlib import Path
 
 from weft.boards.devices import Device
 
-__all__ = ["GROUPS", "Cell", "block_of", "placed_cells", "cells_by_block"]
+__all__ = ["GROUPS", "Cell", "block_of", "cells_by_block", "packed_by_block", "placed_cells"]
 
 # Blocks of the design by function. The names inside the core are the names of its submodules.
 GROUPS = {
@@ -67,16 +67,28 @@ class Cell:
 
 def placed_cells(layout: Path, device: Device) -> list[Cell]:
     """The cells in a netlist written by nextpnr that are resources of ``device``."""
-    [module] = json.loads(Path(layout).read_text(encoding="utf-8"))["modules"].values()
     cells = []
-    for name, cell in module["cells"].items():
-        resource = device.resource(cell["type"])
-        position = _BEL.fullmatch(cell["attributes"].get("NEXTPNR_BEL", ""))
-        if resource in device.capacity and position:
-            registered = cell["parameters"].get("DFF_ENABLE", "0").endswith("1")
+    for name, resource, registered, cell in _cells(layout, device):
+        if position := _BEL.fullmatch(cell["attributes"].get("NEXTPNR_BEL", "")):
             x, y, bel = position.groups()
             cells.append(Cell(block_of(name), resource, registered, int(x), int(y), bel))
     return cells
+
+
+def packed_by_block(netlist: Path, device: Device) -> dict[str, Counter]:
+    """As `cells_by_block`, of a netlist that nextpnr has packed and not placed."""
+    cells = ((block_of(name), *facts) for name, *facts, _ in _cells(netlist, device))
+    return _counted(cells)
+
+
+def _cells(path, device):
+    """Yield name, resource, whether its flip-flop is used, and all facts of each cell."""
+    [module] = json.loads(Path(path).read_text(encoding="utf-8"))["modules"].values()
+    for name, cell in module["cells"].items():
+        resource = device.resource(cell["type"])
+        if resource in device.capacity:
+            registered = cell["parameters"].get("DFF_ENABLE", "0").endswith("1")
+            yield name, resource, registered, cell
 
 
 def block_of(name: str) -> str:
@@ -92,9 +104,14 @@ def block_of(name: str) -> str:
 
 def cells_by_block(cells: list[Cell]) -> dict[str, Counter]:
     """The number of cells of each resource by block, in the order of `GROUPS`."""
-    counts = {block: Counter() for block in _GROUP}
-    for cell in cells:
-        counts[cell.block][cell.resource] += 1
-        if cell.registered:
-            counts[cell.block]["FF"] += 1
+    return _counted((cell.block, cell.resource, cell.registered) for cell in cells)
+
+
+def _counted(cells):
+    """The cells by block, from their blocks, resources, and whether a flip-flop is used."""
+    counts: dict[str, Counter] = {block: Counter() for block in _GROUP}
+    for block, resource, registered in cells:
+        counts[block][resource] += 1
+        if registered:
+            counts[block]["FF"] += 1
     return {block: used for block, used in counts.items() if used}

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 
 from weft.boards.board import Board
+from weft.chip.config import ChipConfig
 from weft.config import Config, ConfigError
 
 __all__ = ["chosen_fields", "min_luts", "replace", "sizes"]
@@ -25,11 +26,16 @@ def sizes(board: Board) -> list[Config]:
     return sorted(configs, key=lambda config: -config.peak)
 
 
-def replace(config: Config, **fields) -> Config:
+def replace(config: Config | ChipConfig, **fields) -> Config | ChipConfig:
     """``config`` with other values for some fields.
 
-    Fields of ``config`` that have their default value follow from the new values.
+    Fields of a Config that have their default value follow from the new values. A field of a
+    ChipConfig is its own if it has one of this name, or else a field of its core.
     """
+    if isinstance(config, ChipConfig):
+        own = {f.name for f in dataclasses.fields(config)} & fields.keys()
+        core = replace(config.core, **{name: fields[name] for name in fields.keys() - own})
+        return dataclasses.replace(config, core=core, **{name: fields[name] for name in own})
     return Config.from_dict(chosen_fields(config) | fields)
 
 

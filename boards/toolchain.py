@@ -185,6 +185,16 @@ class Toolchain:
         options += [] if layout is None else ["--write", layout]
         return self._place_and_route(netlist, device, seed, options)[0]
 
+    def pack(self, netlist: Netlist, device: Device, packed: str) -> None:
+        """Let nextpnr pack ``netlist`` into cells of ``device``, without a place for them.
+
+        ``packed`` is the file in the netlist's folder for the packed netlist. Raises ToolchainError
+        if nextpnr fails.
+        """
+        options = [*device.options, *device.flow.unconstrained, "--pack-only"]
+        options += ["--json", "top.json", "--write", packed]
+        self._run(device.flow.program, options, netlist.folder, "packing the design")
+
     def route(self, netlist: Netlist, device: Device, seed: int, constraints: str) -> RoutedDesign:
         """Place and route ``netlist`` with the pins and clocks of a board; pack its bitstream.
 

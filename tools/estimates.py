@@ -44,7 +44,7 @@ def rates() -> str:
     for name, workload in (
         ("64x64x64", MatrixWorkload(64, 64, 64)), ("digits_cnn", NetworkWorkload(network)),
     ):
-        estimator = Estimator(device, [workload], fitted(device))
+        estimator = Estimator(device, [workload], fitted(base), clock=0.0)
         drawn = draws(device, base, np.random.default_rng(1), peak=(4, 64))
         some = list(itertools.islice(drawn, 10))
         first = _rate(estimator, some)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from weft.boards.blocks import Cell, cells_by_block, placed_cells
+from weft.boards.blocks import Cell, cells_by_block, packed_by_block, placed_cells
 from weft.boards.devices import DEVICES
 
 
@@ -53,6 +53,20 @@ def test_an_ice40_logic_cell_counts_as_a_lut_and_a_used_flip_flop(layout):
     }), DEVICES["iCE40UP5K"])
     assert {block: dict(used) for block, used in cells_by_block(found).items()} == {
         "array": {"DSP": 1}, "board": {"LUT": 2, "FF": 1},
+    }
+
+
+def test_packed_cells_count_without_a_position(layout):
+    path = layout({
+        "core.array.m": {"type": "TRELLIS_COMB", "attributes": {}, "parameters": {}},
+        "core.array.f": {"type": "TRELLIS_FF", "attributes": {}, "parameters": {}},
+        "$nextpnr_CCU2C_0": {"type": "TRELLIS_COMB", "attributes": {}, "parameters": {}},
+        "pin": {"type": "TRELLIS_IO", "attributes": {}, "parameters": {}},
+    })
+    assert placed_cells(path, DEVICES["LFE5U-25F"]) == []
+    found = packed_by_block(path, DEVICES["LFE5U-25F"])
+    assert {block: dict(used) for block, used in found.items()} == {
+        "array": {"LUT": 1, "FF": 1}, "nextpnr": {"LUT": 1},
     }
 
 

@@ -1,24 +1,30 @@
 """``weft explore`` and ``weft estimate`` from end to end, with a stand-in of the tools."""
 
+import dataclasses
 import functools
 import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
-from explore_points import FAKE, records
+from explore_points import FAKE, network_records, records
 
+import weft
 from weft.boards.catalog import BOARDS
 from weft.boards.devices import DEVICES
+from weft.boards.network_designs import NETWORKS_25F
 from weft.boards.toolchain import Toolchain
 from weft.cli import main
 from weft.cli.explore_result import clock_of
 from weft.config import Config
-from weft.explore import candidates, recorded, steps
+from weft.explore import candidates, network_front, recorded, space, steps
+from weft.explore.network_features import ram_blocks
 from weft.explore.store import PointStore
 from weft.tasks import engine
 
+DIGITS = str(Path("examples/digits_cnn.tflite").absolute())
 SEARCH = ["--board", "ulx3s-25f", "--workload", "16x32x16", "--jobs", "2"]
 
 
@@ -26,7 +32,7 @@ SEARCH = ["--board", "ulx3s-25f", "--workload", "16x32x16", "--jobs", "2"]
 def points(tmp_path_factory):
     """A file of made-up points."""
     path = tmp_path_factory.mktemp("recorded") / "points.json"
-    recorded.write(path, records() + records(12, DEVICES["iCE40UP5K"]))
+    recorded.write(path, records() + records(12, DEVICES["iCE40UP5K"]) + network_records())
     return path
 
 
@@ -158,6 +164,44 @@ def test_estimates_a_design(run):
     assert re.search(r"fmax +[\d.]+ MHz", said)
 
 
+NETWORKS = ["--board", "ulx3s-25f", "--for", "networks", "--workload", DIGITS]
+
+
+def test_estimates_a_core_for_networks(run):
+    code, said = run("estimate", *NETWORKS, "--rows", 3, "--words", 1024, "--read-vectors", 1)
+    assert code == 0
+    core = dataclasses.replace(NETWORKS_25F.chip.core, rows=3)
+    chip = dataclasses.replace(NETWORKS_25F.chip, core=core, words=1024, read_vectors=1)
+    program = weft.load(DIGITS).compile(chip)
+    assert f"{chip.name} on ulx3s-25f (LFE5U-25F): 48 MAC/cycle" in said
+    assert re.search(r"LUT +[\d,]+ +24,288 +\d+\.\d%", said)
+    assert re.search(rf"RAM +{ram_blocks(chip)} +56 +0 blocks at most", said)
+    assert re.search(r"clock +110\.0 MHz +not known: the board's goal", said)
+    assert re.search(
+        rf"digits_cnn +{program.cycles:,} +{program.cycles:,} +{program.cycles / 110:,.2f} .*"
+        rf" {program.memory_used:,} of 12,288", said
+    )
+    assert "nJ" not in said
+
+
+def test_explores_cores_for_networks(run, monkeypatch):
+    grid = space.GRID | {
+        "rows": (1, 6), "cols": (4,), "depth": (2, 4), "lanes": (4,), "hop": (4,),
+        "b_words": (512,), "lines": (512,), "read_vectors": (2,),
+    }
+    monkeypatch.setattr(space, "GRID", grid)
+    for name, value in (("FINALISTS", 3), ("ROUNDS", 0)):
+        monkeypatch.setattr(network_front, name, value)
+    code, said = run("explore", *NETWORKS)
+    assert code == 0
+    assert re.search(r"\d cores with exact cycles fit ulx3s-25f \(LFE5U-25F\) by their estimates,"
+                     r" in 97% of its LUTs; \d are on the front:", said)
+    assert re.search(r"6x4x4 lanes=4 hop=\d dsp_cols=\d scale_cycles=1 words=\d+ b_words=512", said)
+    own = weft.load(DIGITS).compile(NETWORKS_25F.chip).cycles / 110
+    assert f"ulx3s-25f --for networks: {own:,.2f} us, " in said
+    assert "are at 110 MHz, the clock of the board's core: no clock is estimated" in said
+
+
 def test_a_design_that_does_not_fit_is_missed(run):
     code, said = run("estimate", "--board", "icebreaker", "--workload", "8x8x8", "--rows", 16,
                      "--cols", 16)
@@ -172,6 +216,16 @@ def test_a_design_that_does_not_fit_is_missed(run):
     (["explore", "--board", "icebraker", "--workload", "8x8x8"], "did you mean icebreaker?"),
     (["explore", *SEARCH, "--cluster", "tcp://127.0.0.1:9"], "no scheduler with workers answers"),
     (["estimate", "--board", "icebreaker", "--workload", "none.tflite"], "none.tflite"),
+    (["estimate", "--board", "icebreaker", "--workload", "8x8x8", "--words", "512"],
+     "words must be for a core for networks (--for), not for one for matrix products"),
+    (["estimate", "--board", "icebreaker", "--for", "networks", "--workload", "8x8x8"],
+     "icebreaker has no core for networks"),
+    (["estimate", *SEARCH[:2], "--for", "networks", "--workload", "8x8x8"],
+     "workload must be a network (.tflite) on a core for networks, not the product 8x8x8"),
+    (["explore", *SEARCH[:2], "--for", "networks", "--workload", "8x8x8", "--budget", "1h"],
+     "--budget must be without --for networks: cores for networks are estimated, and not placed"),
+    (["explore", *SEARCH[:2], "--for", "networks", "--workload", "8x8x8"],
+     "workload must be a network (.tflite) on a core for networks, not the product 8x8x8"),
 ])
 def test_wrong_input_is_one_line(run, monkeypatch, arguments, text):
     monkeypatch.setattr(engine, "WAIT", 0.2)

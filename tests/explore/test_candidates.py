@@ -9,8 +9,9 @@ from explore_points import DEVICE, records
 from weft.config import Config
 from weft.explore import candidates as module
 from weft.explore.candidates import candidates, within
-from weft.explore.estimate import Estimator, quick_cycles
+from weft.explore.estimate import Estimator
 from weft.explore.model import FittedModel
+from weft.explore.rough_cycles import quick_cycles
 from weft.explore.space import draws
 from weft.explore.workload import MatrixWorkload
 
@@ -19,7 +20,7 @@ BASE = Config(target="ecp5", rows=2, cols=2, activation="none", lanes=1, jobs=4)
 
 @pytest.fixture(scope="module")
 def estimator():
-    return Estimator(DEVICE, [MatrixWorkload(16, 32, 16)], FittedModel(records()))
+    return Estimator(DEVICE, [MatrixWorkload(16, 32, 16)], FittedModel(records()), clock=100.0)
 
 
 @pytest.fixture(autouse=True)

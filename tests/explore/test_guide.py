@@ -19,7 +19,8 @@ MODEL = FittedModel(records())
 
 
 def estimate(config):
-    return DesignEstimate(config, MODEL.estimate(config, DEVICE), (PRODUCT.cost(config),))
+    area = MODEL.estimate(config, DEVICE)
+    return DesignEstimate(config, area, (PRODUCT.cost(config),), area.fmax)
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +134,7 @@ def test_few_runs_find_a_design_close_to_the_best(objective):
     errors = leave_one_out([r for r in recorded("ecp5") if r[1].done])
     space = list(errors.points)
     estimates = [
-        DesignEstimate(point.config, area, (PRODUCT.cost(point.config),))
+        DesignEstimate(point.config, area, (PRODUCT.cost(point.config),), area.fmax)
         for (point, _), area in zip(space, errors.estimates, strict=True)
     ]
     found, best = guided_best(space, estimates, objective, max(1, len(space) // 5))

@@ -78,9 +78,8 @@ def test_coefficients_are_not_negative():
 
 
 def test_both_families_of_the_ice40_share_a_model():
-    assert [family_of(target) for target in ("ecp5", "ice40up", "ice40hx")] == [
-        "ecp5", "ice40", "ice40"
-    ]
+    targets = "ecp5", "ice40up", "ice40hx"
+    assert [family_of(Config(target=target)) for target in targets] == ["ecp5", "ice40", "ice40"]
     ice40 = records(6, DEVICES["iCE40UP5K"]) + records(6, DEVICES["iCE40HX8K"])
     found = FittedModel(ice40).estimate(ice40[0][0].config, DEVICES["iCE40UP5K"])
     assert set(found.used) == {"LUT", "FF", "DSP", "RAM"}

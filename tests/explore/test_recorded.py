@@ -4,15 +4,19 @@ import json
 from pathlib import Path
 
 import pytest
-from explore_points import DEVICE, records
+from explore_points import records
 
 from weft.boards.devices import DEVICES
-from weft.explore import recorded
+from weft.chip.config import ChipConfig
+from weft.config import Config
+from weft.explore import network_features, recorded
 from weft.explore.features import dsp_blocks, ram_blocks
-from weft.explore.model import TooFewPoints
+from weft.explore.model import LEAST, TooFewPoints
+from weft.explore.points import PACKED
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ALL = recorded.recorded()
+CONFIG = Config(target="ecp5")
 
 
 def test_a_file_gives_the_points_back(tmp_path):
@@ -31,16 +35,38 @@ def test_other_files_are_refused(tmp_path, text):
 
 
 def test_all_recorded_points_are_done_and_legal():
-    assert all(outcome.done and outcome.fmax > 0 for _, outcome in ALL)
+    assert all(outcome.done for _, outcome in ALL)
+    assert all(bool(outcome.fmax) == (point.seed != PACKED) for point, outcome in ALL)
     assert len({point.key for point, _ in ALL}) == len(ALL)
 
 
 def test_dsp_blocks_and_the_block_rams_of_operands_are_counted_exactly():
-    measured = [record for record in ALL if record[1].blocks]
+    measured = [
+        record for record in ALL if record[1].blocks and isinstance(record[0].config, Config)
+    ]
     assert [
         (str(point), outcome.used.get("DSP", 0), _operand_rams(outcome))
         for point, outcome in measured
     ] == [(str(point), dsp_blocks(point.config), ram_blocks(point.config)) for point, _ in measured]
+
+
+def test_all_blocks_of_cores_for_networks_are_counted_exactly():
+    measured = [record for record in ALL if isinstance(record[0].config, ChipConfig)]
+    assert len(measured) >= LEAST
+    assert [
+        (str(point), outcome.used["DSP"], outcome.used["RAM"]) for point, outcome in measured
+    ] == [
+        (str(point), network_features.dsp_blocks(point.config),
+         network_features.ram_blocks(point.config)) for point, _ in measured
+    ]
+
+
+def test_the_parts_of_a_core_for_networks_have_all_its_blocks():
+    members = [block for blocks in network_features.MEMBERS.values() for block in blocks]
+    assert len(members) == len(set(members))
+    for point, outcome in ALL:
+        if isinstance(point.config, ChipConfig):
+            assert outcome.blocks.keys() <= set(members)
 
 
 def _operand_rams(outcome):
@@ -68,10 +94,10 @@ def test_random_points_fit_their_devices():
 
 def test_too_few_points_are_named(monkeypatch, tmp_path):
     monkeypatch.setattr(recorded, "FILE", tmp_path / "points.json")
-    with pytest.raises(TooFewPoints, match="estimates for LFE5U-25F need 8 recorded points of"):
-        recorded.fitted(DEVICE)
+    with pytest.raises(TooFewPoints, match="estimates for .* need 8 recorded points of"):
+        recorded.fitted(CONFIG)
 
 
 def test_outcomes_of_other_runs_count(monkeypatch, tmp_path):
     monkeypatch.setattr(recorded, "FILE", tmp_path / "points.json")
-    assert recorded.fitted(DEVICE, records(9)).family == "ecp5"
+    assert recorded.fitted(CONFIG, records(9)).family == "ecp5"

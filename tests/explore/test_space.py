@@ -5,10 +5,12 @@ import itertools
 
 import numpy as np
 import pytest
+from explore_points import chip
 
 from weft.boards.devices import DEVICES
 from weft.config import Config
-from weft.explore.space import AXES, draws, neighbours
+from weft.explore import network_features, space
+from weft.explore.space import AXES, draws, grid, neighbours, with_words
 
 BASES = {
     "LFE5U-25F": Config(target="ecp5", activation="none"),
@@ -55,3 +57,37 @@ def test_neighbours_differ_by_a_step():
     assert {other.rows for other in near} == {3, 4, 5}
     assert {other.drain for other in near} == {"overlapped", "folded"}
     assert {other.multiplier for other in near} == {"fip", "plain"}
+
+
+def test_the_grid_has_all_cores_for_networks_that_the_device_has_blocks_for(monkeypatch):
+    device = DEVICES["LFE5U-25F"]
+    small = space.GRID | {
+        "rows": (2, 8), "cols": (4,), "depth": (4,), "lanes": (2, 4, 8), "hop": (2,),
+        "b_words": (512,), "lines": (512,), "read_vectors": (1, 2, 8),
+    }
+    monkeypatch.setattr(space, "GRID", small)
+    found = list(grid(device, chip(), lambda config: 9000))
+    shapes = [(c.core.rows, c.core.lanes, c.read_vectors) for c in found]
+    # 8 lanes are more than cols, and 8 vectors do not divide them.
+    assert sorted(shapes) == list(itertools.product((2, 8), (2, 4), (1, 2)))
+    for config in found:
+        blocks = network_features.dsp_blocks(config)
+        one_more = config.core.rows * config.core.depth // 2
+        assert blocks <= 28 and (blocks + one_more > 28 or config.core.dsp_cols == 4)
+        assert config.memory_bytes >= 9000 > config.memory_bytes // 2
+    assert list(grid(device, chip(), lambda config: 1 << 20)) == []
+
+
+def test_the_words_are_the_fewest_that_hold_a_network():
+    config = chip(rows=3, depth=4, read_vectors=1)  # 3 banks
+    assert with_words(config, 3 * 4 * 512).words == 512
+    assert with_words(config, 3 * 4 * 512 + 1).words == 1024
+    assert with_words(config, 1 << 30) is None
+
+
+def test_neighbours_of_a_core_for_networks_differ_by_a_step():
+    near = list(neighbours(chip(rows=3, lines=128), DEVICES["LFE5U-25F"]))
+    assert {other.core.rows for other in near} == {2, 3, 4}
+    assert {other.lines for other in near} == {64, 128, 256}
+    assert {other.words for other in near} == {512, 1024, 2048}
+    assert all(network_features.dsp_blocks(other) <= 28 for other in near)

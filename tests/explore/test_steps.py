@@ -8,6 +8,7 @@ from explore_points import point, steps
 from fake_flow import CRASHES, GROWS, HANGS, OVERFULL
 
 from weft.explore.flow import classify
+from weft.explore.points import PACKED
 from weft.sim.cache import folder
 
 
@@ -29,6 +30,16 @@ def test_a_point_is_synthesized_then_placed():
     assert placed.outcome.seconds == {"synthesis": 0.1, "place": 0.2}
     [cell] = json.loads(zlib.decompress(placed.files["layout.json"]))
     assert cell == ["array", "LUT", 3, 4, "SLICEA.LUT0"]
+
+
+def test_a_point_without_a_seed_is_packed():
+    made = steps()
+    task = made.task(point(seed=PACKED))
+    assert task.key.startswith("pack-") and task.function == made.pack
+    packed = made.pack(made.synthesize(point()), point(seed=PACKED))
+    assert packed.outcome.done and packed.outcome.used["LUT"] == 2000
+    assert packed.outcome.fmax == 0 and packed.files == {}
+    assert packed.outcome.seconds == {"synthesis": 0.1}
 
 
 @pytest.mark.parametrize("rows, limits, failure, detail", [

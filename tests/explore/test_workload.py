@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from explore_points import chip
 
 import weft
 from weft.cli.info import cycle_counts
@@ -10,7 +11,7 @@ from weft.commands import epilogue_flags
 from weft.config import Config
 from weft.explore import workload
 from weft.explore.workload import MatrixWorkload, NetworkWorkload, workload_of
-from weft.network.errors import ModelError
+from weft.network.errors import ModelError, UnfitError
 
 CONFIG = Config(target="ecp5", rows=4, cols=4, depth=4, lanes=2, activation="none", dsp_cols=1,
                 a_words=512, b_words=512)
@@ -65,6 +66,59 @@ def test_the_cycles_do_not_depend_on_dsp_cols(digits):
         for count in (0, 2, 4)
     }
     assert len(cycles) == 1
+
+
+CHIP = chip(rows=3, cols=4, depth=4, words=512)
+
+
+def test_a_network_costs_what_its_program_says_on_a_core_for_networks(digits):
+    made, program = NetworkWorkload(digits), digits.compile(CHIP)
+    cost = made.cost(CHIP)
+    assert cost.cycles == cost.interval == program.cycles
+    assert cost.memory == program.memory_used
+    assert cost.macs == sum(step.macs for step in program.layers)
+    assert (cost.sent, cost.received) == digits.report(CHIP).link
+
+
+def test_cores_that_differ_in_words_share_their_cycles(digits, monkeypatch):
+    made, compiled = NetworkWorkload(digits), []
+    compile_network = digits.compile
+    monkeypatch.setattr(
+        digits, "compile", lambda config: compiled.append(config) or compile_network(config)
+    )
+    # Nothing stays in the buffers.
+    small = dataclasses.replace(CHIP, words=1024, b_words=64, lines=16)
+    least = made.cost(small).memory
+    assert not compile_network(small).setup
+    fitting = [words for words in (512, 1024, 4096) if words * 4 * small.banks >= least]
+    for words in fitting:
+        config = dataclasses.replace(small, words=words)
+        assert made.cost(config).cycles == compile_network(config).cycles
+        assert made.cost(config).memory == compile_network(config).memory_used
+    other = dataclasses.replace(small, core=dataclasses.replace(small.core, dsp_cols=3))
+    assert made.cost(other) == made.cost(small)
+    assert len(compiled) == 1 and fitting == [1024, 4096]
+
+
+def test_a_network_that_does_not_fit_is_refused_each_time(digits):
+    made, tiny = NetworkWorkload(digits), dataclasses.replace(CHIP, words=16)
+    for _ in range(2):
+        with pytest.raises(UnfitError, match="the memory must have .* bytes"):
+            made.cost(tiny)
+
+
+def test_the_rough_cycles_of_a_core_for_networks_are_close(digits):
+    made = NetworkWorkload(digits)
+    for config in (CHIP, chip(rows=6, lanes=4, words=512), chip(rows=1, cols=8, words=2048)):
+        assert made.quick_cycles(config) == pytest.approx(made.cost(config).cycles, rel=0.2)
+        assert made.least_memory(config) <= made.cost(config).memory
+
+
+def test_a_product_needs_a_core_for_products():
+    with pytest.raises(ModelError, match=(
+        "^workload must be a network .* on a core for networks, not the product 8x8x8$"
+    )):
+        MatrixWorkload(8, 8, 8).cost(CHIP)
 
 
 def test_a_program_is_no_workload(digits, tmp_path):

@@ -1,13 +1,16 @@
 """What the tests of explorations share: points of few rows, and the stand-in of the tools."""
 
+import itertools
 import math
 import sys
 from pathlib import Path
 
 from weft.boards.devices import DEVICES
+from weft.chip.config import ChipConfig
 from weft.config import Config
+from weft.explore import network_features
 from weft.explore.features import dsp_blocks, ram_blocks
-from weft.explore.points import Point, PointOutcome
+from weft.explore.points import PACKED, Point, PointOutcome
 from weft.explore.recorded import varied
 from weft.explore.steps import PointSteps
 from weft.tasks.limits import RunLimits
@@ -51,3 +54,35 @@ def measured(config, seed=1):
     fmax = 160 - 5 * math.log2(config.peak) + seed
     path = "a to b, 1.0 ns in cells, 2.0 ns between them"
     return PointOutcome(used=used, blocks=blocks, fmax=fmax, path=path, seconds={"place": 1.0})
+
+
+def chip(rows=2, cols=4, depth=4, words=1024, **fields):
+    """A core for networks for an ECP5."""
+    names = {"b_words", "lines", "read_vectors"} & fields.keys()
+    own = {name: fields.pop(name) for name in names}
+    core = Config(
+        target="ecp5", requantize="tflite", activation="none", rows=rows, cols=cols, depth=depth,
+        **{"lanes": 2, "hop": 2, "dsp_cols": 1} | fields,
+    )
+    return ChipConfig(core=core, words=words, **own)
+
+
+def network_records():
+    """Packed points of cores for networks, whose cells follow from simple formulas."""
+    shapes = itertools.product((1, 2, 3, 6), (4, 8), (2, 4))
+    return [
+        (Point(DEVICE, config, PACKED), network_outcome(config))
+        for config in itertools.starmap(chip, shapes)
+    ]
+
+
+def network_outcome(config):
+    """The outcome of a packed core for networks."""
+    core = config.core
+    array = {"LUT": 40 * core.rows * (core.cols + 1) * core.depth, "FF": 90 * core.rows}
+    output = {"LUT": 500 + 300 * core.lanes, "FF": 800}
+    blocks = {"array": array, "output": output, "list_reader": {"LUT": 1500, "FF": 1400}}
+    used = {name: sum(block[name] for block in blocks.values()) for name in ("LUT", "FF")}
+    used |= {"DSP": network_features.dsp_blocks(config),
+             "RAM": network_features.ram_blocks(config)}
+    return PointOutcome(used=used, blocks=blocks)

@@ -169,6 +169,11 @@ class ChipConfig:
         return f"{self.core.name}-networks"
 
     @property
+    def peak(self) -> int:
+        """MAC/cycle when every PE is active."""
+        return self.core.peak
+
+    @property
     def banks(self) -> int:
         """Banks of the memory: odd, and at least ``rows`` and ``read_vectors``."""
         if self.core.rows == 1:

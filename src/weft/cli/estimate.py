@@ -1,9 +1,8 @@
 """``weft estimate``: area, clock, time and energy of a design, without tools."""
 
-import dataclasses
-
+from weft.chip.config import ChipConfig
 from weft.cli.argument_types import path
-from weft.cli.options import add_config
+from weft.cli.options import add_chip_fields, add_config, changed_config
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -16,8 +15,10 @@ the model was not fitted to ('weft explore model'). Fields that are not given ar
 
   weft estimate --board ulx3s-85f --workload kws.tflite --rows 8 --cols 8
   weft estimate --board icebreaker --workload 64x64x64 --workload 1x640x128
+  weft estimate --board ulx3s-25f --for networks --workload kws.tflite --hop 4 --words 4096
 
-Exit code 1 if the design does not fit the board by its estimate.
+With --for it is a core for networks (docs/chip.md), and the memory that each network takes is
+printed, too. Exit code 1 if the design does not fit the board by its estimate.
 """
 
 
@@ -31,6 +32,7 @@ def add(parser):
         type=path("workload"), help="networks (.tflite, .onnx) or products (MxKxN)",
     )
     add_config(parser)
+    add_chip_fields(parser)
 
 
 def run(args) -> int:
@@ -41,29 +43,17 @@ def run(args) -> int:
     from weft.explore.recorded import fitted, recorded
     from weft.explore.workload import workload_of
 
-    board = named_board(args.board)
+    board = named_board(args.board, args.purpose)
+    config = changed_config(args, board.config)
     workloads = [workload_of(word) for word in args.workload]
-    estimator = Estimator(board.device, workloads, fitted(board.device))
-    found = estimator.estimate(_config(args, board))
-    done = [record for record in recorded(family_of(board.device.target)) if record[1].done]
+    estimator = Estimator(board.device, workloads, fitted(config), clock=board.clock)
+    found = estimator.estimate(config)
+    done = [record for record in recorded(family_of(config)) if record[1].done]
     _show(board, workloads, found, leave_one_out(done))
     lacking = found.area.exceeds(board.device)
     for name, (needed, available) in lacking.items():
         print(f"MISSED  {board.name} has {available:,} {name}; the estimate is {needed:,}")
     return 1 if lacking else 0
-
-
-def _config(args, board):
-    """The Config of the board, with the fields of ``--config`` and of the options."""
-    from weft.boards.fit import replace
-    from weft.cli.options import config_of
-    from weft.config import Config
-
-    if args.config is not None:
-        args.target = args.target or board.device.target
-        return config_of(args)
-    given = {field.name: getattr(args, field.name) for field in dataclasses.fields(Config)}
-    return replace(board.config, **{name: v for name, v in given.items() if v is not None})
 
 
 def _show(board, workloads, found, errors):
@@ -83,26 +73,48 @@ def _show(board, workloads, found, errors):
         else:
             error = f"{abs(errors.blocks_of(name)).max()} blocks at most"
         table.add_row(name, f"{count:,}", f"{board.device.capacity.get(name, 0):,}", error)
-    table.add_row("fmax", f"{area.fmax:.1f} MHz", "", f"{errors.typical('fmax'):.1%}")
+    if area.fmax is None:
+        table.add_row("clock", f"{found.clock:.1f} MHz", "", "not known: the board's goal")
+    else:
+        table.add_row("fmax", f"{area.fmax:.1f} MHz", "", f"{errors.typical('fmax'):.1%}")
     console.print(table)
     if area.outside:
         console.print(
             f"Outside the recorded range, so the errors may be larger: {', '.join(area.outside)}",
             highlight=False,
         )
+    console.print(_costs(board, workloads, found))
+    if area.fmax is None:
+        text = (
+            "Cycles are exact. Too few recorded designs were placed to estimate a clock:"
+            " microseconds are at the clock that the board's own core has."
+        )
+    else:
+        text = (
+            "Cycles are exact. Microseconds have the error of fmax. The energy compares designs;"
+            " it predicts no board."
+        )
+    console.print(text, highlight=False)
+
+
+def _costs(board, workloads, found):
+    """The table of what each workload costs."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    chip = found.config if isinstance(found.config, ChipConfig) else None
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    last = "nJ" if chip is None else "memory"
     for name in ("workload", "cycles", "in steady state", "us", "bytes sent", "received",
-                 "us on the wire", "nJ"):
+                 "us on the wire", last):
         table.add_column(name, justify="left" if name == "workload" else "right")
     for workload, cost in zip(workloads, found.costs, strict=True):
-        wire = 1e7 * max(cost.sent, cost.received) / board.baud
+        # A core for networks sends the result after the input has come.
+        count = max(cost.sent, cost.received) if chip is None else cost.sent + cost.received
         table.add_row(
             workload.name, f"{cost.cycles:,}", f"{cost.interval:,.0f}",
-            f"{cost.cycles / area.fmax:,.2f}", f"{cost.sent:,}", f"{cost.received:,}",
-            f"{wire:,.0f}", f"{cost.energy:,.1f}",
+            f"{cost.cycles / found.clock:,.2f}", f"{cost.sent:,}", f"{cost.received:,}",
+            f"{1e7 * count / board.baud:,.0f}",
+            f"{cost.energy:,.1f}" if chip is None else f"{cost.memory:,} of {chip.memory_bytes:,}",
         )
-    console.print(table)
-    console.print(
-        "Cycles are exact. Microseconds have the error of fmax. The energy compares designs; it"
-        " predicts no board.", highlight=False,
-    )
+    return table

@@ -21,14 +21,19 @@ that the next exploration continues where this one stopped. docs/explore.md desc
   weft explore --board ulx3s-25f --workload kws.tflite --objective latency --budget 2h
   weft explore --board icebreaker --workload 64x64x64 --objective area --rate 100
   weft explore --board ulx3s-85f --workload kws.tflite vww.tflite --cluster tcp://host:8786
+  weft explore --board ulx3s-25f --for networks --workload kws.tflite
   weft explore report                 one offline page about the last exploration
   weft explore model                  the errors of the estimates, and their coefficients
   weft explore record --more 10       measure more points for the estimates
+
+With --for, cores for networks are estimated, and not placed: the command prints the designs that no
+other one beats in time and in LUTs, and which of them beat the board's own core.
 
 Exit code 1 if no design fits the board and reaches the rate.
 """
 ACTIONS = "search", "report", "model", "record"
 OBJECTIVES = "latency", "throughput", "area", "energy"
+BUDGET = 3600.0  # seconds
 
 
 def add(parser):
@@ -43,6 +48,10 @@ def add(parser):
         help="networks (.tflite, .onnx) or products (MxKxN), computed one after another",
     )
     parser.add_argument(
+        "--for", dest="purpose", metavar="PURPOSE",
+        help="explore cores for networks, beside the board's core for networks or batch1",
+    )
+    parser.add_argument(
         "--objective", choices=OBJECTIVES, default="latency",
         help="latency: time to the result; throughput: in steady state; area: LUTs;"
              " energy: an estimate that compares designs. Default latency",
@@ -52,7 +61,7 @@ def add(parser):
         help="rounds of all workloads a second that a design must reach on the core",
     )
     parser.add_argument(
-        "--budget", metavar="TIME", type=duration, default=3600.0,
+        "--budget", metavar="TIME", type=duration,
         help="time in which runs start: 90s, 30m, 2h, 1d; default 1h",
     )
     parser.add_argument(
@@ -109,21 +118,29 @@ def _search(args):
     from weft.explore.candidates import candidates
     from weft.explore.estimate import Estimator
     from weft.explore.guide import Guide
-    from weft.explore.recorded import fitted
+    from weft.explore.recorded import fitted, of_board
     from weft.explore.workload import workload_of
     from weft.tasks.session import run_items
 
     for name in ("board", "workload"):
         if getattr(args, name) is None:
             raise BoardError(f"--{name} must be given; see weft explore --help")
-    board = named_board(args.board)
+    board = named_board(args.board, args.purpose)
     workloads = [workload_of(word) for word in args.workload]
+    if args.purpose:
+        if args.budget is not None:
+            raise BoardError(
+                f"--budget must be without --for {args.purpose}: cores for networks are estimated,"
+                " and not placed"
+            )
+        from weft.cli.explore_networks import show_front
+
+        return show_front(board, args.purpose, workloads)
     folder = output_folder(args.output)
     with progress() as show, store_of(args, show.say) as store:
-        known = [
-            record for record in store.all() if record[0].device.options == board.device.options
-        ]
-        estimator = Estimator(board.device, workloads, fitted(board.device, known))
+        known = of_board(store.all(), board)
+        model = fitted(board.config, known)
+        estimator = Estimator(board.device, workloads, model, clock=board.clock)
         with show.task("estimating designs") as advance:
             estimates = candidates(
                 estimator, board.config, args.objective, rate=args.rate, advance=advance,
@@ -143,7 +160,7 @@ def _search(args):
             "board": args.board, "workload": args.workload, "objective": args.objective,
             "rate": args.rate,
         })
-        end = time.monotonic() + args.budget
+        end = time.monotonic() + (BUDGET if args.budget is None else args.budget)
 
         def next_point():
             return guide.next() if time.monotonic() < end else None
@@ -159,8 +176,12 @@ def _search(args):
     return show_result(guide, board, args.workload, Path(folder))
 
 
-def named_board(name):
-    """The board of a name or of a file, with a core for matrix products."""
+def named_board(name, purpose=None):
+    """The board of a name or of a file; with ``purpose``, with its core for networks.
+
+    Raises BoardError if it has none for the purpose.
+    """
     from weft.boards.catalog import find, load
 
-    return load(name) if name.endswith(".py") else find(name)
+    board = load(name) if name.endswith(".py") else find(name)
+    return board.built_for(purpose) if purpose else board

@@ -6,7 +6,7 @@ ERROR_COLUMNS = (
     "family", "points", "LUT, typical", "LUT, worst", "FF, typical", "FF, worst",
     "fmax, typical", "fmax, worst", "DSP, worst", "RAM, worst",
 )
-FAMILIES = "ecp5", "ice40"
+FAMILIES = "ecp5", "ice40", "ecp5-networks"
 
 
 def show_model() -> int:
@@ -48,15 +48,17 @@ def error_rows() -> list[list[str]]:
         errors = leave_one_out(done)
         cells = [family, str(len(errors.points))]
         for name in ("LUT", "FF", "fmax"):
-            cells += [f"{errors.typical(name):.1%}", f"{abs(errors.of(name)).max():.1%}"]
+            known = errors.of(name).size
+            cells += [
+                f"{errors.typical(name):.1%}", f"{abs(errors.of(name)).max():.1%}"
+            ] if known else ["-", "-"]
         cells += [str(abs(errors.blocks_of(name)).max()) for name in ("DSP", "RAM")]
         rows.append(cells)
     return rows
 
 
 def _coefficient_rows():
-    from weft.explore.features import BLOCKS
-    from weft.explore.model import FITTED, LEAST, FittedModel
+    from weft.explore.model import LEAST, FittedModel
     from weft.explore.recorded import recorded
 
     for family in FAMILIES:
@@ -64,9 +66,12 @@ def _coefficient_rows():
         if sum(bool(outcome.blocks) for _, outcome in done) < LEAST:
             continue
         model = FittedModel(done)
-        for group, names in BLOCKS.items():
+        for part, names in model.set.blocks.items():
             for place, name in enumerate(names):
-                found = [model.coefficients[group, each][place] for each in FITTED]
+                found = [
+                    model.coefficients[part, each][place] if each in model.set.fitted else 0
+                    for each in ("LUT", "FF", "RAM")
+                ]
                 if any(found):
                     cells = [f"{value:,.3g}" if value else "" for value in found]
-                    yield [family, group, "constant" if name == "1" else name, *cells]
+                    yield [family, part, "constant" if name == "1" else name, *cells]

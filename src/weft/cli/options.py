@@ -2,11 +2,19 @@
 
 import argparse
 import dataclasses
+from typing import Any
 
 from weft.cli.argument_types import path
-from weft.config import Config
+from weft.config import Config, ConfigError
 
-__all__ = ["add_config", "config_of"]
+__all__ = ["add_chip_fields", "add_config", "changed_config", "config_of"]
+
+# Of a ChipConfig, beside the fields of its core, and beside b_words, which a Config has, too.
+CHIP_FIELDS = {
+    "words": "words of each bank of the memory; a power of two",
+    "lines": "lines of the parameter buffer",
+    "read_vectors": "vectors that loads, descriptors and the host read in one cycle: 1, 2, 4, 8",
+}
 
 
 def add_config(parser):
@@ -31,6 +39,41 @@ def add_config(parser):
         kind = str if "choices" in rule else int
         text = f"{rule['text']}; {_range(rule)}; default {_default(f)}"
         group.add_argument(flag, dest=f.name, type=kind, metavar=kind.__name__.upper(), help=text)
+
+
+def add_chip_fields(parser):
+    """Add ``--for``, and an option for each field that only a core for networks has."""
+    group = parser.add_argument_group("a core for networks")
+    group.add_argument(
+        "--for", dest="purpose", metavar="PURPOSE",
+        help="the board's core for networks: networks or batch1; see weft build --list",
+    )
+    for name, text in CHIP_FIELDS.items():
+        group.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="INT", help=text)
+
+
+def changed_config(args, config):
+    """The Config or ChipConfig of a board, with the fields of ``--config`` and of the options.
+
+    Raises ConfigError if they describe none.
+    """
+    from weft.boards.fit import replace
+    from weft.chip.config import ChipConfig
+
+    names = [*(f.name for f in dataclasses.fields(Config)), *CHIP_FIELDS]
+    given: dict[str, Any] = {name: getattr(args, name) for name in names}
+    given = {name: value for name, value in given.items() if value is not None}
+    if isinstance(config, ChipConfig):
+        found = config if args.config is None else ChipConfig.from_toml(args.config)
+        return replace(found, **given)
+    for name in CHIP_FIELDS.keys() & given.keys():
+        raise ConfigError(
+            f"{name} must be for a core for networks (--for), not for one for matrix products"
+        )
+    if args.config is not None:
+        args.target = args.target or config.target
+        return config_of(args)
+    return replace(config, **given)
 
 
 def config_of(args) -> Config:

@@ -5,14 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.boards.devices import Device
-from weft.commands import JobFlag, epilogue_flags
+from weft.chip.config import ChipConfig
 from weft.config import Config
-from weft.cycles.output import ResultKind
 from weft.explore.model import AreaEstimate, FittedModel
 from weft.explore.workload import WorkloadCost
-from weft.timing import Latencies
 
-__all__ = ["OBJECTIVES", "DesignEstimate", "Estimator", "Figures", "figures_of", "quick_cycles"]
+__all__ = ["OBJECTIVES", "DesignEstimate", "Estimator", "Figures", "figures_of"]
 
 
 @dataclass(frozen=True)
@@ -64,19 +62,22 @@ class DesignEstimate:
 
     Attributes
     ----------
-    config : Config
+    config : Config or ChipConfig
     area : AreaEstimate
     costs : tuple of WorkloadCost
         Of each workload, in their order.
+    clock : float
+        MHz: the estimated fmax, or the board's clock if fmax is not known.
     """
 
-    config: Config
+    config: Config | ChipConfig
     area: AreaEstimate
     costs: tuple[WorkloadCost, ...]
+    clock: float
 
     @functools.cached_property
     def figures(self) -> Figures:
-        return figures_of(self.costs, self.area.used, self.area.fmax)
+        return figures_of(self.costs, self.area.used, self.clock)
 
 
 class Estimator:
@@ -87,50 +88,34 @@ class Estimator:
     device : Device
     workloads : sequence of MatrixWorkload or NetworkWorkload
     model : FittedModel
-        Of the device's FPGA family.
+        Of the device's FPGA family, and of the kind of core.
+    clock : float
+        MHz of the board, for designs whose fmax the model does not know.
     """
 
-    def __init__(self, device: Device, workloads: Sequence, model: FittedModel):
+    def __init__(
+        self, device: Device, workloads: Sequence, model: FittedModel, *, clock: float
+    ):
         self.device = device
         self.workloads = tuple(workloads)
         self.model = model
+        self.clock = clock
 
-    def area(self, config: Config) -> AreaEstimate:
+    def area(self, config: Config | ChipConfig) -> AreaEstimate:
         """Area and clock."""
         return self.model.estimate(config, self.device)
 
-    def estimate(self, config: Config) -> DesignEstimate:
-        """Area, clock, and the cost of all workloads. Cycles of a Config are computed once."""
+    def estimate(self, config: Config | ChipConfig) -> DesignEstimate:
+        """Area, clock, and the cost of all workloads. Cycles of a Config are computed once.
+
+        Raises weft.network.errors.UnfitError if a network does not fit a core for networks.
+        """
         costs = tuple(workload.cost(config) for workload in self.workloads)
-        return DesignEstimate(config, self.area(config), costs)
-
-    def quick(self, config: Config) -> tuple[AreaEstimate, float]:
-        """Area and clock, and microseconds of all workloads from `quick_cycles`; no cycle model."""
         area = self.area(config)
-        cycles = sum(
-            quick_cycles(config, *product)
-            for workload in self.workloads for product in workload.products(config)
-        )
-        return area, cycles / area.fmax
+        return DesignEstimate(config, area, costs, area.fmax or self.clock)
 
-
-def quick_cycles(config: Config, m: int, k: int, n: int, count: int = 1) -> float:
-    """About the cycles of equal products: the longest of computing, draining, sending and loading.
-
-    ``tiles * max(2, ceil(k / depth), rows, rows * chunks)``, as in ``docs/architecture.md``, but
-    not less than each operand once on the command stream. It ranks Configs before the cycle model
-    computes the best of them.
-    """
-    c = config
-    tiles = -(-m // c.rows) * -(-n // c.cols)
-    latencies = Latencies.of(c)
-    flags = next(iter(epilogue_flags(c)), JobFlag(0))
-    kind = ResultKind.of(latencies, flags)
-    chunk = max(kind.words, c.scale_cycles if kind.epilogue else 1)
-    compute, send = -(-k // c.depth), c.rows * latencies.row_chunks * chunk
-    steps = max(2, compute + c.rows, send) if c.drain == "folded" else max(
-        2, compute, c.rows, send
-    )
-    size = c.data_type.a.bytes
-    load = (m * k + k * n) * size / c.bytes_in
-    return count * max(tiles * steps * c.cell.slots, load)
+    def quick(self, config: Config | ChipConfig) -> tuple[AreaEstimate, float]:
+        """Area and clock, and microseconds of all workloads in rough cycles; no cycle model."""
+        area = self.area(config)
+        cycles = sum(workload.quick_cycles(config) for workload in self.workloads)
+        return area, cycles / (area.fmax or self.clock)

@@ -2,15 +2,21 @@
 
 A feature is a count: of MACs in DSP blocks, of PEs with an overlapped drain, of bits of a register.
 The area of a block is a sum over its features, each times a fitted number of cells.
+`weft.explore.network_features` has the features of a ChipConfig.
 """
 
 import math
 
+from weft.boards.blocks import GROUPS
 from weft.config import Config
+from weft.explore.feature_set import FeatureSet
 from weft.geometry import memories
 from weft.timing import Latencies
 
-__all__ = ["BLOCKS", "CLOCK_KINDS", "clock_features", "dsp_blocks", "features", "ram_blocks"]
+__all__ = [
+    "BLOCKS", "CLOCK_KINDS", "MATRIX", "array_features", "bank_blocks", "clock_features",
+    "dsp_blocks", "features", "ram_blocks", "scaling_blocks",
+]
 
 # By group of `weft.boards.blocks.GROUPS`, the features of its area. "1" is a constant.
 BLOCKS = {
@@ -62,8 +68,12 @@ def dsp_blocks(config: Config) -> int:
     if c.family.dsp_blocks is not None:  # no column uses DSP blocks
         return 0
     corrected = c.bytes_in // 2 if c.cell.corrected else 0
-    scaled = c.lanes * _SCALING.get(c.scale_cycles, 0) if _requantizes(c) else 0
-    return elements * products + corrected + scaled
+    return elements * products + corrected + scaling_blocks(c)
+
+
+def scaling_blocks(config: Config) -> int:
+    """DSP blocks of the lanes that scale results."""
+    return config.lanes * _SCALING.get(config.scale_cycles, 0) if _requantizes(config) else 0
 
 
 def ram_blocks(config: Config) -> int:
@@ -80,12 +90,14 @@ def ram_blocks(config: Config) -> int:
         else:
             widths = [operand.group * operand.word_bytes]
         words = operand.words // operand.group
-        total += sum(_bank(config.target, 8 * width, words, operand.group) for width in widths)
+        total += sum(
+            bank_blocks(config.target, 8 * width, words, operand.group) for width in widths
+        )
     return total
 
 
-def _bank(target, bits, words, parts):
-    """Block RAMs of a bank."""
+def bank_blocks(target: str, bits: int, words: int, parts: int = 1) -> int:
+    """Block RAMs of a bank: ``words`` of ``bits``, read in ``parts``."""
     mixed = target == "ecp5" and parts > 1 and words <= _MIXED_WORDS
     if mixed and bits % _MIXED_BITS == 0:
         return bits // _MIXED_BITS
@@ -99,22 +111,15 @@ def features(config: Config) -> dict[str, float]:
     c = config
     a, b = list(memories(c).values())[:2]
     fip, folded = c.cell.corrected, c.drain == "folded"
-    in_dsp, in_logic = c.rows * c.dsp_cols * c.depth, c.rows * (c.cols - c.dsp_cols) * c.depth
-    value_bits = 8 * a.size
     latencies = Latencies.of(c)
     requantized = c.lanes * _requantizes(c)
     # Yosys maps a shallow result buffer of an iCE40 to flip-flops.
     shallow = c.target.startswith("ice40") and latencies.buffer_rows <= _SHALLOW
-    word_bits = (c.rows + c.cols) * c.depth * value_bits
-    hops = c.rows * -(-(c.cols - 1) // c.hop) + c.cols * -(-(c.rows - 1) // c.hop)
-    skew = sum(n // c.hop for n in range(c.rows)) + sum(n // c.hop for n in range(c.cols))
     return {
         "1": 1,
-        "MACs in DSP, plain": in_dsp * (not fip), "MACs in DSP, fip": in_dsp * fip,
-        "MACs in logic, plain": in_logic * (not fip), "MACs in logic, fip": in_logic * fip,
-        "PEs": c.rows * c.cols, "overlapped PEs": c.rows * c.cols * (not folded),
-        "operand register bits": hops * c.depth * value_bits,
-        "operand word bits": word_bits, "skewed bits": skew * c.depth * value_bits,
+        **array_features(c, c.cols, 8 * a.size),
+        "overlapped PEs": c.rows * c.cols * (not folded),
+        "operand word bits": (c.rows + c.cols) * c.depth * 8 * a.size,
         "B columns": c.cols, "A rows": c.rows, "bytes in": c.bytes_in,
         "operand blocks": ram_blocks(c), "jobs": c.jobs,
         "address bits": math.log2(a.pages) + math.log2(b.pages),
@@ -135,6 +140,20 @@ def features(config: Config) -> dict[str, float]:
         "table lanes": c.lanes * (c.activation == "table"),
         "parameter blocks": requantized * -(-b.pages * latencies.row_chunks // 512),
         "carry chains": c.rows * c.cols,
+    }
+
+
+def array_features(config: Config, columns: int, value_bits: int) -> dict[str, float]:
+    """The features of an array of ``columns`` columns, and of the registers that feed it."""
+    c, fip = config, config.cell.corrected
+    in_dsp, in_logic = c.rows * c.dsp_cols * c.depth, c.rows * (columns - c.dsp_cols) * c.depth
+    hops = c.rows * -(-(columns - 1) // c.hop) + columns * -(-(c.rows - 1) // c.hop)
+    skew = sum(n // c.hop for n in range(c.rows)) + sum(n // c.hop for n in range(columns))
+    return {
+        "MACs in DSP, plain": in_dsp * (not fip), "MACs in DSP, fip": in_dsp * fip,
+        "MACs in logic, plain": in_logic * (not fip), "MACs in logic, fip": in_logic * fip,
+        "PEs": c.rows * columns, "operand register bits": hops * c.depth * value_bits,
+        "skewed bits": skew * c.depth * value_bits,
     }
 
 
@@ -164,3 +183,10 @@ def clock_features(config: Config, share: float) -> dict[str, float]:
 
 def _requantizes(config):
     return config.requantize != "none"
+
+
+MATRIX = FeatureSet(
+    suffix="", blocks=BLOCKS, members=GROUPS, fitted=("LUT", "FF", "RAM"),
+    counted={"DSP": dsp_blocks}, features=features, clock_features=clock_features,
+    clock_kinds=CLOCK_KINDS,
+)

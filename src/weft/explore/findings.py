@@ -10,7 +10,7 @@ from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.guide import Guide
 from weft.explore.model import Errors, Record, family_of, leave_one_out
 from weft.explore.reasons import reason
-from weft.explore.recorded import fitted, recorded
+from weft.explore.recorded import fitted, of_board, recorded
 from weft.explore.workload import MatrixWorkload, NetworkWorkload
 
 __all__ = ["BoardCost", "Findings", "findings"]
@@ -80,8 +80,8 @@ def findings(
     ``advance`` is called after each design, whose cycles may take a second.
     """
     device = board.device
-    estimator = Estimator(device, workloads, fitted(device))
-    ours = [record for record in records if record[0].device.options == device.options]
+    estimator = Estimator(device, workloads, fitted(board.config), clock=board.clock)
+    ours = of_board(records, board)
     estimates = {}
     for point, _ in ours:
         if point.config not in estimates:
@@ -90,7 +90,7 @@ def findings(
     guide = Guide(device, list(estimates.values()), objective, rate=rate)
     for point, outcome in ours:
         guide.tell(point, outcome)
-    done = [record for record in recorded(family_of(device.target)) if record[1].done]
+    done = [record for record in recorded(family_of(board.config)) if record[1].done]
     return Findings(
         board, tuple(workload.name for workload in workloads), guide, estimates,
         leave_one_out(done), tuple(_boards(workloads)),

@@ -1,28 +1,29 @@
-"""The process of one tool run: elaborate and synthesize a design, or place and route its netlist.
+"""The process of one tool run: synthesize a design, pack its netlist, or place and route it.
 
-    python -m weft.explore.flow synthesize|place
+    python -m weft.explore.flow synthesize|pack|place
 
 It works in the current folder. ``point.json`` has the `Point`. ``outcome.json`` gets the fields
-of a `PointOutcome`. A synthesis writes the netlist, ``top.json`` and ``cells.json``; place and
-route reads both, and writes ``layout.json``: block, position and kind of each placed cell. Any
-other program with these files can take the place of this one.
+of a `PointOutcome`. A synthesis writes the netlist, ``top.json`` and ``cells.json``; the other
+steps read both. Place and route writes ``layout.json``: block, position and kind of each placed
+cell. Any other program with these files can take the place of this one.
 """
 
 import json
 import re
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.boards.blocks import cells_by_block, placed_cells
+from weft.boards.blocks import cells_by_block, packed_by_block, placed_cells
 from weft.boards.fit import min_luts
 from weft.boards.presets import DIVISOR
 from weft.boards.toolchain import Netlist, Toolchain, ToolchainError, to_rtlil
-from weft.explore.points import Point
+from weft.explore.points import PACKED, Point
 from weft.hw.serial.accelerator import SerialAccelerator
 from weft.sim.cache import folder
 from weft.tasks.limits import end_with_parent
@@ -31,7 +32,7 @@ __all__ = ["COMMAND", "FILES", "classify", "main"]
 
 COMMAND = sys.executable, "-m", "weft.explore.flow"
 # By step, the files that its result consists of, besides outcome.json.
-FILES = {"synthesize": ("top.json", "cells.json"), "place": ("layout.json",)}
+FILES = {"synthesize": ("top.json", "cells.json"), "pack": (), "place": ("layout.json",)}
 _UNROUTABLE = re.compile(r"rout|legal|unable to (find|place)|failed to place", re.I)
 
 
@@ -73,7 +74,7 @@ def main(arguments: list[str]) -> int:
     [step] = arguments
     point = Point.from_json(json.loads(Path("point.json").read_text(encoding="utf-8")))
     try:
-        outcome = {"synthesize": _synthesize, "place": _place}[step](point)
+        outcome = {"synthesize": _synthesize, "pack": _pack, "place": _place}[step](point)
     except ToolchainError as error:
         outcome = {"failure": classify(str(error)), "detail": str(error)}
     Path("outcome.json").write_text(json.dumps(outcome), encoding="utf-8")
@@ -85,7 +86,7 @@ def _synthesize(point):
     rtlil = to_rtlil(AloneTop(point.config), reset=point.device.flow.reset)
     netlist = Toolchain(folder()).synthesize(rtlil, point.device, Path.cwd())
     luts, capacity = min_luts(netlist.cells), point.device.capacity["LUT"]
-    if luts > capacity:
+    if luts > capacity and point.seed != PACKED:
         raise ToolchainError(
             f"the design does not fit the {point.device.name}: it needs LUT {luts:,} of"
             f" {capacity:,}"
@@ -93,10 +94,26 @@ def _synthesize(point):
     return {"seconds": {"synthesis": time.monotonic() - start}}
 
 
-def _place(point):
+def _netlist():
     netlist = Netlist.of(Path.cwd())
     if netlist is None:
         raise ToolchainError("the netlist is missing: top.json, cells.json")
+    return netlist
+
+
+def _pack(point):
+    netlist, packed = _netlist(), Path("packed.json")
+    Toolchain(folder()).pack(netlist, point.device, packed.name)
+    blocks = packed_by_block(packed, point.device)
+    counts = sum(blocks.values(), Counter())
+    used = point.device.count_resources(netlist.cells, {
+        cell: counts[name] for name, cell in point.device.flow.cells.items()
+    })
+    return {"used": used, "blocks": {name: dict(found) for name, found in blocks.items()}}
+
+
+def _place(point):
+    netlist = _netlist()
     routed = Path("routed.json")
     result = Toolchain(folder()).place(netlist, point.device, point.seed, layout=routed.name)
     cells = placed_cells(routed, point.device)

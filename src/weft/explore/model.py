@@ -1,9 +1,10 @@
 """The model of area and clock: fitted to recorded points, by block of the design.
 
-Area: each block takes ``sum(coefficient * feature)`` LUTs, flip-flops and block RAMs, with
-coefficients of 0 or more (`weft.explore.features.BLOCKS`). DSP blocks are counted. Clock: the
-logarithm of the period is a sum of features. Each FPGA family has coefficients of its own. The
-error of the model is the one of points that it was not fitted to (`leave_one_out`).
+Area: each part takes ``sum(coefficient * feature)`` cells, with coefficients of 0 or more
+(`weft.explore.feature_set.FeatureSet`). Some resources are counted. Clock: the logarithm of the
+period is a sum of features; without enough points that were placed, it is not known. Each kind of
+core has coefficients of its own on each FPGA family. The error of the model is the one of points
+that it was not fitted to (`leave_one_out`).
 """
 
 import math
@@ -12,22 +13,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weft.boards.blocks import GROUPS
 from weft.boards.devices import Device
+from weft.chip.config import ChipConfig
 from weft.config import Config
-from weft.explore.features import BLOCKS, CLOCK_KINDS, clock_features, dsp_blocks, features
+from weft.explore.feature_set import FeatureSet
+from weft.explore.features import MATRIX
 from weft.explore.least_squares import non_negative, ridge
+from weft.explore.network_features import NETWORKS
 from weft.explore.points import Point, PointOutcome
 
 __all__ = [
-    "FITTED", "AreaEstimate", "Errors", "FittedModel", "TooFewPoints", "family_of", "leave_one_out",
+    "AreaEstimate", "Errors", "FittedModel", "TooFewPoints", "family_of", "feature_set",
+    "leave_one_out",
 ]
 
-FITTED = "LUT", "FF", "RAM"  # DSP blocks are counted
 LEAST = 8  # points of a family that a model is fitted to
 STRENGTH = 1.0  # of the ridge regression of the period
-_GROUP_OF = {block: group for group, blocks in GROUPS.items() for block in blocks}
-_NAMES = tuple(dict.fromkeys(name for names in BLOCKS.values() for name in names))
 
 Record = tuple[Point, PointOutcome]
 
@@ -44,14 +45,14 @@ class AreaEstimate:
     ----------
     used : dict of int
         Cells of each of `weft.boards.devices.RESOURCES` that the device has.
-    fmax : float
-        MHz.
+    fmax : float or None
+        MHz; None if the model does not know the clock.
     outside : tuple of str
         Features beyond the range of the recorded points; empty inside.
     """
 
     used: dict[str, int]
-    fmax: float
+    fmax: float | None
     outside: tuple[str, ...]
 
     def exceeds(self, device: Device) -> dict[str, tuple[int, int]]:
@@ -76,11 +77,18 @@ class Errors:
     estimates: tuple[AreaEstimate, ...]
 
     def of(self, name: str) -> np.ndarray:
-        """``estimate / measured - 1`` of each point, for ``fmax``, ``LUT`` or ``FF``."""
+        """``estimate / measured - 1`` of each point, for ``fmax``, ``LUT`` or ``FF``.
+
+        For ``fmax`` it is empty if the model does not know the clock.
+        """
+        pairs = zip(self.points, self.estimates, strict=True)
+        if name == "fmax":
+            return np.array([
+                estimate.fmax / outcome.fmax - 1 for (_, outcome), estimate in pairs
+                if estimate.fmax and outcome.fmax
+            ])
         return np.array([
-            estimate.fmax / outcome.fmax - 1 if name == "fmax"
-            else estimate.used[name] / outcome.used[name] - 1
-            for (_, outcome), estimate in zip(self.points, self.estimates, strict=True)
+            estimate.used[name] / outcome.used[name] - 1 for (_, outcome), estimate in pairs
         ])
 
     def blocks_of(self, name: str) -> np.ndarray:
@@ -95,26 +103,36 @@ class Errors:
         return float(np.sqrt(np.mean(self.of(name) ** 2)))
 
 
-def family_of(target: str) -> str:
-    """The points of both iCE40 families share a model."""
-    return "ice40" if target.startswith("ice40") else target
+def feature_set(config: Config | ChipConfig) -> FeatureSet:
+    """The features of a Config's kind of core."""
+    return NETWORKS if isinstance(config, ChipConfig) else MATRIX
+
+
+def family_of(config: Config | ChipConfig) -> str:
+    """The name of the points that share a model: kind of core, and FPGA family.
+
+    The points of both iCE40 families share one.
+    """
+    target = "ice40" if config.target.startswith("ice40") else config.target
+    return target + feature_set(config).suffix
 
 
 class FittedModel:
-    """The coefficients of one FPGA family.
+    """The coefficients of one family.
 
     Parameters
     ----------
     records : sequence of (Point, PointOutcome)
-        Points that are done. All have the same family.
+        Points that are done. All have the same family (`family_of`).
 
     Attributes
     ----------
     family : str
     coefficients : dict
-        By group of blocks and resource, an array in the order of the group's features.
+        By part of the design and resource, an array in the order of the part's features.
     clock : dict of float
-        Coefficients of the logarithm of the period in ns, by feature.
+        Coefficients of the logarithm of the period in ns, by feature; empty if there are too few
+        points with a clock.
 
     Raises
     ------
@@ -123,55 +141,68 @@ class FittedModel:
     """
 
     def __init__(self, records: Sequence[Record]):
-        self.family = family_of(records[0][0].config.target) if records else ""
+        self.family = family_of(records[0][0].config) if records else ""
         with_blocks = [record for record in records if record[1].blocks]
         if len(with_blocks) < LEAST:
             raise TooFewPoints(
                 f"a model must have {LEAST} recorded points of its FPGA family or more, not"
                 f" {len(with_blocks)}; 'weft explore record' makes them"
             )
-        found = [features(point.config) for point, _ in with_blocks]
-        matrix = np.array([[each[name] for name in _NAMES] for each in found], float)
+        self.set = kind = feature_set(records[0][0].config)
+        self._names = kind.names
+        found = [kind.features(point.config) for point, _ in with_blocks]
+        matrix = np.array([[each[name] for name in self._names] for each in found], float)
         self._low, self._high = matrix.min(axis=0), matrix.max(axis=0)
-        places = {name: place for place, name in enumerate(_NAMES)}
+        places = {name: place for place, name in enumerate(self._names)}
         weights = np.array([1 / outcome.used["LUT"] for _, outcome in with_blocks])
         self.coefficients = {}
-        self._cells = np.zeros((len(FITTED), len(_NAMES)))
-        for group, names in BLOCKS.items():
+        self._cells = np.zeros((len(kind.fitted), len(self._names)))
+        for part, names in kind.blocks.items():
             columns = [places[name] for name in names]
-            for row, resource in enumerate(FITTED):
+            for row, resource in enumerate(kind.fitted):
                 cells = np.array([
-                    _cells(outcome, group, resource) for _, outcome in with_blocks
+                    sum(outcome.blocks.get(block, {}).get(resource, 0)
+                        for block in kind.members[part])
+                    for _, outcome in with_blocks
                 ])
                 fitted = non_negative(matrix[:, columns] * weights[:, None], cells * weights)
-                self.coefficients[group, resource] = fitted
+                self.coefficients[part, resource] = fitted
                 self._cells[row, columns] += fitted
-        self._fit_clock(records)
+        self._fit_clock([record for record in records if record[1].fmax])
 
     def _fit_clock(self, records):
+        if len(records) < LEAST:
+            self.clock = {}
+            return
         found = [
-            clock_features(point.config, _share(outcome.used["LUT"], point.device))
+            self.set.clock_features(point.config, _share(outcome.used["LUT"], point.device))
             for point, outcome in records
         ]
         matrix = np.array([list(each.values()) for each in found], float)
         periods = np.log([1000 / outcome.fmax for _, outcome in records])
-        free = [list(found[0]).index(name) for name in CLOCK_KINDS]
+        free = [list(found[0]).index(name) for name in self.set.clock_kinds]
         fitted = ridge(matrix, periods, STRENGTH, free)
         self.clock = dict(zip(found[0], fitted.tolist(), strict=True))
         self._clock = np.array(list(self.clock.values()))
 
-    def estimate(self, config: Config, device: Device) -> AreaEstimate:
+    def estimate(self, config: Config | ChipConfig, device: Device) -> AreaEstimate:
         """The area and the clock of a Config on a device of the family."""
-        found = features(config)
-        values = np.array([found[name] for name in _NAMES], float)
+        found = self.set.features(config)
+        values = np.array([found[name] for name in self._names], float)
         counts = (self._cells @ values).round().astype(int).tolist()
-        used = dict(zip(FITTED, counts, strict=True)) | {"DSP": dsp_blocks(config)}
+        used = dict(zip(self.set.fitted, counts, strict=True))
+        used |= {name: count(config) for name, count in self.set.counted.items()}
         used = {name: count for name, count in used.items() if name in device.capacity}
-        clock = clock_features(config, _share(used["LUT"], device))
-        period = math.exp(self._clock @ np.array(list(clock.values()), float))
         beyond = (values < self._low) | (values > self._high)
-        outside = tuple(_NAMES[n] for n in np.flatnonzero(beyond))
-        return AreaEstimate(used, 1000 / period, outside)
+        outside = tuple(self._names[n] for n in np.flatnonzero(beyond))
+        return AreaEstimate(used, self._fmax(config, _share(used["LUT"], device)), outside)
+
+    def _fmax(self, config, share):
+        """The clock in MHz, or None."""
+        if not self.clock:
+            return None
+        features = self.set.clock_features(config, share)
+        return 1000 / math.exp(self._clock @ np.array(list(features.values()), float))
 
 
 def leave_one_out(records: Sequence[Record]) -> Errors:
@@ -187,14 +218,6 @@ def leave_one_out(records: Sequence[Record]) -> Errors:
         for record in points
     )
     return Errors(points, estimates)
-
-
-def _cells(outcome, group, resource):
-    """Cells of one kind in a group of blocks."""
-    return sum(
-        used.get(resource, 0) for block, used in outcome.blocks.items()
-        if _GROUP_OF[block] == group
-    )
 
 
 def _share(luts, device):

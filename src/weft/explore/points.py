@@ -11,9 +11,10 @@ from weft.boards.benchmark import source_digest
 from weft.boards.devices import DEVICES, Device
 from weft.boards.fit import chosen_fields
 from weft.boards.toolchain import VERSIONS, digest
+from weft.chip.config import ChipConfig
 from weft.config import Config
 
-__all__ = ["FAILURES", "PointOutcome", "Point", "versions"]
+__all__ = ["FAILURES", "PACKED", "PointOutcome", "Point", "versions"]
 
 # Why a point fails, and what that means.
 FAILURES = {
@@ -23,6 +24,8 @@ FAILURES = {
     "memory": "a tool took more memory than the limit",
     "crash": "a tool ended with another error",
 }
+
+PACKED = 0  # the seed of a design that is packed, but neither placed nor routed
 
 
 @functools.cache
@@ -38,13 +41,13 @@ class Point:
     Attributes
     ----------
     device : Device
-    config : Config
+    config : Config or ChipConfig
     seed : int
-        Of place and route.
+        Of place and route. With `PACKED` the design is only packed: its outcome has no clock.
     """
 
     device: Device
-    config: Config
+    config: Config | ChipConfig
     seed: int = 1
 
     @functools.cached_property
@@ -59,17 +62,22 @@ class Point:
         return f"{self.design}-{self.seed}"
 
     def __str__(self):
-        return f"{self.config.name} on {self.device.name}, seed {self.seed}"
+        run = f"seed {self.seed}" if self.seed != PACKED else "packed"
+        return f"{self.config.name} on {self.device.name}, {run}"
 
     def to_json(self) -> dict[str, Any]:
         """Fields as JSON values; the Config has only the fields that define it."""
         die = next(
             name for name, known in DEVICES.items() if known.capacity == self.device.capacity
         )
-        return {
-            "device": self.device.name, "die": die, "options": list(self.device.options),
-            "config": chosen_fields(self.config), "seed": self.seed,
-        }
+        values = {"device": self.device.name, "die": die, "options": list(self.device.options)}
+        if isinstance(self.config, ChipConfig):
+            fields = dataclasses.fields(self.config)
+            values["config"] = chosen_fields(self.config.core)
+            values["chip"] = {f.name: getattr(self.config, f.name) for f in fields[1:]}
+        else:
+            values["config"] = chosen_fields(self.config)
+        return values | {"seed": self.seed}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Point":
@@ -77,7 +85,10 @@ class Point:
         device = dataclasses.replace(
             DEVICES[values["die"]], name=values["device"], options=tuple(values["options"])
         )
-        return cls(device, Config.from_dict(values["config"]), int(values["seed"]))
+        config = Config.from_dict(values["config"])
+        if "chip" in values:
+            config = ChipConfig.from_dict(config, values["chip"])
+        return cls(device, config, int(values["seed"]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +106,7 @@ class PointOutcome:
     blocks : dict of dict of int
         The same by block of the design (`weft.boards.blocks.GROUPS`).
     fmax : float
-        MHz.
+        MHz; 0 if the design was not placed.
     path : str
         The critical path: its ends, and its delay in cells and between them.
     seconds : dict of float
@@ -112,7 +123,7 @@ class PointOutcome:
 
     @property
     def done(self) -> bool:
-        """Whether the design was placed and routed."""
+        """Whether the design was placed and routed, or packed."""
         return not self.failure
 
     def __str__(self):
@@ -120,4 +131,5 @@ class PointOutcome:
             return f"{self.failure}: {self.detail}"
         used = ", ".join(f"{name} {count:,}" for name, count in self.used.items() if count)
         seconds = sum(self.seconds.values())
-        return f"{used}; {self.fmax:.1f} MHz" + (f"; {seconds:.0f} s" if seconds else "")
+        clock = f"; {self.fmax:.1f} MHz" if self.fmax else ""
+        return f"{used}{clock}" + (f"; {seconds:.0f} s" if seconds else "")

@@ -4,20 +4,24 @@
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from weft.boards.board import Board
 from weft.boards.devices import DEVICES, Device
 from weft.boards.presets import PRESETS
+from weft.chip.config import ChipConfig
 from weft.config import Config
 from weft.explore.model import LEAST, FittedModel, Record, TooFewPoints, family_of
-from weft.explore.points import Point, PointOutcome
+from weft.explore.points import PACKED, Point, PointOutcome
 from weft.explore.space import draws
 
-__all__ = ["FILE", "bench_points", "fitted", "read", "recorded", "varied", "write"]
+__all__ = [
+    "FILE", "bench_points", "fitted", "of_board", "read", "recorded", "varied", "write",
+]
 
 FILE = Path(__file__).with_name("points.json")
 # By FPGA family, the MAC/cycle of random points.
@@ -29,26 +33,35 @@ def recorded(family: str | None = None) -> list[Record]:
     found = read(FILE)
     return [
         (point, outcome) for point, outcome in found
-        if family in (None, family_of(point.config.target))
+        if family in (None, family_of(point.config))
     ]
 
 
-def fitted(device: Device, more: list[Record] = ()) -> FittedModel:
-    """The model of a device's family, from the recorded points and ``more`` of other runs.
+def fitted(config: Config | ChipConfig, more: Sequence[Record] = ()) -> FittedModel:
+    """The model of a Config's family, from the recorded points and ``more`` of other runs.
 
     Raises TooFewPoints if there are too few.
     """
-    family = family_of(device.target)
+    family = family_of(config)
     known = {point.key for point, _ in more}
     done = [record for record in recorded(family) if record[0].key not in known]
-    done += [record for record in more if family_of(record[0].config.target) == family]
+    done += [record for record in more if family_of(record[0].config) == family]
     done = [record for record in done if record[1].done]
     if len(done) < LEAST:
         raise TooFewPoints(
-            f"estimates for {device.name} need {LEAST} recorded points of {family}, not"
+            f"estimates for {config.name} need {LEAST} recorded points of {family}, not"
             f" {len(done)}; 'weft explore record' makes them"
         )
     return FittedModel(done)
+
+
+def of_board(records: Iterable[Record], board: Board) -> list[Record]:
+    """The records of a board's FPGA that were placed, of the board's kind of core."""
+    return [
+        (point, outcome) for point, outcome in records
+        if point.device.options == board.device.options and point.seed != PACKED
+        and isinstance(point.config, type(board.config))
+    ]
 
 
 def read(path) -> list[Record]:

@@ -3,18 +3,24 @@
 A field of `AXES` takes one of its values; all other fields come from a base Config, which says what
 the workload needs: data type, rounding mode, activation. A Config is drawn field by field, so that
 each draw is legal, and its DSP blocks and block RAMs do not exceed the device.
+
+Of the space of cores for networks, `grid` goes through all Configs with the values of `GRID`. As
+many columns of PEs use DSP blocks as the device has blocks for.
 """
 
 import dataclasses
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from weft.boards.devices import Device
+from weft.chip.config import ChipConfig
 from weft.config import Config, ConfigError
-from weft.explore.features import dsp_blocks, ram_blocks
+from weft.explore import features, network_features
+from weft.explore.features import scaling_blocks
 
-__all__ = ["AXES", "draws", "neighbours"]
+__all__ = ["AXES", "GRID", "NETWORK_AXES", "draws", "grid", "neighbours", "with_words"]
 
 _ICE40 = {
     "rows": (1, 2, 3, 4), "cols": (1, 2, 3, 4), "depth": (1, 2, 4), "hop": (2, 4),
@@ -35,6 +41,16 @@ AXES = {
     "ice40hx": _ICE40,
     "ice40up": _ICE40 | {"dsp_cols": (0, 1, 2, 3, 4)},
 }
+NETWORK_AXES = {
+    "rows": (1, 2, 3, 4, 5, 6, 7, 8), "cols": (2, 4, 8, 16, 32), "depth": (2, 4, 8, 16),
+    "lanes": (1, 2, 4, 8), "hop": (2, 3, 4, 8, 16), "scale_cycles": (1, 2),
+    "words": (256, 512, 1024, 2048, 4096, 8192), "b_words": (128, 256, 512, 528, 1024),
+    "lines": (64, 128, 256, 512, 1024), "read_vectors": (1, 2, 4, 8),
+}
+GRID = NETWORK_AXES | {
+    "hop": (2, 4), "scale_cycles": (1,), "b_words": (256, 512, 1024), "lines": (128, 512),
+}
+_OWN = {field.name for field in dataclasses.fields(ChipConfig)}  # of a ChipConfig, not of its core
 
 
 def draws(
@@ -64,15 +80,54 @@ def draws(
 
 def neighbours(config: Config, device: Device) -> Iterator[Config]:
     """Yield the legal Configs of the space that differ from ``config`` by one step of one field."""
-    for name, values in AXES[device.target].items():
-        value = getattr(config, name)
+    axes = NETWORK_AXES if isinstance(config, ChipConfig) else AXES[device.target]
+    for name, values in axes.items():
+        value = getattr(config if name in _OWN or axes is not NETWORK_AXES else config.core, name)
         below = [other for other in values if isinstance(other, int) and other < value][-1:]
         above = [other for other in values if isinstance(other, int) and other > value][:1]
         others = [other for other in values if isinstance(other, str) and other != value]
         for other in (*below, *above, *others):
-            found = _legal(config, {name: other})
+            found = _legal_chip(config, {name: other}, device) if axes is NETWORK_AXES else (
+                _legal(config, {name: other})
+            )
             if found is not None and found != config and _fits(found, device):
                 yield found
+
+
+def grid(
+    device: Device, base: ChipConfig, least_memory: Callable[[ChipConfig], int]
+) -> Iterator[ChipConfig]:
+    """Yield all cores for networks with values of `GRID` that do not exceed the device's blocks.
+
+    Each has the fewest words that hold ``least_memory`` bytes.
+    """
+    def product(names):
+        values = itertools.product(*(GRID[name] for name in names))
+        return [dict(zip(names, each, strict=True)) for each in values]
+
+    own = product([name for name in GRID if name in _OWN and name != "words"])
+    for fields in product([name for name in GRID if name not in _OWN]):
+        core = _legal_chip(base, fields | {"read_vectors": 1}, device)
+        for values in own if core is not None else ():
+            config = _with(core, values | {"words": GRID["words"][-1]})
+            config = config and with_words(config, least_memory(config))
+            if config and _fits(config, device):
+                yield config
+
+
+def with_words(config: ChipConfig, needed: int) -> ChipConfig | None:
+    """The Config with the fewest words of the space that hold ``needed`` bytes; None if none do."""
+    bank = config.banks * config.core.depth
+    words = next((words for words in NETWORK_AXES["words"] if words * bank >= needed), None)
+    return words and dataclasses.replace(config, words=words)
+
+
+def _with(config, values):
+    """The Config with other values, or None."""
+    try:
+        return dataclasses.replace(config, **values)
+    except ConfigError:
+        return None
 
 
 def _shapes(axes, peak):
@@ -95,9 +150,25 @@ def _legal(base, fields):
         return None
 
 
+def _legal_chip(base, fields, device):
+    """The ChipConfig with these fields, and with all DSP blocks that the device has; or None."""
+    own = {name: value for name, value in fields.items() if name in _OWN}
+    core = {name: value for name, value in fields.items() if name not in _OWN} | {"dsp_cols": 0}
+    try:
+        core = dataclasses.replace(base.core, **core)
+        spare = device.capacity.get("DSP", 0) - scaling_blocks(core)
+        column = core.rows * (core.depth // core.cell.pairs)
+        dsp_cols = min(core.cols, max(0, spare) // column)
+        core = dataclasses.replace(core, dsp_cols=dsp_cols)
+        return dataclasses.replace(base, core=core, **own)
+    except ConfigError:
+        return None
+
+
 def _fits(config, device):
     """Whether DSP blocks and block RAMs, which can be counted, do not exceed the device."""
+    count = network_features if isinstance(config, ChipConfig) else features
     return (
-        dsp_blocks(config) <= device.capacity.get("DSP", 0)
-        and ram_blocks(config) <= device.capacity["RAM"]
+        count.dsp_blocks(config) <= device.capacity.get("DSP", 0)
+        and count.ram_blocks(config) <= device.capacity["RAM"]
     )

@@ -1,4 +1,4 @@
-"""The two steps of a point, as functions of values that an engine runs."""
+"""The steps of a point, as functions of values that an engine runs."""
 
 import json
 import zlib
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from weft.boards.toolchain import Toolchain
 from weft.explore.flow import COMMAND, FILES
-from weft.explore.points import Point, PointOutcome, versions
+from weft.explore.points import PACKED, Point, PointOutcome, versions
 from weft.sim.cache import folder
 from weft.tasks.engine import Task
 from weft.tasks.limits import RunLimits
@@ -31,9 +31,10 @@ class PointSteps:
     command: Sequence[str] = COMMAND
 
     def task(self, point: Point) -> Task:
-        """Place and route a point; its design is synthesized once for all seeds."""
+        """Place and route a point, or pack it; its design is synthesized once for all seeds."""
         netlist = Task(f"synthesize-{point.design}", self.synthesize, (point,))
-        return Task(f"place-{point.key}", self.place, (netlist, point))
+        function = self.pack if point.seed == PACKED else self.place
+        return Task(f"{function.__name__}-{point.key}", function, (netlist, point))
 
     def failed(self, detail: str) -> StepResult:
         """The result of a point whose worker failed or was lost."""
@@ -55,13 +56,21 @@ class PointSteps:
         self, netlist: StepResult, point: Point, stopped: Callable[[], bool] = lambda: False
     ) -> StepResult:
         """Place and route the netlist; a failed synthesis is the outcome of each seed."""
+        return self._after(netlist, "place", point, stopped)
+
+    def pack(
+        self, netlist: StepResult, point: Point, stopped: Callable[[], bool] = lambda: False
+    ) -> StepResult:
+        """Pack the netlist; a failed synthesis is the outcome."""
+        return self._after(netlist, "pack", point, stopped)
+
+    def _after(self, netlist, step, point, stopped):
+        """The result of a step after the synthesis."""
         if netlist.outcome.failure:
             return netlist
-        placed = self._run("place", point, netlist.files, stopped)
-        seconds = netlist.outcome.seconds | placed.outcome.seconds
-        return StepResult(
-            PointOutcome(**vars(placed.outcome) | {"seconds": seconds}), placed.files
-        )
+        made = self._run(step, point, netlist.files, stopped)
+        seconds = netlist.outcome.seconds | made.outcome.seconds
+        return StepResult(PointOutcome(**vars(made.outcome) | {"seconds": seconds}), made.files)
 
     def _run(self, step, point, files, stopped):
         text = json.dumps(point.to_json()).encode()

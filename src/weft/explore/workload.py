@@ -1,7 +1,8 @@
 """What a search optimizes for: a matrix product or a network, and what it costs on a Config.
 
 Cycles come from the exact cycle model. They do not depend on how PEs multiply, so Configs that
-differ in ``dsp_cols`` alone share them; each is computed once.
+differ in ``dsp_cols`` alone share them; each is computed once. Neither do they depend on the words
+of the memory of a core for networks, if it holds the network and no weights stay in its buffers.
 """
 
 import dataclasses
@@ -9,11 +10,14 @@ import functools
 import re
 from dataclasses import dataclass
 
+from weft.chip.config import ChipConfig
 from weft.commands import JobFlag, epilogue_flags
 from weft.config import Config
 from weft.cycles import predict
+from weft.explore.rough_cycles import quick_cycles, rough_lists
 from weft.host.product_cycles import product_cycles
-from weft.network.errors import ModelError
+from weft.network.errors import ModelError, UnfitError
+from weft.network.report.chip_placement import link_bytes
 from weft.network.report.energy import energy
 from weft.network.report.streams import ceilings, step_streams, streams
 from weft.network.schedule import commands_of
@@ -21,6 +25,7 @@ from weft.network.schedule import commands_of
 __all__ = ["MatrixWorkload", "NetworkWorkload", "WorkloadCost", "workload_of"]
 
 REPEATS = 4  # products between the two that give the interval in steady state
+_MOST_WORDS = 1 << 16  # of a bank of the memory, in which every network of the search fits
 _SHAPE = re.compile(r"([1-9]\d{0,9})x([1-9]\d{0,9})x([1-9]\d{0,9})")
 
 
@@ -38,7 +43,10 @@ class WorkloadCost:
     sent, received : int
         Bytes on a serial port, with frames.
     energy : float
-        nJ of `weft.network.report.energy`, which compares Configs and predicts no board.
+        nJ of `weft.network.report.energy`, which compares Configs and predicts no board; 0 on a
+        core for networks.
+    memory : int
+        Bytes of the memory of a core for networks; 0 on others.
     """
 
     cycles: int
@@ -47,6 +55,7 @@ class WorkloadCost:
     sent: int
     received: int
     energy: float
+    memory: int = 0
 
 
 class MatrixWorkload:
@@ -65,13 +74,25 @@ class MatrixWorkload:
         """(m, k, n, count) of each product on the core."""
         return [(*self.shape, 1)]
 
-    def cost(self, config: Config) -> WorkloadCost:
-        """The cost on a Config, from the cycle model."""
+    def quick_cycles(self, config: Config) -> float:
+        """Rough cycles on a Config."""
+        return quick_cycles(config, *self.shape)
+
+    def cost(self, config: Config | ChipConfig) -> WorkloadCost:
+        """The cost on a Config, from the cycle model.
+
+        Raises ModelError for a core for networks.
+        """
+        if isinstance(config, ChipConfig):
+            raise ModelError(
+                f"workload must be a network (.tflite) on a core for networks, not the product"
+                f" {self.name}"
+            )
         return _matrix_cost(_timed(config), self.shape)
 
 
 class NetworkWorkload:
-    """One inference of a network on a core for matrix products.
+    """One inference of a network.
 
     Parameters
     ----------
@@ -83,6 +104,7 @@ class NetworkWorkload:
         self.name = network.name
         self._costs = {}
         self._products = {}
+        self._lists = {}
 
     def products(self, config: Config) -> list[tuple[int, int, int, int]]:
         """(m, k, n, count) of each product on the core, for a Config with as many columns."""
@@ -93,12 +115,47 @@ class NetworkWorkload:
             ]
         return self._products[config.cols]
 
-    def cost(self, config: Config) -> WorkloadCost:
-        """The cost on a Config, from the program that is compiled for it."""
+    def quick_cycles(self, config: Config | ChipConfig) -> float:
+        """Rough cycles on a Config."""
+        if isinstance(config, ChipConfig):
+            return self._list(config.core).cycles(config)
+        return sum(quick_cycles(config, *product) for product in self.products(config))
+
+    def least_memory(self, chip: ChipConfig) -> int:
+        """Bytes that the memory of a core for networks must have at least; it may need more."""
+        return self._list(chip.core).memory_bytes(chip)
+
+    def _list(self, core):
+        key = core.requantize, core.cols, core.depth
+        if key not in self._lists:
+            self._lists[key] = rough_lists(self._network.graph, core)
+        return self._lists[key]
+
+    def cost(self, config: Config | ChipConfig) -> WorkloadCost:
+        """The cost on a Config, from the program that is compiled for it.
+
+        Raises UnfitError if the network does not fit a core for networks.
+        """
         config = _timed(config)
+        if isinstance(config, Config):
+            return self._compiled(config)[0]
+        roomy = dataclasses.replace(config, words=_MOST_WORDS)
+        cost, is_common = self._compiled(roomy)
+        if is_common and cost.memory <= config.memory_bytes:
+            return cost
+        return self._compiled(config)[0]
+
+    def _compiled(self, config):
+        """The cost, and whether a memory with other words gives the same one."""
         if config not in self._costs:
-            self._costs[config] = _network_cost(self._network.compile(config))
-        return self._costs[config]
+            try:
+                self._costs[config] = _network_cost(self._network.compile(config))
+            except UnfitError as error:
+                self._costs[config] = error
+        found = self._costs[config]
+        if isinstance(found, UnfitError):
+            raise found
+        return found
 
 
 def workload_of(text: str) -> MatrixWorkload | NetworkWorkload:
@@ -124,6 +181,8 @@ def workload_of(text: str) -> MatrixWorkload | NetworkWorkload:
 
 def _timed(config):
     """The Config that stands for all Configs of the same timing."""
+    if isinstance(config, ChipConfig):
+        return dataclasses.replace(config, core=_timed(config.core))
     return dataclasses.replace(config, dsp_cols=0)
 
 
@@ -143,6 +202,14 @@ def _matrix_cost(config, shape):
 
 
 def _network_cost(program):
+    """The cost of a program, and whether a memory of other words, in which it fits, gives it."""
+    if program.target.chip is not None:
+        sent, received = link_bytes(program)
+        macs = sum(step.macs for step in program.layers)
+        cost = WorkloadCost(
+            program.cycles, program.cycles, macs, sent, received, 0.0, program.memory_used
+        )
+        return cost, not program.setup
     config, able = program.target.config, ceilings(program.target.config)
     sent = received = nanojoules = macs = 0
     for step in program.steps:
@@ -153,4 +220,4 @@ def _network_cost(program):
         nanojoules += energy(config, able, moved, step.macs, step.estimate.active, results).total
         sent, received, macs = sent + moved.sent, received + moved.received, macs + step.macs
     cycles = program.estimate.cycles
-    return WorkloadCost(cycles, cycles, macs, sent, received, nanojoules)
+    return WorkloadCost(cycles, cycles, macs, sent, received, nanojoules), True

@@ -1,0 +1,99 @@
+"""The front of cores for networks: the best latencies of workloads for their LUTs, by estimates."""
+
+from collections.abc import Callable, Iterable
+
+from weft.chip.config import ChipConfig
+from weft.explore.candidates import front, within
+from weft.explore.estimate import DesignEstimate, Estimator
+from weft.explore.space import grid, neighbours, with_words
+from weft.network.errors import UnfitError
+
+__all__ = ["network_candidates"]
+
+FINALISTS = 48  # Configs of the grid for which the cycle model computes the cycles
+NEARBY, ROUNDS = 24, 3  # of the search from the front to its neighbours
+
+
+def network_candidates(
+    estimator: Estimator, base: ChipConfig, *, known: Iterable[ChipConfig] = (),
+    advance: Callable[[int], None] = lambda count: None,
+) -> list[DesignEstimate]:
+    """Cores for networks that fit by their estimates, with exact cycles, the fastest first.
+
+    All Configs of the grid are ranked with rough cycles. The cycle model computes the ones on the
+    front of time and LUTs, on the front of the others, and so on, up to `FINALISTS`. Then it
+    computes neighbours of the front, as long as that helps.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        Its workloads are networks.
+    base : ChipConfig
+        The first candidate, and the fields that no candidate changes.
+    known : iterable of ChipConfig
+        More candidates.
+    advance : callable
+        Called with the number of Configs that were looked at since the last call.
+    """
+    device, workloads = estimator.device, estimator.workloads
+    tried: dict[ChipConfig, None] = {}
+    found: dict[ChipConfig, DesignEstimate] = {}
+
+    def least_memory(chip):
+        return max(workload.least_memory(chip) for workload in workloads)
+
+    def consider(chosen):
+        before = len(found)
+        for config in chosen:
+            if config not in tried:
+                tried[config] = None
+                estimate = _settled(estimator, config)
+                if estimate is not None and within(estimate, device):
+                    found[estimate.config] = estimate
+                advance(1)
+        return len(found) > before
+
+    consider((base, *known))
+    consider(_layers(_rough(estimator, grid(device, base, least_memory), advance), FINALISTS))
+    for _ in range(ROUNDS):
+        best = front({config: estimate.figures for config, estimate in found.items()})
+        near = {each for config in best for each in neighbours(config, device)} - tried.keys()
+        sized = (with_words(each, least_memory(each)) for each in near)
+        rough = _rough(estimator, sorted(filter(None, sized), key=lambda c: c.hash), advance)
+        if not consider(_layers(rough, NEARBY)):
+            break
+    return sorted(found.values(), key=lambda each: (each.figures.latency, each.figures.area))
+
+
+def _rough(estimator, configs, advance):
+    """Rough microseconds and LUTs of the Configs that fit by their estimated area."""
+    rough = {}
+    for config in configs:
+        area, microseconds = estimator.quick(config)
+        advance(1)
+        if not area.exceeds(estimator.device):
+            rough[config] = microseconds, area.used["LUT"]
+    return rough
+
+
+def _layers(rough, count):
+    """The Configs of the front of time and LUTs, then of the front without them, and so on."""
+    chosen, rest = [], sorted(rough, key=lambda config: (rough[config], config.hash))
+    while rest and len(chosen) < count:
+        least, front_of, others = float("inf"), [], []
+        for config in rest:
+            on_front = rough[config][1] < least
+            least = min(least, rough[config][1])
+            (front_of if on_front else others).append(config)
+        chosen, rest = chosen + front_of, others
+    return chosen[:count]
+
+
+def _settled(estimator, config):
+    """The estimate with as many words as the networks need, or None if they do not fit."""
+    while config is not None and not estimator.area(config).exceeds(estimator.device):
+        try:
+            return estimator.estimate(config)
+        except UnfitError:
+            config = with_words(config, config.memory_bytes + 1)
+    return None
