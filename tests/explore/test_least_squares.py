@@ -47,3 +47,13 @@ def test_ridge_holds_features_back_but_no_constant():
     held = ridge(matrix, values, 1.0)
     assert 0.5 < held[1] < 1.5
     assert (matrix @ held).mean() == pytest.approx(values.mean())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_units_of_a_column_do_not_matter(seed):
+    rng = np.random.default_rng(seed)
+    matrix, values = rng.random((9, 5)), rng.random(9)
+    units = np.array([1e-9, 1, 1e9, 1e-6, 1e5])
+    assert non_negative(matrix * units, values) * units == pytest.approx(
+        non_negative(matrix, values), rel=1e-6, abs=1e-9
+    )

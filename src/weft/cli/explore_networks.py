@@ -10,9 +10,9 @@ def show_front(board, purpose: str, workloads) -> int:
 
     Returns exit code 1 if no core fits.
     """
-    from weft.explore.candidates import MARGIN, front
+    from weft.explore.candidates import MARGIN
     from weft.explore.estimate import Estimator
-    from weft.explore.network_front import network_candidates
+    from weft.explore.network_front import distinct_front, network_candidates
     from weft.explore.recorded import fitted
 
     estimator = Estimator(board.device, workloads, fitted(board.config), clock=board.clock)
@@ -22,35 +22,35 @@ def show_front(board, purpose: str, workloads) -> int:
         print(f"MISSED  no core for networks of the space fits {board.name} and holds"
               f" {', '.join(workload.name for workload in workloads)}")
         return 1
-    figures = {each.config: each.figures for each in found}
-    best = set(front(figures))
+    best = distinct_front(found, board.config)
     print(
         f"{len(found)} cores with exact cycles fit {board.name} ({board.device.name}) by their"
         f" estimates, in {MARGIN:.0%} of its LUTs; {len(best)} are on the front:"
     )
-    _table(board, [each for each in found if each.config in best], workloads)
-    print(_place(board, purpose, figures, best))
+    _table(board, best, workloads)
+    print(_place(board, purpose, found, best))
     print(
         f"Cycles are exact, LUTs are estimates. Microseconds are at {board.clock:g} MHz, the clock"
-        " of the board's core: no clock is estimated, and none of these cores was placed."
+        " of the board's core: no clock is estimated, and none of these cores was placed. A larger"
+        " hop has fewer registers, and usually a lower clock."
     )
     return 0
 
 
-def _place(board, purpose, figures, best):
+def _place(board, purpose, found, best):
     """Where the core of the board lies."""
-    own = figures.get(board.config)
+    own = next((each.figures for each in found if each.config == board.config), None)
     if own is None:
         return f"{board.name} --for {purpose} does not fit, or does not hold all networks"
     mine = f"{board.name} --for {purpose}: {own.latency:,.2f} us, {own.area:,} LUTs"
-    if board.config in best:
+    if board.config in [each.config for each in best]:
         return f"{mine}, on the front"
-    better = [config for config in best if figures[config].dominates(own)]
+    better = [each for each in best if each.figures.dominates(own)]
     lines = [f"{mine}, behind {len(better)} of the front:"]
-    for config in sorted(better, key=lambda config: figures[config].latency):
-        other = figures[config]
+    for each in better:
+        other = each.figures
         lines.append(
-            f"  {fields(config)}: {1 - other.latency / own.latency:.1%} less time,"
+            f"  {fields(each.config)}: {1 - other.latency / own.latency:.1%} less time,"
             f" {1 - other.area / own.area:.1%} fewer LUTs"
         )
     return "\n".join(lines)

@@ -10,9 +10,14 @@ __all__ = ["non_negative", "ridge"]
 def non_negative(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
     """``x >= 0`` with the least ``|matrix @ x - values|``.
 
+    The columns are scaled to length 1, so the units of a feature do not matter. Without this,
+    rounding errors decide between similar columns.
+
     Source: C. Lawson and R. Hanson, "Solving Least Squares Problems", 1974, chapter 23.
     """
-    count = matrix.shape[1]
+    lengths = np.linalg.norm(matrix, axis=0)
+    lengths[lengths == 0] = 1
+    matrix, count = matrix / lengths, matrix.shape[1]
     x, passive = np.zeros(count), np.zeros(count, bool)
     tolerance = 1e-10 * max(1.0, float(np.abs(matrix.T @ values).max(initial=0)))
     for _ in range(3 * count):
@@ -32,7 +37,7 @@ def non_negative(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
             x = x + step * (solution - x)
             passive &= x > tolerance * 1e-6
             x[~passive] = 0
-    return x
+    return x / lengths
 
 
 def ridge(

@@ -8,7 +8,7 @@ from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.space import grid, neighbours, with_words
 from weft.network.errors import UnfitError
 
-__all__ = ["network_candidates"]
+__all__ = ["distinct_front", "network_candidates"]
 
 FINALISTS = 48  # Configs of the grid for which the cycle model computes the cycles
 NEARBY, ROUNDS = 24, 3  # of the search from the front to its neighbours
@@ -65,13 +65,32 @@ def network_candidates(
     return sorted(found.values(), key=lambda each: (each.figures.latency, each.figures.area))
 
 
+def distinct_front(estimates: Iterable[DesignEstimate], own: ChipConfig) -> list[DesignEstimate]:
+    """The front of time and LUTs, the fastest first, with one Config for equal figures.
+
+    It is ``own`` if that is one of them, or else the one with the fewest block RAMs.
+    """
+    found = {each.config: each for each in estimates}
+    order = sorted(
+        (found[config] for config in front({key: each.figures for key, each in found.items()})),
+        key=lambda each: (
+            each.figures.latency, each.config != own, each.area.used["RAM"], each.config.core.hop,
+            each.config.hash,
+        ),
+    )
+    distinct: dict[tuple[float, float], DesignEstimate] = {}
+    for each in order:
+        distinct.setdefault((each.figures.latency, each.figures.area), each)
+    return list(distinct.values())
+
+
 def _rough(estimator, configs, advance):
     """Rough microseconds and LUTs of the Configs that fit by their estimated area."""
     rough = {}
     for config in configs:
-        area, microseconds = estimator.quick(config)
         advance(1)
-        if not area.exceeds(estimator.device):
+        if not estimator.area(config).exceeds(estimator.device):
+            area, microseconds = estimator.quick(config)
             rough[config] = microseconds, area.used["LUT"]
     return rough
 
