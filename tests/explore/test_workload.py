@@ -101,8 +101,10 @@ def test_cores_that_differ_in_words_share_their_cycles(digits, monkeypatch):
 
 
 def test_a_network_that_does_not_fit_is_refused_each_time(digits):
-    made, tiny = NetworkWorkload(digits), dataclasses.replace(CHIP, words=16)
-    for _ in range(2):
+    made = NetworkWorkload(digits)
+    kept = dataclasses.replace(CHIP, words=16)  # weights stay in the buffers
+    loaded = dataclasses.replace(kept, b_words=64, lines=16)
+    for tiny in (kept, loaded, kept, loaded):
         with pytest.raises(UnfitError, match="the memory must have .* bytes"):
             made.cost(tiny)
 
