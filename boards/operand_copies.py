@@ -65,9 +65,9 @@ def _feeding(cells, drivers, pes):
         for port, bits in cell["connections"].items():
             if cell["port_directions"].get(port) == "output":
                 continue
-            for bit in bits:
-                for driver, *_ in drivers.get(bit, ()):
-                    if cells[driver]["type"] in _LOGIC and driver not in fed:
-                        fed[driver] = pe
-                        waiting.append((driver, pe))
+            nets = [bit for bit in bits if isinstance(bit, int)]  # not "0", "1" and "x"
+            for driver in [driver for net in nets for driver, *_ in drivers.get(net, ())]:
+                if cells[driver]["type"] in _LOGIC and driver not in fed:
+                    fed[driver] = pe
+                    waiting.append((driver, pe))
     return fed

@@ -59,9 +59,9 @@ class Ecp5Flow(Flow):
     def improve(self, netlist, device):
         carry_chains.drop_unused_carries(netlist)
         pes = floorplan.place_dsp_blocks(netlist, device)
-        operand_copies.copy_operands(netlist, pes)
         regions = memory_floorplan.place_memory(netlist, device)
         register_copies.copy_registers(netlist, regions)
+        operand_copies.copy_operands(netlist, pes)
 
     def pll(self, source, clock):
         return pll.ecp5(source, clock)

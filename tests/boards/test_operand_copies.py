@@ -4,14 +4,15 @@ import json
 
 from netlist_cells import flip_flop, lut
 
+from weft.boards.devices import DEVICES
 from weft.boards.operand_copies import copy_operands
 
 
 def block(a, b):
     return {
         "type": "MULT18X18D", "attributes": {},
-        "port_directions": {"A0": "input", "B0": "input", "P0": "output"},
-        "connections": {"A0": [a], "B0": [b], "P0": ["x"]},
+        "port_directions": {"A0": "input", "B0": "input", "C0": "input", "P0": "output"},
+        "connections": {"A0": [a], "B0": [b], "C0": ["x"], "P0": ["x"]},
     }
 
 
@@ -20,7 +21,7 @@ def block(a, b):
 CELLS = {
     "a": flip_flop(3, 10), "b": flip_flop(4, 11), "next": flip_flop(10, 12),
     "add_0": lut(10, 11, 20), "add_1": lut(10, 30, 21), "carry_1": lut(11, 10, 30),
-    "corrections": lut(10, 11, 31),
+    "corrections": lut(10, 11, 31), "unused": lut(10, 11, "x"),
     "block_0": block(20, 12), "block_1": block(21, 12),
 }
 ROW = {"block_0": (0, 4), "block_1": (0, 5)}
@@ -52,10 +53,25 @@ def test_each_pe_has_its_own_copy(tmp_path):
 
 def test_other_loads_keep_the_register(tmp_path):
     found = copied(tmp_path, ROW)
-    for name in ("a", "b", "next", "corrections"):
+    for name in ("a", "b", "next", "corrections", "unused"):
         assert found[name] == CELLS[name]["connections"]
 
 
 def test_several_rows_have_no_copies(tmp_path):
     assert set(copied(tmp_path, {"block_0": (0, 4), "block_1": (1, 4)})) == set(CELLS)
     assert set(copied(tmp_path, {})) == set(CELLS)
+
+
+def test_the_flow_of_an_ecp5_makes_the_copies(tmp_path):
+    cells = {"a": flip_flop(3, 10)}
+    for column in range(1, 15):
+        cells[f"pe_0_{column}.add"] = lut(10, 11, 100 + column)
+        cells |= {
+            f"pe_0_{column}.product_{n}.block": block(100 + column, 12) for n in range(8)
+        }
+    path = tmp_path / "top.json"
+    path.write_text(json.dumps({"modules": {"top": {"cells": cells, "ports": {}}}}))
+    device = DEVICES["LFE5U-85F"]
+    device.flow.improve(path, device)
+    found = json.loads(path.read_text())["modules"]["top"]["cells"]
+    assert set(found) - set(cells) == {f"a_copy_0_{column}" for column in range(1, 15)}
