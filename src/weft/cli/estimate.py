@@ -104,17 +104,17 @@ def _costs(board, workloads, found):
 
     chip = found.config if isinstance(found.config, ChipConfig) else None
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    last = "nJ" if chip is None else "memory"
+    last_column = "nJ" if chip is None else "memory"
     for name in ("workload", "cycles", "in steady state", "us", "bytes sent", "received",
-                 "us on the wire", last):
+                 "us on the wire", last_column):
         table.add_column(name, justify="left" if name == "workload" else "right")
     for workload, cost in zip(workloads, found.costs, strict=True):
         # A core for networks sends the result after the input has come.
-        count = max(cost.sent, cost.received) if chip is None else cost.sent + cost.received
+        wire_bytes = max(cost.sent, cost.received) if chip is None else cost.sent + cost.received
         table.add_row(
             workload.name, f"{cost.cycles:,}", f"{cost.interval:,.0f}",
             f"{cost.cycles / found.clock:,.2f}", f"{cost.sent:,}", f"{cost.received:,}",
-            f"{1e7 * count / board.baud:,.0f}",
+            f"{1e7 * wire_bytes / board.baud:,.0f}",
             f"{cost.energy:,.1f}" if chip is None else f"{cost.memory:,} of {chip.memory_bytes:,}",
         )
     return table
