@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # a Device has a flow, which has a floorplan
     from weft.boards.devices import Device
 
-__all__ = ["place_dsp_blocks"]
+__all__ = ["GROUP", "place_dsp_blocks"]
 
 _PE = re.compile(r"\bpe_(\d+)_(\d+)\.")
 # The four blocks of a group on an ECP5: column relative to the group, and name.
-_GROUP = (0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5")
+GROUP = (0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5")
 MIN_SHARE = 0.6  # PEs are constrained only if they use this share of the device's DSP blocks
 
 
@@ -41,7 +41,7 @@ def place_dsp_blocks(path: Path, device: "Device") -> dict[str, tuple[int, int]]
     if not pes or count < MIN_SHARE * device.capacity["DSP"]:
         return {}
     columns, rows = device.dsp_sites
-    needed = -(-count // (len(columns) * len(_GROUP)))
+    needed = -(-count // (len(columns) * len(GROUP)))
     if needed < len(rows):
         rows, shares = rows[: -needed - 1 : -1], _paired_shares(pes, needed)
     else:
@@ -52,7 +52,7 @@ def place_dsp_blocks(path: Path, device: "Device") -> dict[str, tuple[int, int]]
             [cell for position in half for _, cell in sorted(pes[position], key=lambda pe: pe[0])]
             for half in (positions[:middle], positions[middle:])
         )
-        sites = [f"X{x + dx}/Y{y}/{block}" for x in columns for dx, block in _GROUP]
+        sites = [f"X{x + dx}/Y{y}/{block}" for x in columns for dx, block in GROUP]
         if len(left) + len(right) > len(sites):
             return {}
         for cells, ordered_sites in ((left, sites), (reversed(right), reversed(sites))):

@@ -18,6 +18,7 @@ from amaranth.hdl import ClockDomain
 from weft.boards import (
     carry_chains,
     floorplan,
+    lane_floorplan,
     memory_floorplan,
     operand_copies,
     register_copies,
@@ -294,7 +295,8 @@ def digest(*parts) -> str:
     """16 hexadecimal digits: a digest of ``parts``, the tool versions and the netlist passes."""
     sha = hashlib.sha256(repr(sorted(VERSIONS.items())).encode() + SYNTHESIS.encode())
     for module in (
-        carry_chains, floorplan, memory_floorplan, operand_copies, register_copies,
+        carry_chains, floorplan, lane_floorplan, memory_floorplan, operand_copies,
+        register_copies,
     ):
         sha.update(Path(module.__file__).read_bytes())
     for part in parts:

@@ -118,10 +118,11 @@ class _CppCompiler:
         """Convert the Verilog in the folder ``place`` to C++."""
         pieces = ["--output-split", "5000", "--output-split-cfuncs", "500"] if large else []
         features = [*(["--trace-vcd"] if self.trace else []), *(["--vpi"] if self.vpi else [])]
-        # No splitting otherwise: a single file compiles fastest.
+        # No assertions: a simulator would check in each cycle that the cases of Yosys exclude each
+        # other. No splitting otherwise: a single file compiles fastest.
         self._run(place, [
             self.verilator.path, "--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast",
-            *WAIVERS, "--top-module", top, "--prefix", prefix, "--Mdir", "obj",
+            "--no-assert", *WAIVERS, "--top-module", top, "--prefix", prefix, "--Mdir", "obj",
             "--timescale", "1ns/1ps", *features, *(pieces or ["--output-split", "0"]), *sources,
         ], "Verilator")
 

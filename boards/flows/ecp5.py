@@ -8,6 +8,7 @@ from amaranth.lib import io
 from weft.boards import (
     carry_chains,
     floorplan,
+    lane_floorplan,
     memory_floorplan,
     operand_copies,
     pll,
@@ -59,6 +60,7 @@ class Ecp5Flow(Flow):
     def improve(self, netlist, device):
         carry_chains.drop_unused_carries(netlist)
         pes = floorplan.place_dsp_blocks(netlist, device)
+        lane_floorplan.place_scalers(netlist, device)
         regions = memory_floorplan.place_memory(netlist, device)
         register_copies.copy_registers(netlist, regions)
         operand_copies.copy_operands(netlist, pes)
