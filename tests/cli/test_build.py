@@ -1,5 +1,6 @@
 """``weft build`` from end to end, with a fake toolchain."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -8,9 +9,11 @@ import pytest
 from weft.boards import bitstream, toolchain
 from weft.boards.bitstream import Design
 from weft.boards.catalog import BOARDS
+from weft.boards.fit import replace
 from weft.boards.network_designs import NETWORKS_85F
 from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
 from weft.boards.toolchain import Netlist, ToolchainError
+from weft.chip.config import ChipConfig
 from weft.cli import main
 
 MINE = str(Path(__file__).parents[2] / "examples" / "my_board.py")
@@ -210,6 +213,55 @@ def test_a_core_for_networks(run, monkeypatch, tmp_path):
     assert "8 x 8 PEs of 8 MAC, 512 MAC/cycle" in (place / "report.md").read_text()
 
 
+CHIP = "rows = 2\ncols = 4\ndepth = 4\nlanes = 1\nrequantize = 'tflite'\nactivation = 'none'\n"
+CHIP += "[chip]\nwords = 512\nb_words = 256\nlines = 256\nread_vectors = 2\n"
+
+
+@pytest.mark.parametrize(("arguments", "fields"), [
+    (("ulx3s-25f",), {}),
+    (("icebreaker",), {}),
+    (("ulx3s-25f", "--for", "networks"), {}),
+    (("ulx3s-25f", "--rows", "3", "--words", "1024", "--b-words", "128"),
+     {"rows": 3, "words": 1024, "b_words": 128}),
+], ids=["a board", "a board without such a core", "with --for", "changed"])
+def test_a_core_for_networks_of_a_file(run, monkeypatch, tmp_path, arguments, fields):
+    built = []
+    monkeypatch.setattr(
+        bitstream, "prepare",
+        lambda board, config: built.append(config) or Design(board, config, config.name, "32"),
+    )
+    monkeypatch.setattr(Tools, "mhz", 150.0)
+    (tmp_path / "my.toml").write_text(CHIP)
+    assert run(*arguments, "--config", "my.toml")[0] == 0
+    [chip] = built
+    assert isinstance(chip, ChipConfig)
+    assert chip.target == BOARDS[arguments[0]].config.target
+    wanted = {"rows": 2, "depth": 4, "words": 512, "b_words": 256, "lines": 256} | fields
+    own = {f.name for f in dataclasses.fields(chip)}
+    assert {name: getattr(chip if name in own else chip.core, name) for name in wanted} == wanted
+
+
+def test_options_change_a_core_for_networks(run, monkeypatch):
+    built = []
+    monkeypatch.setattr(
+        bitstream, "prepare",
+        lambda board, config: built.append(config) or Design(board, config, config.name, "384"),
+    )
+    monkeypatch.setattr(Tools, "mhz", 105.0)
+    assert run("ulx3s-85f", "--for", "networks", "--rows", "6", "--lines", "256")[0] == 0
+    assert built == [replace(NETWORKS_85F.chip, rows=6, lines=256)]
+
+
+def test_a_file_for_matrix_products_is_no_core_for_networks(run, tmp_path):
+    (tmp_path / "my.toml").write_text("rows = 2\n")
+    text = "weft: error: my.toml must have a table [chip]\n"
+    assert run("ulx3s-85f", "--for", "networks", "--config", "my.toml") == (2, text)
+    (tmp_path / "my.toml").write_text(CHIP.replace("words = 512", "words = 500"))
+    code, said = run("ulx3s-25f", "--config", "my.toml")
+    assert code == 2
+    assert said.startswith("weft: error: my.toml:\nwords must be")
+
+
 def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
     def route(self, netlist, device, seed, pins):
         raise ToolchainError("nextpnr-ice40 failed while placing and routing the design: what")
@@ -238,10 +290,10 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
     (["ulx3s-85f", "--for", "network"],
      "--for of ulx3s-85f must be networks or batch1, not 'network'"),
     (["icebreaker", "--for", "networks"], "icebreaker has no core for networks"),
-    (["ulx3s-85f", "--for", "networks", "--dsp-cols", "0"],
-     "--for networks must be the only choice of a design, without --dsp-cols"),
     (["ulx3s-85f", "--for", "networks", "--fit"],
-     "--for networks must be the only choice of a design, without --fit"),
+     "--fit must be with a design for matrix products, not for networks"),
+    (["ulx3s-85f", "--lines", "512"],
+     "lines must be for a core for networks (--for), not for one for matrix products"),
     (["icebreaker", "--baud", "7"], "baud must divide 36 MHz by 4 to 65535, to within 1%, not 7"),
 ])
 def test_rejects_what_is_no_board(run, arguments, text):

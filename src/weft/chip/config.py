@@ -254,9 +254,10 @@ def holds_one_job(core: Config) -> bool:
     return core.family.serial_epilogue
 
 
-def config_from_toml(path) -> Config | ChipConfig:
+def config_from_toml(path, **overrides) -> Config | ChipConfig:
     """Return the Config of a TOML file, or the ChipConfig if the file has a table ``[chip]``.
 
+    ``overrides`` replace values of the file: of the table if it can have them, or else of the core.
     Raises ConfigError for a missing file, a file that is not TOML, and invalid values.
     """
     try:
@@ -265,10 +266,13 @@ def config_from_toml(path) -> Config | ChipConfig:
         return Config.from_toml(path)  # raises ConfigError with the reason
     table = values.pop("chip", None)
     if table is None:
-        return Config.from_toml(path)
+        return Config.from_toml(path, **overrides)
+    own = {f.name for f in dataclasses.fields(ChipConfig)} & overrides.keys()
+    values |= {name: overrides[name] for name in overrides.keys() - own}
     try:
         if not isinstance(table, dict):
             raise ConfigError(f"chip must be a table, not {table!r}")
+        table |= {name: overrides[name] for name in own}
         return ChipConfig.from_dict(Config.from_dict(values), table)
     except ConfigError as error:
         raise ConfigError(f"{path}:\n{error}") from error

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from weft.cli import bitstream_report
 from weft.cli.argument_types import integer, path
-from weft.cli.options import add_config, config_of
+from weft.cli.options import add_chip_fields, add_config, changed_config
 from weft.cli.output_paths import output_file, output_folder, part_of
 
 __all__ = ["DESCRIPTION", "HELP", "add", "add_board", "board_of", "clock_missed", "run"]
@@ -25,6 +25,7 @@ bitstream, report.md (resources by block, clock, critical path), report.json and
   weft build ulx3s-85f --fit             the largest array that closes timing
   weft build ulx3s-85f --for networks    a core that executes whole networks (docs/chip.md)
   weft build ulx3s-85f --for batch1      one for fully connected layers, whose weights stay
+  weft build ulx3s-25f --config my.toml  the design of a file; with a table [chip], for networks
   weft build --board ./my_board.py       a board of your own (docs/boards.md)
   weft build --list                      list the boards
 
@@ -52,10 +53,6 @@ def add(parser):
         help="build the largest array that closes timing (takes long)",
     )
     parser.add_argument(
-        "--for", dest="purpose", metavar="PURPOSE",
-        help="build the board's core for networks: networks or batch1; see weft build --list",
-    )
-    parser.add_argument(
         "--clock", metavar="MHZ", type=float,
         help="clock of the accelerator; default: the board's",
     )
@@ -68,6 +65,7 @@ def add(parser):
         help="folder of the results; default out/<board>",
     )
     add_config(parser)
+    add_chip_fields(parser)
 
 
 def add_board(parser):
@@ -138,33 +136,14 @@ def _list(args) -> int:
 
 
 def _config(args, board):
-    """The Config of the board or of ``--config``, with the fields given as options."""
-    from weft.boards.fit import replace
-    from weft.config import Config
-
-    if args.purpose:
-        _check_no_other_design(args)
-        return board.config
-    if args.config is not None:
-        args.target = args.target or board.device.target
-        return config_of(args)
-    given = {f.name: getattr(args, f.name) for f in dataclasses.fields(Config)}
-    return replace(board.config, **{name: v for name, v in given.items() if v is not None})
-
-
-def _check_no_other_design(args):
-    """Raise BoardError for options that describe another design than ``--for``."""
+    """The design of the board or of ``--config``, with the fields given as options."""
     from weft.boards.board import BoardError
-    from weft.config import Config
+    from weft.chip.config import ChipConfig
 
-    fields = (f.name for f in dataclasses.fields(Config))
-    for name in ("fit", "config", *fields):
-        value = getattr(args, name)
-        if value is not None and value is not False:
-            raise BoardError(
-                f"--for {args.purpose} must be the only choice of a design, without"
-                f" --{name.replace('_', '-')}"
-            )
+    config = changed_config(args, board.config)
+    if args.fit and isinstance(config, ChipConfig):
+        raise BoardError("--fit must be with a design for matrix products, not for networks")
+    return config
 
 
 def _build(board, args, bitstream):

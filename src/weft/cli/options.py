@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-from typing import Any
 
 from weft.cli.argument_types import path
 from weft.config import Config, ConfigError
@@ -43,7 +42,9 @@ def add_config(parser):
 
 def add_chip_fields(parser):
     """Add ``--for``, and an option for each field that only a core for networks has."""
-    group = parser.add_argument_group("a core for networks")
+    group = parser.add_argument_group(
+        "a core for networks", "fields of the table [chip] of a file; they need it, or --for"
+    )
     group.add_argument(
         "--for", dest="purpose", metavar="PURPOSE",
         help="the board's core for networks: networks or batch1; see weft build --list",
@@ -55,25 +56,31 @@ def add_chip_fields(parser):
 def changed_config(args, config):
     """The Config or ChipConfig of a board, with the fields of ``--config`` and of the options.
 
-    Raises ConfigError if they describe none.
+    A file with a table ``[chip]`` describes a core for networks. Raises ConfigError if file and
+    options describe no design, or another kind than ``--for``.
     """
     from weft.boards.fit import replace
-    from weft.chip.config import ChipConfig
+    from weft.chip.config import ChipConfig, config_from_toml
 
-    names = [*(f.name for f in dataclasses.fields(Config)), *CHIP_FIELDS]
-    given: dict[str, Any] = {name: getattr(args, name) for name in names}
-    given = {name: value for name, value in given.items() if value is not None}
-    if isinstance(config, ChipConfig):
-        found = config if args.config is None else ChipConfig.from_toml(args.config)
-        return replace(found, **given)
-    for name in CHIP_FIELDS.keys() & given.keys():
-        raise ConfigError(
-            f"{name} must be for a core for networks (--for), not for one for matrix products"
-        )
-    if args.config is not None:
-        args.target = args.target or config.target
-        return config_of(args)
-    return replace(config, **given)
+    names = [f.name for f in dataclasses.fields(Config)]
+    fields, chip_fields = (
+        {name: getattr(args, name) for name in group if getattr(args, name) is not None}
+        for group in (names, CHIP_FIELDS)
+    )
+    found: Config | ChipConfig
+    if args.config is None:
+        found = replace(config, **fields)
+    else:
+        found = config_from_toml(args.config, **{"target": config.target, **fields})
+    networks = isinstance(found, ChipConfig)
+    if isinstance(config, ChipConfig) and not networks:
+        raise ConfigError(f"{args.config} must have a table [chip]")
+    for name in chip_fields:
+        if not networks:
+            raise ConfigError(
+                f"{name} must be for a core for networks (--for), not for one for matrix products"
+            )
+    return replace(found, **chip_fields)
 
 
 def config_of(args) -> Config:
