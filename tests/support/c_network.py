@@ -40,10 +40,10 @@ def write_sources(folder, ip, files):
     return sorted(map(str, folder.glob("*.c")))
 
 
-def hooked_library(folder, ip, glue):
+def hooked_library(folder, ip, glue, more_hooks=""):
     """Compile the sources in a folder and C code ``glue``, with the hooks of `Library`."""
     hooks = folder / "driver_hooks.h"
-    hooks.write_text(renamed(text("driver_hooks.h"), ip.prefix))
+    hooks.write_text(renamed(text("driver_hooks.h") + more_hooks, ip.prefix))
     (folder / "glue.c").write_text(renamed(glue, ip.prefix))
     return shared_library(folder, sorted(folder.glob("*.c")), "-O1", "-include", hooks)
 

@@ -6,16 +6,36 @@ from weft.kit.files.weft_driver import Library
 
 __all__ = ["CNetworkDriver"]
 
+HOOKS = """
+void weft_test_flush(const volatile void *pointer, uint32_t bytes);
+void weft_test_invalidate(const volatile void *pointer, uint32_t bytes);
+#define WEFT_FLUSH(pointer, bytes) weft_test_flush(pointer, bytes)
+#define WEFT_INVALIDATE(pointer, bytes) weft_test_invalidate(pointer, bytes)
+"""
+# The processor sees a cache of the whole memory of the bus, which nothing else keeps coherent.
 GLUE = """
+#include <string.h>
 #include "weft.h"
 
 uint32_t (*weft_test_read)(uint32_t);
 void (*weft_test_write)(uint32_t, uint32_t);
-uintptr_t weft_test_memory;
+uintptr_t weft_test_memory, weft_test_bus;
 size_t weft_test_core_size(void);
 void weft_test_poll_limit(weft_core *core, uint32_t limit);
 size_t weft_test_core_size(void) { return sizeof(weft_core); }
 void weft_test_poll_limit(weft_core *core, uint32_t limit) { core->poll_limit = limit; }
+static void *on_bus(const volatile void *pointer)
+{
+    return (void *)(weft_test_bus + (uintptr_t)pointer - weft_test_memory);
+}
+void weft_test_flush(const volatile void *pointer, uint32_t bytes)
+{
+    memcpy(on_bus(pointer), (const void *)(uintptr_t)pointer, bytes);
+}
+void weft_test_invalidate(const volatile void *pointer, uint32_t bytes)
+{
+    memcpy((void *)(uintptr_t)pointer, on_bus(pointer), bytes);
+}
 """
 
 
@@ -33,6 +53,11 @@ class CNetworkDriver(Library):
         C code of a network.
     changes : pairs of str
         Texts of the driver and their replacements: bugs.
+
+    Attributes
+    ----------
+    cache : array of uint8
+        The memory of the bus as the processor sees it, if the core has a program memory.
     """
 
     def __init__(self, folder, ip, device, files=None, changes=()):
@@ -41,9 +66,11 @@ class CNetworkDriver(Library):
             [name] = [name for name, data in sources.items() if old.encode() in data]
             sources = sources | {name: sources[name].replace(old.encode(), new.encode(), 1)}
         write_sources(folder, ip, sources)
-        super().__init__(hooked_library(folder, ip, GLUE), device, ip.prefix)
+        super().__init__(hooked_library(folder, ip, GLUE, HOOKS), device, ip.prefix)
         if ip.chip.program_words:
-            self.variable("test_memory").value = device.bus_memory.ctypes.data
+            self.cache = device.bus_memory.copy()
+            self.variable("test_memory").value = self.cache.ctypes.data
+            self.variable("test_bus").value = device.bus_memory.ctypes.data
 
     def network(self, name, *arguments):
         """Call a function of the network's C code."""

@@ -41,7 +41,7 @@ class ProgramUnderTest:
         return self.driver.call("init", None)
 
     def place(self, first, size=None):
-        pointer = ctypes.c_void_p(self.model.bus_memory.ctypes.data + first)
+        pointer = ctypes.c_void_p(self.driver.cache.ctypes.data + first)
         return self.driver.call("program", pointer, self.bytes if size is None else size)
 
     def load(self):
@@ -123,8 +123,25 @@ def test_a_core_of_another_config_is_refused_before_a_byte_is_written(code):
     assert model.log == [] and np.array_equal(model.bus_memory, before)
 
 
-def test_the_test_sees_a_wrong_place(tmp_path, case):
-    code = ProgramUnderTest(tmp_path, [("core->program + vector * WEFT_DEPTH;", "core->program;")])
+@pytest.mark.parametrize("bugs", [(), (("    WEFT_INVALIDATE(from, bytes);\n", ""),)])
+def test_reads_what_the_core_wrote_and_not_the_cache(tmp_path, bugs):
+    code = ProgramUnderTest(tmp_path, bugs)
+    assert code.place(FIRST) == OK and code.load() == OK
+    first = FIRST + code.program.log * PROGRAM.core.depth
+    written = np.arange(1, 12, dtype=np.uint8)
+    code.model.bus_memory[first : first + written.size] = written
+    found = np.zeros_like(written)
+    pointer = ctypes.c_void_p(found.ctypes.data)
+    assert code.driver.call("program_read", code.program.log, pointer, found.size) == OK
+    assert np.array_equal(found, written) == (not bugs)
+
+
+@pytest.mark.parametrize("bug", [
+    ("core->program + vector * WEFT_DEPTH;", "core->program;"),
+    ("    WEFT_FLUSH(to, bytes);\n", ""),
+], ids=["wrong place", "no flush"])
+def test_the_test_sees_a_bug(tmp_path, case, bug):
+    code = ProgramUnderTest(tmp_path, [bug])
     assert code.place(FIRST) == OK
     error = code.load() or code(case[0][0])[0]
     assert error != OK
