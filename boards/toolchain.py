@@ -47,7 +47,7 @@ setparam -set COLLISION_X_MASK 1 t:$memrd_v2 r:CLK_ENABLE=1 %i
 {synthesis} -top top -json top.json
 tee -q -o cells.json stat -json
 """
-LIMIT = 7200  # timeout of a tool in seconds
+LIMIT = 4 * 3600  # timeout of a tool in seconds; a full LFE5U-85F takes over an hour
 _UTILIZATION = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s", re.M)
 
 
