@@ -32,7 +32,7 @@ bitstream, report.md (resources by block, clock, critical path), report.json and
 Exit code 1 if the design misses its clock or does not fit; no bitstream is written then.
 """
 SEEDS = 3
-# Seconds of place and route per second of synthesis, for an estimate.
+# Seconds of place and route per second of synthesis, for an estimate; full devices take more.
 RATIO = 6
 
 
@@ -211,7 +211,7 @@ def _attempt(tools, board, config, args, build_folder, show):
     with show.task("placing and routing"):
         if seconds > 1:
             show.say(
-                f"estimate: {_duration(seconds * RATIO)} per seed,"
+                f"estimate: {_duration(seconds * RATIO)} or more per seed,"
                 f" at most {args.seeds} seeds"
             )
         seed, routed = best_route(tools, design, netlist, range(1, args.seeds + 1), report)
