@@ -18,9 +18,9 @@ _SCALER = re.compile(r"\bscaler_(\d+)\.")
 def place_scalers(path: Path, device: "Device") -> None:
     """Constrain the MULT18X18D of the scalers in a netlist to sites.
 
-    The scaler of a lane multiplies in four blocks, and adds their products. nextpnr places blocks
-    before it knows the adders, and spreads the four over the device. So each scaler gets a group of
-    four sites, in the middle of a row of blocks in which nothing else is constrained.
+    The scaler of a lane multiplies in four blocks, and adds their products. Each scaler gets a
+    group of four sites, in the middle of a row of blocks in which nothing else is constrained.
+    docs/boards.md has the length of the wires with and without these sites.
 
     Nothing changes if `weft.boards.floorplan.place_dsp_blocks` constrained no block, or left no
     row free, or if the scalers do not fit into the row.

@@ -6,8 +6,6 @@ import re
 import pytest
 
 from weft.boards.devices import DEVICES
-from weft.boards.floorplan import place_dsp_blocks
-from weft.boards.lane_floorplan import place_scalers
 
 LARGE, SMALL = DEVICES["LFE5U-85F"], DEVICES["LFE5U-25F"]
 
@@ -22,14 +20,17 @@ def placed(tmp_path, *, device=LARGE, cols=3, scalers=8, parts=4):
         f"core.array.pe_{row}_{col}.mac.product_{n}.block"
         for row in range(8) for col in range(cols) for n in range(4)
     ]
+    unconnected = {"connections": {}, "port_directions": {}, "parameters": {}}
     cells = {
-        name: {"type": "MULT18X18D", "attributes": {}} for name in [*names, *reversed(scaled)]
+        name: {"type": "MULT18X18D", "attributes": {}, **unconnected}
+        for name in [*names, *reversed(scaled)]
     }
-    cells["core.output.rescaler.scaler_0.x"] = {"type": "TRELLIS_FF", "attributes": {}}
+    cells["core.output.rescaler.scaler_0.x"] = {
+        "type": "LUT4", "attributes": {}, **unconnected,
+    }
     path = tmp_path / "top.json"
-    path.write_text(json.dumps({"modules": {"top": {"cells": cells}}}))
-    place_dsp_blocks(path, device)
-    place_scalers(path, device)
+    path.write_text(json.dumps({"modules": {"top": {"cells": cells, "ports": {}}}}))
+    device.flow.improve(path, device)
     cells = json.loads(path.read_text())["modules"]["top"]["cells"]
     assert cells["core.output.rescaler.scaler_0.x"]["attributes"] == {}
     bels = [cell["attributes"].get("BEL") for cell in cells.values()]
