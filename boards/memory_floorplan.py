@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from weft.boards.square_floorplan import RAM_GROUP
+
 if TYPE_CHECKING:  # a Device has a flow, which has a floorplan
     from weft.boards.devices import Device
 
@@ -12,7 +14,6 @@ __all__ = ["place_memory"]
 
 # Bank, and first bit of the word, of a block of a `weft.hw.chip.memory.BankedMemory`.
 _BLOCK = re.compile(r"\bmemory\.bank_(\d+)\.block_(\d+)\b")
-_GROUP = tuple((2 * n, f"EBR{n}") for n in range(4))  # column relative to the group, and name
 
 
 def place_memory(path: Path, device: "Device") -> dict[str, int]:
@@ -32,7 +33,7 @@ def place_memory(path: Path, device: "Device") -> dict[str, int]:
             if cell["type"] == "DP16KD" and match:
                 slices.setdefault(int(match[2]), []).append((int(match[1]), name, cell))
     columns, lines = device.ram_sites
-    sites = [(x + dx, block) for x in columns for dx, block in _GROUP]
+    sites = [(x + dx, block) for x in columns for dx, block in RAM_GROUP]
     banks = max(map(len, slices.values()), default=1)
     in_line = len(sites) // banks  # slices
     if not slices or in_line * len(lines) < len(slices):

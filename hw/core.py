@@ -152,7 +152,7 @@ class Core(wiring.Component):
         m.submodules.array = array = SystolicArray(
             rows=c.rows, cols=c.cols, hop=c.hop,
             mac=lambda col: mac(
-                depth=c.depth, dsp=col < c.dsp_cols, blocks=c.pe_blocks, folded=self.folded
+                depth=c.depth, resource=c.resource(col), blocks=c.pe_blocks, folded=self.folded
             ),
             lut_ram=FABRICS[c.target].lut_ram,
         )

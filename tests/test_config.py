@@ -32,7 +32,7 @@ RAW = {"requantize": "none"}  # lanes and bytes_out of any size go together
 def test_init_has_a_default_for_every_field():
     assert dataclasses.asdict(Config()) == {
         "rows": 8, "cols": 8, "depth": 1, "hop": 4, "target": "generic",
-        "multiplier": "plain", "dsp_cols": 0, "drain": "overlapped",
+        "multiplier": "plain", "dsp_cols": 0, "ram_cols": 0, "drain": "overlapped",
         "dtype": "int8", "flush_subnormals": False,
         "a_words": 4096, "b_words": 4096, "c_words": 0, "lanes": 4,
         "requantize": "tflite", "scale_cycles": 1, "activation": "table", "b_zero_point": "none",
@@ -84,7 +84,8 @@ def test_init_accepts_every_value_in_range():
 
 
 def test_every_field_is_tested_here():
-    assert {*SIZES, *POWERS, *ZERO_OR_POWERS, *CHOICES, *FLAGS, "dsp_cols"} == set(FIELDS)
+    columns = "dsp_cols", "ram_cols"
+    assert {*SIZES, *POWERS, *ZERO_OR_POWERS, *CHOICES, *FLAGS, *columns} == set(FIELDS)
 
 
 def test_is_frozen():
@@ -194,6 +195,31 @@ def test_rejects_several_fast_inner_products_in_dsp_blocks_of_the_ice40up():
     assert Config(**fields, depth=2).dsp_cols == 2
     assert Config(**fields, depth=4).dsp_cols == 0
     assert Config(**fields | {"multiplier": "plain"}, depth=4).dsp_cols == 2
+
+
+def test_rejects_columns_with_block_ram_that_the_mac_cell_or_the_array_does_not_have():
+    for fields, cell in (
+        ({}, "plain"), ({"target": "ice40up"}, "plain_ice40up"),
+        ({"target": "ecp5", "dtype": "bf16", "dsp_cols": 0}, "bf16_ecp5"),
+    ):
+        assert refusal(Config, **fields, ram_cols=1) == (
+            f"ram_cols must be 0 with MAC cell {cell!r}, not 1"
+        )
+    assert refusal(Config, target="ecp5", cols=4, dsp_cols=1, ram_cols=4) == (
+        "ram_cols must be at most 3 with 4 columns, of which 1 use DSP blocks, not 4"
+    )
+    assert refusal(Config, target="ecp5", ram_cols=65) == "ram_cols must be in 0..64, not 65"
+
+
+@pytest.mark.parametrize("cols, dsp_cols, ram_cols, kinds", [
+    (5, 2, 0, "ddlll"), (4, 0, 4, "rrrr"), (3, 1, 1, "dlr"), (6, 2, 2, "dlrdlr"),
+    (8, 4, 4, "drdrdrdr"), (14, 4, 4, "ldrldrlldrldrl"),
+])
+def test_columns_of_all_kinds_are_spread_evenly(cols, dsp_cols, ram_cols, kinds):
+    config = Config(target="ecp5", cols=cols, dsp_cols=dsp_cols, ram_cols=ram_cols)
+    found = [config.resource(col) for col in range(cols)]
+    assert "".join(resource[0] for resource in found) == kinds
+    assert (found.count("dsp"), found.count("ram")) == (dsp_cols, ram_cols)
 
 
 def test_rejects_values_that_fip_does_not_allow():
@@ -308,6 +334,7 @@ def test_hash_depends_on_every_field():
     configs = [Config(**base), *(Config(**{**base, name: others[name]}) for name in others)]
     configs += [Config(**base | {"requantize": mode}) for mode in ("tflite", "single")]
     configs += [Config(target="ecp5", **base | {"dsp_cols": count}) for count in (None, 0, 1)]
+    configs += [Config(target="ecp5", **base, dsp_cols=0, ram_cols=count) for count in (1, 2)]
     configs += [Config(**BF16 | other) for other in (
         {}, {"flush_subnormals": True}, {"c_words": 0}, {"c_words": 32}, {"activation": "none"},
     )]

@@ -20,6 +20,7 @@ CONFIGS = [
     Config(rows=3, cols=5, dtype="bf16", flush_subnormals=True, c_words=32, activation="none"),
     Config(dtype="bf16", c_words=0),
     Config(rows=4, cols=6, depth=4, target="ecp5", dsp_cols=3, drain="folded", scale_cycles=8),
+    Config(cols=64, target="ecp5", dsp_cols=1, ram_cols=63),
 ]  # fmt: skip
 
 
@@ -61,6 +62,7 @@ def test_each_field_is_a_word():
     assert describe(CONFIGS[6])[3:] == [
         4, 6, 4, 4, 1, 2, 3, 1, 0, 0, 4096, 4096, 0, 4, 1, 8, 1, 0, 16, 16, 8,
     ]
+    assert describe(CONFIGS[7])[REGISTERS.index("dsp_cols")] == 63 << 16 | 1
     assert describe(Config(dtype="bf16"))[19] == 2  # activation: clamp
     assert (MAGIC, VERSION) == (0x54464557, 3)
 

@@ -13,12 +13,14 @@ from weft.boards import (
     operand_copies,
     pll,
     register_copies,
+    square_floorplan,
 )
 from weft.boards.flows.flow import Flow
 
 __all__ = ["Ecp5Flow"]
 
 OTHER_DSP = 12  # MULT18X18D outside the array, with one lane
+OTHER_RAM = 10  # DP16KD outside the PEs, without operands of 512 words and a result for each column
 # Loop filter of an EHXPLLL, as Lattice's own tool sets it for any frequency.
 _FILTER = {
     "ICP_CURRENT": "12", "LPF_RESISTOR": "8", "MFG_ENABLE_FILTEROPAMP": "1", "MFG_GMCREF_SEL": "2",
@@ -46,20 +48,25 @@ class Ecp5Flow(Flow):
     reset = False
     simulated_stage = "synthesized"
     shapes = (
-        (8, 10, 8), (8, 9, 8), (8, 8, 8), (8, 7, 8), (8, 6, 8), (6, 7, 8), (6, 6, 8), (5, 6, 8),
-        (4, 6, 8), (4, 5, 8), (4, 4, 8), (4, 3, 8), (4, 4, 4), (2, 4, 4), (2, 2, 4),
+        (8, 12, 8), (8, 10, 8), (8, 9, 8), (8, 8, 8), (8, 7, 8), (8, 6, 8), (6, 7, 8), (6, 6, 8),
+        (5, 6, 8), (4, 6, 8), (4, 5, 8), (4, 4, 8), (4, 3, 8), (4, 4, 4), (2, 4, 4), (2, 2, 4),
     )
 
     def fit(self, shape, capacity):
-        """As many columns as possible multiply in DSP blocks."""
+        """As many columns as possible multiply in DSP blocks, then in block RAM."""
         fields, in_logic = super().fit(shape, capacity)
         rows, cols, depth = shape
-        dsp_cols = min(cols, (capacity["DSP"] - OTHER_DSP) // (rows * depth // 2))
-        return fields | dict(dsp_cols=dsp_cols, lanes=1), in_logic - rows * dsp_cols * depth
+        blocks = rows * depth // 2  # of a column
+        dsp_cols = min(cols, (capacity["DSP"] - OTHER_DSP) // blocks)
+        spare = capacity["RAM"] - (rows + cols) * depth // 4 - cols - OTHER_RAM
+        ram_cols = min(cols - dsp_cols, max(0, spare) // blocks)
+        fields |= dict(dsp_cols=dsp_cols, ram_cols=ram_cols, lanes=1)
+        return fields, in_logic - rows * (dsp_cols + ram_cols) * depth
 
     def improve(self, netlist, device):
         carry_chains.drop_unused_carries(netlist)
         pes = floorplan.place_dsp_blocks(netlist, device)
+        square_floorplan.place_squares(netlist, device)
         lane_floorplan.place_scalers(netlist, device)
         regions = memory_floorplan.place_memory(netlist, device)
         register_copies.copy_registers(netlist, regions)

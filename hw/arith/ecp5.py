@@ -1,4 +1,4 @@
-"""The MAC cells of the ECP5: products in DSP blocks or in logic, sums in a carry chain."""
+"""The MAC cells of the ECP5: products in DSP blocks, block RAM or logic, sums in carry chains."""
 
 from functools import reduce
 
@@ -9,10 +9,13 @@ from weft.hw.arith.carry import ADD, chain
 from weft.hw.arith.logic import LogicMultiplier
 from weft.hw.arith.multiplier import Multiplier
 from weft.hw.arith.products import FastInnerProducts, PlainProducts, ProductsMac
+from weft.hw.arith.squares import SquareMultiplier
 from weft.hw.delay import pipeline
 from weft.mac_cells import MAC_CELLS
 
 __all__ = ["Ecp5FastInnerProductMac", "Ecp5PlainMac"]
+
+_MULTIPLIERS = {"dsp": Multiplier, "ram": SquareMultiplier, "logic": LogicMultiplier}
 
 
 class Ecp5Mac(ProductsMac):
@@ -23,14 +26,15 @@ class Ecp5Mac(ProductsMac):
 
     # The multiplier, and a register at its product or at the root of the tree; then the sum.
     LATENCY = MAC_CELLS["plain_ecp5"].latency
+    SQUARES = True
 
     def elaborate(self, platform):
         m = Module()
         add = _plus if platform is None else _chained
+        kind = _MULTIPLIERS[self.resource]
         terms = []
         for n in range(self.products(self.depth)):
             x, y = (reduce(lambda x, y: add(m, x, y), values) for values in self.factors(n))
-            kind = Multiplier if self.dsp else LogicMultiplier
             m.submodules[f"product_{n}"] = product = kind(a=x.shape(), b=y.shape())
             m.d.comb += [product.a.eq(x), product.b.eq(y), product.zero.eq(~self.en)]
             faster = kind.LATENCY < LogicMultiplier.LATENCY

@@ -40,7 +40,7 @@ class Ice40Mac(ProductsMac):
             a, b = factors[-1]
             m.d.sync += [a.eq(Mux(self.en, values[0], 0)), b.eq(values[1])]
         structure = self._in_logic
-        blocks = self.dsp and self.BLOCKS and self.blocks != 0
+        blocks = self.resource == "dsp" and self.BLOCKS and self.blocks != 0
         if blocks and len(factors) == 1:
             structure = self._in_block
         elif blocks and all(len(factor) <= 8 for pair in factors for factor in pair):

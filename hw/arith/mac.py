@@ -27,6 +27,8 @@ class Mac(wiring.Component):
     The start of a step is selected *latency* - SLOTS cycles after the step, when the sum returns to
     the adder.
 
+    SQUARES tells whether the cell has a multiplier that reads squares from block RAM.
+
     OPERAND_DECODER is a component at the array's edge that turns a value of the operand buffers
     into an A or a B: its ``o`` follows its ``i`` by its LATENCY. START_DECODER turns a value of the
     C buffer into a START. Either is None if there is nothing to decode. A, B, ACC and START are the
@@ -37,10 +39,11 @@ class Mac(wiring.Component):
     ----------
     depth : int
         Pairs a step.
-    dsp : bool
-        Multiply in DSP blocks instead of logic, if the cell has both; the latency is the same.
+    resource : str
+        Multiply in "logic", in DSP blocks ("dsp") or in block RAM ("ram"), if the cell has several;
+        the latency is the same.
     blocks : int, optional
-        With ``dsp``: the most DSP blocks to use, if the cell can multiply in both at once.
+        The most DSP blocks to use, if the cell can multiply in DSP blocks and logic at once.
     folded : bool
         Results leave through the sums: ``sum <= above`` in a cycle of ``shift``. The array gives no
         step whose sum would be written in that cycle. A folded cell has no ``clear``: after a drain
@@ -72,6 +75,7 @@ class Mac(wiring.Component):
     LATENCY: int
     SLOTS = 1
     CORRECTED = False
+    SQUARES = False
     A = signed(8)
     B = signed(8)
     ACC = signed(32)
@@ -79,9 +83,9 @@ class Mac(wiring.Component):
     OPERAND_DECODER = None
     START_DECODER = None
 
-    def __init__(self, *, depth, dsp=False, blocks=None, folded=False):
+    def __init__(self, *, depth, resource="logic", blocks=None, folded=False):
         self.depth = depth
-        self.dsp = dsp
+        self.resource = resource
         self.blocks = blocks
         self.folded = folded
         control = {"shift": In(1), "above": In(self.ACC)} if folded else {"clear": In(1)}

@@ -123,7 +123,7 @@ class ArraySection(wiring.Component):
         m.submodules.array = array = SystolicArray(
             rows=core.rows, cols=self.columns, hop=core.hop,
             mac=lambda col: self.mac(
-                depth=core.depth, dsp=col >= self.columns - core.dsp_cols
+                depth=core.depth, resource=core.resource(self.columns - 1 - col)
             ),
         )
         drain = Drain(rows=core.rows, slots=1, delay=self.drain_delay)

@@ -1,15 +1,15 @@
 """The building blocks of the ECP5: DP16KD block RAM, MULT18X18D multipliers, carry chains."""
 
-from amaranth.hdl import ClockSignal, Const, Instance, Signal
+from amaranth.hdl import Const, Signal
 from amaranth.utils import ceil_log2
 
 from weft.hw.arith.carry import ADD_MASKED, chain
 from weft.hw.arith.multiplier import Multiplier
+from weft.hw.fabrics.dp16kd import ADDRESS_BITS, dp16kd
 from weft.hw.fabrics.fabric import Fabric
 
 __all__ = ["Ecp5Fabric"]
 
-BITS = 14  # address bits of a DP16KD; the address counts bits
 WIDTHS = (36, 18, 9, 4, 2, 1)  # port widths of a DP16KD: half the width, twice the words
 
 
@@ -36,7 +36,7 @@ class Ecp5Fabric(Fabric):
                 for n in range(bank.width // 32):
                     m.submodules[f"block_{n}"] = self._mixed_block(bank, n, share)
             return fits
-        if bank.depth > 1 << BITS:
+        if bank.depth > 1 << ADDRESS_BITS:
             return False
         level = max(0, ceil_log2(bank.depth) - 9)
         for first in range(0, bank.width, WIDTHS[level]):
@@ -48,7 +48,7 @@ class Ecp5Fabric(Fabric):
 
         Of a word of 18 or 9 bits a block uses 16 or 8, whole bytes with their write enables.
         """
-        if bank.depth > 1 << BITS:
+        if bank.depth > 1 << ADDRESS_BITS:
             return False
         level = max(1, ceil_log2(bank.depth) - 9)
         used = WIDTHS[level] // 9 * 8 or WIDTHS[level]
@@ -68,7 +68,8 @@ class Ecp5Fabric(Fabric):
         """
         width = WIDTHS[level]
         end = min(first + width, bank.width)
-        skipped = BITS - 9 - level  # low address pins: bit of the word, or byte write enables
+        # The low address pins have the bit of the word, or byte write enables.
+        skipped = ADDRESS_BITS - 9 - level
         ports = {"i_WEA": bank.write_en, "i_WEB": Const(0)}
         for n in range(36):
             port, pin = "AB"[n // 18], n % 18
@@ -76,17 +77,17 @@ class Ecp5Fabric(Fabric):
             used = first + n < end
             ports[f"i_DI{port}{pin}"] = bank.write_data[first + n] if used else Const(0)
             ports[f"o_DO{out}{pin}"] = bank.read_data[first + n] if used else Signal(name="open")
-        for n in range(BITS):
+        for n in range(ADDRESS_BITS):
             bit = n - skipped
             enable = Const(int(width >= 18 and n < width // 9))
             used = 0 <= bit < len(bank.read_addr)
             ports[f"i_ADA{n}"] = bank.write_addr[bit] if used else enable
             ports[f"i_ADB{n}"] = bank.read_addr[bit] if used else Const(0)
-        return _instance(ports, bank.read_en, width, width)
+        return dp16kd(ports, width_a=width, width_b=width, read_en=bank.read_en)
 
     def _dual_port_block(self, bank, first, level, used):
         """A block for ``used`` bits from ``first`` on: port A reads, port B reads or writes."""
-        skipped = BITS - 9 - level
+        skipped = ADDRESS_BITS - 9 - level
         enables = bank.b_write_en[first // 8 : (first + used + 7) // 8]
         ports = {"i_WEA": Const(0), "i_WEB": enables.any()}
         for n in range(18):
@@ -98,13 +99,13 @@ class Ecp5Fabric(Fabric):
                 f"o_DOA{pin}": bank.a_data[first + n], f"o_DOB{pin}": bank.b_data[first + n],
             }
         for port, addr in (("A", bank.a_addr), ("B", bank.b_addr)):
-            for n in range(BITS):
+            for n in range(ADDRESS_BITS):
                 bit = n - skipped
                 in_range = 0 <= bit < len(addr)
                 ports[f"i_AD{port}{n}"] = addr[bit] if in_range else Const(0)
         if used == 16:
             ports |= {f"i_ADB{n}": enable for n, enable in enumerate(enables)}
-        return _instance(ports, Const(1), WIDTHS[level], WIDTHS[level])
+        return dp16kd(ports, width_a=WIDTHS[level], width_b=WIDTHS[level])
 
     def _mixed_block(self, bank, block, share):
         """A block that is written 36 bits wide and read in narrower parts.
@@ -132,20 +133,5 @@ class Ecp5Fabric(Fabric):
             ports[f"i_ADB{5 + n}"] = bank.read_addr[part_bits + n] if used else Const(0)
         for n in range(part_bits):
             ports[f"i_ADB{5 - part_bits + n}"] = bank.read_addr[n]
-        return _instance(ports, bank.read_en, 36, {32: 36, 16: 18, 8: 9}.get(share, share))
-
-
-def _instance(ports, read_en, write_width, read_width):
-    widths = ("A", write_width, Const(1)), ("B", read_width, read_en)
-    for port, width, enable in widths:
-        ports |= {
-            f"i_CLK{port}": ClockSignal(),
-            f"i_CE{port}": enable,
-            f"i_OCE{port}": read_en,
-            f"i_RST{port}": Const(0),
-            **{f"i_CS{port}{n}": Const(0) for n in range(3)},
-            f"p_DATA_WIDTH_{port}": width,
-            f"p_REGMODE_{port}": "OUTREG",
-            f"p_CSDECODE_{port}": "0b000",
-        }
-    return Instance("DP16KD", p_RESETMODE="SYNC", p_GSR="DISABLED", **ports)
+        read_width = {32: 36, 16: 18, 8: 9}.get(share, share)
+        return dp16kd(ports, width_a=36, width_b=read_width, read_en=bank.read_en)

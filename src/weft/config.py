@@ -108,6 +108,9 @@ class Config:
         0, 64, "all columns if the target has DSP blocks",
         "columns of PEs, from the left, that use DSP blocks; the other columns use logic",
     )
+    ram_cols: int = _size(
+        0, 64, 0, "columns of PEs that read squares from block RAM instead of multiplying in logic"
+    )
     drain: str = _choice(
         "overlapped", ("overlapped", "folded"),
         "overlapped: drain while the next tile computes. folded: drain through the accumulators;"
@@ -186,6 +189,8 @@ class Config:
                 f"dsp_cols must be 0 with several products a PE, target {self.target!r} and"
                 f" multiplier 'fip', not {self.dsp_cols}"
             )
+        if not problems:
+            problems += self._ram_problems()
         sizes = self.lanes, self.bytes_out
         requantizes = self.requantize not in ("none", None)
         if requantizes and all(map(_is_integer, sizes)) and sizes[0] > sizes[1]:
@@ -209,6 +214,17 @@ class Config:
         if self.dsp_cols is None:
             blocks = self._has_dsp() and not self._exceeds_dsp_block()
             object.__setattr__(self, "dsp_cols", self.cols if blocks else 0)
+
+    def _ram_problems(self):
+        """Yield the problems of ``ram_cols`` in a Config whose MAC cell and columns are valid."""
+        limit = self.cols - self.dsp_cols
+        if self.ram_cols and not self.cell.has_squares:
+            yield f"ram_cols must be 0 with MAC cell {self.mac_cell!r}, not {self.ram_cols}"
+        elif self.ram_cols > limit:
+            yield (
+                f"ram_cols must be at most {limit} with {self.cols} columns, of which"
+                f" {self.dsp_cols} use DSP blocks, not {self.ram_cols}"
+            )
 
     def _has_dsp(self):
         return self.target in TARGETS and self.family.has_dsp
@@ -246,15 +262,36 @@ class Config:
             return None
         return self.family.dsp_blocks // (self.rows * self.dsp_cols)
 
+    def resource(self, col: int) -> str:
+        """Where the PEs of a column multiply: "dsp", "ram" or "logic".
+
+        The columns with DSP blocks come first. If there are columns with block RAM, the columns of
+        all kinds are spread evenly: blocks of both kinds lie in lines across the whole device.
+        """
+        counts = {"dsp": self.dsp_cols, "ram": self.ram_cols}
+        counts["logic"] = self.cols - sum(counts.values())
+        if not self.ram_cols or col >= self.cols:  # a core for networks has one more column
+            return "dsp" if col < self.dsp_cols else "logic"
+        centres = sorted(
+            ((n + 0.5) / count, kind) for kind, count in counts.items() for n in range(count)
+        )
+        return centres[col][1]
+
     @property
     def peak(self) -> int:
         """MAC/cycle when every PE is active."""
         return self.rows * self.cols * self.depth
 
     @property
+    def identity(self) -> dict[str, int | str | bool]:
+        """Its fields; a ``ram_cols`` of 0 is left out, so that older cores keep their hash."""
+        fields = dataclasses.asdict(self)
+        return fields if self.ram_cols else {k: v for k, v in fields.items() if k != "ram_cols"}
+
+    @property
     def hash(self) -> int:
-        """32-bit hash of the Config: first bytes of SHA-256 of its fields as sorted JSON."""
-        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        """32-bit hash of the Config: first bytes of SHA-256 of `identity` as sorted JSON."""
+        text = json.dumps(self.identity, sort_keys=True)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
     @property

@@ -31,6 +31,8 @@ class MacCell:
         Whether a tree adds the products of a step, one cycle for each level.
     corrected : bool
         Whether its sums need a correction for each row of A and each column of B.
+    has_squares : bool
+        Whether it can read squares from block RAM instead of multiplying.
 
     Raises
     ------
@@ -46,6 +48,7 @@ class MacCell:
     pairs: int = 1
     has_tree: bool = False
     corrected: bool = False
+    has_squares: bool = False
 
     def __post_init__(self):
         for text in (self.name, self.multiplier):
@@ -94,6 +97,7 @@ def _check(cell, mac):
     rules = [
         ("slots", "SLOTS", cell.slots, mac.SLOTS),
         ("corrected", "CORRECTED", cell.corrected, mac.CORRECTED),
+        ("has_squares", "SQUARES", cell.has_squares, mac.SQUARES),
         ("decoder_latency", "OPERAND_DECODER.LATENCY", cell.decoder_latency,
          0 if decoder is None else decoder.LATENCY),
         ("latency", "LATENCY", cell.latency, latency),
@@ -140,8 +144,8 @@ _TREES = {
 MAC_CELLS = _MacCells(
     "MAC cell",
     _plain("", latencies.TWO_STAGE_MAC), _fip("", latencies.TWO_STAGE_MAC),
-    *(kind(name, cycles, has_tree=True) for name, cycles in _TREES.items()
-      for kind in (_plain, _fip)),
+    *(kind(name, cycles, has_tree=True, has_squares=name == "_ecp5")
+      for name, cycles in _TREES.items() for kind in (_plain, _fip)),
     *(_bf16(f"bf16{flush}{family}") for family in ("", "_ecp5") for flush in ("", "_ftz")),
 )
 

@@ -11,10 +11,9 @@ import dataclasses
 
 from weft.chip import register_map as chip
 from weft.chip.ip import NetworkIp
-from weft.config import Config
 from weft.ip import Ip
 from weft.register_types import Field, FifoPort, Register, word_register
-from weft.registers import COUNTERS, REGISTERS, describe
+from weft.registers import COUNTERS, FIELDS, REGISTERS, describe
 
 __all__ = ["constants", "fifo_ports", "interrupts", "registers"]
 
@@ -57,7 +56,7 @@ def registers(ip: Ip | NetworkIp) -> tuple[Register, ...]:
     texts = {
         "magic": "the bytes WEFT", "version": "version of the core's register block",
         "hash": "hash of the Config",
-        **{f.name: f"Config field: {f.metadata['text']}" for f in dataclasses.fields(Config)},
+        **{name: f"Config field: {text}" for name, text in FIELDS.items()},
         **COUNTERS,
     }
     core = [word_register(name, 4 * n, "ro", texts[name]) for n, name in enumerate(REGISTERS)]

@@ -4,14 +4,15 @@ import dataclasses
 
 from weft.config import Config
 
-__all__ = ["COUNTERS", "LATENCY", "MAGIC", "REGISTERS", "VERSION", "decode", "describe"]
+__all__ = ["COUNTERS", "FIELDS", "LATENCY", "MAGIC", "REGISTERS", "VERSION", "decode", "describe"]
 
 MAGIC = int.from_bytes(b"WEFT", "little")
 VERSION = 3
 
 LATENCY = 20  # cycles that an address must be stable before its register can be read
 
-_FIELDS = [f.name for f in dataclasses.fields(Config)]
+_RAM_COLS = 16  # bit of register dsp_cols: above it ram_cols
+_FIELDS = [f for f in dataclasses.fields(Config) if f.name != "ram_cols"]
 
 COUNTERS = {
     "busy": "cycles with an unfinished job, a command in progress or an arriving word",
@@ -23,17 +24,22 @@ COUNTERS = {
     "finished": "jobs that ended, with any status",
     "errors": "invalid command headers, which were dropped",
 }
+# The registers of a Config's fields, with their meanings.
+FIELDS = {f.name: f.metadata["text"] for f in _FIELDS}
+FIELDS["dsp_cols"] += ". Bits 16 and up: ram_cols"
 # Register n is the 32-bit word at address n.
-REGISTERS = ["magic", "version", "hash", *_FIELDS, *COUNTERS]
+REGISTERS = ["magic", "version", "hash", *FIELDS, *COUNTERS]
 
 
 def describe(config: Config) -> list[int]:
     """The constant registers of ``config``, in the order of `REGISTERS`.
 
-    A choice is encoded as its index, False as 0, True as 1.
+    A choice is encoded as its index, False as 0, True as 1. The upper half of ``dsp_cols`` is
+    ``ram_cols``.
     """
-    fields = dataclasses.fields(config)
-    return [MAGIC, VERSION, config.hash, *(_encode(f, getattr(config, f.name)) for f in fields)]
+    words = [MAGIC, VERSION, config.hash, *(_encode(f, getattr(config, f.name)) for f in _FIELDS)]
+    words[REGISTERS.index("dsp_cols")] |= config.ram_cols << _RAM_COLS
+    return words
 
 
 def decode(words: list[int]) -> Config:
@@ -49,11 +55,13 @@ def decode(words: list[int]) -> Config:
     if words[1] != VERSION:
         raise ValueError(f"register version must be {VERSION}, not {words[1]}")
     values = {}
-    for f, word in zip(dataclasses.fields(Config), words[3:], strict=False):
+    for f, word in zip(_FIELDS, words[3:], strict=False):
         choices = _choices(f)
         if choices and word >= len(choices):
             raise ValueError(f"register {f.name} must be under {len(choices)}, not {word}")
         values[f.name] = choices[word] if choices else word
+    values["ram_cols"] = values["dsp_cols"] >> _RAM_COLS
+    values["dsp_cols"] &= (1 << _RAM_COLS) - 1
     config = Config.from_dict(values)
     if config.hash != words[2]:
         raise ValueError(

@@ -33,7 +33,7 @@ def test_draws_every_value_of_every_field(configs):
     sizes = set(range(1, MAX_SIZE + 1))
     expected = {
         "rows": sizes, "cols": sizes, "depth": sizes, "hop": sizes,
-        "dsp_cols": {0, *sizes},
+        "dsp_cols": {0, *sizes}, "ram_cols": {0, 1},
         "target": set(TARGETS),
         "multiplier": set(MULTIPLIERS) - {"auto"},
         "drain": {"overlapped", "folded"},

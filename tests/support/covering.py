@@ -53,8 +53,8 @@ CONFIGS = [
         requantize="single", activation="none", bytes_in=4, bytes_out=32, jobs=2,
     ),
     Config(
-        rows=1, cols=4, target="ecp5", dsp_cols=2, drain="folded", a_words=32, b_words=128,
-        lanes=1, scale_cycles=8, activation="none", bytes_in=8, bytes_out=32, jobs=4,
+        rows=1, cols=4, target="ecp5", dsp_cols=2, ram_cols=1, drain="folded", a_words=32,
+        b_words=128, lanes=1, scale_cycles=8, activation="none", bytes_in=8, bytes_out=32, jobs=4,
     ),
     Config(
         rows=2, cols=1, depth=2, target="ice40hx", multiplier="plain", drain="folded",
@@ -79,16 +79,16 @@ CONFIGS = [
         requantize="single", b_zero_point="column", bytes_in=1, bytes_out=2,
     ),
     Config(
-        rows=1, cols=2, depth=4, hop=1, target="ecp5", dsp_cols=1, a_words=128, b_words=32,
-        lanes=2, scale_cycles=4, activation="none", bytes_in=2, bytes_out=4, jobs=4,
+        rows=1, cols=2, depth=4, hop=1, target="ecp5", dsp_cols=1, ram_cols=1, a_words=128,
+        b_words=32, lanes=2, scale_cycles=4, activation="none", bytes_in=2, bytes_out=4, jobs=4,
     ),
     Config(
         rows=1, cols=4, depth=2, hop=3, target="ice40up", dsp_cols=1, a_words=64, b_words=32,
         lanes=8, bytes_in=2, bytes_out=8, jobs=16,
     ),
     Config(
-        rows=5, cols=2, hop=2, target="ecp5", dsp_cols=1, a_words=64, b_words=32, lanes=2,
-        requantize="single", scale_cycles=16, activation="none", b_zero_point="column",
+        rows=5, cols=2, hop=2, target="ecp5", dsp_cols=1, ram_cols=1, a_words=64, b_words=32,
+        lanes=2, requantize="single", scale_cycles=16, activation="none", b_zero_point="column",
         bytes_in=4, bytes_out=32, jobs=4,
     ),
     Config(

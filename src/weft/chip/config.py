@@ -232,9 +232,10 @@ class ChipConfig:
     def hash(self) -> int:
         """32-bit hash: first bytes of SHA-256 of all fields as sorted JSON.
 
-        Without a program memory its field is left out: these cores keep their hash and their area.
+        The array has its `weft.config.Config.identity`. Without a program memory its field is left
+        out: these cores keep their hash and their area.
         """
-        values = dataclasses.asdict(self)
+        values = dataclasses.asdict(self) | {"core": self.core.identity}
         if not self.program_words:
             del values["program_words"]
         text = json.dumps(values, sort_keys=True)

@@ -3,8 +3,8 @@
 import dataclasses
 
 from weft.chip.registers import REGISTERS, describe
-from weft.config import Config
 from weft.register_types import Field, FifoPort, Register, word_register
+from weft.registers import FIELDS
 
 __all__ = ["constants", "network_fifo_ports", "network_interrupts", "network_registers"]
 
@@ -59,10 +59,7 @@ def _core_registers():
         "hash": "hash of the ChipConfig",
         "core_magic": "the bytes WEFT", "core_version": "version of the array's registers",
         "core_hash": "hash of the Config of the array",
-        **{
-            f"core_{f.name}": f"field of the array's Config: {f.metadata['text']}"
-            for f in dataclasses.fields(Config)
-        },
+        **{f"core_{name}": f"field of the array's Config: {text}" for name, text in FIELDS.items()},
         **_SIZES,
     }
     state = {

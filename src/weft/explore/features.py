@@ -16,13 +16,15 @@ from weft.timing import Latencies
 __all__ = [
     "BLOCKS", "CLOCK_KINDS", "MATRIX", "array_features", "bank_blocks", "clock_features",
     "dsp_blocks", "features", "ram_blocks", "scaling_blocks",
+    "square_blocks",
 ]
 
 # By group of `weft.boards.blocks.GROUPS`, the features of its area. "1" is a constant.
 BLOCKS = {
     "array": (
         "1", "MACs in DSP, plain", "MACs in DSP, fip", "MACs in logic, plain",
-        "MACs in logic, fip", "PEs", "overlapped PEs", "operand register bits",
+        "MACs in logic, fip", "MACs in block RAM", "PEs", "overlapped PEs",
+        "operand register bits",
     ),
     "operands": (
         "1", "operand word bits", "skewed bits", "B columns", "A rows", "bytes in",
@@ -77,6 +79,16 @@ def scaling_blocks(config: Config) -> int:
 
 
 def ram_blocks(config: Config) -> int:
+    """Block RAMs of the squares, one for each product, and of the operand buffers."""
+    return square_blocks(config) + _operand_blocks(config)
+
+
+def square_blocks(config: Config) -> int:
+    """Block RAMs of the PEs."""
+    return config.rows * config.ram_cols * (config.depth // config.cell.pairs)
+
+
+def _operand_blocks(config):
     """Block RAMs of the operand buffers, as `weft.hw.buffers.operands` arranges them.
 
     A word that is wider than the stream has a bank for each segment. Words that share a stream word
@@ -121,7 +133,7 @@ def features(config: Config) -> dict[str, float]:
         "overlapped PEs": c.rows * c.cols * (not folded),
         "operand word bits": (c.rows + c.cols) * c.depth * 8 * a.size,
         "B columns": c.cols, "A rows": c.rows, "bytes in": c.bytes_in,
-        "operand blocks": ram_blocks(c), "jobs": c.jobs,
+        "operand blocks": _operand_blocks(c), "jobs": c.jobs,
         "address bits": math.log2(a.pages) + math.log2(b.pages),
         "rows": c.rows, "columns": c.cols, "corrected jobs": c.jobs * fip,
         "buffered columns": c.cols * (not shallow), "lanes": c.lanes,
@@ -146,13 +158,15 @@ def features(config: Config) -> dict[str, float]:
 def array_features(config: Config, columns: int, value_bits: int) -> dict[str, float]:
     """The features of an array of ``columns`` columns, and of the registers that feed it."""
     c, fip = config, config.cell.corrected
-    in_dsp, in_logic = c.rows * c.dsp_cols * c.depth, c.rows * (columns - c.dsp_cols) * c.depth
+    in_dsp, in_ram = c.rows * c.dsp_cols * c.depth, c.rows * c.ram_cols * c.depth
+    in_logic = c.rows * columns * c.depth - in_dsp - in_ram
     hops = c.rows * -(-(columns - 1) // c.hop) + columns * -(-(c.rows - 1) // c.hop)
     skew = sum(n // c.hop for n in range(c.rows)) + sum(n // c.hop for n in range(columns))
     return {
         "MACs in DSP, plain": in_dsp * (not fip), "MACs in DSP, fip": in_dsp * fip,
         "MACs in logic, plain": in_logic * (not fip), "MACs in logic, fip": in_logic * fip,
-        "PEs": c.rows * columns, "operand register bits": hops * c.depth * value_bits,
+        "MACs in block RAM": in_ram, "PEs": c.rows * columns,
+        "operand register bits": hops * c.depth * value_bits,
         "skewed bits": skew * c.depth * value_bits,
     }
 

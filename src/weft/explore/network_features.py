@@ -5,7 +5,7 @@ import math
 from weft.chip.config import ADD_TABLE_WORDS, PARAMETER_BYTES, ChipConfig
 from weft.chip.latencies import result_rows
 from weft.explore.feature_set import FeatureSet
-from weft.explore.features import array_features, bank_blocks, scaling_blocks
+from weft.explore.features import array_features, bank_blocks, scaling_blocks, square_blocks
 
 __all__ = ["NETWORKS", "dsp_blocks", "ram_blocks"]
 
@@ -50,7 +50,7 @@ def dsp_blocks(chip: ChipConfig) -> int:
 
 
 def ram_blocks(chip: ChipConfig) -> int:
-    """Block RAMs of a design: memory, buffers, result buffer, and the link."""
+    """Block RAMs of a design: PEs, memory, buffers, result buffer, and the link."""
     c = chip.core
     vector, target = _VALUE_BITS * c.depth, c.target
     words = min((known for known in _MEMORY_BITS if known >= chip.words), default=16384)
@@ -68,7 +68,7 @@ def ram_blocks(chip: ChipConfig) -> int:
     results = 0
     if rows > _LUT_RAM_ROWS:
         results = _columns(c) * bank_blocks(target, _SUM_BITS, rows)
-    return memory + b + lines + table + results + _LINK_BLOCKS
+    return square_blocks(c) + memory + b + lines + table + results + _LINK_BLOCKS
 
 
 def _in_blocks(words):

@@ -19,5 +19,5 @@ def test_a_changed_cell_is_detected(name, monkeypatch):
 
     original = ecp5.Ecp5Mac.elaborate
     monkeypatch.setattr(ecp5.Ecp5Mac, "elaborate", elaborate)
-    cell = Ecp5FastInnerProductMac(depth=4, dsp=True)
+    cell = Ecp5FastInnerProductMac(depth=4, resource="dsp")
     assert cosimulate(cell, cycles=2000).startswith("FAIL")

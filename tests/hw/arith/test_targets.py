@@ -40,7 +40,8 @@ ALL = pytest.mark.parametrize("cell, depth", [
     for name, cells, depths in (("plain", PLAIN, (1, 2, 5)), ("fip", FAST, (2, 4)))
     for target in cells for depth in depths
 ] + [pytest.param(OneBlockMac, depth, id=f"ice40up-one-block-{depth}") for depth in (1, 3, 6)])
-DSP = pytest.mark.parametrize("dsp", [True, False], ids=["dsp", "logic"])
+RESOURCES = "dsp", "ram", "logic"
+RESOURCE = pytest.mark.parametrize("resource", RESOURCES)  # a cell without squares uses logic
 
 
 def steps(depth, count):
@@ -52,15 +53,15 @@ def steps(depth, count):
 
 
 @ALL
-@DSP
-def test_sum_follows_its_step_by_the_latency(cell, depth, dsp):
+@RESOURCE
+def test_sum_follows_its_step_by_the_latency(cell, depth, resource):
     rng = random.Random(2)
     latency = cell.latency(depth)
     script = [*steps(depth, 300), *({"en": 0} for _ in range(latency))]
     clears = [cycle["en"] and rng.random() < 0.2 for cycle in script]
     for t, cycle in enumerate(script):
         cycle["clear"] = int(t >= latency - 1 and clears[t - latency + 1])
-    (sums,) = play(cell(depth=depth, dsp=dsp), script, "sum")
+    (sums,) = play(cell(depth=depth, resource=resource), script, "sum")
     total = 0
     for t, cycle in enumerate(script[:-latency]):
         total = 0 if clears[t] else total
@@ -69,8 +70,8 @@ def test_sum_follows_its_step_by_the_latency(cell, depth, dsp):
 
 
 @ALL
-@DSP
-def test_folded_sums_are_shifted(cell, depth, dsp):
+@RESOURCE
+def test_folded_sums_are_shifted(cell, depth, resource):
     """Two tiles: the second one starts from the last value that was shifted in."""
     latency = cell.latency(depth)
     tile = list(steps(depth, 20))
@@ -79,7 +80,7 @@ def test_folded_sums_are_shifted(cell, depth, dsp):
     first = [*({**cycle, "shift": 0} for cycle in tile), *[no_step] * (latency - 1)]
     shifted_in = [77, -(1 << 31), -12345]
     shifts = [{"shift": 1, "above": value} for value in shifted_in]
-    dut = cell(depth=depth, dsp=dsp, folded=True)
+    dut = cell(depth=depth, resource=resource, folded=True)
     (sums,) = play(dut, [*first, *shifts, *first], "sum", tail=1)
     assert sums[len(first) : len(first) + 4] == [total, *shifted_in]
     assert sums[-1] == shifted_in[-1] + total
@@ -89,7 +90,8 @@ def test_folded_sums_are_shifted(cell, depth, dsp):
 def test_largest_products_add_up(cell, depth):
     low = {"a": [-128] * depth, "b": [-128] * depth, "en": 1, "clear": 0}
     rounds = 40
-    (sums,) = play(cell(depth=depth, dsp=True), [low] * rounds, "sum", tail=cell.latency(depth))
+    dut = cell(depth=depth, resource="dsp")
+    (sums,) = play(dut, [low] * rounds, "sum", tail=cell.latency(depth))
     assert sums[-1] == wrap32(rounds * step_sum(cell, low["a"], low["b"]))
 
 
@@ -121,23 +123,26 @@ class DelayedShift(wiring.Component):
         return m
 
 
-# Quick cells, and whether the folded one has DSP blocks: each pair of settings is tested quickly.
+# Quick cells, and what the folded ones multiply in: each pair of settings is tested quickly.
 QUICK = {
-    "ecp5-fip-4": True, "ice40up-fip-4": False, "ice40hx-fip-4": True, "ice40up-one-block-3": False,
+    "ecp5-fip-4": ("dsp", "ram"), "ice40up-fip-4": ("logic",), "ice40hx-fip-4": ("dsp",),
+    "ice40up-one-block-3": ("logic",),
 }
 
 
 # Each takes two seconds: the cell and its twin are exported, compiled and simulated.
-@pytest.mark.parametrize("cell, depth, dsp, folded", [
+@pytest.mark.parametrize("cell, depth, resource, folded", [
     pytest.param(
-        *case.values, dsp, folded,
-        id=f"{'folded' if folded else 'overlapped'}-{'dsp' if dsp else 'logic'}-{case.id}",
-        marks=() if QUICK.get(case.id) == (dsp == folded) else pytest.mark.slow,
+        *case.values, resource, folded,
+        id=f"{'folded' if folded else 'overlapped'}-{resource}-{case.id}",
+        marks=() if (resource in QUICK.get(case.id, ())) == folded and case.id in QUICK
+        else pytest.mark.slow,
     )
-    for case in ALL.args[1] for dsp in (True, False) for folded in (True, False)
+    for case in ALL.args[1] for resource in RESOURCES for folded in (True, False)
+    if resource != "ram" or case.values[0].SQUARES
 ])
-def test_primitives_equal_the_twin(cell, depth, dsp, folded):
+def test_primitives_equal_the_twin(cell, depth, resource, folded):
     models = ECP5_MODELS if cell in (PLAIN["ecp5"], FAST["ecp5"]) else ICE40_MODELS
-    dut = cell(depth=depth, dsp=dsp, folded=folded)
+    dut = cell(depth=depth, resource=resource, folded=folded)
     dut = DelayedShift(dut, cell.latency(depth)) if folded else dut
     assert cosimulate(dut, cycles=2000, models=models.read_text(encoding="utf-8")) == "PASS"

@@ -17,8 +17,8 @@ from weft.sim.gates import GateSim, GateSimError, GateTest, build_model, check_g
 from weft.sim.gates.gate_test import scenarios
 
 CONFIG = Config(
-    target="ecp5", rows=1, cols=1, depth=1, dsp_cols=1, lanes=1, jobs=2, a_words=64, b_words=64,
-    bytes_in=1, bytes_out=1, requantize="none",
+    target="ecp5", rows=1, cols=2, depth=1, dsp_cols=1, ram_cols=1, lanes=1, jobs=2, a_words=64,
+    b_words=64, bytes_in=1, bytes_out=1, requantize="none",
 )
 DIVISOR = 4
 PINS = {name: name for name in ("clk", "rst", "rx", "tx")}
