@@ -62,7 +62,7 @@ PRESETS = {
         Preset(
             name="ecp5-85f", device=_static("LFE5U-85F"), goal=100,
             config=Config(
-                target="ecp5", rows=8, cols=12, depth=8, hop=3, dsp_cols=4, ram_cols=3, lanes=4,
+                target="ecp5", rows=8, cols=12, depth=8, hop=3, dsp_cols=4, ram_cols=4, lanes=4,
                 jobs=4, activation="none", a_words=512, b_words=512,
             ),
         ),
@@ -111,6 +111,7 @@ PRESETS = {
         ),
         _pe("pe-dsp", 90, depth=2),
         _pe("pe-dsp-folded", 60, depth=2, drain="folded"),
+        _pe("pe-ram", 420, depth=8, dsp_cols=0, ram_cols=1),
         _pe("pe-logic", 640, depth=8, dsp_cols=0),
         _pe("pe-logic-folded", 160, depth=2, dsp_cols=0, drain="folded"),
     )

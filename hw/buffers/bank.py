@@ -10,7 +10,9 @@ from weft.hw.buffers.mux_tree import mux_tree
 from weft.hw.fabrics import FABRICS
 from weft.latencies import MEMORY_READ
 
-__all__ = ["Bank"]
+__all__ = ["LUT_RAM_WORDS", "Bank"]
+
+LUT_RAM_WORDS = 32  # of a bank in LUT RAM; more words need too many multiplexers
 
 
 class Bank(wiring.Component):

@@ -10,14 +10,13 @@ from weft.hw.arith.cells import MACS
 from weft.hw.array.drain import Drain
 from weft.hw.array.skew import Skew
 from weft.hw.array.systolic import SystolicArray
+from weft.hw.buffers.bank import LUT_RAM_WORDS
 from weft.hw.buffers.results import ResultBuffer
 from weft.hw.delay import pipeline
 from weft.hw.output.lane_select import LaneSelect
 from weft.latencies import MEMORY_READ
 
 __all__ = ["ArraySection"]
-
-_LUT_RAM_ROWS = 32  # of a result buffer in LUT RAM; more rows need too many multiplexers
 
 
 class ArraySection(wiring.Component):
@@ -166,7 +165,7 @@ class ArraySection(wiring.Component):
         core, registered = self.core, self.core.family.pipelines_results
         buffer = ResultBuffer(
             south=array.South, cols=self.columns, depth=self.buffer_rows, registered=registered,
-            target=core.target, lut_ram=self.buffer_rows <= _LUT_RAM_ROWS,
+            target=core.target, lut_ram=self.buffer_rows <= LUT_RAM_WORDS,
         )
         m.submodules.buffer = ResetInserter(self.reset)(buffer)
         row = buffer.row.as_value()[: core.cols * len(buffer.row[0])]

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.arith.multiplier import Multiplier
-from weft.hw.buffers.bank import Bank
+from weft.hw.buffers.bank import LUT_RAM_WORDS, Bank
 from weft.hw.delay import pipeline
 from weft.hw.fabrics import FABRICS
 from weft.hw.output.onehot_mux import onehot_mux
@@ -219,7 +219,10 @@ class PanelSums(wiring.Component):
         w_valid = Signal(name=f"w_valid_{n}")
         w_addr = Signal(len(fold) + len(write.page), name=f"w_addr_{n}", reset_less=True)
         m.d.sync += [w_valid.eq(valid), w_addr.eq(Cat(fold, write.page))]
-        memory = Bank(width=32 * rows.lanes, depth=g.pages << len(fold), target=self.target)
+        depth = g.pages << len(fold)
+        memory = Bank(
+            width=32 * rows.lanes, depth=depth, target=self.target, lut_ram=depth <= LUT_RAM_WORDS
+        )
         m.submodules[f"memory_{n}"] = memory
         page, index = getattr(self, f"page_{n}"), getattr(self, f"index_{n}")
         fold_bits = ceil_log2(rows.lanes // count) if rows.folds > 1 else len(index)

@@ -37,7 +37,7 @@ BLOCKS = {
 }
 CLOCK_KINDS = "1",
 _VALUE_BITS, _SUM_BITS = 8, 32
-_LUT_RAM_ROWS = 32  # of a result buffer in LUT RAM, as in `weft.hw.chip.array_section`
+_LUT_RAM_ROWS = 32  # of a result buffer in LUT RAM, as in `weft.hw.buffers.bank`
 _FEW_WORDS = 32  # of a buffer in LUT RAM, as in `weft.hw.chip.loaded_buffer`
 _LINK_BLOCKS = 1  # of the frames that come in
 _MEMORY_BITS = {1024: 16, 2048: 8, 4096: 4, 8192: 2, 16384: 1}  # of a block, by its words

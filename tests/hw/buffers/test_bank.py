@@ -115,5 +115,5 @@ def test_wrong_block_models_are_detected(line, broken):
 
 
 def test_a_wrong_number_of_address_bits_is_detected(monkeypatch):
-    monkeypatch.setattr(ecp5, "BITS", 13)
+    monkeypatch.setattr(ecp5, "ADDRESS_BITS", 13)
     assert cosimulate(Bank(width=20, depth=600, target="ecp5"), cycles=3000).startswith("FAIL")

@@ -56,6 +56,6 @@ def test_wrong_block_models_are_detected(depth, line, broken):
 
 
 def test_a_wrong_number_of_address_bits_is_detected(monkeypatch):
-    monkeypatch.setattr(ecp5, "BITS", 13)
+    monkeypatch.setattr(ecp5, "ADDRESS_BITS", 13)
     dut = DualPortBank(width=16, depth=600, target="ecp5")
     assert cosimulate(dut, cycles=3000).startswith("FAIL")
