@@ -1,6 +1,6 @@
 """The designs that ``weft bench`` measures: Config, device, and the figures each must reach."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from amaranth.lib import wiring
 
@@ -51,26 +51,20 @@ def _pe(name, luts, **fields):
     )
 
 
-def _static(name):
-    """A device with nextpnr's static placer: shorter wires of large arrays."""
-    device = DEVICES[name]
-    return replace(device, options=(*device.options, "--placer", "static"))
-
-
 PRESETS = {
     entry.name: entry for entry in (
         Preset(
-            name="ecp5-85f", device=_static("LFE5U-85F"), goal=100,
+            name="ecp5-85f", device=DEVICES["LFE5U-85F"], goal=50,
             config=Config(
-                target="ecp5", rows=8, cols=12, depth=8, hop=3, dsp_cols=4, ram_cols=4, lanes=4,
-                jobs=4, activation="none", a_words=512, b_words=512,
+                target="ecp5", rows=8, cols=8, depth=8, hop=2, dsp_cols=4, lanes=2, jobs=4,
+                activation="none", a_words=512, b_words=512,
             ),
         ),
         Preset(
-            name="ecp5-25f", device=_static("LFE5U-25F"), goal=30,
+            name="ecp5-25f", device=DEVICES["LFE5U-25F"], goal=25,
             config=Config(
-                target="ecp5", rows=4, cols=7, depth=8, hop=2, dsp_cols=1, ram_cols=1, lanes=1,
-                jobs=4, activation="none", a_words=512, b_words=512,
+                target="ecp5", rows=4, cols=6, depth=8, hop=2, dsp_cols=1, lanes=1, jobs=4,
+                activation="none", a_words=512, b_words=512,
             ),
         ),
         Preset(
@@ -111,7 +105,6 @@ PRESETS = {
         ),
         _pe("pe-dsp", 90, depth=2),
         _pe("pe-dsp-folded", 60, depth=2, drain="folded"),
-        _pe("pe-ram", 420, depth=8, dsp_cols=0, ram_cols=1),
         _pe("pe-logic", 640, depth=8, dsp_cols=0),
         _pe("pe-logic-folded", 160, depth=2, dsp_cols=0, drain="folded"),
     )

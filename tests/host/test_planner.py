@@ -86,16 +86,6 @@ def test_loads_the_next_region_while_one_is_in_use(m, n, k):
             )
 
 
-def test_unequal_blocks_leave_the_next_block_its_half_of_the_buffer():
-    """22 panels of B in blocks of 8, 8 and 6: three products back to back, each block in turn."""
-    config = Config(rows=8, cols=12, depth=8, a_words=512, b_words=512)
-    planner = Planner(config)
-    steps = [step for _ in range(3) for step in planner.plan(256, 256, 256)]
-    pages = [step.job.b_page for step in steps if JobFlag.FEED_B in step.job.flags]
-    assert [step.job.n for step in steps[::4]] == [96, 96, 64] * 3
-    assert pages == [0, 16, 0, 16, 0, 16, 0, 16, 0]
-
-
 def test_chains_jobs_over_k():
     config = Config(rows=2, cols=2, depth=3, a_words=64, b_words=256)
     jobs = [step.job for step in Planner(config).plan(2, 2, 200)]  # 67 words of 64

@@ -183,10 +183,7 @@ class Planner:
             block = {outer: blocks[outer][o], inner: blocks[inner][i]}
             panels = (block[A], block[B])
             for side in new_sides:
-                # As many pages as for the largest block, so that regions stay aligned in the ring.
-                first_pages[side] = self._page(
-                    product, side, panels[side], whole, len(blocks[side][0])
-                )
+                first_pages[side] = self._page(product, side, panels[side], whole)
             return self._step(product, panels, whole, first_pages, new_sides)
 
         self._find_nonblocking(product, [len(of[0]) * product.panel_pages for of in blocks])
@@ -242,16 +239,13 @@ class Planner:
             and self._rings[side].size >= (self._jobs + 3) * pages[side]
         )
 
-    def _page(self, product, side, panels, words, reserved=None):
-        """Return the first page of some words of some panels, resident or to be loaded.
-
-        A region that is to be loaded has pages for ``reserved`` panels, by default for ``panels``.
-        """
+    def _page(self, product, side, panels, words):
+        """Return the first page of some words of some panels, resident or to be loaded."""
         page = product.pages[side]
         if page is None:
             if side == B and B in product.nonblocking:
                 product.parameter_panels.clear()
-            return self._rings[side].next_region((reserved or len(panels)) * _pages(words))
+            return self._rings[side].next_region(len(panels) * _pages(words))
         return page + panels.start * product.panel_pages + words.start // PAGE_WORDS
 
     def _step(self, product, panels, words, first_pages, new_sides, flags=_NO_FLAGS):
