@@ -49,6 +49,11 @@ class LogicMultiplier(wiring.Component):
         if platform is None:
             m.d.comb += self.product.eq(pipeline(m, a * b, self.LATENCY - 1, "product"))
             return m
+        m.d.comb += self.product.eq(self._product(m, a, b))
+        return m
+
+    def _product(self, m, a, b):
+        """The product of the registered operands, LATENCY - 1 cycles later."""
         top = b[8:]
         rows = [
             pipeline(m, self._row(m, a, b[n : n + 2], negative=n + 2 == len(b)), 1, f"r_{n}")
@@ -59,9 +64,7 @@ class LogicMultiplier(wiring.Component):
             rows[3] = self._minus_top(m, rows[3], r_a, r_top)
         low = pipeline(m, _sum(m, rows[0], rows[1], 2, len(a) + 4), 1, "s_low")
         high = pipeline(m, _sum(m, rows[2], rows[3], 2, len(a) + 4 + len(top)), 1, "s_high")
-        product = pipeline(m, _sum(m, low, high, 4, len(self.product)), 1, "o_product")
-        m.d.comb += self.product.eq(product)
-        return m
+        return pipeline(m, _sum(m, low, high, 4, len(self.product)), 1, "o_product")
 
     @staticmethod
     def _row(m, a, b, *, negative=False):

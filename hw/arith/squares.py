@@ -1,13 +1,11 @@
 """A signed multiplier that subtracts two squares, which it reads from a block RAM of the ECP5."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.hdl import Cat, Const, Signal
 
 from weft.hw.arith.carry import ADD, SUB_MASKED, chain
+from weft.hw.arith.logic import LogicMultiplier
 from weft.hw.delay import pipeline
 from weft.hw.fabrics.dp16kd import ADDRESS_BITS, PORT_BITS, dp16kd
-from weft.latencies import LOGIC_MULTIPLIER
 
 __all__ = ["SquareMultiplier"]
 
@@ -15,8 +13,8 @@ _BITS = 10  # of a sum of two factors; the block has 1,024 words of 18 bits
 _TABLE = [n * n // 4 for n in (*range(1 << _BITS - 1), *range(-(1 << _BITS - 1), 0))]
 
 
-class SquareMultiplier(wiring.Component):
-    """``product <= a * b``, LATENCY cycles later; no reset clears the pipeline.
+class SquareMultiplier(LogicMultiplier):
+    """A `LogicMultiplier` with the same ports and the same latency.
 
     ``a * b = q(a + b) - q(a - b)`` with ``q(n) = n * n // 4``. The result is exact, because
     ``a + b`` and ``a - b`` are both even or both odd. A block RAM holds ``q``, and its two ports
@@ -27,38 +25,14 @@ class SquareMultiplier(wiring.Component):
     ----------
     a, b : shape
         Signed, at most 9 bits.
-
-    Attributes
-    ----------
-    zero : In, 1 bit
-        Use 0 instead of ``a``.
-    a : In, ``a``
-    b : In, ``b``
-    product : Out, as wide as both factors together
-        LATENCY cycles after its factors.
     """
 
-    LATENCY = LOGIC_MULTIPLIER
-
-    def __init__(self, *, a, b):
-        super().__init__({
-            "zero": In(1), "a": In(a), "b": In(b), "product": Out((Signal(a) * Signal(b)).shape()),
-        })
-
-    def elaborate(self, platform):
-        m = Module()
-        a = Signal.like(self.a, name="i_a", reset_less=True)
-        b = Signal.like(self.b, name="i_b", reset_less=True)
-        m.d.sync += [a.eq(Mux(self.zero, 0, self.a)), b.eq(self.b)]
-        if platform is None:
-            m.d.comb += self.product.eq(pipeline(m, a * b, self.LATENCY - 1, "product"))
-            return m
+    def _product(self, m, a, b):
         plus, minus = self._squares(m, a, b)
         difference = chain(m, *(
             (SUB_MASKED, plus[n], minus[n], Const(1)) for n in range(len(self.product))
         ), carry=1)
-        m.d.comb += self.product.eq(pipeline(m, difference.as_signed(), 1, "o_product"))
-        return m
+        return pipeline(m, difference.as_signed(), 1, "o_product")
 
     @staticmethod
     def _squares(m, a, b):

@@ -6,10 +6,11 @@ __all__ = ["ADDRESS_BITS", "PORT_BITS", "dp16kd"]
 
 ADDRESS_BITS = 14  # of a port; the address counts bits
 PORT_BITS = 18  # data bits of a port
+ALWAYS = Const(1)
 _ROW_WORDS, _ROW_STEP = 16, 20  # words of 18 bits in an INITVAL, and bits from one to the next
 
 
-def dp16kd(ports, *, width_a, width_b, read_en=None, table=()):
+def dp16kd(ports, *, width_a, width_b, read_en=ALWAYS, table=()):
     """A DP16KD with output registers.
 
     Parameters
@@ -26,8 +27,8 @@ def dp16kd(ports, *, width_a, width_b, read_en=None, table=()):
     Source: Lattice FPGA-TN-02204, ECP5 and ECP5-5G Memory Usage Guide: DP16KD. The order of the
     bits in INITVAL: as Yosys writes them.
     """
-    read_en = Const(1) if read_en is None else read_en
-    for port, width, enable in (("A", width_a, Const(1)), ("B", width_b, read_en)):
+    ports = {**ports}
+    for port, width, enable in (("A", width_a, ALWAYS), ("B", width_b, read_en)):
         ports |= {
             f"i_CLK{port}": ClockSignal(),
             f"i_CE{port}": enable,
