@@ -105,6 +105,7 @@ PRESETS = {
         ),
         _pe("pe-dsp", 90, depth=2),
         _pe("pe-dsp-folded", 60, depth=2, drain="folded"),
+        _pe("pe-ram", 420, depth=8, dsp_cols=0, ram_cols=1),
         _pe("pe-logic", 640, depth=8, dsp_cols=0),
         _pe("pe-logic-folded", 160, depth=2, dsp_cols=0, drain="folded"),
     )

@@ -265,8 +265,9 @@ class Config:
     def resource(self, col: int) -> str:
         """Where the PEs of a column multiply: "dsp", "ram" or "logic".
 
-        The columns with DSP blocks come first. If there are columns with block RAM, the columns of
-        all kinds are spread evenly: blocks of both kinds lie in lines across the whole device.
+        Without columns that use block RAM, the columns with DSP blocks come first. With them, the
+        columns of all kinds are spread evenly: DSP blocks and block RAMs lie in lines across the
+        whole device.
         """
         counts = {"dsp": self.dsp_cols, "ram": self.ram_cols}
         counts["logic"] = self.cols - sum(counts.values())

@@ -7,6 +7,7 @@ import pytest
 from weft.boards.catalog import BOARDS
 from weft.boards.fit import min_luts, replace, sizes
 from weft.config import Config
+from weft.explore.features import ram_blocks
 
 
 @pytest.mark.parametrize("name", ["icebreaker", "ice40-hx8k-evn", "ulx3s-25f", "ulx3s-85f"])
@@ -23,6 +24,14 @@ def test_sizes_use_at_most_the_available_dsp_blocks():
         for config in sizes(board):
             blocks = config.rows * config.dsp_cols * config.depth // 2
             assert 0 < blocks + 12 <= board.device.capacity["DSP"]
+
+
+def test_sizes_use_at_most_the_available_block_rams():
+    for name in ("ulx3s-12f", "ulx3s-45f", "ulx3s-85f"):
+        board = BOARDS[name]
+        found = sizes(board)
+        assert all(ram_blocks(config) <= board.device.capacity["RAM"] for config in found)
+        assert any(config.ram_cols for config in found)
 
 
 def test_sizes_keep_the_rest_of_the_config():
