@@ -74,15 +74,16 @@ class PayloadBuffer(wiring.Component):
         with m.If(self.advance):
             m.d.sync += read_addr.eq(read_addr + 1)
         with m.FSM():
-            with m.State("WORD"):
-                m.d.sync += word.eq(self.results.payload.data)
-                with m.If(self.results.valid & self.results.ready):
+            with m.State("WORD"):  # `ready` is the only register that sees `valid`
+                with m.If(ready):
                     m.d.sync += [
-                        ready.eq(0),
+                        ready.eq(~self.results.valid),
+                        word.eq(self.results.payload.data),
                         self.meta.tag.eq(self.results.payload.tag),
                         self.meta.last.eq(self.results.payload.last),
                         self.meta.status.eq(self.results.payload.status),
                     ]
+                with m.Else():
                     m.next = "STORE"
             with m.State("STORE"):
                 m.d.comb += memory.write_en.eq(1)

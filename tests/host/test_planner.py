@@ -86,6 +86,16 @@ def test_loads_the_next_region_while_one_is_in_use(m, n, k):
             )
 
 
+def test_products_back_to_back_load_the_next_block_while_one_is_in_use():
+    # 11 panels of B, two pages each, are blocks of 4, 4 and 3 in a ring of 16 pages.
+    planner = Planner(Config(rows=2, cols=2, a_words=256, b_words=256))
+    steps = [step for _ in range(3) for step in planner.plan(64, 22, 32)]
+    fed = [set(range(s.job.b_page, s.job.b_page + s.job.b_pages)) for s in steps
+           if JobFlag.FEED_B in s.job.flags]
+    assert [len(pages) for pages in fed] == [8, 8, 6] * 3
+    assert not any(one & two for one, two in itertools.pairwise(fed))
+
+
 def test_chains_jobs_over_k():
     config = Config(rows=2, cols=2, depth=3, a_words=64, b_words=256)
     jobs = [step.job for step in Planner(config).plan(2, 2, 200)]  # 67 words of 64

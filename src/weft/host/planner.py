@@ -177,13 +177,16 @@ class Planner:
         inner = B if outer == A else A
         whole = range(product.panel_words)
         first_pages = [None, None]
+        slots = [self._slot(product, side, blocks[side]) for side in (A, B)]
 
         def step(o, i):
             new_sides = {inner} if i else {outer, inner}
             block = {outer: blocks[outer][o], inner: blocks[inner][i]}
             panels = (block[A], block[B])
             for side in new_sides:
-                first_pages[side] = self._page(product, side, panels[side], whole)
+                first_pages[side] = self._page(
+                    product, side, panels[side], whole, slots[side] * product.panel_pages
+                )
             return self._step(product, panels, whole, first_pages, new_sides)
 
         self._find_nonblocking(product, [len(of[0]) * product.panel_pages for of in blocks])
@@ -239,13 +242,21 @@ class Planner:
             and self._rings[side].size >= (self._jobs + 3) * pages[side]
         )
 
-    def _page(self, product, side, panels, words):
+    def _slot(self, product, side, blocks):
+        """Return the panels for which each block reserves pages; 0: for the ones that it has.
+
+        Where the ring holds two blocks, a short one would move the next one over both.
+        """
+        fit = self._rings[side].size // product.panel_pages
+        return len(blocks[0]) if fit // len(blocks[len(blocks) - 1]) == 2 else 0
+
+    def _page(self, product, side, panels, words, reserved=0):
         """Return the first page of some words of some panels, resident or to be loaded."""
         page = product.pages[side]
         if page is None:
             if side == B and B in product.nonblocking:
                 product.parameter_panels.clear()
-            return self._rings[side].next_region(len(panels) * _pages(words))
+            return self._rings[side].next_region(max(len(panels) * _pages(words), reserved))
         return page + panels.start * product.panel_pages + words.start // PAGE_WORDS
 
     def _step(self, product, panels, words, first_pages, new_sides, flags=_NO_FLAGS):
