@@ -22,6 +22,7 @@ from weft.boards import (
     memory_floorplan,
     operand_copies,
     register_copies,
+    square_floorplan,
 )
 from weft.boards.arrivals import latest_arrivals
 from weft.boards.devices import Device
@@ -39,6 +40,11 @@ VERSIONS = {
 PROGRAMS = ("yosys", "nextpnr-ecp5", "nextpnr-ice40")
 # The PyPI package that contains a program that packs bitstreams.
 _PACKAGES = {"ecppack": "nextpnr-ecp5", "icepack": "nextpnr-ice40"}
+# The passes over a netlist of `Flow.improve`: results depend on them.
+PASSES = (
+    carry_chains, floorplan, lane_floorplan, memory_floorplan, operand_copies, register_copies,
+    square_floorplan,
+)
 # No design uses a memory word that was read in the cycle of its write. COLLISION_X_MASK says so,
 # which saves a register and a multiplexer for each bit.
 SYNTHESIS = """\
@@ -294,10 +300,7 @@ def to_rtlil(component, *, reset: bool = True) -> str:
 def digest(*parts) -> str:
     """16 hexadecimal digits: a digest of ``parts``, the tool versions and the netlist passes."""
     sha = hashlib.sha256(repr(sorted(VERSIONS.items())).encode() + SYNTHESIS.encode())
-    for module in (
-        carry_chains, floorplan, lane_floorplan, memory_floorplan, operand_copies,
-        register_copies,
-    ):
+    for module in PASSES:
         sha.update(Path(module.__file__).read_bytes())
     for part in parts:
         sha.update(hashlib.sha256(str(part).encode()).digest())

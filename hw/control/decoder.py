@@ -70,8 +70,10 @@ class CommandDecoder(wiring.Component):
         version_valid = common.version == VERSION
         checks = self._load_checks(LoadHeader(header))
         r_checks = Signal.like(checks)
-        is_job, is_load = Signal(), Signal()
+        last_word = word == header_words - 1
+        is_job, is_load = Signal(), Signal()  # is_job: only while the job is offered
         m.d.comb += [
+            self.job.valid.eq(is_job),
             self.job.payload.eq(header),
             self.load.payload.eq(header),
             self.words.payload.eq(self.commands.payload),
@@ -83,10 +85,10 @@ class CommandDecoder(wiring.Component):
                 with m.If(self.commands.valid):
                     m.d.sync += [
                         word.eq(word + 1),
-                        is_job.eq(version_valid & (common.opcode == Opcode.JOB)),
+                        is_job.eq(version_valid & (common.opcode == Opcode.JOB) & last_word),
                         is_load.eq(version_valid & (common.opcode == Opcode.LOAD)),
                     ]
-                    with m.If(word == header_words - 1):
+                    with m.If(last_word):
                         m.d.sync += word.eq(0)
                         m.next = "CHECK"
                         with m.If(common.opcode == Opcode.JOB):
@@ -101,11 +103,11 @@ class CommandDecoder(wiring.Component):
                 m.next = "DISPATCH"
             with m.State("DISPATCH"):
                 m.d.comb += [
-                    self.job.valid.eq(is_job),
                     self.load.valid.eq(is_load),
                     self.error.eq(~is_job & ~is_load),
                 ]
                 with m.If(~is_load & (self.job.ready | ~is_job)):
+                    m.d.sync += is_job.eq(0)
                     m.next = "HEADER"
                 with m.If(is_load & self.load.ready):
                     m.next = "WORDS"

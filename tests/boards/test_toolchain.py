@@ -1,5 +1,6 @@
 """The toolchain with shell scripts in place of the tools: arguments, reports and errors."""
 
+import inspect
 import json
 import os
 import re
@@ -9,8 +10,9 @@ from pathlib import Path
 import pytest
 from rejects import rejects
 
-from weft.boards import toolchain
+from weft.boards import pll, toolchain
 from weft.boards.devices import DEVICES
+from weft.boards.flows import ecp5
 from weft.boards.toolchain import VERSIONS, Netlist, Toolchain, ToolchainError, digest, to_rtlil
 from weft.hw.arith.mac import PlainMac
 
@@ -199,6 +201,15 @@ def test_equal_designs_give_equal_text():
     texts = {to_rtlil(PlainMac(depth=2)) for _ in range(2)}
     assert len(texts) == 1 and "module \\top" in texts.pop()
     assert digest("a", 1) == digest("a", 1) != digest("a", 2)
+
+
+def test_a_digest_depends_on_each_pass_over_a_netlist(monkeypatch):
+    modules = filter(inspect.ismodule, vars(ecp5).values())
+    used = {part for part in modules if part.__name__.startswith("weft.boards.")} - {pll}
+    assert set(toolchain.PASSES) == used
+    whole = digest("a")
+    monkeypatch.setattr(toolchain, "PASSES", toolchain.PASSES[:-1])
+    assert digest("a") != whole
 
 
 def test_a_design_without_reset_has_no_pin_for_it():
