@@ -1,6 +1,6 @@
 """The designs that ``weft bench`` measures: Config, device, and the figures each must reach."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from amaranth.lib import wiring
 
@@ -43,6 +43,12 @@ class Preset:
     array_only: bool = False
 
 
+def _static(die):
+    """The device, placed with the static placer: best for arrays that fill the whole device."""
+    device = DEVICES[die]
+    return replace(device, options=(*device.options, "--placer", "static"))
+
+
 def _pe(name, luts, **fields):
     """A single PE with registers at its ports."""
     return Preset(
@@ -54,17 +60,17 @@ def _pe(name, luts, **fields):
 PRESETS = {
     entry.name: entry for entry in (
         Preset(
-            name="ecp5-85f", device=DEVICES["LFE5U-85F"], goal=50,
+            name="ecp5-85f", device=_static("LFE5U-85F"), goal=85,
             config=Config(
-                target="ecp5", rows=8, cols=8, depth=8, hop=2, dsp_cols=4, lanes=2, jobs=4,
-                activation="none", a_words=512, b_words=512,
+                target="ecp5", rows=8, cols=12, depth=8, hop=3, dsp_cols=4, ram_cols=4, lanes=4,
+                jobs=4, activation="none", a_words=512, b_words=512,
             ),
         ),
         Preset(
-            name="ecp5-25f", device=DEVICES["LFE5U-25F"], goal=25,
+            name="ecp5-25f", device=_static("LFE5U-25F"), goal=32,
             config=Config(
-                target="ecp5", rows=4, cols=6, depth=8, hop=2, dsp_cols=1, lanes=1, jobs=4,
-                activation="none", a_words=512, b_words=512,
+                target="ecp5", rows=4, cols=7, depth=8, hop=2, dsp_cols=1, ram_cols=1, lanes=1,
+                jobs=4, activation="none", a_words=512, b_words=512,
             ),
         ),
         Preset(

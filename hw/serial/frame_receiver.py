@@ -358,8 +358,10 @@ class FrameReceiver(wiring.Component):
         with m.If(crc.start):
             m.d.sync += late.eq(0)
         with m.If(send & ~self.request.valid & (is_nak | ~late)):
+            m.d.sync += self.request.valid.eq(1)
+        with m.If(~self.request.valid):  # in each cycle, so that `send` decides only about valid
             m.d.sync += [
-                self.request.valid.eq(1), request.sequence.eq(sequence),
+                request.sequence.eq(sequence),
                 request.op.eq(Mux(is_nak, RequestOp.NAK, header.op)),
                 request.nak.eq(Mux(crc_error, Nak.CRC, header.nak)),
             ]
