@@ -233,6 +233,13 @@ class Toolchain:
 
     def _place_and_route(self, netlist, device, seed, options):
         """(`PnrResult`, required frequency in MHz of the clock that its fmax is for)."""
+        # nextpnr packs other cells, but not these; it searches places for too many without an end.
+        hard = {name: cell for name, cell in device.flow.cells.items() if name in ("DSP", "RAM")}
+        if text := _excess(device, (
+            (name, netlist.cells.get(cell, 0), device.capacity[name])
+            for name, cell in hard.items() if name in device.capacity
+        )):
+            raise ToolchainError(text)
         report = netlist.folder / f"report-{seed}.json"
         with contextlib.suppress(FileNotFoundError):
             report.unlink()
@@ -332,10 +339,15 @@ def _error_lines(output):
 
 def _overuse(output, device):
     """The resources of ``device`` that a design exceeds, from nextpnr's output; "" if it fits."""
-    exceeded = [
-        f"{device.resource(cell)} {int(used):,} of {int(available):,}"
-        for cell, used, available in _UTILIZATION.findall(output) if int(used) > int(available)
-    ]
+    return _excess(device, (
+        (device.resource(cell), int(used), int(available))
+        for cell, used, available in _UTILIZATION.findall(output)
+    ))
+
+
+def _excess(device, resources):
+    """The ``(name, used, available)`` that a design exceeds, as a message; "" if it fits."""
+    exceeded = [f"{name} {used:,} of {limit:,}" for name, used, limit in resources if used > limit]
     if not exceeded:
         return ""
     return f"the design does not fit the {device.name}: it needs {', '.join(exceeded)}"

@@ -129,6 +129,17 @@ def test_a_design_that_does_not_fit_is_reported_with_numbers(tools, tmp_path):
         tools(script).place(netlist(tmp_path), DEVICE, 1)
 
 
+def test_too_many_block_rams_are_reported_before_the_tool_searches_places(tools, tmp_path):
+    place = tools("cp report report-1.json").place
+    full = Netlist(netlist(tmp_path).folder, {"DP16KD": 56, "MULT18X18D": 28})
+    assert place(full, DEVICE, 1).fmax == 149.9
+    over = Netlist(tmp_path, {"DP16KD": 57, "MULT18X18D": 29})
+    with rejects(ToolchainError, (
+        "the design does not fit the LFE5U-25F: it needs DSP 29 of 28, RAM 57 of 56"
+    )):
+        place(over, DEVICE, 1)
+
+
 def test_other_errors_are_passed_on(tools, tmp_path):
     with pytest.raises(ToolchainError) as caught:
         tools("echo Info: fine; echo ERROR: no such file; exit 1").place(
