@@ -10,13 +10,18 @@ __all__ = ["copy_operands"]
 _LOGIC = {"LUT4", "CCU2C"}
 
 
-def copy_operands(path: Path, pes: dict[str, tuple[int, int]]) -> int:
-    """Copy each register that feeds DSP blocks of several PEs; returns the number of copies.
+def copy_operands(path: Path, pes: dict[str, tuple[int, int]], squares: bool = False) -> int:
+    """Copy registers that feed DSP blocks, through adders; returns the number of copies.
 
-    A row of an array of one row is as long as the device: its DSP blocks lie in several lines. An
-    operand register feeds up to ``hop`` PEs, through their adders. Each of these PEs gets a copy
-    beside its blocks, and the register keeps its other loads. Arrays of more rows are not changed:
-    the PEs of a register are near each other there.
+    An operand register feeds up to ``hop`` PEs. Each of them that has DSP blocks gets a copy beside
+    its blocks, and the register keeps its other loads:
+
+    * in an array of one row. The row is as long as the device, and its DSP blocks lie in several
+      lines.
+    * in an array with squares in block RAM. A PE that multiplies in logic and one with block RAM
+      share the register, and draw it away from the DSP blocks.
+
+    Other arrays are not changed: the PEs of a register are near each other there.
 
     Parameters
     ----------
@@ -24,16 +29,18 @@ def copy_operands(path: Path, pes: dict[str, tuple[int, int]]) -> int:
         A Yosys netlist.
     pes : dict of pair of int
         Row and column of the PE of each DSP block with a site, by cell name.
+    squares : bool
+        The array has squares in block RAM.
     """
-    if len({row for row, _ in pes.values()}) != 1:
+    if len({row for row, _ in pes.values()}) != 1 and not squares:
         return 0
     netlist = json.loads(path.read_text(encoding="utf-8"))
-    count = sum(_copy_in(module, pes) for module in netlist["modules"].values())
+    count = sum(_copy_in(module, pes, squares) for module in netlist["modules"].values())
     path.write_text(json.dumps(netlist), encoding="utf-8")
     return count
 
 
-def _copy_in(module, pes):
+def _copy_in(module, pes, squares):
     cells = module["cells"]
     drivers, loads = connected(cells)
     fed = _feeding(cells, drivers, pes)
@@ -44,7 +51,8 @@ def _copy_in(module, pes):
             continue
         ends = loads.get(cell["connections"]["Q"][0], ())
         found = {fed[load] for load, *_ in ends if load in fed}
-        for row, column in sorted(found) if len(found) > 1 else ():
+        shared = len(found) > 1 or (squares and any(load not in fed for load, *_ in ends))
+        for row, column in sorted(found) if shared else ():
             count, last = count + 1, last + 1
             cells[f"{name}_copy_{row}_{column}"] = cell | {
                 "connections": cell["connections"] | {"Q": [last]},

@@ -15,8 +15,8 @@ __all__ = ["RAM_GROUP", "place_squares"]
 RAM_GROUP = tuple((2 * n, f"EBR{n}") for n in range(4))  # column relative to the group, and name
 
 
-def place_squares(path: Path, device: "Device") -> None:
-    """Constrain the DP16KD of a design with squares to sites.
+def place_squares(path: Path, device: "Device") -> bool:
+    """Constrain the DP16KD of a design with squares to sites; returns whether it has sites now.
 
     A PE in a column with block RAM has a block for each product. The rows of PEs are shared out to
     the first lines of block RAM as `weft.boards.floorplan.place_dsp_blocks` shares them out to the
@@ -34,18 +34,19 @@ def place_squares(path: Path, device: "Device") -> None:
     columns, lines = device.ram_sites
     count = min(len(lines), len(device.dsp_sites[1]))
     if not pes or not count:
-        return
+        return False
     sites = [[f"X{x + dx}/Y{y}/{block}" for x in columns for dx, block in RAM_GROUP] for y in lines]
     others = _others(netlist)
     free = sum(map(len, sites)) - sum(map(len, pes.values()))
     if len(others) > free or not constrain(pes, shares(pes, count), sites[:count]):
-        return
+        return False
     taken = {cell["attributes"]["BEL"] for cells in pes.values() for _, cell in cells}
     across = [site for column in zip(*reversed(sites), strict=True) for site in column]
     free_sites = [site for site in across if site not in taken]
     for n, cell in enumerate(others):
         cell["attributes"]["BEL"] = free_sites[n * len(free_sites) // len(others)]
     path.write_text(json.dumps(netlist), encoding="utf-8")
+    return True
 
 
 def _others(netlist):

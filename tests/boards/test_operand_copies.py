@@ -1,7 +1,9 @@
-"""Copies of operand registers: each PE of a single row has its own; other loads keep theirs."""
+"""Copies of operand registers: PEs of a row, or beside squares, have their own ones."""
 
+import itertools
 import json
 
+import pytest
 from netlist_cells import flip_flop, lut
 
 from weft.boards.devices import DEVICES
@@ -27,10 +29,10 @@ CELLS = {
 ROW = {"block_0": (0, 4), "block_1": (0, 5)}
 
 
-def copied(tmp_path, pes):
+def copied(tmp_path, pes, **options):
     path = tmp_path / "top.json"
     path.write_text(json.dumps({"modules": {"top": {"cells": CELLS}, "empty": {"cells": {}}}}))
-    count = copy_operands(path, pes)
+    count = copy_operands(path, pes, **options)
     cells = json.loads(path.read_text())["modules"]["top"]["cells"]
     assert len(cells) == len(CELLS) + count
     return {name: cell["connections"] for name, cell in cells.items()}
@@ -75,3 +77,37 @@ def test_the_flow_of_an_ecp5_makes_the_copies(tmp_path):
     device.flow.improve(path, device)
     found = json.loads(path.read_text())["modules"]["top"]["cells"]
     assert set(found) - set(cells) == {f"a_copy_0_{column}" for column in range(1, 15)}
+
+
+def test_beside_squares_a_pe_with_dsp_blocks_has_copies_in_each_row(tmp_path):
+    found = copied(tmp_path, {"block_0": (0, 4), "block_1": (1, 4)}, squares=True)
+    assert set(found) - set(CELLS) == {
+        f"{name}_copy_{row}_4" for name in ("a", "b") for row in (0, 1)
+    }
+    # The other loads of the registers are reason enough for a copy.
+    found = copied(tmp_path, {"block_0": (0, 4)}, squares=True)
+    assert set(found) - set(CELLS) == {"a_copy_0_4", "b_copy_0_4"}
+    assert found["add_0"]["A"] == found["a_copy_0_4"]["Q"]
+    assert found["add_1"]["A"] == CELLS["add_1"]["connections"]["A"]
+
+
+@pytest.mark.parametrize("kind", ["DP16KD", "LUT4"])
+def test_the_flow_of_an_ecp5_copies_beside_squares(kind, tmp_path):
+    cells = {f"a_{row}": flip_flop(3, 10 + row) for row in range(8)}
+    other = {"type": kind, "attributes": {}, "connections": {}, "port_directions": {},
+             "parameters": {}}
+    for row, column in itertools.product(range(8), range(3)):
+        cells[f"pe_{row}_{column}.add"] = lut(10 + row, 20, 100 + 3 * row + column)
+        for n in range(4):
+            name = f"product_{n}.block"
+            cells[f"pe_{row}_{column}.{name}"] = block(100 + 3 * row + column, 21)
+            cells[f"pe_{row}_{column + 3}.{name}"] = other
+    path = tmp_path / "top.json"
+    path.write_text(json.dumps({"modules": {"top": {"cells": cells, "ports": {}}}}))
+    device = DEVICES["LFE5U-85F"]
+    device.flow.improve(path, device)
+    found = json.loads(path.read_text())["modules"]["top"]["cells"]
+    copies = itertools.product(range(8), range(3)) if kind == "DP16KD" else ()
+    assert {name for name in found if "copy" in name} == {
+        f"a_{row}_copy_{row}_{column}" for row, column in copies
+    }
