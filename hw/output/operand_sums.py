@@ -117,11 +117,11 @@ class PanelSums(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        terms, t_valid, t_write = self._terms(m)
+        terms, t_valid, t_write, selects = self._terms(m)
         s_valid, s_write, s_begin = self._sum_control(m, t_valid, t_write)
         sums = [[] for _ in self.rows]
         for lane in range(max(rows.lanes for rows in self.rows)):
-            term = self._lane_term(m, lane, terms, t_valid, t_write)
+            term = self._lane_term(m, lane, terms, selects)
             for n, rows in enumerate(self.rows):
                 if lane >= rows.lanes:
                     continue
@@ -137,7 +137,10 @@ class PanelSums(wiring.Component):
         return m
 
     def _terms(self, m):
-        """All terms of a stream word; the delayed ``valid`` and write of each operand."""
+        """All terms of a stream word; the delayed ``valid`` and write of each operand.
+
+        Also, for each operand, a bit for each segment one cycle earlier: a valid word is this one.
+        """
         writes = [getattr(self, f"write_{n}") for n in range(len(self.rows))]
         stream = self.rows[0].geometry.stream
         values = data.ArrayLayout(signed(8), stream)(writes[0].write.data)
@@ -145,20 +148,22 @@ class PanelSums(wiring.Component):
             self.term(m, n, *(values[self.BYTES * n + byte] for byte in range(self.BYTES)))
             for n in range(stream // self.BYTES)
         ]
-        t_valid, t_write = [], []
+        t_valid, t_write, selects = [], [], []
         for n, write in enumerate(writes):
             fields = {name: write.write[name] for name in ("segment", "begin", "page")}
             layout = data.StructLayout({name: field.shape() for name, field in fields.items()})
             control = Signal(layout, name=f"control_{n}")
             m.d.comb += [control[name].eq(field) for name, field in fields.items()]
-            t_write.append(pipeline(m, control, self.TERM, f"t_write_{n}"))
+            early = pipeline(m, control, self.TERM - 1, f"t_early_{n}")
+            t_write.append(pipeline(m, early, 1, f"t_write_{n}"))
             valid = write.valid
             for _ in range(self.TERM):
-                next_valid = Signal(name=f"t_valid_{n}")
-                m.d.sync += next_valid.eq(valid)
-                valid = next_valid
+                early_valid, valid = valid, Signal(name=f"t_valid_{n}")
+                m.d.sync += valid.eq(early_valid)
             t_valid.append(valid)
-        return terms, t_valid, t_write
+            segments = range(self.rows[n].geometry.segments)
+            selects.append([early_valid & (early.segment == segment) for segment in segments])
+        return terms, t_valid, t_write, selects
 
     def _sum_control(self, m, t_valid, t_write):
         """``valid``, the write and ``begin`` of each operand, in step with the sums of the terms.
@@ -186,8 +191,8 @@ class PanelSums(wiring.Component):
         fabric = FABRICS["generic" if platform is None else self.target]
         return fabric.add_to(m, acc, term, begin)
 
-    def _lane_term(self, m, lane, terms, valid, write):
-        """The sum of all terms of a word that belong to a lane."""
+    def _lane_term(self, m, lane, terms, selects):
+        """The sum of all terms of a word that belong to a lane; ``selects`` as in `_terms`."""
         parts = []
         for number, term in enumerate(terms):
             enable, always = Const(0), True
@@ -199,11 +204,13 @@ class PanelSums(wiring.Component):
                     len(segments) == rows.geometry.segments or rows.folds > 1 and bool(segments)
                 )
                 for segment in sorted(segments):
-                    enable = enable | valid[n] & (write[n].segment == segment)
+                    enable = enable | selects[n][segment]
             if always:
                 parts.append(term)
             elif not isinstance(enable, Const):
-                parts.append(Mux(enable, term, 0))
+                r_enable = Signal(name=f"enable_{lane}_{number}")
+                m.d.sync += r_enable.eq(enable)
+                parts.append(Mux(r_enable, term, 0))
         for level in range(self.levels):
             pairs = [sum(parts[n + 1 : n + 2], parts[n]) for n in range(0, len(parts), 2)]
             parts = []
