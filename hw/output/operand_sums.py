@@ -139,7 +139,8 @@ class PanelSums(wiring.Component):
     def _terms(self, m):
         """All terms of a stream word; the delayed ``valid`` and write of each operand.
 
-        Also, for each operand, a bit for each segment one cycle earlier: a valid word is this one.
+        Also, for each operand, a bit for each segment: the terms of the next cycle are valid, and
+        belong to this segment.
         """
         writes = [getattr(self, f"write_{n}") for n in range(len(self.rows))]
         stream = self.rows[0].geometry.stream
