@@ -72,7 +72,9 @@ class CommandDecoder(wiring.Component):
         r_checks = Signal.like(checks)
         last_word = word == header_words - 1
         is_job, is_load = Signal(), Signal()  # is_job: only while the job is offered
+        in_words = Signal()  # the FSM is in the state WORDS
         m.d.comb += [
+            self.words.valid.eq(in_words & self.commands.valid),
             self.job.valid.eq(is_job),
             self.job.payload.eq(header),
             self.load.payload.eq(header),
@@ -110,13 +112,12 @@ class CommandDecoder(wiring.Component):
                     m.d.sync += is_job.eq(0)
                     m.next = "HEADER"
                 with m.If(is_load & self.load.ready):
+                    m.d.sync += in_words.eq(1)
                     m.next = "WORDS"
             with m.State("WORDS"):
-                m.d.comb += [
-                    self.words.valid.eq(self.commands.valid),
-                    self.commands.ready.eq(self.words.ready),
-                ]
+                m.d.comb += self.commands.ready.eq(self.words.ready)
                 with m.If(self.words.valid & self.words.ready & self.last):
+                    m.d.sync += in_words.eq(0)
                     m.next = "HEADER"
         return m
 

@@ -200,26 +200,24 @@ class ResultScheduler(wiring.Component):
         # Rows in the buffer from the pointer on, minus one: below 0 while the buffer is empty.
         level = Signal(signed(len(self.address) + 2), init=-1)
         m.d.comb += self.address.eq(pipeline(m, pointer, self.read_delay, "address"))
-        # The next row is one of this tile, of the next pass, or of the next tile of the pass.
-        step = Signal.like(level, init=0)
-        with m.If(fire & ~pending.no_data & row_end):
-            with m.If(~tile_end):
-                m.d.comb += step.eq(-self.slots)
-                m.d.sync += [
-                    pointer.eq(pointer + self.slots), remaining.eq(remaining - self.slots),
-                ]
-            with m.Elif(pending.end):
-                m.d.comb += step.eq(Cat(~remaining, 1).as_signed())
-                m.d.sync += [pointer.eq(pointer + remaining + 1), remaining.eq(pass_rows - 1)]
-            if self.slots > 1:
-                with m.Else():
-                    back = (pass_rows - 2 - pending.slot) - remaining
-                    m.d.comb += step.eq(back)
-                    m.d.sync += [
-                        pointer.eq(pointer - back), remaining.eq(pass_rows - 2 - pending.slot),
-                    ]
-        # One carry chain adds both: the carry into it is the row that was written.
-        m.d.sync += level.eq((Cat(1, level) + Cat(self.row_written, step))[1:])
+        # The next row is one of this tile, of the next pass, or of the next tile of the pass. The
+        # step to it is known before ``fire``, which comes last.
+        step, next_remaining = Signal.like(level, init=0), Signal.like(remaining, init=0)
+        with m.If(~tile_end):
+            m.d.comb += [step.eq(-self.slots), next_remaining.eq(remaining - self.slots)]
+        with m.Elif(pending.end):
+            m.d.comb += [step.eq(Cat(~remaining, 1).as_signed()), next_remaining.eq(pass_rows - 1)]
+        with m.Else():
+            m.d.comb += [
+                next_remaining.eq(pass_rows - 2 - pending.slot),
+                step.eq((pass_rows - 2 - pending.slot) - remaining),
+            ]
+        row_taken = fire & ~pending.no_data & row_end
+        with m.If(row_taken):
+            m.d.sync += [pointer.eq(pointer - step), remaining.eq(next_remaining)]
+        # Each sum is one carry chain: the carry into it is the row that was written.
+        stepped = (Cat(1, level) + Cat(self.row_written, step))[1:]
+        m.d.sync += level.eq(Mux(row_taken, stepped, level + self.row_written))
         return ~level[-1]
 
     def _allowed(self, m):

@@ -119,7 +119,8 @@ class StreamPacker(wiring.Component):
             word.tag.eq(p_meta.tag),
             self.retire.eq(send & p_meta.last),
         ]
-        ready = Cat(select for select, _ in kinds).any() & (~full | send)
+        free = ~full | send
+        ready = Cat(select for select, _ in kinds).any() & free
         parts = [Const(0, unit)] * units
         hits = [Const(0, 1)] * units
         step, end = Signal(range(units + 1)), Signal()
@@ -135,12 +136,11 @@ class StreamPacker(wiring.Component):
         with m.If(ready):
             m.d.comb += self.chunks.ready.eq(1)
         with m.If(ready & self.chunks.valid):
-            m.d.sync += [
-                p_meta.eq(meta),
-                full.eq(meta.last | end),
-                index.eq(Mux(meta.last, 0, index + step)),
-            ]
+            m.d.sync += [full.eq(meta.last | end), index.eq(Mux(meta.last, 0, index + step))]
+        # Until a chunk is valid, its place in the word may hold anything.
+        with m.If(free):
+            m.d.sync += p_meta.eq(meta)
         for n in range(units):
-            with m.If(ready & self.chunks.valid & hits[n]):
+            with m.If(free & hits[n]):
                 m.d.sync += p_word[n].eq(parts[n])
         return full

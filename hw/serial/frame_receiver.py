@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 # States that wait a cycle for registers, and the states that follow.
-_WAITS = {"PAYLOAD_END": "CRC", "CRC_END": "EXECUTE", "COMMIT": "ACK"}
+_WAITS = {"PAYLOAD_END": "CRC", "CRC_END": "EXECUTE", "COMMIT": "COUNT", "COUNT": "ACK"}
 _HEADER, _CRC = 6, 4  # bytes of a frame: header without SYNC, CRC
 
 
@@ -185,7 +185,7 @@ class FrameReceiver(wiring.Component):
         send_request = Signal()
         needs_request = self._request(m, crc, header, sequence, payload_valid, send_request)
         stores_payload = Signal()  # registered: it does not change in the payload
-        m.d.sync += stores_payload.eq(header.ordered & ~header.rejected)
+        m.d.sync += [stores_payload.eq(header.ordered & ~header.rejected), fifo.commit.eq(0)]
         stores_header = header_valid & self.frames.with_header & ~header_full
         m.d.comb += fifo.write.eq(stores_header | (payload_valid & stores_payload))
 
@@ -226,12 +226,12 @@ class FrameReceiver(wiring.Component):
                 with m.State(state):
                     m.next = next_state
             with m.State("EXECUTE"):
-                accepted = ~needs_request & ~unexpected
-                m.d.comb += [send_request.eq(needs_request), fifo.commit.eq(accepted)]
+                m.d.comb += send_request.eq(needs_request)
+                m.d.sync += fifo.commit.eq(~needs_request & ~unexpected)  # in the state COMMIT
                 m.next = "COMMIT"
                 with m.If(needs_request):
                     m.next = "SYNC"
-            with m.State("ACK"):  # fifo.level counts the committed bytes from the next cycle on
+            with m.State("ACK"):  # fifo.level counts the committed bytes from this cycle on
                 m.d.comb += ack_request.eq(1)
                 m.next = "SYNC"
         return m
@@ -248,7 +248,6 @@ class FrameReceiver(wiring.Component):
         fire = self.bytes.valid & self.bytes.ready
         m.d.sync += [
             search.eq(in_search), more.eq(remaining != 0), byte_valid.eq(fire),
-            byte.eq(self.bytes.payload),
             sync_found.eq(byte_valid & sync_begun & (byte == SYNC[1])),
             self.bytes.ready.eq((search | (in_field & more)) & crc.idle & ~byte_valid & ~fire),
         ]
@@ -258,6 +257,8 @@ class FrameReceiver(wiring.Component):
             crc.data.eq(byte), crc.valid.eq(byte_valid), crc.start.eq(search),
             crc.include.eq(~search),
         ]
+        with m.If(fire):
+            m.d.sync += byte.eq(self.bytes.payload)
         with m.If(byte_valid):
             m.d.sync += [sync_begun.eq(byte == SYNC[0]), remaining.eq(remaining - 1)]
         return byte_valid, search, more, sync_found
@@ -274,7 +275,7 @@ class FrameReceiver(wiring.Component):
     def _decode_header(self, m, byte, valid, position, full):
         """Decode the header byte by byte; ``position`` is 6 for its first byte, 1 for its last.
 
-        Returns the `_Header`, valid two cycles after the last byte, the sequence number and the
+        Returns the `_Header`, valid three cycles after the last byte, the sequence number and the
         length of the payload.
         """
         decoded = Signal(_Header)
@@ -291,8 +292,10 @@ class FrameReceiver(wiring.Component):
         ]
         partial_word = (length % self.bytes_in).any()
         high_bits = len(length) - 8
-        with m.If(valid):
-            with m.Switch(position[:3]):
+        r_valid, r_position = Signal(), Signal(3)  # the byte stays until the next one arrives
+        m.d.sync += [r_valid.eq(valid), r_position.eq(position)]
+        with m.If(r_valid):
+            with m.Switch(r_position):
                 with m.Case(_HEADER):
                     self._decode_type(m, byte, ordered, any_length, known, op, expected_length)
                 with m.Case(_HEADER - 1):

@@ -1,6 +1,6 @@
 """The frame sender: puts a header, a payload and a CRC around the bytes of an answer."""
 
-from amaranth.hdl import C, Cat, Module, Signal
+from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -61,6 +61,11 @@ class FrameSender(wiring.Component):
         sync = C(int.from_bytes(SYNC, "little"), 8 * len(SYNC))
         header = Cat(sync, frame.type, frame.sequence, length)
         byte = self.bytes.payload
+        # The byte of a header or a CRC; in SELECT, the index and the CRC are a cycle old or older.
+        own_byte = Signal(8)
+        m.d.sync += own_byte.eq(
+            Mux(field == _Field.CRC, crc.crc[:8], header.word_select(index, 8))
+        )
         m.d.comb += [
             crc.data.eq(byte), crc.valid.eq(self.bytes.valid & self.bytes.ready),
             crc.emit.eq(field == _Field.CRC),
@@ -82,17 +87,13 @@ class FrameSender(wiring.Component):
                 m.next = "SEND"
                 with m.If(field_end):
                     m.next = "NEXT_FIELD"
-                with m.Switch(field):
-                    with m.Case(_Field.HEADER):
-                        m.d.sync += byte.eq(header.word_select(index, 8))
-                    with m.Case(_Field.CRC):
-                        m.d.sync += byte.eq(crc.crc[:8])
-                    with m.Default():
-                        m.d.sync += byte.eq(self.payload.payload)
-                        with m.If(~field_end):
-                            m.d.comb += self.payload.ready.eq(1)
-                            with m.If(~self.payload.valid):
-                                m.next = "SELECT"
+                m.d.sync += byte.eq(own_byte)
+                with m.If(field == _Field.PAYLOAD):
+                    m.d.sync += byte.eq(self.payload.payload)
+                    with m.If(~field_end):
+                        m.d.comb += self.payload.ready.eq(1)
+                        with m.If(~self.payload.valid):
+                            m.next = "SELECT"
             with m.State("NEXT_FIELD"):
                 m.next = "WAIT_CRC"
                 with m.Switch(field):

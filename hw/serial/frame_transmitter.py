@@ -107,23 +107,31 @@ class FrameTransmitter(wiring.Component):
                 )
 
     def _select_frame(self, m, buffer, frame, frame_type, nak):
-        """Offer the next frame to the sender, if one is waiting."""
+        """Choose the next frame while the sender is idle; offer it in the next cycle."""
         request, header = self.request.payload, frame.payload
         result_sequence = Signal(8)
         address, count = request.operands[:8], request.operands[16:24]
-        m.d.sync += self.abort.eq(0)
+        chosen = Signal(3)  # one bit at most, for a cycle
+        to_answer, to_acknowledge, to_report = chosen
+        buffered = buffer.full & ~buffer.clear
+        m.d.sync += [self.abort.eq(0), chosen.eq(0)]
+        with m.If(frame.ready & ~frame.valid):
+            m.d.sync += chosen.eq(Cat(
+                self.request.valid, self.ack.valid & ~self.request.valid,
+                buffered & ~self.ack.valid & ~self.request.valid,
+            ))
+        m.d.comb += [
+            frame.valid.eq(chosen.any()), self.request.ready.eq(to_answer),
+            self.ack.ready.eq(to_acknowledge),
+        ]
         with m.If(frame.ready):
             m.d.sync += frame_type.eq(header.type)
-        with m.If(self.request.valid):
-            m.d.comb += [
-                frame.valid.eq(1), self.request.ready.eq(frame.ready),
-                header.sequence.eq(request.sequence),
+        with m.If(to_answer):
+            m.d.comb += header.sequence.eq(request.sequence)
+            m.d.sync += [
+                nak.eq(request.nak), self.address.eq(address),
+                self.abort.eq(request.op == RequestOp.ABORT),
             ]
-            with m.If(frame.ready):
-                m.d.sync += [
-                    nak.eq(request.nak), self.address.eq(address),
-                    self.abort.eq(request.op == RequestOp.ABORT),
-                ]
             with m.Switch(request.op):
                 with m.Case(RequestOp.READ):
                     m.d.comb += [header.type.eq(FrameType.REGISTERS), header.length.eq(count << 2)]
@@ -133,15 +141,13 @@ class FrameTransmitter(wiring.Component):
                     m.d.comb += [
                         header.type.eq(FrameType.ERROR), header.length.eq(len(NAK_TEXTS[0])),
                     ]
-        with m.Elif(self.ack.valid):
+        with m.Elif(to_acknowledge):
             m.d.comb += [
-                frame.valid.eq(1), self.ack.ready.eq(frame.ready),
                 header.type.eq(FrameType.ACK), header.sequence.eq(self.ack.payload),
             ]
-        with m.Elif(buffer.full & ~buffer.clear):
+        with m.Elif(to_report):
             m.d.comb += [
-                frame.valid.eq(1), header.type.eq(FrameType.RESULTS),
-                header.sequence.eq(result_sequence), header.length.eq(buffer.length + _META),
+                header.type.eq(FrameType.RESULTS), header.sequence.eq(result_sequence),
+                header.length.eq(buffer.length + _META),
             ]
-            with m.If(frame.ready):
-                m.d.sync += result_sequence.eq(result_sequence + 1)
+            m.d.sync += result_sequence.eq(result_sequence + 1)

@@ -65,6 +65,8 @@ class PayloadBuffer(wiring.Component):
         byte_index = Signal(ceil_log2(self.bytes_out))  # of the lowest byte of the word
         read_addr = Signal(range(self.depth))
         ready = Signal(init=1)
+        job_end = Signal()  # registered: in STORE and CHECK it is the one of the word
+        m.d.sync += job_end.eq(self.meta.last.any())
         m.d.comb += self.results.ready.eq(ready)
         m.d.comb += [
             memory.read_addr.eq(read_addr), self.byte.eq(memory.read_data),
@@ -95,7 +97,7 @@ class PayloadBuffer(wiring.Component):
                     m.d.sync += byte_index.eq(0)
                     m.next = "CHECK"
             with m.State("CHECK"):
-                with m.If(self.meta.last.any() | (self.length == self.depth)):
+                with m.If(job_end | self.length[-1]):  # the highest bit: `depth` bytes
                     m.next = "FULL"
                 with m.Else():
                     m.d.sync += ready.eq(1)
