@@ -19,10 +19,8 @@ GROUP = (0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5")
 MIN_SHARE = 0.6  # PEs are constrained only if they use this share of the device's DSP blocks
 
 
-def place_dsp_blocks(path: Path, device: "Device") -> dict[str, tuple[int, int]]:
-    """Constrain the MULT18X18D of the PEs in a netlist to sites.
-
-    Returns row and column of the PE of each constrained cell, by cell name.
+def place_dsp_blocks(path: Path, device: "Device") -> bool:
+    """Constrain the MULT18X18D of the PEs in a netlist to sites; returns whether they have sites.
 
     If PEs use most blocks of an ECP5, nextpnr puts the last ones wherever a site is free, up to a
     whole chip away from their PEs. So each row of PEs gets a row of blocks, or two or three rows of
@@ -37,7 +35,7 @@ def place_dsp_blocks(path: Path, device: "Device") -> dict[str, tuple[int, int]]
     pes = blocks_of_pes(netlist, "MULT18X18D")
     count = sum(map(len, pes.values()))
     if not pes or count < MIN_SHARE * device.capacity["DSP"]:
-        return {}
+        return False
     columns, rows = device.dsp_sites
     needed = -(-count // (len(columns) * len(GROUP)))
     if needed < len(rows):
@@ -46,9 +44,9 @@ def place_dsp_blocks(path: Path, device: "Device") -> dict[str, tuple[int, int]]
         in_rows = shares(pes, len(rows))
     lines = [[f"X{x + dx}/Y{y}/{block}" for x in columns for dx, block in GROUP] for y in rows]
     if not constrain(pes, in_rows, lines):
-        return {}
+        return False
     path.write_text(json.dumps(netlist), encoding="utf-8")
-    return {name: position for position, cells in pes.items() for name, _ in cells}
+    return True
 
 
 def blocks_of_pes(netlist: dict, kind: str) -> Pes:

@@ -20,7 +20,6 @@ from weft.boards import (
     floorplan,
     lane_floorplan,
     memory_floorplan,
-    operand_copies,
     register_copies,
     square_floorplan,
 )
@@ -42,8 +41,7 @@ PROGRAMS = ("yosys", "nextpnr-ecp5", "nextpnr-ice40")
 _PACKAGES = {"ecppack": "nextpnr-ecp5", "icepack": "nextpnr-ice40"}
 # The passes over a netlist of `Flow.improve`: results depend on them.
 PASSES = (
-    carry_chains, floorplan, lane_floorplan, memory_floorplan, operand_copies, register_copies,
-    square_floorplan,
+    carry_chains, floorplan, lane_floorplan, memory_floorplan, register_copies, square_floorplan,
 )
 # No design uses a memory word that was read in the cycle of its write. COLLISION_X_MASK says so,
 # which saves a register and a multiplexer for each bit.

@@ -10,7 +10,6 @@ from weft.boards import (
     floorplan,
     lane_floorplan,
     memory_floorplan,
-    operand_copies,
     pll,
     register_copies,
     square_floorplan,
@@ -65,12 +64,11 @@ class Ecp5Flow(Flow):
 
     def improve(self, netlist, device):
         carry_chains.drop_unused_carries(netlist)
-        pes = floorplan.place_dsp_blocks(netlist, device)
-        squares = square_floorplan.place_squares(netlist, device)
+        floorplan.place_dsp_blocks(netlist, device)
+        square_floorplan.place_squares(netlist, device)
         lane_floorplan.place_scalers(netlist, device)
         regions = memory_floorplan.place_memory(netlist, device)
         register_copies.copy_registers(netlist, regions)
-        operand_copies.copy_operands(netlist, pes, squares)
 
     def pll(self, source, clock):
         return pll.ecp5(source, clock)

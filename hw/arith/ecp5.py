@@ -22,9 +22,12 @@ class Ecp5Mac(ProductsMac):
     """A `Mac` with a multiplier for each product, a tree of adders and an `Accumulator`.
 
     Without a step (``en`` is 0) the multipliers see a factor 0, so that all later stages add 0.
+
+    A DSP block is a cycle faster than the other multipliers. So its factors have a register before
+    it, which halves the wire from the operand registers to the block.
     """
 
-    # The multiplier, and a register at its product or at the root of the tree; then the sum.
+    # A multiplier in logic, or a register and a DSP block; then the sum.
     LATENCY = MAC_CELLS["plain_ecp5"].latency
     SQUARES = True
 
@@ -35,10 +38,14 @@ class Ecp5Mac(ProductsMac):
         terms = []
         for n in range(self.products(self.depth)):
             x, y = (reduce(lambda x, y: add(m, x, y), values) for values in self.factors(n))
-            m.submodules[f"product_{n}"] = product = kind(a=x.shape(), b=y.shape())
-            m.d.comb += [product.a.eq(x), product.b.eq(y), product.zero.eq(~self.en)]
-            faster = kind.LATENCY < LogicMultiplier.LATENCY
-            terms.append(_registered(m, product.product) if faster else product.product)
+            early = LogicMultiplier.LATENCY - kind.LATENCY
+            a, b = pipeline(m, x, early, "factor_a"), pipeline(m, y, early, "factor_b")
+            m.submodules[f"product_{n}"] = product = kind(a=a.shape(), b=b.shape())
+            m.d.comb += [
+                product.a.eq(a), product.b.eq(b),
+                product.zero.eq(pipeline(m, ~self.en, early, "zero")),
+            ]
+            terms.append(product.product)
         while len(terms) > 1:
             rest = terms[len(terms) & ~1:]
             pairs = zip(terms[::2], terms[1::2], strict=False)

@@ -25,12 +25,12 @@ def arranged(tmp_path, device, rows, cols, products, others=3):
     cells["core.array.pe_0_0.mac.sum"] = {"type": "CCU2C", "attributes": {}}
     path = tmp_path / "top.json"
     path.write_text(json.dumps({"modules": {"top": {"cells": cells}}}))
-    pes = place_dsp_blocks(path, device)
+    placed = place_dsp_blocks(path, device)
     cells = json.loads(path.read_text())["modules"]["top"]["cells"]
     found = {names[n]: cell["attributes"].get("BEL") for n, cell in cells.items() if n in names}
     told = [cell["attributes"] for cell in cells.values() if cell["attributes"]]
-    assert len(pes) == len(told) == sum(bel is not None for bel in found.values())
-    assert pes == {name: names[name][:2] for name in pes}
+    assert len(told) == sum(bel is not None for bel in found.values())
+    assert len(told) == (rows * cols * products if placed else 0)
     return found
 
 
