@@ -97,10 +97,32 @@ PRESETS = {
             ),
         ),
         Preset(
-            name="ecp5-64", device=DEVICES["LFE5U-85F"], clock=150,
+            name="ecp5-64", device=_static("LFE5U-85F"), clock=150,
             config=Config(
                 target="ecp5", rows=4, cols=8, depth=2, hop=2, lanes=1, jobs=4,
                 activation="none", a_words=512, b_words=512,
+            ),
+        ),
+        # The cost curve, with ecp5-64 and ecp5-85f.
+        Preset(
+            name="ecp5-16", device=_static("LFE5U-85F"), clock=150,
+            config=Config(
+                target="ecp5", rows=2, cols=4, depth=2, lanes=1, jobs=4, activation="none",
+                a_words=512, b_words=512,
+            ),
+        ),
+        Preset(
+            name="ecp5-256", device=_static("LFE5U-85F"), clock=130,
+            config=Config(
+                target="ecp5", rows=8, cols=8, depth=4, hop=3, lanes=1, jobs=4,
+                activation="none", a_words=512, b_words=512,
+            ),
+        ),
+        Preset(
+            name="ecp5-512", device=_static("LFE5U-85F"), clock=120,
+            config=Config(
+                target="ecp5", rows=8, cols=8, depth=8, hop=3, dsp_cols=4, ram_cols=4, lanes=2,
+                jobs=4, activation="none", a_words=512, b_words=512,
             ),
         ),
         Preset(

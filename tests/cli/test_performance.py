@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from weft.cli.cost_curve import cost_curve, curve
 from weft.cli.performance import (
     BEGIN,
     END,
@@ -19,7 +20,7 @@ RECORD = Measurement(
     name="ecp5", device="LFE5U-25F", config={"rows": 4, "cols": 8, "depth": 2}, array_only=False,
     goal=10.0, clock=None, used={"LUT": 5000, "FF": 6000, "DSP": 16, "RAM": 20},
     fmax={"1": 200.0, "2": 180.0, "3": 190.0}, path="a to b", size=128, interval=40960.0,
-    simulated=True, design="0123456789abcdef", date="2026-11-21",
+    simulated=True, design="0123456789abcdef", date="2026-11-21", minutes=7.5,
 )
 ARRAY = dataclasses.replace(
     RECORD, name="array", array_only=True, goal=None, size=None, interval=None, simulated=False,
@@ -40,13 +41,13 @@ def test_the_rate_is_peak_times_utilization_times_fmax():
 def test_rows():
     assert rows([RECORD, ARRAY]) == [
         ["ecp5", "LFE5U-25F", "64", "5,000", "6,000", "16", "20", "200.0 MHz", "190.0 MHz",
-         "80.0% at 128^3", "10.24", "0.64", "2.05", "10 GMAC/s"],
+         "80.0% at 128^3", "10.24", "0.64", "2.05", "7.5", "10 GMAC/s"],
         ["array", "LFE5U-25F", "64", "5,000", "6,000", "16", "20", "200.0 MHz", "190.0 MHz",
-         "-", "-", "-", "-", "-"],
+         "-", "-", "-", "-", "7.5", "-"],
     ]
     small = changed(used={"LUT": 100, "FF": 50, "RAM": 3, "SPRAM": 2}, goal=None, clock=150.0)
     [row] = rows([small])
-    assert row[5:7] == ["0", "3 + 2"] and row[11:] == ["-", "102.40", "over 150 MHz"]
+    assert row[5:7] == ["0", "3 + 2"] and row[11:] == ["-", "102.40", "7.5", "over 150 MHz"]
 
 
 @pytest.mark.parametrize(("record", "found"), [
@@ -126,3 +127,21 @@ def test_rejects_a_page_without_the_table_marks(tmp_path):
     (tmp_path / "performance.md").write_text("# Mine\n")
     with pytest.raises(OSError, match="must have the lines '<!-- the table: weft bench writes"):
         PerformanceRecords(tmp_path).save([])
+
+
+def test_the_curve_has_the_whole_int8_accelerators_of_one_device():
+    large = changed(name="large", device="LFE5U-85F", config={"rows": 8, "cols": 8, "depth": 8})
+    small = changed(name="small", device="LFE5U-85F")
+    bf16 = changed(name="bf16", device="LFE5U-85F", config={"dtype": "bf16"})
+    array = dataclasses.replace(ARRAY, device="LFE5U-85F")
+    assert curve([large, RECORD, bf16, array, small]) == [small, large]
+
+
+def test_the_curve_is_drawn_from_two_designs_on(tmp_path):
+    small = changed(name="small", device="LFE5U-85F")
+    large = changed(name="large", device="LFE5U-85F", config={"rows": 8, "cols": 8, "depth": 8})
+    picture = tmp_path / "performance-cost.png"
+    cost_curve([small, RECORD], picture)
+    assert not picture.exists()
+    cost_curve([small, dataclasses.replace(large, minutes=None)], picture)
+    assert picture.read_bytes()[:4] == b"\x89PNG"

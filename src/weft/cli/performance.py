@@ -4,6 +4,7 @@ import dataclasses
 import json
 from pathlib import Path
 
+from weft.cli.cost_curve import cost_curve
 from weft.config import Config
 
 __all__ = ["COLUMNS", "PerformanceRecords", "Measurement", "problems", "regressions", "rows"]
@@ -14,8 +15,9 @@ BEGIN, END = "<!-- the table: weft bench writes it -->", "<!-- the end of the ta
 HEAD = f"""\
 # Performance
 
-`weft bench` (`make bench`) measures the designs of this table. It writes the table, the picture
-`performance.png`, and a record of each measured design (`performance.json`).
+`weft bench` (`make bench`) measures the designs of this table. It writes the table, the pictures
+`performance.png` and `performance-cost.png`, and a record of each measured design
+(`performance.json`).
 
 Each row is a whole accelerator: serial link, buffers, tiler, array, result path with
 requantization, registers. It is synthesized with Yosys, and placed and routed with nextpnr for the
@@ -36,6 +38,8 @@ their configured values. "The array alone" is an array with unconnected ports.
   accepted at the core's streams. The cycle model computes it, and the simulated hardware takes the
   same number of cycles.
 * **GMAC/s** is MAC/cycle * utilization * best fmax.
+* **minutes** is the duration of place and route with the best seed, on one core of the machine that
+  measured it.
 
 {BEGIN}
 {END}
@@ -76,6 +80,8 @@ class Measurement:
         Maximum number of LUTs.
     arrivals : dict of float
         Latest arrival at a register in nanoseconds, by block, with the best seed.
+    minutes : float or None
+        Duration of place and route with the best seed.
     """
 
     name: str
@@ -94,6 +100,7 @@ class Measurement:
     date: str
     luts: int | None = None
     arrivals: dict = dataclasses.field(default_factory=dict)
+    minutes: float | None = None
 
     @property
     def peak(self) -> int:
@@ -122,8 +129,8 @@ class PerformanceRecords:
     Parameters
     ----------
     folder : Path
-        Folder of ``performance.json``, ``performance.md`` and ``performance.png``; missing files
-        are created by `save`.
+        Folder of ``performance.json``, ``performance.md``, ``performance.png`` and
+        ``performance-cost.png``; missing files are created by `save`.
 
     Raises
     ------
@@ -157,7 +164,7 @@ class PerformanceRecords:
             self._all.append(record)
 
     def save(self, names) -> None:
-        """Write all three files; the table has a row for each of ``names``, in that order."""
+        """Write all files; the table has a row for each of ``names``, in that order."""
         from weft.cli.output_paths import output_folder
 
         output_folder(self._folder)
@@ -171,6 +178,7 @@ class PerformanceRecords:
         before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
         page.write_text(f"{before}\n\n{_table(records)}\n{after}", encoding="utf-8")
         _picture(records, self._folder / "performance.png")
+        cost_curve(records, self._folder / "performance-cost.png")
 
 
 def problems(record: Measurement, previous: Measurement | None) -> list[str]:
@@ -209,7 +217,7 @@ def regressions(record: Measurement, previous: Measurement | None) -> list[str]:
 
 COLUMNS = (
     "design", "device", "MAC/cycle", "LUT", "FF", "DSP", "RAM", "fmax, best", "fmax, median",
-    "utilization", "GMAC/s", "per DSP", "per 1000 LUT", "goal",
+    "utilization", "GMAC/s", "per DSP", "per 1000 LUT", "minutes", "goal",
 )
 
 
@@ -233,6 +241,7 @@ def rows(records) -> list[list[str]]:
             "-" if rate is None else f"{rate:.2f}",
             "-" if rate is None or not dsp else f"{rate / dsp:.2f}",
             "-" if rate is None else f"{1000 * rate / used['LUT']:.2f}",
+            "-" if record.minutes is None else f"{record.minutes:.1f}",
             goal,
         ])
     return found
