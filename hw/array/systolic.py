@@ -9,6 +9,17 @@ from weft.hw.array.element import PeControl, ProcessingElement
 __all__ = ["SystolicArray"]
 
 
+class _Control(data.Struct):
+    """`PeControl` between the PEs.
+
+    ``idle`` is not ``en``: a register resets the operands of multipliers without an inverter.
+    """
+
+    idle: 1 = 1
+    clear: 1
+    capture: 1
+
+
 class SystolicArray(wiring.Component):
     """``C[i, j] += A[i, k] * B[k, j]`` in a grid of ``rows`` x ``cols`` processing elements.
 
@@ -86,7 +97,13 @@ class SystolicArray(wiring.Component):
                 yield value
 
         valid = list(hops(self.valid, self.cols))
-        row_control = list(hops(self.control, self.rows))
+        first_control = Signal(_Control)
+        m.d.comb += [
+            first_control.idle.eq(~self.control.en),
+            first_control.clear.eq(self.control.clear),
+            first_control.capture.eq(self.control.capture),
+        ]
+        row_control = list(hops(first_control, self.rows))
         b = [self.b[c] for c in range(self.cols)]
         init = [self.init[c] for c in range(self.cols)] if self.starts else []
         above = [Const(0, self._macs[0][0].ACC)] * self.cols
@@ -108,7 +125,9 @@ class SystolicArray(wiring.Component):
                 m.d.comb += [
                     pe.a.eq(pe_a),
                     pe.b.eq(b[c]),
-                    pe.control.eq(control[c]),
+                    pe.control.en.eq(~control[c].idle),
+                    pe.control.clear.eq(control[c].clear),
+                    pe.control.capture.eq(control[c].capture),
                     pe.shift.eq(pe_shift),
                     pe.above.eq(above[c]),
                 ]
