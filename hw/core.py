@@ -189,12 +189,12 @@ class Core(wiring.Component):
         m.d.comb += [
             scheduler.row_written.eq(buffer.row_written),
             scheduler.popped.eq(reorder.o.valid & reorder.o.ready),
-            sequencer.release.eq(scheduler.release),
             buffer.read_addr.eq(scheduler.address),
             lanes.index.eq(scheduler.index),
             lanes.row.eq(buffer.row),
             reorder.request.eq(scheduler.request),
         ]
+        m.d.sync += sequencer.release.eq(scheduler.release)  # the scheduler decides on it late
         connect(m, reorder.o, packer.chunks)
         sums = lanes.sums
         common = {"chunk": scheduler.Chunk, "lanes": c.lanes}

@@ -72,29 +72,35 @@ class CommandDecoder(wiring.Component):
         r_checks = Signal.like(checks)
         last_word = word == header_words - 1
         is_job, is_load = Signal(), Signal()  # is_job: only while the job is offered
-        in_words = Signal()  # the FSM is in the state WORDS
+        in_header, in_words = Signal(init=1), Signal()  # the FSM is in HEADER, in WORDS
         m.d.comb += [
+            self.commands.ready.eq(in_header | (in_words & self.words.ready)),
+            store.write.eq(in_header & self.commands.valid),
+            self.idle.eq(in_header & (word == 0)),
             self.words.valid.eq(in_words & self.commands.valid),
             self.job.valid.eq(is_job),
             self.job.payload.eq(header),
             self.load.payload.eq(header),
             self.words.payload.eq(self.commands.payload),
         ]
+        header_end = store.write & last_word
+        load_end = self.words.valid & self.words.ready & self.last
+        with m.If(store.write):
+            m.d.sync += [
+                word.eq(word + 1),  # the number of words is a power of two
+                is_job.eq(version_valid & (common.opcode == Opcode.JOB) & last_word),
+                is_load.eq(version_valid & (common.opcode == Opcode.LOAD)),
+            ]
+        with m.If(header_end):
+            m.d.sync += in_header.eq(0)
+        with m.If(load_end):
+            m.d.sync += [in_words.eq(0), in_header.eq(1)]
         with m.FSM():
             with m.State("HEADER"):
-                m.d.comb += [self.commands.ready.eq(1), self.idle.eq(word == 0)]
-                m.d.comb += store.write.eq(self.commands.valid)
-                with m.If(self.commands.valid):
-                    m.d.sync += [
-                        word.eq(word + 1),
-                        is_job.eq(version_valid & (common.opcode == Opcode.JOB) & last_word),
-                        is_load.eq(version_valid & (common.opcode == Opcode.LOAD)),
-                    ]
-                    with m.If(last_word):
-                        m.d.sync += word.eq(0)
-                        m.next = "CHECK"
-                        with m.If(common.opcode == Opcode.JOB):
-                            m.next = "DISPATCH"
+                with m.If(header_end):
+                    m.next = "CHECK"
+                    with m.If(common.opcode == Opcode.JOB):
+                        m.next = "DISPATCH"
             with m.State("CHECK"):
                 m.d.sync += r_checks.eq(checks)
                 m.next = "DECIDE"
@@ -109,15 +115,13 @@ class CommandDecoder(wiring.Component):
                     self.error.eq(~is_job & ~is_load),
                 ]
                 with m.If(~is_load & (self.job.ready | ~is_job)):
-                    m.d.sync += is_job.eq(0)
+                    m.d.sync += [is_job.eq(0), in_header.eq(1)]
                     m.next = "HEADER"
                 with m.If(is_load & self.load.ready):
                     m.d.sync += in_words.eq(1)
                     m.next = "WORDS"
             with m.State("WORDS"):
-                m.d.comb += self.commands.ready.eq(self.words.ready)
-                with m.If(self.words.valid & self.words.ready & self.last):
-                    m.d.sync += in_words.eq(0)
+                with m.If(load_end):
                     m.next = "HEADER"
         return m
 

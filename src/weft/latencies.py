@@ -2,13 +2,14 @@
 
 __all__ = [
     "BF16_MAC", "CLAMP", "CORRECTION", "DSP_MULTIPLIER", "HALVED_CYCLES",
-    "ICE40_DSP_ACCUMULATOR", "LOGIC_MULTIPLIER", "MEMORY_READ", "OPERAND_SUMS_READ", "ROW_SUM",
-    "SCALER_STAGES", "STEP", "TABLE", "TWO_STAGE_MAC", "UNPACKER", "bf16_join", "bf16_output",
-    "requantizer", "requantizer_join", "scale_product", "scaler", "serial_digits",
+    "ICE40_DSP_ACCUMULATOR", "LOGIC_MULTIPLIER", "MEMORY_READ", "OPERAND_SUMS_READ", "RELEASE",
+    "ROW_SUM", "SCALER_STAGES", "STEP", "TABLE", "TWO_STAGE_MAC", "UNPACKER", "bf16_join",
+    "bf16_output", "requantizer", "requantizer_join", "scale_product", "scaler", "serial_digits",
     "serial_product", "serial_scaler", "tree",
 ]
 
 STEP = 1  # from the sequencer's decision on a step to the registered step
+RELEASE = 1  # from the last request of a pass to its release at the sequencer
 MEMORY_READ = 2  # from an address to the word of a memory bank
 
 # Arithmetic of the PE.

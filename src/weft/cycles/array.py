@@ -3,7 +3,7 @@
 from collections import deque
 
 from weft.cycles.repetition import LOADER_TO_ARRAY, OUTPUT_TO_ARRAY
-from weft.latencies import STEP
+from weft.latencies import RELEASE, STEP
 
 __all__ = ["ACTIVE", "STALLED", "STARVED", "WORDS_IN", "WORDS_OUT", "Array"]
 
@@ -121,7 +121,7 @@ class Array:
             for slot, (rows, cols, _) in enumerate(tiles):
                 chunks = -(-cols // self._lanes)
                 self._output.tile(written + slot, interval, rows, chunks, kind)
-            self._output.released.append(self._output.read)
+            self._output.released.append(self._output.read + RELEASE)
         self._phase = last
         self._end_pass(last + self.slots - 1)
 

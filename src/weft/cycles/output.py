@@ -62,8 +62,8 @@ class OutputStage:
     end : int
         Cycle in which the last word left in the result stream.
     released : deque of int
-        Cycles in which the last passes left the result buffer, oldest first; as many passes as it
-        holds.
+        Cycles in which the sequencer learnt that the last passes left the result buffer, oldest
+        first; as many passes as it holds.
     drain_interval : int
         Minimum cycles between the drains of two passes.
     """
