@@ -146,9 +146,7 @@ class ReorderBuffer(wiring.Component):
                 o.valid.eq(~empty | write),
                 o.payload.sums.as_value().eq(Mux(empty, values, stored.data)),
             ]
-        with m.If(write & ~pop):
-            m.d.sync += level.eq(level + 1)
-        with m.Elif(pop & ~write):
-            m.d.sync += level.eq(level - 1)
+        # ``pop`` comes late: it selects a level, and enables no register of the level.
+        m.d.sync += level.eq(Mux(pop, level - ~write, level + write))
         with m.If(pop):
             m.d.sync += pop_index.eq(pop_index + 1)
