@@ -49,6 +49,16 @@ def _static(die):
     return replace(device, options=(*device.options, "--placer", "static"))
 
 
+def _on_85f(name, clock, **fields):
+    """A point of the cost curve, as is ``ecp5-85f``: a whole accelerator on an LFE5U-85F."""
+    return Preset(
+        name=name, device=_static("LFE5U-85F"), clock=clock,
+        config=Config(
+            target="ecp5", jobs=4, activation="none", a_words=512, b_words=512, **fields
+        ),
+    )
+
+
 def _pe(name, luts, **fields):
     """A single PE with registers at its ports."""
     return Preset(
@@ -96,35 +106,10 @@ PRESETS = {
                 bytes_out=1,
             ),
         ),
-        Preset(
-            name="ecp5-64", device=_static("LFE5U-85F"), clock=150,
-            config=Config(
-                target="ecp5", rows=4, cols=8, depth=2, hop=2, lanes=1, jobs=4,
-                activation="none", a_words=512, b_words=512,
-            ),
-        ),
-        # The cost curve, with ecp5-64 and ecp5-85f.
-        Preset(
-            name="ecp5-16", device=_static("LFE5U-85F"), clock=150,
-            config=Config(
-                target="ecp5", rows=2, cols=4, depth=2, lanes=1, jobs=4, activation="none",
-                a_words=512, b_words=512,
-            ),
-        ),
-        Preset(
-            name="ecp5-256", device=_static("LFE5U-85F"), clock=130,
-            config=Config(
-                target="ecp5", rows=8, cols=8, depth=4, hop=3, lanes=1, jobs=4,
-                activation="none", a_words=512, b_words=512,
-            ),
-        ),
-        Preset(
-            name="ecp5-512", device=_static("LFE5U-85F"), clock=120,
-            config=Config(
-                target="ecp5", rows=8, cols=8, depth=8, hop=3, dsp_cols=4, ram_cols=4, lanes=2,
-                jobs=4, activation="none", a_words=512, b_words=512,
-            ),
-        ),
+        _on_85f("ecp5-64", 150, rows=4, cols=8, depth=2, hop=2, lanes=1),
+        _on_85f("ecp5-16", 150, rows=2, cols=4, depth=2, lanes=1),
+        _on_85f("ecp5-256", 130, rows=8, cols=8, depth=4, hop=3, lanes=1),
+        _on_85f("ecp5-512", 120, rows=8, cols=8, depth=8, hop=3, dsp_cols=4, ram_cols=4, lanes=2),
         Preset(
             # The best published open array of this size takes 3,040 LUTs and 256 CCU2C, which are
             # two LUTs each.

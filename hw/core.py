@@ -194,7 +194,7 @@ class Core(wiring.Component):
             lanes.row.eq(buffer.row),
             reorder.request.eq(scheduler.request),
         ]
-        m.d.sync += sequencer.release.eq(scheduler.release)  # the scheduler decides on it late
+        m.d.sync += sequencer.release.eq(scheduler.release)  # RELEASE cycles later
         connect(m, reorder.o, packer.chunks)
         sums = lanes.sums
         common = {"chunk": scheduler.Chunk, "lanes": c.lanes}

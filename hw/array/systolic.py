@@ -10,9 +10,10 @@ __all__ = ["SystolicArray"]
 
 
 class _Control(data.Struct):
-    """`PeControl` between the PEs.
+    """`PeControl` as the registers between the PEs hold it.
 
-    ``idle`` is not ``en``: a register resets the operands of multipliers without an inverter.
+    ``idle`` is the inverse of ``en``. Multipliers reset their operands while it is high, so a PE
+    needs no inverter.
     """
 
     idle: 1 = 1

@@ -72,7 +72,9 @@ class CommandDecoder(wiring.Component):
         r_checks = Signal.like(checks)
         last_word = word == header_words - 1
         is_job, is_load = Signal(), Signal()  # is_job: only while the job is offered
-        in_header, in_words = Signal(init=1), Signal()  # the FSM is in HEADER, in WORDS
+        # The states HEADER and WORDS of the FSM, each in a register: the code of a state takes a
+        # LUT to decode, and these two are in the longest paths.
+        in_header, in_words = Signal(init=1), Signal()
         m.d.comb += [
             self.commands.ready.eq(in_header | (in_words & self.words.ready)),
             store.write.eq(in_header & self.commands.valid),

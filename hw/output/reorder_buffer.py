@@ -146,7 +146,8 @@ class ReorderBuffer(wiring.Component):
                 o.valid.eq(~empty | write),
                 o.payload.sums.as_value().eq(Mux(empty, values, stored.data)),
             ]
-        # ``pop`` comes late: it selects a level, and enables no register of the level.
+        # ``pop`` comes late: it selects one of two levels, each the sum of one carry chain.
+        # ``- ~write`` is ``+ write - 1``.
         m.d.sync += level.eq(Mux(pop, level - ~write, level + write))
         with m.If(pop):
             m.d.sync += pop_index.eq(pop_index + 1)

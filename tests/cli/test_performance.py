@@ -143,5 +143,9 @@ def test_the_curve_is_drawn_from_two_designs_on(tmp_path):
     picture = tmp_path / "performance-cost.png"
     cost_curve([small, RECORD], picture)
     assert not picture.exists()
-    cost_curve([small, dataclasses.replace(large, minutes=None)], picture)
-    assert picture.read_bytes()[:4] == b"\x89PNG"
+    for untimed in ([], [large], [small, large]):
+        records = [dataclasses.replace(record, minutes=None) if record in untimed else record
+                   for record in (small, large)]
+        cost_curve(records, picture)
+        assert picture.read_bytes()[:4] == b"\x89PNG"
+        picture.unlink()

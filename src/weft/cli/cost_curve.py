@@ -29,29 +29,35 @@ def cost_curve(records, path: Path) -> None:
 
     from weft.boards.devices import DEVICES
 
-    capacity = DEVICES[DEVICE].capacity
-    peaks = [record.peak for record in records]
     figure = Figure(figsize=(9, 6.4), layout="constrained")
     figure.suptitle(f"Whole INT8 accelerators on an {DEVICE}")
     (cells, clock), (rate, minutes) = figure.subplots(2, 2, sharex=True)
     for name in ("LUT", "FF", "DSP", "RAM"):
-        shares = [100 * record.used[name] / capacity[name] for record in records]
-        cells.plot(peaks, shares, marker="o", label=name)
-    cells.axhline(100, color="black", linewidth=1)
-    cells.set_ylabel("cells, % of the device")
+        percent = 100 / DEVICES[DEVICE].capacity[name]
+        _line(cells, records, lambda record, n=name, p=percent: p * record.used[n], name)
     cells.legend()
-    clock.plot(peaks, [record.best for record in records], marker="o")
-    clock.set_ylabel("fmax, MHz")
-    rate.plot(peaks, [record.rate for record in records], marker="o")
-    rate.set_ylabel("GMAC/s")
-    timed = [(record.peak, record.minutes) for record in records if record.minutes is not None]
-    minutes.plot(*zip(*timed, strict=True), marker="o")
-    minutes.set_ylabel("minutes of place and route")
-    for axes in (cells, clock, rate, minutes):
+    _line(clock, records, lambda record: record.best)
+    _line(rate, records, lambda record: record.rate)
+    _line(minutes, [record for record in records if record.minutes], lambda record: record.minutes)
+    peaks = [record.peak for record in records]
+    for axes, label, top in (
+        (cells, "cells, % of the device", 105), (clock, "fmax, MHz", None),
+        (rate, "GMAC/s", None), (minutes, "minutes of place and route", None),
+    ):
+        axes.set_ylabel(label)
         axes.set_xscale("log", base=2)
         axes.set_xticks(peaks, [f"{peak:,}" for peak in peaks])
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, top)
         axes.grid(alpha=0.3)
     for axes in (rate, minutes):
         axes.set_xlabel("MAC/cycle")
     figure.savefig(path, dpi=120, metadata={"Software": None})
+
+
+def _line(axes, records, value, label=None):
+    """A dot for each record, and a line through them."""
+    axes.margins(y=0.2)
+    axes.plot(
+        [record.peak for record in records], [value(record) for record in records],
+        marker="o", label=label,
+    )
