@@ -137,10 +137,12 @@ class StreamPacker(wiring.Component):
             m.d.comb += self.chunks.ready.eq(1)
         with m.If(ready & self.chunks.valid):
             m.d.sync += [full.eq(meta.last | end), index.eq(Mux(meta.last, 0, index + step))]
-        # Until a chunk is valid, its place in the word may hold anything.
+        # Until a chunk is valid, its place in the word may hold anything. Chunks of two sizes must
+        # be valid: the place of a wide one would reach back over narrow ones of this word.
+        store = free & self.chunks.valid if len(kinds) > 1 else free
         with m.If(free):
             m.d.sync += p_meta.eq(meta)
         for n in range(units):
-            with m.If(free & hits[n]):
+            with m.If(store & hits[n]):
                 m.d.sync += p_word[n].eq(parts[n])
         return full
