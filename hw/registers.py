@@ -85,12 +85,17 @@ class Registers(wiring.Component):
 
     def _read(self, m, counter_index, counter_total):
         """The register at ``address``: a constant, or a counter when it is updated."""
-        constants = Array(Const(word, 32) for word in describe(self.config))
+        constants = describe(self.config)
         first_counter = len(constants)
         constant, index = Signal(32), Signal.like(counter_index)
+        # A bit of a block of 16 constants is one LUT, so two stages of registers read them.
+        blocks = Array(Signal(32, name="block") for _ in constants[::16])
+        for n, block in enumerate(blocks):
+            words = Array(Const(word, 32) for word in constants[16 * n :][:16])
+            m.d.sync += block.eq(words[self.address[:4]])
         is_constant, is_counter = Signal(), Signal()
         m.d.sync += [
-            constant.eq(constants[self.address]),
+            constant.eq(blocks[self.address[4:]]),
             index.eq(self.address - first_counter),
             is_constant.eq(self.address < first_counter),
             is_counter.eq((self.address >= first_counter) & (self.address < len(REGISTERS))),

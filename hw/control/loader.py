@@ -99,7 +99,8 @@ class Loader(wiring.Component):
 
         new = self.load.payload
         new_group, new_single_segment, new_single_group = self._new_geometry(m, len(panel_words))
-        group, max_segment = self._geometry(m, operand, segment.shape())
+        group = self._group("group")
+        max_segment = self._max_segment(m, operand, segment.shape())
         next_segment = Mux(last_segment, 0, segment + 1)[: len(segment)]
         panel_end = last_segment & last_group
         m.d.comb += [
@@ -123,6 +124,7 @@ class Loader(wiring.Component):
         with m.If(self.load.valid):
             m.d.sync += [
                 operand.eq(new.operand),
+                group.eq(new_group),
                 last_segment.eq(new_single_segment),
                 self.feed.eq((new.flags & LoadFlag.FEED).any()),
                 continues.eq((new.flags & LoadFlag.CONTINUE).any()),
@@ -168,11 +170,11 @@ class Loader(wiring.Component):
                     m.d.sync += single_group.eq((words - 1)[ceil_log2(g.group) : bits] == 0)
         return group, single_segment, single_group
 
-    def _geometry(self, m, operand, segment):
-        """The geometry of the running load: the words of a group, the last segment of a word."""
-        group, max_segment = self._group("group"), Signal(segment)
+    def _max_segment(self, m, operand, shape):
+        """The last segment of a word of the running load."""
+        max_segment = Signal(shape)
         with m.Switch(operand):
             for region, g in self.geometries.items():
                 with m.Case(region):
-                    m.d.comb += [group.eq(g.group), max_segment.eq(g.segments - 1)]
-        return group, max_segment
+                    m.d.comb += max_segment.eq(g.segments - 1)
+        return max_segment

@@ -49,17 +49,18 @@ class Crc32(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         state = Signal(32, init=0xFFFFFFFF)
-        bits, remaining = Signal(8), Signal(range(9))  # of the byte
+        bits = Signal(8)  # of the byte
+        count = Signal(4)  # 8 to 15 while bits of the byte are left, so that one bit tells; else 0
         include, shift = Signal(), Signal()
-        m.d.comb += [self.idle.eq(remaining == 0), self.crc.eq(~state)]
+        m.d.comb += [self.idle.eq(~count[-1]), self.crc.eq(~state)]
         m.d.sync += self.match.eq(state == _RESIDUE)
         with m.If(self.valid):
             m.d.sync += [
-                bits.eq(self.data), remaining.eq(8), include.eq(self.include),
+                bits.eq(self.data), count.eq(8), include.eq(self.include),
                 shift.eq(self.include | self.emit),
             ]
         with m.Elif(~self.idle):
-            m.d.sync += [bits.eq(bits >> 1), remaining.eq(remaining - 1)]
+            m.d.sync += [bits.eq(bits >> 1), count.eq(count + 1)]
         feedback = include & (state[0] ^ bits[0])
         with m.If(self.start):
             m.d.sync += state.eq(0xFFFFFFFF)
