@@ -10,7 +10,9 @@ import sys
 import warnings
 from pathlib import Path
 
-from amaranth.hdl import UnusedElaboratable
+from amaranth.hdl import Module, UnusedElaboratable, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
 
 from weft.boards.devices import DEVICES
 from weft.boards.toolchain import VERSIONS, Toolchain, to_rtlil
@@ -66,6 +68,30 @@ Cells of each component alone, after `synth_ecp5` and before place and route.
 | component | {names} |
 |---|{rules}|
 """
+
+
+class PlainPorts(wiring.Component):
+    """``component`` with a plain port of bits for each of its ports.
+
+    Amaranth names the elements of an array like the bits of a port, ``sums[0]``. ABC9 then fails,
+    if the array is itself a port.
+    """
+
+    def __init__(self, component):
+        self.component = component
+        self.ports = {
+            "__".join(map(str, path)): (member.flow, Value.cast(port))
+            for path, member, port in component.signature.flatten(component)
+        }
+        super().__init__({name: flow(len(port)) for name, (flow, port) in self.ports.items()})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.component = self.component
+        for name, (flow, port) in self.ports.items():
+            plain = getattr(self, name)
+            m.d.comb += port.eq(plain) if flow is In else plain.eq(port)
+        return m
 
 
 def epilogue(config):
@@ -140,7 +166,7 @@ def main() -> int:
     rules = "|".join("---:" for _ in CELLS)
     lines.append(PARTS.format(names=" | ".join(CELLS.values()), rules=rules))
     for name, component in components():
-        cells = synthesized(tools, component).cells
+        cells = synthesized(tools, PlainPorts(component)).cells
         row = f"| {name} | {' | '.join(f'{cells.get(cell, 0):,}' for cell in CELLS)} |"
         lines.append(row + "\n")
         print(row, flush=True)
