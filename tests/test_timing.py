@@ -114,7 +114,7 @@ def test_memories_read_in_two_cycles():
 
 @pytest.mark.parametrize("name, cycles", [
     ("plain", 2), ("fip", 2), ("bf16", 11), ("bf16_ftz", 11), ("plain_ecp5", 5), ("fip_ecp5", 5),
-    ("plain_ice40hx", 4), ("fip_ice40hx", 4), ("plain_ice40up", 5), ("fip_ice40up", 5),
+    ("plain_ice40hx", 4), ("fip_ice40hx", 4), ("plain_ice40up", 4), ("fip_ice40up", 4),
 ])
 def test_mac_cells_with_one_product(name, cycles):
     cell = MAC_CELLS[name]

@@ -1,6 +1,6 @@
 """The MAC cells of the iCE40: in DSP blocks of the UltraPlus, or in logic."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Signal
 
 from weft.hw.arith.ice40_accumulator import CarryChainAccumulator, DspAccumulator
 from weft.hw.arith.ice40_multiplier import HalvesMultiplier
@@ -18,14 +18,17 @@ __all__ = [
 class Ice40Mac(ProductsMac):
     """A `Mac` in DSP blocks or in logic, with the same latency.
 
-    Without a step (``en`` is 0) its products are 0. It has one of three structures:
+    It has one of three structures:
 
-    * One product, in DSP: the factors; a block with multiplier and accumulator.
-    * Products of bytes, in DSP: the factors; a block for two products, which has three stages; a
-      tree of adders, one stage a level; the sum. Products for which there is no block are in
-      logic: a register, the halves of the product, and their sum are three stages, too.
-    * Any products, in logic: the factors; one more register, for the latency of a block; the
-      halves of the products; the tree, whose last level adds the halves; the sum.
+    * One product, in DSP: a block with multiplier and accumulator.
+    * Products of bytes, in DSP: a block for two products, which has three stages; a tree of adders,
+      one stage a level; the sum. Products for which there is no block are in logic: the factors,
+      the halves of the product, and their sum are three stages, too.
+    * Any products, in logic: the factors; the halves of the products; the tree, whose last level
+      adds the halves; the sum.
+
+    The products of each cycle go through all stages. Without a step (``en`` is 0) the sum keeps its
+    value instead.
     """
 
     LATENCY = MAC_CELLS["plain_ice40up"].latency
@@ -33,12 +36,10 @@ class Ice40Mac(ProductsMac):
 
     def elaborate(self, platform):
         m = Module()
-        factors = []
-        for n in range(self.products(self.depth)):
-            values = [sum(parts[1:], parts[0]) for parts in self.factors(n)]
-            factors.append([Signal(value.shape(), name="factor") for value in values])
-            a, b = factors[-1]
-            m.d.sync += [a.eq(Mux(self.en, values[0], 0)), b.eq(values[1])]
+        factors = [
+            [sum(parts[1:], parts[0]) for parts in self.factors(n)]
+            for n in range(self.products(self.depth))
+        ]
         structure = self._in_logic
         blocks = self.resource == "dsp" and self.BLOCKS and self.blocks != 0
         if blocks and len(factors) == 1:
@@ -46,7 +47,10 @@ class Ice40Mac(ProductsMac):
         elif blocks and all(len(factor) <= 8 for pair in factors for factor in pair):
             structure = self._in_pairs
         m.submodules.accumulator = accumulator = structure(m, factors)
-        m.d.comb += self.sum.eq(accumulator.sum)
+        m.d.comb += [
+            accumulator.en.eq(pipeline(m, self.en, self.latency(self.depth) - 1, "en")),
+            self.sum.eq(accumulator.sum),
+        ]
         if self.folded:
             m.d.comb += [accumulator.shift.eq(self.shift), accumulator.above.eq(self.above)]
         else:
@@ -93,11 +97,10 @@ class Ice40Mac(ProductsMac):
         return accumulator
 
     def _multiplier(self, m, n, a, b):
-        """The multiplier in logic for product ``n``."""
-        if self.BLOCKS:
-            a, b = (pipeline(m, value, 1, "delayed") for value in (a, b))
+        """The multiplier in logic for product ``n``, and the registers of its factors."""
         m.submodules[f"product_{n}"] = product = HalvesMultiplier(a=a.shape(), b=b.shape())
-        m.d.comb += [product.a.eq(a), product.b.eq(b)]
+        for port, value in ((product.a, a), (product.b, b)):
+            m.d.comb += port.eq(pipeline(m, value, 1, "factor"))
         return product
 
     @staticmethod
@@ -120,14 +123,12 @@ class Ice40FastInnerProductMac(FastInnerProducts, Ice40Mac):
 
 
 class Ice40LogicPlainMac(Ice40PlainMac):
-    """A MAC cell for an iCE40 without DSP blocks, with plain products; a cycle faster."""
+    """A MAC cell for an iCE40 without DSP blocks, with plain products."""
 
-    LATENCY = MAC_CELLS["plain_ice40hx"].latency
     BLOCKS = False
 
 
 class Ice40LogicFastInnerProductMac(Ice40FastInnerProductMac):
-    """A MAC cell for an iCE40 without DSP blocks, with fast inner products; a cycle faster."""
+    """A MAC cell for an iCE40 without DSP blocks, with fast inner products."""
 
-    LATENCY = MAC_CELLS["fip_ice40hx"].latency
     BLOCKS = False

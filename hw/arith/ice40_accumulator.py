@@ -11,12 +11,14 @@ __all__ = ["CarryChainAccumulator", "DspAccumulator", "registered"]
 
 
 class Ice40Accumulator(wiring.Component):
-    """``sum <= (0 if clear else sum) + term``; folded, ``sum <= above if shift else sum + term``.
+    """``sum <= (0 if clear else sum) + term`` in a cycle of ``en``; otherwise it keeps its value.
 
-    If folded, ``term`` must be 0 in every cycle of ``shift``.
+    If folded, there is no ``clear``, and ``sum <= above`` in a cycle of ``shift``.
 
     Attributes
     ----------
+    en : In, 1 bit
+        Add ``term``; if folded, 0 in every cycle of ``shift``.
     clear : In, 1 bit; unless folded
         Start from 0.
     shift : In, 1 bit; if folded
@@ -31,10 +33,15 @@ class Ice40Accumulator(wiring.Component):
     def __init__(self, terms, *, folded):
         self.folded = folded
         control = {"shift": In(1), "above": In(self.ACC)} if folded else {"clear": In(1)}
-        super().__init__({**terms, **control, "sum": Out(self.ACC)})
+        super().__init__({**terms, "en": In(1), **control, "sum": Out(self.ACC)})
+
+    @property
+    def write_en(self):
+        """Whether the sum changes."""
+        return self.en | self.shift if self.folded else self.en
 
     def next_sum(self, term):
-        """The next sum."""
+        """The next sum, if it changes."""
         if self.folded:
             return Mux(self.shift, self.above, self.sum + term)
         return Mux(self.clear, 0, self.sum) + term
@@ -62,19 +69,23 @@ class CarryChainAccumulator(Ice40Accumulator):
     def elaborate(self, platform):
         m = Module()
         if platform is None:
-            m.d.sync += self.sum.eq(self.next_sum(self.term))
+            with m.If(self.write_en):
+                m.d.sync += self.sum.eq(self.next_sum(self.term))
             return m
         load, term = Signal(), Signal(self.ACC)
         m.d.comb += [
             load.eq(self.shift if self.folded else self.clear),
             term.eq(Mux(self.shift, self.above, self.term) if self.folded else self.term),
         ]
-        m.d.sync += self.sum.eq(chain(m, LOAD_OR_ADD, load, self.sum, term))
+        with m.If(self.write_en):
+            m.d.sync += self.sum.eq(chain(m, LOAD_OR_ADD, load, self.sum, term))
         return m
 
 
 class DspAccumulator(Ice40Accumulator):
     """An `Ice40Accumulator` of the term ``a * b``, in one SB_MAC16, LATENCY cycles later.
+
+    ``en`` is LATENCY - 1 cycles later than ``a`` and ``b``.
 
     The block multiplies 16 x 16 bits and uses all of its registers. If folded, its accumulator
     adds to itself and loads ``above``. Otherwise it adds to its inputs C and D, which carry its sum
@@ -105,7 +116,8 @@ class DspAccumulator(Ice40Accumulator):
             value = registered(m, self.a) * registered(m, self.b)
             for _ in range(self.LATENCY - 2):
                 value = registered(m, value)
-            m.d.sync += self.sum.eq(self.next_sum(value))
+            with m.If(self.write_en):
+                m.d.sync += self.sum.eq(self.next_sum(value))
             return m
         operands = {}
         for name, value in (("A", self.a), ("B", self.b)):
@@ -123,8 +135,8 @@ class DspAccumulator(Ice40Accumulator):
                 f"p_{half}ADDSUB_LOWERINPUT": Const(2, 2),  # adds the product of 16 x 16 bits
                 f"p_{half}ADDSUB_UPPERINPUT": Const(not self.folded, 1),  # to itself, or to C and D
                 f"p_{half}ADDSUB_CARRYSELECT": Const(carry_select, 2),  # TOP adds the carry of BOT
+                f"i_ADDSUB{half}": Const(0, 1), f"i_OHOLD{half}": ~self.write_en,
                 f"i_OLOAD{half}": load,
-                **{f"i_{name}{half}": Const(0, 1) for name in ("ADDSUB", "OHOLD")},
                 **{f"i_{name}{half}": reset for name in ("IRST", "ORST")},
             }
         m.submodules.block = Instance(

@@ -133,12 +133,11 @@ def _bf16(name):
     )
 
 
-# The products of an ECP5 cell get one more register; the products of an iCE40 cell have one before
-# them. The last register of both is the sum. An iCE40 without DSP blocks does not wait for one.
+# The products of an ECP5 cell get one more register: the sum.
 _TREES = {
     "_ecp5": latencies.LOGIC_MULTIPLIER + 1,
     "_ice40hx": latencies.ICE40_DSP_ACCUMULATOR,
-    "_ice40up": latencies.ICE40_DSP_ACCUMULATOR + 1,
+    "_ice40up": latencies.ICE40_DSP_ACCUMULATOR,
 }
 # A program can add its own cell: MAC_CELLS.register(MacCell(...), hardware=MyMac).
 MAC_CELLS = _MacCells(
