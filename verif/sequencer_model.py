@@ -6,7 +6,7 @@ import random
 from amaranth.hdl import Value
 from amaranth.lib.data import StructLayout
 
-from verif.amaranth_bench import plain, put, simulate
+from verif.amaranth_bench import plain, put, simulate, ticks
 from weft.commands import Region, Status
 from weft.geometry import Operand
 from weft.hw.control.sequencer import Sequencer
@@ -76,8 +76,12 @@ class SequencerModel:
         """The fields of a tile that the core has."""
         return one if self.starts else {k: v for k, v in one.items() if k not in C_FIELDS}
 
-    def run(self, passes, *, cycles, releases=None, idle=0.0, gaps=None, aborts=None):
+    def run(
+        self, passes, *, cycles, releases=None, idle=0.0, gaps=None, aborts=None, at_once=False
+    ):
         """Run ``passes`` to their end, in at most ``cycles`` cycles.
+
+        The first pass follows the flush after the reset, if the array is folded.
 
         Parameters
         ----------
@@ -89,6 +93,8 @@ class SequencerModel:
             For a pass, by its number: cycles without a valid pass before it.
         aborts : dict, optional
             For a pass, by its number: cycles after which its tiles become aborted.
+        at_once : bool
+            The first pass is valid in the first cycle after the reset.
         """
         dut, rng = self.dut, random.Random(cycles)
         gaps, aborts = dict(gaps or {}), aborts or {}
@@ -99,6 +105,8 @@ class SequencerModel:
 
         async def bench(ctx):
             number, valid_cycles, aborted, tail = 0, 0, False, 2 * self.slots + 8
+            if self.folded and not at_once:
+                await ticks(ctx, self.rows + 1)
             for t in range(cycles):
                 tail -= number == len(passes)
                 if not tail:
@@ -127,7 +135,7 @@ class SequencerModel:
                     number, valid_cycles, aborted = number + 1, 0, False
             assert number == len(passes)
 
-        simulate(dut, bench, limit=cycles + 2)
+        simulate(dut, bench, limit=cycles + self.rows + 3)
         later = self.cycles[dut.LATENCY :]
         del self.cycles[-dut.LATENCY :]
         for decision, output in zip(self.cycles, later, strict=True):

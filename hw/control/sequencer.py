@@ -50,7 +50,8 @@ class Sequencer(wiring.Component):
 
     If ``folded``, sums are drained through the accumulators: the first round of a pass waits until
     the pass before has drained. Sums that were never drained, because they were held or their job
-    was aborted, are flushed before a pass that does not accumulate on them.
+    was aborted, are flushed before a pass that does not accumulate on them. After a reset the array
+    is flushed, too: MAC cells may add products that were in their pipelines.
 
     The slot counter counts modulo ``slots`` from the first step after an idle phase. It stops only
     while no pass is valid and no sums are held for the next pass.
@@ -93,6 +94,7 @@ class Sequencer(wiring.Component):
         self.credits = credits
         self.folded = folded
         self.starts = "c" in tile.members
+        after_reset = {"flush": 1} if folded else None
         self.Results = data.StructLayout({
             "valid": 1, "tile": tile, "slot": range(slots), "end": 1,
             "a_page": tile["a_page"].shape, "b_page": tile["b_page"].shape,
@@ -100,7 +102,7 @@ class Sequencer(wiring.Component):
         super().__init__({
             "passes": In(stream.Signature(Pass(tile))),
             "slot": Out(range(slots)),
-            "step": Out(ArrayStep(geometries, tile, rows, folded)),
+            "step": Out(ArrayStep(geometries, tile, rows, folded), init=after_reset),
             "results": Out(self.Results),
             "release": In(1),
             "active": Out(1),
@@ -185,8 +187,9 @@ class Sequencer(wiring.Component):
         """
         drain_cycles = self.slots * self.rows + self.folded
         credit_count = Signal(range(self.credits + 1), init=self.credits)
-        drain_left = Signal(range(drain_cycles))
-        may_drain = Signal(init=1)
+        # After a reset a folded array flushes.
+        drain_left = Signal(range(drain_cycles), init=(drain_cycles - 1) * self.folded)
+        may_drain = Signal(init=not self.folded)
         m.d.sync += credit_count.eq(credit_count - reserve + self.release)
         with m.If(reserve | flush):
             m.d.sync += [
@@ -236,7 +239,7 @@ class Sequencer(wiring.Component):
         on; otherwise the array is flushed.
         """
         accumulate = self.passes.payload.lead.accumulate
-        drained, empty = Signal(init=1), Signal(init=1)
+        drained, empty = Signal(), Signal()
         undrained = Signal()  # the array has sums for which no drain has started
         next_drained = ~(reserve | flush) & ~drain_left[1:].any()
         m.d.sync += [

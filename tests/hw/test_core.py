@@ -1,11 +1,16 @@
 """Whole cores: the cocotb benches on many Configs, in both simulators, against golden."""
 
 import pytest
+from amaranth.hdl import ResetInserter, Signal
 from tiers import tiers
 
+from verif.amaranth_bench import pulse, send, simulate
+from verif.core_bench import check_results
 from weft.config import Config
+from weft.hw.core import Core
 from weft.sim.build import folder
 from weft.sim.runner import run
+from weft.sim.scenario import A, B, Scenario
 
 SMALL = {"a_words": 256, "b_words": 256}
 FLOAT = {"dtype": "bf16", **SMALL}
@@ -63,3 +68,30 @@ def test_benches_of_bf16_pass_on_icarus():
 @pytest.mark.parametrize("case", tiers(VERILATOR))
 def test_benches_pass_on_verilator(case):
     passes("verilator", case)
+
+
+@pytest.mark.parametrize("drain", ["folded", "overlapped"])
+def test_a_reset_of_one_cycle_leaves_no_products(drain):
+    # The MAC cells of an ECP5 have no reset in the pipelines of their products.
+    config = Config(
+        rows=1, cols=2, depth=2, target="ecp5", drain=drain, requantize="none", activation="none",
+        lanes=2, a_words=32, b_words=32,
+    )
+    core, reset = Core(config), Signal()
+    before, after = Scenario(config), Scenario(config)
+    operands = before.random(1, 64), before.random(2, 64)
+    placed = [before.place(side, matrix) for side, matrix in zip((A, B), operands, strict=True)]
+    before.load(*placed)
+    before.job(*placed)
+    after.multiply(after.random(1, 2), after.random(2, 2))
+
+    async def bench(ctx):
+        await send(ctx, core.commands, before.words)
+        while not ctx.get(core.activity.active):
+            await ctx.tick()
+        await ctx.tick().repeat(8)
+        await pulse(ctx, reset)
+        await send(ctx, core.commands, after.words)
+        await check_results(ctx, core.results, after)
+
+    simulate(ResetInserter(reset)(core), bench)

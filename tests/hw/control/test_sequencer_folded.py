@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from verif.amaranth_bench import play
 from verif.sequencer_model import DEPTH, ROWS, SequencerModel, random_passes, tile
 
 
@@ -87,6 +88,14 @@ def test_a_pass_that_accumulates_flushes_nothing():
     assert flushes(bench) == []
     assert [t for t, _ in bench.steps] == [0, 1, 3]
     bench.check()
+
+
+def test_the_first_pass_after_a_reset_waits_for_a_flush():
+    bench = SequencerModel(1, 8, starts=False, folded=True)
+    bench.run([[tile(k=DEPTH)]], cycles=99, at_once=True)
+    step = play(bench.dut, [{}], "step")[0][0]
+    assert step["flush"] == 1 and step["en"] == 0
+    assert [t for t, _ in bench.steps] == bench.drains == [ROWS]
 
 
 def test_only_a_folded_sequencer_flushes():
