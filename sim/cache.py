@@ -58,7 +58,8 @@ def entry(kind: str, name: str, make) -> Path:
     """
     place = root() / kind / name
     if _intact(place):
-        os.utime(place / _CONTENTS)  # the time of the last use
+        with contextlib.suppress(OSError):  # a cache that was built before may be read-only
+            os.utime(place / _CONTENTS)  # the time of the last use
         return place
     with _locked(kind, name):
         if _intact(place):
@@ -94,8 +95,14 @@ def clear() -> int:
 def _locked(kind, name):
     """Hold the lock of an entry."""
     locks = root() / "locks"
-    locks.mkdir(parents=True, exist_ok=True)
-    with open(locks / f"{kind}-{name}", "w", encoding="utf-8") as lock:
+    try:
+        locks.mkdir(parents=True, exist_ok=True)
+        lock = open(locks / f"{kind}-{name}", "w", encoding="utf-8")
+    except OSError as error:
+        raise OSError(
+            f"cannot write to the cache: {error}; set WEFT_BUILD to a folder that can be written"
+        ) from error
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

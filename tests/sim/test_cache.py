@@ -124,3 +124,24 @@ def test_folder_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.delenv("WEFT_BUILD")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert cache.folder() == tmp_path / "cache" / "weft"
+
+
+def test_uses_the_entries_of_a_read_only_cache(monkeypatch):
+    place = cache.entry("kind", "name", write("text"))
+
+    def refuse(path):
+        raise PermissionError(path)
+
+    monkeypatch.setattr(os, "utime", refuse)
+    assert cache.entry("kind", "name", write("another text")) == place
+
+
+def test_names_a_cache_that_cannot_be_written(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("WEFT_BUILD", str(tmp_path / "file"))
+    text = (
+        f"cannot write to the cache: [Errno 20] Not a directory: '{cache.root() / 'locks'}';"
+        " set WEFT_BUILD to a folder that can be written"
+    )
+    with pytest.raises(OSError, match=f"^{re.escape(text)}$"):
+        cache.entry("kind", "name", write("text"))
