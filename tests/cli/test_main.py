@@ -92,6 +92,28 @@ def test_stops_on_ctrl_c(ending, capsys):
     assert capsys.readouterr().err == "weft: stopped\n"
 
 
+@pytest.mark.parametrize("end, said", [
+    ("KeyboardInterrupt", "weft: stopped\n"), ("OSError('no room')", "weft: error: no room\n"),
+])
+def test_a_design_that_is_not_finished_causes_no_warning(end, said):
+    code = f"""
+from amaranth.hdl import Fragment, Module
+from weft import cli
+
+def run(args):
+    Fragment.get(Module(), None)  # from the first design on, Amaranth warns
+    unfinished = Module()
+    raise {end}
+
+cli.info.run = run
+cli.main(["info"])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stderr == said
+
+
 def test_rejects_no_command(capsys):
     with pytest.raises(SystemExit, match="^2$"):
         cli.main([])

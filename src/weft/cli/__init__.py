@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import os
 import sys
+import warnings
 
 from weft.cli import (
     bench,
@@ -74,6 +75,7 @@ def main(argv=None) -> int:
             sys.stdout.flush()  # inside this block, which handles a broken pipe
         return status
     except KeyboardInterrupt:
+        _ignore_unused_components()
         print("weft: stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of the output has exited, as `head` does
@@ -89,8 +91,14 @@ def main(argv=None) -> int:
         status = _status(error)
         if status is None:
             raise
+        _ignore_unused_components()
         print(f"weft: error: {error}", file=sys.stderr)
         return status
+
+
+def _ignore_unused_components():
+    """Ignore Amaranth's warnings of components in a design that an exception left unfinished."""
+    warnings.filterwarnings("ignore", message=".* created but never used$")
 
 
 def _status(error):
