@@ -1,6 +1,8 @@
 // The simulated accelerator: a Verilated core with the byte link of docs/interfaces.md on stdin and
 // stdout.
 //
+// The core has no reset: its registers start with the values that a reset gives them.
+//
 // The clock runs while command words are queued or the core is busy. Within a COMMANDS frame a
 // command word is valid in every cycle, and results are always taken: cycles do not depend on the
 // speed of the host. The macros BYTES_IN, BYTES_OUT and REGISTER_LATENCY are required.
@@ -118,10 +120,6 @@ public:
             perror(activity);
             _exit(1);
         }
-        top_->rst = 1;
-        cycle();
-        cycle();
-        top_->rst = 0;
     }
 
     ~Core() {
@@ -136,17 +134,15 @@ public:
     bool busy() const { return taken_ < queue_.size() || busy_; }
 
     void cycle() {
-        bool valid = taken_ < queue_.size() && !top_->rst;
+        bool valid = taken_ < queue_.size();
         top_->cmd_valid = valid;
         if (valid) std::memcpy(&top_->cmd_data, &queue_[taken_], BYTES_IN);
         top_->res_ready = 1;
         top_.set_clock(false);
         if (valid && top_->cmd_ready) taken_ += BYTES_IN;
-        if (!top_->rst) {
-            if (top_->res_valid) take_result();
-            busy_ = top_->activity & BUSY;
-            if (activity_) fputc(top_->activity, activity_);
-        }
+        if (top_->res_valid) take_result();
+        busy_ = top_->activity & BUSY;
+        if (activity_) fputc(top_->activity, activity_);
         top_.set_clock(true);
     }
 
