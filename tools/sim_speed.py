@@ -18,7 +18,7 @@ from weft.sim import build
 from weft.sim.transport import SimTransport
 
 PATH = Path(__file__).parent.parent / "docs" / "sim-speed.md"
-LARGEST, MINIMUM = Config(rows=16, cols=16), 300_000
+LARGEST, MINIMUM = Config(rows=16, cols=16), 450_000
 CONFIGS = [Config(rows=4, cols=4, depth=4), Config(rows=8, cols=8), LARGEST]
 SHAPE = 1024, 512, 512
 HEAD = f"""\
@@ -32,6 +32,25 @@ core of an x86-64 server.
 
 | design | cycles | processor time | cycles/s | MAC/s |
 |---|---:|---:|---:|---:|
+"""
+TAIL = """
+## What takes the time
+
+With resets, the function that computes all registers takes 90 % of the time at 16x16x1. The
+harness and its pipe take 3 %, and Verilator's other code takes the rest.
+
+Measured at 16x16x1, medians of five runs that took turns with the model they are compared with.
+Only the first change is kept.
+
+| change | speed | compilation |
+|---|---:|---:|
+| no reset: registers start with the values that a reset gives them | +12 % | -15 % |
+| then the C++ compiler with `-O2` or `-O3` instead of `-O1` | 0 % | +50 % |
+| then `-O2 -march=native` | -10 % | +30 % |
+| then `-O3 -march=native` | -4 % | +50 % |
+| then `-O1 -fno-if-conversion` | -4 % | 0 % |
+| then `-Os` | -27 % | +50 % |
+| with resets: Yosys flattens, merges registers, finds enables and resets | +18 % | +14 % |
 """
 
 
@@ -62,6 +81,7 @@ def main() -> int:
             f" | {m * k * n / seconds / 1e6:,.0f} M |\n"
         )
         print(lines[-1], end="", flush=True)
+    lines.append(TAIL)
     PATH.write_text("".join(lines), encoding="utf-8")
     print(PATH)
     return int(slow)
