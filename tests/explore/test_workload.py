@@ -80,24 +80,39 @@ def test_a_network_costs_what_its_program_says_on_a_core_for_networks(digits):
     assert (cost.sent, cost.received) == digits.report(CHIP).link
 
 
-def test_cores_that_differ_in_words_share_their_cycles(digits, monkeypatch):
+@pytest.mark.parametrize("buffers, kept, fitting", [
+    ({"b_words": 64, "lines": 16}, False, [1024, 4096]),
+    ({"b_words": 4096, "lines": 1024}, True, [1024, 4096]),
+])
+def test_cores_that_differ_in_words_share_their_cycles(digits, monkeypatch, buffers, kept, fitting):
+    """Weights that stay are loaded in one part wherever the program fits."""
     made, compiled = NetworkWorkload(digits), []
     compile_network = digits.compile
     monkeypatch.setattr(
         digits, "compile", lambda config: compiled.append(config) or compile_network(config)
     )
-    # Nothing stays in the buffers.
-    small = dataclasses.replace(CHIP, words=1024, b_words=64, lines=16)
+    small = chip(rows=3, cols=4, depth=4, words=1024, read_vectors=2, **buffers)
     least = made.cost(small).memory
-    assert not compile_network(small).setup
-    fitting = [words for words in (512, 1024, 4096) if words * 4 * small.banks >= least]
-    for words in fitting:
+    found = [words for words in (512, 1024, 4096) if words * 4 * small.banks >= least]
+    for words in found:
         config = dataclasses.replace(small, words=words)
-        assert made.cost(config).cycles == compile_network(config).cycles
-        assert made.cost(config).memory == compile_network(config).memory_used
+        program = compile_network(config)
+        assert bool(program.setup) == kept
+        assert (made.cost(config).cycles, made.cost(config).memory) == (
+            program.cycles, program.memory_used
+        )
     other = dataclasses.replace(small, core=dataclasses.replace(small.core, dsp_cols=3))
     assert made.cost(other) == made.cost(small)
-    assert len(compiled) == 1 and fitting == [1024, 4096]
+    assert len(compiled) == 1 and found == fitting
+
+
+def test_a_small_memory_loads_weights_that_stay_in_more_parts(digits):
+    made = NetworkWorkload(digits)
+    large = chip(rows=3, cols=4, depth=4, words=4096, read_vectors=2, b_words=4096, lines=1024)
+    small = dataclasses.replace(large, words=512)
+    program = digits.compile(small)
+    assert len(program.setup) > len(digits.compile(large).setup) == 1
+    assert made.cost(small).memory == program.memory_used < made.cost(large).memory
 
 
 def test_a_network_that_does_not_fit_is_refused_each_time(digits):

@@ -2,7 +2,8 @@
 
 Cycles come from the exact cycle model. They do not depend on how PEs multiply, so Configs that
 differ in ``dsp_cols`` alone share them; each is computed once. Neither do they depend on the words
-of the memory of a core for networks, if it holds the network and no weights stay in its buffers.
+of the memory of a core for networks, if it holds the program that a larger memory has. A smaller
+one may hold the network in another form: with smaller maps, or weights that it loads in more parts.
 """
 
 import dataclasses
@@ -138,15 +139,12 @@ class NetworkWorkload:
         """
         config = _timed(config)
         if isinstance(config, Config):
-            return self._compiled(config)[0]
+            return self._compiled(config)
         roomy = dataclasses.replace(config, words=_MOST_WORDS)
-        cost, is_common = self._compiled(roomy)
-        if is_common and cost.memory <= config.memory_bytes:
-            return cost
-        return self._compiled(config)[0]
+        cost = self._compiled(roomy)
+        return cost if cost.memory <= config.memory_bytes else self._compiled(config)
 
     def _compiled(self, config):
-        """The cost, and whether a memory with other words gives the same one."""
         if config not in self._costs:
             try:
                 self._costs[config] = _network_cost(self._network.compile(config))
@@ -202,14 +200,13 @@ def _matrix_cost(config, shape):
 
 
 def _network_cost(program):
-    """The cost of a program, and whether a memory of other words, in which it fits, gives it."""
+    """The cost of a program."""
     if program.target.chip is not None:
         sent, received = link_bytes(program)
         macs = sum(step.macs for step in program.layers)
-        cost = WorkloadCost(
+        return WorkloadCost(
             program.cycles, program.cycles, macs, sent, received, 0.0, program.memory_used
         )
-        return cost, not program.setup
     config, able = program.target.config, ceilings(program.target.config)
     sent = received = nanojoules = macs = 0
     for step in program.steps:
@@ -220,4 +217,4 @@ def _network_cost(program):
         nanojoules += energy(config, able, moved, step.macs, step.estimate.active, results).total
         sent, received, macs = sent + moved.sent, received + moved.received, macs + step.macs
     cycles = program.estimate.cycles
-    return WorkloadCost(cycles, cycles, macs, sent, received, nanojoules), True
+    return WorkloadCost(cycles, cycles, macs, sent, received, nanojoules)
