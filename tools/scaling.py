@@ -1,7 +1,6 @@
 """What more workers do to a sweep: a schedule of measured runs, and what the engine adds."""
 
 import heapq
-import itertools
 import tempfile
 import time
 from collections import Counter, deque
@@ -17,7 +16,7 @@ from weft.explore.steps import PointSteps
 from weft.explore.store import PointStore
 from weft.tasks.engine import Engine, Task
 from weft.tasks.program import StepResult
-from weft.tasks.session import run_items
+from weft.tasks.session import AHEAD, run_items
 
 __all__ = ["EmptyWork", "measured", "outcomes_a_second", "sizes", "wall"]
 
@@ -34,7 +33,8 @@ def measured() -> list[tuple[Point, PointOutcome]]:
 def wall(durations: Sequence[tuple[float, float]], seeds: int, workers: int) -> float:
     """Seconds of a sweep, scheduled as `weft.tasks.session.run_items` does it.
 
-    As many points as workers are submitted. A netlist is made before the seeds of its design.
+    Points are submitted until all workers have a task that can run: a netlist that is not made yet,
+    or a point whose netlist is made.
 
     Parameters
     ----------
@@ -48,7 +48,10 @@ def wall(durations: Sequence[tuple[float, float]], seeds: int, workers: int) -> 
     ready, running, waiting = deque(), [], {}
     done, pending, now = set(), 0, 0.0
     while True:
-        for design in itertools.islice(items, workers - pending):
+        while len(ready) + len(running) < workers and pending < AHEAD * workers:
+            design = next(items, None)
+            if design is None:
+                break
             pending += 1
             if design in done:
                 ready.append((1, design))

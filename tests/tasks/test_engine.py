@@ -46,6 +46,20 @@ def test_a_design_is_synthesized_once_for_all_seeds(monkeypatch, tmp_path):
     assert sorted(runs) == ["place"] * 3 + ["synthesize"]
 
 
+def test_seeds_that_wait_for_their_netlist_need_one_worker():
+    with Engine(steps(), workers=2) as made:
+        assert made.ready == 0
+        for seed in (1, 2, 3):
+            made.submit(point(rows=HANGS, seed=seed))
+        assert (made.pending, made.ready) == (3, 1)
+        made.submit(point())
+        assert (made.pending, made.ready) == (4, 2)
+        next(made.results())
+        for seed in (2, 3):  # their netlist is there
+            made.submit(point(seed=seed))
+        assert (made.pending, made.ready) == (5, 3)
+
+
 def test_closing_stops_the_tools():
     before = threading.active_count()
     with Engine(steps(), workers=1) as made:

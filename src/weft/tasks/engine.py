@@ -90,6 +90,8 @@ class Engine:
         The page of the scheduler.
     pending : int
         Items that are submitted and not returned yet.
+    ready : int
+        Their tasks, and the tasks in arguments, that run or only wait for a worker.
 
     Raises
     ------
@@ -100,7 +102,7 @@ class Engine:
     def __init__(self, work: Work, address: str | None = None, *, workers: int | None = None):
         self._work = work
         self._client = self._cluster = None
-        self._items = {}
+        self._items = {}  # by future, an item and the futures of the tasks in its arguments
         if address is None:
             # A thread may report the end of a connection even after `close`.
             logging.getLogger("distributed").setLevel(logging.ERROR)
@@ -151,6 +153,13 @@ class Engine:
         return len(self._items)
 
     @property
+    def ready(self) -> int:
+        keys = set()
+        for future, (_, arguments) in self._items.items():
+            keys |= {each.key for each in arguments if not each.done()} or {future.key}
+        return len(keys)
+
+    @property
     def workers(self) -> int:
         """Tasks that run at once."""
         try:
@@ -169,7 +178,7 @@ class Engine:
             if argument.key not in self._kept:
                 self._kept[argument.key] = self._start(argument)
         future = self._start(task)
-        self._items[future] = item
+        self._items[future] = item, [self._kept[each.key] for each in _tasks(task)]
         self._results.add(future)
 
     def forget(self, item: Any) -> None:
@@ -184,7 +193,7 @@ class Engine:
         """
         while self._items:
             future = next(self._results)
-            item = self._items.pop(future)
+            item, _ = self._items.pop(future)
             if future.status == "finished":
                 yield item, future.result()
                 continue

@@ -8,6 +8,7 @@ from weft.tasks.store import ResultStore
 
 __all__ = ["run_items"]
 
+AHEAD = 2  # items for each worker, at most: some wait for a task in their arguments
 CLAIM = 4  # time limits of a run: a task and the task in its arguments, and a retry of both
 
 
@@ -15,7 +16,10 @@ def run_items(
     next_item: Callable[[], Any | None], engine: Engine, store: ResultStore, *, seconds: float,
     on_outcome: Callable[[Any, Any, bool], None],
 ) -> None:
-    """Run all items, as many at once as the engine has workers.
+    """Run all items, with a task for each worker of the engine.
+
+    Items that wait for the same task in their arguments, as the seeds of a design do for its
+    netlist, need one worker together until it ends.
 
     An item that the store has is not run again. One that another process runs is left to it.
 
@@ -29,7 +33,7 @@ def run_items(
         Called with each item, its outcome, and whether the store had it.
     """
     def submit():
-        while engine.pending < engine.workers:
+        while engine.ready < engine.workers and engine.pending < AHEAD * engine.workers:
             item = next_item()
             if item is None:
                 return
