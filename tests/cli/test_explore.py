@@ -16,11 +16,13 @@ from weft.boards.catalog import BOARDS
 from weft.boards.devices import DEVICES
 from weft.boards.network_designs import NETWORKS_25F
 from weft.boards.toolchain import Toolchain
-from weft.cli import main
+from weft.chip.config import ChipConfig
+from weft.cli import build, main
 from weft.cli.explore_result import clock_of
 from weft.config import Config
-from weft.explore import candidates, network_front, recorded, space, steps
+from weft.explore import candidates, network_candidates, recorded, space, steps
 from weft.explore.network_features import ram_blocks
+from weft.explore.points import Point, PointOutcome
 from weft.explore.store import PointStore
 from weft.tasks import engine
 
@@ -90,8 +92,18 @@ def store_keys(run):
         return {point.key for point, _ in store.all()}
 
 
-def test_the_budget_ends_a_search(run):
+def test_a_budget_of_nothing_prints_estimates_only(run, monkeypatch):
+    monkeypatch.setattr(Toolchain, "set_up", None)  # no tool is needed
     code, said = explored(run, "--budget", "0s")
+    assert code == 0
+    assert re.search(r"\d designs with exact cycles fit ulx3s-25f \(LFE5U-25F\) by their estimates,"
+                     r" in 97% of its LUTs; \d are on the front of time and LUTs; the store has 0"
+                     r" runs", said)
+    assert said.endswith("Cycles are exact, LUTs and clocks are estimates.\n")
+
+
+def test_the_budget_ends_a_search(run):
+    code, said = explored(run, "--budget", "0.001s")
     assert code == 1
     assert "MISSED  no design fits ulx3s-25f; so far:" in said
 
@@ -99,7 +111,19 @@ def test_the_budget_ends_a_search(run):
 def test_a_rate_that_nothing_reaches_is_missed(run):
     code, said = explored(run, "--rate", "1e9")
     assert code == 1
-    assert "MISSED  no design fits ulx3s-25f and reaches 1,000,000,000.0 a second" in said
+    rule = "MISSED  no design fits ulx3s-25f and reaches 1,000,000,000.0 a second"
+    assert said.endswith(f"{rule}, by the estimates\n")
+
+
+def test_a_known_design_that_does_not_fit_by_its_estimate_loses_for_a_reason(run):
+    explored(run, "--designs", 1, "--seeds", 1)
+    large = Config(target="ecp5", rows=16, cols=16, dsp_cols=0)
+    point = Point(BOARDS["ulx3s-25f"].device, large)
+    with PointStore(run.folder / "build/explore.sqlite") as store:
+        store.record(point, PointOutcome(used={"LUT": 900}, fmax=0.1, path="a to b"))
+    code, said = explored(run, "--budget", "0s")
+    assert code == 0
+    assert re.search(rf"lost:   {large.name}, slower: .* at 0.1 MHz; critical path: a to b", said)
 
 
 class Page(HTMLParser):
@@ -184,22 +208,70 @@ def test_estimates_a_core_for_networks(run):
     assert "nJ" not in said
 
 
-def test_explores_cores_for_networks(run, monkeypatch):
+@pytest.fixture
+def few(monkeypatch):
+    """A small space of cores for networks."""
     grid = space.GRID | {
         "rows": (1, 6), "cols": (4,), "depth": (2, 4), "lanes": (4,), "hop": (4,),
         "b_words": (512,), "lines": (512,), "read_vectors": (2,),
     }
     monkeypatch.setattr(space, "GRID", grid)
     for name, value in (("FINALISTS", 3), ("ROUNDS", 0)):
-        monkeypatch.setattr(network_front, name, value)
-    code, said = run("explore", *NETWORKS)
+        monkeypatch.setattr(network_candidates, name, value)
+
+
+def test_estimates_cores_for_networks_first(run, few):
+    code, said = run("explore", *NETWORKS, "--budget", "0s")
     assert code == 0
-    assert re.search(r"\d cores with exact cycles fit ulx3s-25f \(LFE5U-25F\) by their estimates,"
-                     r" in 97% of its LUTs; \d are on the front:", said)
+    assert re.search(r"\d designs with exact cycles fit ulx3s-25f \(LFE5U-25F\) by their estimates,"
+                     r" in 97% of its LUTs; \d are on the front of time and LUTs", said)
     assert re.search(r"6x4x4 lanes=4 hop=\d dsp_cols=\d scale_cycles=1 words=\d+ b_words=512", said)
     own = weft.load(DIGITS).compile(NETWORKS_25F.chip).cycles / 110
     assert f"ulx3s-25f --for networks: {own:,.2f} us, " in said
-    assert "are at 110 MHz, the clock of the board's core: no clock is estimated" in said
+    assert "are at 110 MHz, the clock of the board's core: too few cores were placed to" in said
+
+
+def test_places_cores_for_networks(run, few, monkeypatch):
+    """One engine, store and report for both kinds of cores; nothing is run twice."""
+    monkeypatch.setenv("FAKE_LOG", str(run.folder / "log"))
+    search = [*NETWORKS, "--jobs", 2, "--designs", 2, "--seeds", 2]
+    code, said = run("explore", *search)
+    assert code == 0
+    toml = Path("out/explore/ulx3s-25f-networks.toml")
+    winner = ChipConfig.from_toml(toml)
+    cycles = weft.load(DIGITS).compile(winner).cycles
+    assert f"winner: {winner.name}, {cycles / 102:,.2f} us, " in said  # its best seed
+    [command] = re.findall(r"build:  weft (build ulx3s-25f .*)", said)
+    arguments = rf"--for networks --config {toml} --clock 9\d(\.5)?"
+    assert re.fullmatch(rf"build ulx3s-25f {arguments}", command)
+    assert re.search(r"lost:   \w+-networks, slower: .* us, \d+\.\d% more, at 102.0 MHz; critical"
+                     r" path: a to b", said)
+    assert "nJ" not in said
+    built = []
+    monkeypatch.setattr(build, "_build", lambda board, *others: built.append(board.config) or 0)
+    assert run(*command.split())[0] == 0 and built == [winner]
+    places = (run.folder / "log").read_text().count("place")
+    code, said = run("explore", *search, "--budget", "0s")
+    assert places == 4 and "the store has 4 runs" in said and f"winner: {winner.name}, " in said
+    assert (run.folder / "log").read_text().count("place") == places
+
+    code, said = run("explore", "report")
+    assert code == 0
+    text = (run.folder / "out/explore/report.html").read_text()
+    assert "on ulx3s-25f" in text and "[chip]" in text and "Floorplan of the winner" in text
+    assert "ulx3s-85f --for networks" in text  # another board
+    assert "Estimated and measured clock" not in text and ">nJ<" not in text
+
+
+def test_a_known_core_that_does_not_hold_the_networks_has_no_figures(run, few):
+    config = dataclasses.replace(NETWORKS_25F.chip, words=16)
+    point = Point(BOARDS["ulx3s-25f"].built_for("networks").device, config)
+    run.folder.joinpath("build").mkdir()
+    with PointStore(run.folder / "build/explore.sqlite") as store:
+        store.record(point, PointOutcome(used={"LUT": 900}, fmax=99.0, path="a to b"))
+    code, said = run("explore", *NETWORKS, "--budget", "0s")
+    assert code == 0 and "the store has 1 runs" in said and "winner" not in said
+    assert run("explore", "report")[0] == 0
 
 
 def test_a_design_that_does_not_fit_is_missed(run):
@@ -222,8 +294,8 @@ def test_a_design_that_does_not_fit_is_missed(run):
      "icebreaker has no core for networks"),
     (["estimate", *SEARCH[:2], "--for", "networks", "--workload", "8x8x8"],
      "workload must be a network (.tflite) on a core for networks, not the product 8x8x8"),
-    (["explore", *SEARCH[:2], "--for", "networks", "--workload", "8x8x8", "--budget", "1h"],
-     "--budget must be without --for networks: cores for networks are estimated, and not placed"),
+    (["explore", *SEARCH[:2], "--for", "networks", "--workload", DIGITS, "--objective", "energy"],
+     "--objective must be latency, throughput or area for cores for networks, not energy"),
     (["explore", *SEARCH[:2], "--for", "networks", "--workload", "8x8x8"],
      "workload must be a network (.tflite) on a core for networks, not the product 8x8x8"),
 ])

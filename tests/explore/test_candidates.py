@@ -8,12 +8,12 @@ from explore_points import DEVICE, records
 
 from weft.config import Config
 from weft.explore import candidates as module
-from weft.explore.candidates import candidates, within
-from weft.explore.estimate import Estimator
-from weft.explore.model import FittedModel
+from weft.explore.candidates import candidates, time_front, within
+from weft.explore.estimate import DesignEstimate, Estimator
+from weft.explore.model import AreaEstimate, FittedModel
 from weft.explore.rough_cycles import quick_cycles
 from weft.explore.space import draws
-from weft.explore.workload import MatrixWorkload
+from weft.explore.workload import MatrixWorkload, WorkloadCost
 
 BASE = Config(target="ecp5", rows=2, cols=2, activation="none", lanes=1, jobs=4)
 
@@ -59,3 +59,20 @@ def test_the_quick_cycles_are_close_to_the_exact_ones(estimator):
 def test_a_design_that_is_too_large_is_not_within(estimator):
     large = estimator.estimate(Config(target="ecp5", rows=32, cols=16, activation="none"))
     assert not within(large, DEVICE)
+
+
+def estimate(cycles, luts, ram=1, rows=1, **fields):
+    """An estimate at 1 MHz."""
+    area = AreaEstimate({"LUT": luts, "FF": 0, "RAM": ram}, None, ())
+    cost = WorkloadCost(cycles, cycles, 0, 0, 0, 0.0)
+    return DesignEstimate(Config(target="ecp5", rows=rows, **fields), area, (cost,), 1.0)
+
+
+def test_the_front_of_time_and_luts_has_one_design_for_equal_figures():
+    fast, small, worse = estimate(10, 900), estimate(30, 100, rows=2), estimate(30, 900, rows=3)
+    few, many = estimate(20, 500, ram=2, rows=4), estimate(20, 500, ram=3, rows=5)
+    registers = estimate(20, 500, ram=2, rows=4, hop=8)
+    given = [small, worse, registers, many, few, fast]
+    assert time_front(given, fast.config) == [fast, few, small]
+    assert time_front(given, many.config) == [fast, many, small]
+    assert time_front([], fast.config) == []

@@ -3,16 +3,17 @@
 import dataclasses
 
 import pytest
-from explore_points import DEVICE, measured, records
+from explore_points import DEVICE, chip, measured, records
 
+from weft.config import Config
 from weft.explore.candidates import front
 from weft.explore.estimate import DesignEstimate, Figures, figures_of
 from weft.explore.guide import Guide
-from weft.explore.model import FittedModel, leave_one_out
+from weft.explore.model import AreaEstimate, FittedModel, leave_one_out
 from weft.explore.points import Point, PointOutcome
 from weft.explore.reasons import reason
 from weft.explore.recorded import recorded
-from weft.explore.workload import MatrixWorkload
+from weft.explore.workload import MatrixWorkload, WorkloadCost
 
 PRODUCT = MatrixWorkload(32, 64, 32)
 MODEL = FittedModel(records())
@@ -74,6 +75,44 @@ def test_an_outcome_corrects_similar_designs(estimates):
             Point(DEVICE, slow, 1), dataclasses.replace(outcome, fmax=wrong * same.area.fmax)
         )
         assert guide.next().config == first
+
+
+def made(luts, cycles, config, clock=None):
+    """An estimate at 100 MHz, if the model does not know the clock."""
+    cost = WorkloadCost(cycles, cycles, 0, 0, 0, 0.0)
+    return DesignEstimate(config, AreaEstimate({"LUT": luts}, clock, ()), (cost,), clock or 100.0)
+
+
+@pytest.mark.parametrize("failure, first", [
+    ("overfull", 1), ("unroutable", 1), ("time", 1), ("memory", 1), ("crash", 3),
+])
+def test_designs_as_large_as_one_that_failed_come_last(failure, first):
+    configs = [Config(target="ecp5", rows=rows) for rows in (4, 1, 2, 3)]
+    luts, cycles = (9000, 8000, 9000, 9500), (100, 500, 400, 300)
+    guide = Guide(DEVICE, list(map(made, luts, cycles, configs)), "latency", designs=4, seeds=1)
+    failed = guide.next()
+    assert failed.config.rows == 4
+    guide.tell(failed, PointOutcome(failure=failure, detail="it needs LUT"))
+    assert guide.next().config.rows == first
+
+
+def test_an_unknown_clock_is_the_one_of_the_board_until_a_core_is_placed():
+    """The measured clock of a core corrects the ones that are like it."""
+    slow, like_slow, other = chip(hop=8), chip(hop=8, lines=256), chip(rows=6, lines=64, hop=2)
+    estimates = [made(9000, 100, slow), made(8900, 101, like_slow), made(8800, 110, other)]
+    guide = Guide(DEVICE, estimates, "latency", designs=3, seeds=1)
+    first = guide.next()
+    assert first.config == slow
+    guide.tell(first, PointOutcome(used={"LUT": 9000}, fmax=60.0, path="a to b"))
+    assert guide.measured()[slow].latency == 100 / 60
+    assert guide.next().config == other
+
+
+def test_an_outcome_of_a_design_without_an_estimate_is_ignored(estimates):
+    guide = Guide(DEVICE, estimates, "latency")
+    unknown = Point(DEVICE, Config(target="ecp5", rows=7, cols=7))
+    guide.tell(unknown, measured(unknown.config))
+    assert guide.ranking() == [] and guide.outcomes == {}
 
 
 def test_designs_below_the_rate_do_not_win(estimates):

@@ -22,12 +22,14 @@ that the next exploration continues where this one stopped. docs/explore.md desc
   weft explore --board icebreaker --workload 64x64x64 --objective area --rate 100
   weft explore --board ulx3s-85f --workload kws.tflite vww.tflite --cluster tcp://host:8786
   weft explore --board ulx3s-25f --for networks --workload kws.tflite
+  weft explore --board ulx3s-25f --for networks --workload kws.tflite --budget 0s
   weft explore report                 one offline page about the last exploration
   weft explore model                  the errors of the estimates, and their coefficients
   weft explore record --more 10       measure more points for the estimates
 
-With --for, cores for networks are estimated, and not placed: the command prints the designs that no
-other one beats in time and in LUTs, and which of them beat the board's own core.
+The estimates come first: the designs that no other one beats in time and in LUTs, and which of them
+beat the board's own. With a budget of 0s the command ends there, and needs no tools. With --for the
+designs are cores for networks.
 
 Exit code 1 if no design fits the board and reaches the rate.
 """
@@ -62,7 +64,7 @@ def add(parser):
     )
     parser.add_argument(
         "--budget", metavar="TIME", type=duration,
-        help="time in which runs start: 90s, 30m, 2h, 1d; default 1h",
+        help="time in which runs start: 90s, 30m, 2h, 1d; default 1h; 0s: estimates only",
     )
     parser.add_argument(
         "--designs", metavar="INT", type=integer("designs", 1, 9999), default=12,
@@ -115,41 +117,38 @@ def run(args) -> int:
 
 def _search(args):
     from weft.boards.board import BoardError
-    from weft.explore.candidates import candidates
+    from weft.cli.explore_front import show_front
+    from weft.cli.explore_result import show_result
     from weft.explore.estimate import Estimator
     from weft.explore.guide import Guide
     from weft.explore.recorded import fitted, of_board
+    from weft.explore.search import candidates_of, estimates_of
     from weft.explore.workload import workload_of
-    from weft.tasks.session import run_items
 
     for name in ("board", "workload"):
         if getattr(args, name) is None:
             raise BoardError(f"--{name} must be given; see weft explore --help")
     board = named_board(args.board, args.purpose)
-    workloads = [workload_of(word) for word in args.workload]
-    if args.purpose:
-        if args.budget is not None:
-            raise BoardError(
-                f"--budget must be without --for {args.purpose}: cores for networks are estimated,"
-                " and not placed"
-            )
-        from weft.cli.explore_networks import show_front
-
-        return show_front(board, args.purpose, workloads)
-    folder = output_folder(args.output)
-    with progress() as show, store_of(args, show.say) as store:
-        known = of_board(store.all(), board)
-        model = fitted(board.config, known)
-        estimator = Estimator(board.device, workloads, model, clock=board.clock)
-        with show.task("estimating designs") as advance:
-            estimates = candidates(
-                estimator, board.config, args.objective, rate=args.rate, advance=advance,
-                known=[point.config for point, _ in known],
-            )
-        show.say(
-            f"{len(estimates)} designs fit {board.device.name} by their estimates; the store has"
-            f" {len(known)} runs"
+    if args.purpose and args.objective == "energy":
+        raise BoardError(
+            "--objective must be latency, throughput or area for cores for networks, not energy"
         )
+    workloads = [workload_of(word) for word in args.workload]
+    folder = output_folder(args.output)
+    with store_of(args) as store:
+        known = of_board(store.all(), board)
+        estimator = Estimator(
+            board.device, workloads, fitted(board.config, known), clock=board.clock
+        )
+        configs = [point.config for point, _ in known]
+        with progress() as show, show.task("estimating designs") as advance:
+            found = candidates_of(
+                estimator, board.config, args.objective, rate=args.rate, known=configs,
+                advance=advance,
+            )
+            # Known designs that do not fit by their estimates have outcomes, too.
+            estimates = [*found, *estimates_of(estimator, configs)]
+        show_front(board, args.purpose, workloads, found, args.rate, len(known))
         guide = Guide(
             board.device, estimates, args.objective, rate=args.rate, designs=args.designs,
             seeds=args.seeds,
@@ -157,13 +156,27 @@ def _search(args):
         for point, outcome in known:
             guide.tell(point, outcome)
         store.begin({
-            "board": args.board, "workload": args.workload, "objective": args.objective,
-            "rate": args.rate,
+            "board": args.board, "purpose": args.purpose, "workload": args.workload,
+            "objective": args.objective, "rate": args.rate,
         })
-        end = time.monotonic() + (BUDGET if args.budget is None else args.budget)
+        budget = BUDGET if args.budget is None else args.budget
+        if budget and found:
+            _place(guide, store, args, budget)
+    if not guide.outcomes and not (budget and found):
+        return 0 if found else 1
+    return show_result(guide, board, args.purpose, args.workload, Path(folder))
 
-        def next_point():
-            return guide.next() if time.monotonic() < end else None
+
+def _place(guide, store, args, budget):
+    """Run the points of a guide until the budget ends."""
+    from weft.tasks.session import run_items
+
+    end = time.monotonic() + budget
+
+    def next_point():
+        return guide.next() if time.monotonic() < end else None
+
+    with progress() as show:
 
         def arrived(point, outcome, known):
             guide.tell(point, outcome)
@@ -171,9 +184,6 @@ def _search(args):
 
         with engine_of(args, show) as engine, show.task("placing and routing"):
             run_items(next_point, engine, store, seconds=60 * args.minutes, on_outcome=arrived)
-    from weft.cli.explore_result import show_result
-
-    return show_result(guide, board, args.workload, Path(folder))
 
 
 def named_board(name, purpose=None):

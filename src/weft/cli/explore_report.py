@@ -24,7 +24,7 @@ def write_report(args) -> int:
         arguments = store.last()
         if arguments is None:
             raise StoreError(f"the store {store.path} has no exploration; run weft explore first")
-        board = named_board(arguments["board"])
+        board = named_board(arguments["board"], arguments["purpose"])
         workloads = [workload_of(word) for word in arguments["workload"]]
         with show.task("computing cycles") as advance:
             found = findings(

@@ -17,8 +17,10 @@ module                content
 `rough_cycles`        cycles for a first ranking of many designs
 `estimate`            a design's area, clock and figures, without tools
 `space`               the Configs that a search tries on a device
-`candidates`          the best of them by their estimates
-`network_front`       the same for cores for networks: the front of time and LUTs
+`config_fields`       the fields of a design by name, as a line and as a TOML file
+`candidates`          the best Configs by their estimates
+`network_candidates`  the same for cores for networks, near the front of time and LUTs
+`search`              both of them: the candidates of a search
 `guide`               which point to place and route next
 `findings`            what an exploration found, with `pictures` and `page` for its report
 ====================  ===========================================================================

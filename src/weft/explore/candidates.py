@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from weft.boards.devices import Device
+from weft.chip.config import ChipConfig
 from weft.config import Config
+from weft.explore.config_fields import fields_of
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.space import draws, neighbours
 
-__all__ = ["candidates", "front", "within"]
+__all__ = ["candidates", "front", "in_order", "time_front", "within"]
 
 DRAWN = 3000  # Configs of the first screening
 FINALISTS = 60  # of them, for which the cycle model computes the cycles
@@ -64,15 +66,20 @@ def candidates(
     consider((base, *known))
     consider(_screened(estimator, configs, objective, rate, advance))
     for _ in range(ROUNDS):
-        best = _sorted(found.values(), device, objective, rate)[:PARENTS]
+        best = in_order(found.values(), device, objective, rate)[:PARENTS]
         if not consider(_nearby(estimator, best, objective)):
             break
-    return _sorted(found.values(), device, objective, rate)
+    return in_order(found.values(), device, objective, rate)
 
 
-def _sorted(estimates, device, objective, rate):
+def in_order(
+    estimates: Iterable[DesignEstimate], device: Device, objective: str, rate: float = 0.0
+) -> list[DesignEstimate]:
+    """The estimates that are `within` the device and the rate, the best by ``objective`` first."""
     usable = [each for each in estimates if within(each, device, rate)]
-    return sorted(usable, key=lambda each: (getattr(each.figures, objective), each.figures.area))
+    return sorted(usable, key=lambda each: (
+        getattr(each.figures, objective), each.figures.latency, each.figures.area,
+    ))
 
 
 def _screened(estimator, configs, objective, rate, advance):
@@ -102,6 +109,25 @@ def _nearby(estimator, best, objective):
         if not area.exceeds(estimator.device):
             rough[config] = area.used["LUT"] if objective == "area" else microseconds
     return sorted(rough, key=lambda config: (rough[config], config.hash))[:NEARBY]
+
+
+def time_front(
+    estimates: Iterable[DesignEstimate], own: Config | ChipConfig
+) -> list[DesignEstimate]:
+    """The front of latency and LUTs, the fastest first, with one design for equal figures.
+
+    It is ``own`` if that is one of them, or else the one with the fewest block RAMs. Of designs
+    that have equal block RAMs, too, it is the one with the smallest ``hop``.
+    """
+    best, least = [], float("inf")
+    for each in sorted(estimates, key=lambda each: (
+        each.figures.latency, each.figures.area, each.config != own, each.area.used["RAM"],
+        fields_of(each.config)["hop"], each.config.hash,
+    )):
+        if each.figures.area < least:
+            least = each.figures.area
+            best.append(each)
+    return best
 
 
 def front(figures: dict) -> list:

@@ -5,29 +5,36 @@ from dataclasses import dataclass
 
 from weft.boards.board import Board
 from weft.boards.catalog import BOARDS
+from weft.chip.config import ChipConfig
 from weft.config import Config
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.guide import Guide
 from weft.explore.model import Errors, Record, family_of, leave_one_out
 from weft.explore.reasons import reason
 from weft.explore.recorded import fitted, of_board, recorded
+from weft.explore.search import estimates_of
 from weft.explore.workload import MatrixWorkload, NetworkWorkload
+from weft.network.errors import UnfitError
 
 __all__ = ["BoardCost", "Findings", "findings"]
 
 
 @dataclass(frozen=True)
 class BoardCost:
-    """The workloads on the default design of a board, at the board's clock.
+    """The workloads on a board's own core, at its clock.
 
     Attributes
     ----------
-    board : Board
+    name : str
+        Of the board, and of the purpose of a core for networks.
+    clock : float
+        MHz.
     core, wire : float
         Microseconds of the core; of the bytes on the serial port.
     """
 
-    board: Board
+    name: str
+    clock: float
     core: float
     wire: float
 
@@ -53,17 +60,22 @@ class Findings:
     board: Board
     workloads: tuple[str, ...]
     guide: Guide
-    estimates: dict[Config, DesignEstimate]
+    estimates: dict[Config | ChipConfig, DesignEstimate]
     errors: Errors
     boards: tuple[BoardCost, ...]
 
     @property
-    def designs(self) -> list[Config]:
+    def has_energy(self) -> bool:
+        """Whether the energy of the designs is known; it is not of cores for networks."""
+        return any(each.energy for each in self.guide.measured().values())
+
+    @property
+    def designs(self) -> list[Config | ChipConfig]:
         """All designs that were run: the ranking, then the others."""
         tried = [config for config, _ in self.guide.outcomes]
         return list(dict.fromkeys((*self.guide.ranking(), *tried)))
 
-    def verdict(self, config: Config) -> str:
+    def verdict(self, config: Config | ChipConfig) -> str:
         """``winner``, or why the design lost."""
         ranking = self.guide.ranking()
         if not ranking:
@@ -82,31 +94,42 @@ def findings(
     device = board.device
     estimator = Estimator(device, workloads, fitted(board.config), clock=board.clock)
     ours = of_board(records, board)
-    estimates = {}
-    for point, _ in ours:
-        if point.config not in estimates:
-            estimates[point.config] = estimator.estimate(point.config)
-            advance()
-    guide = Guide(device, list(estimates.values()), objective, rate=rate)
+    estimates = estimates_of(estimator, [point.config for point, _ in ours], advance)
+    guide = Guide(device, estimates, objective, rate=rate)
     for point, outcome in ours:
         guide.tell(point, outcome)
     done = [record for record in recorded(family_of(board.config)) if record[1].done]
     return Findings(
-        board, tuple(workload.name for workload in workloads), guide, estimates,
-        leave_one_out(done), tuple(_boards(workloads)),
+        board, tuple(workload.name for workload in workloads), guide,
+        {estimate.config: estimate for estimate in estimates}, leave_one_out(done),
+        tuple(_boards(workloads, type(board.config))),
     )
 
 
-def _boards(workloads):
-    """The cost on each kind of board: those of equal FPGA, design, clock and baud rate once."""
+def _boards(workloads, kind):
+    """The cost on the boards' own cores of a kind, once for equal core, clock and baud rate."""
     seen = set()
-    for board in BOARDS.values():
-        kind = board.config, board.clock, board.baud
-        if kind in seen or not isinstance(board.config, Config):
+    for name, board in _named_boards():
+        key = board.config, board.clock, board.baud
+        if key in seen or not isinstance(board.config, kind):
             continue
-        seen.add(kind)
-        costs = [workload.cost(board.config) for workload in workloads]
-        wire = sum(max(cost.sent, cost.received) for cost in costs)
+        seen.add(key)
+        try:
+            costs = [workload.cost(board.config) for workload in workloads]
+        except UnfitError:
+            continue
+        # A core for networks sends the result after the input has come.
+        both = sum if kind is ChipConfig else max
+        wire = sum(both((cost.sent, cost.received)) for cost in costs)
         yield BoardCost(
-            board, sum(cost.cycles for cost in costs) / board.clock, 1e7 * wire / board.baud
+            name, board.clock, sum(cost.cycles for cost in costs) / board.clock,
+            1e7 * wire / board.baud,
         )
+
+
+def _named_boards():
+    """Yield all boards with their names, and with each of their cores for networks."""
+    for board in BOARDS.values():
+        yield board.name, board
+        for purpose in board.networks:
+            yield f"{board.name} --for {purpose}", board.built_for(purpose)

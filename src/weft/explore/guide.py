@@ -2,17 +2,19 @@
 
 First it runs the candidates, the best estimate first. Each outcome corrects the estimates of
 similar Configs: their area and clock by its ratio of measured to estimated, with half the weight
-for each field that differs. Then the best designs get more seeds, until the budget ends.
+for each field that differs. Designs as large as one that could not be placed come last. Then the
+best designs get more seeds, until the budget ends.
 """
 
-import dataclasses
 import math
 import operator
 from collections.abc import Sequence
 
 from weft.boards.devices import Device
+from weft.chip.config import ChipConfig
 from weft.config import Config
 from weft.explore.candidates import front
+from weft.explore.config_fields import fields_of
 from weft.explore.estimate import OBJECTIVES, DesignEstimate, Figures, figures_of
 from weft.explore.points import Point, PointOutcome
 
@@ -20,7 +22,7 @@ __all__ = ["Guide"]
 
 SEEDED = 3  # of the best designs that get more seeds
 PRIOR = 0.25  # weight of the estimate itself: an outcome with two other fields counts as much
-_FIELDS = [field.name for field in dataclasses.fields(Config)]
+_TOO_LARGE = "overfull", "unroutable", "time", "memory"  # failures of a design that is too large
 
 
 class Guide:
@@ -49,11 +51,13 @@ class Guide:
         self.objective = objective
         self.rate = rate
         self._estimates = {estimate.config: estimate for estimate in estimates}
+        self._fields = {config: tuple(fields_of(config).values()) for config in self._estimates}
         self._designs, self._seeds = designs, seeds
-        self._begun: set[Config] = set()
-        self._chosen: set[tuple[Config, int]] = set()
-        self.outcomes: dict[tuple[Config, int], PointOutcome] = {}
-        self._ratios: dict[Config, tuple[float, float]] = {}
+        self._begun: set[Config | ChipConfig] = set()
+        self._chosen: set[tuple[Config | ChipConfig, int]] = set()
+        self.outcomes: dict[tuple[Config | ChipConfig, int], PointOutcome] = {}
+        self._ratios: dict[Config | ChipConfig, tuple[float, float]] = {}
+        self._least_failed = math.inf  # estimated LUTs of the smallest design that is too large
 
     def next(self) -> Point | None:
         """The next point to run; None if all of them were given."""
@@ -70,17 +74,24 @@ class Guide:
         return None
 
     def tell(self, point: Point, outcome: PointOutcome) -> None:
-        """Take the outcome of a point, chosen here or known from before."""
+        """Take the outcome of a point, chosen here or known from before.
+
+        A point of a design without an estimate is ignored: it has no figures.
+        """
+        estimate = self._estimates.get(point.config)
+        if estimate is None:
+            return
         self._chosen.add((point.config, point.seed))
         self.outcomes[point.config, point.seed] = outcome
-        if outcome.done and point.config in self._estimates:
-            area = self._estimates[point.config].area
+        luts = estimate.area.used["LUT"]
+        if outcome.done:
             self._ratios[point.config] = (
-                math.log(outcome.used["LUT"] / area.used["LUT"]),
-                math.log(outcome.fmax / area.fmax),
+                math.log(outcome.used["LUT"] / luts), math.log(outcome.fmax / estimate.clock)
             )
+        elif outcome.failure in _TOO_LARGE:
+            self._least_failed = min(self._least_failed, luts)
 
-    def ranking(self) -> list[Config]:
+    def ranking(self) -> list[Config | ChipConfig]:
         """The designs that were placed and routed and reach the rate, the best first."""
         figures = self.measured()
         return sorted(
@@ -88,19 +99,19 @@ class Guide:
             key=lambda config: [getattr(figures[config], name) for name in self._order()],
         )
 
-    def measured(self) -> dict[Config, Figures]:
+    def measured(self) -> dict[Config | ChipConfig, Figures]:
         """The figures of each design that was placed and routed, with its best seed."""
-        best: dict[Config, PointOutcome] = {}
+        best: dict[Config | ChipConfig, PointOutcome] = {}
         for (config, _), outcome in self.outcomes.items():
             known = best.get(config)
             if outcome.done and (known is None or outcome.fmax > known.fmax):
                 best[config] = outcome
         return {
             config: figures_of(self._estimates[config].costs, outcome.used, outcome.fmax)
-            for config, outcome in best.items() if config in self._estimates
+            for config, outcome in best.items()
         }
 
-    def front(self) -> list[Config]:
+    def front(self) -> list[Config | ChipConfig]:
         """The measured designs that no other one dominates."""
         return front(self.measured())
 
@@ -109,15 +120,24 @@ class Guide:
         return Point(self.device, config, seed)
 
     def _expected(self, config):
-        """The corrected estimates, the objective first; designs below the rate come last."""
+        """The corrected estimates, the objective first.
+
+        Designs below the rate come last, and ones that are probably too large.
+        """
         estimate, (area, clock) = self._estimates[config], self._correction(config)
-        used = estimate.area.used | {"LUT": estimate.area.used["LUT"] * area}
-        figures = figures_of(estimate.costs, used, estimate.area.fmax * clock)
-        return figures.rate < self.rate, *(getattr(figures, name) for name in self._order())
+        luts = estimate.area.used["LUT"]
+        figures = figures_of(
+            estimate.costs, estimate.area.used | {"LUT": luts * area}, estimate.clock * clock
+        )
+        unlikely = figures.rate < self.rate or luts >= self._least_failed
+        return unlikely, *(getattr(figures, name) for name in self._order())
 
     def _correction(self, config):
         """Factors of the LUTs and of fmax, from the outcomes of similar Configs."""
-        weights = [0.5 ** _differences(config, other) for other in self._ratios]
+        weights = [
+            0.5 ** sum(map(operator.ne, self._fields[config], self._fields[other]))
+            for other in self._ratios
+        ]
         total = sum(weights) + PRIOR
         return [
             math.exp(sum(map(operator.mul, weights, column)) / total)
@@ -126,8 +146,3 @@ class Guide:
 
     def _order(self):
         return self.objective, *(name for name in OBJECTIVES if name != self.objective)
-
-
-def _differences(one, other):
-    """The number of fields that differ."""
-    return sum(getattr(one, name) != getattr(other, name) for name in _FIELDS)

@@ -3,7 +3,7 @@
 import base64
 from html import escape
 
-from weft.boards.fit import chosen_fields
+from weft.explore.config_fields import toml_of
 from weft.explore.findings import Findings
 from weft.explore.pictures import anchor, exploration_pictures
 from weft.network.report.page import card, grid, sheet, table
@@ -18,7 +18,7 @@ TITLES = {
     "energy": ("Time and energy", "The energy is an estimate that compares designs."),
     "parallel": (
         "Fields and time",
-        "A line for each design. Strong lines are on the front of time, area and energy.",
+        "A line for each design. Strong lines are on the front of all figures.",
     ),
     "seeds": ("Clock over seeds", "Place and route with other seeds gives another clock."),
     "area-errors": (
@@ -28,7 +28,7 @@ TITLES = {
     "clock-errors": ("Estimated and measured clock", "As before, for fmax."),
     "boards": (
         "Cost over boards",
-        "The default design of each board at its clock: what another board would give.",
+        "The own core of each board at its clock: what another board would give.",
     ),
 }
 STYLE = """<style>
@@ -80,7 +80,7 @@ def _cards(found):
         card("winner", escape(ranking[0].name), f"{ranking[0].peak} MAC/cycle"),
         card("core", f"{best.latency:,.1f} us", f"{best.rate:,.0f} a second"),
         card("LUTs", f"{best.area:,}", f"of {found.board.device.capacity['LUT']:,}"),
-        card("energy", f"{best.energy:,.0f} nJ", "compares designs"),
+        *[card("energy", f"{best.energy:,.0f} nJ", "compares designs")] * found.has_energy,
         card("on the front", str(len(found.guide.front())), f"of {len(figures)} measured"),
     ]
     return f"<div class=cards>{''.join(shown)}</div>"
@@ -88,8 +88,8 @@ def _cards(found):
 
 def _table(found):
     figures, front = found.guide.measured(), set(found.guide.front())
-    heads = ["", "operator", "us", "us in steady state", "LUT", "FF", "DSP", "RAM", "MHz", "nJ",
-             "front"]
+    heads = ["", "operator", "us", "us in steady state", "LUT", "FF", "DSP", "RAM", "MHz",
+             *["nJ"] * found.has_energy, "front"]
     rows = []
     for n, config in enumerate(found.designs):
         if config not in figures:
@@ -98,7 +98,8 @@ def _table(found):
         used = [f"{outcome.used.get(name, 0):,}" for name in ("LUT", "FF", "DSP", "RAM")]
         rows.append(("", found.verdict(config), [
             str(n + 1), config.name, f"{mine.latency:,.2f}", f"{mine.throughput:,.2f}", *used,
-            f"{outcome.fmax:.1f}", f"{mine.energy:,.1f}", "yes" if config in front else "",
+            f"{outcome.fmax:.1f}", *[f"{mine.energy:,.1f}"] * found.has_energy,
+            "yes" if config in front else "",
         ]))
     return table(heads, rows).replace(">operator<", ">design<")
 
@@ -111,15 +112,12 @@ def _best(found, config):
 def _details(found):
     """A part for each design: the verdict, its TOML, and its runs."""
     for n, config in enumerate(found.designs):
-        fields = "\n".join(
-            f"{name} = {value!r}".replace("'", '"') for name, value in chosen_fields(config).items()
-        )
         runs = [
             ("", "", [str(seed), escape(str(outcome)), outcome.path])
             for (each, seed), outcome in found.guide.outcomes.items() if each == config
         ]
         yield (
             f"<details id={anchor(n)}><summary><b>{n + 1}</b> {escape(config.name)}:"
-            f" {escape(found.verdict(config))}</summary><pre>{escape(fields)}</pre>"
+            f" {escape(found.verdict(config))}</summary><pre>{escape(toml_of(config))}</pre>"
             f"{table(['seed', 'on', ''], runs).replace('>on<', '>outcome<')}</details>"
         )

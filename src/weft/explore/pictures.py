@@ -2,6 +2,7 @@
 
 import math
 
+from weft.explore.config_fields import fields_of
 from weft.explore.findings import Findings
 from weft.network.report.pictures import MARKS, WIDTH, figure_of, legend, short_number, svg_of
 
@@ -9,8 +10,8 @@ __all__ = ["anchor", "exploration_pictures"]
 
 TEXT = 9
 PARALLEL = (
-    "rows", "cols", "depth", "dsp_cols", "lanes", "scale_cycles", "a_words", "b_words",
-    "bytes_in", "bytes_out", "jobs",
+    "rows", "cols", "depth", "hop", "dsp_cols", "ram_cols", "lanes", "scale_cycles", "words",
+    "a_words", "b_words", "lines", "read_vectors", "bytes_in", "bytes_out", "jobs",
 )
 
 
@@ -24,12 +25,15 @@ def exploration_pictures(found: Findings) -> dict[str, str]:
     drawn = {}
     if found.guide.measured():
         drawn["front"] = _front(found, "area", "LUTs")
-        drawn["energy"] = _front(found, "energy", "nJ, which compares designs")
+        if found.has_energy:
+            drawn["energy"] = _front(found, "energy", "nJ, which compares designs")
         drawn["parallel"] = _parallel(found)
         drawn["seeds"] = _seeds(found)
     drawn["area-errors"] = _errors(found, "LUT", "LUTs")
-    drawn["clock-errors"] = _errors(found, "fmax", "MHz")
-    drawn["boards"] = _boards(found)
+    if found.errors.of("fmax").size:
+        drawn["clock-errors"] = _errors(found, "fmax", "MHz")
+    if found.boards:
+        drawn["boards"] = _boards(found)
     return drawn
 
 
@@ -82,10 +86,11 @@ def _parallel(found):
     """A line for each measured design through its fields and its latency."""
     figures = found.guide.measured()
     designs = [config for config in found.designs if config in figures]
+    fields = [fields_of(config) for config in designs]
     names = [
-        name for name in PARALLEL if len({getattr(config, name) for config in designs}) > 1
+        name for name in PARALLEL if len({each.get(name) for each in fields}) > 1
     ] or ["rows"]
-    columns = {name: [getattr(config, name) for config in designs] for name in names}
+    columns = {name: [each[name] for each in fields] for name in names}
     columns["us"] = [figures[config].latency for config in designs]
     figure, axes = figure_of(3.0, 2 * WIDTH)
     axes.spines["left"].set_visible(False)
@@ -177,14 +182,14 @@ def _estimated(area, name):
 
 
 def _boards(found):
-    """Microseconds of the core and of the wire for the default design of each board."""
+    """Microseconds of the core and of the wire for the own core of each board."""
     figure, axes = figure_of(1.0 + 0.34 * len(found.boards))
     for row, cost in enumerate(found.boards):
         for shift, value, colour, text in (
             (-0.18, cost.core, "compute", "core"), (0.18, cost.wire, "wire", "serial port"),
         ):
             axes.barh(row + shift, value, 0.32, color=MARKS[colour], label=text if not row else "")
-    labels = [f"{cost.board.name}\n{cost.board.clock:g} MHz" for cost in found.boards]
+    labels = [f"{cost.name}\n{cost.clock:g} MHz" for cost in found.boards]
     axes.set_yticks(range(len(labels)), labels, color=MARKS["ink"])
     axes.invert_yaxis()
     axes.set_xscale("log")

@@ -5,12 +5,12 @@ import dataclasses
 import pytest
 from explore_points import DEVICE, chip, network_records
 
-from weft.explore import network_front as module
+from weft.explore import network_candidates as module
 from weft.explore import space
 from weft.explore.candidates import front, within
 from weft.explore.estimate import Estimator
 from weft.explore.model import FittedModel
-from weft.explore.network_front import distinct_front, network_candidates
+from weft.explore.network_candidates import network_candidates
 from weft.explore.workload import workload_of
 
 BASE = chip(words=512)
@@ -50,21 +50,18 @@ def test_the_front_has_exact_cycles_and_fits(estimator):
     assert latencies[0] <= estimator.estimate(fastest).figures.latency
 
 
-def test_the_front_has_one_core_for_equal_figures(estimator):
-    """A B of 1,024 words takes more blocks than one of 512, and no LUT in the model."""
-    small, large, slow = (
-        estimator.estimate(chip(words=1024, lines=512, **fields)) for fields in (
-            {"b_words": 512}, {"b_words": 1024}, {"b_words": 512, "rows": 1},
-        )
-    )
-    assert small.figures == large.figures
-    assert small.area.used["RAM"] < large.area.used["RAM"]
-    given = [slow, large, small]
-    assert distinct_front(given, BASE) == [small, slow]
-    assert distinct_front(given, large.config) == [large, slow]
-    worse = estimator.estimate(chip(words=1024, lines=512, b_words=512, lanes=1))
-    found = distinct_front([*given, worse], BASE)
-    assert (worse in found) == (worse.figures.area < small.figures.area)
+def test_the_order_follows_the_objective_and_the_rate(estimator):
+    fast = network_candidates(estimator, BASE)
+    small = network_candidates(estimator, BASE, "area")
+    assert {each.config for each in small} == {each.config for each in fast}
+    keys = [(each.figures.area, each.figures.latency) for each in small]
+    assert keys == sorted(keys) and small != fast
+    rate = fast[1].figures.rate
+    found = network_candidates(estimator, BASE, "area", rate=rate)
+    assert 2 <= len(found) < len(fast)
+    assert {each.config for each in found} == {
+        each.config for each in fast if each.figures.rate >= rate
+    }
 
 
 def test_a_core_gets_the_words_that_its_networks_need(estimator):

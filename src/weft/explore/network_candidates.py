@@ -1,24 +1,24 @@
-"""The front of cores for networks: the best latencies of workloads for their LUTs, by estimates."""
+"""The candidates of a search for a core for networks: near the front of latency and LUTs."""
 
 from collections.abc import Callable, Iterable
 
 from weft.chip.config import ChipConfig
-from weft.explore.candidates import front, within
+from weft.explore.candidates import front, in_order, within
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.space import grid, neighbours, with_words
 from weft.network.errors import UnfitError
 
-__all__ = ["distinct_front", "network_candidates"]
+__all__ = ["network_candidates"]
 
 FINALISTS = 48  # Configs of the grid for which the cycle model computes the cycles
 NEARBY, ROUNDS = 24, 3  # of the search from the front to its neighbours
 
 
 def network_candidates(
-    estimator: Estimator, base: ChipConfig, *, known: Iterable[ChipConfig] = (),
-    advance: Callable[[int], None] = lambda count: None,
+    estimator: Estimator, base: ChipConfig, objective: str = "latency", *, rate: float = 0.0,
+    known: Iterable[ChipConfig] = (), advance: Callable[[int], None] = lambda count: None,
 ) -> list[DesignEstimate]:
-    """Cores for networks that fit by their estimates, with exact cycles, the fastest first.
+    """Cores for networks that fit by their estimates, with exact cycles, the best first.
 
     All Configs of the grid are ranked with rough cycles. The cycle model computes the ones on the
     front of time and LUTs, on the front of the others, and so on, up to `FINALISTS`. Then it
@@ -30,6 +30,10 @@ def network_candidates(
         Its workloads are networks.
     base : ChipConfig
         The first candidate, and the fields that no candidate changes.
+    objective : str
+        One of `weft.explore.estimate.OBJECTIVES`, which the order follows.
+    rate : float
+        Rounds of all networks a second that a candidate must reach.
     known : iterable of ChipConfig
         More candidates.
     advance : callable
@@ -62,26 +66,7 @@ def network_candidates(
         rough = _rough(estimator, sorted(filter(None, sized), key=lambda c: c.hash), advance)
         if not consider(_layers(rough, NEARBY)):
             break
-    return sorted(found.values(), key=lambda each: (each.figures.latency, each.figures.area))
-
-
-def distinct_front(estimates: Iterable[DesignEstimate], own: ChipConfig) -> list[DesignEstimate]:
-    """The front of time and LUTs, the fastest first, with one Config for equal figures.
-
-    It is ``own`` if that is one of them, or else the one with the fewest block RAMs.
-    """
-    found = {each.config: each for each in estimates}
-    order = sorted(
-        (found[config] for config in front({key: each.figures for key, each in found.items()})),
-        key=lambda each: (
-            each.figures.latency, each.config != own, each.area.used["RAM"], each.config.core.hop,
-            each.config.hash,
-        ),
-    )
-    distinct: dict[tuple[float, float], DesignEstimate] = {}
-    for each in order:
-        distinct.setdefault((each.figures.latency, each.figures.area), each)
-    return list(distinct.values())
+    return in_order(found.values(), device, objective, rate)
 
 
 def _rough(estimator, configs, advance):
