@@ -10,13 +10,8 @@ import pytest
 
 from weft.tasks.limits import OverLimit, RunLimits, Stopped, run_limited
 
-# Starts a child, writes its number, and waits.
-PARENT = """
-import subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-print(child.pid, flush=True)
-time.sleep(600)
-"""
+# Starts a child, writes its number, and waits. A shell does this in milliseconds.
+PARENT = ["sh", "-c", "sleep 600 & echo $!; wait"]
 
 
 def python(code):
@@ -49,7 +44,7 @@ def test_gives_exit_code_and_output(tmp_path):
 
 def test_a_command_over_its_time_ends_with_its_children(tmp_path):
     with pytest.raises(OverLimit, match=r"^the run took over 0.5 s$") as caught:
-        run(python(PARENT), tmp_path, RunLimits(seconds=0.5))
+        run(PARENT, tmp_path, RunLimits(seconds=0.5))
     assert caught.value.kind == "time"
     wait_for_end(int((tmp_path / "output.txt").read_text()))
 
@@ -63,7 +58,7 @@ def test_a_command_over_its_memory_ends(tmp_path):
 
 def test_a_command_can_be_stopped(tmp_path):
     with pytest.raises(Stopped):
-        run(python(PARENT), tmp_path, stopped=lambda: (tmp_path / "output.txt").stat().st_size)
+        run(PARENT, tmp_path, stopped=lambda: (tmp_path / "output.txt").stat().st_size)
     wait_for_end(int((tmp_path / "output.txt").read_text()))
 
 
@@ -82,9 +77,14 @@ def test_standard_input_ends_with_this_process(tmp_path):
 
 
 # As PARENT, with a child in a session of its own; it watches its parent.
-APART = f"from weft.tasks.limits import end_with_parent; end_with_parent()\n{PARENT}".replace(
-    '(600)"]', '(600)"], start_new_session=True'
-)
+APART = """
+import subprocess, time
+from weft.tasks.limits import end_with_parent
+end_with_parent()
+child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+print(child.pid, flush=True)
+time.sleep(600)
+"""
 
 
 def test_processes_in_another_session_end_too(tmp_path):
