@@ -94,10 +94,6 @@ int main(int argc, char** argv) {
         now++;
         if (uart_rx.bytes.size() > received) events << "< " << now << '\n';
     };
-    top->rst = 1;
-    cycle();
-    cycle();
-    top->rst = 0;
     for (;;) {
         pollfd in{STDIN_FILENO, POLLIN, 0};
         if (uart_tx.idle() && poll(&in, 1, idle_cycles < IDLE_CYCLES ? 0 : 1) > 0) {

@@ -47,7 +47,8 @@ def start(
         from weft.hw import export
         from weft.hw.serial.accelerator import SerialAccelerator
 
-        return export.to_verilog(SerialAccelerator(config, divisor=divisor), name="board")
+        board = SerialAccelerator(config, divisor=divisor)
+        return export.to_verilog(board, name="board", model=True)
 
     program = verilated.executable(
         "boards", f"{config.name}-board", *build.design(verilog, repr(config), str(divisor)),

@@ -2,7 +2,6 @@
 
 import functools
 import importlib.metadata
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,18 +74,11 @@ def verilog(config: Config) -> str:
     return (place / "weft.v").read_text(encoding="utf-8")
 
 
-def _without_reset(text):
-    """The Verilog with ``rst`` always 0 instead of a port of the top, which is the first module.
-
-    Registers start with the values that a reset gives them. A model without resets compiles and
-    runs faster.
-    """
-    text = re.sub(r"\brst, |, rst\b", "", text, count=1)
-    return text.replace("  input rst;\n  wire rst;\n", "  wire rst = 1'h0;\n", 1)
-
-
 def model(config: Config, *, trace: bool = False, say=lambda text: None) -> Path:
     """The executable model of ``config``, from the cache or newly built; it has no reset.
+
+    Its Verilog is the one of a model, as `weft.hw.export.to_verilog` has it. If it can write
+    waveforms, it has the hierarchy of the design and a reset that is never active.
 
     Parameters
     ----------
@@ -104,10 +96,14 @@ def model(config: Config, *, trace: bool = False, say=lambda text: None) -> Path
         f"BYTES_IN={config.bytes_in}", f"BYTES_OUT={config.bytes_out}",
         f"REGISTER_LATENCY={LATENCY}",
     ]
-    dependencies, text = design(lambda: verilog(config), repr(config))
-    dependencies.append(Path(__file__).read_bytes())
+
+    def text():
+        from weft.hw import export
+
+        return export.verilog(config, model=not trace)
+
     return verilated.executable(
-        "models", config.name, dependencies, lambda: _without_reset(text()), HARNESS, top="weft",
+        "models", config.name, *design(text, repr(config)), HARNESS, top="weft",
         defines=defines, trace=trace,
         say=lambda: say(f"compiling the {config.name} model (once, about 10 to 60 s)"),
     )

@@ -6,9 +6,12 @@ import subprocess
 import sys
 
 import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 
 from weft.config import Config
-from weft.hw.export import verilog
+from weft.hw.export import to_verilog, verilog
 
 CONFIG = Config(rows=2, cols=3, depth=2, a_words=32, b_words=32, bytes_in=8, bytes_out=4)
 FIP = Config(rows=2, cols=2, depth=2, multiplier="fip", a_words=32, b_words=32, bytes_in=4)
@@ -66,3 +69,35 @@ def test_no_always_star_blocks(text):
 
 def test_no_port_has_width_0(text):
     assert "[-1:0]" not in text
+
+
+def test_a_model_has_no_reset_and_no_hierarchy():
+    class Part(wiring.Component):
+        i: In(8)
+        en: In(1)
+        o: Out(8)
+
+        def elaborate(self, platform):
+            m = Module()
+            with m.If(self.en):
+                m.d.sync += self.o.eq(self.i)
+            return m
+
+    class Parts(wiring.Component):
+        i: In(8)
+        en: In(1)
+        o: Out(9)
+
+        def elaborate(self, platform):
+            m = Module()
+            m.submodules.one, m.submodules.other = one, other = Part(), Part()
+            for part in (one, other):
+                m.d.comb += [part.i.eq(self.i), part.en.eq(self.en)]
+            m.d.comb += self.o.eq(one.o + other.o)
+            return m
+
+    text = to_verilog(Parts(), name="parts")
+    assert (text.count("\nmodule "), "rst" in text) == (3, True)
+    text = to_verilog(Parts(), name="parts", model=True)
+    assert (text.count("\nmodule "), text.count("always "), "rst" in text) == (1, 1, False)
+    assert "if (en)" in text

@@ -9,7 +9,7 @@ from weft.config import Config
 from weft.hw import export
 from weft.hw.arith.cells import MACS
 from weft.mac_cells import MAC_CELLS, MacCell
-from weft.sim import build, cache, verilated
+from weft.sim import build, cache
 
 CELL = """\
 from weft.hw.arith.mac import Mac
@@ -84,16 +84,3 @@ def test_hardware_of_weft_is_known_by_its_sources():
     dependencies, verilog = build.design(lambda: pytest.fail("generated"), "x")
     assert dependencies[-1] == "x"
     assert dependencies == build.design(verilog, "x")[0] != build.design(verilog, "y")[0]
-
-
-@pytest.mark.parametrize("ports", [("clk, rst, x", "clk, x"), ("clk, x, rst", "clk, x")])
-def test_a_model_has_no_reset(ports, monkeypatch):
-    text = "module weft({});\n  input clk;\n  wire clk;\n{}endmodule\nmodule part(clk, rst);\n"
-    given, expected = ports
-    with_reset = text.format(given, "  input rst;\n  wire rst;\n")
-    monkeypatch.setattr(build, "verilog", lambda config: with_reset)
-    monkeypatch.setattr(
-        verilated, "executable",
-        lambda kind, name, dependencies, verilog, harness, **options: verilog(),
-    )
-    assert build.model(Config()) == text.format(expected, "  wire rst = 1'h0;\n")

@@ -78,7 +78,7 @@ def test_rejects_hardware_of_another_config(transports):
 
 def test_rejects_a_verilog_that_does_not_compile(monkeypatch, tmp_path):
     monkeypatch.setenv("WEFT_BUILD", str(tmp_path))
-    monkeypatch.setattr("weft.hw.export.verilog", lambda config: "module weft(; endmodule")
+    monkeypatch.setattr("weft.hw.export.verilog", lambda config, model: "module weft(; endmodule")
     with pytest.raises(tools.ToolError) as error:
         build.model(ODD)
     assert "Verilator did not compile the 3x5x2 model and ended with status 1" in str(error.value)
