@@ -1,4 +1,4 @@
-"""The pictures of a report: what they draw."""
+"""The pictures of a report: the fields that the parallel coordinates can show."""
 
 from explore_points import chip, point
 
