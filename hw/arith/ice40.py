@@ -97,10 +97,9 @@ class Ice40Mac(ProductsMac):
         return accumulator
 
     def _multiplier(self, m, n, a, b):
-        """The multiplier in logic for product ``n``, and the registers of its factors."""
+        """The multiplier in logic for product ``n``, which registers its factors."""
         m.submodules[f"product_{n}"] = product = HalvesMultiplier(a=a.shape(), b=b.shape())
-        for port, value in ((product.a, a), (product.b, b)):
-            m.d.comb += port.eq(pipeline(m, value, 1, "factor"))
+        m.d.comb += [product.a.eq(a), product.b.eq(b)]
         return product
 
     @staticmethod
@@ -109,7 +108,7 @@ class Ice40Mac(ProductsMac):
         sums = []
         for n in range(0, len(terms), 2):
             value = sum(terms[n + 1 : n + 2], terms[n])
-            sums.append(term := Signal(value.shape(), name="term"))
+            sums.append(term := Signal(value.shape(), name="term", reset_less=True))
             m.d.sync += term.eq(value)
         return sums
 

@@ -5,16 +5,18 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.arith.ice40_carry import ADD_MASKED, ADD_MASKED_INVERTED, chain
+from weft.hw.delay import pipeline
 
 __all__ = ["HalvesMultiplier"]
 
 
 class HalvesMultiplier(wiring.Component):
-    """``low + (high << split) <= a * b``, one cycle later; each half of ``b`` has its own product.
+    """``low + (high << split) <= a * b``, LATENCY cycles later; each half of ``b`` has a product.
 
     Each bit of ``b`` has a row, which adds ``a`` if the bit is 1. The partial sum shifts right by
     one bit from row to row. The last bit of ``b`` has a negative weight: its row subtracts, as
-    ``h - a = ~(~h + a)``. The outputs are registered.
+    ``h - a = ~(~h + a)``. The first row of a half adds to nothing. It is in the cells of registers:
+    the factors are registered, too. The registers have no reset.
 
     Parameters
     ----------
@@ -34,6 +36,8 @@ class HalvesMultiplier(wiring.Component):
         since the upper half needs more logic.
     """
 
+    LATENCY = 2
+
     def __init__(self, *, a, b):
         a, b = (Shape.cast(shape).width for shape in (a, b))
         self.split = (b + 1) // 2
@@ -46,16 +50,22 @@ class HalvesMultiplier(wiring.Component):
         m = Module()
         low, high = self.b[: self.split], self.b[self.split :]
         if platform is None:
-            low, high = self.a * low, self.a * high.as_signed()
+            low, high = (
+                pipeline(m, self.a * half, self.LATENCY, "product")
+                for half in (low, high.as_signed())
+            )
         else:
-            low, high = self._rows(m, low), self._rows(m, high, negative=True)
-        m.d.sync += [self.low.eq(low), self.high.eq(high)]
+            low, high = (
+                pipeline(m, self._rows(m, half, negative=half is high), 1, "product")
+                for half in (low, high)
+            )
+        m.d.comb += [self.low.eq(low), self.high.eq(high)]
         return m
 
-    def _rows(self, m, b, *, negative=False):
+    def _rows(self, m, b, *, negative):
         """``a * b``; if ``negative``, the last bit of ``b`` has a negative weight."""
-        a = self.a
-        row = a.as_unsigned() & b[0].replicate(len(a))
+        row = pipeline(m, self.a.as_unsigned() & b[0].replicate(len(self.a)), 1, "row")
+        a, b = pipeline(m, self.a, 1, "a"), Cat(0, pipeline(m, b[1:], 1, "b"))
         inverted = False  # whether the row is the complement of the partial sum
         bits = []
         for n in range(1, len(b)):
