@@ -15,7 +15,9 @@ class Ice40HxFlow(Flow):
     """The iCE40HX, which has no DSP blocks."""
 
     name = "ice40"
-    synthesis = "synth_ice40 -device hx"
+    # The cells of a tile share one clock enable, so each enable of a few flip-flops blocks the
+    # other flip-flops of its tile: in an almost full device, nextpnr hardly finds a placement.
+    synthesis = "synth_ice40 -device hx -dffe_min_ce_use 5"
     target_mhz = 100
     unconstrained = out_of_context = ("--pcf-allow-unconstrained",)
     constraints_option, config_option, constraints = "--pcf", "--asc", "pcf"

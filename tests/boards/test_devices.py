@@ -36,3 +36,7 @@ def test_ice40_flip_flops_are_counted_in_the_netlist():
 
 def test_no_dsp_blocks_are_inferred():
     assert not any("-dsp" in device.flow.synthesis for device in DEVICES.values())
+
+
+def test_few_flip_flops_of_an_ice40hx_have_no_clock_enable():
+    assert DEVICES["iCE40HX8K"].flow.synthesis.endswith(" -dffe_min_ce_use 5")
