@@ -29,9 +29,10 @@ def test_a_step_follows_the_steps_it_needs(schedule):
     assert s.shifted - s.product == s.cycles > 31 // s.bits
     # A value is kept until the next result replaces it, `cycles` cycles later.
     assert s.shifted < s.zero_read + MEMORY_READ <= s.shifted + s.cycles
-    total, limits = s.zero_read + MEMORY_READ + 1, s.limits_read + MEMORY_READ
+    # The limits are registered: they are valid one cycle after the memory gives them.
+    total, limits = s.zero_read + MEMORY_READ + 1, s.limits_read + MEMORY_READ + 1
     assert total <= limits and limits + 1 < total + s.cycles
-    assert s.latency == s.limits_read + MEMORY_READ + 2
+    assert s.latency == limits + 2
 
 
 def test_the_latency_by_hand():

@@ -56,9 +56,12 @@ class SerialRequantizer(ResultPipeline):
         with m.Else():
             m.d.sync += phase.eq(phase + 1)
         m.submodules.parameters = buffer = self._parameters(m, chunk, phase)
-        strobes = {
-            name: phase == times.phase(cycle) for name, cycle in _events(times).items()
-        }
+        strobes = {name: Signal(name=name) for name in _events(times)}
+        # Registered. No event is in the first cycle after a request, which may break the count.
+        m.d.sync += [
+            strobes[name].eq(phase == times.phase(cycle - 1))
+            for name, cycle in _events(times).items()
+        ]
         results = []
         for n in range(self.lanes):
             m.submodules[f"lane_{n}"] = lane = _Lane(bits=times.bits)
@@ -156,7 +159,7 @@ class _Lane(wiring.Component):
         Bias with ``has_sum``; shift with ``has_shift`` and ``has_product``; zero point with
         ``has_zero``.
     odd : In, 32 bits
-        Multiplier with ``has_multiplier``; limits in the second and third cycle before ``result``.
+        Multiplier with ``has_multiplier``; limits in the third and fourth cycle before ``result``.
     has_shift, has_sum, has_multiplier, has_product, has_zero : In, 1 bit
     first : In, 1 bit
         As for `weft.hw.output.serial_product.SerialProduct`.
@@ -199,7 +202,10 @@ class _Lane(wiring.Component):
 
     def _clamp(self, m, shifter, zero, limits):
         """``clamp(y + zero, low, high)``; a tie of a value below 0 is rounded down."""
-        low, high = limits.low[:9].as_signed(), limits.high[:9].as_signed()
+        low, high = (
+            pipeline(m, limit[:9].as_signed(), 1, name)
+            for name, limit in (("low", limits.low), ("high", limits.high))
+        )
         y, round_up = Signal.like(shifter.y, reset_less=True), Signal(reset_less=True)
         y_sign, total_sign = (  # fits, negative
             Signal(2, name=f"{name}_sign", reset_less=True) for name in ("y", "total")

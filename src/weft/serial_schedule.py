@@ -83,13 +83,16 @@ class SerialSchedule:
 
     @property
     def limits_read(self) -> int:
-        """Address of the limits, for two cycles: one compares, the next one selects."""
-        return self._first_free(self.zero_read + 1, 2, (self.multiplier_read,))
+        """Address of the limits, for two cycles.
+
+        The limits are registered before one cycle compares and the next one selects.
+        """
+        return self._first_free(self.zero_read, 2, (self.multiplier_read,))
 
     @property
     def latency(self) -> int:
         """The result is valid."""
-        return self.limits_read + MEMORY_READ + 2
+        return self.limits_read + MEMORY_READ + 3
 
     def phase(self, cycle: int) -> int:
         """``cycle`` modulo `cycles`."""
