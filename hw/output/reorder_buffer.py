@@ -105,9 +105,11 @@ class ReorderBuffer(wiring.Component):
     def _entries(self, m, o, write, values):
         """The entries, from their allocation and write to the stream ``o`` that pops them."""
         width = ceil_log2(self.depth)
+        # One bit more than an index, so that a full ring differs from an empty one.
         allocate_index, write_index, pop_index = (
-            Signal(width, name=f"{name}_index") for name in ("allocate", "write", "pop")
+            Signal(width + 1, name=f"{name}_index") for name in ("allocate", "write", "pop")
         )
+        full = (allocate_index ^ pop_index) == self.depth
         level = Signal(signed(width + 1), init=-1)  # entries written and not popped, minus one
         empty = level[-1]
         pop = o.valid & o.ready
@@ -118,13 +120,14 @@ class ReorderBuffer(wiring.Component):
             for shape in (o.payload.meta.shape(), len(values))
         )
         m.submodules += [meta_memory, value_memory]
-        for memory, en, index, value in (
-            (meta_memory, self.request.valid, allocate_index, self.request.chunk.meta),
-            (value_memory, write, write_index, values),
+        # ``request.valid`` comes late: a free entry is written without it, too.
+        for memory, en, step, index, value in (
+            (meta_memory, ~full, self.request.valid, allocate_index, self.request.chunk.meta),
+            (value_memory, write, write, write_index, values),
         ):
             port = memory.write_port()
             m.d.comb += [port.en.eq(en), port.addr.eq(index), port.data.eq(value)]
-            with m.If(en):
+            with m.If(step):
                 m.d.sync += index.eq(index + 1)
         domain = "sync" if block_ram else "comb"
         meta, stored = (

@@ -233,8 +233,10 @@ class ResultScheduler(wiring.Component):
         lag_passed = self._passed(m, self.epilogue_lag, fire & uses_epilogue)
         if self.serial_epilogue:
             phase = Signal(range(self.interval))
+            in_phase = Signal(init=1)  # ``phase == 0``, registered
             m.d.sync += phase.eq(Mux(fire & uses_epilogue, 1, phase + 1))
-            interval_passed = lag_passed | (phase == 0)
+            m.d.sync += in_phase.eq((phase == self.interval - 1) & ~(fire & uses_epilogue))
+            interval_passed = lag_passed | in_phase
         else:
             interval_passed = self._passed(m, self.interval - 1, fire & uses_epilogue)
         return in_flight[-1] & Mux(uses_epilogue, interval_passed, lag_passed)

@@ -216,6 +216,24 @@ def test_requests_are_an_interval_apart(interval, epilogue_lag):
     assert cycles == first + second + third
 
 
+@pytest.mark.parametrize("start", range(1, 5))
+def test_requests_to_a_serial_epilogue_are_multiples_of_the_interval_apart(start):
+    """While one is in flight; the count starts at any cycle after a reset."""
+    dut = scheduler(interval=4, epilogue_lag=9, serial_epilogue=True)
+    cycles = []
+
+    async def bench(ctx):
+        put(ctx, dut.tiles.payload, tile(1))
+        ctx.set(dut.tiles.valid, 1)
+        for now in range(start + 60):
+            ctx.set(dut.row_written, now + 1 - start in (0, 14, 41))
+            if (await ctx.tick().sample(dut.request.valid))[-1]:
+                cycles.append(now - start)
+
+    simulate(dut, bench)
+    assert cycles == [0, 4, 8, 16, 20, 24, 41, 45, 49]
+
+
 def test_a_row_is_requested_as_soon_as_it_is_readable():
     dut = scheduler(epilogue_flags=[])
 
