@@ -2,8 +2,8 @@
 //
 // The first beat of a burst is offered `latency` cycles after its address was accepted, or later:
 // beats follow each other in order, `period` / 256 cycles apart. The response of a burst that is
-// written is offered `latency` cycles after its last beat. Bursts that cross 4 KiB, and a WLAST that
-// does not match AWLEN, end the simulation.
+// written is offered `latency` cycles after its last beat. A beat with an error has the bytes 0xFF.
+// Bursts that cross 4 KiB, and a WLAST that does not match AWLEN, end the simulation.
 //
 // The macro AXI_PIN(top, name) is required: the pin of a model with this name of AXI4.
 
@@ -45,7 +45,10 @@ public:
         if (beat) {
             const Beat& front = reads_.front();
             uint32_t response = response_of(front.address);
-            if (at(front.address)) std::memcpy((void*)&AXI_PIN(top, rdata), at(front.address), BEAT);
+            if (response)
+                std::memset((void*)&AXI_PIN(top, rdata), 0xFF, BEAT);
+            else
+                std::memcpy((void*)&AXI_PIN(top, rdata), at(front.address), BEAT);
             AXI_PIN(top, rresp) = response;
             AXI_PIN(top, rlast) = front.last;
             if (AXI_PIN(top, rready)) {

@@ -24,10 +24,16 @@ class SimulatedRunner:
     Parameters
     ----------
     chip : ChipConfig
+
+    Attributes
+    ----------
+    program_base : int
+        First byte of the program memory behind AXI4; 0 at first.
     """
 
     def __init__(self, chip: ChipConfig):
         self.chip = chip
+        self.program_base = 0
         self._core = NetworkSimulation(chip)
         if chip.program_words:
             timing = ProgramTiming()
@@ -70,7 +76,7 @@ class SimulatedRunner:
         self._core.set_timing(timing)
 
     def _byte(self, address):
-        return join(address, self.chip.banks) * self.chip.core.depth
+        return self.program_base + join(address, self.chip.banks) * self.chip.core.depth
 
     def run(self, list_address, log_address, *, timeout) -> ListReport:
         """Execute a list; ``timeout`` limits its cycles, too.
@@ -78,7 +84,10 @@ class SimulatedRunner:
         Raises TransportTimeout if the list has not ended then.
         """
         banks, limit = self.chip.banks, max(1, int(timeout * _CYCLES_PER_SECOND))
-        outcome = self._core.run(join(list_address, banks), join(log_address, banks), cycles=limit)
+        outcome = self._core.run(
+            join(list_address, banks), join(log_address, banks), cycles=limit,
+            program_base=self.program_base,
+        )
         if not outcome.finished:
             raise TransportTimeout(f"the list did not end within {limit:,} cycles")
         result = b""

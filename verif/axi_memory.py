@@ -29,6 +29,8 @@ class AxiMemory:
     memory : bytearray
     bad : set of int
         Addresses of beats with error responses.
+    response : int
+        Of these beats, and beyond the memory: 2 is SLVERR, 3 is DECERR.
     bursts : list of tuple
         All bursts so far: "ar" or "aw", address, beats.
     """
@@ -41,6 +43,7 @@ class AxiMemory:
         self.latency = latency
         self.rng = random.Random(seed)
         self.bad = set()
+        self.response = 2
         self.bursts = []
         # Beats to read, and responses to writes, each with its cycle; bursts and beats to write.
         self._r_queue, self._b_queue, self._aw_queue, self._w_queue = (deque() for _ in range(4))
@@ -121,7 +124,7 @@ class AxiMemory:
             word = self.memory[address : address + self.data_bytes]
             word = bytes(self.data_bytes) if error else word
             self._r_queue.append((due, {
-                "data": int.from_bytes(word, "little"), "resp": 2 * error,
+                "data": int.from_bytes(word, "little"), "resp": self.response * error,
                 "last": address == addresses[-1],
             }))
 
@@ -152,4 +155,4 @@ class AxiMemory:
                     if beat["strb"] >> n & 1:
                         self.memory[address + n] = data[n]
             due = self._response_cycle(cycle, self._b_queue)
-            self._b_queue.append((due, {"resp": 2 * error}))
+            self._b_queue.append((due, {"resp": self.response * error}))

@@ -17,11 +17,12 @@ static int8_t output[OUTPUT_BYTES];
 static int failed(const char *step, int error)
 {
     uint32_t job;
+    char text[80];
     if (error == WEFT_OK)
         return 0;
     print(step);
     print(": ");
-    print(weft_error_text(error));
+    print(weft_failure_text(&core, error, text, sizeof text));
     if (error == WEFT_ERR_BUS || error == WEFT_ERR_NO_ANSWER || error == WEFT_ERR_ADDRESS) {
         job = weft_jobs(&core); /* of the list: the number of the failed one */
         for (int n = 0; n < LAYERS; n++)

@@ -110,7 +110,12 @@ class NetworkCore(wiring.Component):
             list_reader.list_limit.eq(self.program_limit),
             program.base.eq(self.program_base), program.halt.eq(list_reader.halt),
             self.program_idle.eq(program.idle),
-            list_reader.bus_error.eq(program.bus_error),
+            list_reader.read_error.eq(program.read_error),
+            list_reader.load_read_error.eq(
+                program.read_error & getattr(program, f"valid_{FROM_PROGRAM.index(LOADS)}")
+            ),
+            list_reader.stored.eq(program.stored),
+            list_reader.store_error.eq(program.store_error),
             list_reader.timed_out.eq(program.timed_out), list_reader.written.eq(program.written),
         ]
         return program

@@ -49,6 +49,8 @@ class DescriptorReader(wiring.Component):
     reads : Out, stream of `VectorAddress`
     read_valid, read_data : In
         1 bit, ``read_vectors`` vectors: the data of the reads, in order.
+    read_error : In, 1 bit, valid with ``read_valid``
+        The program memory answered the read with an error. Only with a program memory.
     base, limit : In
         First word that may be read, and first word beyond. A program memory begins at word 0.
     part : Out, `DescriptorPart`
@@ -56,8 +58,8 @@ class DescriptorReader(wiring.Component):
         Pulse, two cycles after the last part; the following outputs are valid.
     opcode : Out, 4 bits
     error : Out, `weft.chip.descriptors.ListError`
-        ADDRESS if a vector lies outside the limits, else OPCODE for a wrong opcode or version, or
-        if an unused bit is 1.
+        ADDRESS if a vector lies outside the limits, else BUS for a read with an error, else OPCODE
+        for a wrong opcode or version, or if an unused bit is 1.
     following : Out, `VectorAddress`
         The address behind the descriptor.
     """
@@ -82,6 +84,7 @@ class DescriptorReader(wiring.Component):
             "reads": Out(stream.Signature(address)),
             "read_valid": In(1),
             "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
+            **({"read_error": In(1)} if chip.program_words else {}),
             "base": In(word), "limit": In(word),
             "part": Out(DescriptorPart(chip)),
             "done": Out(1), "opcode": Out(4), "error": Out(ListError),
@@ -147,12 +150,17 @@ class DescriptorReader(wiring.Component):
         with m.If(g_valid):
             m.d.sync += bad.eq(bad | Cat(found).any())
 
+        error = Mux(bad | bad_header, ListError.OPCODE, ListError.NONE)
+        if self.chip.program_words:
+            failed = Signal()
+            with m.If(self.start):
+                m.d.sync += failed.eq(0)
+            with m.Elif(self.read_valid & self.read_error):
+                m.d.sync += failed.eq(1)
+            error = Mux(failed, ListError.BUS, error)
         m.d.comb += [
             self.done.eq(self.busy & ~reading & ~part.valid & ~g_valid),
-            self.error.eq(Mux(
-                outside, ListError.ADDRESS,
-                Mux(bad | bad_header, ListError.OPCODE, ListError.NONE),
-            )),
+            self.error.eq(Mux(outside, ListError.ADDRESS, error)),
         ]
         with m.If(self.done):
             m.d.sync += self.busy.eq(0)

@@ -3,12 +3,13 @@
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import ceil_log2
 
 from weft.chip.descriptors import ListError, ListJob, ListLoad
 from weft.chip.latencies import LIST_SETTLE
 from weft.hw.chip.descriptor_reader import DescriptorReader
 from weft.hw.chip.interface import VectorWrite
-from weft.hw.chip.job_log import JobLog
+from weft.hw.chip.job_log import ENTRY_BYTES, JobLog
 from weft.hw.chip.layouts import JobFields, ListLoadFields, VectorAddress
 from weft.hw.chip.reader_head import ReaderHead
 
@@ -33,9 +34,12 @@ class ListExecution(wiring.Component):
     base, limit, list_limit : In
     reads, read_valid, read_data, writes, written : In or Out
     job, start, job_done, load, load_done, load_error : In or Out
+    read_error, load_read_error, stored : In, 1 bit each; only with a program memory
         As of `weft.hw.chip.list_reader.ListReader`.
     jobs : Out, 16 bits
         Jobs that have ended.
+    logged : Out, 16 bits; only with a program memory
+        Jobs whose log entries are stored.
     stopped : Out, 1 bit
         The list has ended; the following outputs are valid.
     error : Out, `weft.chip.descriptors.ListError`
@@ -51,7 +55,10 @@ class ListExecution(wiring.Component):
         super().__init__({
             "begin": In(1), "list": In(address), "log": In(address), "cycles": In(32),
             "base": In(word), "limit": In(word),
-            **({"list_limit": In(word)} if chip.program_words else {}),
+            **({
+                "list_limit": In(word), "read_error": In(1), "load_read_error": In(1),
+                "stored": In(1), "logged": Out(ReaderHead.COUNT_BITS),
+            } if chip.program_words else {}),
             "reads": Out(stream.Signature(address)),
             "read_valid": In(1),
             "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
@@ -69,10 +76,13 @@ class ListExecution(wiring.Component):
         m.submodules.jobs = jobs = ReaderHead(self.chip, ListJob)
         m.submodules.log = log = JobLog(self.chip)
         job_busy, load_busy, load_failed = Signal(), Signal(), Signal()
+        load_fault = Signal(ListError, init=ListError.ADDRESS)  # valid with load_failed
         self._read(m, loads, jobs, job_busy)
-        self._count_jobs(m, jobs, log)
+        self._count_jobs(m, jobs, log, load_failed)
         start_ok = self._start_jobs(m, jobs, log, job_busy)
         self._start_loads(m, loads, load_busy, load_failed)
+        if self.chip.program_words:
+            self._watch_program(m, load_failed, load_fault)
 
         # Each head waits, and nothing is in flight that could change that.
         waiting, settle = Signal(2), Signal(range(LIST_SETTLE + 1))
@@ -97,7 +107,7 @@ class ListExecution(wiring.Component):
         with m.Elif(jobs.ready & jobs.satisfied):  # only the log keeps the job from its start
             m.d.sync += self.error.eq(ListError.ADDRESS)
         with m.Elif(load_failed):
-            m.d.sync += self.error.eq(ListError.ADDRESS)
+            m.d.sync += self.error.eq(load_fault)
         with m.Elif(loads.fault != ListError.NONE):
             m.d.sync += self.error.eq(loads.fault)
         with m.Else():
@@ -123,6 +133,7 @@ class ListExecution(wiring.Component):
         m.d.comb += [
             reader.read_valid.eq(self.read_valid), reader.read_data.eq(self.read_data),
             reader.base.eq(self.base), reader.limit.eq(self._list_limit),
+            *([reader.read_error.eq(self.read_error)] if self.chip.program_words else []),
             choose_job.eq(jobs.fetch & (job_busy | ~loads.fetch)),
             reader.start.eq(~reader.busy & (jobs.fetch | loads.fetch)),
             reader.address.eq(Mux(choose_job, jobs.address, loads.address)),
@@ -161,11 +172,16 @@ class ListExecution(wiring.Component):
             m.d.sync += [job_busy.eq(1), job.eq(jobs.next)]
         return start_ok
 
-    def _count_jobs(self, m, jobs, log):
-        """Count jobs and loads that have ended, and write the log."""
+    def _count_jobs(self, m, jobs, log, load_failed):
+        """Count jobs and loads that have ended, and write the log.
+
+        A load whose read had an error ends, too, but is not counted.
+        """
         connect(m, log.writes, flipped(self.writes))
-        loads_done = Signal(ReaderHead.COUNT_BITS)
-        with m.If(self.load_done & ~loads_done.all()):
+        loads_done, complete = Signal(ReaderHead.COUNT_BITS), self.load_done
+        if self.chip.program_words:
+            complete = complete & ~load_failed
+        with m.If(complete & ~loads_done.all()):
             m.d.sync += loads_done.eq(loads_done + 1)
         with m.If(self.job_done & ~self.jobs.all()):
             m.d.sync += self.jobs.eq(self.jobs + 1)
@@ -190,3 +206,13 @@ class ListExecution(wiring.Component):
             m.d.sync += load_busy.eq(1)
         with m.If(self.load_error):
             m.d.sync += load_failed.eq(1)
+
+    def _watch_program(self, m, load_failed, load_fault):
+        """Note a read of a load with an error, and count the log entries that are stored."""
+        with m.If(self.load_read_error):
+            m.d.sync += [load_failed.eq(1), load_fault.eq(ListError.BUS)]
+        vectors = -(-ENTRY_BYTES // self.chip.core.depth)
+        stored = Signal(len(self.logged) + ceil_log2(vectors))
+        with m.If(self.stored):
+            m.d.sync += stored.eq(stored + 1)
+        m.d.comb += self.logged.eq(stored >> ceil_log2(vectors))

@@ -21,7 +21,8 @@ class ListReader(wiring.Component):
     The next job starts in the cycle after ``job_done``, if it waits for nothing else; with an
     `OneJobExecution`, its descriptor is read first. The fault of
     a load ends the list when no job can start any more, the fault of a job after all jobs before
-    it. An ``address_error`` ends it at once.
+    it: so the job of ``status`` is the one that the fault stops. An ``address_error`` or a
+    ``store_error`` ends the list at once.
 
     Parameters
     ----------
@@ -43,6 +44,8 @@ class ListReader(wiring.Component):
     reads : Out, stream of `VectorAddress`
     read_valid, read_data : In
         1 bit, ``read_vectors`` vectors: the data of the reads, in order.
+    read_error : In, 1 bit, valid with ``read_valid``; only with a program memory
+        The memory answered the read with an error.
     job : Out, `JobFields`
         The running job, with the base in its addresses; stable to ``job_done``, at least.
     start : Out, 1 bit
@@ -55,8 +58,14 @@ class ListReader(wiring.Component):
         Pulse: the last write of the load. The next load may be taken in the same cycle.
     address_error, load_error : In, 1 bit each
         Pulses: an access of the running job, or of the load, was suppressed.
-    bus_error, timed_out : In, 1 bit each
-        Pulses: the program memory answered with an error, or does not answer.
+    load_read_error : In, 1 bit; only with a program memory
+        Pulse: it answered a read of the load with an error, at the latest in the cycle before
+        ``load_done``.
+    stored, store_error : In, 1 bit each; only with a program memory
+        Pulses: it has stored a vector of the log, or answered the store with an error. The job of
+        ``status`` is then the one of the entry.
+    timed_out : In, 1 bit
+        Pulse: it does not answer.
     writes : Out, stream of `VectorWrite`
         The log.
     written : In, 1 bit
@@ -77,13 +86,16 @@ class ListReader(wiring.Component):
         word = address["word"].width
         super().__init__({
             "begin": In(ListBegin(chip)), "abort": In(1), "base": In(word), "limit": In(word),
-            **({"list_limit": In(word)} if chip.program_words else {}),
+            **({
+                "list_limit": In(word), "read_error": In(1), "load_read_error": In(1),
+                "stored": In(1), "store_error": In(1),
+            } if chip.program_words else {}),
             "reads": Out(stream.Signature(address)),
             "read_valid": In(1),
             "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
             "job": Out(JobFields(chip)), "start": Out(1), "job_done": In(1),
             "load": Out(stream.Signature(ListLoadFields(chip))), "load_done": In(1),
-            "address_error": In(1), "load_error": In(1), "bus_error": In(1), "timed_out": In(1),
+            "address_error": In(1), "load_error": In(1), "timed_out": In(1),
             "writes": Out(stream.Signature(VectorWrite(chip))), "written": In(1, init=1),
             "halt": Out(1, init=1),
             "status": Out(NetworkStatus(chip)), "interrupt": Out(1), "finished": Out(1),
@@ -125,18 +137,23 @@ class ListReader(wiring.Component):
                 self._finish(m, NetworkState.ERROR, ListError.FIELD)
             with m.Elif(self.address_error):
                 self._finish(m, NetworkState.ERROR, ListError.ADDRESS)
-            with m.Elif(self.bus_error):
-                self._finish(m, NetworkState.ERROR, ListError.BUS)
             with m.Elif(self.timed_out):
                 self._finish(m, NetworkState.ERROR, ListError.TIMEOUT)
             with m.Elif(run.stopped):
                 failed = run.error != ListError.NONE
                 state = Mux(failed, NetworkState.ERROR, NetworkState.DONE)
                 self._finish(m, state, run.error)
+            if self.chip.program_words:
+                with m.If(self.store_error & ~self.abort):  # the log of an earlier job
+                    m.d.sync += status.job.eq(run.logged)
+                    self._finish(m, NetworkState.ERROR, ListError.BUS)
         bad, base = [], self.base
         if self.chip.program_words:
             base = 0
-            m.d.comb += run.list_limit.eq(self.list_limit)
+            m.d.comb += [
+                run.list_limit.eq(self.list_limit), run.read_error.eq(self.read_error),
+                run.load_read_error.eq(self.load_read_error), run.stored.eq(self.stored),
+            ]
         for target, address in ((run.list, self.begin.list), (run.log, self.begin.log)):
             start = Signal.like(target)
             m.d.comb += target.eq(start)

@@ -40,6 +40,8 @@ class ProgramMemory(wiring.Component):
     valid_0, valid_1 : Out, 1 bit each
         ``data`` are the vectors of the client's next read. It cannot wait.
     data : Out, ``read_vectors`` vectors
+    read_error : Out, 1 bit, valid with ``valid_0`` and ``valid_1``
+        The beat of ``data`` had the response SLVERR or DECERR.
     writes : In, stream of `VectorWrite`
     written : Out, 1 bit
         All accepted writes have their responses, and none is offered.
@@ -47,8 +49,8 @@ class ProgramMemory(wiring.Component):
         Address of vector 0: a multiple of the bytes of a beat. Stable while a list runs.
     halt : In, 1 bit
         No list runs.
-    bus_error : Out, 1 bit
-        Pulse: a burst had the response SLVERR or DECERR.
+    stored, store_error : Out, 1 bit each
+        Pulse: a write has the response OKAY; SLVERR or DECERR.
     timed_out : Out, 1 bit
         Pulse: no channel has moved for ``timeout`` cycles, and a transaction is open.
     idle : Out, 1 bit
@@ -63,9 +65,10 @@ class ProgramMemory(wiring.Component):
         super().__init__({
             "reads_0": In(address), "reads_1": In(address), "valid_0": Out(1), "valid_1": Out(1),
             "data": Out(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
+            "read_error": Out(1),
             "writes": In(stream.Signature(VectorWrite(chip))), "written": Out(1),
             "base": In(32), "halt": In(1),
-            "bus_error": Out(1), "timed_out": Out(1), "idle": Out(1),
+            "stored": Out(1), "store_error": Out(1), "timed_out": Out(1), "idle": Out(1),
             "axi": Out(Axi4(data_bytes=chip.beat_bytes)),
         })
 
@@ -81,13 +84,14 @@ class ProgramMemory(wiring.Component):
                             ("b", stores)):
             connect(m, getattr(block, name), flipped(getattr(self.axi, name)))
         m.d.comb += [
-            self.data.eq(reads.data), self.written.eq(stores.idle & ~self.writes.valid),
+            self.data.eq(reads.data), self.read_error.eq(reads.read_error),
+            self.written.eq(stores.idle & ~self.writes.valid),
             reads.base.eq(self.base), stores.base.eq(self.base),
             reads.halt.eq(self.halt), stores.halt.eq(self.halt),
         ]
         idle = reads.idle & stores.idle
         m.d.comb += self.idle.eq(idle & self.halt)
-        m.d.sync += self.bus_error.eq(reads.error | stores.error)
+        m.d.sync += [self.stored.eq(stores.stored), self.store_error.eq(stores.error)]
         self._watch(m, idle)
         return m
 

@@ -26,11 +26,9 @@ class ProgramReads(wiring.Component):
 
     Attributes
     ----------
-    reads_0, reads_1, valid_0, valid_1, data, base, halt
+    reads_0, reads_1, valid_0, valid_1, data, read_error, base, halt
         As of `weft.hw.chip.program_memory.ProgramMemory`.
     ar, r : as of `Axi4`
-    error : Out, 1 bit
-        A beat of the running list arrives with an error response.
     idle : Out, 1 bit
         No read waits for its data.
     """
@@ -45,9 +43,9 @@ class ProgramReads(wiring.Component):
         super().__init__({
             "reads_0": In(address), "reads_1": In(address), "valid_0": Out(1), "valid_1": Out(1),
             "data": Out(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
-            "base": In(32), "halt": In(1),
+            "read_error": Out(1), "base": In(32), "halt": In(1),
             "ar": axi["ar"], "r": axi["r"],
-            "error": Out(1), "idle": Out(1),
+            "idle": Out(1),
         })
 
     def elaborate(self, platform):
@@ -142,13 +140,12 @@ class ProgramReads(wiring.Component):
             take.eq(r.valid & entries.o.valid),
             r.ready.eq(entries.o.valid & (here == entry.last)),
             entries.o.ready.eq(r.valid & r.ready),
-            self.error.eq(take & ~dropped & r.payload.resp.as_value()[1]),
         ]
         with m.If(take):
             m.d.sync += [more.eq(~r.ready), index.eq(here + 1)]
         m.d.sync += [
             self.data.as_value()[len(beat[0]):].eq(r.payload.data[len(beat[0]):]),
-            self.data[0].eq(beat[here]),
+            self.data[0].eq(beat[here]), self.read_error.eq(r.payload.resp.as_value()[1]),
             Cat(self.valid_0, self.valid_1).eq(
                 (take & ~dropped).replicate(2) & Cat(~entry.client, entry.client)
             ),

@@ -27,8 +27,8 @@ class ProgramStores(wiring.Component):
     writes, base, halt
         As of `weft.hw.chip.program_memory.ProgramMemory`.
     aw, w, b : as of `Axi4`
-    error : Out, 1 bit
-        The response of a store of the running list is an error.
+    stored, error : Out, 1 bit each
+        The response of a store of the running list arrives: OKAY, or an error.
     idle : Out, 1 bit
         No store waits for its response.
     """
@@ -40,7 +40,7 @@ class ProgramStores(wiring.Component):
         super().__init__({
             "writes": In(stream.Signature(VectorWrite(chip))), "base": In(32), "halt": In(1),
             **{name: axi[name] for name in ("aw", "w", "b")},
-            "error": Out(1), "idle": Out(1),
+            "stored": Out(1), "error": Out(1), "idle": Out(1),
         })
 
     def elaborate(self, platform):
@@ -78,11 +78,11 @@ class ProgramStores(wiring.Component):
                 with m.If((~aw.valid | aw.ready) & (~w.valid | w.ready)):
                     m.next = "RESPONSE"
             with m.State("RESPONSE"):
+                current = self.b.valid & ~stale & ~self.halt
+                failed = self.b.payload.resp.as_value()[1]
                 m.d.comb += [
                     self.b.ready.eq(1),
-                    self.error.eq(
-                        self.b.valid & self.b.payload.resp.as_value()[1] & ~stale & ~self.halt
-                    ),
+                    self.stored.eq(current & ~failed), self.error.eq(current & failed),
                 ]
                 with m.If(self.b.valid):
                     m.next = "IDLE"

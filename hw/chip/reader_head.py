@@ -239,7 +239,10 @@ class ReaderHead(wiring.Component):
                         m.d.sync += [self.address.eq(self.result), count.eq(size)]
                         m.next = "RESULT"
                 with m.If(bad | plan.stop):
-                    m.d.sync += self.fault.eq(Mux(bad, ListError.FIELD, error))
+                    is_field = bad
+                    if chip.program_words:  # the fields of a failed read have no meaning
+                        is_field = bad & (error != ListError.BUS)
+                    m.d.sync += self.fault.eq(Mux(is_field, ListError.FIELD, error))
                     m.next = "STOPPED"
             with m.State("READY"):
                 m.d.comb += [self.ready.eq(1), advance.eq(self.take)]

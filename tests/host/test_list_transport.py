@@ -131,7 +131,8 @@ def test_weights_and_lists_are_sent_once():
 
 @pytest.mark.parametrize("error, kind, text", [
     (ListError.ADDRESS, AcceleratorError,
-     "the list of a product ended with error ADDRESS in job 1"),
+     ("a product: the list ended with error ADDRESS in job 1: an address lies outside of the memory"
+      " that the list may use")),
     (TransportError("lost"), TransportError, "lost"),
 ])
 def test_the_next_product_works_after_an_error(error, kind, text):

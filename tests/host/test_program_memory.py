@@ -13,10 +13,12 @@ from rejects import rejects
 
 import weft
 from weft.chip.addresses import split
+from weft.chip.descriptors import ListError
 from weft.host.list_transport import ListTransport
 from weft.host.network_driver import NetworkDriver
 from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.recovery import AcceleratorError
+from weft.host.transport import TransportError
 from weft.network.chip.golden_runner import GoldenRunner
 
 ABSENT = (
@@ -113,3 +115,44 @@ def test_a_core_without_a_program_memory():
 def test_matrix_products_are_refused():
     with pytest.raises(ValueError, match="a core for matrix products must have no program memory"):
         ListTransport(GoldenRunner(PROGRAM))
+
+
+@pytest.mark.parametrize("error, job, text", [
+    (ListError.BUS, 2, (
+        "digits_cnn: the list ended with error BUS in job 2 (layer 3 of 5: CONV_2D, ADD):"
+        " the program memory answered with an error (SLVERR or DECERR)"
+    )),
+    (ListError.TIMEOUT, 0, (
+        "digits_cnn: the list ended with error TIMEOUT in job 0 (layer 1 of 5: CONV_2D):"
+        " the program memory did not answer"
+    )),
+    (ListError.BUS, 7, (
+        "digits_cnn: the list ended with error BUS after its last job, 6:"
+        " the program memory answered with an error (SLVERR or DECERR)"
+    )),
+])
+def test_errors_of_the_program_memory_name_the_job_in_words(error, job, text):
+    pytest.importorskip("tflite")
+    program = weft.load(CNN).compile(PROGRAM)
+    model, x = NetworkRegisterModel(PROGRAM), random_inputs(program, 1)
+    session = program.open(opened(model, area_of(model, 0x100)))
+    wanted = session(x)
+    model.board.fails = error, job
+    with rejects(AcceleratorError, text):
+        session(x)
+    model.board.fails = None
+    assert np.array_equal(session(x), wanted)
+
+
+def test_power_lost_between_two_lists():
+    """The core refuses to start, and the next call writes all again, also to the memory."""
+    pytest.importorskip("tflite")
+    program = weft.load(CNN).compile(PROGRAM)
+    model, x = NetworkRegisterModel(PROGRAM), random_inputs(program, 1)
+    session = program.open(opened(model, area_of(model, 0x100)))
+    wanted = session(x)
+    model.power_on()
+    text = "the core cannot start a list: another one runs, or the core was reset"
+    with rejects(TransportError, text):
+        session(x)
+    assert np.array_equal(session(x), wanted)

@@ -43,7 +43,6 @@ def good_memory(runner):
     runner.set_timing(AxiTiming())
 
 
-
 @pytest.mark.parametrize("latency, period", [(1, 256), (33, 256), (70, 600)])
 def test_bytes_and_cycles(runner, program, case, latency, period):
     x, wanted = case
@@ -78,30 +77,12 @@ def test_a_batch_of_two(runner):
     assert np.array_equal(program.open(runner)(x), wanted)
 
 
-@pytest.mark.parametrize("response", [2, 3])
-def test_an_error_response_ends_the_list_and_names_its_step(runner, program, case, response):
-    x, wanted = case
-    session = program.open(runner)
-    assert np.array_equal(session(x), wanted)
-    run = program.segments[0]
-    last = (run.run_first * PROGRAM.core.depth + len(run.run) - 8) // 8 * 8
-    runner.set_timing(AxiTiming(5, 256, last, 8, response))
-    with pytest.raises(AcceleratorError, match=r"ended with error BUS in job [1-9]"):
-        session(x)
-    log = program.log * PROGRAM.core.depth
-    runner.set_timing(AxiTiming(5, 256, log, 8, response))
-    with pytest.raises(AcceleratorError, match="ended with error BUS in job"):
-        session(x)
-    runner.set_timing(AxiTiming())
-    assert np.array_equal(session(x), wanted)
-
-
 def test_a_silent_memory_ends_the_list_and_a_right_one_runs_then(runner, program, case):
     x, wanted = case
     session = program.open(runner)
     runner.set_timing(AxiTiming(silent=1))
     for _ in range(2):
-        with pytest.raises(AcceleratorError, match="ended with error TIMEOUT in job 0"):
+        with pytest.raises(AcceleratorError, match="TIMEOUT while it loaded the resident"):
             session(x)
     runner.set_timing(AxiTiming(30))
     assert np.array_equal(session(x), wanted)

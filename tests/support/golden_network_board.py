@@ -33,10 +33,12 @@ class GoldenNetworkBoard:
     full : bool
         Whether the board has no space for frames.
     aborts : int
+    fails : (ListError, int) or None
+        Error and job with which the next lists end.
     """
 
     def __init__(self, chip):
-        self.chip = chip
+        self.chip, self.fails = chip, None
         self.memory = np.full(chip.memory_bytes, 0x5A, np.uint8)
         self.program = None  # bytes of the program memory
         self.full = self.busy = False
@@ -109,7 +111,9 @@ class GoldenNetworkBoard:
             self.chip, self.memory, *addresses, buffers=self.buffers, program=self.program
         )
         self.error, self.jobs, self.result = outcome.error, outcome.jobs, outcome.result
-        self.state = NetworkState.ERROR if outcome.error else NetworkState.DONE
+        if self.fails:
+            (self.error, self.jobs), self.result = self.fails, b""
+        self.state = NetworkState.ERROR if self.error else NetworkState.DONE
         words = struct.pack("<II", *self.registers()[-4:-2])
         self.say(Frame(FrameType.DONE, frame.sequence, words + self.result))
 

@@ -63,6 +63,13 @@ class NetworkRegisterModel:
         self.missing, self.written, self.found = 0, b"", b""
         self.values["irq_status"] = 0
 
+    def power_on(self):
+        """The effect of a loss of power: no memory keeps its data."""
+        self.values = dict.fromkeys(self.values, 0)
+        self.board.memory[:] = 0xC3
+        self.bus_memory[:] = 0xC3
+        self.reset()
+
     @property
     def writes(self):
         """The names of the written registers, in order."""

@@ -220,9 +220,7 @@ class ListProducts:
             self._list = data
         report = self.runner.run(first, log_address, timeout=self._timeout)
         if report.error != ListError.NONE:
-            raise AcceleratorError(
-                f"the list of a product ended with error {report.error.name} in job {report.jobs}"
-            )
+            raise AcceleratorError(f"a product: {report.problem()}")
         self.counters.add(descriptors, first, log_address, report.cycles)
         return report
 

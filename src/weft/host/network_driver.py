@@ -306,7 +306,9 @@ class NetworkDriver:
             if time.monotonic() > deadline:
                 raise TransportTimeout(f"the list did not end within {timeout:g} s")
         if frame.type == FrameType.ERROR:
-            raise TransportError("the core cannot start a list while another one runs")
+            raise TransportError(
+                "the core cannot start a list: another one runs, or the core was reset"
+            )
         _, report = _parsed(frame.payload)
         return report
 

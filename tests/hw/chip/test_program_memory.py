@@ -27,7 +27,7 @@ class MemoryBench:
         self.dut = ProgramMemory(CHIP, timeout=TIMEOUT)
         self.memory = AxiMemory(self.dut.axi, data_bytes=BEAT, size=SIZE, **options)
         self.memory.memory[:] = random.Random(1).randbytes(SIZE)
-        self.found, self.events = ([], []), []
+        self.found, self.failed, self.events = ([], []), ([], []), []
 
     def vector(self, number):
         first = BASE + number * DEPTH
@@ -35,18 +35,19 @@ class MemoryBench:
 
     async def watch(self, ctx):
         dut, now = self.dut, 0
-        names = "bus_error", "timed_out"
+        names = "stored", "store_error", "timed_out"
         while True:
-            _, _, *valids, data, error, timed_out = await ctx.tick().sample(
-                dut.valid_0, dut.valid_1, dut.data, dut.bus_error, dut.timed_out
+            _, _, *valids, data, failed, stored, error, timed_out = await ctx.tick().sample(
+                dut.valid_0, dut.valid_1, dut.data, dut.read_error,
+                *(getattr(dut, name) for name in names),
             )
             now += 1
-            for found, valid in zip(self.found, valids, strict=True):
+            for client, valid in enumerate(valids):
                 if valid:
-                    found.append(plain(data))
-            self.events += [
-                (name, now) for name, pulse in zip(names, (error, timed_out), strict=True) if pulse
-            ]
+                    self.found[client].append(plain(data))
+                    self.failed[client].append(failed)
+            pulses = zip(names, (stored, error, timed_out), strict=True)
+            self.events += [(name, now) for name, pulse in pulses if pulse]
 
     def run(self, *benches, memory=True):
         async def base(ctx):
@@ -135,26 +136,52 @@ def test_stores(pause):
         while not ctx.get(bench.dut.written):
             await ctx.tick()
         assert not ended and bench.memory.memory == expected
+        await ticks(ctx, 2)
 
     bench.run(body)
     assert [b for _, _, b in bench.memory.bursts] == [1] * 20
+    assert [name for name, _ in bench.events] == ["stored"] * 20
 
 
-@pytest.mark.parametrize("kind", ["read", "store"])
-def test_an_error_response_is_reported(kind):
+@pytest.mark.parametrize("response", [2, 3])
+@pytest.mark.parametrize("client", [0, 1])
+@pytest.mark.parametrize("bad", [0, 7, 15])
+def test_a_read_with_an_error_response_is_marked(client, bad, response):
+    """In a burst of 16 beats: the first one, one between, the last one; alone."""
+    first = -BASE // BEAT % BURST * VECTORS
+    numbers = range(first, first + BURST * VECTORS, VECTORS)
     bench = MemoryBench(latency=3)
-    bench.memory.bad = {BASE + 8 * DEPTH}
+    bench.memory.bad, bench.memory.response = {BASE + numbers[bad] * DEPTH}, response
+    bench.run(bench.source(client, numbers))
+    assert [beats for *_, beats in bench.memory.bursts] == [BURST]
+    assert [n for n, failed in enumerate(bench.failed[client]) if failed] == [bad]
+    assert bench.events == [] and bench.found[1 - client] == []
+
+
+@pytest.mark.parametrize("response", [2, 3])
+def test_all_vectors_of_a_failed_beat_are_marked(response):
+    bench = MemoryBench()
+    bench.memory.bad, bench.memory.response = {BASE + 8 * DEPTH}, response
+    bench.run(bench.source(0, range(4, 16)))
+    assert bench.failed[0] == [0] * 4 + [1] * 4 + [0] * 4
+
+
+@pytest.mark.parametrize("response", [2, 3])
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_a_store_with_an_error_response_is_reported(bad, response):
+    bench = MemoryBench(latency=3)
+    numbers = 4, 9, 16
+    bench.memory.bad = {BASE + numbers[bad] // VECTORS * BEAT}
+    bench.memory.response = response
 
     async def body(ctx):
-        if kind == "read":
-            await bench.source(0, [4, 8, 16])(ctx)
-        else:
-            await send(ctx, bench.dut.writes, [
-                {"address": place(n), "data": 1, "enable": 3} for n in (4, 9, 16)
-            ])
-            await bench.settle(ctx)
+        await send(ctx, bench.dut.writes, [
+            {"address": place(n), "data": 1, "enable": 3} for n in numbers
+        ])
+        await bench.settle(ctx)
 
-    assert [name for name, _ in bench.run(body).events] == ["bus_error"]
+    names = [name for name, _ in bench.run(body).events]
+    assert names == ["store_error" if n == bad else "stored" for n in range(3)]
 
 
 def test_a_list_that_ends_completes_its_transactions():

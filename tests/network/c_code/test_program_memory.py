@@ -12,12 +12,13 @@ from network_programs import random_inputs
 from network_registers import NetworkRegisterModel
 
 import weft
+from weft.chip.descriptors import ListError
 from weft.chip.ip import NetworkIp
 from weft.network.c_code import chip_c_files
 from weft.network.chip.golden_runner import GoldenRunner
 
 pytest.importorskip("tflite")
-OK, ID, NULL, RANGE, REFUSED, NOT_LOADED = 0, -1, -3, -4, -5, -11
+OK, ID, NULL, RANGE, REFUSED, NOT_LOADED, BUS, NO_ANSWER = 0, -1, -3, -4, -5, -11, -12, -13
 IP = NetworkIp(chip=PROGRAM, bus="axi")
 FIRST, SECOND = 0x100, 0x100 + PROGRAM.program_bytes  # bytes of the bus
 
@@ -43,6 +44,15 @@ class ProgramUnderTest:
     def place(self, first, size=None):
         pointer = ctypes.c_void_p(self.driver.cache.ctypes.data + first)
         return self.driver.call("program", pointer, self.bytes if size is None else size)
+
+    def failure_text(self, error, size=100):
+        """The text of an error, in a buffer of so many bytes."""
+        text = ctypes.create_string_buffer(b"?" * 99, 100)
+        self.driver._function("failure_text").restype = ctypes.c_char_p
+        found = self.driver.call("failure_text", error, text, size)
+        assert found == text.value
+        assert text.raw[size:] == b"?" * (99 - size) + b"\0" * (size < 100)
+        return text.value.decode()
 
     def load(self):
         return self.driver.network("digits_cnn_load")
@@ -94,6 +104,43 @@ def test_the_program_survives_a_reset_of_the_core(code, case):
     code.driver.call("abort")
     assert code(case[0][0])[0] == NOT_LOADED
     assert code.load() == OK
+    check(code, case)
+
+
+@pytest.mark.parametrize("error, number, text", [
+    (ListError.BUS, BUS, "the program memory answered an access with an error"),
+    (ListError.TIMEOUT, NO_ANSWER, "the program memory did not answer"),
+])
+@pytest.mark.parametrize("job", [0, 3, 10, 65_535])
+def test_errors_of_the_memory_name_the_job_in_words(code, case, error, number, text, job):
+    assert code.place(FIRST) == OK and code.load() == OK
+    code.model.board.fails = error, job
+    assert code(case[0][0])[0] == number
+    code.model.board.fails = None
+    assert code.failure_text(number) == f"{text}, in job {job}"
+    assert code(case[0][0])[0] == NOT_LOADED
+    assert code.failure_text(NOT_LOADED) == "the network must be loaded"
+    assert code.load() == OK
+    check(code, case)
+
+
+def test_the_text_of_a_failure_fits_its_buffer(code):
+    code.model.board.error, code.model.board.jobs = ListError.BUS, 12
+    whole = "the program memory answered an access with an error, in job 12"
+    for size in range(1, len(whole) + 3):
+        assert code.failure_text(BUS, size) == whole[: size - 1]
+
+
+def test_power_lost_between_two_lists(code, case):
+    """The core refuses to start, so no inference has a wrong result; then all is loaded again."""
+    assert code.place(FIRST) == OK and code.load() == OK
+    check(code, case)
+    code.model.power_on()
+    error, y = code(case[0][0])
+    assert error == REFUSED and not y.any()
+    assert code.init() == OK
+    assert code(case[0][0])[0] == NOT_LOADED
+    assert code.place(FIRST) == OK and code.load() == OK
     check(code, case)
 
 

@@ -85,9 +85,13 @@ def test_resident_weights_load_again_after_an_error(graph):
     runner.fails = (3,)  # the setup, the first inference, the second inference
     x = inputs()
     expected = run_graph(graph, [x])[graph.outputs[0]]
+    text = (
+        f"net: the list ended with error ABORTED in job 1 (layer 2 of {len(program.steps)}:"
+        f" {', '.join(program.steps[1].operators)}): the list was aborted"
+    )
     with program.open(runner) as session:
         np.testing.assert_array_equal(session(x), expected)
-        with rejects(AcceleratorError, "net: the list ended with error ABORTED in job 1"):
+        with rejects(AcceleratorError, text):
             session(x)
         runner._buffers.b[...] = 0
         runner._buffers.lines[...] = 0

@@ -26,6 +26,34 @@ const char *weft_error_text(int error)
     }
 }
 
+/* Append text as far as it fits; the end of the text. */
+static char *append(char *to, const char *last, const char *from)
+{
+    while (*from != '\0' && to < last)
+        *to++ = *from++;
+    *to = '\0';
+    return to;
+}
+
+const char *weft_failure_text(const weft_core *core, int error, char *text, uint32_t bytes)
+{
+    char number[6];
+    uint32_t job, n = sizeof number - 1;
+    char *to;
+    if (core == NULL || text == NULL || bytes == 0)
+        return weft_error_text(error);
+    to = append(text, text + bytes - 1, weft_error_text(error));
+    if ((error > WEFT_ERR_ABORTED || error < WEFT_ERR_DEADLOCK) && error != WEFT_ERR_BUS
+        && error != WEFT_ERR_NO_ANSWER)
+        return text; /* not of a list */
+    number[n] = '\0';
+    for (job = weft_jobs(core); n == sizeof number - 1 || job > 0; job /= 10)
+        number[--n] = (char)('0' + job % 10);
+    to = append(to, text + bytes - 1, ", in job ");
+    append(to, text + bytes - 1, number + n);
+    return text;
+}
+
 /* Wait until a bit of STATUS is 0. */
 static int wait_for(weft_core *core, uint32_t bit)
 {

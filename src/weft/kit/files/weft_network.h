@@ -128,11 +128,20 @@ int weft_program_write(weft_core *core, uint32_t vector, const void *data, uint3
 int weft_program_read(weft_core *core, uint32_t vector, void *data, uint32_t bytes);
 #endif
 
-/* Jobs of the running or last list that have ended: after an error, the number of the failed one. */
+/*
+ * Jobs of the running or last list that have ended: after an error, the number of the failed one.
+ * A load or a descriptor that cannot be read fails the first job that needs it.
+ */
 static inline uint32_t weft_jobs(const weft_core *core)
 {
     return WEFT_REGISTER(core, net_status) >> 16;
 }
+
+/*
+ * Write the text of an error to `text`, which has `bytes` bytes, and return it. If the error ended
+ * the last list, the text has the number of its job: "..., in job 3".
+ */
+const char *weft_failure_text(const weft_core *core, int error, char *text, uint32_t bytes);
 
 /*
  * Start the list at vector `list`, with its log from vector `log` on: of the memory, or of the

@@ -93,8 +93,7 @@ class ChipSession(ProgramSession):
         self._timeout = timeout
         self._host_runs = {step: host_run(step.work) for step in program.host}
         self._ready = False  # whether the resident weights are in the buffers
-        for segment in program.segments:
-            self._write_program(segment.run_first, segment.run)
+        self._write_runs()
 
     def close(self) -> None:
         """Close the runner."""
@@ -157,7 +156,7 @@ class ChipSession(ProgramSession):
             for n in range(inferences):
                 self._write(entry, given[n, ...], n)
         self._ready = False  # an error or an interrupt empties the buffers
-        report = self._execute(segment.run_first)
+        report = self._execute(segment.run_first, segment.steps)
         self._ready = True
         for tensor, place in wanted.items():
             values[tensor] = np.stack([
@@ -191,9 +190,18 @@ class ChipSession(ProgramSession):
         """Load resident weights and parameters, if the core does not have them."""
         if self._ready:
             return
+        if not self._written:
+            self._write_runs()
         for part in self.program.setup:
             self._write_program(0, part)
-            self._execute(0)
+            self._execute(0, ())
+
+    def _write_runs(self):
+        """Write the lists of an inference."""
+        self._written = False
+        for segment in self.program.segments:
+            self._write_program(segment.run_first, segment.run)
+        self._written = True
 
     def _write_program(self, first, data):
         """Write lists and their data, from vector ``first`` on."""
@@ -201,14 +209,16 @@ class ChipSession(ProgramSession):
         write = self._runner.write_program if chip.program_words else self._runner.write
         write(self._address(first), data)
 
-    def _execute(self, first) -> ListReport:
+    def _execute(self, first, steps) -> ListReport:
+        """Execute a list with these layers; without one it loads resident weights."""
+        written, self._written = self._written, False  # a lost connection may mean lost power
         report = self._runner.run(
             self._address(first), self._address(self.program.log), timeout=self._timeout
         )
+        self._written = written
         if report.error != ListError.NONE:
             raise AcceleratorError(
-                f"{self.program.name}: the list ended with error {report.error.name}"
-                f" in job {report.jobs}"
+                f"{self.program.name}: {report.problem(_place(report.jobs, steps))}"
             )
         return report
 
@@ -227,6 +237,16 @@ class ChipSession(ProgramSession):
 
     def _address(self, number):
         return split(number, self.program.chip.banks)
+
+
+def _place(job, steps):
+    """Return the words for the place of a job in a list with these layers."""
+    if not steps:
+        return "while it loaded the resident weights"
+    for number, step in enumerate(steps, 1):
+        if job < step.first_job + step.jobs:
+            return f"in job {job} (layer {number} of {len(steps)}: {', '.join(step.operators)})"
+    return f"after its last job, {job - 1}"
 
 
 class _Records:
