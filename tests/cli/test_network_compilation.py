@@ -29,7 +29,7 @@ def test_names_the_smallest_core_that_the_network_fits(network):
     smallest = board_cores()[0]
     chip = network_chip(3, 4, 4, 2, words=64)
     message = (
-        rf"net: the memory must have [\d,]+ bytes .* words of 4 bytes{WAYS}; the core"
+        rf"net: the memory must have [\d,]+ bytes .* words of 4 bytes\. .*{WAYS}; the core"
         rf" {smallest.name}: the network needs [\d,]+ bytes of its"
         rf" {smallest.chip.memory_bytes:,}$"
     )

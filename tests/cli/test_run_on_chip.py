@@ -226,7 +226,7 @@ def test_a_network_that_does_not_fit_runs_product_by_product(folder, capsys, mon
     lines = capsys.readouterr().out.splitlines()
     assert re.fullmatch(
         r"net: the memory must have [\d,]+ bytes \(.*\), and has 768: 3 banks of 64 words of 4"
-        r" bytes\. The products run on the core one by one, over the link\.", lines[0]
+        r" bytes\. .*\. The products run on the core one by one, over the link\.", lines[0]
     )
     assert lines[1].startswith("net: 4 of 6 operators on Weft (100 % of 24,960 MAC), 2 on the host")
     assert lines[1].endswith("; small: single products on the core")

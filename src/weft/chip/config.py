@@ -13,13 +13,14 @@ from weft.config import Config, ConfigError
 from weft.hints import did_you_mean
 
 __all__ = [
-    "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "PARAMETER_BYTES", "ChipConfig", "config_from_toml",
-    "has_single_port", "holds_one_job",
+    "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "MAX_WORDS", "PARAMETER_BYTES", "ChipConfig",
+    "config_from_toml", "has_single_port", "holds_one_job",
 ]
 
 PARAMETER_BYTES = 9  # of a column: bias (4), multiplier (4), shift (1)
 ADD_TABLE_WORDS = 512  # of the ADD table: 256 for the added map, then 256 for the results
 ADD_TABLE_BYTES = 4  # of a word of that table
+MAX_WORDS = 1 << 16  # of each bank of the memory on the chip
 MAX_PROGRAM_WORDS = 1 << 22  # of each bank of a program memory: an address has 32 bits
 MAX_BEAT = 128  # bytes of a beat of AXI4
 
@@ -92,7 +93,7 @@ class ChipConfig:
                 f"lanes must be at most depth ({core.depth}) and cols ({core.cols}),"
                 f" not {core.lanes}"
             )
-        for name, low, high in (("words", 16, 1 << 16), ("b_words", 2, 1 << 16),
+        for name, low, high in (("words", 16, MAX_WORDS), ("b_words", 2, 1 << 16),
                                 ("lines", 4, 1 << 16)):
             if not low <= getattr(self, name) <= high:
                 problems.append(f"{name} must be in {low}..{high}, not {getattr(self, name)}")

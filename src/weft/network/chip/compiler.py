@@ -3,6 +3,7 @@
 import operator
 from typing import SupportsIndex
 
+from weft.chip.config import MAX_WORDS
 from weft.network.chip.division import divide
 from weft.network.chip.image import make_image
 from weft.network.chip.memory import plan_maps
@@ -75,7 +76,7 @@ def compile_chip(
         try:
             return _compiled(divided, sizes, target, chip, batch, activations, **tight)
         except _TooLarge as error:
-            found = found or error
+            found = error  # of the smallest program
         except ValueError as error:
             raise UnfitError(f"{graph.name}: {error}") from error
     raise UnfitError(f"{graph.name}: {found}")
@@ -126,7 +127,7 @@ def _compiled(
         "maps": plan.vectors * batch * depth, "setup": max(map(len, image.setup), default=0),
         **image.areas, "log": log_vectors * depth,
     }
-    _check_size(areas, chip)
+    _check_size(areas, divided, plan, batch, chip)
     written: set[int] = set()
     segments = tuple(
         _segment(divided, number, sizes, panels, schedule, maps, image, chip, written, found, end)
@@ -190,16 +191,20 @@ def _result_bytes(results, batch, depth):
     return size if size <= _MAX_RESULT else 0
 
 
-def _check_size(areas, chip):
+def _check_size(areas, divided, plan, batch, chip):
     """Raise _TooLarge if the memory is too small for its areas."""
     needed, program_needed = memory_needs(areas, chip)
-    each = ", ".join(f"{name} {size:,}" for name, size in areas.items())
-    shared = "" if chip.program_words else "; setup and maps share their place"
+    each = ", ".join(
+        f"{name} {size:,}" for name, size in areas.items()
+        if not chip.program_words or name != "maps"
+    )
     if needed > chip.memory_bytes:
+        what = "maps" if chip.program_words else f"{each}; setup and maps share their place"
         raise _TooLarge(
-            f"the memory must have {needed:,} bytes ({each}{shared}), and"
+            f"the memory must have {needed:,} bytes ({what}), and"
             f" has {chip.memory_bytes:,}: {chip.banks} banks of {chip.words:,} words of"
-            f" {chip.core.depth} bytes"
+            f" {chip.core.depth} bytes. {_largest_maps(divided, plan, batch, chip)}"
+            f" {_way_out(needed, areas['maps'], chip)}"
         )
     if program_needed > chip.program_bytes:
         raise _TooLarge(
@@ -207,3 +212,29 @@ def _check_size(areas, chip):
             f" {chip.program_bytes:,}: {chip.banks} banks of {chip.program_words:,} words of"
             f" {chip.core.depth} bytes"
         )
+
+
+def _largest_maps(divided, plan, batch, chip):
+    """Return a sentence with the layer whose maps need the most memory."""
+    layer = divided.layers[plan.peak]
+    found = ", ".join(
+        f"{' x '.join(map(str, divided.maps[number].size))} ({vectors * chip.core.depth:,} bytes)"
+        for number, vectors in plan.live
+    )
+    times = f", for each of {batch} inferences" if batch > 1 else ""
+    return (
+        f"Operator {layer.position[0]} ({layer.operators[0]} {layer.name}) needs the most maps:"
+        f" {found}{times}."
+    )
+
+
+def _way_out(needed, maps, chip):
+    """Return what to do if the memory must have ``needed`` bytes."""
+    words = 1 << (-(-needed // (chip.banks * chip.core.depth)) - 1).bit_length()
+    least = f"at least {words:,}" if words <= MAX_WORDS else f"{words:,}, and no core has so many"
+    text = f"words must be {least}; or the input must be smaller"
+    if chip.program_words:
+        return f"A program memory has no maps: {text}"
+    if maps <= chip.memory_bytes:
+        text += "; with program_words only the maps need this memory"
+    return text[0].upper() + text[1:]

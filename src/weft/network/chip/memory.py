@@ -22,10 +22,17 @@ class MapPlacement:
         In the order of `ChipGraph.maps`.
     vectors : int
         Vectors of all maps together.
+    peak : int
+        The layer at which most vectors are in use.
+    live : tuple of (int, int)
+        The maps that are in use then, and their vectors, the largest one first. A map that lies in
+        another one is not among them.
     """
 
     maps: tuple[PlacedMap, ...]
     vectors: int
+    peak: int = 0
+    live: tuple[tuple[int, int], ...] = ()
 
 
 def plan_maps(
@@ -65,7 +72,21 @@ def plan_maps(
             for found, (root, channel) in zip(graph.maps, owners, strict=True)
         ),
         vectors,
+        *_peak(roots, blocks),
     )
+
+
+def _peak(roots, blocks):
+    """Return the layer at which most vectors are in use, and the maps that use them."""
+    def live(layer):
+        return [
+            (root, block.size) for root, block in zip(roots, blocks, strict=True)
+            if block.first <= layer <= block.last
+        ]
+
+    layers = range(max((block.last for block in blocks), default=0) + 1)
+    peak = max(layers, key=lambda layer: sum(size for _, size in live(layer)))
+    return peak, tuple(sorted(live(peak), key=lambda found: -found[1]))
 
 
 def _lives(graph):
