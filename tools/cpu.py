@@ -1,15 +1,11 @@
 """Time the kit's C driver on a RISC-V processor, and compare it with products in plain C.
 
     python -m tools.cpu measure CONFIG BUS
-    python -m tools.cpu network BUS
-    python -m tools.cpu list
     python -m tools.cpu table
 
 ``measure`` simulates the SoC of ``examples/soc`` with a core behind BUS (axi or dma), checks every
-result and writes the cycles to ``build/interop/cpu``. ``network`` does the same with the C code of
-a network, and ``list`` with a core for networks, whose list and weights lie in the memory of the
-processor. ``table`` writes all cycles into ``docs/interop.md``; its exit code is 1 if the driver is
-not faster than plain C.
+result and writes the cycles to ``build/interop/cpu``. ``table`` writes all cycles into
+``docs/interop.md``; its exit code is 1 if the driver is not faster than plain C.
 """
 
 import json
@@ -20,15 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from weft.chip.config import ChipConfig
-from weft.chip.ip import NetworkIp
 from weft.config import Config
 from weft.golden import add_bias, scaled
 from weft.host.packing import ENTRY
 from weft.ip import Ip
 from weft.kit.build import build
 
-__all__ = ["BUSES", "CONFIGS", "main"]
+__all__ = ["BUSES", "CONFIGS", "OUTPUT", "PAGE", "ROOT", "SOURCES", "check_exit", "main", "run"]
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = Path(__file__).resolve().parent / "riscv"
@@ -39,13 +33,6 @@ CONFIGS = {
     "2x4x1": Config(rows=2, cols=4, a_words=64, b_words=64),
 }
 BUSES = "axi", "dma"
-NETWORK = ROOT / "examples" / "digits_cnn.tflite"
-NETWORK_CONFIG = "8x8x1"
-# A core for networks with as many MAC/cycle as NETWORK_CONFIG.
-CHIP = ChipConfig(
-    core=Config(rows=4, cols=4, depth=4, lanes=4, requantize="tflite", activation="none"),
-    words=512, b_words=256, lines=64, program_words=4096,
-)
 SIZES = 4, 8, 16, 32
 FASTER_FROM = 8  # smallest size for which the driver must be faster than plain C
 # The measurements of a size, in the order in which the firmware prints them.
@@ -98,66 +85,23 @@ def measure(name: str, bus: str) -> int:
     return 0
 
 
-def network(bus: str) -> int:
-    """Measure one inference of a network with a bus, and write the cycles to a file."""
-    import weft
-    from weft.host import GoldenTransport
-    from weft.network.c_code import c_files
+def run(
+    ip, folder: Path, sources: list, includes: list, extra: dict[str, bytes], *, driver=True,
+) -> str:
+    """Compile firmware with the ``extra`` files, simulate it; its output.
 
-    config = CONFIGS[NETWORK_CONFIG]
-    model = weft.load(NETWORK)
-    program = model.compile(config)
-    files = c_files(model.graph, program) | expectation(program, GoldenTransport(config))
-    folder = OUTPUT / f"{NETWORK_CONFIG}-{bus}"
-    sources = [SOURCES / "network.c", folder / "net.c"]
-    output = run(Ip(config=config, bus=bus), folder, sources, [], files)
-    _check_exit(output, "network.c")
-    [cycles] = [int(line) for line in output.splitlines() if line.isdigit()]
-    (OUTPUT / f"network-{bus}.json").write_text(json.dumps(cycles), encoding="utf-8")
-    return 0
-
-
-def network_list() -> int:
-    """Measure the network as a list in memory, and write its cycles to a file."""
-    import weft
-    from weft.network.c_code import chip_c_files
-
-    program = weft.load(NETWORK).compile(CHIP)
-    files = chip_c_files(program) | expectation(program, "golden")
-    folder = OUTPUT / "list"
-    output = run(
-        NetworkIp(chip=CHIP, bus="axi"), folder, [SOURCES / "list.c", folder / "net.c"], [], files
-    )
-    _check_exit(output, "list.c")
-    load, one = (int(line) for line in output.splitlines() if line.isdigit())
-    (OUTPUT / "list.json").write_text(json.dumps({"load": load, "run": one}), encoding="utf-8")
-    return 0
-
-
-def expectation(program, golden) -> dict[str, bytes]:
-    """The header ``expected.h``: an image, and the output of the golden model."""
-    shape = program.tensors[program.inputs[0]].shape
-    image = np.random.default_rng(1).integers(-128, 128, shape, np.int8)
-    with program.open(golden) as session:
-        expected = session(image)
-    header = "".join(
-        f"static const int8_t {name}[] = {{{', '.join(map(str, values.ravel()))}}};\n"
-        for name, values in (("image", image), ("expected", expected))
-    )
-    return {"expected.h": f"#include <stdint.h>\n{header}".encode()}
-
-
-def run(ip, folder: Path, sources: list, includes: list, extra: dict[str, bytes]) -> str:
-    """Compile firmware with the driver and the ``extra`` files, simulate it; its output."""
+    Without ``driver`` it gets only the headers of the driver.
+    """
     sys.path.append(str(ROOT / "examples" / "soc"))
     from riscv_soc import compile_firmware, compile_soc
 
     folder.mkdir(parents=True, exist_ok=True)
     files = build(ip)
-    driver = {path[7:]: data for path, data in files.items() if path.startswith("driver/")}
-    for file, data in (driver | extra).items():
+    parts = {path[7:]: data for path, data in files.items() if path.startswith("driver/")}
+    for file, data in (parts | extra).items():
         (folder / file).write_bytes(data)
-    sources = [*sources, *(folder / name for name in driver if name.endswith(".c"))]
+    if driver:
+        sources = [*sources, *(folder / name for name in parts if name.endswith(".c"))]
     compile_firmware(folder, sources, includes)
     program = compile_soc(folder, ip, files[f"{ip.name}.v"])
     done = subprocess.run([program], cwd=folder, capture_output=True, text=True)
@@ -165,7 +109,7 @@ def run(ip, folder: Path, sources: list, includes: list, extra: dict[str, bytes]
     return done.stdout
 
 
-def _check_exit(output, firmware):
+def check_exit(output, firmware):
     """SystemExit if the firmware ended with an error."""
     if not re.search(r"^exit 0$", output, re.M):
         last = output.strip().splitlines()[-2:]
@@ -177,7 +121,7 @@ def _check_exit(output, firmware):
 
 def parsed(output: str) -> dict[int, dict[str, int]]:
     """Cycles by size and column; SystemExit if the firmware ended with an error."""
-    _check_exit(output, "firmware.c")
+    check_exit(output, "firmware.c")
     numbers = [int(line) for line in output.splitlines() if line.isdigit()]
     step = len(COLUMNS) + 1
     rows = [numbers[i : i + step] for i in range(0, len(numbers), step)]
@@ -185,12 +129,8 @@ def parsed(output: str) -> dict[int, dict[str, int]]:
     return {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in rows}
 
 
-def table(found, networks, in_list) -> tuple[str, list[str]]:
-    """The table of ``found[config][bus][size]``, and a line for each product that is not faster.
-
-    ``networks[bus]`` are the cycles of the network, ``in_list`` the ones of the network as a list,
-    both in the last rows.
-    """
+def table(found) -> tuple[str, list[str]]:
+    """The table of ``found[config][bus][size]``, and a line for each product that is not faster."""
     heads = (
         "array", "product", "plain C", "FIFO", "FIFO, B resident", "DMA", "DMA, B resident",
         "plain C, to int8", "FIFO, to int8", "DMA, to int8",
@@ -214,14 +154,6 @@ def table(found, networks, in_list) -> tuple[str, list[str]]:
                 )
                 if n >= FASTER_FROM and row[column] >= row[plain]
             ]
-    axi, dma = (networks[bus] for bus in BUSES)
-    network_row = f"| {NETWORK_CONFIG} | network {NETWORK.stem} " + 6 * "| - "
-    lines.append(f"{network_row}| {axi:,} | {dma:,} |")
-    lines += [
-        f"| {CHIP.core.name}, for networks | {NETWORK.stem} as a list, {what} " + 7 * "| - "
-        + f"| {in_list[key]:,} |"
-        for what, key in (("load", "load"), ("inference", "run"))
-    ]
     return "\n".join([*lines, ""]), slow
 
 
@@ -230,18 +162,9 @@ def main(arguments) -> int:
     match arguments:
         case ["measure", name, bus] if name in CONFIGS and bus in BUSES:
             return measure(name, bus)
-        case ["network", bus] if bus in BUSES:
-            return network(bus)
-        case ["list"]:
-            return network_list()
         case ["table"]:
             found = {name: {bus: _cycles(name, bus) for bus in BUSES} for name in CONFIGS}
-            networks = {
-                bus: json.loads((OUTPUT / f"network-{bus}.json").read_text(encoding="utf-8"))
-                for bus in BUSES
-            }
-            in_list = json.loads((OUTPUT / "list.json").read_text(encoding="utf-8"))
-            text, slow = table(found, networks, in_list)
+            text, slow = table(found)
             page = PAGE.read_text(encoding="utf-8")
             start, end = page.index(BEGIN) + len(BEGIN), page.index(END)
             PAGE.write_text(f"{page[:start]}{text}{page[end:]}", encoding="utf-8")
@@ -251,8 +174,7 @@ def main(arguments) -> int:
             return 1 if slow else 0
     print(
         f"usage: cpu.py measure {'|'.join(CONFIGS)} {'|'.join(BUSES)}\n"
-        f"       cpu.py network {'|'.join(BUSES)}\n"
-        "       cpu.py list\n       cpu.py table",
+        "       cpu.py table",
         file=sys.stderr,
     )
     return 2

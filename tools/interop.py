@@ -5,8 +5,9 @@
 Small kits with every bus are written to ``build/interop``. GHDL reads their components. FuseSoC
 lints them, runs the benches of some and synthesizes one. LiteX imports them as modules, and three
 of them compute products in a simulated SoC over TCP. A simulated PicoRV32 times the C driver
-(`tools/cpu.py`). A LiteX SoC with SDRAM runs networks (`examples/litex_soc`). pytest compares the
-golden models with LiteRT. Each step has a time limit and a log.
+(`tools/cpu.py`) and networks (`tools/cpu_networks.py`). A LiteX SoC with SDRAM runs networks
+(`examples/litex_soc`). pytest compares the golden models with LiteRT. Each step has a time limit
+and a log.
 
 Exit code 1: a step failed. Exit code 2: a tool is missing; the message says how to install it.
 """
@@ -22,6 +23,7 @@ import sys
 import time
 from pathlib import Path
 
+from tools.cpu_networks import WAYS, networks
 from weft.config import Config
 from weft.ip import Ip
 from weft.kit.build import build
@@ -247,22 +249,25 @@ def litex(steps, name, ip, kit):
 
 
 def cpu(steps):
-    """Time the C driver, plain C and a network on a PicoRV32, for ``docs/interop.md``.
+    """Time the C driver, plain C and networks on a PicoRV32, for ``docs/interop.md``.
 
-    Run examples/soc, too.
+    Run examples/soc, too. MLPerf Tiny's networks are read from the folder ``WEFT_NETWORKS``, if it
+    is set; a run takes up to seven minutes.
     """
     tool = [sys.executable, ROOT / "tools" / "cpu.py"]
     done = [
         steps.run(f"PicoRV32 with {name} behind {bus}", [*tool, "measure", name, bus], ROOT)
         for name in ("8x8x1", "2x4x1") for bus in ("axi", "dma")
     ]
-    done += [
-        steps.run(f"PicoRV32, C code of a network behind {bus}", [*tool, "network", bus], ROOT)
-        for bus in ("axi", "dma")
-    ]
-    done.append(steps.run("PicoRV32, a network as a list in memory", [*tool, "list"], ROOT))
     if all(done):
         steps.run("PicoRV32, the driver against plain C", [*tool, "table"], ROOT)
+    tool = [sys.executable, "-m", "tools.cpu_networks"]
+    done = [
+        steps.run(f"PicoRV32, {network.stem}, {way}", [*tool, "measure", way, network], ROOT)
+        for way in WAYS for network in networks()
+    ]
+    if all(done):
+        steps.run("PicoRV32, the table of networks", [*tool, "table"], ROOT)
     example = [sys.executable, ROOT / "examples" / "soc" / "run.py", OUTPUT / "soc"]
     steps.run("PicoRV32, a network (examples/soc)", example, ROOT)
 
@@ -272,10 +277,8 @@ def soc(steps):
 
     MLPerf Tiny's networks are read from the folder ``WEFT_NETWORKS``, if it is set.
     """
-    networks = [ROOT / "examples" / "digits_cnn.tflite"]
-    if folder := os.environ.get("WEFT_NETWORKS"):
-        networks += [Path(folder) / f"{name}.tflite" for name in SOC_NETWORKS]
-    command = [sys.executable, ROOT / "examples" / "litex_soc" / "run.py", *networks]
+    command = [sys.executable, ROOT / "examples" / "litex_soc" / "run.py"]
+    command += networks(SOC_NETWORKS)
     steps.run("LiteX SoC with SDRAM (examples/litex_soc)", command, ROOT)
 
 

@@ -1,4 +1,4 @@
-// Clocks the SoC until its firmware ends the simulation, at most 100,000,000 cycles.
+// Clocks the SoC until its firmware ends the simulation, at most 1,000,000,000 cycles.
 #include "Vsoc.h"
 #include <cstdio>
 
@@ -6,8 +6,8 @@ int main() {
     VerilatedContext context;
     Vsoc soc{&context};
     for (uint64_t cycle = 0; !context.gotFinish(); cycle++) {
-        if (cycle == 100'000'000) {
-            std::puts("the firmware has not ended after 100,000,000 cycles");
+        if (cycle == 1'000'000'000) {
+            std::puts("the firmware has not ended after 1,000,000,000 cycles");
             return 1;
         }
         soc.resetn = cycle > 20;

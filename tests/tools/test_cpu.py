@@ -28,9 +28,6 @@ def write_results(cpu, **changes):
         for bus in cpu.BUSES:
             cycles = rows(cpu, **(changes if (name, bus) == ("2x4x1", "dma") else {}))
             (cpu.OUTPUT / f"{name}-{bus}.json").write_text(json.dumps(cycles))
-    for cycles, bus in enumerate(cpu.BUSES, 123456):
-        (cpu.OUTPUT / f"network-{bus}.json").write_text(json.dumps(cycles))
-    (cpu.OUTPUT / "list.json").write_text(json.dumps({"load": 54321, "run": 4321}))
     cpu.PAGE.write_text(f"before\n{cpu.BEGIN}old\n{cpu.END}after\n")
 
 
@@ -42,14 +39,6 @@ def test_writes_the_table_between_its_marks(cpu, capsys):
     assert page.endswith(f"|\n{cpu.END}after\n")
     line = "| 2x4x1 | 8 x 8 x 8 | 9,000 | 800 | - | 800 | - | 9,500 | 900 | 900 |\n"
     assert line in page and "old" not in page
-    last = (
-        "| 8x8x1 | network digits_cnn | - | - | - | - | - | - | 123,456 | 123,457 |\n"
-        "| 4x4x4, for networks | digits_cnn as a list, load | - | - | - | - | - | - | - | 54,321"
-        " |\n"
-        "| 4x4x4, for networks | digits_cnn as a list, inference | - | - | - | - | - | - | - |"
-        " 4,321 |\n"
-    )
-    assert last + cpu.END in page
     assert capsys.readouterr().err == ""
 
 
@@ -88,6 +77,5 @@ def test_operands_cover_the_range_of_int8(cpu):
 def test_usage(cpu, capsys, arguments):
     assert cpu.main(arguments) == 2
     assert capsys.readouterr().err == (
-        "usage: cpu.py measure 8x8x1|2x4x1 axi|dma\n"
-        "       cpu.py network axi|dma\n       cpu.py list\n       cpu.py table\n"
+        "usage: cpu.py measure 8x8x1|2x4x1 axi|dma\n       cpu.py table\n"
     )

@@ -112,12 +112,15 @@ def test_skipped_litert_tests_are_failures(interop, monkeypatch, capsys, summary
 
 def test_writes_the_table_only_if_all_measurements_pass(interop, monkeypatch):
     steps, commands = interop.StepRunner(), []
+    monkeypatch.delenv("WEFT_NETWORKS", raising=False)
     monkeypatch.setattr(steps, "run", lambda name, command, folder: commands.append(command[2:]))
     interop.cpu(steps)
     measured = [["measure", n, b] for n in ("8x8x1", "2x4x1") for b in ("axi", "dma")]
-    assert commands[:-1] == [*measured, ["network", "axi"], ["network", "dma"], ["list"]]
+    digits = interop.ROOT / "examples" / "digits_cnn.tflite"
+    in_ways = [["tools.cpu_networks", "measure", way, digits] for way in interop.WAYS]
+    assert commands[:-1] == [*measured, *in_ways]
     monkeypatch.setattr(
         steps, "run", lambda name, command, folder: commands.append(command[2:]) or True
     )
     interop.cpu(steps)
-    assert commands[-2] == ["table"]
+    assert commands[-2:-1] == [["tools.cpu_networks", "table"]] and ["table"] in commands

@@ -1,0 +1,166 @@
+"""Time networks on a RISC-V processor: in plain C, with the C driver, and as a list of the core.
+
+    python -m tools.cpu_networks measure WAY [NETWORK]
+    python -m tools.cpu_networks table
+
+``measure`` simulates the SoC of ``examples/soc`` with an inference of NETWORK, a TFLite file (by
+default ``examples/digits_cnn.tflite``), checks the output and writes the cycles to
+``build/interop/cpu``. WAY is one of:
+
+    plain       the C code of `weft compile --c`, with its products in plain C
+    axi, dma    the same code, with the generated driver and a core behind this bus
+    list        one list of a core for networks, which lies in the memory of the processor
+
+``table`` writes all cycles into ``docs/interop.md``.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import weft
+from tools.cpu import CONFIGS, OUTPUT, PAGE, ROOT, SOURCES, check_exit, run
+from weft.c_names import identifier
+from weft.chip.config import ChipConfig
+from weft.chip.ip import NetworkIp
+from weft.config import Config
+from weft.host import GoldenTransport
+from weft.ip import Ip
+from weft.network.c_code import c_files, chip_c_files
+
+__all__ = ["NETWORKS", "WAYS", "main", "networks"]
+
+DIGITS = ROOT / "examples" / "digits_cnn.tflite"
+NETWORKS = "kws_int8", "resnet8_int8"  # of MLPerf Tiny, in the folder WEFT_NETWORKS
+CONFIG = "8x8x1"
+# Plain C needs no core; with one column, no product has weights that are 0 by construction.
+PLAIN = Config(rows=1, cols=1, activation="none")
+# A core for networks with as many MAC/cycle as CONFIG; the maps of all networks fit.
+CHIP = ChipConfig(
+    core=Config(rows=4, cols=4, depth=4, lanes=4, requantize="tflite", activation="none"),
+    words=4096, b_words=1024, lines=128, program_words=1 << 16,
+)
+# By way: the rows of the table, and the names of the cycles that the firmware prints.
+WAYS = {
+    "plain": {"run": "plain C"},
+    "axi": {"run": f"driver, FIFO, {CONFIG}"},
+    "dma": {"run": f"driver, DMA, {CONFIG}"},
+    "list": {
+        "run": f"list of a core for networks, {CHIP.core.name}",
+        "load": "... load of the list, once",
+    },
+}
+PRINTED = {"list": ("load", "run")}  # in this order
+BEGIN, END = "<!-- networks: begin -->\n", "<!-- networks: end -->\n"
+
+
+def networks(tiny=NETWORKS) -> list[Path]:
+    """The network of the examples, and ``tiny`` ones of MLPerf, if their folder is known."""
+    folder = os.environ.get("WEFT_NETWORKS")
+    return [DIGITS, *(Path(folder) / f"{name}.tflite" for name in tiny if folder)]
+
+
+def measure(way: str, network: Path) -> int:
+    """Measure an inference, and write its cycles to a file."""
+    model, folder = weft.load(network), OUTPUT / f"network-{way}"
+    if way == "list":
+        ip, program = NetworkIp(chip=CHIP, bus="axi"), model.compile(CHIP)
+        files = chip_c_files(program) | expectation(program, "golden")
+        sources = [SOURCES / "list.c"]
+    else:
+        config = PLAIN if way == "plain" else CONFIGS[CONFIG]
+        ip = Ip(config=config, bus="axi" if way == "plain" else way)
+        program = model.compile(config)
+        files = c_files(model.graph, program)
+        files |= expectation(program, GoldenTransport(config), plain=way == "plain")
+        sources = [SOURCES / "network.c"]
+        if way == "plain":
+            sources.append(SOURCES / "plain_driver.c")
+            files["net.c"] = in_plain_c(files["net.c"])
+    output = run(ip, folder, [*sources, folder / "net.c"], [SOURCES], files, driver=way != "plain")
+    check_exit(output, sources[0].name)
+    numbers = [int(line) for line in output.splitlines() if line.isdigit()]
+    cycles = dict(zip(PRINTED.get(way, ("run",)), numbers, strict=True))
+    _result(way, network.stem).write_text(json.dumps(cycles), encoding="utf-8")
+    return 0
+
+
+def in_plain_c(code: bytes) -> bytes:
+    """The C code of a network, with layers that `tools/riscv/plain_layer.h` computes."""
+    head = b'#include "net.h"\n'
+    code = code.replace(b" net_compute(", b" plain_compute(")
+    return code.replace(head, head + b'#include "plain_layer.h"\n', 1)
+
+
+def expectation(program, golden, *, plain=False) -> dict[str, bytes]:
+    """The header ``expected.h``: an image, the output of the golden model, names of the network."""
+    shape = program.tensors[program.inputs[0]].shape
+    image = np.random.default_rng(1).integers(-128, 128, shape, np.int8)
+    with program.open(golden) as session:
+        expected = session(image)
+    name = identifier(program.name)
+    arrays = "".join(
+        f"static const int8_t {name}[] = {{{', '.join(map(str, values.ravel()))}}};\n"
+        for name, values in (("image", image), ("expected", expected))
+    )
+    macros = {
+        "NETWORK_RUN": f"{name}_run", "NETWORK_LOAD": f"{name}_load",
+        "OF_NETWORK(what)": f"{name.upper()}_##what", **({"PLAIN": ""} if plain else {}),
+    }
+    lines = "".join(f"#define {macro} {text}".rstrip() + "\n" for macro, text in macros.items())
+    return {"expected.h": f"#include <stdint.h>\n{lines}{arrays}".encode()}
+
+
+def table(found) -> str:
+    """The table of ``found[network][way]``: cycles by name."""
+    lines = [f"| an inference of | {' | '.join(found)} |", "|---" + len(found) * "|---:" + "|"]
+    for way, names in WAYS.items():
+        for key, text in names.items():
+            cells = " | ".join(f"{cycles[way][key]:,}" for cycles in found.values())
+            lines.append(f"| {text} | {cells} |")
+    return "\n".join([*lines, ""])
+
+
+def _result(way, name):
+    return OUTPUT / f"network-{way}-{name}.json"
+
+
+def _write_table():
+    """Write the table, if all networks are there; otherwise print it; the exit code."""
+    found = {
+        network.stem: {
+            way: json.loads(_result(way, network.stem).read_text(encoding="utf-8")) for way in WAYS
+        }
+        for network in networks()
+    }
+    text = table(found)
+    if len(found) == 1 + len(NETWORKS):
+        page = PAGE.read_text(encoding="utf-8")
+        start, end = page.index(BEGIN) + len(BEGIN), page.index(END)
+        PAGE.write_text(f"{page[:start]}{text}{page[end:]}", encoding="utf-8")
+    print(text, end="")
+    return 0
+
+
+def main(arguments) -> int:
+    """Run the command; the exit code."""
+    match arguments:
+        case ["measure", way] if way in WAYS:
+            return measure(way, DIGITS)
+        case ["measure", way, network] if way in WAYS:
+            return measure(way, Path(network))
+        case ["table"]:
+            return _write_table()
+    print(
+        f"usage: cpu_networks.py measure {'|'.join(WAYS)} [NETWORK]\n"
+        "       cpu_networks.py table",
+        file=sys.stderr,
+    )
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
