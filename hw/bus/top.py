@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, connect, flipped
 from weft.chip.ip import NetworkIp
 from weft.hw.bus.bus_wrapper import BusWrapper
 from weft.hw.bus.network_wrapper import NetworkWrapper
-from weft.hw.chip.core import NetworkCore
+from weft.hw.chip.cores import network_core
 from weft.hw.core import Core
 
 __all__ = ["BareWrapper", "IpTop"]
@@ -80,7 +80,7 @@ class IpTop(wiring.Component):
     def connect_core(self, m):
         """Add the core to ``m``."""
         ip = self.ip
-        core = NetworkCore(ip.chip) if isinstance(ip, NetworkIp) else Core(ip.config)
+        core = network_core(ip.chip) if isinstance(ip, NetworkIp) else Core(ip.config)
         m.submodules.core = DomainRenamer("core")(core)
         connect(m, self.wrapper.core, core)
 

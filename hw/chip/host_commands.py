@@ -61,14 +61,15 @@ class HostCommands(wiring.Component):
         missing = Signal(range(WRITE_FIELDS + 1))  # bytes until the fields are complete
         length = Signal(16)  # bytes of the payload that did not arrive
         complete, last, no_more = Signal(), Signal(), Signal()  # missing is 0; length is 1, is 0
-        fire = Signal()
+        fire, in_data = Signal(), Signal()
         m.d.comb += fire.eq(commands.valid & commands.ready)
         with m.If(fire):
             m.d.sync += [
-                fields.eq(Cat(fields, commands.payload)[8:]), missing.eq(missing - 1),
-                length.eq(length - 1), complete.eq(missing == 1), last.eq(length == 2),
-                no_more.eq(length == 1),
+                missing.eq(missing - 1), length.eq(length - 1), complete.eq(missing == 1),
+                last.eq(length == 2), no_more.eq(length == 1),
             ]
+        with m.If(fire & ~in_data):
+            m.d.sync += fields.eq(Cat(fields, commands.payload)[8:])
         place, begin, start = writer.placement, self.list.payload, fields[-8 * _START:]
         m.d.comb += [
             place.address.eq(address(fields[:32])), place.run.eq(fields[32:40]),
@@ -108,7 +109,10 @@ class HostCommands(wiring.Component):
                 with m.Else():
                     m.d.comb += commands.ready.eq(1)
             with m.State("DATA"):
-                m.d.comb += [skid.i.valid.eq(commands.valid), commands.ready.eq(skid.i.ready)]
+                m.d.comb += [
+                    in_data.eq(1), skid.i.valid.eq(commands.valid),
+                    commands.ready.eq(skid.i.ready),
+                ]
                 with m.If(fire & last):
                     m.next = "END"
             with m.State("BEGIN"):

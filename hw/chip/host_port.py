@@ -51,9 +51,11 @@ class HostPort(wiring.Component):
             answers.read_valid.eq(core.read_valid), answers.read_data.eq(core.read_data),
             answers.executed.eq(executed), core.limit.eq(self.chip.words),
         ]
-        m.d.sync += [
-            executed.eq(commands.idle & ~frames.pending), answers.status.eq(core.status),
-        ]
+        m.d.sync += executed.eq(commands.idle & ~frames.pending)
+        if self.chip.core.family.serial_epilogue:  # flip-flops are scarce
+            m.d.comb += answers.status.eq(core.status)
+        else:
+            m.d.sync += answers.status.eq(core.status)
         self._begin_lists(m, commands, answers, executed)
         return m
 
@@ -64,9 +66,10 @@ class HostPort(wiring.Component):
         """
         core, begin = self.core, commands.list
         running, cancel = Signal(), Signal()
-        start = Signal.like(core.begin)  # it begins in this cycle, unless an abort comes
-        m.d.sync += [start.eq(begin.payload), start.valid.eq(0)]
-        m.d.comb += [core.begin.eq(start), core.begin.valid.eq(start.valid & ~answers.abort)]
+        start = Signal()  # it begins in this cycle, unless an abort comes
+        m.d.sync += start.eq(0)
+        # The fields of a START frame stay for more than a cycle after ``ready``.
+        m.d.comb += [core.begin.eq(begin.payload), core.begin.valid.eq(start & ~answers.abort)]
         with m.If(executed):
             m.d.sync += cancel.eq(0)
         with m.If(answers.done.ready):
@@ -80,7 +83,7 @@ class HostPort(wiring.Component):
         with m.Elif(begin.valid & answers.idle & ~answers.done.valid):
             m.d.comb += begin.ready.eq(1)
             m.d.sync += [
-                start.valid.eq(1), running.eq(1), answers.done.payload.eq(commands.sequence),
+                start.eq(1), running.eq(1), answers.done.payload.eq(commands.sequence),
             ]
         with m.If(running & core.finished):
             m.d.sync += [running.eq(0), answers.done.valid.eq(1)]

@@ -32,8 +32,9 @@ class PixelWriter(wiring.Component):
     Attributes
     ----------
     start : In, 1 bit
-        Pulse: a frame begins; ``placement`` is valid. Allowed while ``idle``, without a byte.
+        Pulse: a frame begins. Allowed while ``idle``, without a byte.
     placement : In, `PixelPlacement`
+        Valid from ``start`` until the last byte was written.
     bytes : In, stream of 8 bits
     last : In, 1 bit
         Valid with ``bytes``: the last byte of the frame.
@@ -56,7 +57,7 @@ class PixelWriter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         depth, banks = self.chip.core.depth, self.chip.banks
-        place = Signal(PixelPlacement(self.chip))
+        place = self.placement
         address, first = Signal.like(place.address), Signal.like(place.address)  # first: of a pixel
         offset = Signal(8)  # vectors from first to address
         byte_index, run_left, row_left = Signal(range(depth)), Signal(8), Signal(16)
@@ -117,9 +118,8 @@ class PixelWriter(wiring.Component):
                     ]
         with m.If(self.start):
             m.d.sync += [
-                place.eq(self.placement), address.eq(self.placement.address),
-                first.eq(self.placement.address), offset.eq(0), run_left.eq(self.placement.run),
-                run_end.eq(self.placement.run == 1), row_left.eq(self.placement.pixels),
+                address.eq(place.address), first.eq(place.address), offset.eq(0),
+                run_left.eq(place.run), run_end.eq(place.run == 1), row_left.eq(place.pixels),
                 *new_vector,
             ]
         return m

@@ -3,7 +3,7 @@
 from amaranth.hdl import Value
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.chip.core import NetworkCore
+from weft.hw.chip.cores import network_core
 from weft.hw.top import FlatTop
 
 __all__ = ["NetworkTop"]
@@ -31,7 +31,7 @@ class NetworkTop(FlatTop):
     """
 
     def __init__(self, chip):
-        core = NetworkCore(chip)
+        core = network_core(chip)
         write, status = core.writes.payload, core.status
         super().__init__(core, {
             "write_valid": (In, core.writes.valid),

@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect
 
 from weft.chip.config import ChipConfig
-from weft.hw.chip.core import NetworkCore
+from weft.hw.chip.cores import network_core
 from weft.hw.chip.host_port import HostPort
 from weft.hw.core import Core
 from weft.hw.serial.link import Link
@@ -45,7 +45,7 @@ class SerialAccelerator(wiring.Component):
         if isinstance(self.config, ChipConfig):
             m.submodules.link = link = NetworkLink(target=self.config.core.target)
             m.submodules.host_port = host_port = HostPort(self.config)
-            m.submodules.core = core = NetworkCore(self.config)
+            m.submodules.core = core = network_core(self.config)
             connect(m, link.frames, host_port.frames)
             connect(m, host_port.core, core)
         else:

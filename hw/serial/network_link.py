@@ -1,11 +1,14 @@
 """The link of a core for networks: checked frames over one byte stream in each direction."""
 
+from dataclasses import replace
+
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw.serial.frame_receiver import NETWORK_FRAMES, FrameReceiver, FrameRequest
 from weft.hw.serial.frame_sender import FrameHeader, FrameSender
+from weft.targets import TARGETS
 
 __all__ = ["HostFrames", "NetworkLink"]
 
@@ -70,8 +73,9 @@ class NetworkLink(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        scarce = TARGETS[self.target].serial_epilogue  # of block RAMs
         m.submodules.receiver = receiver = FrameReceiver(
-            bytes_in=1, target=self.target, frames=NETWORK_FRAMES
+            bytes_in=1, target=self.target, frames=replace(NETWORK_FRAMES, held=1 if scarce else 2)
         )
         m.submodules.sender = sender = FrameSender()
         frames = self.frames

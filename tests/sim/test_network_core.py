@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from chip_lists import random_list
-from network_chips import SIMULATED, SIMULATED_SLOWLY
+from network_chips import MICRO, SIMULATED, SIMULATED_SLOWLY
 from network_duel import compare_memories
 
 from weft.chip.addresses import join, split
@@ -22,7 +22,7 @@ from weft.chip.states import NetworkState
 from weft.golden.chip import run_list
 from weft.sim.network_core import HostTraffic, NetworkSimulation
 
-CHIPS = [SIMULATED, *(pytest.param(c, marks=pytest.mark.slow) for c in SIMULATED_SLOWLY)]
+CHIPS = [SIMULATED, MICRO, *(pytest.param(c, marks=pytest.mark.slow) for c in SIMULATED_SLOWLY)]
 
 
 @pytest.fixture(scope="module", params=CHIPS, ids=lambda c: f"{c.core.target}-{c.core.name}")

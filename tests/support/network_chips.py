@@ -4,7 +4,7 @@ from weft.chip.config import ChipConfig
 from weft.config import Config
 
 __all__ = [
-    "BATCH1", "LARGE", "ODD", "PROGRAM", "SIMULATED", "SIMULATED_SLOWLY", "SMALL", "SPRAM",
+    "BATCH1", "LARGE", "MICRO", "ODD", "PROGRAM", "SIMULATED", "SIMULATED_SLOWLY", "SMALL", "SPRAM",
     "TINY", "network_chip", "small_chip",
 ]
 
@@ -46,14 +46,14 @@ PROGRAM = network_chip(
     2, 2, 4, 2, words=512, b_words=128, lines=64, read_vectors=2, program_words=2048,
     multiplier="fip",
 )
+# A microprogram controls it.
+MICRO = network_chip(
+    1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=8, read_vectors=1, **_SIZES
+)
 SIMULATED_SLOWLY = [
     network_chip(2, 2, 2, 2, read_vectors=2, **_SIZES),
     network_chip(3, 2, 4, 1, read_vectors=1, scale_cycles=4, **_SIZES),
     network_chip(4, 4, 4, 4, target="ecp5", requantize="single", **_SIZES),
     network_chip(1, 8, 4, 2, hop=2, **_SIZES),
     network_chip(5, 4, 4, 4, target="ecp5", dsp_cols=2, **_SIZES),  # as many banks as rows
-    network_chip(1, 2, 8, 1, target="ice40up", read_vectors=1, scale_cycles=2, **_SIZES),
-    network_chip(  # the scalers are serial
-        1, 2, 8, 1, target="ice40up", multiplier="plain", read_vectors=1, scale_cycles=8, **_SIZES
-    ),
 ]
