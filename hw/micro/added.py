@@ -45,7 +45,8 @@ class AddedVector(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        vector, left, cols, first = Signal(32), Signal.like(self.cols), Signal.like(self.cols), Signal()
+        vector, first = Signal(32), Signal()
+        left, cols = Signal.like(self.cols), Signal.like(self.cols)
         following, arrives, wants, inside = Signal(16), Signal(), Signal(), Signal()
         address = self.read.address
         # The address is checked a cycle before the read.

@@ -107,7 +107,8 @@ class ArrayColumns(wiring.Component):
         super().__init__({
             "vector": In(32), "outside": In(8), "is_outside": In(1),
             "b": In(data.ArrayLayout(16, cols)), "first_half": In(1), "second_half": In(1),
-            "ends": In(1), "clear": In(1), "captured": Out(1), "select": In(range(cols)), "sums": Out(32),
+            "ends": In(1), "clear": In(1), "captured": Out(1), "select": In(range(cols)),
+            "sums": Out(32),
         })
 
     def elaborate(self, platform):

@@ -176,7 +176,7 @@ class MicroCore(wiring.Component):
             loads.set_words.eq(out[Target.LOAD_WORDS]),
             loads.load.eq(engine.strobe[Strobe.LOAD.bit_length() - 1]),
             loads.read_ready.eq(port.load_ready), loads.data.eq(port.read_data),
-            port.load.valid.eq(loads.read), port.load.address.eq(engine.address),
+            port.load.eq(loads.read),
             engine.ready[Wait.LOAD].eq(loads.done),
         ]
 
@@ -191,7 +191,7 @@ class MicroCore(wiring.Component):
             port.store.eq(output.store), output.store_ready.eq(port.store_ready),
             port.added.eq(output.read), output.read_ready.eq(port.added_ready),
             output.read_data.eq(port.read_data),
-            port.engine_read.valid.eq(engine.read), port.engine_read.address.eq(engine.address),
+            port.engine_read.eq(engine.read),
             engine.read_ready.eq(port.engine_read_ready), engine.data.eq(port.read_data),
             port.engine_write.valid.eq((writes_low | writes_high) & ~written),
             port.engine_write.address.eq(engine.address),

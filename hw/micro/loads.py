@@ -75,7 +75,7 @@ class LoadUnit(wiring.Component):
         ):
             with m.If(port):
                 m.d.sync += fields
-        single, last_group = Signal(), Signal()
+        single, last_group, last_word = Signal(), Signal(), Signal()
         is_b, write = target == LoadTarget.B, self.write
         groups = Mux(is_b, self.cols, LINE_GROUPS)
         busy, half, final, more, high = Signal(), Signal(), Signal(), Signal(), Signal(16)
@@ -87,12 +87,16 @@ class LoadUnit(wiring.Component):
             write.diagonal.eq(diagonal & is_b),
             write.data.eq(Mux(fill, fill_value.replicate(4), self.data)),
             write.part.eq(Mux(half, high, write.data[:16])),
-            final.eq(last_group & (words_left == 1)),
+            final.eq(last_group & last_word),
             # The next vector is read while the buffer takes the second half of this one.
             more.eq(self.load & Mux(busy, half & ~final, ~self.done)),
             self.read.eq(more & ~fill),
         ]
-        m.d.sync += [half.eq(busy & ~half), high.eq(write.data[16:])]
+        m.d.sync += [
+            half.eq(busy & ~half), high.eq(write.data[16:]),
+            # Used in the second cycle of a vector.
+            last_word.eq(words_left == 1),
+        ]
         with m.If(~busy | half):
             m.d.sync += busy.eq(more & (fill | self.read_ready))
         with m.If(busy & half):
@@ -100,6 +104,6 @@ class LoadUnit(wiring.Component):
             with m.If(last_group):
                 m.d.sync += [
                     group.eq(0), word.eq(word + 1), words_left.eq(words_left - 1),
-                    self.done.eq(words_left == 1),
+                    self.done.eq(last_word),
                 ]
         return m

@@ -1,6 +1,6 @@
 """The one port of the memory, and who uses it in a cycle."""
 
-from amaranth.hdl import Module, Mux
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -21,6 +21,9 @@ class PortRequest(data.StructLayout):
 class MemoryPort(wiring.Component):
     """Single-port memory of vectors of 4 bytes; each cycle serves the first request of the list.
 
+    The last three share the address of ``engine_write``. The host comes before them only after a
+    cycle without a request of theirs, so it does not delay a request by more than a cycle.
+
     Parameters
     ----------
     words : int
@@ -31,22 +34,27 @@ class MemoryPort(wiring.Component):
     ----------
     step : In, `PortRequest`
         The array: it cannot wait.
-    store, added, load, engine_read, engine_write, host_write, host_read : In, `PortRequest`
+    store, added, host_write, host_read : In, `PortRequest`
+    load, engine_read : In, 1 bit each; engine_write : In, `PortRequest`
         In this order. The names with ``_ready`` tell that a request is served.
     read_data : Out, 32 bits
         The vector that was read in the cycle before.
     """
 
     CLIENTS = {
-        "step": False, "store": True, "added": False, "load": False, "engine_read": False,
-        "engine_write": True, "host_write": True, "host_read": False,
+        "step": False, "store": True, "added": False, "host_write": True, "host_read": False,
+        "engine_write": True,
     }
 
     def __init__(self, *, words, target):
         self.words, self.target = words, target
         super().__init__({
             **{name: In(PortRequest(write=write)) for name, write in self.CLIENTS.items()},
-            **{f"{name}_ready": Out(1) for name in self.CLIENTS if name != "step"},
+            "load": In(1), "engine_read": In(1),
+            **{
+                f"{name}_ready": Out(1)
+                for name in (*self.CLIENTS, "load", "engine_read") if name != "step"
+            },
             "read_data": Out(32),
         })
 
@@ -55,21 +63,37 @@ class MemoryPort(wiring.Component):
         m.submodules.bank = bank = SinglePortBank(
             width=32, depth=self.words, target=self.target
         )
-        before = self.step.valid
-        for name in list(self.CLIENTS)[1:]:
-            request = getattr(self, name)
-            m.d.comb += getattr(self, f"{name}_ready").eq(request.valid & ~before)
-            before = before | request.valid
-        address, data = self.host_read.address, self.host_write.data
-        for name in reversed(list(self.CLIENTS)[:-1]):
+        array, host, quiet = Signal(), Signal(), Signal()
+        writes, reads = self.host_write, self.host_read
+        busy = self.load | self.engine_read | self.engine_write.valid
+        m.d.sync += quiet.eq(~busy)
+        m.d.comb += [
+            array.eq(self.step.valid | self.store.valid | self.added.valid),
+            host.eq((writes.valid | reads.valid) & quiet),
+            self.store_ready.eq(self.store.valid & ~self.step.valid),
+            self.added_ready.eq(self.added.valid & ~self.step.valid & ~self.store.valid),
+            self.host_write_ready.eq(writes.valid & quiet & ~array),
+            self.host_read_ready.eq(reads.valid & ~writes.valid & quiet & ~array),
+            *(
+                ready.eq(valid & ~array & ~host) for ready, valid in (
+                    (self.load_ready, self.load), (self.engine_read_ready, self.engine_read),
+                    (self.engine_write_ready, self.engine_write.valid),
+                )
+            ),
+            self.read_data.eq(bank.read_data),
+        ]
+        # What the memory does with the last address does not matter without a write.
+        address = Mux(host, Mux(writes.valid, writes.address, reads.address),
+                      self.engine_write.address)
+        for name in ("added", "store", "step"):
             request = getattr(self, name)
             address = Mux(request.valid, request.address, address)
-        for name in ("engine_write", "store"):
-            request = getattr(self, name)
-            data = Mux(request.valid, request.data, data)
         m.d.comb += [
-            bank.addr.eq(address), bank.write_data.eq(data),
-            self.read_data.eq(bank.read_data),
+            bank.addr.eq(address),
+            bank.write_data.eq(Mux(
+                self.store.valid, self.store.data,
+                Mux(host, writes.data, self.engine_write.data),
+            )),
         ]
         for name, write in self.CLIENTS.items():
             if write:
