@@ -1,9 +1,12 @@
 """iCESugar: iCE40UP5K, 12 MHz, serial port and flash on an STM32 (iCELink)."""
 
+from dataclasses import replace
+
 from amaranth_boards.icesugar import ICESugarPlatform
 
 from weft.boards.board import Board
 from weft.boards.designs import ICE40_UP5K
+from weft.boards.network_designs import NETWORKS_UP5K
 
 __all__ = ["BOARDS"]
 
@@ -11,6 +14,7 @@ BOARDS = (
     Board(
         name="icesugar", platform=ICESugarPlatform, config=ICE40_UP5K,
         clock=36, baud=1_000_000, bridge="iCELink", at_pad=True,
+        networks={"networks": replace(NETWORKS_UP5K, baud=1_000_000)},
         leds={"alive": ("led_g", 0), "busy": ("led_b", 0), "error": ("led_r", 0)},
         programmers=(("icesprog",),),
     ),

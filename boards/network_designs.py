@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from weft.chip.config import ChipConfig
 from weft.config import Config
 
-__all__ = ["BATCH1_85F", "NETWORKS_25F", "NETWORKS_85F", "NetworkDesign"]
+__all__ = ["BATCH1_85F", "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_UP5K", "NetworkDesign"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +30,8 @@ class NetworkDesign:
     placer: str = "heap"
 
 
-def _core(hop=2, **fields):
-    return Config(target="ecp5", requantize="tflite", activation="none", hop=hop, **fields)
+def _core(hop=2, target="ecp5", **fields):
+    return Config(target=target, requantize="tflite", activation="none", hop=hop, **fields)
 
 
 # Of the block RAMs of the device, the memory takes 144 of 208 (288 KiB), and 28 of 56 (56 KiB).
@@ -64,4 +64,16 @@ BATCH1_85F = NetworkDesign(
         words=1024, b_words=1040, lines=512, read_vectors=4,
     ),
     clock=110, baud=3_000_000, placer="static",
+)
+
+# The memory is the SPRAM of the device: 128 KiB. A microprogram controls the array, which has all
+# DSP blocks; all 30 block RAMs are in use.
+NETWORKS_UP5K = NetworkDesign(
+    chip=ChipConfig(
+        core=_core(
+            target="ice40up", rows=1, cols=4, depth=4, lanes=1, multiplier="plain", scale_cycles=8,
+        ),
+        words=32768, b_words=512, lines=256, read_vectors=1,
+    ),
+    clock=36, baud=3_000_000,
 )

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.network_tables import replaced
-from weft.boards.network_designs import BATCH1_85F, NETWORKS_25F, NETWORKS_85F, NetworkDesign
+from weft.boards.network_designs import (
+    BATCH1_85F,
+    NETWORKS_25F,
+    NETWORKS_85F,
+    NETWORKS_UP5K,
+    NetworkDesign,
+)
 from weft.network.loading import load
 from weft.network.report.chip_placement import link_bytes
 
@@ -25,6 +31,8 @@ class Run:
     design : NetworkDesign
     goal : int
         Microseconds of an inference.
+    wire_goal : int
+        Milliseconds from the first bit of the input to the last bit of the result.
     """
 
     file: str
@@ -32,6 +40,7 @@ class Run:
     title: str
     design: NetworkDesign
     goal: int
+    wire_goal: int
 
     @property
     def array(self) -> str:
@@ -41,11 +50,13 @@ class Run:
 
 
 RUNS = [
-    Run("ad01_int8", "ad01", "anomaly detection", BATCH1_85F, 15),
-    Run("kws_int8", "kws", "keyword spotting", NETWORKS_85F, 130),
-    Run("kws_int8", "kws", "keyword spotting", NETWORKS_25F, 350),
-    Run("resnet8_int8", "resnet8", "image classification", NETWORKS_85F, 320),
-    Run("vww_96_int8", "vww", "visual wake words", NETWORKS_85F, 500),
+    Run("ad01_int8", "ad01", "anomaly detection", BATCH1_85F, 15, 6),
+    Run("kws_int8", "kws", "keyword spotting", NETWORKS_85F, 130, 4),
+    Run("kws_int8", "kws", "keyword spotting", NETWORKS_25F, 350, 4),
+    Run("kws_int8", "kws", "keyword spotting", NETWORKS_UP5K, 20_000, 25),
+    Run("resnet8_int8", "resnet8", "image classification", NETWORKS_85F, 320, 14),
+    Run("resnet8_int8", "resnet8", "image classification", NETWORKS_UP5K, 60_000, 65),
+    Run("vww_96_int8", "vww", "visual wake words", NETWORKS_85F, 500, 110),
 ]
 
 

@@ -12,8 +12,6 @@ from weft.sim.board import SimBoardTransport
 
 __all__ = ["HEAD", "rows"]
 
-# Milliseconds of an inference, from the first bit of the input to the last bit of the result.
-GOALS = {"ad01": 6, "kws": 4, "resnet8": 14, "vww": 110}
 TIMEOUT = 600.0  # seconds of a wait; the program is loaded bit by bit, at the speed of a simulation
 HEAD = """\
 
@@ -38,7 +36,7 @@ def rows(folder: Path):
         ms = [f"{count / run.design.clock / 1e3:.2f} ms" for count in (wire, core, cycles)]
         yield (
             f"| {run.name} | {run.array} | {run.design.clock:g} MHz | {sent:,} | {received:,}"
-            f" | {' | '.join(ms)} | {GOALS[run.name]} ms |\n"
+            f" | {' | '.join(ms)} | {run.wire_goal} ms |\n"
         )
 
 

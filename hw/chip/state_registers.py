@@ -51,10 +51,14 @@ class StateRegisters(wiring.Component):
         bounds, masked = [*range(0, first_state, 16), first_state, len(values)], []
         for n, end in pairwise(bounds):
             word, mine = Signal(32, name=f"word_{n}"), Signal(name=f"is_group_{n}")
-            m.d.sync += [
+            statements = [
                 word.eq(Array(values[n:end])[(address - n)[: ceil_log2(end - n)]]),
                 mine.eq((address < end) & (address >= n if n else 1)),
             ]
+            if self.chip.core.family.serial_epilogue:  # flip-flops are scarce
+                m.d.comb += statements
+            else:
+                m.d.sync += statements
             masked.append(word & mine.replicate(32))
         m.d.sync += self.value.eq(reduce(or_, masked))
         return m
