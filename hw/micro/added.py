@@ -32,7 +32,7 @@ class AddedVector(wiring.Component):
         Takes ``value``.
     value : Out, signed 8 bits
     address_error : Out, 1 bit
-        The vector lies beyond ``base`` and ``limit``.
+        The vector lies beyond ``base`` and ``limit``: its data must not be used.
     """
 
     def __init__(self, *, cols):
@@ -56,7 +56,7 @@ class AddedVector(wiring.Component):
         ]
         m.d.comb += [
             address.eq(Mux(first, self.start, following)),
-            self.read.valid.eq(wants & inside), self.address_error.eq(wants & ~inside),
+            self.read.valid.eq(wants), self.address_error.eq(wants & ~inside),
             self.value.eq(vector[:8]),
         ]
         m.d.sync += arrives.eq(self.read_ready)

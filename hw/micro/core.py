@@ -184,7 +184,7 @@ class MicroCore(wiring.Component):
         """The clients of the memory."""
         writes_low, writes_high = engine.out[Target.WRITE_LOW], engine.out[Target.WRITE_HIGH]
         read_valid, read_first = Signal(), Signal()  # the host reads and writes by turns
-        written = Signal()
+        written, loaded = Signal(), Signal()
         m.d.comb += [
             port.step.valid.eq(steps.read), port.step.address.eq(steps.address),
             columns.vector.eq(port.read_data),
@@ -198,7 +198,7 @@ class MicroCore(wiring.Component):
             port.engine_write.enable.eq(Mux(writes_high, 0b1100, 0b0011)),
             port.engine_write.data.eq(engine.accumulator.replicate(2)),
             engine.ready[Wait.WRITE].eq(written),
-            engine.next_address.eq(port.load_ready | (writes_high & port.engine_write_ready)),
+            engine.next_address.eq(loaded | (writes_high & written)),
             port.host_write.valid.eq(self.writes.valid & ~(read_first & self.reads.valid)),
             port.host_write.address.eq(self.writes.payload.address.word),
             port.host_write.enable.eq(self.writes.payload.enable),
@@ -211,7 +211,7 @@ class MicroCore(wiring.Component):
         ]
         m.d.sync += [
             read_valid.eq(port.host_read_ready), read_first.eq(port.host_write_ready),
-            written.eq(port.engine_write_ready),
+            written.eq(port.engine_write_ready), loaded.eq(port.load_ready),
         ]
 
     def _status(self, m, engine, halt, address_error):

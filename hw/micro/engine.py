@@ -60,7 +60,8 @@ class MicroEngine(wiring.Component):
         Reads the vector at ``address``, until ``read_ready``.
     read_ready : In, 1 bit
     address : Out, 16 bits
-        Of reads and writes of the engine, and of loads. ``next_address`` moves it on.
+        Of reads and writes of the engine, and of loads. It moves on a cycle after a read of the
+        engine was served, and with ``next_address``.
     next_address : In, 1 bit
     data : In, 32 bits
         The vector, in the cycle after the one of ``read_ready``.
@@ -90,7 +91,7 @@ class MicroEngine(wiring.Component):
             ~self.halt & (~decoded.reads | loaded) & ~(decoded.waits & ~self.ready).any()
         )
         total, sum_, carry = self._sum(m, decoded, instruction, memory_data)
-        operand = self._registers(m, go, word, instruction, decoded, sum_, head)
+        operand = self._registers(m, go, word, instruction, decoded, total, head)
         m.d.comb += self.operand.eq(operand)
         with m.If(go & decoded.changes):
             m.d.sync += self.accumulator.eq(sum_)
@@ -163,7 +164,7 @@ class MicroEngine(wiring.Component):
             m.d.sync += memory_data.eq(self.cycles)
         with m.If(self.out[Target.MEMORY]):
             m.d.sync += self.address.eq(self.accumulator)
-        with m.Elif((self.read & self.read_ready) | self.next_address):
+        with m.Elif(reading | self.next_address):
             m.d.sync += self.address.eq(self.address + 1)
         return memory_data, loaded
 
@@ -188,7 +189,7 @@ class MicroEngine(wiring.Component):
         ]
         return total, sum_, Signal(name="carry")
 
-    def _registers(self, m, go, word, instruction, decoded, sum_, head):
+    def _registers(self, m, go, word, instruction, decoded, total, head):
         """The register of the instruction that is executed."""
         m.submodules.registers = memory = Memory(
             shape=16, depth=REGISTERS, init=self.program.registers,
@@ -198,7 +199,7 @@ class MicroEngine(wiring.Component):
         m.d.comb += [
             read.addr.eq(_own(word, head)), read.en.eq(go),
             write.addr.eq(_own(instruction, head)), write.en.eq(go & decoded.stores),
-            write.data.eq(Mux(decoded.stores_sum, sum_, self.accumulator)),
+            write.data.eq(Mux(decoded.stores_sum, total[1:17], self.accumulator)),
         ]
         return read.data
 

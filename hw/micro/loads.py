@@ -81,21 +81,20 @@ class LoadUnit(wiring.Component):
         busy, half, final, more, high = Signal(), Signal(), Signal(), Signal(), Signal(16)
         m.d.comb += [
             single.eq(Mux(is_b, diagonal, target == LoadTarget.ADD_TABLE)),
-            last_group.eq(single | (group == groups - 1)),
             write.valid.eq(Mux(busy, 1 << target, 0)),
             write.word.eq(word), write.group.eq(group), write.half.eq(half),
             write.diagonal.eq(diagonal & is_b),
             write.data.eq(Mux(fill, fill_value.replicate(4), self.data)),
             write.part.eq(Mux(half, high, write.data[:16])),
-            final.eq(last_group & last_word),
             # The next vector is read while the buffer takes the second half of this one.
             more.eq(self.load & Mux(busy, half & ~final, ~self.done)),
             self.read.eq(more & ~fill),
         ]
         m.d.sync += [
             half.eq(busy & ~half), high.eq(write.data[16:]),
-            # Used in the second cycle of a vector.
-            last_word.eq(words_left == 1),
+            # Used in the second cycle of a vector; they change after it.
+            last_group.eq(single | (group == groups - 1)), last_word.eq(words_left == 1),
+            final.eq((single | (group == groups - 1)) & (words_left == 1)),
         ]
         with m.If(~busy | half):
             m.d.sync += busy.eq(more & (fill | self.read_ready))

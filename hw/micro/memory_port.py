@@ -36,7 +36,8 @@ class MemoryPort(wiring.Component):
         The array: it cannot wait.
     store, added, host_write, host_read : In, `PortRequest`
     load, engine_read : In, 1 bit each; engine_write : In, `PortRequest`
-        In this order. The names with ``_ready`` tell that a request is served.
+        In this order. The engine writes only while no tile is in progress. The names with
+        ``_ready`` tell that a request is served.
     read_data : Out, 32 bits
         The vector that was read in the cycle before.
     """
@@ -77,9 +78,9 @@ class MemoryPort(wiring.Component):
             *(
                 ready.eq(valid & ~array & ~host) for ready, valid in (
                     (self.load_ready, self.load), (self.engine_read_ready, self.engine_read),
-                    (self.engine_write_ready, self.engine_write.valid),
                 )
             ),
+            self.engine_write_ready.eq(self.engine_write.valid & ~host),
             self.read_data.eq(bank.read_data),
         ]
         # What the memory does with the last address does not matter without a write.

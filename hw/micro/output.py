@@ -162,7 +162,7 @@ class OutputUnit(wiring.Component):
         sums_come = Signal()
         m.d.sync += sums_come.eq(rescaler.biased_next)
         byte, arrives, complete, pending = Signal(2), Signal(), Signal(), Signal()
-        vector, enable, address = self.store.data, self.store.enable, self.store.address
+        vector, enable, address = self.store.data, Signal(4), self.store.address
         is_last, is_first = lasts.bit_select(found, 1), firsts.bit_select(found, 1)
         m.d.comb += [
             arrives.eq(comes[-1] | sums_come), self.output_taken.eq(arrives & is_first),
@@ -185,7 +185,8 @@ class OutputUnit(wiring.Component):
             inside.eq((address >= self.base) & (address < self.limit)),
         ]
         m.d.comb += [
-            self.store.valid.eq(pending & inside), beyond.eq(pending & ~inside),
+            self.store.valid.eq(pending), self.store.enable.eq(enable & inside.replicate(4)),
+            beyond.eq(pending & ~inside),
             stored.eq((asked == found) & ~complete & ~pending),
         ]
         with m.If(complete):

@@ -43,7 +43,8 @@ class StepUnit(wiring.Component):
         The columns will be free for the sums of the tile.
     base, limit : In, 16 bits
     read : Out, 1 bit
-        The vector at ``address`` is read in this cycle.
+        The vector at ``address`` is read in this cycle. Its data are not used if the tap lies
+        outside the map, or after an ``address_error``.
     address : Out, 16 bits
     b_address : Out
         The half of a word of B that the next cycle needs.
@@ -54,7 +55,7 @@ class StepUnit(wiring.Component):
     ends : Out, 1 bit
         Pulse, in the cycle after the one of the last step.
     address_error : Out, 1 bit
-        Pulse: a vector inside the map lies beyond ``base`` and ``limit``; it is not read.
+        Pulse: a vector inside the map lies beyond ``base`` and ``limit``.
     """
 
     def __init__(self, *, b_words):
@@ -77,7 +78,7 @@ class StepUnit(wiring.Component):
         step, inside, allowed, is_last = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             is_last.eq((vectors_left == 1) & (taps_left == 1) & (rows_left == 1)),
-            self.read.eq(step & inside & allowed),
+            self.read.eq(step),
             self.address_error.eq(step & inside & ~allowed),
             self.b_address.eq((word << 1) | self.first_half),
         ]

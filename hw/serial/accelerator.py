@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect
 
 from weft.chip.config import ChipConfig
+from weft.frames import WRITE_FIELDS
 from weft.hw.chip.cores import network_core
 from weft.hw.chip.host_port import HostPort
 from weft.hw.core import Core
@@ -43,7 +44,9 @@ class SerialAccelerator(wiring.Component):
         m.submodules.receiver = receiver = UartReceiver(divisor=self.divisor)
         m.submodules.transmitter = transmitter = UartTransmitter(divisor=self.divisor)
         if isinstance(self.config, ChipConfig):
-            m.submodules.link = link = NetworkLink(target=self.config.core.target)
+            m.submodules.link = link = NetworkLink(
+                target=self.config.core.target, max_write=WRITE_FIELDS + self.config.write_bytes
+            )
             m.submodules.host_port = host_port = HostPort(self.config)
             m.submodules.core = core = network_core(self.config)
             connect(m, link.frames, host_port.frames)

@@ -55,21 +55,17 @@ class ReceivedFrames:
         Maximum payload of an ordered frame, in bytes.
     with_header : bool
         Whether the header of an ordered frame, without SYNC, is stored before its payload.
-    held : int
-        Ordered frames that the FIFO holds: 1 saves block RAM, and its frame must have left the FIFO
-        before the next one has arrived.
     """
 
     ordered: Mapping[FrameType, int]
     requests: Mapping[FrameType, tuple[RequestOp, int]]
     max_payload: int
     with_header: bool
-    held: int = 2
 
     @property
     def fifo_depth(self) -> int:
-        """Bytes of a FIFO that holds ``held`` ordered frames: a power of two."""
-        return 1 << ceil_log2(self.held * self.stored)
+        """Bytes of a FIFO that holds two ordered frames: a power of two."""
+        return 1 << ceil_log2(2 * self.stored)
 
     @property
     def stored(self) -> int:

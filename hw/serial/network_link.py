@@ -6,9 +6,9 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from weft.frames import MAX_WRITE
 from weft.hw.serial.frame_receiver import NETWORK_FRAMES, FrameReceiver, FrameRequest
 from weft.hw.serial.frame_sender import FrameHeader, FrameSender
-from weft.targets import TARGETS
 
 __all__ = ["HostFrames", "NetworkLink"]
 
@@ -50,6 +50,8 @@ class NetworkLink(wiring.Component):
     ----------
     target : str
         FPGA family, as in the Config.
+    max_write : int
+        Maximum payload of a WRITE frame, in bytes.
 
     Attributes
     ----------
@@ -62,8 +64,9 @@ class NetworkLink(wiring.Component):
     frames : Out, `HostFrames`
     """
 
-    def __init__(self, *, target):
+    def __init__(self, *, target, max_write=MAX_WRITE):
         self.target = target
+        self.max_write = max_write
         super().__init__({
             "rx_bytes": In(stream.Signature(8)),
             "rx_error": In(1),
@@ -73,9 +76,9 @@ class NetworkLink(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        scarce = TARGETS[self.target].serial_epilogue  # of block RAMs
         m.submodules.receiver = receiver = FrameReceiver(
-            bytes_in=1, target=self.target, frames=replace(NETWORK_FRAMES, held=1 if scarce else 2)
+            bytes_in=1, target=self.target,
+            frames=replace(NETWORK_FRAMES, max_payload=self.max_write),
         )
         m.submodules.sender = sender = FrameSender()
         frames = self.frames

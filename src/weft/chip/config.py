@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import SupportsIndex
 
 from weft.config import Config, ConfigError
+from weft.frames import MAX_WRITE, WRITE_FIELDS
 from weft.hints import did_you_mean
 
 __all__ = [
@@ -206,6 +207,13 @@ class ChipConfig:
     def beat_bytes(self) -> int:
         """Bytes of a beat of the AXI4 master: what the core reads in a cycle."""
         return self.read_vectors * self.core.depth
+
+    @property
+    def write_bytes(self) -> int:
+        """Bytes of data in a WRITE frame, at most. The receiver has space for two frames: in one
+        block RAM of 2,048 bytes, or of 1,024 bytes where block RAMs are scarce.
+        """
+        return 488 if has_single_port(self.core) else MAX_WRITE - WRITE_FIELDS
 
     @property
     def line_vectors(self) -> int:

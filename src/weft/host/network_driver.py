@@ -12,7 +12,7 @@ from weft.chip.descriptors import ListError
 from weft.chip.registers import REGISTERS, decode
 from weft.chip.report import ListReport
 from weft.chip.states import NetworkState
-from weft.frames import MAX_DATA, MAX_WRITE, WRITE_FIELDS, FrameType
+from weft.frames import MAX_DATA, FrameType
 from weft.host.board import BoardTransport
 from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.opening import open_network_transport
@@ -24,7 +24,6 @@ __all__ = ["NetworkDriver"]
 _WRITE = struct.Struct("<IBBHI")
 _PAIR = struct.Struct("<II")  # payload of READ_MEMORY and of START
 _STATUS = struct.Struct("<BBHI")  # first bytes of DONE: NET_STATUS and NET_CYCLES
-_MAX_BYTES = MAX_WRITE - WRITE_FIELDS  # of data in a WRITE
 _DESCRIBED = REGISTERS.index("NET_STATUS")  # registers before it do not change
 
 
@@ -226,11 +225,11 @@ class NetworkDriver:
 
     def _parts(self, address, data, run, pitch, pixels, row_step):
         """Yield address, row step and data of each WRITE frame."""
-        depth, banks = self.chip.core.depth, self.chip.banks
+        depth, banks, room = self.chip.core.depth, self.chip.banks, self.chip.write_bytes
         first = join(address, banks)
         if not run:
             self._check_inside(first, first + -(-len(data) // depth) - 1)
-            piece = _MAX_BYTES // depth * depth
+            piece = room // depth * depth
             for start in range(0, len(data), piece):
                 yield split(first + start // depth, banks), 0, data[start : start + piece]
             return
@@ -246,8 +245,8 @@ class NetworkDriver:
         rows = len(data) // row
         for y in {0, max(0, rows - 1)}:
             self._check_inside(first + y * step, first + y * step + (pixels - 1) * pitch + size - 1)
-        together = max(1, _MAX_BYTES // row)  # rows in a frame
-        piece = together * row if row <= _MAX_BYTES else _MAX_BYTES // run * run
+        together = max(1, room // row)  # rows in a frame
+        piece = together * row if row <= room else room // run * run
         for y in range(0, rows, together):
             part = data[y * row : (y + together) * row]
             for start in range(0, len(part), piece):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from weft.frames import MAX_WRITE, WRITE_FIELDS
+from weft.frames import WRITE_FIELDS
 from weft.network.chip.places import input_writes
 from weft.network.chip.program import ChipProgram, ChipSegment
 from weft.network.report.placement import operators_text, oracle_text, reason_lines
@@ -83,7 +83,7 @@ def list_bytes(program: ChipProgram, segment: ChipSegment) -> tuple[int, int]:
         for write in input_writes(entry, zeros, tensor.dtype, program.chip, 0):
             row = write.get("run", 0) * write.get("pixels", 0)
             size = len(write["data"])
-            count = _frames(size, row or 1)
+            count = _frames(size, row or 1, program.chip.write_bytes)
             sent += size + count * (_FRAME + WRITE_FIELDS)
             received += count * _FRAME
     if not segment.result_bytes:
@@ -94,8 +94,10 @@ def list_bytes(program: ChipProgram, segment: ChipSegment) -> tuple[int, int]:
     return sent, received
 
 
-def _frames(size, row):
-    """Return the number of WRITE frames for ``size`` bytes of data, in whole rows if they fit."""
-    room = MAX_WRITE - WRITE_FIELDS
+def _frames(size, row, room):
+    """Return the number of WRITE frames for ``size`` bytes of data, in whole rows if they fit.
+
+    A frame has ``room`` for data, in bytes.
+    """
     each = room // row * row if row <= room else room
     return -(-size // each)
