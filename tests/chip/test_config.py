@@ -45,25 +45,52 @@ def test_wrong_values_are_named(fields, text):
         chip(4, 4, 4, **fields)
 
 
-@pytest.mark.parametrize("fields, text", [
-    (dict(read_vectors=2), "read_vectors must be 1 with .*, not 2"),
-    (dict(program_words=64), "program_words must be 0 with .*, not 64"),
-    (dict(scale_cycles=1),
-     "^scale_cycles must be at least 2 with target 'ice40up' and 1 row, whose memory has one port"),
+SINGLE_PORT = {  # what such a core must have
+    "target": "ice40up", "rows": 1, "cols": 4, "depth": 4, "lanes": 1, "multiplier": "plain",
+    "scale_cycles": 8, "activation": "none", "requantize": "tflite",
+}
+
+
+def single_port(read_vectors=1, **fields):
+    of_chip = {n: fields.pop(n) for n in ("words", "b_words", "lines", "program_words")
+               if n in fields}
+    return ChipConfig(
+        core=Config(**SINGLE_PORT | fields), read_vectors=read_vectors, **of_chip
+    )
+
+
+@pytest.mark.parametrize("fields, name, rule, value", [
+    (dict(cols=8), "cols", "4", "8"),
+    (dict(depth=2), "depth", "4", "2"),
+    (dict(lanes=2), "lanes", "1", "2"),
+    (dict(depth=2, multiplier="fip"), "multiplier", "'plain'", "'fip'"),
+    (dict(requantize="single"), "requantize", "'tflite'", "'single'"),
+    (dict(scale_cycles=4), "scale_cycles", "8", "4"),
+    (dict(read_vectors=2), "read_vectors", "1", "2"),
+    (dict(program_words=64), "program_words", "0", "64"),
+    (dict(words=65536), "words", "at most 32768", "65536"),
+    (dict(b_words=32769), "b_words", "at most 32768", "32769"),
+    (dict(lines=40000), "lines", "at most 32768", "40000"),
 ])
-def test_the_rules_of_a_memory_with_one_port(fields, text):
-    fields = {"scale_cycles": 2, "read_vectors": 1} | fields
-    scale = fields.pop("scale_cycles")
-    with pytest.raises(ConfigError, match=text):
-        single_port(scale_cycles=scale, chip_fields=fields)
+def test_the_rules_of_a_memory_with_one_port(fields, name, rule, value):
+    with pytest.raises(ConfigError) as error:
+        single_port(**fields)
+    assert str(error.value).splitlines()[-1] == (
+        f"{name} must be {rule} with target 'ice40up' and 1 row, whose memory has one port, not"
+        f" {value}"
+    )
 
 
-def single_port(rows=1, scale_cycles=2, chip_fields=None):
-    core = Config(rows=rows, cols=2, depth=8, target="ice40up", scale_cycles=scale_cycles, **SMALL)
-    return ChipConfig(core=core, **(chip_fields or {"read_vectors": 1}))
+def test_all_problems_of_a_memory_with_one_port_are_named():
+    with pytest.raises(ConfigError) as error:
+        single_port(read_vectors=2, cols=8, words=65536)
+    assert [line.split()[0] for line in str(error.value).splitlines()] == [
+        "cols", "read_vectors", "words"
+    ]
 
 
 def test_a_memory_with_one_port():
+    assert single_port(words=32768, b_words=32768, lines=32768).vectors == 32768
     assert has_single_port(single_port().core)
     assert not has_single_port(single_port(rows=2).core)
     assert not has_single_port(chip(1, 4, 4).core)

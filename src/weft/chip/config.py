@@ -24,6 +24,7 @@ ADD_TABLE_BYTES = 4  # of a word of that table
 MAX_WORDS = 1 << 16  # of each bank of the memory on the chip
 MAX_PROGRAM_WORDS = 1 << 22  # of each bank of a program memory: an address has 32 bits
 MAX_BEAT = 128  # bytes of a beat of AXI4
+MAX_SINGLE_PORT = 1 << 15  # words of a memory with one port, and of each buffer beside it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,17 +124,26 @@ class ChipConfig:
             )
 
     def _single_port_problems(self):
-        """The problems of a memory with one port."""
-        for name, value, allowed, rule in (
-            ("read_vectors", self.read_vectors, self.read_vectors == 1, "1"),
-            ("program_words", self.program_words, self.program_words == 0, "0"),
-            ("scale_cycles", self.core.scale_cycles, self.core.scale_cycles > 1, "at least 2"),
+        """What a core whose memory has one port must have: its microprogram knows nothing else."""
+        core = self.core
+        for name, value, rule in (
+            ("cols", core.cols, 4), ("depth", core.depth, 4), ("lanes", core.lanes, 1),
+            ("multiplier", core.multiplier, "plain"), ("requantize", core.requantize, "tflite"),
+            ("scale_cycles", core.scale_cycles, 8), ("read_vectors", self.read_vectors, 1),
+            ("program_words", self.program_words, 0),
         ):
-            if not allowed:
-                yield (
-                    f"{name} must be {rule} with target {self.core.target!r} and 1 row, whose"
-                    f" memory has one port, not {value}"
-                )
+            if value != rule:
+                yield self._single_port_problem(name, repr(rule), value)
+        for name in ("words", "b_words", "lines"):
+            value = getattr(self, name)
+            if value > MAX_SINGLE_PORT:
+                yield self._single_port_problem(name, f"at most {MAX_SINGLE_PORT}", value)
+
+    def _single_port_problem(self, name, rule, value):
+        return (
+            f"{name} must be {rule} with target {self.core.target!r} and 1 row, whose memory has"
+            f" one port, not {value!r}"
+        )
 
     @classmethod
     def from_toml(cls, path) -> "ChipConfig":
@@ -252,7 +262,7 @@ class ChipConfig:
 
 
 def has_single_port(core: Config) -> bool:
-    """Whether the memory has one port, which the array and the side port use by turns.
+    """Whether the memory has one port: a microprogram controls such a core, of one row.
 
     With more rows the array reads several banks, which single-port memories are too large for.
     """
@@ -260,8 +270,8 @@ def has_single_port(core: Config) -> bool:
 
 
 def holds_one_job(core: Config) -> bool:
-    """Whether the list reader holds one job: logic cells are scarce."""
-    return core.family.serial_epilogue
+    """Whether a core reads the next job when a job has ended: a microprogram does."""
+    return has_single_port(core)
 
 
 def config_from_toml(path, **overrides) -> Config | ChipConfig:
