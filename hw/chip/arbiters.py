@@ -50,9 +50,8 @@ class ReadArbiter(wiring.Component):
         self.chip = chip
         self.clients = clients
         self.read_cycles = side_read(chip.core)
-        self.delivery = delivery(chip.core)
-        self.LATENCY = SkidBuffer.LATENCY + self.read_cycles + self.delivery
-        self.IN_FLIGHT = 2 + self.read_cycles + self.delivery  # 2: in the skid buffer
+        self.LATENCY = SkidBuffer.LATENCY + self.read_cycles + delivery(chip.core)
+        self.IN_FLIGHT = 2 + self.read_cycles + delivery(chip.core)  # 2: in the skid buffer
         address = stream.Signature(VectorAddress(chip))
         vectors = data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)
         super().__init__({
@@ -97,10 +96,9 @@ class ReadArbiter(wiring.Component):
         m.d.sync += stages[0].eq(skid.o.payload.client)  # anything, while no read is accepted
         m.d.sync += [new.eq(old) for old, new in zip(stages[:-1], stages[1:], strict=True)]
         # A register for clients that are far from the memory, and from each other.
-        domain = "sync" if self.delivery else "comb"
-        m.d[domain] += self.data.eq(self.read_data)
+        m.d.sync += self.data.eq(self.read_data)
         for n in range(self.clients):
-            m.d[domain] += getattr(self, f"valid_{n}").eq(self.read_valid & stages[-1][n])
+            m.d.sync += getattr(self, f"valid_{n}").eq(self.read_valid & stages[-1][n])
         return m
 
 
@@ -121,10 +119,6 @@ class WriteArbiter(wiring.Component):
     host : In, stream of `weft.hw.chip.interface.VectorWrite`
     read_waits : In, 1 bit
         A read is valid at the memory, and the memory is not ready.
-    hold : In, 1 bit
-        ``write`` stays for one more cycle, in which the map store does not write.
-    pause : In, 1 bit
-        The log and the host wait.
     write : Out, `weft.hw.chip.memory.MemoryWrite`
         To the memory, LATENCY cycles after the write of the client.
     """
@@ -134,18 +128,15 @@ class WriteArbiter(wiring.Component):
     def __init__(self, chip):
         write = stream.Signature(VectorWrite(chip))
         super().__init__({
-            "read_waits": In(1), "hold": In(1), "pause": In(1),
-            "store": In(MemoryWrite(chip)), "log": In(write), "host": In(write),
+            "read_waits": In(1), "store": In(MemoryWrite(chip)), "log": In(write), "host": In(write),
             "write": Out(MemoryWrite(chip)),
         })
 
     def elaborate(self, platform):
         m = Module()
         read_waited, write = Signal(), Signal.like(self.write)
-        free = ~self.store.valid & ~self.pause
-        m.d.sync += read_waited.eq(self.read_waits)
-        with m.If(~self.hold):
-            m.d.sync += self.write.eq(write)
+        free = ~self.store.valid
+        m.d.sync += [read_waited.eq(self.read_waits), self.write.eq(write)]
         m.d.comb += [
             self.log.ready.eq(free),
             self.host.ready.eq(free & ~self.log.valid & ~read_waited),

@@ -4,7 +4,6 @@ from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 
-from weft.chip.config import has_single_port
 from weft.chip.latencies import result_rows
 from weft.hw.chip.add_tables import AddTables
 from weft.hw.chip.arbiters import ReadArbiter, WriteArbiter
@@ -17,7 +16,6 @@ from weft.hw.chip.map_reader import MapReader
 from weft.hw.chip.memory import BankedMemory
 from weft.hw.chip.output_section import OutputSection
 from weft.hw.chip.program_memory import ProgramMemory
-from weft.hw.chip.single_port_memory import SinglePortMemory
 from weft.hw.chip.step_sequencer import StepSequencer
 
 __all__ = ["NetworkCore"]
@@ -57,10 +55,7 @@ class NetworkCore(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.list_reader = list_reader = ListReader(self.chip)
-        single_port = has_single_port(self.chip.core)
-        m.submodules.memory = memory = (
-            SinglePortMemory if single_port else BankedMemory
-        )(self.chip)
+        m.submodules.memory = memory = BankedMemory(self.chip)
         m.submodules.read_arbiter = reads = ReadArbiter(self.chip, clients=4)
         m.submodules.write_arbiter = writes = WriteArbiter(self.chip)
         program = self._program(m, list_reader) if self.chip.program_words else None
@@ -98,8 +93,6 @@ class NetworkCore(wiring.Component):
         for block in (list_reader, map_reader, output):
             m.d.comb += [block.base.eq(self.base), block.limit.eq(self.limit)]
         self._begin(m, list_reader, reads, array)
-        if single_port:
-            self._turns(m, list_reader, memory, sequencer, writes)
         return m
 
     def _program(self, m, list_reader):
@@ -119,22 +112,6 @@ class NetworkCore(wiring.Component):
             list_reader.timed_out.eq(program.timed_out), list_reader.written.eq(program.written),
         ]
         return program
-
-    @staticmethod
-    def _turns(m, list_reader, memory, sequencer, writes):
-        """Divide the cycles of a memory with one port: even ones of a list are turns of the array.
-
-        The memory gets the vector of a step 2 cycles after the decision on it, in a turn, too. It
-        gets a write of the log or of the host a cycle later, so they write before a side turn.
-        """
-        side_turn = Signal()
-        m.d.sync += side_turn.eq(~side_turn)
-        with m.If(list_reader.halt & list_reader.begin.valid):
-            m.d.sync += side_turn.eq(0)
-        m.d.comb += [
-            memory.side_turn.eq(side_turn), sequencer.may_step.eq(~side_turn),
-            writes.hold.eq(memory.hold), writes.pause.eq(side_turn | memory.hold),
-        ]
 
     @staticmethod
     def _client(reads, program, number):

@@ -4,13 +4,11 @@ from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.chip.config import holds_one_job
 from weft.chip.descriptors import ListError
 from weft.chip.states import NetworkState
 from weft.hw.chip.interface import ListBegin, NetworkStatus, VectorWrite
 from weft.hw.chip.layouts import JobFields, ListLoadFields, VectorAddress, beat_place
 from weft.hw.chip.list_execution import ListExecution
-from weft.hw.chip.one_job_execution import OneJobExecution
 
 __all__ = ["ListReader"]
 
@@ -18,8 +16,7 @@ __all__ = ["ListReader"]
 class ListReader(wiring.Component):
     """Reads descriptors ahead, starts each job and load in order, and ends the list.
 
-    The next job starts in the cycle after ``job_done``, if it waits for nothing else; with an
-    `OneJobExecution`, its descriptor is read first. The fault of
+    The next job starts in the cycle after ``job_done``, if it waits for nothing else. The fault of
     a load ends the list when no job can start any more, the fault of a job after all jobs before
     it: so the job of ``status`` is the one that the fault stops. An ``address_error`` or a
     ``store_error`` ends the list at once.
@@ -103,7 +100,7 @@ class ListReader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        run = (OneJobExecution if holds_one_job(self.chip.core) else ListExecution)(self.chip)
+        run = ListExecution(self.chip)
         m.submodules.run = ResetInserter(self.halt)(run)
         status, go, bad_begin = self.status, Signal(), Signal()
         connect(m, run.reads, flipped(self.reads))

@@ -39,7 +39,7 @@ class StepSequencer(wiring.Component):
 
     The first step of a panel waits for the panel. The last step of a tile waits for space for its
     results in the result buffer, and until the array has drained the tile before, ``rows`` cycles.
-    So the stages behind the array never stall it. A step waits for nothing else but ``may_step``.
+    So the stages behind the array never stall it. A step waits for nothing else.
 
     Each tile is announced at ``tiles`` in the cycle of its last step. Steps and tiles leave LATENCY
     cycles after the decision on them, in which the panel is taken.
@@ -58,8 +58,6 @@ class StepSequencer(wiring.Component):
     panel : In, stream of `ReadyPanel`
     release : In, 1 bit
         Pulse: the results of a tile have left the result buffer.
-    may_step : In, 1 bit
-        A step may be decided on in this cycle.
     step : Out, `JobStep`
     tiles : Out, `ComputedTile`
     """
@@ -74,7 +72,6 @@ class StepSequencer(wiring.Component):
             "start": In(1),
             "panel": In(stream.Signature(ReadyPanel(chip))),
             "release": In(1),
-            "may_step": In(1, init=1),
             "step": Out(JobStep(chip)),
             "tiles": Out(ComputedTile(chip)),
         })
@@ -88,7 +85,7 @@ class StepSequencer(wiring.Component):
         panel_first, tile_first = Signal(init=1), Signal(init=1)  # the next step begins one
         may_run, go, tile_end, panel_end = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            may_run.eq(self.may_step & (pace.may_drain | ~word_loop.last)),
+            may_run.eq(pace.may_drain | ~word_loop.last),
             self.panel.ready.eq(may_run & panel_first),
             go.eq(may_run & (self.panel.valid | ~panel_first)),
             tile_end.eq(go & word_loop.last), panel_end.eq(tile_end & tile_loop.last),

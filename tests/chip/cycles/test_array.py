@@ -45,20 +45,6 @@ def test_short_tiles_wait_for_the_drain():
     assert announced(3, columns=12, tile_words=2) == [105, 109, 113]
 
 
-def test_a_memory_with_one_port_takes_steps_in_even_cycles():
-    """A panel from cycle 103 on: taken in 104, and steps are 2 cycles apart."""
-    core = Config(
-        rows=1, cols=2, depth=8, target="ice40up", scale_cycles=2, requantize="tflite",
-        activation="none", lanes=1,
-    )
-    chip = ChipConfig(core=core, read_vectors=1)
-    for start in (100, 101):
-        fields = dict(out_width=3, columns=4, tile_words=3, panel_rows=1)
-        tiles = TileTimes(chip, job(**fields), start)
-        tiles.released += [0, 0]
-        assert [next(tiles).announced for _ in range(4)] == [109, 115, 121, 127]
-
-
 def test_a_tile_waits_for_space_in_the_result_buffer():
     space = result_rows(CHIP) // 4
     fields = dict(columns=4 * (space + 2), tile_words=4)

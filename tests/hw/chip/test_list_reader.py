@@ -17,7 +17,7 @@ CHIPS = {
     "2x2x2": small_chip(2, 2, 2, read_vectors=2, words=1024),
     "1x8x16": small_chip(1, 8, 16, read_vectors=8, words=64),
     "3x4x64": small_chip(3, 4, 64, read_vectors=4, words=32),
-    "1x2x8": small_chip(1, 2, 8, target="ice40up", scale_cycles=2, words=512),  # holds one job
+    "1x2x8": small_chip(1, 2, 8, words=512),
 }
 TIMINGS = {
     "fast": Timing(jobs=(1, 5), loads=(1, 5), latency=2),
@@ -103,7 +103,7 @@ def test_a_slow_log_delays_jobs_but_loses_nothing(chip, stall):
     assert log_of(chip, memory, run, 0) == list(zip(run.starts, run.ends, strict=True))
 
 
-def test_a_reader_of_one_job_ends_a_list_whose_log_leaves_the_limits():
+def test_a_reader_ends_a_list_whose_log_leaves_the_limits():
     chip = CHIPS["1x2x8"]
     memory = bytearray(chip.memory_bytes)
     list_address = store_list(chip, memory, 0, jobs_of(chip, 3))

@@ -34,8 +34,8 @@ def steps_of(chip, job, rows):
 class SequencerBench:
     """Runs jobs; panels come and results leave with random delays, or at once."""
 
-    def __init__(self, chip, buffer_rows, *, idle=0.0, slow=0.0, turns=1, seed=0):
-        self.chip, self.idle, self.slow, self.turns = chip, idle, slow, turns
+    def __init__(self, chip, buffer_rows, *, idle=0.0, slow=0.0, seed=0):
+        self.chip, self.idle, self.slow = chip, idle, slow
         self.dut = StepSequencer(chip, buffer_rows=buffer_rows)
         self.credits = buffer_rows // chip.core.rows
         self.rng = random.Random(seed)
@@ -59,9 +59,7 @@ class SequencerBench:
                     put(ctx, dut.panel.payload, {"rows": rows[panel], "last": last})
                 paced = self.now >= self.last_drain + self.chip.core.rows
                 may_end = not tile or (paced and len(self.undelivered) < self.credits)
-                may_step = self.now % self.turns == 0
-                ctx.set(dut.may_step, may_step)
-                go = may_step and may_end and (not first or valid)
+                go = may_end and (not first or valid)
                 taken = await self.cycle(ctx, (step, tile) if go else None, go and first)
                 if taken:
                     valid, panel = False, panel + 1
@@ -120,19 +118,6 @@ def test_every_cycle_follows_the_rules(rows, cols, lanes, idle, slow, buffer_row
 
     simulate(bench.dut, play)
     assert len(bench.drains) > 10
-
-
-@pytest.mark.parametrize("idle", [0, 0.7])
-def test_steps_wait_for_their_turns(idle):
-    chip = small_chip(2, 2, 2)
-    bench = SequencerBench(chip, 16, idle=idle, turns=3)
-
-    async def play(ctx):
-        await bench.run(ctx, ListJob(tile_words=2, columns=4), [2, 1])
-
-    simulate(bench.dut, play)
-    assert all(now % 3 == 0 for now in bench.drains)
-    assert idle or bench.drains == [6, 12, 18, 24]
 
 
 @pytest.mark.parametrize("tile_words", [1, 2, 3, 5])
