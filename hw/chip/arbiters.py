@@ -128,8 +128,8 @@ class WriteArbiter(wiring.Component):
     def __init__(self, chip):
         write = stream.Signature(VectorWrite(chip))
         super().__init__({
-            "read_waits": In(1), "store": In(MemoryWrite(chip)), "log": In(write), "host": In(write),
-            "write": Out(MemoryWrite(chip)),
+            "read_waits": In(1), "store": In(MemoryWrite(chip)),
+            "log": In(write), "host": In(write), "write": Out(MemoryWrite(chip)),
         })
 
     def elaborate(self, platform):

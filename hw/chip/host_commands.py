@@ -63,11 +63,7 @@ class HostCommands(wiring.Component):
         complete, last, no_more = Signal(), Signal(), Signal()  # missing is 0; length is 1, is 0
         fire, in_data = Signal(), Signal()
         m.d.comb += fire.eq(commands.valid & commands.ready)
-        with m.If(fire):
-            m.d.sync += [
-                missing.eq(missing - 1), length.eq(length - 1), complete.eq(missing == 1),
-                last.eq(length == 2), no_more.eq(length == 1),
-            ]
+        self._count(m, fire, missing, length, complete, last, no_more)
         with m.If(fire & ~in_data):
             m.d.sync += fields.eq(Cat(fields, commands.payload)[8:])
         place, begin, start = writer.placement, self.list.payload, fields[-8 * _START:]
@@ -123,3 +119,12 @@ class HostCommands(wiring.Component):
                 with m.If(writer.idle & ~skid.o.valid):
                     m.next = "IDLE"
         return m
+
+    @staticmethod
+    def _count(m, fire, missing, length, complete, last, no_more):
+        """Count the bytes of a frame."""
+        with m.If(fire):
+            m.d.sync += [
+                missing.eq(missing - 1), length.eq(length - 1), complete.eq(missing == 1),
+                last.eq(length == 2), no_more.eq(length == 1),
+            ]

@@ -6,10 +6,10 @@ from amaranth.lib.wiring import In, Out
 
 from weft.hw.arith.ice40_accumulator import registered
 
-__all__ = ["ArrayColumns", "Accumulator"]
+__all__ = ["ArrayColumns", "BlockAccumulator"]
 
 
-class Accumulator(wiring.Component):
+class BlockAccumulator(wiring.Component):
     """``total <= total + a * b``, modulo 2^32, all of it in an SB_MAC16.
 
     Attributes
@@ -129,7 +129,7 @@ class ArrayColumns(wiring.Component):
         for column in range(self.cols):
             totals = []
             for byte in range(2):
-                m.submodules[f"mac_{column}_{byte}"] = mac = Accumulator()
+                m.submodules[f"mac_{column}_{byte}"] = mac = BlockAccumulator()
                 m.d.comb += [
                     mac.a.eq(operands.word_select(byte, 8)),
                     mac.b.eq(self.b[column].word_select(byte, 8)),

@@ -13,7 +13,7 @@ from weft.hw.chip.interface import NetworkInterface
 from weft.hw.micro.columns import ArrayColumns
 from weft.hw.micro.engine import MicroEngine
 from weft.hw.micro.loads import LoadUnit
-from weft.hw.micro.memory_port import MemoryPort
+from weft.hw.micro.memory_port import SharedPort
 from weft.hw.micro.output import OutputFields, OutputUnit
 from weft.hw.micro.steps import StepUnit, TapFields
 from weft.hw.micro.weights import WeightBuffer
@@ -45,7 +45,7 @@ class MicroCore(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         chip = self.chip
-        m.submodules.port = port = MemoryPort(words=chip.words, target=chip.core.target)
+        m.submodules.port = port = SharedPort(words=chip.words, target=chip.core.target)
         m.submodules.engine = engine = MicroEngine(assemble(chip))
         halt = Signal(init=1)
         resets = ResetInserter(halt)
@@ -57,7 +57,7 @@ class MicroCore(wiring.Component):
             m.submodules[name] = resets(unit)
         for unit in (engine, steps, output):
             m.d.comb += [unit.base.eq(self.base), unit.limit.eq(self.limit)]
-        self._fields(m, engine, steps, output)
+        m.d.comb += columns.outside.eq(self._fields(m, engine, steps, output))
         self._tiles(m, halt, engine, steps, columns, output)
         self._buffers(m, steps, columns, loads, output)
         self._loads(m, engine, loads, port)
@@ -74,7 +74,7 @@ class MicroCore(wiring.Component):
             m.d.sync += value.eq(engine.accumulator if bits is None else engine.accumulator[bits])
 
     def _fields(self, m, engine, steps, output):
-        """The registers of the fields of a job."""
+        """The registers of the fields of a job. Returns the value outside the map."""
         taps, results = Signal(TapFields), Signal(OutputFields)
         low, high = slice(0, 8), slice(8, 16)
         outside = Signal(8)
@@ -93,7 +93,7 @@ class MicroCore(wiring.Component):
         ):
             self._set(m, engine, target, value, bits=bits)
         m.d.comb += [steps.fields.eq(taps), output.fields.eq(results)]
-        self._outside = outside
+        return outside
 
     def _tiles(self, m, halt, engine, steps, columns, output):
         """Start tiles, and pass what belongs to them."""
@@ -126,8 +126,7 @@ class MicroCore(wiring.Component):
             steps.may_end.eq(output.may_end), output.captured.eq(columns.captured),
             columns.first_half.eq(steps.first_half), columns.second_half.eq(steps.second_half),
             columns.ends.eq(steps.ends), columns.select.eq(output.select),
-            output.sums.eq(columns.sums), columns.outside.eq(self._outside),
-            columns.is_outside.eq(steps.outside),
+            output.sums.eq(columns.sums), columns.is_outside.eq(steps.outside),
             output.start.eq(engine.strobe[Strobe.START.bit_length() - 1]),
             engine.ready[Wait.TILE].eq(steps.idle), engine.ready[Wait.OUTPUT].eq(~full),
             engine.ready[Wait.DRAIN].eq(drained),

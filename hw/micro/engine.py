@@ -90,9 +90,9 @@ class MicroEngine(wiring.Component):
         m.d.comb += go.eq(
             ~self.halt & (~decoded.reads | loaded) & ~(decoded.waits & ~self.ready).any()
         )
-        total, sum_, carry = self._sum(m, decoded, instruction, memory_data)
-        operand = self._registers(m, go, word, instruction, decoded, total, head)
-        m.d.comb += self.operand.eq(operand)
+        operand = Signal(16)
+        total, sum_, carry = self._sum(m, decoded, instruction, memory_data, operand)
+        m.d.comb += operand.eq(self._registers(m, go, word, instruction, decoded, total, head))
         with m.If(go & decoded.changes):
             m.d.sync += self.accumulator.eq(sum_)
         with m.If(go & decoded.adds):
@@ -168,9 +168,8 @@ class MicroEngine(wiring.Component):
             m.d.sync += self.address.eq(self.address + 1)
         return memory_data, loaded
 
-    def _sum(self, m, decoded, instruction, memory_data):
+    def _sum(self, m, decoded, instruction, memory_data, operand):
         """The sum with its carry, the next accumulator, and the carry of the sum before."""
-        self.operand = operand = Signal(16)
         sources = Array([
             memory_data[:16], memory_data[16:], memory_data[8:24], self.base, self.limit,
             *[self.limit] * 3,

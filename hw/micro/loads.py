@@ -6,12 +6,12 @@ from amaranth.lib.wiring import In, Out
 
 from weft.chip.descriptors import LoadTarget
 
-__all__ = ["LINE_GROUPS", "BufferWrite", "LoadUnit"]
+__all__ = ["LINE_GROUPS", "LoadUnit", "LoadWrite"]
 
 LINE_GROUPS = 3  # vectors of a parameter line: bias, multiplier, shift
 
 
-class BufferWrite(data.StructLayout):
+class LoadWrite(data.StructLayout):
     """A write of a buffer.
 
     ============ ==============================================================================
@@ -52,7 +52,7 @@ class LoadUnit(wiring.Component):
         Reads the next vector, until ``read_ready``; ``data`` has it in the cycle after that.
     read_ready : In, 1 bit
     data : In, 32 bits
-    write : Out, `BufferWrite`
+    write : Out, `LoadWrite`
     """
 
     def __init__(self, *, cols):
@@ -60,7 +60,7 @@ class LoadUnit(wiring.Component):
         super().__init__({
             "value": In(16), "set_flags": In(1), "set_target": In(1), "set_word": In(1),
             "set_words": In(1), "load": In(1), "done": Out(1, init=1), "read": Out(1),
-            "read_ready": In(1), "data": In(32), "write": Out(BufferWrite()),
+            "read_ready": In(1), "data": In(32), "write": Out(LoadWrite()),
         })
 
     def elaborate(self, platform):

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from weft.hw.buffers.single_port_bank import SinglePortBank
 
-__all__ = ["MemoryPort", "PortRequest"]
+__all__ = ["PortRequest", "SharedPort"]
 
 
 class PortRequest(data.StructLayout):
@@ -18,7 +18,7 @@ class PortRequest(data.StructLayout):
         })
 
 
-class MemoryPort(wiring.Component):
+class SharedPort(wiring.Component):
     """Single-port memory of vectors of 4 bytes; each cycle serves the first request of the list.
 
     The last three share the address of ``engine_write``. The host comes before them only after a

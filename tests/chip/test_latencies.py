@@ -52,7 +52,8 @@ def test_the_slot_of_add_follows_the_total_and_is_odd(mode, cycles):
 @pytest.mark.parametrize("config", [
     core(depth=4), core(target="ecp5", depth=4, multiplier="fip"),
     core(rows=8, cols=8, depth=8, hop=2, target="ecp5", multiplier="plain"),
-    core(rows=3, cols=8, depth=4, lanes=4, multiplier="fip"), core(rows=2, depth=8, target="ice40up"),
+    core(rows=3, cols=8, depth=4, lanes=4, multiplier="fip"),
+    core(rows=2, depth=8, target="ice40up"),
 ])
 def test_the_array_section_has_the_latency(config):
     chip = ChipConfig(core=config)
