@@ -100,20 +100,33 @@ FAULTS = [
 ]
 
 
+def wrong_list(chip, kind, field, value):
+    """A random list whose last descriptor of a kind is wrong: the case, its memory, its outcome.
+
+    A job may read only values outside of its map: then it has no wrong address, and the next list
+    is taken.
+    """
+    for seed in range(8, 20):
+        [case] = lists(chip, 1, seed=seed, base=7, limit=900, most_turns=1)
+        numbers = [n for n, entry in enumerate(case.descriptors) if isinstance(entry, kind)]
+        memory = spoiled(chip, case, numbers[-1], **{field: value})
+        expected = run_list(
+            chip, memory.copy(), case.list_address, case.log_address, base=case.base,
+            limit=case.limit,
+        )
+        if expected.error != ListError.NONE:
+            return case, memory, expected
+    raise AssertionError(f"no list has an error with {field} {value}")
+
+
 @pytest.mark.parametrize("kind, field, value", FAULTS)
 def test_errors_and_a_correct_list_after_them(core, kind, field, value):
     chip = core.chip
     if field in ("output", "input", "source", "result"):
         value = split(value * chip.banks, chip.banks)
-    # A list whose last job reads its map: a job may read only values outside of it.
-    [case] = lists(chip, 1, seed=8, base=7, limit=900, most_turns=1)
-    numbers = [n for n, entry in enumerate(case.descriptors) if isinstance(entry, kind)]
-    memory = spoiled(chip, case, numbers[-1], **{field: value})
-    options = {"base": case.base, "limit": case.limit}
+    case, memory, expected = wrong_list(chip, kind, field, value)
     core.write(memory.tobytes())
-    outcome = core.run(*place(chip, case), **options)
-    expected = run_list(chip, memory.copy(), case.list_address, case.log_address, **options)
-    assert expected.error != ListError.NONE
+    outcome = core.run(*place(chip, case), base=case.base, limit=case.limit)
     assert outcome.state == NetworkState.ERROR
     assert (outcome.error, outcome.job) == (expected.error, expected.jobs)
     assert execute(core, case).state == NetworkState.DONE
