@@ -1,7 +1,9 @@
 """Cache keys of designs: hardware that a program registers is converted each time."""
 
 import importlib
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -84,3 +86,22 @@ def test_hardware_of_weft_is_known_by_its_sources():
     dependencies, verilog = build.design(lambda: pytest.fail("generated"), "x")
     assert dependencies[-1] == "x"
     assert dependencies == build.design(verilog, "x")[0] != build.design(verilog, "y")[0]
+
+
+def test_the_sources_contain_all_that_hardware_imports():
+    """In a new process, which has imported nothing else."""
+    script = """
+import pkgutil, sys
+from importlib import import_module
+import weft.hw
+for found in pkgutil.walk_packages(weft.hw.__path__, "weft.hw."):
+    import_module(found.name)
+print(*(m.__file__ for n, m in list(sys.modules.items()) if n.split(".")[0] == "weft"), sep="\\n")
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    )
+    known = set(build._sources())
+    files = [Path(name) for name in run.stdout.split()]
+    assert len(files) > 200
+    assert [str(file) for file in files if file.read_bytes() not in known] == []
