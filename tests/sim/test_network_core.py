@@ -183,6 +183,38 @@ def test_a_layer_of_one_step_takes_at_most_64_cycles(core):
     assert (np.diff(times[:, 1]) <= 64).all(), times
 
 
+def test_a_job_with_add_right_behind_a_job_with_sums(core):
+    """The scalers have no result of the sums, which are still under way in their pipeline."""
+    chip = core.chip
+    pixel = dict(
+        loads=3, panel_rows=1, out_height=1, out_width=1, columns=chip.core.cols,
+        tile_words=1, kernel_height=1, kernel_width=1, tap_vectors=1, group_tiles=1, in_height=1,
+        in_width=1, low=-128, high=127, sum_low=-128, sum_high=127,
+    )
+    added = dict(add=1, add_line=chip.row_chunks, add_input=split(2, chip.banks))
+    jobs = [
+        ListJob(**pixel, **kind, output=split(300 + 40 * n, chip.banks))
+        for n, kind in enumerate([dict(sums=1), added, dict(sums=1), {}, dict(sums=1), added])
+    ]
+    loads = [
+        ListLoad(target=target, fill=1, fill_value=1, words=words)
+        for target, words in (
+            (LoadTarget.B, 1), (LoadTarget.PARAMETERS, 2 * chip.row_chunks),
+            (LoadTarget.ADD_TABLE, 512),
+        )
+    ]
+    data = b"".join(entry.pack() for entry in (*loads, *jobs, ListEnd()))
+    memory = np.random.default_rng(8).integers(0, 16, chip.memory_bytes, np.uint8)
+    list_vector, log = 800, 600
+    first = list_vector * chip.core.depth
+    memory[first : first + len(data)] = np.frombuffer(data, np.uint8)
+    core.write(memory.tobytes())
+    outcome = core.run(list_vector, log)
+    assert outcome.state == NetworkState.DONE
+    run_list(chip, memory, split(list_vector, chip.banks), split(log, chip.banks))
+    compare_memories(chip, core.read(), memory, log, len(jobs))
+
+
 @pytest.mark.parametrize("stride", [61, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_list_at_once_after_an_abort_in_any_cycle(core, stride):
     """While the aborted list runs, the host writes random bytes to the last map."""

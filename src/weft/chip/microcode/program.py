@@ -37,7 +37,7 @@ blocked: J LOADS deadlock
 deadlock: LD {DEADLOCK}; OUT STATE
 
 job:    LD =2; ST kind
-        IN LOW; OUT FLAGS; AND =0xF800; USED NZ
+        IN LOW; ST flags; AND =0xF800; USED NZ
         IN LOW; AND =0x0600; SUB =0x0600; BAD Z
         GET LOW; ST need; IN HIGH; AND =0xFF; SUB =1; BAD NZ; IN HIGH; AND =0xFF00; USED NZ
         GET LOW; ST rows_left; BAD Z; IN HIGH; ST out_width; BAD Z
@@ -139,7 +139,8 @@ behind: LD =32; INC head_at
         DO JOBS; J walk
 check_job: J LOADS advance
 """
-# A job: pixel by pixel, and tile by tile.
+# A job: pixel by pixel, and tile by tile. START clears the slots that the sums of the job before
+# left in the rescaler, which FLAGS would turn into results.
 _JOB = """
         J ISBAD field
         LD need; ADD head_wait; J C blocked; ST need
@@ -147,6 +148,7 @@ _JOB = """
         LD room; SUB log; J NC address; SUB =2; J NC address
         LD log; ADD base; OUT MEMORY
         DO CYCLES START; IN LOW; OUT WRITE_LOW; IN HIGH; OUT WRITE_HIGH
+        LD flags; OUT FLAGS
         LD y; OUT Y
 row:    LD out_width; ST pixels_left
         LD first_x; ST x
