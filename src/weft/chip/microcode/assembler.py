@@ -20,6 +20,7 @@ _CONDITIONS = {
     "LOADS": (Condition.HEAD, 0),
     "ISBAD": (Condition.IS_BAD, 0), "ISUSED": (Condition.IS_USED, 0),
 }
+_READS = "LD", "ADD", "SUB", "AND", "INC"
 
 
 class Assembler:
@@ -48,8 +49,8 @@ class Assembler:
     Raises
     ------
     ValueError
-        For an unknown name, a register that is read right after its store, and a program or a set
-        of registers that is too large.
+        For an unknown name, a register that is read but never stored, or right after its store, and
+        a program or a set of registers that is too large.
     """
 
     def __init__(self, text):
@@ -67,27 +68,29 @@ class Assembler:
             raise ValueError(f"a microprogram must have at most {PROGRAM_WORDS} words, not"
                              f" {len(source)}")
         self.words = [self._word(*words) for words in source]
-        self._check_hazards(source)
+        self._check_reads(source)
 
     def _word(self, name, *operands):
         """The word of an instruction."""
         if name in ("J", "BAD", "USED"):
             kind = Kind.JUMP if name == "J" else Kind[name]
             *test, target = operands if kind == Kind.JUMP else (*operands, None)
-            condition, inverted = _CONDITIONS[test[0]] if test else (Condition.ALWAYS, 0)
-            at = self.labels[target] if target else 0
+            condition, inverted = (
+                _named(_CONDITIONS, test[0]) if test else (Condition.ALWAYS, 0)
+            )
+            at = _named(self.labels, target) if target else 0
             return 1 << 15 | condition << 12 | inverted << 11 | kind << 9 | at
         if name == "GET":
-            return Op.IN << 12 | In.READ | In[operands[0]]
+            return Op.IN << 12 | In.READ | _named(In.__members__, operands[0])
         if name == "INC":
             return Op.ADD << 12 | 1 << 8 | self._register(operands[0])
-        op = Op[name]
+        op = _named(Op.__members__, name)
         if op == Op.IN:
-            operand = In[operands[0]]
+            operand = _named(In.__members__, operands[0])
         elif op == Op.OUT:
-            operand = Out[operands[0]]
+            operand = _named(Out.__members__, operands[0])
         elif op == Op.DO:
-            operand = sum(Strobe[strobe] for strobe in operands)
+            operand = sum(_named(Strobe.__members__, strobe) for strobe in operands)
         else:
             operand = self._register(operands[0])
         return op << 12 | operand
@@ -107,9 +110,19 @@ class Assembler:
             self.constants[number] = int(name[1:], 0) & 0xFFFF
         return number
 
-    def _check_hazards(self, source):
-        """A store is visible to the instruction after the next one."""
+    def _check_reads(self, source):
+        """A register has a value, and a store is visible to the instruction after the next one."""
+        stored = {second for first, *rest in source if first == "ST" for second in rest}
+        for name, *operands in source:
+            if name in _READS and not operands[0].startswith("=") and operands[0] not in stored:
+                raise ValueError(f"{operands[0]} is read, but never stored")
         for first, second in zip(source, source[1:], strict=False):
-            if first[0] in ("ST", "INC") and second[0] in ("LD", "ADD", "SUB", "AND", "INC"):
-                if second[1] == first[1]:
-                    raise ValueError(f"{second[1]} is read right after its store")
+            if first[0] in ("ST", "INC") and second[0] in _READS and second[1] == first[1]:
+                raise ValueError(f"{second[1]} is read right after its store")
+
+
+def _named(members, name):
+    """The value of a name."""
+    if name not in members:
+        raise ValueError(f"a name must be one of {', '.join(members)}, not {name}")
+    return members[name]
