@@ -54,6 +54,8 @@ def test_registers_of_heads_are_the_last_ones():
     ("ST x; LD x", "x is read right after its store"),
     ("ST x; LD =1; INC x; AND x", "x is read right after its store"),
     ("ST x; INC x", "x is read right after its store"),
+    ("ST head_x; DO LOADS; LD head_x", "head_x is read right after its head was selected"),
+    ("ST head_x; DO CLEAR JOBS; AND head_x", "head_x is read right after its head was selected"),
     ("JUMP x", r"a name must be one of LD, ADD, .*, DO, not JUMP"),
     ("IN STATE", "a name must be one of LOW, HIGH, ADDRESS, BASE, LIMIT, READ, not STATE"),
     ("GET STATE", "a name must be one of LOW, .*, not STATE"),
@@ -70,7 +72,8 @@ def test_wrong_programs_are_refused(text, error):
 
 
 @pytest.mark.parametrize("text", [
-    "ST x; ST y; LD x", "ST x; OUT MEMORY; LD x", "ST x; LD =0", "LD =0\n" * PROGRAM_WORDS,
+    "ST x; ST y; LD x", "ST x; OUT MEMORY; LD x", "ST x; LD =0", "ST head_x; DO CLEAR; LD head_x",
+    "LD =0\n" * PROGRAM_WORDS,
     "; ".join(f"ST x{n}" for n in range(240)),
 ])
 def test_what_is_next_to_a_wrong_program_is_not(text):

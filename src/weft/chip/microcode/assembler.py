@@ -20,6 +20,7 @@ _CONDITIONS = {
     "LOADS": (Condition.HEAD, 0),
     "ISBAD": (Condition.IS_BAD, 0), "ISUSED": (Condition.IS_USED, 0),
 }
+_HEADS = {"JOBS", "LOADS"}
 _READS = "LD", "ADD", "SUB", "AND", "INC"
 
 
@@ -49,8 +50,8 @@ class Assembler:
     Raises
     ------
     ValueError
-        For an unknown name, a register that is read but never stored, or right after its store, and
-        a program or a set of registers that is too large.
+        For an unknown name, a register that is read but never stored, or right after its store or
+        its selection, and a program or a set of registers that is too large.
     """
 
     def __init__(self, text):
@@ -111,14 +112,19 @@ class Assembler:
         return number
 
     def _check_reads(self, source):
-        """A register has a value, and a store is visible to the instruction after the next one."""
+        """A register has a value; a store and a head hold from the instruction after the next on.
+        """
         stored = {second for first, *rest in source if first == "ST" for second in rest}
         for name, *operands in source:
             if name in _READS and not operands[0].startswith("=") and operands[0] not in stored:
                 raise ValueError(f"{operands[0]} is read, but never stored")
         for first, second in zip(source, source[1:], strict=False):
-            if first[0] in ("ST", "INC") and second[0] in _READS and second[1] == first[1]:
+            if second[0] not in _READS:
+                continue
+            if first[0] in ("ST", "INC") and second[1] == first[1]:
                 raise ValueError(f"{second[1]} is read right after its store")
+            if first[0] == "DO" and second[1].startswith("head_") and _HEADS & {*first[1:]}:
+                raise ValueError(f"{second[1]} is read right after its head was selected")
 
 
 def _named(members, name):
