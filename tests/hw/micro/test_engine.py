@@ -140,7 +140,8 @@ def test_each_head_has_its_own_registers(idle):
     written, *_ = run("""
         DO LOADS; LD =1; ST head_a; LD =2; ST head_b; ST shared
         DO JOBS; LD =3; ST head_a; LD =4; ST head_b
-        DO LOADS; DO CLEAR; LD head_a; OUT X; LD head_b; OUT X; LD shared; OUT X; J LOADS loads; J end
+        DO LOADS; DO CLEAR; LD head_a; OUT X; LD head_b; OUT X; LD shared; OUT X
+        J LOADS loads; J end
         loads: DO JOBS; DO CLEAR; LD head_a; OUT Y; LD head_b; OUT Y; LD shared; OUT Y; J LOADS end
         OUT B
     """, idle=idle)
