@@ -182,7 +182,6 @@ class MicroCore(wiring.Component):
     def _memory(self, m, engine, steps, columns, output, port):
         """The clients of the memory."""
         writes_low, writes_high = engine.out[Target.WRITE_LOW], engine.out[Target.WRITE_HIGH]
-        read_valid, read_first = Signal(), Signal()  # the host reads and writes by turns
         written, loaded = Signal(), Signal()
         m.d.comb += [
             port.step.valid.eq(steps.read), port.step.address.eq(steps.address),
@@ -198,20 +197,32 @@ class MicroCore(wiring.Component):
             port.engine_write.data.eq(engine.accumulator.replicate(2)),
             engine.ready[Wait.WRITE].eq(written),
             engine.next_address.eq(loaded | (writes_high & written)),
-            port.host_write.valid.eq(self.writes.valid & ~(read_first & self.reads.valid)),
             port.host_write.address.eq(self.writes.payload.address.word),
             port.host_write.enable.eq(self.writes.payload.enable),
             port.host_write.data.eq(self.writes.payload.data),
             self.writes.ready.eq(port.host_write_ready),
-            port.host_read.valid.eq(self.reads.valid),
             port.host_read.address.eq(self.reads.payload.word),
             self.reads.ready.eq(port.host_read_ready),
-            self.read_valid.eq(read_valid), self.read_data[0].eq(port.read_data),
+            self.read_data[0].eq(port.read_data),
         ]
         m.d.sync += [
-            read_valid.eq(port.host_read_ready), read_first.eq(port.host_write_ready),
+            self.read_valid.eq(port.host_read_ready),
             written.eq(port.engine_write_ready), loaded.eq(port.load_ready),
         ]
+
+        self._host(m, port)
+
+    def _host(self, m, port):
+        """The requests of the host, a cycle later; it reads and writes by turns."""
+        writes, reads, read_first = Signal(), Signal(), Signal()
+        m.d.comb += [port.host_write.valid.eq(writes), port.host_read.valid.eq(reads)]
+        with m.If(port.host_write_ready | port.host_read_ready):
+            m.d.sync += [writes.eq(0), reads.eq(0), read_first.eq(port.host_write_ready)]
+        with m.Elif(~writes & ~reads):
+            m.d.sync += [
+                writes.eq(self.writes.valid & ~(self.reads.valid & read_first)),
+                reads.eq(self.reads.valid & (read_first | ~self.writes.valid)),
+            ]
 
     def _status(self, m, engine, halt, address_error):
         """Begin and end lists."""

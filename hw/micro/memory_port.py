@@ -35,6 +35,7 @@ class SharedPort(wiring.Component):
     step : In, `PortRequest`
         The array: it cannot wait.
     store, added, host_write, host_read : In, `PortRequest`
+        Only one request of the host at a time.
     load, engine_read : In, 1 bit each; engine_write : In, `PortRequest`
         In this order. The engine writes only while no tile is in progress. The names with
         ``_ready`` tell that a request is served.
@@ -74,7 +75,7 @@ class SharedPort(wiring.Component):
             self.store_ready.eq(self.store.valid & ~self.step.valid),
             self.added_ready.eq(self.added.valid & ~self.step.valid & ~self.store.valid),
             self.host_write_ready.eq(writes.valid & quiet & ~array),
-            self.host_read_ready.eq(reads.valid & ~writes.valid & quiet & ~array),
+            self.host_read_ready.eq(reads.valid & quiet & ~array),
             *(
                 ready.eq(valid & ~array & ~host) for ready, valid in (
                     (self.load_ready, self.load), (self.engine_read_ready, self.engine_read),
