@@ -181,7 +181,6 @@ class MicroCore(wiring.Component):
 
     def _memory(self, m, engine, steps, columns, output, port):
         """The clients of the memory."""
-        writes_low, writes_high = engine.out[Target.WRITE_LOW], engine.out[Target.WRITE_HIGH]
         written, loaded = Signal(), Signal()
         m.d.comb += [
             port.step.valid.eq(steps.read), port.step.address.eq(steps.address),
@@ -191,12 +190,12 @@ class MicroCore(wiring.Component):
             output.read_data.eq(port.read_data),
             port.engine_read.eq(engine.read),
             engine.read_ready.eq(port.engine_read_ready), engine.data.eq(port.read_data),
-            port.engine_write.valid.eq((writes_low | writes_high) & ~written),
+            port.engine_write.valid.eq(engine.write & ~written),
             port.engine_write.address.eq(engine.address),
-            port.engine_write.enable.eq(Mux(writes_high, 0b1100, 0b0011)),
+            port.engine_write.enable.eq(Mux(engine.write_high, 0b1100, 0b0011)),
             port.engine_write.data.eq(engine.accumulator.replicate(2)),
             engine.ready[Wait.WRITE].eq(written),
-            engine.next_address.eq(loaded | (writes_high & written)),
+            engine.next_address.eq(loaded | (engine.write_high & written)),
             port.host_write.address.eq(self.writes.payload.address.word),
             port.host_write.enable.eq(self.writes.payload.enable),
             port.host_write.data.eq(self.writes.payload.data),

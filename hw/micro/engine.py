@@ -16,7 +16,9 @@ __all__ = ["MicroEngine"]
 class _Decoded(data.Struct):
     """What an instruction is, decoded a cycle before it is executed."""
 
-    tests: 1
+    inverts: 1  # the condition
+    conditions: len(Condition)  # one of them is tested, or none
+    jumps: 1
     adds: 1  # ADD and SUB
     subtracts: 1
     ands: 1
@@ -56,6 +58,8 @@ class MicroEngine(wiring.Component):
         DO, likewise.
     ready : In, 1 bit for each `Wait`
         The instruction need not wait.
+    write, write_high : Out, 1 bit each
+        OUT with WRITE_LOW or WRITE_HIGH; it is WRITE_HIGH.
     read : Out, 1 bit
         Reads the vector at ``address``, until ``read_ready``.
     read_ready : In, 1 bit
@@ -72,8 +76,8 @@ class MicroEngine(wiring.Component):
         super().__init__({
             "halt": In(1), "begin": In(32), "cycles": In(32), "base": In(16), "limit": In(16),
             "accumulator": Out(16), "out": Out(len(Target)), "strobe": Out(8),
-            "ready": In(len(Wait)), "read": Out(1), "read_ready": In(1), "address": Out(16),
-            "next_address": In(1), "data": In(32),
+            "ready": In(len(Wait)), "write": Out(1), "write_high": Out(1), "read": Out(1),
+            "read_ready": In(1), "address": Out(16), "next_address": In(1), "data": In(32),
         })
 
     def elaborate(self, platform):
@@ -100,6 +104,8 @@ class MicroEngine(wiring.Component):
         m.d.comb += [
             self.out.eq(decoded.outs << instruction[:5]),
             self.strobe.eq(Mux(decoded.does, instruction[:8], 0)),
+            self.write.eq(decoded.waits[Wait.WRITE]),
+            self.write_high.eq(instruction[Target.WRITE_HIGH.bit_length() - 1]),
         ]
         self._test(m, go, jump, instruction, decoded, carry, memory_data, head)
         return m
@@ -139,7 +145,12 @@ class MicroEngine(wiring.Component):
             Wait.DRAIN: is_(Op.DO) & _bit(strobes, Strobe.DRAIN),
         }
         m.d.sync += [
-            decoded.tests.eq(valid & tests), decoded.adds.eq(adds),
+            decoded.inverts.eq(valid & tests & word[11]),
+            decoded.jumps.eq(valid & tests & (word[9:11] == Kind.JUMP)), decoded.adds.eq(adds),
+            *(
+                decoded.conditions[condition].eq(valid & tests & (word[12:15] == condition))
+                for condition in Condition
+            ),
             decoded.subtracts.eq(is_(Op.SUB)), decoded.ands.eq(is_(Op.AND)),
             decoded.takes.eq(is_(Op.IN)), decoded.stores.eq(is_(Op.ST) | adds & word[8]),
             decoded.stores_sum.eq(adds),
@@ -205,19 +216,12 @@ class MicroEngine(wiring.Component):
     def _test(self, m, go, jump, instruction, decoded, carry, memory_data, head):
         """Jumps, and the faults of a descriptor."""
         bad, used, holds, taken = Signal(), Signal(), Signal(), Signal()
-        conditions = {
-            Condition.ALWAYS: 1, Condition.ZERO: ~self.accumulator.any(), Condition.CARRY: carry,
-            Condition.HEAD: head, Condition.IS_BAD: bad, Condition.IS_USED: used,
-        }
-        with m.Switch(instruction[12:15]):
-            for condition, value in conditions.items():
-                with m.Case(condition):
-                    m.d.comb += holds.eq(value)
+        values = Cat(1, ~self.accumulator.any(), carry, head, bad, used)  # as in Condition
+        m.d.comb += holds.eq((values & decoded.conditions).any())
         kind, strobe = instruction[9:11], self.strobe
         is_address = instruction[:4] == Source.READ | Source.ADDRESS
         m.d.comb += [
-            taken.eq(decoded.tests & (holds ^ instruction[11])),
-            jump.eq(taken & (kind == Kind.JUMP)),
+            taken.eq(holds ^ decoded.inverts), jump.eq(taken & decoded.jumps),
         ]
         with m.If(
             taken & (kind == Kind.BAD) | go & decoded.takes & is_address & memory_data[:8].any()
