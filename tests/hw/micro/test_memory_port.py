@@ -20,10 +20,14 @@ def served(requests, quiet):
 
 
 def choose(rng, busy):
-    """Random requests: the engine has one at most, and writes while no tile is in progress."""
-    found = {name for name in (*ARRAY, *HOST) if rng.random() < busy}
-    if rng.random() < busy:
-        found |= {rng.choice(ENGINE)}
+    """Random requests: the host and the engine have one each at most.
+
+    The engine writes while no tile is in progress.
+    """
+    found = {name for name in ARRAY if rng.random() < busy}
+    for client in (HOST, ENGINE):
+        if rng.random() < busy:
+            found.add(rng.choice(client))
     if "engine_write" in found:
         found -= set(ARRAY)
     return found
