@@ -17,7 +17,8 @@ list, log             list execution, job log                `weft.chip.cycles.m
 ====================  =====================================  ===============================
 """
 
-from weft.chip.cycles.model import ListPrediction, predict_list
+from weft.chip.cycles.model import predict_list
+from weft.chip.cycles.prediction import ListPrediction
 from weft.chip.cycles.program_port import ProgramTiming
 
 __all__ = ["ListPrediction", "ProgramTiming", "predict_list"]

@@ -1,45 +1,24 @@
 """The cycle model of lists: a core for networks, cycle by cycle, without data."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from weft.chip.addresses import join
 from weft.chip.config import ChipConfig, has_single_port, holds_one_job
 from weft.chip.cycles.heads import DescriptorTimes, HeadTimes
 from weft.chip.cycles.loading import LoaderTimes
+from weft.chip.cycles.micro import predict_micro
 from weft.chip.cycles.output import AddedLayer, PlainLayer
+from weft.chip.cycles.prediction import ListPrediction
 from weft.chip.cycles.program_port import ProgramPortTimes, ProgramTiming
 from weft.chip.cycles.side_port import SidePortTimes, SinglePortTimes
 from weft.chip.descriptors import ListJob, ListLoad
 from weft.chip.latencies import LIST_SETTLE
 
-__all__ = ["ListPrediction", "predict_list"]
+__all__ = ["predict_list"]
 
 LOG_BYTES = 8  # of an entry of the log
 ADDED, LIST = range(2)  # clients of the side port, by priority; loads follow the list
 WAITING = "ready", "end"  # states of a head that does nothing
-
-
-@dataclass(frozen=True)
-class ListPrediction:
-    """The cycles of a list, counted from its START.
-
-    Attributes
-    ----------
-    jobs : tuple of (int, int)
-        For each job, the cycle of its start and the cycle of its last store, as in the log.
-    computed : tuple of int
-        For each job, the cycle of its last array step.
-    loads : tuple of (int, int)
-        For each load, the cycle in which it is taken, and the cycle of its last write.
-    cycles : int
-        Cycles of the list.
-    """
-
-    jobs: tuple[tuple[int, int], ...]
-    computed: tuple[int, ...]
-    loads: tuple[tuple[int, int], ...]
-    cycles: int
 
 
 def predict_list(
@@ -65,6 +44,8 @@ def predict_list(
     ValueError
         If the list does not end in ``limit`` cycles, or if loads and jobs wait for each other.
     """
+    if has_single_port(chip.core):
+        return predict_micro(chip, descriptors, list_address, log_address, limit)
     model = _ListModel(chip, descriptors, list_address, log_address, timing or ProgramTiming())
     while not model.stopped:
         model.skip()

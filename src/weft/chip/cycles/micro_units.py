@@ -1,0 +1,126 @@
+"""The units of a core that a microprogram controls: when they are ready for the program."""
+
+from collections import deque
+
+from weft.chip import latencies
+from weft.chip.descriptors import LoadTarget
+from weft.chip.microcode import Out
+from weft.chip.microcode import latencies as micro
+
+__all__ = ["UnitTimes"]
+
+_ADD, _SUMS = 1 << 9, 1 << 10  # of the flags of a job
+
+
+class UnitTimes:
+    """The load unit, the step unit and the output unit, tile by tile.
+
+    A method tells in which cycle its instruction, which comes in cycle ``now``, is complete.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    ports : list of int
+        The values of all `Out` ports.
+
+    Attributes
+    ----------
+    last_step : int
+        The cycle of the last step of the last tile.
+    """
+
+    def __init__(self, chip, ports):
+        self._chip, self._core, self._ports = chip, chip.core, ports
+        self.last_step = -1
+        self._first = False  # the next tile is the first one of its pixel
+        self._output_free = 0  # the output unit needs the output address no more
+        self._requested = 0  # the last column of the last tile was requested in the cycle before
+        self._result = 0  # the last result of the last tile
+        self._taken = -micro.ADDED_READ  # the last byte of its added vector
+        self._wanted: int | None = None  # the earliest read of an added vector that is due
+        self._stores: deque[int] = deque(maxlen=latencies.chunks_in_flight(chip.core) + 1)
+
+    def load(self, now: int) -> int:
+        """A load, whose last write is `LOAD_END` cycles before."""
+        ports, target = self._ports, self._ports[Out.LOAD_TARGET] & 0xFF
+        diagonal = ports[Out.LOAD_FLAGS] >> 8 & 1
+        vectors = {
+            LoadTarget.B: 1 if diagonal else self._core.cols,
+            LoadTarget.PARAMETERS: self._chip.line_vectors,
+            LoadTarget.ADD_TABLE: self._chip.add_table_vectors,
+        }[LoadTarget(target)]
+        return now + micro.LOAD_VECTOR * vectors * ports[Out.LOAD_WORDS] + micro.LOAD_END
+
+    def start(self, now: int) -> None:
+        """A job starts."""
+        core, ports = self._core, self._ports
+        kernel = ports[Out.KERNEL]
+        self._kernel_width, self._vectors = kernel >> 8, ports[Out.TAP_VECTORS]
+        self._steps = (kernel & 0xFF) * self._kernel_width * self._vectors
+        self._add = bool(ports[Out.FLAGS] & _ADD)
+        slots, latency = 1, latencies.rescale(core, self._add)
+        if self._add:
+            slots = 2
+        elif ports[Out.FLAGS] & _SUMS:
+            slots, latency = 4, latencies.join(core) + micro.SUMS
+        self._interval, self._latency = slots * core.scale_cycles, latency
+        self._slot = now + micro.SLOT
+
+    def output(self, now: int) -> int:
+        """A pixel begins."""
+        self._first = True
+        return max(now, self._output_free)
+
+    def tile(self, now: int, columns: int) -> int:
+        """A tile begins, with so many columns to come."""
+        start = max(now, self.last_step + 1)
+        # The last step is decided on a cycle before it.
+        decided = start + micro.TILE_START + micro.STEP * (self._steps - 1) - 1
+        self.last_step = max(decided, self._may_end(start)) + 1
+        self._request(self.last_step + micro.CAPTURE, min(columns, self._core.cols))
+        return start
+
+    def drain(self, now: int) -> int:
+        """All results of a job are stored."""
+        return max(now, self._result + micro.STORE + micro.DRAIN)
+
+    def _may_end(self, start):
+        """The first cycle in which the last step of the tile can be decided on."""
+        if self._wanted is None:
+            return self._requested
+        read, self._wanted = self._wanted, None
+        while self._reads(start, read) or self._is_stored(start, read):
+            read += 1
+        return max(self._requested, read + 1)
+
+    def _request(self, captured, columns):
+        """The requests of a tile, whose sums are held after a cycle."""
+        waits = (self._slot - captured - 1) % self._interval
+        first = captured + 1 + waits
+        last = first + (columns - 1) * self._interval
+        if self._first:
+            self._first, self._output_free = False, first + self._latency + 1
+        self._requested, self._result = last + 1, last + self._latency
+        if self._add:
+            self._wanted = max(captured, self._taken) + micro.ADDED_READ
+            self._taken = last + latencies.added_take(self._core)
+            self._stores.append(self._result + micro.STORE)
+
+    def _is_stored(self, start, cycle):
+        """Whether a result is stored in this cycle: one after a step that reads the memory."""
+        if cycle in self._stores:
+            return True
+        return cycle - 1 in self._stores and self._reads(start, cycle - 1)
+
+    def _reads(self, start, cycle):
+        """Whether a step reads the memory, but not the last one, of the tile from ``start`` on."""
+        step, other = divmod(cycle - start - micro.TILE_START, micro.STEP)
+        return not other and 0 <= step < self._steps - 1 and self._is_inside(step)
+
+    def _is_inside(self, step):
+        """Whether the tap of a step lies inside the map."""
+        ports = self._ports
+        tap_y, tap_x = divmod(step // self._vectors, self._kernel_width)
+        x = ports[Out.X] + tap_x * (ports[Out.DILATION] >> 8)
+        y = ports[Out.Y] + tap_y * (ports[Out.DILATION] & 0xFF)
+        return x & 0xFFFF < ports[Out.WIDTH] and y & 0xFFFF < ports[Out.HEIGHT]
