@@ -46,9 +46,10 @@ PROGRAM = network_chip(
     2, 2, 4, 2, words=512, b_words=128, lines=64, read_vectors=2, program_words=2048,
     multiplier="fip",
 )
-# A microprogram controls it.
+# A microprogram controls it. Its only bank has space for several ADD tables.
 MICRO = network_chip(
-    1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=8, read_vectors=1, **_SIZES
+    1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=8, read_vectors=1,
+    **_SIZES | {"words": 4096},
 )
 SIMULATED_SLOWLY = [
     network_chip(2, 2, 2, 2, read_vectors=2, **_SIZES),
