@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from weft.chip.latencies import PANEL_START, result_rows, step_cycles
+from weft.chip.latencies import PANEL_START, result_rows
 from weft.latencies import STEP
 
 __all__ = ["TileTimes", "TimedTile", "panel_sizes"]
@@ -58,7 +58,6 @@ class TileTimes:
 
     def __init__(self, chip, job, start: int):
         self._rows = chip.core.rows
-        self._step = step_cycles(chip.core)
         self._tiles = -(-job.columns // chip.core.cols)
         self._words = job.tile_words
         self._credits = result_rows(chip) // chip.core.rows
@@ -85,17 +84,13 @@ class TileTimes:
         taken, last = self._start + PANEL_START - STEP, self._start - self._rows
         for panel, rows in enumerate(self._sizes):
             # A pixel is prepared in each cycle, from the one in which the panel before was taken.
-            first = taken = self._turn(max(taken + rows, last + 1))
+            first = taken = max(taken + rows, last + 1)
             for number in range(self._tiles):
-                end = first + self._step * (self._words - 1)
-                last = self._turn(max(end, last + self._rows, self._space()))
+                end = first + self._words - 1
+                last = max(end, last + self._rows, self._space())
                 self._count += 1
                 yield TimedTile(panel, number, rows, last + STEP)
-                first = last + self._step
-
-    def _turn(self, cycle):
-        """The first cycle from ``cycle`` on in which a step may be decided on."""
-        return -(-cycle // self._step) * self._step
+                first = last + 1
 
     def _space(self):
         """The first cycle in which the result buffer has space for the next tile."""

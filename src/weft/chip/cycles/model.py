@@ -10,7 +10,7 @@ from weft.chip.cycles.micro import predict_micro
 from weft.chip.cycles.output import AddedLayer, PlainLayer
 from weft.chip.cycles.prediction import ListPrediction
 from weft.chip.cycles.program_port import ProgramPortTimes, ProgramTiming
-from weft.chip.cycles.side_port import SidePortTimes, SinglePortTimes
+from weft.chip.cycles.side_port import SidePortTimes
 from weft.chip.descriptors import ListJob, ListLoad
 from weft.chip.latencies import LIST_SETTLE
 
@@ -104,7 +104,7 @@ class _ListModel:
         self._reader = DescriptorTimes(chip, join(list_address, chip.banks))
         self._loader = LoaderTimes(chip)
         self._log = _LogTimes(chip, join(log_address, chip.banks))
-        self._port = (SinglePortTimes if has_single_port(chip.core) else SidePortTimes)(chip)
+        self._port = SidePortTimes(chip)
         self._one_job = holds_one_job(chip.core)
         self._program = ProgramPortTimes(chip, timing) if chip.program_words else None
         self._layer: PlainLayer | AddedLayer | None = None
@@ -136,7 +136,7 @@ class _ListModel:
         loads, jobs, reader, loader = self._loads, self._jobs, self._reader, self._loader
         stored = self._layer.stored(self.now) if self._layer else None
         done = stored is not None and stored.last
-        may_log = stored is None and not self._program and self._port.may_write(self.now)
+        may_log = stored is None and not self._program
         log_bank = self._log.bank if may_log else None
         logged = log_bank is not None
         if self._program and self._log.left and not self._program.stores(self.now):

@@ -4,7 +4,7 @@ from collections import deque
 
 from weft.chip.latencies import WRITE, delivery, side_read
 
-__all__ = ["SidePortTimes", "SinglePortTimes"]
+__all__ = ["SidePortTimes"]
 
 
 class SidePortTimes:
@@ -55,7 +55,7 @@ class SidePortTimes:
         advance = self._output is None
         if self._output is not None:
             client, bank = self._output
-            if self._accepts(now, bank, blocked):
+            if self._accepts(bank, blocked):
                 self._in_flight.append((now + self._latency, client))
                 advance = True
         incoming = None if accepted is None else (accepted, requests[accepted] % self._banks)
@@ -66,11 +66,7 @@ class SidePortTimes:
             self._skid = incoming
         return accepted
 
-    def may_write(self, now: int) -> bool:
-        """Whether the log may write in this cycle, if no store does."""
-        return True
-
-    def _accepts(self, now, bank, blocked):
+    def _accepts(self, bank, blocked):
         """Whether the memory accepts a read; ``blocked`` was written `WRITE` + 1 cycles before."""
         return blocked is None or (blocked - bank) % self._banks >= self._vectors
 
@@ -78,16 +74,3 @@ class SidePortTimes:
     def idle(self) -> bool:
         """No read is under way."""
         return self._output is None and not self._in_flight
-
-
-class SinglePortTimes(SidePortTimes):
-    """The side port of a `weft.hw.chip.single_port_memory.SinglePortMemory`: it has odd cycles.
-
-    A write reaches the memory a cycle later, or waits there for one cycle.
-    """
-
-    def may_write(self, now: int) -> bool:
-        return now % 2 == 0 and self._written[-1] is None
-
-    def _accepts(self, now, bank, blocked):
-        return now % 2 == 1 and blocked is None and self._written[0] is None
