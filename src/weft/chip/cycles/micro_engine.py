@@ -126,12 +126,15 @@ class EngineTimes:
     def _out_output(self, _):
         self.now = self._units.output(self.now)
 
+    def _out_flags(self, _):
+        self._units.set_flags(self._accumulator)
+
     def _out_tile(self, _):
         self.now = self._units.tile(self.now, self._accumulator)
 
     _OUTS = {
         Out.MEMORY: _out_memory, Out.WRITE_LOW: _out_write, Out.WRITE_HIGH: _out_write,
-        Out.STATE: _out_state, Out.OUTPUT: _out_output, Out.TILE: _out_tile,
+        Out.STATE: _out_state, Out.OUTPUT: _out_output, Out.TILE: _out_tile, Out.FLAGS: _out_flags,
     }
 
     def _do(self, strobes):

@@ -53,18 +53,22 @@ class UnitTimes:
 
     def start(self, now: int) -> None:
         """A job starts."""
-        core, ports = self._core, self._ports
+        ports = self._ports
         kernel = ports[Out.KERNEL]
         self._kernel_width, self._vectors = kernel >> 8, ports[Out.TAP_VECTORS]
         self._steps = (kernel & 0xFF) * self._kernel_width * self._vectors
-        self._add = bool(ports[Out.FLAGS] & _ADD)
+        self._slot = now + micro.SLOT
+
+    def set_flags(self, flags: int) -> None:
+        """The flags of the job, which follow its start."""
+        core = self._core
+        self._add = bool(flags & _ADD)
         slots, latency = 1, latencies.rescale(core, self._add)
         if self._add:
             slots = 2
-        elif ports[Out.FLAGS] & _SUMS:
+        elif flags & _SUMS:
             slots, latency = 4, latencies.join(core) + micro.SUMS
         self._interval, self._latency = slots * core.scale_cycles, latency
-        self._slot = now + micro.SLOT
 
     def output(self, now: int) -> int:
         """A pixel begins."""
@@ -115,12 +119,4 @@ class UnitTimes:
     def _reads(self, start, cycle):
         """Whether a step reads the memory, but not the last one, of the tile from ``start`` on."""
         step, other = divmod(cycle - start - micro.TILE_START, micro.STEP)
-        return not other and 0 <= step < self._steps - 1 and self._is_inside(step)
-
-    def _is_inside(self, step):
-        """Whether the tap of a step lies inside the map."""
-        ports = self._ports
-        tap_y, tap_x = divmod(step // self._vectors, self._kernel_width)
-        x = ports[Out.X] + tap_x * (ports[Out.DILATION] >> 8)
-        y = ports[Out.Y] + tap_y * (ports[Out.DILATION] & 0xFF)
-        return x & 0xFFFF < ports[Out.WIDTH] and y & 0xFFFF < ports[Out.HEIGHT]
+        return not other and 0 <= step < self._steps - 1
