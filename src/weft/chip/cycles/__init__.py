@@ -15,6 +15,14 @@ reads                 read arbiter, side port of the memory  `weft.chip.cycles.s
 program memory        reads and stores over AXI4             `weft.chip.cycles.program_port`
 list, log             list execution, job log                `weft.chip.cycles.model`
 ====================  =====================================  ===============================
+
+A `weft.hw.micro.core.MicroCore` has another model, `weft.chip.cycles.micro`. It executes the
+microprogram, and has a closed rule for each tile:
+
+====================  =====================================  ===============================
+list, log, jobs       micro engine                           `weft.chip.cycles.micro_engine`
+tiles, loads          step, output and load unit             `weft.chip.cycles.micro_units`
+====================  =====================================  ===============================
 """
 
 from weft.chip.cycles.model import predict_list

@@ -1,5 +1,7 @@
 """The micro engine in the cycle model of lists: it executes the microprogram."""
 
+from collections.abc import Sequence
+
 from weft.chip.cycles.micro_units import UnitTimes
 from weft.chip.microcode import Condition, In, Kind, Op, Out, Strobe, assemble
 from weft.chip.microcode.instructions import HEAD_REGISTERS, REGISTERS
@@ -33,7 +35,7 @@ class EngineTimes:
         As in `weft.chip.cycles.ListPrediction`.
     """
 
-    def __init__(self, chip, vectors, first: int, log: int):
+    def __init__(self, chip, vectors: Sequence[int], first: int, log: int):
         program = assemble(chip)
         self._words, self._vectors, self._first = chip.words, vectors, first
         self._registers, self._ports = list(program.registers), [0] * len(Out)
@@ -42,8 +44,12 @@ class EngineTimes:
         self._data = first | log << 16
         self._at = self._accumulator = self._address = 0
         self._carry = self._loads_head = self._bad = self._used = False
-        self.now, self.state = FIRST_INSTRUCTION, None
-        self.starts, self.ends, self.computed, self.loads = [], [], [], []
+        self.now = FIRST_INSTRUCTION
+        self.state: int | None = None
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.computed: list[int] = []
+        self.loads: list[tuple[int, int]] = []
 
     def run(self, limit: int) -> None:
         """Execute the program until the list ends, or until ``limit`` cycles are over."""

@@ -1,7 +1,5 @@
 """The units of a core that a microprogram controls: when they are ready for the program."""
 
-from collections import deque
-
 from weft.chip import latencies
 from weft.chip.descriptors import LoadTarget
 from weft.chip.microcode import Out
@@ -16,6 +14,10 @@ class UnitTimes:
     """The load unit, the step unit and the output unit, tile by tile.
 
     A method tells in which cycle its instruction, which comes in cycle ``now``, is complete.
+
+    A tile waits until the vector of the added map that belongs to the tile before was read: after
+    the last byte of the vector before was taken. Steps and stores have other cycles than these
+    reads. Other reads come before the last request of their tile, so no tile waits for them.
 
     Parameters
     ----------
@@ -34,11 +36,9 @@ class UnitTimes:
         self.last_step = -1
         self._first = False  # the next tile is the first one of its pixel
         self._output_free = 0  # the output unit needs the output address no more
-        self._requested = 0  # the last column of the last tile was requested in the cycle before
+        self._may_end = 0  # the last step of the next tile can be decided on
         self._result = 0  # the last result of the last tile
-        self._taken = -micro.ADDED_READ  # the last byte of its added vector
-        self._wanted: int | None = None  # the earliest read of an added vector that is due
-        self._stores: deque[int] = deque(maxlen=latencies.chunks_in_flight(chip.core) + 1)
+        self._taken = 0  # the last byte of its added vector
 
     def load(self, now: int) -> int:
         """A load, whose last write is `LOAD_END` cycles before."""
@@ -55,8 +55,7 @@ class UnitTimes:
         """A job starts."""
         ports = self._ports
         kernel = ports[Out.KERNEL]
-        self._kernel_width, self._vectors = kernel >> 8, ports[Out.TAP_VECTORS]
-        self._steps = (kernel & 0xFF) * self._kernel_width * self._vectors
+        self._steps = (kernel & 0xFF) * (kernel >> 8) * ports[Out.TAP_VECTORS]
         self._slot = now + micro.SLOT
 
     def set_flags(self, flags: int) -> None:
@@ -80,22 +79,13 @@ class UnitTimes:
         start = max(now, self.last_step + 1)
         # The last step is decided on a cycle before it.
         decided = start + micro.TILE_START + micro.STEP * (self._steps - 1) - 1
-        self.last_step = max(decided, self._may_end(start)) + 1
+        self.last_step = max(decided, self._may_end) + 1
         self._request(self.last_step + micro.CAPTURE, min(columns, self._core.cols))
         return start
 
     def drain(self, now: int) -> int:
         """All results of a job are stored."""
         return max(now, self._result + micro.STORE + micro.DRAIN)
-
-    def _may_end(self, start):
-        """The first cycle in which the last step of the tile can be decided on."""
-        if self._wanted is None:
-            return self._requested
-        read, self._wanted = self._wanted, None
-        while self._reads(start, read) or self._is_stored(start, read):
-            read += 1
-        return max(self._requested, read + 1)
 
     def _request(self, captured, columns):
         """The requests of a tile, whose sums are held after a cycle."""
@@ -104,19 +94,7 @@ class UnitTimes:
         last = first + (columns - 1) * self._interval
         if self._first:
             self._first, self._output_free = False, first + self._latency + 1
-        self._requested, self._result = last + 1, last + self._latency
+        self._may_end, self._result = last + 1, last + self._latency
         if self._add:
-            self._wanted = max(captured, self._taken) + micro.ADDED_READ
+            self._may_end = max(self._may_end, self._taken + micro.ADDED_READ + 1)
             self._taken = last + latencies.added_take(self._core)
-            self._stores.append(self._result + micro.STORE)
-
-    def _is_stored(self, start, cycle):
-        """Whether a result is stored in this cycle: one after a step that reads the memory."""
-        if cycle in self._stores:
-            return True
-        return cycle - 1 in self._stores and self._reads(start, cycle - 1)
-
-    def _reads(self, start, cycle):
-        """Whether a step reads the memory, but not the last one, of the tile from ``start`` on."""
-        step, other = divmod(cycle - start - micro.TILE_START, micro.STEP)
-        return not other and 0 <= step < self._steps - 1

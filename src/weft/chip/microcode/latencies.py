@@ -14,9 +14,9 @@ LOAD_END = 1  # from the last write of a load to the end of its instruction
 
 TILE_START = 2  # from the start of a tile to its first step
 STEP = 2  # from a step to the next one
-CAPTURE = 4  # from the last step of a tile to its held sums, less 1
+CAPTURE = 4  # from the last step of a tile to the cycle before its held sums
 SLOT = 1  # from the start of a job to its first slot
 SUMS = 1  # from the biased sums of a column to the output unit
 STORE = 2  # from the last result of a tile to its store
 DRAIN = 2  # from the last store of a job to the end of the instruction that waits for it
-ADDED_READ = 2  # from the held sums of a tile, or the last byte of the vector before, to a read
+ADDED_READ = 2  # from the last byte of an added vector to the read of the next one
