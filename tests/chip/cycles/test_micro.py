@@ -39,13 +39,13 @@ def test_a_load_by_hand():
 def test_a_job_by_hand():
     """A pixel with one column, and a step.
 
-    From the start of the job, in cycle 0, the log takes 6 cycles, and the tile starts in cycle 28.
-    Its step is in 30, and its sum is held from 35 on. The slots begin in 1, 9, 17, ..., so the
+    From the start of the job, in cycle 0, the log takes 6 cycles, and the tile starts in cycle 30.
+    Its step is in 32, and its sum is held from 37 on. The slots begin in 1, 9, 17, ..., so the
     column is requested in 41. Its result follows after 31 cycles; it is stored 2 cycles later, and
     after 3 more the log reads the cycle.
     """
     (start, end), = predict(JOB).jobs
-    assert predict(JOB).computed == (start + 30,)
+    assert predict(JOB).computed == (start + 32,)
     assert end - start == 41 + 31 + 2 + 3
 
 
