@@ -125,10 +125,6 @@ program-memory:  ## measure networks behind AXI4, write the table of docs/chip.m
 	@$(SETUP) test
 	@$(RUN) python -m tools.program_memory
 
-spram-core:  ## measure a core in the SPRAM of an iCE40UP5K, write its tables in docs/chip.md (minutes)
-	@$(SETUP) test
-	@$(RUN) python -m tools.spram_core
-
 sim-speed:  ## measure the speed of the simulation, write docs/sim-speed.md
 	@$(SETUP) sim
 	@$(RUN) python -m tools.sim_speed

@@ -15,7 +15,7 @@ from weft.hints import did_you_mean
 
 __all__ = [
     "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "MAX_WORDS", "PARAMETER_BYTES", "ChipConfig",
-    "config_from_toml", "has_single_port", "holds_one_job",
+    "config_from_toml", "has_single_port",
 ]
 
 PARAMETER_BYTES = 9  # of a column: bias (4), multiplier (4), shift (1)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from weft.chip.addresses import join
-from weft.chip.config import ChipConfig, has_single_port, holds_one_job
+from weft.chip.config import ChipConfig, has_single_port
 from weft.chip.cycles.heads import DescriptorTimes, HeadTimes
 from weft.chip.cycles.loading import LoaderTimes
 from weft.chip.cycles.micro import predict_micro
@@ -105,7 +105,6 @@ class _ListModel:
         self._loader = LoaderTimes(chip)
         self._log = _LogTimes(chip, join(log_address, chip.banks))
         self._port = SidePortTimes(chip)
-        self._one_job = holds_one_job(chip.core)
         self._program = ProgramPortTimes(chip, timing) if chip.program_words else None
         self._layer: PlainLayer | AddedLayer | None = None
         self._start = 0  # of this layer
@@ -142,7 +141,7 @@ class _ListModel:
         if self._program and self._log.left and not self._program.stores(self.now):
             self._program.store(self.now)
             logged = True
-        free = not self._job_busy or (done and not self._one_job)
+        free = done or not self._job_busy
         take_job = self._start_ok and free and self._log.accepts(done)
         take_load = self._load_valid and not loader.busy
         job = jobs.next if take_job else None
@@ -155,8 +154,7 @@ class _ListModel:
             jobs.state == "ready" and jobs.satisfied and not (take_job or self._job_taken)
         )
         self._load_valid = loads.state == "ready" and loads.satisfied and not take_load
-        job_left = done if self._one_job else self._job_taken
-        jobs.step(fetched and self._for_job, job_left, self._loads_done)
+        jobs.step(fetched and self._for_job, self._job_taken, self._loads_done)
         self._job_taken = take_job
         loads.step(fetched and not self._for_job, take_load, self._jobs_done)
         self._access(log_bank if stored is None else stored.bank)
