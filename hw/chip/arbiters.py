@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.chip.latencies import WRITE, delivery, side_read
+from weft.chip.latencies import DELIVERY, SIDE_READ, WRITE
 from weft.hw.chip.interface import VectorWrite
 from weft.hw.chip.layouts import VectorAddress
 from weft.hw.chip.memory import MemoryWrite
@@ -43,15 +43,14 @@ class ReadArbiter(wiring.Component):
         The bank of ``reads.payload``, one-hot.
     read_valid : In, 1 bit
     read_data : In, ``read_vectors`` vectors
-        From the memory, `weft.chip.latencies.side_read` cycles after it accepted a read.
+        From the memory, `weft.chip.latencies.SIDE_READ` cycles after it accepted a read.
     """
 
     def __init__(self, chip, clients):
         self.chip = chip
         self.clients = clients
-        self.read_cycles = side_read(chip.core)
-        self.LATENCY = SkidBuffer.LATENCY + self.read_cycles + delivery(chip.core)
-        self.IN_FLIGHT = 2 + self.read_cycles + delivery(chip.core)  # 2: in the skid buffer
+        self.LATENCY = SkidBuffer.LATENCY + SIDE_READ + DELIVERY
+        self.IN_FLIGHT = 2 + SIDE_READ + DELIVERY  # 2: in the skid buffer
         address = stream.Signature(VectorAddress(chip))
         vectors = data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)
         super().__init__({
@@ -87,7 +86,7 @@ class ReadArbiter(wiring.Component):
             skid.i.payload.client.eq(grant),
         ]
         # One bit a client, for each cycle that the memory takes.
-        stages = [Signal(self.clients, name=f"client_{n}") for n in range(self.read_cycles)]
+        stages = [Signal(self.clients, name=f"client_{n}") for n in range(SIDE_READ)]
         m.d.comb += [
             self.reads.valid.eq(skid.o.valid), self.reads.payload.eq(skid.o.payload.address),
             self.read_bank.eq(skid.o.payload.bank),

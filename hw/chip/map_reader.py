@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.chip.latencies import PANEL_START, map_read
+from weft.chip.latencies import MAP_READ, PANEL_START
 from weft.hw.chip.layouts import JobFields, VectorAddress
 from weft.hw.chip.memory import RowRead
 from weft.hw.chip.panel_buffer import PanelBuffer, ReadyPanel
@@ -42,7 +42,7 @@ class MapReader(wiring.Component):
         It must be taken in the cycle before the first step of the panel.
     rows : Out, `RowRead` for each row of the array
     row_data : In, a vector for each row
-        `weft.chip.latencies.row_read` cycles after ``rows``.
+        `weft.chip.latencies.ROW_READ` cycles after ``rows``.
     a : Out, ``rows`` x ``depth`` int8
         LATENCY cycles after the step; ``outside`` of the job if the tap lies outside the map, and
         undefined in rows beyond the panel.
@@ -50,11 +50,11 @@ class MapReader(wiring.Component):
         Pulse: a step would read beyond BASE..LIMIT. It has not.
     """
 
+    LATENCY = MAP_READ  # RowAddress, the memory, and a register
     START_LATENCY = PANEL_START
 
     def __init__(self, chip):
         self.chip = chip
-        self.LATENCY = map_read(chip.core)  # RowAddress, the memory, and a register
         word, core = VectorAddress(chip)["word"].width, chip.core
         super().__init__({
             "job": In(JobFields(chip)),

@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.chip.latencies import row_read, side_read
+from weft.chip.latencies import ROW_READ, SIDE_READ
 from weft.hw.buffers.dual_port_bank import DualPortBank
 from weft.hw.chip.bank_select import BankSelect
 from weft.hw.chip.interface import VectorWrite
@@ -73,10 +73,11 @@ class BankedMemory(wiring.Component):
     write : In, `MemoryWrite`
     """
 
+    ROW_LATENCY = ROW_READ  # the address, its copies, DualPortBank, BankSelect
+    READ_LATENCY = SIDE_READ  # and a register
+
     def __init__(self, chip):
         self.chip = chip
-        self.ROW_LATENCY = row_read(chip.core)  # the address, its copies, DualPortBank, BankSelect
-        self.READ_LATENCY = side_read(chip.core)  # and a register
         vector = 8 * chip.core.depth
         super().__init__({
             "rows": In(data.ArrayLayout(RowRead(chip), chip.core.rows)),

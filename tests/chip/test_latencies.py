@@ -4,10 +4,10 @@ import pytest
 
 from weft.chip.config import ChipConfig
 from weft.chip.latencies import (
+    MAP_READ,
     add_slot,
     array_write,
     join,
-    map_read,
     read_delay,
     rescale,
     sum_latency,
@@ -57,7 +57,7 @@ def test_the_slot_of_add_follows_the_total_and_is_odd(mode, cycles):
 ])
 def test_the_array_section_has_the_latency(config):
     chip = ChipConfig(core=config)
-    assert ArraySection.write_latency(chip, map_read(config)) == array_write(config)
+    assert ArraySection.write_latency(chip, MAP_READ) == array_write(config)
 
 
 def test_an_array_by_hand():

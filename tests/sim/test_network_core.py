@@ -17,7 +17,6 @@ from weft.chip.descriptors import (
     ListLoad,
     LoadTarget,
 )
-from weft.chip.latencies import step_cycles
 from weft.chip.states import NetworkState
 from weft.golden.chip import run_list
 from weft.sim.network_core import HostTraffic, NetworkSimulation
@@ -153,7 +152,7 @@ def test_an_error_of_the_only_store_has_the_number_of_its_job(core):
 def test_a_layer_of_one_step_takes_at_most_64_cycles(core):
     """From the last store of the job before to its own last store."""
     chip, rows = core.chip, core.chip.core.rows
-    if chip.core.depth * chip.read_vectors < 8 * step_cycles(chip.core):
+    if chip.core.depth * chip.read_vectors < 8:
         pytest.skip("a core that reads fewer bytes a cycle waits for the descriptor")
     pitch = -(-chip.core.cols // chip.core.depth)
     jobs = [

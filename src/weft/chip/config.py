@@ -269,11 +269,6 @@ def has_single_port(core: Config) -> bool:
     return core.family.single_port_ram and core.rows == 1
 
 
-def holds_one_job(core: Config) -> bool:
-    """Whether a core reads the next job when a job has ended: a microprogram does."""
-    return has_single_port(core)
-
-
 def config_from_toml(path, **overrides) -> Config | ChipConfig:
     """Return the Config of a TOML file, or the ChipConfig if the file has a table ``[chip]``.
 

@@ -1,15 +1,15 @@
 """The latencies of the blocks of a core for networks: data for hardware and cycle model."""
 
 from weft import latencies
-from weft.chip.config import ChipConfig, has_single_port
+from weft.chip.config import ChipConfig
 from weft.config import Config
 
 __all__ = [
-    "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "LIST_SETTLE", "PANEL_START", "PROGRAM_BEATS",
-    "SUM_PARTS", "WRITE", "add_slot", "added_chunks", "added_take", "array_write",
-    "chunks_in_flight", "delivery", "has_serial_scaler", "join", "map_read", "read_delay",
-    "rescale", "result_read", "result_rows", "row_read", "side_read", "step_cycles", "store_sums",
-    "sum_latency", "total_latency",
+    "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_READ",
+    "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ", "SUM_PARTS", "WRITE", "add_slot",
+    "added_chunks", "added_take", "array_write", "chunks_in_flight", "has_serial_scaler", "join",
+    "read_delay", "rescale", "result_read", "result_rows", "store_sums", "sum_latency",
+    "total_latency",
 ]
 
 LIST_SETTLE = 7  # cycles without an event, until no event can follow in a list
@@ -21,37 +21,16 @@ CHUNK_ADDRESS = 3  # from a chunk to its checked address
 CHUNK_STORE = 1 + CHUNK_ADDRESS  # from a chunk at the map store to its write
 PROGRAM_BEATS = 64  # of the program memory that wait for their data, beside 2 that leave
 SUM_PARTS = 4  # writes of a chunk of sums at most, one a slot
+ROW_READ = 2 + latencies.MEMORY_READ + 1  # from the address of a row to its vector
+SIDE_READ = ROW_READ + 1  # from a read that the memory accepts to its vectors
+DELIVERY = 1  # from the memory to the client of a read
+MAP_READ = 1 + ROW_READ + 1  # from a step to its vectors of A
 _ADDED_ADDRESS = 15  # from a chunk to the read of its added values, at the best
-
-
-def step_cycles(core: Config) -> int:
-    """Cycles of a turn of the memory: the least cycles from a step of the array to the next one."""
-    return 2 if has_single_port(core) else 1
-
-
-def row_read(core: Config) -> int:
-    """From the address of a row to its vector."""
-    return 1 if has_single_port(core) else 2 + latencies.MEMORY_READ + 1
-
-
-def side_read(core: Config) -> int:
-    """From a read that the memory accepts to its vectors."""
-    return row_read(core) + (not has_single_port(core))
-
-
-def delivery(core: Config) -> int:
-    """From the memory to the client of a read."""
-    return 0 if has_single_port(core) else 1
-
-
-def map_read(core: Config) -> int:
-    """From a step to its vectors of A."""
-    return 1 + row_read(core) + 1
 
 
 def array_write(core: Config) -> int:
     """From the last step of a tile to its first row in the result buffer."""
-    to_edge = map_read(core) + core.family.edge_registers
+    to_edge = MAP_READ + core.family.edge_registers
     drain = to_edge + core.cell.latency_of(core.depth) + 1 + (core.rows - 1) // core.hop
     return drain + (core.cols - 1 + core.cell.corrected) // core.hop
 
@@ -130,7 +109,7 @@ def chunks_in_flight(core: Config) -> int:
 
 def added_chunks(core: Config) -> int:
     """Chunks of the added map between their reads and the scalers, at full rate."""
-    read = _ADDED_ADDRESS + side_read(core) + delivery(core) + step_cycles(core) - 1
+    read = _ADDED_ADDRESS + SIDE_READ + DELIVERY
     return 1 + -(-(added_take(core) + read) // (2 * core.scale_cycles))
 
 

@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from network_chips import small_chip
 
 from verif.amaranth_bench import plain, play, put, send, simulate
-from weft.chip.latencies import side_read
+from weft.chip.latencies import SIDE_READ
 from weft.hw.chip.arbiters import ReadArbiter, WriteArbiter
 from weft.hw.chip.memory import BankedMemory
 
@@ -25,7 +25,7 @@ def reads_of(clients, *, idle, stall, count=40):
     The vectors of a read tell its address.
     """
     dut = ReadArbiter(CHIP, clients)
-    rng, latency = random.Random(clients), side_read(CHIP.core)
+    rng, latency = random.Random(clients), SIDE_READ
     numbers = [[rng.randrange(16 * CHIP.banks) for _ in range(count)] for _ in range(clients)]
     accepted, found = [[] for _ in range(clients)], [[] for _ in range(clients)]
 

@@ -15,7 +15,7 @@ from side_port import hardware_fields
 from verif.amaranth_bench import plain, pulse, put, simulate
 from weft.chip.addresses import join, split
 from weft.chip.descriptors import ListJob
-from weft.chip.latencies import map_read, row_read
+from weft.chip.latencies import MAP_READ, ROW_READ
 from weft.hw.chip.map_reader import MapReader
 from weft.hw.chip.step_sequencer import StepSequencer
 
@@ -66,7 +66,7 @@ class ReaderBench(wiring.Component):
         put(ctx, reader.limit, limit)
         ctx.set(reader.start, 1)
         pending, found, tail = 0, [], reader.LATENCY + 1
-        flight = [[None] * self.chip.core.rows] * row_read(self.chip.core)
+        flight = [[None] * self.chip.core.rows] * ROW_READ
         for _ in range(cycles):
             release = pending > 0 and rng.random() >= slow
             ctx.set(sequencer.release, release)
@@ -122,7 +122,7 @@ def check_values(chip, job, found, image):
     outside = [job.outside] * core.depth
     for now, step in zip(at, steps, strict=True):
         expected = [outside if n is None else vectors[n].tolist() for n in step.numbers]
-        assert found[now + map_read(core)]["a"][: step.rows] == expected
+        assert found[now + MAP_READ]["a"][: step.rows] == expected
     for cycle in found:
         banks = [row["address"]["bank"] for row in cycle["rows"] if row["valid"]]
         assert len(set(banks)) == len(banks)

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from weft.chip.latencies import WRITE, delivery, side_read
+from weft.chip.latencies import DELIVERY, SIDE_READ, WRITE
 
 __all__ = ["SidePortTimes"]
 
@@ -17,7 +17,7 @@ class SidePortTimes:
 
     def __init__(self, chip):
         self._banks, self._vectors = chip.banks, chip.read_vectors
-        self._latency = side_read(chip.core) + delivery(chip.core)
+        self._latency = SIDE_READ + DELIVERY
         self._ready = True  # of the skid buffer
         self._output: tuple[int, int] | None = None  # client and bank
         self._skid: tuple[int, int] | None = None
