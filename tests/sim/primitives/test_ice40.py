@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.sim import tools
+from weft.sim import gates, tools
 from weft.sim.primitives import ICE40_MODELS
 
 MODES = 24
@@ -133,6 +133,7 @@ def test_a_wrong_model_is_detected(reference, tmp_path, correct, wrong):
     assert compare(tmp_path, models.replace(correct, wrong), reference).startswith("FAIL")
 
 
+ROUTED_SPRAM = Path(gates.__file__).parent / "ice40_spram.v"
 SPRAM_BENCH = """\
 `timescale 1ns/1ns
 module bench;
@@ -174,6 +175,36 @@ def test_the_single_port_memory_equals_yosyss(reference, tmp_path, correct, wron
     tmp_path.joinpath("bench.v").write_text(SPRAM_BENCH, encoding="utf-8")
     tmp_path.joinpath("models.v").write_text(
         models.replace(correct, wrong) if correct else models, encoding="utf-8"
+    )
+    found = run_icarus(tmp_path, "bench.v", "models.v", reference)
+    assert found == "PASS" if not correct else found.startswith("FAIL")
+
+
+@pytest.mark.parametrize("correct, wrong", [
+    ("", ""), (".WREN(WREN)", ".WREN(1'b0)"),
+    (".MASKWREN({MASKWREN_3, MASKWREN_2", ".MASKWREN({MASKWREN_2, MASKWREN_3"),
+    ("DATAIN_1, DATAIN_0\n", "DATAIN_0, DATAIN_1\n"),
+    (".CHIPSELECT(CHIPSELECT)", ".CHIPSELECT(1'b1)"),
+])
+def test_the_single_port_memory_of_a_routed_netlist_equals_yosyss(
+    reference, tmp_path, correct, wrong
+):
+    routed = ROUTED_SPRAM.read_text(encoding="utf-8")
+    first, ports, rest = routed.partition("SB_SPRAM256KA memory (")
+    assert correct in rest
+    pins = {"ADDRESS": ("addr", 14), "DATAIN": ("data", 16), "MASKWREN": ("mask", 4),
+            "DATAOUT": ("o", 16)}
+    named = [f".{bus}_{n}({name}[{n}])" for bus, (name, bits) in pins.items() for n in range(bits)]
+    bench = SPRAM_BENCH.replace(
+        "SB_SPRAM256KA model (addr, data, mask, write, chip, clk, 1'b0, 1'b0, 1'b1, o);",
+        f"ICESTORM_SPRAM model ({', '.join(named)}, .WREN(write), .CHIPSELECT(chip), .CLOCK(clk),"
+        " .STANDBY(1'b0), .SLEEP(1'b0), .POWEROFF(1'b1));",
+    )
+    models = ICE40_MODELS.read_text(encoding="utf-8")
+    tmp_path.joinpath("bench.v").write_text(bench, encoding="utf-8")
+    tmp_path.joinpath("models.v").write_text(
+        models + first + ports + (rest.replace(correct, wrong) if correct else rest),
+        encoding="utf-8",
     )
     found = run_icarus(tmp_path, "bench.v", "models.v", reference)
     assert found == "PASS" if not correct else found.startswith("FAIL")
