@@ -128,6 +128,7 @@ def faults(text):
     ("LD =1; BAD NZ; USED NZ", {"bad", "used"}), ("LD =1; BAD NZ; USED NZ; DO CLEAR", set()),
     ("GET ADDRESS", {"bad"}), ("LD =104; OUT MEMORY; GET ADDRESS", set()),
     ("LD =105; OUT MEMORY; GET LOW; IN ADDRESS", set()),
+    ("GET LOW; LD =104; OUT MEMORY; GET ADDRESS", set()),  # the vector before has a bank
     ("DO ZEROS", {"used"}), ("LD =102; OUT MEMORY; DO ZEROS", set()),
     ("LD =102; OUT MEMORY; DO ZEROS; DO ZEROS", {"used"}),
 ])
@@ -167,6 +168,21 @@ def test_cycles_of_instructions():
     assert run("LD =0; J Z next; LD =3; next: LD =4")[2] == 2 + 4 + 1
     # A read asks, gets its vector, and has it in the third cycle.
     assert run("LD =100; OUT MEMORY; GET LOW; DO ZEROS")[2] == 2 + 2 + 3 + 3 + 1
+
+
+def test_units_move_the_address_on():
+    found = Assembler("LD =100; OUT MEMORY; stop: J stop")
+    registers = [found.constants.get(n, 0) for n in range(256)]
+    dut = MicroEngine(MicroProgram(found.words, registers, found.labels))
+
+    async def bench(ctx):
+        await ctx.tick().repeat(8)
+        for move, expected in ((0, 100), (1, 101), (1, 102), (0, 102)):
+            ctx.set(dut.next_address, move)
+            await ctx.tick()
+            assert ctx.get(dut.address) == expected
+
+    simulate(dut, bench)
 
 
 def test_a_halt_starts_the_program_again():
