@@ -289,7 +289,7 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
      "clock and baud of icebreaker must be over 0, not 36 MHz and 0"),
     (["ulx3s-85f", "--for", "network"],
      "--for of ulx3s-85f must be networks or batch1, not 'network'"),
-    (["icebreaker", "--for", "networks"], "icebreaker has no core for networks"),
+    (["ecpix5-45f", "--for", "networks"], "ecpix5-45f has no core for networks"),
     (["ulx3s-85f", "--for", "networks", "--fit"],
      "--fit must be with a design for matrix products, not for networks"),
     (["ulx3s-85f", "--lines", "512"],

@@ -142,7 +142,7 @@ def test_reports_a_cell_without_a_model(run, monkeypatch):
     (("no-board",), "board must be one of "),
     (("ulx3s-25f", "--for", "networks"), "--for and --network must be given together"),
     (("ulx3s-25f", "--network", DIGITS), "--for and --network must be given together"),
-    (("icebreaker", "--for", "networks", "--network", DIGITS), "has no core for networks"),
+    (("ecpix5-45f", "--for", "networks", "--network", DIGITS), "has no core for networks"),
     (("ulx3s-25f", "--for", "networks", "--network", "no.tflite"), "no.tflite"),
 ])
 def test_rejects_arguments_before_any_work(run, arguments, problem):

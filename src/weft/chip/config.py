@@ -14,8 +14,8 @@ from weft.frames import MAX_WRITE, WRITE_FIELDS
 from weft.hints import did_you_mean
 
 __all__ = [
-    "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "MAX_WORDS", "PARAMETER_BYTES", "ChipConfig",
-    "config_from_toml", "has_single_port",
+    "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "PARAMETER_BYTES", "ChipConfig", "config_from_toml",
+    "has_single_port",
 ]
 
 PARAMETER_BYTES = 9  # of a column: bias (4), multiplier (4), shift (1)
@@ -217,6 +217,11 @@ class ChipConfig:
     def beat_bytes(self) -> int:
         """Bytes of a beat of the AXI4 master: what the core reads in a cycle."""
         return self.read_vectors * self.core.depth
+
+    @property
+    def most_words(self) -> int:
+        """Words that a bank of the memory of such a core can have."""
+        return MAX_SINGLE_PORT if has_single_port(self.core) else MAX_WORDS
 
     @property
     def write_bytes(self) -> int:

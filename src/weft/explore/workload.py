@@ -26,7 +26,6 @@ from weft.network.schedule import commands_of
 __all__ = ["MatrixWorkload", "NetworkWorkload", "WorkloadCost", "workload_of"]
 
 REPEATS = 4  # products between the two that give the interval in steady state
-_MOST_WORDS = 1 << 16  # of a bank of the memory, in which every network of the search fits
 _SHAPE = re.compile(r"([1-9]\d{0,9})x([1-9]\d{0,9})x([1-9]\d{0,9})")
 
 
@@ -140,7 +139,7 @@ class NetworkWorkload:
         config = _timed(config)
         if isinstance(config, Config):
             return self._compiled(config)
-        roomy = dataclasses.replace(config, words=_MOST_WORDS)
+        roomy = dataclasses.replace(config, words=config.most_words)
         cost = self._compiled(roomy)
         return cost if cost.memory <= config.memory_bytes else self._compiled(config)
 

@@ -79,7 +79,7 @@ def test_a_program_memory_is_the_way_out_if_only_the_maps_fit():
 
 def test_no_core_has_so_many_words():
     with pytest.raises(UnfitError, match=(
-        r"words must be 131,072, and no core has so many; or the input must be smaller$"
+        r"words must be 131,072, and no such core has so many; or the input must be smaller$"
     )):
         compile_chip(expanding(), target_of(CHIP), batch=300)
 

@@ -3,7 +3,7 @@
 import operator
 from typing import SupportsIndex
 
-from weft.chip.config import MAX_WORDS
+from weft.chip.config import has_single_port
 from weft.network.chip.division import divide
 from weft.network.chip.image import make_image
 from weft.network.chip.memory import plan_maps
@@ -231,10 +231,11 @@ def _largest_maps(divided, plan, batch, chip):
 def _way_out(needed, maps, chip):
     """Return what to do if the memory must have ``needed`` bytes."""
     words = 1 << (-(-needed // (chip.banks * chip.core.depth)) - 1).bit_length()
-    least = f"at least {words:,}" if words <= MAX_WORDS else f"{words:,}, and no core has so many"
+    fits = words <= chip.most_words
+    least = f"at least {words:,}" if fits else f"{words:,}, and no such core has so many"
     text = f"words must be {least}; or the input must be smaller"
     if chip.program_words:
         return f"A program memory has no maps: {text}"
-    if maps <= chip.memory_bytes:
+    if maps <= chip.memory_bytes and not has_single_port(chip.core):
         text += "; with program_words only the maps need this memory"
     return text[0].upper() + text[1:]
