@@ -155,15 +155,14 @@ class TileGenerator(wiring.Component):
             self.abort & self.tiles.valid & ~failed & (self.active_index == self.abort_index)
         ):
             m.d.sync += status.eq(Status.ABORTED)
-        new = self.jobs.payload
-        with m.If(~self.active):  # the last values are the ones of the job that is taken
+        with m.If(self.jobs.valid & self.jobs.ready):
+            new = self.jobs.payload
             m.d.sync += [
+                self.active.eq(1), self.active_index.eq(self.job_index),
                 job.eq(new), status.eq(0),
                 i.eq(0), j.eq(0), m_left.eq(new.m), n_left.eq(new.n),
                 a_page.eq(new.a_page), b_page.eq(new.b_page),
             ]
-        with m.If(self.jobs.valid & self.jobs.ready):
-            m.d.sync += [self.active.eq(1), self.active_index.eq(self.job_index)]
         if self.starts:
             self._starts(m, job, tile_fire, last_col)
         return m
@@ -184,5 +183,5 @@ class TileGenerator(wiring.Component):
             m.d.sync += c.eq(c + job.c_pitch)
             with m.If(last_col):
                 m.d.sync += [c.eq(next_first), first.eq(next_first)]
-        with m.If(~self.active):
+        with m.If(self.jobs.valid & self.jobs.ready):
             m.d.sync += [c.eq(new.c_page), first.eq(new.c_page)]

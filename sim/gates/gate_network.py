@@ -11,7 +11,7 @@ from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
 from weft.network.chip.program import ChipProgram
 from weft.sim.gates.gate_test import GateTest
-from weft.sim.gates.simulator import GateSim, GateSimError
+from weft.sim.gates.simulator import TIMEOUT_CYCLES, GateSim, GateSimError
 
 __all__ = ["GateTransport", "check_network"]
 
@@ -23,10 +23,17 @@ class GateTransport:
     sent again: the line loses no bytes. Methods raise GateSimError if an answer is missing or
     wrong; the time limits count in the cycles of `GateSim`, so the argument ``timeout`` has no
     effect.
+
+    Parameters
+    ----------
+    gates : GateSim
+    list_cycles : int
+        Cycles of a list, at most.
     """
 
-    def __init__(self, gates: GateSim):
+    def __init__(self, gates: GateSim, list_cycles: int):
         self._gates = gates
+        self._list_cycles = list_cycles
         self._sequence = 0  # of the latest frame with an acknowledgement, from power-on
 
     def read(self, address: int, count: int, timeout: float) -> list[int]:
@@ -61,7 +68,7 @@ class GateTransport:
 
     def receive_list(self, number: int) -> Frame:
         """Return the answer to the START frame with this sequence number."""
-        return self._receive(FrameType.DONE, number)
+        return self._receive(FrameType.DONE, number, TIMEOUT_CYCLES + self._list_cycles)
 
     def close(self) -> None:
         """Do nothing: the context of the `GateSim` ends the simulation."""
@@ -70,8 +77,8 @@ class GateTransport:
         self._gates.send(Frame(frame_type, number, payload))
         return self._receive(answer_type, number).payload
 
-    def _receive(self, kind, number):
-        frame = self._gates.receive()
+    def _receive(self, kind, number, cycles=TIMEOUT_CYCLES):
+        frame = self._gates.receive(cycles)
         if (frame.type, frame.sequence) != (kind, number):
             raise GateSimError(
                 f"expected {kind.name} {number}, received a frame of type {frame.type:#x}"
@@ -106,7 +113,8 @@ def check_network(
     with program.open("golden") as golden:
         wanted = golden(x)
     try:
-        with program.open(NetworkDriver(GateTransport(gates), program.chip)) as session:
+        transport = GateTransport(gates, 2 * program.cycles)
+        with program.open(NetworkDriver(transport, program.chip)) as session:
             say(f"registers describe the core; the lists are loaded, {gates.cycles:,} cycles")
             y = session(x)
     except (AcceleratorError, TransportError) as error:

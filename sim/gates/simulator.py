@@ -67,11 +67,13 @@ class GateSim:
         """Send ``frame``, bit by bit."""
         self._exchange(frame.encode(), 0)
 
-    def receive(self) -> Frame:
-        """The next frame. Raises GateSimError if no byte arrives, or a frame is damaged."""
+    def receive(self, cycles: int = TIMEOUT_CYCLES) -> Frame:
+        """The next frame. Raises GateSimError if no byte arrives in so many cycles, or a frame is
+        damaged.
+        """
         while not self._inbox:
-            if not self._exchange(b"", TIMEOUT_CYCLES):
-                raise GateSimError(f"expected a frame, but no byte in {TIMEOUT_CYCLES:,} cycles")
+            if not self._exchange(b"", cycles):
+                raise GateSimError(f"expected a frame, but no byte in {cycles:,} cycles")
         frame = self._inbox.popleft()
         if isinstance(frame, FramingError):
             raise GateSimError(frame.text)
