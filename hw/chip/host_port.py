@@ -52,10 +52,9 @@ class HostPort(wiring.Component):
             answers.executed.eq(executed), core.limit.eq(self.chip.words),
         ]
         m.d.sync += executed.eq(commands.idle & ~frames.pending)
-        if self.chip.core.family.serial_epilogue:  # flip-flops are scarce
-            m.d.comb += answers.status.eq(core.status)
-        else:
-            m.d.sync += answers.status.eq(core.status)
+        # Where flip-flops are scarce the status has no register of its own.
+        domain = "comb" if self.chip.core.family.serial_epilogue else "sync"
+        m.d[domain] += answers.status.eq(core.status)
         self._begin_lists(m, commands, answers, executed)
         return m
 

@@ -49,16 +49,14 @@ class StateRegisters(wiring.Component):
         first_state = REGISTERS.index("NET_STATUS")
         # First the word of each group of registers, and the group; then the word of that group.
         bounds, masked = [*range(0, first_state, 16), first_state, len(values)], []
+        # Where flip-flops are scarce the value is valid a cycle before LATENCY.
+        domain = "comb" if self.chip.core.family.serial_epilogue else "sync"
         for n, end in pairwise(bounds):
             word, mine = Signal(32, name=f"word_{n}"), Signal(name=f"is_group_{n}")
-            statements = [
+            m.d[domain] += [
                 word.eq(Array(values[n:end])[(address - n)[: ceil_log2(end - n)]]),
                 mine.eq((address < end) & (address >= n if n else 1)),
             ]
-            if self.chip.core.family.serial_epilogue:  # flip-flops are scarce
-                m.d.comb += statements
-            else:
-                m.d.sync += statements
             masked.append(word & mine.replicate(32))
         m.d.sync += self.value.eq(reduce(or_, masked))
         return m

@@ -86,7 +86,7 @@ class ArrayColumns(wiring.Component):
     ----------
     vector : In, 32 bits
         The vector of A of a step, valid with ``first_half``.
-    outside : In, signed 8 bits; is_outside : In, 1 bit
+    outside : In, 8 bits; is_outside : In, 1 bit
         The value of all bytes of A, if the tap lies outside the map.
     b : In, 16 bits for each column
         A half of a word, valid with each half.

@@ -1,4 +1,4 @@
-"""A rescaler that counts slots instead of delaying what was issued."""
+"""A rescaler that keeps one bit for each slot, not one for each cycle."""
 
 from amaranth.hdl import Cat, Mux, Signal
 
@@ -14,7 +14,7 @@ class SlotRescaler(Rescaler):
     """A `weft.hw.chip.rescaler.Rescaler` whose slots begin every ``scale_cycles`` cycles.
 
     A chunk is requested in the first cycle of a slot: of every slot, of every second one with ADD,
-    or of every fourth one with sums. So one bit a slot tells what was issued in any cycle before.
+    or of every fourth one with sums. So a bit for each slot tells the issues of all cycles before.
     """
 
     def _issues(self, m):
@@ -36,7 +36,7 @@ class SlotRescaler(Rescaler):
 
 
 class _Issues:
-    """What was issued a number of cycles ago: ``issues[cycles]``."""
+    """``issues[cycles]``: the issue of that many cycles before."""
 
     def __init__(self, m, rescaler, requests, phase):
         self._m, self._requests, self._phase = m, requests, phase

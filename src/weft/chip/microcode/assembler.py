@@ -41,7 +41,8 @@ class Assembler:
     ----------
     words : list of int
         The program.
-    lines : list of (Op or Kind, operand)
+    labels : dict
+        The word of each label, by name.
     registers : dict
         The number of each register, by name.
     constants : dict

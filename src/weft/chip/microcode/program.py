@@ -7,8 +7,9 @@ that `weft.golden.chip.run_list` finds.
 from dataclasses import dataclass
 
 from weft.chip.config import ADD_TABLE_WORDS, ChipConfig
-from weft.chip.descriptors import ListError, ListOpcode
+from weft.chip.descriptors import LIST_VERSION, ListError, ListOpcode
 from weft.chip.microcode.assembler import Assembler
+from weft.chip.microcode.instructions import REGISTERS
 from weft.chip.states import NetworkState
 
 __all__ = ["MicroProgram", "assemble"]
@@ -27,7 +28,7 @@ walk:   DO CLEAR
         LD room; SUB head_at; J NC address; SUB =32; J NC address
         LD head_at; ADD base; OUT MEMORY
         GET HIGH; USED NZ
-        IN LOW; AND =0xFF; SUB =0x21; J Z load
+        IN LOW; AND =0xFF; SUB {FIRST_KIND}; J Z load
         SUB =1; J Z job; SUB =1; J Z loop; SUB =1; J Z end
 opcode: LD {OPCODE}; OUT STATE
 field:  LD {FIELD}; OUT STATE
@@ -220,9 +221,10 @@ def assemble(chip: ChipConfig) -> MicroProgram:
     }
     values |= {
         "DONE": f"={int(NetworkState.DONE)}", "TABLE": f"={ADD_TABLE_WORDS}",
+        # The program tells the kinds of descriptors by their order.
+        "FIRST_KIND": f"={LIST_VERSION << 4 | ListOpcode.LOAD}",
         "B": f"={chip.b_words}", "LINES": f"={chip.lines}",
     }
-    assert ListOpcode.LOAD == 1, "the program tells kinds by their order"
     found = Assembler("".join((_BEGIN, _WALK, _HEADS, _JOB, _LOAD)).format(**values))
-    registers = [found.constants.get(n, 0) for n in range(256)]
+    registers = [found.constants.get(n, 0) for n in range(REGISTERS)]
     return MicroProgram(found.words, registers, found.labels)
