@@ -60,6 +60,21 @@ def test_seeds_that_wait_for_their_netlist_need_one_worker():
         assert (made.pending, made.ready) == (5, 3)
 
 
+@pytest.mark.parametrize("lose", ["lose", "reset"])
+def test_a_result_that_is_lost_before_it_is_read_comes_again(lose):
+    with Engine(steps(), workers=1) as made:
+        made.submit(point())
+        (future,) = made._items
+        future.result(timeout=60)
+        loop = made._client.loop
+        done = threading.Event()
+        loop.add_callback(lambda: (getattr(future._state, lose)(), done.set()))
+        assert done.wait(60)
+        loop.call_later(0.2, future._state.finish)
+        ((one, result),) = made.results()
+    assert one.key == point().key and result.outcome.fmax == 101
+
+
 def test_closing_stops_the_tools():
     before = threading.active_count()
     with Engine(steps(), workers=1) as made:

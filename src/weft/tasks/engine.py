@@ -21,6 +21,8 @@ __all__ = ["Engine", "EngineError", "Task", "Work", "local_workers"]
 
 WAIT = 30.0  # seconds for a cluster to answer
 MEMORY = 2 << 30  # bytes of a tool on a large FPGA
+# Of a task that runs again, because the worker with its result was lost.
+_REPEATED = "lost", "pending"
 
 
 class EngineError(RuntimeError):
@@ -193,6 +195,9 @@ class Engine:
         """
         while self._items:
             future = next(self._results)
+            if future.status in _REPEATED:
+                self._results.add(future)
+                continue
             item, _ = self._items.pop(future)
             if future.status == "finished":
                 yield item, future.result()
