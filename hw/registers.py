@@ -88,17 +88,20 @@ class Registers(wiring.Component):
         constants = describe(self.config)
         first_counter = len(constants)
         constant, index = Signal(32), Signal.like(counter_index)
-        # A bit of a block of 16 constants is one LUT, so two stages of registers read them.
+        # Registers of their own for the address, because it goes to hundreds of LUTs. A bit of a
+        # block of 16 constants is one LUT, so two more stages of registers read them.
+        r_address = Signal.like(self.address)
+        m.d.sync += r_address.eq(self.address)
         blocks = Array(Signal(32, name="block") for _ in constants[::16])
         for n, block in enumerate(blocks):
             words = Array(Const(word, 32) for word in constants[16 * n :][:16])
-            m.d.sync += block.eq(words[self.address[:4]])
+            m.d.sync += block.eq(words[r_address[:4]])
         is_constant, is_counter = Signal(), Signal()
         m.d.sync += [
-            constant.eq(blocks[self.address[4:]]),
-            index.eq(self.address - first_counter),
-            is_constant.eq(self.address < first_counter),
-            is_counter.eq((self.address >= first_counter) & (self.address < len(REGISTERS))),
+            constant.eq(blocks[r_address[4:]]),
+            index.eq(r_address - first_counter),
+            is_constant.eq(r_address < first_counter),
+            is_counter.eq((r_address >= first_counter) & (r_address < len(REGISTERS))),
         ]
         with m.If(~is_counter):
             m.d.sync += self.data.eq(Mux(is_constant, constant, 0))
