@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from weft.chip.config import ChipConfig
 from weft.config import Config
 
-__all__ = ["BATCH1_85F", "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_UP5K", "NetworkDesign"]
+__all__ = [
+    "BATCH1_85F", "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_HX8K", "NETWORKS_UP5K",
+    "NetworkDesign",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,4 +79,16 @@ NETWORKS_UP5K = NetworkDesign(
         words=32768, b_words=512, lines=256, read_vectors=1,
     ),
     clock=36, baud=3_000_000,
+)
+
+# The memory has 4 KiB, in 8 of the 32 block RAMs; with 8 KiB the core would need 34. So it holds
+# small networks only, such as three fully connected layers with 2,000 weights.
+NETWORKS_HX8K = NetworkDesign(
+    chip=ChipConfig(
+        core=_core(
+            target="ice40hx", rows=1, cols=4, depth=4, lanes=1, multiplier="plain", scale_cycles=8,
+        ),
+        words=1024, b_words=128, lines=256, read_vectors=1,
+    ),
+    clock=60, baud=3_000_000,
 )

@@ -1,4 +1,4 @@
-"""Four columns of the array, each with two DSP blocks that accumulate their own products."""
+"""Four columns of the array, each with two accumulators; a DSP block holds a whole one."""
 
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Mux, ResetSignal, Signal, signed
 from amaranth.lib import data, wiring
@@ -6,23 +6,21 @@ from amaranth.lib.wiring import In, Out
 
 from weft.hw.arith.ice40_accumulator import registered
 
-__all__ = ["ArrayColumns", "BlockAccumulator"]
+__all__ = ["ArrayColumns", "BlockAccumulator", "LogicAccumulator"]
 
 
-class BlockAccumulator(wiring.Component):
-    """``total <= total + a * b``, modulo 2^32, all of it in an SB_MAC16.
+class LogicAccumulator(wiring.Component):
+    """``total <= total + a * b``, modulo 2^32, in logic cells.
 
     Attributes
     ----------
     a, b : In, signed 8 bits
-        The factors; the block registers them.
+        The factors, which are registered first.
     add : In, 1 bit
         The registered factors are multiplied, and their product is added.
     clear : In, 1 bit
         The total is 0 in the next cycle.
     total : Out, 32 bits
-
-    Source: Lattice FPGA-TN-02007, DSP Function Usage Guide for iCE40 Devices.
     """
 
     a: In(signed(8))
@@ -33,13 +31,24 @@ class BlockAccumulator(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        product = registered(m, self.a) * registered(m, self.b)
+        with m.If(self.clear):
+            m.d.sync += self.total.eq(0)
+        with m.Elif(self.add):
+            m.d.sync += self.total.eq(self.total + product)
+        return m
+
+
+class BlockAccumulator(LogicAccumulator):
+    """The same in an SB_MAC16, if there is a platform.
+
+    Source: Lattice FPGA-TN-02007, DSP Function Usage Guide for iCE40 Devices.
+    """
+
+    def elaborate(self, platform):
         if platform is None:
-            product = registered(m, self.a) * registered(m, self.b)
-            with m.If(self.clear):
-                m.d.sync += self.total.eq(0)
-            with m.Elif(self.add):
-                m.d.sync += self.total.eq(self.total + product)
-            return m
+            return super().elaborate(platform)
+        m = Module()
         reset = ResetSignal(allow_reset_less=True)
         halves = {}
         for half, carry in (("TOP", 2), ("BOT", 0)):
@@ -81,6 +90,8 @@ class ArrayColumns(wiring.Component):
     Parameters
     ----------
     cols : int
+    in_blocks : bool
+        DSP blocks multiply and accumulate.
 
     Attributes
     ----------
@@ -102,8 +113,9 @@ class ArrayColumns(wiring.Component):
         Of the selected column.
     """
 
-    def __init__(self, *, cols):
+    def __init__(self, *, cols, in_blocks):
         self.cols = cols
+        self.in_blocks = in_blocks
         super().__init__({
             "vector": In(32), "outside": In(8), "is_outside": In(1),
             "b": In(data.ArrayLayout(16, cols)), "first_half": In(1), "second_half": In(1),
@@ -125,11 +137,11 @@ class ArrayColumns(wiring.Component):
             high.eq(a[16:]), adds.eq(self.first_half | self.second_half),
             ends.eq((ends << 1) | self.ends),
         ]
-        held = []
+        held, kind = [], BlockAccumulator if self.in_blocks else LogicAccumulator
         for column in range(self.cols):
             totals = []
             for byte in range(2):
-                m.submodules[f"mac_{column}_{byte}"] = mac = BlockAccumulator()
+                m.submodules[f"mac_{column}_{byte}"] = mac = kind()
                 m.d.comb += [
                     mac.a.eq(operands.word_select(byte, 8)),
                     mac.b.eq(self.b[column].word_select(byte, 8)),

@@ -50,7 +50,8 @@ class MicroCore(wiring.Component):
         halt = Signal(init=1)
         resets = ResetInserter(halt)
         steps, output = StepUnit(b_words=chip.b_words), OutputUnit(chip)
-        columns, loads = ArrayColumns(cols=chip.core.cols), LoadUnit(cols=chip.core.cols)
+        columns = ArrayColumns(cols=chip.core.cols, in_blocks=chip.core.family.has_dsp)
+        loads = LoadUnit(cols=chip.core.cols)
         for name, unit in (
             ("steps", steps), ("output", output), ("columns", columns), ("loads", loads),
         ):

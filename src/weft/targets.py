@@ -33,8 +33,9 @@ class Target:
     serial_epilogue : bool
         Whether int8 results are requantized digit by digit where the Config allows it: logic cells
         are scarce.
-    single_port_ram : bool
-        Whether the family has large memories with one port.
+    single_port : bool
+        Whether the memory of a core for networks of one row has one port: logic cells are scarce,
+        or the family has large memories with one port.
     narrow_headers : bool
         Whether the command decoder keeps only the bits of a header that the core can use.
     models : str or None
@@ -53,7 +54,7 @@ class Target:
     pipelines_results: bool = False
     reorder_latency: int = 0
     serial_epilogue: bool = False
-    single_port_ram: bool = False
+    single_port: bool = False
     narrow_headers: bool = False
     models: str | None = None
     fusesoc_arch: str = "ecp5"
@@ -67,7 +68,7 @@ class Target:
 _ICE40HX = Target(
     name="ice40hx", mac_suffix="_ice40hx", prefers_fip=True, pipelines_results=True,
     reorder_latency=2, serial_epilogue=True, narrow_headers=True, models="ice40.v",
-    fusesoc_arch="ice40",
+    fusesoc_arch="ice40", single_port=True,
 )
 TARGETS = Registry(
     "FPGA family",
@@ -81,6 +82,6 @@ TARGETS = Registry(
     # nine bits.
     replace(
         _ICE40HX, name="ice40up", mac_suffix="_ice40up", has_dsp=True, dsp_blocks=8,
-        max_fip_depth=2, single_port_ram=True,
+        max_fip_depth=2,
     ),
 )

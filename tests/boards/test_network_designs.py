@@ -1,12 +1,25 @@
 """Cores for networks of boards: what they are made for fits them."""
 
 import numpy as np
+import pytest
 from chip_networks import NetworkBuilder
+from digits import CNN
 from graph_runner import run_graph
 
+import weft
+from weft.boards.bitstream import prepare
+from weft.boards.catalog import BOARDS
 from weft.boards.network_designs import BATCH1_85F
 from weft.network.chip.compiler import compile_chip
+from weft.network.errors import UnfitError
 from weft.network.target import target_of
+
+
+def equal(graph, program):
+    """The golden core gives the results of the formulas."""
+    x = np.random.default_rng(2).integers(-128, 128, graph.tensors[0].shape).astype(np.int8)
+    with program.open("golden") as session:
+        np.testing.assert_array_equal(session(x), run_graph(graph, [x])[graph.outputs[0]])
 
 
 def test_weights_of_an_autoencoder_stay_in_b():
@@ -20,6 +33,20 @@ def test_weights_of_an_autoencoder_stay_in_b():
     assert sum(step.words for step in program.layers) == 1040
     assert (program.areas["weights"], program.areas["parameters"]) == (0, 0)
     assert program.cycles / BATCH1_85F.clock < 15
-    x = builder.rng.integers(-128, 128, (1, 640)).astype(np.int8)
-    with program.open("golden") as session:
-        np.testing.assert_array_equal(session(x), run_graph(graph, [x])[graph.outputs[0]])
+    equal(graph, program)
+
+
+def test_an_hx8k_holds_a_small_network():
+    target = target_of("ice40-hx8k-evn", "networks")
+    builder = NetworkBuilder(np.random.default_rng(3), (1, 64))
+    builder.dense(builder.dense(builder.dense(0, 24), 16), 10)
+    graph = builder.graph()
+    equal(graph, compile_chip(graph, target))
+    with pytest.raises(UnfitError, match="the memory must have 8,412 bytes .* has 4,096"):
+        weft.load(CNN).compile(target)
+
+
+@pytest.mark.parametrize("name, blocks", [("icebreaker", 8), ("ice40-hx8k-evn", 0)])
+def test_an_ice40_multiplies_in_the_blocks_that_it_has(name, blocks):
+    board = BOARDS[name].built_for("networks")
+    assert prepare(board, board.config).rtlil.count("cell \\SB_MAC16 ") == blocks

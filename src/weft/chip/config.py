@@ -271,7 +271,7 @@ def has_single_port(core: Config) -> bool:
 
     With more rows the array reads several banks, which single-port memories are too large for.
     """
-    return core.family.single_port_ram and core.rows == 1
+    return core.family.single_port and core.rows == 1
 
 
 def config_from_toml(path, **overrides) -> Config | ChipConfig:

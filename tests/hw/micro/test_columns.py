@@ -85,7 +85,8 @@ def test_sums_of_tiles(outside, gap):
     script, ends = cycles_of(tiles, outside, gap)
     script = [cycle | {"select": now % COLS} for now, cycle in enumerate(script)]
     tail = [{"select": n % COLS, "second_half": 0} for n in range(len(script), len(script) + 8)]
-    captured, sums = play(ArrayColumns(cols=COLS), script + tail, "captured", "sums")
+    columns = ArrayColumns(cols=COLS, in_blocks=True)
+    captured, sums = play(columns, script + tail, "captured", "sums")
     assert [now for now, pulse in enumerate(captured) if pulse] == [end + 3 for end in ends]
     for (a, is_outside, b), end in zip(tiles, ends, strict=True):
         a = np.where(is_outside[:, None], outside, a).astype(int)
@@ -104,7 +105,7 @@ def test_clear_begins_again():
     script = [*aborted, *[{"first_half": 0, "second_half": 0, "clear": 1}] * 2, {"clear": 0},
               *second]
     at = len(script) - len(second) + end
-    (sums,) = play(ArrayColumns(cols=COLS), script, "sums", tail=2)
+    (sums,) = play(ArrayColumns(cols=COLS, in_blocks=True), script, "sums", tail=2)
     a, is_outside, b = tiles[1]
     a = np.where(is_outside[:, None], 0, a).astype(int)
     assert sums[at + 4] == np.einsum("sd,sd->", a, b[:, 0].astype(int)) % (1 << 32)
