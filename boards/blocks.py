@@ -12,13 +12,15 @@ __all__ = ["GROUPS", "Cell", "block_of", "cells_by_block", "packed_by_block", "p
 
 # Blocks of the design by function. The names inside the core are the names of its submodules.
 GROUPS = {
-    "array": ("array",),
+    "array": ("array", "columns"),
     "operands": (
         "feeder", "loader", "memory", "read_arbiter", "write_arbiter", "map_reader", "buffer_b",
-        "buffer_lines", "buffer_table",
+        "buffer_lines", "buffer_table", "port", "loads", "weights", "bias", "multiplier", "shift",
+        "table",
     ),
     "control": (
-        "decoder", "job_table", "tile_gate", "pass_builder", "sequencer", "list_reader", "core",
+        "decoder", "job_table", "tile_gate", "pass_builder", "sequencer", "list_reader", "engine",
+        "steps", "core",
     ),
     "results": ("drain", "buffer", "pending", "scheduler", "lanes", "reorder", "packer", "output"),
     "post-processing": ("corrector", "epilogue"),
@@ -27,8 +29,9 @@ GROUPS = {
     "board": ("board", "nextpnr"),
 }
 _GROUP = {block: group for group, blocks in GROUPS.items() for block in blocks}
-# A board has an accelerator; the accelerator alone has no prefix.
-_CORE = re.compile(r"(?:\$\w+?_)?(?:accelerator\.)?core\.(?:(\w+)\.)?")
+# A board has an accelerator; the accelerator alone has no prefix. A block with the name of a signal
+# has a number behind its name.
+_CORE = re.compile(r"(?:\$\w+?_)?(?:accelerator\.)?core\.(?:(\w+)(?:\$\d+)?\.)?")
 _LINK = re.compile(r"(?:\$\w+?_)?(?:accelerator\.)?(link|host_port|receiver|transmitter)\.")
 _ACCELERATOR = re.compile(r"(?:\$\w+?_)?accelerator\.")
 _BEL = re.compile(r"X(\d+)/Y(\d+)/(.+)")

@@ -27,6 +27,8 @@ def layout(tmp_path):
     ("accelerator.core.array.pe_0_1.mac.sum_TRELLIS_FF_Q_3", "array", "array"),
     ("$gbuf_accelerator.core.feeder.x_SB_DFF_Q", "feeder", "operands"),
     ("accelerator.core.a$106.write.end_LUT4_Z", "core", "control"),
+    ("accelerator.core.output$163.rescaler.step_SB_DFF_Q", "output", "results"),
+    ("accelerator.core.columns.mac_0_1.block_MULT16", "columns", "array"),
     ("accelerator.core.data_SB_DFFESR_Q_3_D_SB_LUT4_O", "core", "control"),
     ("accelerator.core.epilogue.scaler.product", "epilogue", "post-processing"),
     ("accelerator.link.intake.fsm_state_SB_DFF_Q", "link", "serial link"),
