@@ -103,6 +103,11 @@ class Ip(BusCore):
     window: bool = False
 
     @property
+    def peak(self) -> int:
+        """MAC/cycle when every PE is active."""
+        return self.config.peak
+
+    @property
     def has_streams(self) -> bool:
         """Whether commands and results pass through streams of their own."""
         return self.protocol.data_path is DataPath.STREAMS

@@ -96,6 +96,12 @@ def test_a_memory_with_one_port():
     assert not has_single_port(chip(1, 4, 4).core)
 
 
+def test_the_peak():
+    """With one port, a DSP block accumulates a product a cycle, and there are 8 blocks."""
+    assert chip(3, 4, 4).peak == 48 and chip(3, 4, 4).step_cycles == 1
+    assert single_port().peak == 8 and single_port().step_cycles == 2
+
+
 def test_the_core_must_requantize():
     with pytest.raises(ConfigError, match="requantize must be 'tflite' or 'single'"):
         ChipConfig(core=Config(rows=4, cols=4, depth=4, requantize="none"))

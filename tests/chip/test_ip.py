@@ -1,7 +1,7 @@
 """Tests of `NetworkIp`: its name, and the values that it rejects."""
 
 import pytest
-from network_chips import small_chip
+from network_chips import MICRO, small_chip
 from rejects import rejects
 
 from weft.chip.ip import NetworkIp
@@ -15,6 +15,11 @@ def test_the_name_has_bus_options_and_array():
     ip = NetworkIp(chip=CHIP, bus="wishbone", pipelined=True, prefix="mm")
     assert ip.name == "mm_wishbone_pipelined_networks_2x4x4"
     assert ip.options == ("pipelined",) and ip.config == CHIP.core
+
+
+def test_the_peak_is_of_the_core_not_of_its_array():
+    assert NetworkIp(chip=MICRO, bus="axi").peak == 8
+    assert NetworkIp(chip=CHIP, bus="axi").peak == 32
 
 
 @pytest.mark.parametrize("bus", ["stream", "dma", "pci"])

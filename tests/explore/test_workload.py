@@ -2,16 +2,22 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
+from chip_networks import NetworkBuilder
 from explore_points import chip
+from network_chips import MICRO
 
 import weft
 from weft.cli.info import cycle_counts
 from weft.commands import epilogue_flags
 from weft.config import Config
 from weft.explore import workload
+from weft.explore.rough_cycles import rough_lists
 from weft.explore.workload import MatrixWorkload, NetworkWorkload, workload_of
+from weft.network.chip.compiler import compile_chip
 from weft.network.errors import ModelError, UnfitError
+from weft.network.target import NetworkTarget
 
 CONFIG = Config(target="ecp5", rows=4, cols=4, depth=4, lanes=2, activation="none", dsp_cols=1,
                 a_words=512, b_words=512)
@@ -129,6 +135,15 @@ def test_the_rough_cycles_of_a_core_for_networks_are_close(digits):
     for config in (CHIP, chip(rows=6, lanes=4, words=512), chip(rows=1, cols=8, words=2048)):
         assert made.quick_cycles(config) == pytest.approx(made.cost(config).cycles, rel=0.2)
         assert made.least_memory(config) <= made.cost(config).memory
+
+
+def test_a_step_takes_two_rough_cycles_with_one_port():
+    """A tile has 72 steps, which take longer than its results."""
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 12, 12, 32))
+    builder.convolution(0, 8)
+    graph = builder.graph()
+    program = compile_chip(graph, NetworkTarget("micro", MICRO.core, 36, 1_000_000, MICRO))
+    assert rough_lists(graph, MICRO.core).cycles(MICRO) == pytest.approx(program.cycles, rel=0.1)
 
 
 def test_a_product_needs_a_core_for_products():

@@ -181,9 +181,17 @@ class ChipConfig:
         return f"{self.core.name}-networks"
 
     @property
+    def step_cycles(self) -> int:
+        """Cycles of a step of the array: each DSP block takes one pair a cycle if it accumulates.
+
+        With a memory of one port, 8 blocks accumulate the products of 4 columns of 4 pairs.
+        """
+        return 2 if has_single_port(self.core) else 1
+
+    @property
     def peak(self) -> int:
         """MAC/cycle when every PE is active."""
-        return self.core.peak
+        return self.core.peak // self.step_cycles
 
     @property
     def banks(self) -> int:

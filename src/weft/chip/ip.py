@@ -42,6 +42,11 @@ class NetworkIp(BusCore):
         return self.chip.core
 
     @property
+    def peak(self) -> int:
+        """MAC/cycle when every PE is active."""
+        return self.chip.peak
+
+    @property
     def interfaces(self) -> tuple[Interface, ...]:
         """The interfaces of the bus, and the master of the program memory."""
         bus = super().interfaces

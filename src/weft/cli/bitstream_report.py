@@ -40,7 +40,7 @@ def _title(design, routed):
         for name, available in device.capacity.items() if used[name]
     )
     clock = f"{routed.clock:.1f} MHz ({routed.pnr.fmax:.1f} MHz reached)"
-    array = f"{c.rows} x {c.cols} PEs of {c.depth} MAC, {c.peak} MAC/cycle"
+    array = f"{c.rows} x {c.cols} PEs of {c.depth} MAC, {design.config.peak} MAC/cycle"
     return f"{design.board.name}: {array} at {clock}", f"{device.name}: {shares}"
 
 

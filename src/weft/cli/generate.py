@@ -160,6 +160,6 @@ def _show(ip, kit_folder, files):
     size = sum(map(len, files.values()))
     console.print(
         f"{kit_folder}: {len(files)} files, {size:,} bytes; module {ip.name},"
-        f" {ip.config.peak} MAC/cycle behind {ip.bus}",
+        f" {ip.peak} MAC/cycle behind {ip.bus}",
         highlight=False, markup=False, soft_wrap=True,
     )

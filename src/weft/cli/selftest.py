@@ -110,7 +110,7 @@ def _checks(accelerator, transport, for_products, args):
 
     config = accelerator.config
     core, cases = _cases(config, transport, for_products, args.seed)
-    yield Check("identity", f"{core.name}, {config.peak} MAC/cycle, {core.hash:08x}", None)
+    yield Check("identity", f"{core.name}, {core.peak} MAC/cycle, {core.hash:08x}", None)
     for name, case in cases:
         try:
             details, failure = case(accelerator)

@@ -27,7 +27,7 @@ def description(ip: Ip, version: str, sources: list[str], drivers: list[str]) ->
     return f"""\
 CAPI=2:
 name: weft:ip:{ip.name}:{version}
-description: Weft matrix-multiply accelerator, {ip.config.peak} MAC/cycle, bus {ip.bus}
+description: Weft matrix-multiply accelerator, {ip.peak} MAC/cycle, bus {ip.bus}
 
 filesets:
   rtl:

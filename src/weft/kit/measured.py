@@ -43,6 +43,6 @@ def measure(ip: Ip | NetworkIp, part: Device, tools: Toolchain, *, folder: Path,
     return (
         f"The core alone on {part.name}, from Yosys and nextpnr, seed {seed}:"
         f" **{placed.fmax:.1f} MHz** (critical path: {placed.critical_path}), or"
-        f" {placed.fmax * ip.config.peak / 1000:.2f} GMAC/s peak.\n\n"
+        f" {placed.fmax * ip.peak / 1000:.2f} GMAC/s peak.\n\n"
         + table(("resource", "used", "available", "share"), rows)
     )

@@ -49,6 +49,14 @@ def test_a_job_by_hand():
     assert end - start == 41 + 31 + 2 + 3
 
 
+def test_long_tiles_reach_the_peak():
+    words, tiles = 400, 8
+    long = replace(JOB, columns=4 * tiles, tile_words=words, tap_vectors=words, group_tiles=tiles)
+    (start, end), = predict(long).jobs
+    rate = 4 * 4 * words * tiles / (end - start)
+    assert 0.97 * MICRO.peak < rate < MICRO.peak
+
+
 def test_loops_repeat_their_bodies():
     """Each turn waits for its own load, so all turns take as long."""
     load, job = ListLoad(words=1, target=LoadTarget.B), replace(JOB, loads=1)

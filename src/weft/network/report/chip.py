@@ -128,7 +128,7 @@ class ChipReport:
         chip = self.program.chip
         core = chip.core
         return Ceilings(
-            core.peak, chip.read_vectors * core.depth, core.lanes / core.scale_cycles,
+            chip.peak, chip.read_vectors * core.depth, core.lanes / core.scale_cycles,
             chip.memory_bytes, chip.b_words * core.cols * core.depth,
         )
 
@@ -153,12 +153,12 @@ class ChipReport:
         return (*found, *(_host_layer(step) for step in program.after))
 
     def _core_layer(self, step: ChipStep, work):
-        target, core = self.program.target, self.program.chip.core
+        target, peak = self.program.target, self.program.chip.peak
         seconds = target.core_seconds(step.cycles)
         return dataclasses.replace(
             self._renamed(step), macs=step.macs, jobs=step.jobs, panels=step.panels,
             panel_rows=step.panel_rows, words=step.words, cycles=step.cycles, work=work,
-            utilization=_share(step.macs, step.cycles * core.peak),
+            utilization=_share(step.macs, step.cycles * peak),
             core_bound=_bound(step.cycles, work),
             core_ms=None if seconds is None else 1e3 * seconds,
             measured=dict(self.measured).get(step.position),

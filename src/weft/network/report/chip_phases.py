@@ -31,7 +31,7 @@ class LayerWork:
     Attributes
     ----------
     compute : int
-        Array steps.
+        Cycles of the array steps.
     drain : int
         Cycles in which the lanes are busy.
     wait : int
@@ -82,8 +82,9 @@ def list_phases(program: ChipProgram, segment: ChipSegment) -> ListPhases:
     layers = []
     for step in segment.steps:
         numbers = range(step.first_job, step.first_job + step.jobs)
+        steps = sum(step.panels * _tiles(jobs[n], chip) * jobs[n].tile_words for n in numbers)
         layers.append(LayerWork(
-            compute=sum(step.panels * _tiles(jobs[n], chip) * jobs[n].tile_words for n in numbers),
+            compute=steps * chip.step_cycles,
             drain=sum(_drain(jobs[n], chip) for n in numbers),
             wait=sum(phases[n].start - (phases[n - 1].end if n else 0) - 1 for n in numbers),
             load_bytes=sum(loaded[n] for n in numbers),
