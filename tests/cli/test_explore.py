@@ -5,22 +5,24 @@ import functools
 import re
 import subprocess
 import sys
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from explore_points import FAKE, network_records, records
+from explore_points import FAKE, network_records, records, single_port_records
 
 import weft
 from weft.boards.catalog import BOARDS
 from weft.boards.devices import DEVICES
-from weft.boards.network_designs import NETWORKS_25F
+from weft.boards.network_designs import NETWORKS_25F, NETWORKS_UP5K
 from weft.boards.toolchain import Toolchain
 from weft.chip.config import ChipConfig
 from weft.cli import build, main
 from weft.cli.explore_result import clock_of
 from weft.config import Config
 from weft.explore import candidates, network_candidates, recorded, space, steps
+from weft.explore.model import family_of
 from weft.explore.network_features import ram_blocks
 from weft.explore.points import Point, PointOutcome
 from weft.explore.store import PointStore
@@ -34,7 +36,8 @@ SEARCH = ["--board", "ulx3s-25f", "--workload", "16x32x16", "--jobs", "2"]
 def points(tmp_path_factory):
     """A file of made-up points."""
     path = tmp_path_factory.mktemp("recorded") / "points.json"
-    recorded.write(path, records() + records(12, DEVICES["iCE40UP5K"]) + network_records())
+    ice40 = records(12, DEVICES["iCE40UP5K"]) + single_port_records()
+    recorded.write(path, records() + ice40 + network_records())
     return path
 
 
@@ -172,6 +175,22 @@ def test_records_points(run):
     assert again == 0
 
 
+def test_records_one_family(run):
+    """Random cores for networks of the device, beside the points of the family."""
+    arguments = ["explore", "record", "--file", "new.json", "--jobs", 1]
+    networks = ["--family", "ice40-networks", "--device", "iCE40UP5K"]
+    run(*arguments, "--more", 1)
+    for more, options, count in ((2, [], 3), (3, ["--packed"], 6)):
+        code, said = run(*arguments, *networks, "--more", more, *options)
+        assert code == 0 and said.endswith(f"new.json: {count} points\n")
+    found = recorded.read(run.folder / "new.json")
+    assert Counter((family_of(point.config), bool(outcome.fmax)) for point, outcome in found) == {
+        ("ecp5", True): 1, ("ice40-networks", True): 2, ("ice40-networks", False): 3,
+    }
+    _, said = run(*arguments, *networks, "--store", "other.sqlite")
+    assert said.count(" on iCE40UP5K, ") == 5 and " on LFE5U-25F, " not in said
+
+
 def test_prints_errors_and_coefficients(run):
     code, said = run("explore", "model")
     assert code == 0
@@ -206,6 +225,31 @@ def test_estimates_a_core_for_networks(run):
         rf" {program.memory_used:,} of 12,288", said
     )
     assert "nJ" not in said
+
+
+ONE_PORT = ["--board", "icebreaker", "--for", "networks", "--workload", DIGITS]
+
+
+def test_estimates_a_core_whose_memory_has_one_port(run):
+    code, said = run("estimate", *ONE_PORT, "--words", 16384)
+    chip = dataclasses.replace(NETWORKS_UP5K.chip, words=16384)
+    assert code == 0 and f"{chip.name} on icebreaker (iCE40UP5K): 8 MAC/cycle" in said
+    for name, count, capacity in (("DSP", 8, 8), ("RAM", 30, 30), ("SPRAM", 2, 4)):
+        assert re.search(rf"^ *{name} +{count} +{capacity} +0 blocks at most", said, re.M)
+    assert re.search(r"fmax +37\.5 MHz +0\.0%", said)
+    cycles = weft.load(DIGITS).compile(chip).cycles
+    us = cycles / 37.5
+    assert re.search(rf"digits_cnn +{cycles:,} +{cycles:,} +{us:,.1f}\d ", said), said
+    assert said.endswith("Cycles are exact. Microseconds have the error of fmax.\n")
+
+
+def test_explores_cores_whose_memory_has_one_port(run):
+    code, said = run("explore", *ONE_PORT, "--budget", "0s")
+    assert code == 0
+    # Those with more words take more cells: only the board's own core is one of them.
+    assert "9 designs with exact cycles fit icebreaker (iCE40UP5K) by their estimates" in said
+    own = weft.load(DIGITS).compile(NETWORKS_UP5K.chip).cycles / 37.5
+    assert f"icebreaker --for networks: {own:,.2f} us, " in said
 
 
 @pytest.fixture
@@ -287,6 +331,12 @@ def test_a_design_that_does_not_fit_is_missed(run):
     (["explore", "--board", "icebreaker"], "--workload must be given; see weft explore --help"),
     (["explore", "--board", "icebraker", "--workload", "8x8x8"], "did you mean icebreaker?"),
     (["explore", *SEARCH, "--cluster", "tcp://127.0.0.1:9"], "no scheduler with workers answers"),
+    (["explore", "record", "--family", "ice40-networks", "--more", "1"],
+     "--family must be ecp5 or ecp5-networks for LFE5U-25F, not ice40-networks"),
+    (["explore", "record", "--family", "ice40-networks", "--device", "iCE40UP5K", "--more", "17"],
+     "--more must be at most 16 for iCE40UP5K, not 17: its space has no other cores"),
+    (["explore", "record", "--device", "LFE5U-26F"],
+     "--device must be one of LFE5U-25F, LFE5U-45F, LFE5U-85F, iCE40UP5K, iCE40HX8K, not"),
     (["estimate", "--board", "icebreaker", "--workload", "none.tflite"], "none.tflite"),
     (["estimate", "--board", "icebreaker", "--workload", "8x8x8", "--words", "512"],
      "words must be for a core for networks (--for), not for one for matrix products"),

@@ -7,11 +7,10 @@ import pytest
 from explore_points import records
 
 from weft.boards.devices import DEVICES
-from weft.chip.config import ChipConfig
 from weft.config import Config
 from weft.explore import network_features, recorded
 from weft.explore.features import dsp_blocks, ram_blocks
-from weft.explore.model import LEAST, TooFewPoints
+from weft.explore.model import LEAST, TooFewPoints, family_of
 from weft.explore.points import PACKED
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -50,23 +49,27 @@ def test_dsp_blocks_and_the_block_rams_of_operands_are_counted_exactly():
     ] == [(str(point), dsp_blocks(point.config), ram_blocks(point.config)) for point, _ in measured]
 
 
-def test_all_blocks_of_cores_for_networks_are_counted_exactly():
-    measured = [record for record in ALL if isinstance(record[0].config, ChipConfig)]
+NETWORKS = {"ecp5-networks": network_features.NETWORKS}
+
+
+@pytest.mark.parametrize("family", NETWORKS)
+def test_all_blocks_of_cores_for_networks_are_counted_exactly(family):
+    measured, counted = recorded.recorded(family), NETWORKS[family].counted
     assert len(measured) >= LEAST
     assert [
-        (str(point), outcome.used["DSP"], outcome.used["RAM"]) for point, outcome in measured
+        (str(point), {name: outcome.used[name] for name in counted}) for point, outcome in measured
     ] == [
-        (str(point), network_features.dsp_blocks(point.config),
-         network_features.ram_blocks(point.config)) for point, _ in measured
+        (str(point), {name: count(point.config) for name, count in counted.items()})
+        for point, _ in measured
     ]
 
 
-def test_the_parts_of_a_core_for_networks_have_all_its_blocks():
-    members = [block for blocks in network_features.MEMBERS.values() for block in blocks]
+@pytest.mark.parametrize("family", NETWORKS)
+def test_the_parts_of_a_core_for_networks_have_all_its_blocks(family):
+    members = [block for blocks in NETWORKS[family].members.values() for block in blocks]
     assert len(members) == len(set(members))
-    for point, outcome in ALL:
-        if isinstance(point.config, ChipConfig):
-            assert outcome.blocks.keys() <= set(members)
+    for _, outcome in recorded.recorded(family):
+        assert outcome.blocks.keys() <= set(members)
 
 
 def _operand_rams(outcome):
@@ -90,6 +93,17 @@ def test_random_points_fit_their_devices():
             assert config.target == device.target
             assert dsp_blocks(config) <= device.capacity.get("DSP", 0)
             assert ram_blocks(config) <= device.capacity["RAM"]
+
+
+def test_random_cores_for_networks():
+    for name, family in (("LFE5U-25F", "ecp5-networks"), ("iCE40UP5K", "ice40-networks")):
+        device = DEVICES[name]
+        assert recorded.families(device) == [family.removesuffix("-networks"), family]
+        points = recorded.varied(device, 5, networks=True, packed=True)
+        for _ in range(5):
+            point = next(points)
+            assert family_of(point.config) == family and point.seed == PACKED
+    assert recorded.families(DEVICES["iCE40HX8K"]) == ["ice40"]
 
 
 def test_too_few_points_are_named(monkeypatch, tmp_path):

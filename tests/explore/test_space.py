@@ -8,9 +8,10 @@ import pytest
 from explore_points import chip
 
 from weft.boards.devices import DEVICES
+from weft.boards.network_designs import NETWORKS_25F, NETWORKS_UP5K
 from weft.config import Config
-from weft.explore import network_features, space
-from weft.explore.space import AXES, draws, grid, neighbours, with_words
+from weft.explore import network_features, single_port_features, space
+from weft.explore.space import AXES, draws, grid, neighbours, network_draws, with_words
 
 BASES = {
     "LFE5U-25F": Config(target="ecp5", activation="none"),
@@ -91,3 +92,41 @@ def test_neighbours_of_a_core_for_networks_differ_by_a_step():
     assert {other.lines for other in near} == {64, 128, 256}
     assert {other.words for other in near} == {512, 1024, 2048}
     assert all(network_features.dsp_blocks(other) <= 28 for other in near)
+
+
+UP5K, ONE_PORT = DEVICES["iCE40UP5K"], NETWORKS_UP5K.chip
+
+
+def test_the_grid_of_a_memory_with_one_port_has_all_buffers_that_fit():
+    found = list(grid(UP5K, ONE_PORT, lambda config: 60_000))
+    assert {config.core for config in found} == {ONE_PORT.core}
+    assert {(config.words, config.b_words, config.lines) for config in found} == {
+        (16384, b_words, lines)
+        for b_words, lines in (
+            (128, 256), (128, 512), (128, 768), (256, 256), (256, 512), (384, 256), (384, 512),
+            (512, 256),
+        )
+    }
+    assert ONE_PORT in list(grid(UP5K, ONE_PORT, lambda config: 70_000))
+    assert list(grid(UP5K, ONE_PORT, lambda config: 140_000)) == []
+
+
+def test_neighbours_of_a_memory_with_one_port_have_its_array():
+    near = {(c.core, c.words, c.b_words, c.lines) for c in neighbours(ONE_PORT, UP5K)}
+    assert near == {(ONE_PORT.core, 16384, 512, 256), (ONE_PORT.core, 32768, 384, 256)}
+
+
+@pytest.mark.parametrize("device, base, count", [
+    (UP5K, ONE_PORT, single_port_features), (DEVICES["LFE5U-25F"], NETWORKS_25F.chip,
+                                             network_features),
+])
+def test_random_cores_for_networks_fit(device, base, count):
+    def drawn(seed):
+        return list(itertools.islice(network_draws(device, base, np.random.default_rng(seed)), 40))
+
+    found = drawn(1)
+    assert found == drawn(1) != drawn(2) and len(set(found)) > 10
+    for config in found:
+        assert count.dsp_blocks(config) <= device.capacity["DSP"]
+        assert count.ram_blocks(config) <= device.capacity["RAM"]
+        assert config.peak <= device.capacity["LUT"] / 160

@@ -6,12 +6,14 @@ import sys
 from pathlib import Path
 
 from weft.boards.devices import DEVICES
+from weft.boards.network_designs import NETWORKS_UP5K
 from weft.chip.config import ChipConfig
 from weft.config import Config
-from weft.explore import network_features
+from weft.explore import network_features, single_port_features
 from weft.explore.features import dsp_blocks, ram_blocks
 from weft.explore.points import PACKED, Point, PointOutcome
 from weft.explore.recorded import varied
+from weft.explore.space import grid
 from weft.explore.steps import PointSteps
 from weft.tasks.limits import RunLimits
 
@@ -86,3 +88,23 @@ def network_outcome(config):
     used |= {"DSP": network_features.dsp_blocks(config),
              "RAM": network_features.ram_blocks(config)}
     return PointOutcome(used=used, blocks=blocks)
+
+
+def single_port_records():
+    """Placed points of cores for networks whose memory has one port."""
+    device = DEVICES["iCE40UP5K"]
+    return [
+        (Point(device, config), single_port_outcome(config))
+        for words in (16384, 32768)
+        for config in grid(device, NETWORKS_UP5K.chip, lambda config, words=words: 4 * words)
+    ]
+
+
+def single_port_outcome(config):
+    """The outcome of such a core that was placed."""
+    blocks = {"output": {"LUT": 1000, "FF": 600}, "port": {"LUT": config.words // 256, "FF": 2},
+              "engine": {"LUT": 3000, "FF": 1800}}
+    used = {name: sum(block[name] for block in blocks.values()) for name in ("LUT", "FF")}
+    counted = single_port_features.SINGLE_PORT.counted
+    used |= {name: count(config) for name, count in counted.items()}
+    return PointOutcome(used=used, blocks=blocks, fmax=37.5, path="a to b", seconds={"place": 1.0})

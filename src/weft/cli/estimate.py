@@ -3,6 +3,7 @@
 from weft.chip.config import ChipConfig
 from weft.cli.argument_types import path
 from weft.cli.options import add_chip_fields, add_config, changed_config
+from weft.config import Config
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -90,10 +91,9 @@ def _show(board, workloads, found, errors):
             " microseconds are at the clock that the board's own core has."
         )
     else:
-        text = (
-            "Cycles are exact. Microseconds have the error of fmax. The energy compares designs;"
-            " it predicts no board."
-        )
+        text = "Cycles are exact. Microseconds have the error of fmax."
+        if isinstance(found.config, Config):
+            text += " The energy compares designs; it predicts no board."
     console.print(text, highlight=False)
 
 

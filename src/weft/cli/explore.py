@@ -5,6 +5,7 @@ from pathlib import Path
 
 from weft.cli.argument_types import integer, number, path
 from weft.cli.engine_options import add_engine, duration
+from weft.cli.explore_model import FAMILIES
 from weft.cli.explore_options import STORE, engine_of, store_of
 from weft.cli.output_paths import output_folder
 from weft.cli.progress import progress
@@ -26,6 +27,7 @@ that the next exploration continues where this one stopped. docs/explore.md desc
   weft explore report                 one offline page about the last exploration
   weft explore model                  the errors of the estimates, and their coefficients
   weft explore record --more 10       measure more points for the estimates
+  weft explore record --family ice40-networks --device iCE40UP5K --more 10
 
 The estimates come first: the designs that no other one beats in time and in LUTs, and which of them
 beat the board's own. With a budget of 0s the command ends there, and needs no tools. With --for the
@@ -84,7 +86,19 @@ def add(parser):
         "--more", metavar="INT", type=integer("more", 0, 9999), default=0,
         help="random points to measure, besides the recorded ones",
     )
-    group.add_argument("--device", metavar="NAME", default="LFE5U-25F", help="FPGA of these points")
+    group.add_argument(
+        "--family", choices=FAMILIES,
+        help="measure only the points of one kind of core on one FPGA family; default all. With"
+             " --more, the kind of the random points; default cores for matrix products",
+    )
+    group.add_argument(
+        "--device", metavar="NAME", default="LFE5U-25F",
+        help="FPGA of the random points; default LFE5U-25F",
+    )
+    group.add_argument(
+        "--packed", action="store_true",
+        help="only pack the random points: place and route takes long, and the clock is not needed",
+    )
     group.add_argument(
         "--seed", metavar="INT", type=integer("seed", 0), default=1, help="seed of their choice"
     )

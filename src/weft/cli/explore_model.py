@@ -1,12 +1,12 @@
 """``weft explore model``: errors and coefficients of the estimates."""
 
-__all__ = ["ERROR_COLUMNS", "error_rows", "show_model"]
+__all__ = ["ERROR_COLUMNS", "FAMILIES", "error_rows", "show_model"]
 
 ERROR_COLUMNS = (
     "family", "points", "LUT, typical", "LUT, worst", "FF, typical", "FF, worst",
     "fmax, typical", "fmax, worst", "DSP, worst", "RAM, worst",
 )
-FAMILIES = "ecp5", "ice40", "ecp5-networks"
+FAMILIES = "ecp5", "ice40", "ecp5-networks", "ice40-networks"
 
 
 def show_model() -> int:

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.boards.devices import Device
-from weft.chip.config import ChipConfig
+from weft.chip.config import ChipConfig, has_single_port
 from weft.config import Config
 from weft.explore.feature_set import FeatureSet
 from weft.explore.features import MATRIX
 from weft.explore.least_squares import non_negative, ridge
 from weft.explore.network_features import NETWORKS
 from weft.explore.points import Point, PointOutcome
+from weft.explore.single_port_features import SINGLE_PORT
 
 __all__ = [
     "AreaEstimate", "Errors", "FittedModel", "TooFewPoints", "family_of", "feature_set",
@@ -105,7 +106,9 @@ class Errors:
 
 def feature_set(config: Config | ChipConfig) -> FeatureSet:
     """The features of a Config's kind of core."""
-    return NETWORKS if isinstance(config, ChipConfig) else MATRIX
+    if isinstance(config, Config):
+        return MATRIX
+    return SINGLE_PORT if has_single_port(config.core) else NETWORKS
 
 
 def family_of(config: Config | ChipConfig) -> str:

@@ -12,20 +12,23 @@ import numpy as np
 
 from weft.boards.board import Board
 from weft.boards.devices import DEVICES, Device
+from weft.boards.network_designs import NETWORKS_25F, NETWORKS_UP5K
 from weft.boards.presets import PRESETS
 from weft.chip.config import ChipConfig
 from weft.config import Config
 from weft.explore.model import LEAST, FittedModel, Record, TooFewPoints, family_of
 from weft.explore.points import PACKED, Point, PointOutcome
-from weft.explore.space import draws
+from weft.explore.space import draws, network_draws
 
 __all__ = [
-    "FILE", "bench_points", "fitted", "of_board", "read", "recorded", "varied", "write",
+    "FILE", "bench_points", "families", "fitted", "of_board", "read", "recorded", "varied", "write",
 ]
 
 FILE = Path(__file__).with_name("points.json")
 # By FPGA family, the MAC/cycle of random points.
 PEAK = {"ecp5": (4, 95), "ice40up": (1, 16), "ice40hx": (1, 16)}
+# By FPGA family, the core for networks whose other fields random ones have.
+NETWORKS = {"ecp5": NETWORKS_25F.chip, "ice40up": NETWORKS_UP5K.chip}
 
 
 def recorded(family: str | None = None) -> list[Record]:
@@ -106,16 +109,32 @@ def bench_points(path) -> list[Record]:
     return found
 
 
-def varied(device: Device, seed: int) -> Iterator[Point]:
-    """Yield random points of a device without end: Configs of the space, other modes too."""
-    rng = np.random.default_rng(seed)
+def families(device: Device) -> list[str]:
+    """The families of the points of a device; the one of cores for networks comes last."""
+    found = [family_of(Config(target=device.target))]
+    if device.target in NETWORKS:
+        found.append(family_of(NETWORKS[device.target]))
+    return found
+
+
+def varied(
+    device: Device, seed: int, *, networks: bool = False, packed: bool = False
+) -> Iterator[Point]:
+    """Yield random points of a device without end: Configs of the space, other modes too.
+
+    With ``networks`` they are cores for networks. With ``packed`` they are only packed.
+    """
+    rng, run = np.random.default_rng(seed), PACKED if packed else 1
+    if networks:
+        for chip in network_draws(device, NETWORKS[device.target], rng):
+            yield Point(device, chip, run)
     while True:
         base: dict[str, Any] = {"target": device.target, "activation": "none"}
         if device.target == "ecp5":
             kinds = [{}, {"activation": "table"}, {"requantize": "single"}, {"requantize": "none"}]
             base |= kinds[rng.choice(4, p=[0.6, 0.2, 0.1, 0.1])]
         drawn = draws(device, Config(**base), rng, peak=PEAK[device.target])
-        yield Point(device, next(drawn))
+        yield Point(device, next(drawn), run)
 
 
 def _fields(outcome):

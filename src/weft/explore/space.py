@@ -5,22 +5,27 @@ the workload needs: data type, rounding mode, activation. A Config is drawn fiel
 each draw is legal, and its DSP blocks and block RAMs do not exceed the device.
 
 Of the space of cores for networks, `grid` goes through all Configs with the values of `GRID`. As
-many columns of PEs use DSP blocks as the device has blocks for.
+many columns of PEs use DSP blocks as the device has blocks for. If the memory has one port, the
+array is given, so only memory and buffers change: all values of `SINGLE_PORT_AXES` are in the grid.
 """
 
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
+from types import ModuleType
 
 import numpy as np
 
 from weft.boards.devices import Device
-from weft.chip.config import ChipConfig
+from weft.chip.config import ChipConfig, has_single_port
 from weft.config import Config, ConfigError
-from weft.explore import features, network_features
+from weft.explore import features, network_features, single_port_features
 from weft.explore.features import scaling_blocks
 
-__all__ = ["AXES", "GRID", "NETWORK_AXES", "draws", "grid", "neighbours", "with_words"]
+__all__ = [
+    "AXES", "GRID", "NETWORK_AXES", "SINGLE_PORT_AXES", "draws", "grid", "neighbours",
+    "network_draws", "with_words",
+]
 
 _ICE40 = {
     "rows": (1, 2, 3, 4), "cols": (1, 2, 3, 4), "depth": (1, 2, 4), "hop": (2, 4),
@@ -50,6 +55,11 @@ NETWORK_AXES = {
 GRID = NETWORK_AXES | {
     "hop": (2, 4), "scale_cycles": (1,), "b_words": (256, 512, 1024), "lines": (128, 512),
 }
+# Smaller values take as many blocks.
+SINGLE_PORT_AXES = {
+    "words": (16384, 32768), "b_words": (128, 256, 384, 512), "lines": (256, 512, 768),
+}
+LUTS_PER_MAC = 160  # of a device, for each MAC/cycle of a random core for networks
 _OWN = {field.name for field in dataclasses.fields(ChipConfig)}  # of a ChipConfig, not of its core
 
 
@@ -80,14 +90,15 @@ def draws(
 
 def neighbours(config: Config, device: Device) -> Iterator[Config]:
     """Yield the legal Configs of the space that differ from ``config`` by one step of one field."""
-    axes = NETWORK_AXES if isinstance(config, ChipConfig) else AXES[device.target]
+    is_chip = isinstance(config, ChipConfig)
+    axes = _network_axes(config) if is_chip else AXES[device.target]
     for name, values in axes.items():
-        value = getattr(config if name in _OWN or axes is not NETWORK_AXES else config.core, name)
+        value = getattr(config.core if is_chip and name not in _OWN else config, name)
         below = [other for other in values if isinstance(other, int) and other < value][-1:]
         above = [other for other in values if isinstance(other, int) and other > value][:1]
         others = [other for other in values if isinstance(other, str) and other != value]
         for other in (*below, *above, *others):
-            found = _legal_chip(config, {name: other}, device) if axes is NETWORK_AXES else (
+            found = _legal_chip(config, {name: other}, device) if is_chip else (
                 _legal(config, {name: other})
             )
             if found is not None and found != config and _fits(found, device):
@@ -97,19 +108,21 @@ def neighbours(config: Config, device: Device) -> Iterator[Config]:
 def grid(
     device: Device, base: ChipConfig, least_memory: Callable[[ChipConfig], int]
 ) -> Iterator[ChipConfig]:
-    """Yield all cores for networks with values of `GRID` that do not exceed the device's blocks.
+    """Yield all cores for networks of the grid that do not exceed the device's blocks.
 
     Each has the fewest words that hold ``least_memory`` bytes.
     """
+    axes = SINGLE_PORT_AXES if has_single_port(base.core) else GRID
+
     def product(names):
-        values = itertools.product(*(GRID[name] for name in names))
+        values = itertools.product(*(axes[name] for name in names))
         return [dict(zip(names, each, strict=True)) for each in values]
 
-    own = product([name for name in GRID if name in _OWN and name != "words"])
-    for fields in product([name for name in GRID if name not in _OWN]):
+    own = product([name for name in axes if name in _OWN and name != "words"])
+    for fields in product([name for name in axes if name not in _OWN]):
         core = _legal_chip(base, fields | {"read_vectors": 1}, device)
         for values in own if core is not None else ():
-            config = _with(core, values | {"words": GRID["words"][-1]})
+            config = _with(core, values | {"words": axes["words"][-1]})
             config = config and with_words(config, least_memory(config))
             if config and _fits(config, device):
                 yield config
@@ -118,8 +131,26 @@ def grid(
 def with_words(config: ChipConfig, needed: int) -> ChipConfig | None:
     """The Config with the fewest words of the space that hold ``needed`` bytes; None if none do."""
     bank = config.banks * config.core.depth
-    words = next((words for words in NETWORK_AXES["words"] if words * bank >= needed), None)
+    known = _network_axes(config)["words"]
+    words = next((words for words in known if words * bank >= needed), None)
     return words and dataclasses.replace(config, words=words)
+
+
+def network_draws(
+    device: Device, base: ChipConfig, rng: np.random.Generator
+) -> Iterator[ChipConfig]:
+    """Yield random cores for networks of the space without end; the same one may come again."""
+    axes, most = _network_axes(base), device.capacity["LUT"] // LUTS_PER_MAC
+    while True:
+        fields = {name: values[rng.integers(len(values))] for name, values in axes.items()}
+        config = _legal_chip(base, fields, device)
+        if config is not None and config.peak <= most and _fits(config, device):
+            yield config
+
+
+def _network_axes(config):
+    """The fields that change, and their values, of a kind of core for networks."""
+    return SINGLE_PORT_AXES if has_single_port(config.core) else NETWORK_AXES
 
 
 def _with(config, values):
@@ -151,8 +182,13 @@ def _legal(base, fields):
 
 
 def _legal_chip(base, fields, device):
-    """The ChipConfig with these fields, and with all DSP blocks that the device has; or None."""
+    """The ChipConfig with these fields, and with all DSP blocks that the device has; or None.
+
+    A core whose memory has one port has all of them in its array.
+    """
     own = {name: value for name, value in fields.items() if name in _OWN}
+    if has_single_port(base.core):
+        return _with(base, own)
     core = {name: value for name, value in fields.items() if name not in _OWN} | {"dsp_cols": 0}
     try:
         core = dataclasses.replace(base.core, **core)
@@ -167,7 +203,9 @@ def _legal_chip(base, fields, device):
 
 def _fits(config, device):
     """Whether DSP blocks and block RAMs, which can be counted, do not exceed the device."""
-    count = network_features if isinstance(config, ChipConfig) else features
+    count: ModuleType = features
+    if isinstance(config, ChipConfig):
+        count = single_port_features if has_single_port(config.core) else network_features
     return (
         count.dsp_blocks(config) <= device.capacity.get("DSP", 0)
         and count.ram_blocks(config) <= device.capacity["RAM"]

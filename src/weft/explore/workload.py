@@ -4,6 +4,7 @@ Cycles come from the exact cycle model. They do not depend on how PEs multiply, 
 differ in ``dsp_cols`` alone share them; each is computed once. Neither do they depend on the words
 of the memory of a core for networks, if it holds the program that a larger memory has. A smaller
 one may hold the network in another form: with smaller maps, or weights that it loads in more parts.
+If the memory has one port, the places of maps and list change a few cycles of the microprogram.
 """
 
 import dataclasses
@@ -11,7 +12,7 @@ import functools
 import re
 from dataclasses import dataclass
 
-from weft.chip.config import ChipConfig
+from weft.chip.config import ChipConfig, has_single_port
 from weft.commands import JobFlag, epilogue_flags
 from weft.config import Config
 from weft.cycles import predict
@@ -138,6 +139,8 @@ class NetworkWorkload:
         """
         config = _timed(config)
         if isinstance(config, Config):
+            return self._compiled(config)
+        if has_single_port(config.core):
             return self._compiled(config)
         roomy = dataclasses.replace(config, words=config.most_words)
         cost = self._compiled(roomy)

@@ -1,0 +1,93 @@
+"""The features of a core for networks whose memory has one port; all its blocks are counted.
+
+A microprogram controls this core (`weft.hw.micro.core.MicroCore`). Its array is given. Its buffers
+and its memory differ, so its logic cells differ by the bits of their addresses.
+"""
+
+from weft.chip.config import ADD_TABLE_WORDS, ChipConfig
+from weft.explore.feature_set import FeatureSet
+
+__all__ = ["SINGLE_PORT", "dsp_blocks", "ram_blocks", "single_port_blocks"]
+
+# By part of the design, its blocks (`weft.boards.blocks.GROUPS`).
+MEMBERS = {
+    "array": ("columns",),
+    "memory": ("port",),
+    "loads": ("loads", "weights", "bias", "multiplier", "shift", "table"),
+    "steps": ("steps",),
+    "engine": ("engine", "core"),
+    "output": ("output",),
+    "host": ("host_port", "link", "receiver", "transmitter", "accelerator"),
+    "packing": ("board", "nextpnr"),
+}
+BLOCKS = {
+    "array": ("1",),
+    "memory": ("1", "rows of single-port RAMs"),
+    "loads": ("1", "selected bits", "address bits of lines"),
+    "steps": ("1",),
+    "engine": ("1",),
+    "output": ("1",),
+    "host": ("1",),
+    "packing": ("1",),
+}
+_SHAPES = {16: 256, 8: 512, 4: 1024, 2: 2048}  # of a block RAM: words, by their bits
+_VECTOR_BITS, _HALF_BITS = 32, 16
+_LINE_BITS = 32, 32, 8  # bias, multiplier, shift
+_ENGINE_BLOCKS = 3  # 512 instructions of 16 bits, 256 registers of 16 bits
+_LINK_BLOCKS = 2  # of the frames that come in
+_SINGLE_PORT_WORDS = 1 << 14  # of a single-port RAM; each has 16 bits
+
+
+def dsp_blocks(chip: ChipConfig) -> int:
+    """DSP blocks of a design: each multiplies a pair a cycle, and accumulates the products."""
+    return chip.peak
+
+
+def ram_blocks(chip: ChipConfig) -> int:
+    """Block RAMs of a design: buffers, microprogram, registers, and the link."""
+    banks = *_banks(chip), (_VECTOR_BITS, ADD_TABLE_WORDS)
+    return sum(_blocks(*bank)[0] for bank in banks) + _ENGINE_BLOCKS + _LINK_BLOCKS
+
+
+def single_port_blocks(chip: ChipConfig) -> int:
+    """Single-port RAMs of the memory."""
+    return _rows(chip) * (_VECTOR_BITS // _HALF_BITS)
+
+
+def _rows(chip):
+    return -(-chip.words // _SINGLE_PORT_WORDS)
+
+
+def _banks(chip):
+    """Bits and words of the banks that depend on the ChipConfig: columns of B, and lines."""
+    columns = [(_HALF_BITS, 2 * chip.b_words)] * chip.core.cols
+    return [*columns, *((bits, chip.lines) for bits in _LINE_BITS)]
+
+
+def _blocks(bits, words):
+    """Block RAMs of a bank in the shape that takes the fewest, and how many its words lie in."""
+    return min(
+        (-(-bits // width) * -(-words // deep), -(-words // deep))
+        for width, deep in _SHAPES.items()
+    )
+
+
+def features(chip: ChipConfig) -> dict[str, float]:
+    """The value of each feature in `BLOCKS`."""
+    return {
+        "1": 1, "rows of single-port RAMs": _rows(chip),
+        "selected bits": sum(bits * (_blocks(bits, words)[1] - 1) for bits, words in _banks(chip)),
+        "address bits of lines": (chip.lines - 1).bit_length(),
+    }
+
+
+def clock_features(chip: ChipConfig, share: float) -> dict[str, float]:
+    """What the period of the clock depends on: the same paths are critical in all such cores."""
+    return {"1": 1}
+
+
+SINGLE_PORT = FeatureSet(
+    suffix="-networks", blocks=BLOCKS, members=MEMBERS, fitted=("LUT", "FF"),
+    counted={"DSP": dsp_blocks, "RAM": ram_blocks, "SPRAM": single_port_blocks},
+    features=features, clock_features=clock_features, clock_kinds=("1",),
+)
