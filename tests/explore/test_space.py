@@ -11,6 +11,7 @@ from weft.boards.devices import DEVICES
 from weft.boards.network_designs import NETWORKS_25F, NETWORKS_UP5K
 from weft.config import Config
 from weft.explore import network_features, single_port_features, space
+from weft.explore.features import ram_blocks
 from weft.explore.space import AXES, draws, grid, neighbours, network_draws, with_words
 
 BASES = {
@@ -31,9 +32,10 @@ def test_draws_are_of_the_space(name):
         assert 2 <= config.peak <= 16
         assert config.activation == "none" and config.target == device.target
         for field, values in axes.items():
-            allowed = {*values, config.cols} if field == "dsp_cols" else set(values)
-            assert getattr(config, field) in allowed
+            rest = {"dsp_cols": config.cols, "ram_cols": config.cols - (config.dsp_cols or 0)}
+            assert getattr(config, field) in {*values, rest.get(field, values[0])}
     assert len(set(drawn)) > 40
+    assert any(config.ram_cols for config in drawn) == (device.target == "ecp5")
 
 
 def test_draws_follow_their_seed():
@@ -55,9 +57,23 @@ def test_neighbours_differ_by_a_step():
             if getattr(config, field.name) != getattr(other, field.name)
         ]
         assert len(different) == 1 or different == ["cols", "dsp_cols"]
+        assert ram_blocks(other) <= DEVICES["LFE5U-25F"].capacity["RAM"]
     assert {other.rows for other in near} == {3, 4, 5}
     assert {other.drain for other in near} == {"overlapped", "folded"}
     assert {other.multiplier for other in near} == {"fip", "plain"}
+    assert {other.ram_cols for other in near} == {0, 1}
+    all_dsp = dataclasses.replace(config, rows=3, dsp_cols=4)
+    assert {other.ram_cols for other in neighbours(all_dsp, DEVICES["LFE5U-25F"])} == {0}
+
+
+def test_neighbours_have_no_more_columns_of_a_kind_than_columns():
+    config = Config(target="ecp5", rows=2, cols=4, depth=2, dsp_cols=2, ram_cols=2, jobs=4,
+                    activation="none", a_words=512, b_words=512, lanes=1)
+    near = list(neighbours(config, DEVICES["LFE5U-25F"]))
+    assert {(other.cols, other.ram_cols) for other in near if other.dsp_cols == 2} == {
+        (4, 2), (3, 1), (5, 2), (4, 1),
+    }
+    assert {other.ram_cols for other in near if other.dsp_cols == 3} == {1}
 
 
 def test_the_grid_has_all_cores_for_networks_that_the_device_has_blocks_for(monkeypatch):

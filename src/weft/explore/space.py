@@ -38,7 +38,8 @@ AXES = {
     "ecp5": {
         "rows": (1, 2, 3, 4, 5, 6, 8), "cols": (1, 2, 3, 4, 5, 6, 8, 10, 12),
         "depth": (1, 2, 4, 8, 16), "hop": (2, 4), "multiplier": ("plain", "fip"),
-        "dsp_cols": (0, 1, 2, 3, 4, 5, 6, 8, 10, 12), "drain": ("overlapped", "folded"),
+        "dsp_cols": (0, 1, 2, 3, 4, 5, 6, 8, 10, 12), "ram_cols": (0, 1, 2, 3, 4, 5, 6, 8),
+        "drain": ("overlapped", "folded"),
         "a_words": (128, 256, 512, 1024, 2048), "b_words": (128, 256, 512, 1024, 2048),
         "lanes": (1, 2, 4, 8), "scale_cycles": (1, 2, 4), "bytes_in": (4, 8, 16),
         "bytes_out": (4, 8, 16), "jobs": (2, 4, 8),
@@ -171,9 +172,13 @@ def _shapes(axes, peak):
 
 
 def _legal(base, fields):
-    """The Config with these fields, or None; ``dsp_cols`` and ``lanes`` are lowered to be legal."""
+    """The Config with these fields, or None.
+
+    ``dsp_cols``, ``ram_cols`` and ``lanes`` are lowered to be legal.
+    """
     fields = dataclasses.asdict(base) | fields
     fields["dsp_cols"] = min(fields["dsp_cols"], fields["cols"])
+    fields["ram_cols"] = min(fields["ram_cols"], fields["cols"] - fields["dsp_cols"])
     fields["lanes"] = min(fields["lanes"], fields["bytes_out"])
     try:
         return Config(**fields)
