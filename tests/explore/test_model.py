@@ -30,8 +30,8 @@ def test_its_errors_are_of_points_that_it_did_not_see():
     assert (errors.blocks_of("DSP") == 0).all()
     # A point with another area has a large error, since no other point explains it.
     (point, outcome), *others = RECORDS
-    array = outcome.blocks["array"] | {"LUT": 5000}
-    used = outcome.used | {"LUT": outcome.used["LUT"] + 5000 - outcome.blocks["array"]["LUT"]}
+    array = outcome.blocks["array"] | {"LUT": outcome.blocks["array"]["LUT"] + 5000}
+    used = outcome.used | {"LUT": outcome.used["LUT"] + 5000}
     odd = dataclasses.replace(outcome, used=used, blocks=outcome.blocks | {"array": array})
     errors = leave_one_out([(point, odd), *others])
     assert abs(errors.of("LUT")[0]) > 0.3
@@ -42,9 +42,9 @@ def test_names_the_features_outside_of_the_recorded_range():
     inside = RECORDS[0][0].config
     assert model.estimate(inside, DEVICE).outside == ()
     large = Config(target="ecp5", rows=32, cols=16, activation="none")
-    assert "PEs" in model.estimate(large, DEVICE).outside
-    most = max(features(point.config)["PEs"] for point, _ in RECORDS)
-    assert features(large)["PEs"] > most
+    assert "sums in logic" in model.estimate(large, DEVICE).outside
+    most = max(features(point.config)["sums in logic"] for point, _ in RECORDS)
+    assert features(large)["sums in logic"] > most
 
 
 def test_names_the_resources_that_a_device_lacks():

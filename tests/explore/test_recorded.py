@@ -1,16 +1,18 @@
 """The recorded points: the file, and what is true of all of them."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from explore_points import records
 
+from weft.boards.blocks import GROUPS
 from weft.boards.devices import DEVICES
 from weft.config import Config
 from weft.explore import network_features, recorded
-from weft.explore.features import dsp_blocks, ram_blocks
-from weft.explore.model import LEAST, TooFewPoints, family_of
+from weft.explore.features import dsp_blocks, ram_blocks, ram_blocks_by_part
+from weft.explore.model import LEAST, TooFewPoints, family_of, leave_one_out
 from weft.explore.points import PACKED
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -39,14 +41,16 @@ def test_all_recorded_points_are_done_and_legal():
     assert len({point.key for point, _ in ALL}) == len(ALL)
 
 
-def test_dsp_blocks_and_the_block_rams_of_operands_are_counted_exactly():
+def test_dsp_blocks_and_block_rams_are_counted_exactly():
     measured = [
-        record for record in ALL if record[1].blocks and isinstance(record[0].config, Config)
+        record for record in recorded.recorded("ice40") if record[1].blocks
     ]
     assert [
-        (str(point), outcome.used.get("DSP", 0), _operand_rams(outcome))
-        for point, outcome in measured
-    ] == [(str(point), dsp_blocks(point.config), ram_blocks(point.config)) for point, _ in measured]
+        (str(point), outcome.used.get("DSP", 0), _rams(outcome)) for point, outcome in measured
+    ] == [
+        (str(point), dsp_blocks(point.config), +Counter(ram_blocks_by_part(point.config)))
+        for point, _ in measured
+    ]
 
 
 NETWORKS = {"ecp5-networks": network_features.NETWORKS}
@@ -72,8 +76,12 @@ def test_the_parts_of_a_core_for_networks_have_all_its_blocks(family):
         assert outcome.blocks.keys() <= set(members)
 
 
-def _operand_rams(outcome):
-    return sum(outcome.blocks.get(name, {}).get("RAM", 0) for name in ("feeder", "loader"))
+def _rams(outcome):
+    """The block RAMs of each part of a design that has some."""
+    return +Counter({
+        part: sum(outcome.blocks.get(name, {}).get("RAM", 0) for name in names)
+        for part, names in GROUPS.items()
+    })
 
 
 def test_the_records_of_the_bench_are_points():
@@ -115,3 +123,12 @@ def test_too_few_points_are_named(monkeypatch, tmp_path):
 def test_outcomes_of_other_runs_count(monkeypatch, tmp_path):
     monkeypatch.setattr(recorded, "FILE", tmp_path / "points.json")
     assert recorded.fitted(CONFIG, records(9)).family == "ecp5"
+
+
+@pytest.mark.parametrize(("family", "points"), [("ecp5", 40), ("ice40", 20)])
+def test_the_errors_of_the_estimates_are_within_the_goals(family, points):
+    errors = leave_one_out([record for record in ALL if family_of(record[0].config) == family])
+    assert len(errors.points) >= points
+    assert errors.typical("LUT") <= 0.05 and errors.typical("FF") <= 0.05
+    assert errors.typical("fmax") <= 0.15
+    assert not errors.blocks_of("DSP").any()

@@ -44,7 +44,7 @@ def measured(config, seed=1):
     """An outcome whose area and clock follow from the Config."""
     array = {"LUT": 50 * config.peak + 30 * config.rows * config.cols, "FF": 40 * config.peak}
     control = {"LUT": 900 + 20 * config.jobs, "FF": 500}
-    link = {"LUT": 700, "FF": 650, "RAM": 2}
+    link = {"LUT": 700, "FF": 650}
     blocks = {
         "array": array, "job_table": control, "link": link,
         "feeder": {"FF": 100, "RAM": ram_blocks(config)},

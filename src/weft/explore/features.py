@@ -8,9 +8,10 @@ The area of a block is a sum over its features, each times a fitted number of ce
 import math
 
 from weft.boards.blocks import GROUPS
+from weft.commands import TABLE_ENTRIES, Region, epilogue_flags
 from weft.config import Config
 from weft.explore.feature_set import FeatureSet
-from weft.geometry import memories
+from weft.geometry import memories, operands
 from weft.timing import Latencies
 
 __all__ = [
@@ -23,27 +24,31 @@ __all__ = [
 BLOCKS = {
     "array": (
         "1", "MACs in DSP, plain", "MACs in DSP, fip", "MACs in logic, plain",
-        "MACs in logic, fip", "MACs in block RAM", "PEs", "overlapped PEs",
-        "operand register bits",
+        "MACs in logic, fip", "MACs in block RAM", "sums in logic", "overlapped PEs",
+        "lower overlapped PEs", "operand register bits",
     ),
     "operands": (
         "1", "operand word bits", "skewed bits", "B columns", "A rows", "bytes in",
         "operand blocks",
     ),
-    "control": ("1", "jobs", "address bits", "rows", "columns", "corrected jobs"),
+    "control": (
+        "1", "jobs", "address bits", "address bits of jobs", "stored jobs", "rows", "columns",
+        "corrected jobs",
+    ),
     "results": (
-        "1", "buffered columns", "shallow buffer bits", "lanes", "selected sums", "bytes out",
-        "lane bytes", "overlapped columns", "reorder bits",
+        "1", "buffered columns", "shallow buffer bits", "lanes", "selection bits",
+        "selected sums", "bytes out", "lane bytes", "overlapped columns", "reorder bits",
+        "pending cells", "pending bits",
     ),
     "post-processing": (
         "1", "corrected", "corrected bytes in", "corrected lanes", "corrected pages",
-        "requantized lanes", "parallel lanes", "halved lanes", "digit lanes",
-        "single lanes", "requantizes",
-        "table lanes", "parameter blocks",
+        "corrected sums", "requantized lanes", "parallel lanes", "halved lanes", "digit lanes",
+        "single lanes", "requantizes", "tables in LUT RAM", "tables in block RAM",
+        "parameter blocks",
     ),
     "registers": ("1",),
     "serial link": ("1", "bytes in", "bytes out"),
-    "board": ("1", "carry chains", "lanes"),
+    "board": ("1", "carry chains", "lanes", "jobs", "address bits of jobs"),
 }
 CLOCK_KINDS = "1", "scales by digits", "iCE40HX"
 # Of a block RAM, by its words: the bits of a word.
@@ -52,7 +57,15 @@ _ICE40_WIDTHS = {256: 16, 512: 8, 1024: 4, 2048: 2}
 _MIXED_WORDS, _MIXED_BITS = 512, 32  # of a DP16KD that is written wide and read in parts
 _SCALING = {1: 4, 2: 2, 4: 4, 8: 4}  # DSP blocks of a lane, by `Config.scale_cycles`
 _SUM_BITS = 32
-_SHALLOW = 4  # rows of a result buffer
+_OPERANDS = Region.A, Region.B, Region.C
+_REGISTER_BLOCKS = 2  # of the registers of an iCE40
+_LINK_BLOCKS = 2
+_ECP5_BITS = 36  # of the widest word of a block
+_MOST_CELLS = 25  # for 4 bits x 16 words of LUT RAM; Yosys maps more to a block RAM
+# Of the parameters of a column: bias, multiplier, shift, zero point, limits.
+_USED_BITS = {*range(72), *range(80, 89), *range(96, 105), *range(112, 121)}
+_PENDING_BITS = 9  # of a pending tile: flags and status
+_LUT_RAM_WORDS = 32  # of a bank in LUT RAM, as in `weft.hw.buffers.bank`
 
 
 def dsp_blocks(config: Config) -> int:
@@ -79,33 +92,105 @@ def scaling_blocks(config: Config) -> int:
 
 
 def ram_blocks(config: Config) -> int:
-    """Block RAMs of the squares, one for each product, and of the operand buffers."""
-    return square_blocks(config) + _operand_blocks(config)
+    """Block RAMs of a design."""
+    return sum(ram_blocks_by_part(config).values())
+
+
+def ram_blocks_by_part(config: Config) -> dict[str, int]:
+    """The block RAMs of each part of `BLOCKS` that has some."""
+    c, geometries = config, memories(config)
+    ice40 = c.target.startswith("ice40")
+    return {
+        "array": square_blocks(c),
+        "operands": sum(
+            _buffer_blocks(c, geometries[region]) for region in _OPERANDS if region in geometries
+        ),
+        "results": _result_blocks(c),
+        "post-processing": _correction_blocks(c) + _parameter_blocks(c) + c.lanes * (
+            _table_features(c)["tables in block RAM"] > 0
+        ) * bank_blocks(c.target, 8 * c.bytes_in, TABLE_ENTRIES // c.bytes_in),
+        "registers": _REGISTER_BLOCKS * ice40,
+        "serial link": _LINK_BLOCKS,
+    }
 
 
 def square_blocks(config: Config) -> int:
-    """Block RAMs of the PEs."""
+    """Block RAMs of the PEs: one for each product in a column that uses them."""
     return config.rows * config.ram_cols * (config.depth // config.cell.pairs)
 
 
-def _operand_blocks(config):
-    """Block RAMs of the operand buffers, as `weft.hw.buffers.operands` arranges them.
+def _buffer_blocks(config, operand):
+    """Block RAMs of a buffer, as `weft.hw.buffers.operands` arranges them.
 
     A word that is wider than the stream has a bank for each segment. Words that share a stream word
     share a bank, which is written whole and read in parts.
     """
-    total = 0
-    for operand in list(memories(config).values())[:2]:
-        if operand.segments > 1:
-            widths = [operand.stream] * (operand.segments - 1)
-            widths.append(operand.word_bytes - sum(widths))
-        else:
-            widths = [operand.group * operand.word_bytes]
-        words = operand.words // operand.group
-        total += sum(
-            bank_blocks(config.target, 8 * width, words, operand.group) for width in widths
-        )
-    return total
+    if operand.segments > 1:
+        widths = [operand.stream] * (operand.segments - 1)
+        widths.append(operand.word_bytes - sum(widths))
+    else:
+        widths = [operand.group * operand.word_bytes]
+    words = operand.words // operand.group
+    return sum(bank_blocks(config.target, 8 * width, words, operand.group) for width in widths)
+
+
+def _result_blocks(config):
+    """Block RAMs of the result buffer, the pending tiles and the reorder buffer."""
+    c, rows = config, Latencies.of(config).buffer_rows
+    width, depth = pending_tiles(c)
+    sums = 0 if _in_flip_flops(c, _SUM_BITS, rows) else c.cols * bank_blocks(
+        c.target, _SUM_BITS, rows
+    )
+    if c.target == "ecp5":
+        block = width <= _ECP5_BITS and _lut_ram_cells(width, depth) > _MOST_CELLS
+        return sums + block
+    if not c.target.startswith("ice40"):
+        return sums
+    pending = 0 if _in_flip_flops(c, width, depth) else bank_blocks(c.target, width, depth)
+    return sums + pending + 1 + c.lanes * bank_blocks(c.target, _SUM_BITS, 1)
+
+
+def _correction_blocks(config):
+    """Block RAMs of the sums that a fast inner product is corrected with.
+
+    A stream word with several rows of a panel of several words has a sum for each of them.
+    """
+    c, total = config, 0
+    for operand, count in zip(operands(c), (1, c.lanes), strict=True):
+        rows, rest = divmod(operand.stream, operand.depth)
+        folded = operand.segments > 1 and not rest and rows % count == 0
+        sums, folds = (rows, operand.segments) if folded else (operand.edge, 1)
+        bits, words = _SUM_BITS * sums, operand.pages << (folds - 1).bit_length()
+        in_lut_ram = c.target == "ecp5" and words <= _LUT_RAM_WORDS
+        if not in_lut_ram and not _in_flip_flops(c, bits, words):
+            total += bank_blocks(c.target, bits, words)
+    return total * c.cell.corrected
+
+
+def _parameter_blocks(config):
+    """Block RAMs of the parameters of the columns.
+
+    A serial epilogue has two banks for each lane (`weft.hw.buffers.parameter_buffer`). Otherwise a
+    block of an ECP5 of which no bit is used is left out.
+    """
+    c, geometry = config, memories(config).get(Region.PARAMETERS)
+    if geometry is None:
+        return 0
+    if c.data_type.serial_epilogue(c):
+        width = min(4, geometry.stream)
+        banks = 2 * 4 // width * geometry.edge
+        return banks * bank_blocks(c.target, 8 * width, 2 * geometry.words)
+    if c.target != "ecp5" or not _requantizes(c) or geometry.group > 1:
+        return _buffer_blocks(c, geometry)
+    bits, end = 8 * geometry.depth, 8 * geometry.word_bytes
+    segment = min(end, 8 * geometry.stream)
+    deep, step = _shape(c.target, geometry.words)
+    used = sum(
+        any(n % bits in _USED_BITS for n in range(block, min(block + step, first + segment)))
+        for first in range(0, end, segment)
+        for block in range(first, first + segment, step)
+    )
+    return used * -(-geometry.words // deep)
 
 
 def bank_blocks(target: str, bits: int, words: int, parts: int = 1) -> int:
@@ -113,9 +198,15 @@ def bank_blocks(target: str, bits: int, words: int, parts: int = 1) -> int:
     mixed = target == "ecp5" and parts > 1 and words <= _MIXED_WORDS
     if mixed and bits % _MIXED_BITS == 0:
         return bits // _MIXED_BITS
+    deep, width = _shape(target, words)
+    return -(-bits // width) * -(-words // deep)
+
+
+def _shape(target, words):
+    """Words of a block RAM, and their bits, for a memory of so many words."""
     shapes = _RAM_WIDTHS.get(target, _ICE40_WIDTHS)
     deep = min((known for known in shapes if known >= words), default=max(shapes))
-    return -(-bits // shapes[deep]) * -(-words // deep)
+    return deep, shapes[deep]
 
 
 def features(config: Config) -> dict[str, float]:
@@ -123,52 +214,111 @@ def features(config: Config) -> dict[str, float]:
     c = config
     a, b = list(memories(c).values())[:2]
     fip, folded = c.cell.corrected, c.drain == "folded"
-    latencies = Latencies.of(c)
+    address_bits = math.log2(a.pages) + math.log2(b.pages)
     requantized = c.lanes * _requantizes(c)
-    # Yosys maps a shallow result buffer of an iCE40 to flip-flops.
-    shallow = c.target.startswith("ice40") and latencies.buffer_rows <= _SHALLOW
     return {
         "1": 1,
         **array_features(c, c.cols, 8 * a.size),
         "overlapped PEs": c.rows * c.cols * (not folded),
+        "lower overlapped PEs": (c.rows - 1) * c.cols * (not folded),
         "operand word bits": (c.rows + c.cols) * c.depth * 8 * a.size,
         "B columns": c.cols, "A rows": c.rows, "bytes in": c.bytes_in,
-        "operand blocks": _operand_blocks(c), "jobs": c.jobs,
-        "address bits": math.log2(a.pages) + math.log2(b.pages),
+        "operand blocks": ram_blocks_by_part(c)["operands"],
+        "jobs": c.jobs, "address bits": address_bits,
+        "address bits of jobs": c.jobs * address_bits, "stored jobs": c.jobs > 2,
         "rows": c.rows, "columns": c.cols, "corrected jobs": c.jobs * fip,
-        "buffered columns": c.cols * (not shallow), "lanes": c.lanes,
-        "shallow buffer bits": c.cols * latencies.buffer_rows * _SUM_BITS * shallow,
-        "selected sums": c.lanes * math.log2(latencies.row_chunks) * _SUM_BITS,
-        "bytes out": c.bytes_out, "lane bytes": c.lanes * math.log2(1 + c.bytes_out),
-        "overlapped columns": c.cols * (not folded and c.rows > 1),
-        "reorder bits": c.lanes * _SUM_BITS * latencies.reorder_depth,
+        **_result_features(c, address_bits),
         "corrected": fip, "corrected bytes in": fip * c.bytes_in,
         "corrected lanes": fip * c.lanes, "corrected pages": fip * (a.pages + b.pages),
+        "corrected sums": fip * (a.edge + b.edge),
         "requantizes": _requantizes(c), "requantized lanes": requantized,
         "parallel lanes": requantized * (c.scale_cycles == 1),
         "halved lanes": requantized * (c.scale_cycles == 4),
         "digit lanes": requantized / c.scale_cycles,
         "single lanes": c.lanes * (c.requantize == "single"),
-        "table lanes": c.lanes * (c.activation == "table"),
-        "parameter blocks": requantized * -(-b.pages * latencies.row_chunks // 512),
+        **_table_features(c),
+        "parameter blocks": requantized * -(-b.pages * Latencies.of(c).row_chunks // 512),
         "carry chains": c.rows * c.cols,
     }
+
+
+def _result_features(config, address_bits):
+    """The features of the way from the array to the result stream."""
+    c, folded, latencies = config, config.drain == "folded", Latencies.of(config)
+    with_sums, chunks = min(c.lanes, c.cols), latencies.row_chunks
+    lanes = c.lanes if _requantizes(c) else with_sums  # Yosys removes a lane of constants
+    shallow = _in_flip_flops(c, _SUM_BITS, latencies.buffer_rows)
+    width, depth = pending_tiles(c)
+    pending = _in_flip_flops(c, width, depth)
+    return {
+        "buffered columns": c.cols * (not shallow),
+        "shallow buffer bits": c.cols * latencies.buffer_rows * _SUM_BITS * shallow,
+        "lanes": lanes, "selected sums": with_sums * math.log2(chunks) * _SUM_BITS,
+        "selection bits": with_sums * -(-chunks // 2) * _SUM_BITS * (chunks > 1),
+        "bytes out": c.bytes_out, "lane bytes": lanes * math.log2(1 + c.bytes_out),
+        "overlapped columns": c.cols * (not folded and c.rows > 1),
+        "reorder bits": lanes * _SUM_BITS * 16 * -(-latencies.reorder_depth // 16),
+        "pending cells": _lut_ram_cells(width, depth) * (c.target == "ecp5"),
+        "pending bits": width * depth * pending,
+    }
+
+
+def pending_tiles(config: Config) -> tuple[int, int]:
+    """Bits and words of the memory of `weft.hw.output.pending_tiles.PendingTiles`."""
+    c, latencies = config, Latencies.of(config)
+    a, b = list(memories(c).values())[:2]
+    sizes = c.rows.bit_length() + c.cols.bit_length() + (c.jobs - 1).bit_length()
+    pages = (a.pages - 1).bit_length() + (b.pages - 1).bit_length()
+    flags = len(epilogue_flags(c))
+    width = sizes + 2 * pages + flags + _PENDING_BITS
+    return width, latencies.buffer_passes * c.cell.slots + c.jobs - 1
+
+
+def _in_flip_flops(config, bits, words):
+    """Whether Yosys maps a memory of an iCE40 to flip-flops: they cost less than block RAM."""
+    return config.target.startswith("ice40") and bits * words <= 64 * -(-bits // 16)
+
+
+def _lut_ram_cells(bits, words):
+    """Cells of 4 bits and 16 words."""
+    return -(-bits // 4) * -(-words // 16)
+
+
+def _table_features(config):
+    """The activation tables; on an ECP5, Yosys maps one of few words to LUT RAM."""
+    tables = config.lanes * (config.activation == "table" and _requantizes(config))
+    shallow = config.target == "ecp5" and TABLE_ENTRIES // config.bytes_in <= _LUT_RAM_WORDS
+    return {"tables in LUT RAM": tables * shallow, "tables in block RAM": tables * (not shallow)}
 
 
 def array_features(config: Config, columns: int, value_bits: int) -> dict[str, float]:
     """The features of an array of ``columns`` columns, and of the registers that feed it."""
     c, fip = config, config.cell.corrected
-    in_dsp, in_ram = c.rows * c.dsp_cols * c.depth, c.rows * c.ram_cols * c.depth
+    in_dsp, in_ram = c.rows * c.dsp_cols * _dsp_macs(c), c.rows * c.ram_cols * c.depth
     in_logic = c.rows * columns * c.depth - in_dsp - in_ram
+    # A single product of an iCE40 has its sum in the DSP block, too.
+    in_block = c.rows * c.dsp_cols * bool(c.pe_blocks and c.depth == c.cell.pairs)
     hops = c.rows * -(-(columns - 1) // c.hop) + columns * -(-(c.rows - 1) // c.hop)
     skew = sum(n // c.hop for n in range(c.rows)) + sum(n // c.hop for n in range(columns))
     return {
         "MACs in DSP, plain": in_dsp * (not fip), "MACs in DSP, fip": in_dsp * fip,
         "MACs in logic, plain": in_logic * (not fip), "MACs in logic, fip": in_logic * fip,
         "MACs in block RAM": in_ram, "PEs": c.rows * columns,
+        "sums in logic": c.rows * columns - in_block,
         "operand register bits": hops * c.depth * value_bits,
         "skewed bits": skew * c.depth * value_bits,
     }
+
+
+def _dsp_macs(config):
+    """MACs in the DSP blocks of a PE in a column with DSP blocks."""
+    c = config
+    if c.pe_blocks is None:
+        return c.depth
+    products = c.depth // c.cell.pairs
+    return c.cell.pairs * min(products, products if products == 1 else 2 * c.pe_blocks) * (
+        c.pe_blocks > 0
+    )
 
 
 def clock_features(config: Config, share: float) -> dict[str, float]:
@@ -200,7 +350,7 @@ def _requantizes(config):
 
 
 MATRIX = FeatureSet(
-    suffix="", blocks=BLOCKS, members=GROUPS, fitted=("LUT", "FF", "RAM"),
-    counted={"DSP": dsp_blocks}, features=features, clock_features=clock_features,
-    clock_kinds=CLOCK_KINDS,
+    suffix="", blocks=BLOCKS, members=GROUPS, fitted=("LUT", "FF"),
+    counted={"DSP": dsp_blocks, "RAM": ram_blocks}, features=features,
+    clock_features=clock_features, clock_kinds=CLOCK_KINDS,
 )

@@ -18,6 +18,9 @@ def non_negative(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
     lengths = np.linalg.norm(matrix, axis=0)
     lengths[lengths == 0] = 1
     matrix, count = matrix / lengths, matrix.shape[1]
+    if len(matrix) > count:  # as many rows as columns have the same solution
+        rotation, matrix = np.linalg.qr(matrix)
+        values = rotation.T @ values
     x, passive = np.zeros(count), np.zeros(count, bool)
     tolerance = 1e-10 * max(1.0, float(np.abs(matrix.T @ values).max(initial=0)))
     for _ in range(3 * count):

@@ -30,6 +30,7 @@ __all__ = [
 
 LEAST = 8  # points of a family that a model is fitted to
 STRENGTH = 1.0  # of the ridge regression of the period
+PART_WEIGHT = 0.3  # of the error of a part of a design; the error of the whole design has 1
 
 Record = tuple[Point, PointOutcome]
 
@@ -156,22 +157,39 @@ class FittedModel:
         found = [kind.features(point.config) for point, _ in with_blocks]
         matrix = np.array([[each[name] for name in self._names] for each in found], float)
         self._low, self._high = matrix.min(axis=0), matrix.max(axis=0)
-        places = {name: place for place, name in enumerate(self._names)}
         weights = np.array([1 / outcome.used["LUT"] for _, outcome in with_blocks])
         self.coefficients = {}
         self._cells = np.zeros((len(kind.fitted), len(self._names)))
-        for part, names in kind.blocks.items():
-            columns = [places[name] for name in names]
-            for row, resource in enumerate(kind.fitted):
-                cells = np.array([
-                    sum(outcome.blocks.get(block, {}).get(resource, 0)
-                        for block in kind.members[part])
-                    for _, outcome in with_blocks
-                ])
-                fitted = non_negative(matrix[:, columns] * weights[:, None], cells * weights)
-                self.coefficients[part, resource] = fitted
-                self._cells[row, columns] += fitted
+        for row, resource in enumerate(kind.fitted):
+            self._fit_area(row, resource, [outcome for _, outcome in with_blocks], matrix, weights)
         self._fit_clock([record for record in records if record[1].fmax])
+
+    def _fit_area(self, row, resource, outcomes, matrix, weights):
+        """Fit the cells of each part, and of all parts together.
+
+        Synthesis moves cells from a part to its neighbour, which their sum does not see.
+        """
+        places = {name: place for place, name in enumerate(self._names)}
+        columns = [[places[name] for name in names] for names in self.set.blocks.values()]
+        matrices = [matrix[:, each] * weights[:, None] for each in columns]
+        cells = np.array([
+            [sum(outcome.blocks.get(block, {}).get(resource, 0) for block in members)
+             for outcome in outcomes]
+            for members in (self.set.members[part] for part in self.set.blocks)
+        ]) * weights
+        parts = np.zeros((cells.size, sum(map(len, columns))))
+        start = 0
+        for number, part in enumerate(matrices):
+            end = start + part.shape[1]
+            parts[number * len(outcomes) : (number + 1) * len(outcomes), start:end] = part
+            start = end
+        fitted = non_negative(
+            np.vstack([PART_WEIGHT * parts, np.hstack(matrices)]),
+            np.concatenate([PART_WEIGHT * cells.ravel(), cells.sum(axis=0)]),
+        )
+        for part, each in zip(self.set.blocks, columns, strict=True):
+            self.coefficients[part, resource], fitted = fitted[: len(each)], fitted[len(each) :]
+            self._cells[row, each] += self.coefficients[part, resource]
 
     def _fit_clock(self, records):
         if len(records) < LEAST:
