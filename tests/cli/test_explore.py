@@ -195,7 +195,7 @@ def test_prints_errors_and_coefficients(run):
     code, said = run("explore", "model")
     assert code == 0
     assert re.search(r"^ *ecp5 +30 +\d+\.\d%", said, re.M)
-    assert re.search(r"^ *ecp5 +array +PEs +\d", said, re.M)
+    assert re.search(r"^ *ecp5 +array +MACs in DSP, fip +\d", said, re.M)
 
 
 def test_estimates_a_design(run):

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from amaranth.hdl import Fragment
 
 from weft.config import Config
 from weft.explore.features import array_features, features, pending_tiles
@@ -27,7 +28,7 @@ def test_pending_tiles_have_the_size_of_their_memory(config, monkeypatch):
             made.append((self.Tile.size, self.depth - 1))  # an output register has one word
 
     monkeypatch.setattr(core, "PendingTiles", PendingTiles)
-    core.Core(config).elaborate(None)
+    Fragment.get(core.Core(config), None)
     assert made == [pending_tiles(config)]
 
 
