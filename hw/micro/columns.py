@@ -1,4 +1,4 @@
-"""Four columns of the array, each with two accumulators; a DSP block holds a whole one."""
+"""Four columns of the array, each with two DSP blocks that accumulate, or with logic cells."""
 
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Mux, ResetSignal, Signal, signed
 from amaranth.lib import data, wiring
@@ -6,21 +6,23 @@ from amaranth.lib.wiring import In, Out
 
 from weft.hw.arith.ice40_accumulator import registered
 
-__all__ = ["ArrayColumns", "BlockAccumulator", "LogicAccumulator"]
+__all__ = ["ArrayColumns", "BlockAccumulator", "LogicColumn"]
 
 
-class LogicAccumulator(wiring.Component):
-    """``total <= total + a * b``, modulo 2^32, in logic cells.
+class BlockAccumulator(wiring.Component):
+    """``total <= total + a * b``, modulo 2^32, all of it in an SB_MAC16.
 
     Attributes
     ----------
     a, b : In, signed 8 bits
-        The factors, which are registered first.
+        The factors; the block registers them.
     add : In, 1 bit
         The registered factors are multiplied, and their product is added.
     clear : In, 1 bit
         The total is 0 in the next cycle.
     total : Out, 32 bits
+
+    Source: Lattice FPGA-TN-02007, DSP Function Usage Guide for iCE40 Devices.
     """
 
     a: In(signed(8))
@@ -31,24 +33,10 @@ class LogicAccumulator(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        product = registered(m, self.a) * registered(m, self.b)
-        with m.If(self.clear):
-            m.d.sync += self.total.eq(0)
-        with m.Elif(self.add):
-            m.d.sync += self.total.eq(self.total + product)
-        return m
-
-
-class BlockAccumulator(LogicAccumulator):
-    """The same in an SB_MAC16, if there is a platform.
-
-    Source: Lattice FPGA-TN-02007, DSP Function Usage Guide for iCE40 Devices.
-    """
-
-    def elaborate(self, platform):
         if platform is None:
-            return super().elaborate(platform)
-        m = Module()
+            product = registered(m, self.a) * registered(m, self.b)
+            _accumulate(m, self, product)
+            return m
         reset = ResetSignal(allow_reset_less=True)
         halves = {}
         for half, carry in (("TOP", 2), ("BOT", 0)):
@@ -77,9 +65,44 @@ class BlockAccumulator(LogicAccumulator):
         return m
 
 
+def _accumulate(m, unit, value):
+    """Add a value to the total of a unit."""
+    with m.If(unit.clear):
+        m.d.sync += unit.total.eq(0)
+    with m.Elif(unit.add):
+        m.d.sync += unit.total.eq(unit.total + value)
+
+
 def _wide(value):
     """A signed byte as 16 bits."""
     return Cat(value, value[-1].replicate(8))
+
+
+class LogicColumn(wiring.Component):
+    """``total <= total + a[0] * b[0] + a[1] * b[1]``, modulo 2^32, in logic cells.
+
+    Attributes
+    ----------
+    a, b : In, 2 signed values of 8 bits
+        The factors, which are registered first.
+    add : In, 1 bit
+        The products of the registered factors are added.
+    clear : In, 1 bit
+        The total is 0 in the next cycle.
+    total : Out, 32 bits
+    """
+
+    a: In(data.ArrayLayout(signed(8), 2))
+    b: In(data.ArrayLayout(signed(8), 2))
+    add: In(1)
+    clear: In(1)
+    total: Out(32)
+
+    def elaborate(self, platform):
+        m = Module()
+        a, b = ([registered(m, value) for value in values] for values in (self.a, self.b))
+        _accumulate(m, self, a[0] * b[0] + a[1] * b[1])
+        return m
 
 
 class ArrayColumns(wiring.Component):
@@ -137,22 +160,31 @@ class ArrayColumns(wiring.Component):
             high.eq(a[16:]), adds.eq(self.first_half | self.second_half),
             ends.eq((ends << 1) | self.ends),
         ]
-        held, kind = [], BlockAccumulator if self.in_blocks else LogicAccumulator
+        held = []
         for column in range(self.cols):
-            totals = []
-            for byte in range(2):
-                m.submodules[f"mac_{column}_{byte}"] = mac = kind()
-                m.d.comb += [
-                    mac.a.eq(operands.word_select(byte, 8)),
-                    mac.b.eq(self.b[column].word_select(byte, 8)),
-                    mac.add.eq(adds), mac.clear.eq(self.captured | self.clear),
-                ]
-                totals.append(mac.total)
+            total = self._total(m, column, operands, adds)
             held.append(Signal(32, name=f"held_{column}", reset_less=True))
             with m.If(self.captured):
-                m.d.sync += held[-1].eq(totals[0] + totals[1])
+                m.d.sync += held[-1].eq(total)
         with m.Switch(self.select):
             for column, sums in enumerate(held):
                 with m.Case(column):
                     m.d.comb += self.sums.eq(sums)
         return m
+
+    def _total(self, m, column, operands, adds):
+        """The sum of a column so far."""
+        b, clear = self.b[column], self.captured | self.clear
+        if not self.in_blocks:
+            m.submodules[f"column_{column}"] = unit = LogicColumn()
+            m.d.comb += [unit.a.eq(operands), unit.b.eq(b), unit.add.eq(adds), unit.clear.eq(clear)]
+            return unit.total
+        totals = []
+        for byte in range(2):
+            m.submodules[f"mac_{column}_{byte}"] = mac = BlockAccumulator()
+            m.d.comb += [
+                mac.a.eq(operands.word_select(byte, 8)), mac.b.eq(b.word_select(byte, 8)),
+                mac.add.eq(adds), mac.clear.eq(clear),
+            ]
+            totals.append(mac.total)
+        return totals[0] + totals[1]

@@ -77,7 +77,8 @@ def cycles_of(tiles, outside, gap):
 
 @pytest.mark.parametrize("outside", [-128, 0, 77])
 @pytest.mark.parametrize("gap", [1, 5])
-def test_sums_of_tiles(outside, gap):
+@pytest.mark.parametrize("in_blocks", [True, False])
+def test_sums_of_tiles(outside, gap, in_blocks):
     rng = np.random.default_rng(gap)
     tiles = list(random_tiles(rng, 25))
     tiles.append((np.full((2, 4), -128, np.int8), np.zeros(2, bool),
@@ -85,7 +86,7 @@ def test_sums_of_tiles(outside, gap):
     script, ends = cycles_of(tiles, outside, gap)
     script = [cycle | {"select": now % COLS} for now, cycle in enumerate(script)]
     tail = [{"select": n % COLS, "second_half": 0} for n in range(len(script), len(script) + 8)]
-    columns = ArrayColumns(cols=COLS, in_blocks=True)
+    columns = ArrayColumns(cols=COLS, in_blocks=in_blocks)
     captured, sums = play(columns, script + tail, "captured", "sums")
     assert [now for now, pulse in enumerate(captured) if pulse] == [end + 3 for end in ends]
     for (a, is_outside, b), end in zip(tiles, ends, strict=True):
