@@ -3,10 +3,9 @@
 onnx's converter trusts its models: an invalid one can abort the process, or take much memory.
 """
 
-import os
-import resource
 import subprocess
 import sys
+from pathlib import Path
 
 from weft.network.errors import ModelError
 
@@ -21,12 +20,14 @@ def convert(data: bytes, name: str, opset: int) -> bytes:
 
     Raises ModelError if it cannot be converted, with the file's name.
     """
+    from onnx import onnx_cpp2py_export
+
     what = f"{name}: cannot be converted to operator set {opset}"
-    code = f"from weft.network.onnx import conversion; conversion.main({opset})"
+    arguments = onnx_cpp2py_export.__file__, str(opset), str(max(MEMORY, 16 * len(data)))
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-c", code], input=data, capture_output=True, timeout=LIMIT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            [sys.executable, "-I", "-S", Path(__file__).with_name("converter.py"), *arguments],
+            input=data, capture_output=True, timeout=LIMIT,
         )
     except subprocess.TimeoutExpired as error:
         raise ModelError(f"{what}: it takes more than {LIMIT} s") from error
@@ -37,15 +38,3 @@ def convert(data: bytes, name: str, opset: int) -> bytes:
             reason = f"onnx stopped (signal {-done.returncode})"
         raise ModelError(f"{what}: {reason[:300]}")
     return done.stdout
-
-
-def main(opset: int):
-    """Convert the model of the standard input to the standard output."""
-    data = sys.stdin.buffer.read()
-    memory = max(MEMORY, 16 * len(data))
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    import onnx.version_converter
-
-    model = onnx.version_converter.convert_version(onnx.ModelProto.FromString(data), opset)
-    sys.stdout.buffer.write(model.SerializeToString())
