@@ -8,12 +8,14 @@ import pytest
 from regress_cases import case
 from tiers import tiers
 
+from weft.config import Config
 from weft.regress import check
 from weft.regress.case import CHECKS, Case, CaseOutcome
 from weft.regress.matrix import drawn, matrix
 from weft.sim.runner import BenchError, Outcome
 
-DRAW, CONFIGS, SIMULATED = 15, 60, 15
+# `make sweep` checks more Configs, others each day.
+DRAW, CONFIGS, SIMULATED = 15, 30, 15
 CASES = {
     f"{number}-{name}": Case(drawn(DRAW, number), f"{DRAW}.{number}", name, int(name != "lint"))
     for number in range(CONFIGS) for name in (["products"] if number < SIMULATED else ["lint"])
@@ -82,6 +84,14 @@ def test_a_failed_bench_keeps_its_log(monkeypatch, tmp_path):
     assert (outcome.failure, outcome.tests, outcome.cycles) == ("wrong", 5, 700)
     assert outcome.detail == "1 of 5 failed; see test.log\n  flow: 1 != 2"
     assert outcome.has_log and Path("test.log").read_text() == "the log"
+
+
+def test_the_configs_have_every_choice():
+    used = [vars(case.config) for case in CASES.values()]
+    for field in dataclasses.fields(Config):
+        flag = (False, True) if "flag" in field.metadata else ()
+        choices = {*field.metadata.get("choices", flag)} - {"auto"}  # becomes another choice
+        assert choices <= {config[field.name] for config in used}, field.name
 
 
 def test_every_check_has_its_programs():
