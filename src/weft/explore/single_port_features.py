@@ -1,7 +1,7 @@
 """The features of a core for networks whose memory has one port; all its blocks are counted.
 
 A microprogram controls this core (`weft.hw.micro.core.MicroCore`). Its array is given. Its buffers
-and its memory differ, so its logic cells differ by the bits of their addresses.
+and its memory differ: by their blocks, and by the multiplexers that select one of several.
 """
 
 from weft.chip.config import ADD_TABLE_WORDS, ChipConfig
@@ -9,26 +9,19 @@ from weft.explore.feature_set import FeatureSet
 
 __all__ = ["SINGLE_PORT", "dsp_blocks", "ram_blocks", "single_port_blocks"]
 
-# By part of the design, its blocks (`weft.boards.blocks.GROUPS`).
+# By part of the design, its blocks (`weft.boards.blocks.GROUPS`). Synthesis merges the multiplexers
+# behind buffers and memory with the array or the output, so these are one part.
 MEMBERS = {
-    "array": ("columns",),
-    "memory": ("port",),
-    "loads": ("loads", "weights", "bias", "multiplier", "shift", "table"),
-    "steps": ("steps",),
-    "engine": ("engine", "core"),
-    "output": ("output",),
+    "data path": (
+        "port", "loads", "weights", "bias", "multiplier", "shift", "table", "columns", "output",
+    ),
+    "control": ("engine", "steps", "core"),
     "host": ("host_port", "link", "receiver", "transmitter", "accelerator"),
     "packing": ("board", "nextpnr"),
 }
 BLOCKS = {
-    "array": ("1",),
-    "memory": ("1", "rows of single-port RAMs"),
-    "loads": ("1", "selected bits", "address bits of lines"),
-    "steps": ("1",),
-    "engine": ("1",),
-    "output": ("1",),
-    "host": ("1",),
-    "packing": ("1",),
+    "data path": ("1", "rows of single-port RAMs", "selected bits"),
+    "control": ("1",), "host": ("1",), "packing": ("1",),
 }
 _SHAPES = {16: 256, 8: 512, 4: 1024, 2: 2048}  # of a block RAM: words, by their bits
 _VECTOR_BITS, _HALF_BITS = 32, 16
@@ -77,7 +70,6 @@ def features(chip: ChipConfig) -> dict[str, float]:
     return {
         "1": 1, "rows of single-port RAMs": _rows(chip),
         "selected bits": sum(bits * (_blocks(bits, words)[1] - 1) for bits, words in _banks(chip)),
-        "address bits of lines": (chip.lines - 1).bit_length(),
     }
 
 
