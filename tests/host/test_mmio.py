@@ -106,7 +106,7 @@ class RegisterModel:
 @pytest.mark.parametrize("space", [511, 8])
 def test_products_equal_numpy(m, k, n, space):
     a, b = operands(m, k, n, seed=m)
-    with Accelerator(MmioTransport(RegisterModel(space=space)), timeout=5) as acc:
+    with Accelerator(MmioTransport(RegisterModel(space=space))) as acc:
         assert acc.config == SMALL
         for _ in range(2):
             assert np.array_equal(acc.matmul(a, b), a.astype(int) @ b)

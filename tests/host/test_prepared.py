@@ -112,7 +112,7 @@ def test_works_again_after_lost_results():
     transport = Unreliable(SMALL)
     rng = np.random.default_rng(8)
     a, b = bytes_of(rng, 4, 6), bytes_of(rng, 6, 8)
-    with Accelerator(transport, timeout=5) as core:
+    with Accelerator(transport) as core:
         prepared = core.prepare((4, 6), b)
         transport.lose = True
         with pytest.raises(TransportTimeout):

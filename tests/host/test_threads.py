@@ -43,7 +43,7 @@ def in_threads(work, count=4):
 
 def test_threads_share_an_accelerator():
     config = Config(rows=3, cols=5, depth=2, a_words=64, b_words=256, requantize="single")
-    acc = Accelerator(Slow(config), timeout=1)
+    acc = Accelerator(Slow(config))
     rng = np.random.default_rng(11)
     shared = integers(rng, np.int8, 8, 5)
     held = acc.load(shared)
