@@ -113,7 +113,7 @@ def test_random_cores_for_networks():
         for _ in range(5):
             point = next(points)
             assert family_of(point.config) == family and point.seed == PACKED
-    assert recorded.families(DEVICES["iCE40HX8K"]) == ["ice40"]
+    assert recorded.families(DEVICES["iCE40HX8K"]) == ["ice40", "ice40-networks"]
 
 
 def test_too_few_points_are_named(monkeypatch, tmp_path):

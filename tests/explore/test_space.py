@@ -8,7 +8,7 @@ import pytest
 from explore_points import chip
 
 from weft.boards.devices import DEVICES
-from weft.boards.network_designs import NETWORKS_25F, NETWORKS_UP5K
+from weft.boards.network_designs import NETWORKS_25F, NETWORKS_HX8K, NETWORKS_UP5K
 from weft.config import Config
 from weft.explore import network_features, single_port_features, space
 from weft.explore.features import ram_blocks
@@ -125,6 +125,21 @@ def test_the_grid_of_a_memory_with_one_port_has_all_buffers_that_fit():
     }
     assert ONE_PORT in list(grid(UP5K, ONE_PORT, lambda config: 70_000))
     assert list(grid(UP5K, ONE_PORT, lambda config: 140_000)) == []
+
+
+def test_a_memory_with_one_port_in_block_ram():
+    """An iCE40HX8K has no DSP blocks, and 32 block RAMs."""
+    device, chip = DEVICES["iCE40HX8K"], NETWORKS_HX8K.chip
+    counted = single_port_features.SINGLE_PORT.counted
+    assert {name: count(chip) for name, count in counted.items()} == {
+        "DSP": 0, "RAM": 26, "SPRAM": 0
+    }
+    assert counted["RAM"](dataclasses.replace(chip, words=2048)) == 34
+    found = list(grid(device, chip, lambda config: 4096))
+    assert {(config.words, config.b_words, config.lines) for config in found} == {
+        (1024, 128, 256), (1024, 256, 256), (1024, 128, 512)
+    }
+    assert single_port_features.features(chip)["MACs in logic"] == 8
 
 
 def test_neighbours_of_a_memory_with_one_port_have_its_array():

@@ -12,7 +12,7 @@ import numpy as np
 
 from weft.boards.board import Board
 from weft.boards.devices import DEVICES, Device
-from weft.boards.network_designs import NETWORKS_25F, NETWORKS_UP5K
+from weft.boards.network_designs import NETWORKS_25F, NETWORKS_HX8K, NETWORKS_UP5K
 from weft.boards.presets import PRESETS
 from weft.chip.config import ChipConfig
 from weft.config import Config
@@ -28,7 +28,9 @@ FILE = Path(__file__).with_name("points.json")
 # By FPGA family, the MAC/cycle of random points.
 PEAK = {"ecp5": (4, 95), "ice40up": (1, 16), "ice40hx": (1, 16)}
 # By FPGA family, the core for networks whose other fields random ones have.
-NETWORKS = {"ecp5": NETWORKS_25F.chip, "ice40up": NETWORKS_UP5K.chip}
+NETWORKS = {
+    "ecp5": NETWORKS_25F.chip, "ice40up": NETWORKS_UP5K.chip, "ice40hx": NETWORKS_HX8K.chip,
+}
 
 
 def recorded(family: str | None = None) -> list[Record]:

@@ -20,7 +20,7 @@ MEMBERS = {
     "packing": ("board", "nextpnr"),
 }
 BLOCKS = {
-    "data path": ("1", "rows of single-port RAMs", "selected bits"),
+    "data path": ("1", "MACs in logic", "rows of single-port RAMs", "selected bits"),
     "control": ("1",), "host": ("1",), "packing": ("1",),
 }
 _SHAPES = {16: 256, 8: 512, 4: 1024, 2: 2048}  # of a block RAM: words, by their bits
@@ -33,28 +33,30 @@ _SINGLE_PORT_WORDS = 1 << 14  # of a single-port RAM; each has 16 bits
 
 def dsp_blocks(chip: ChipConfig) -> int:
     """DSP blocks of a design: each multiplies a pair a cycle, and accumulates the products."""
-    return chip.peak
+    return chip.peak if chip.core.family.has_dsp else 0
 
 
 def ram_blocks(chip: ChipConfig) -> int:
-    """Block RAMs of a design: buffers, microprogram, registers, and the link."""
+    """Block RAMs of a design: buffers, microprogram, registers, link; the memory in some FPGAs."""
     banks = *_banks(chip), (_VECTOR_BITS, ADD_TABLE_WORDS)
     return sum(_blocks(*bank)[0] for bank in banks) + _ENGINE_BLOCKS + _LINK_BLOCKS
 
 
 def single_port_blocks(chip: ChipConfig) -> int:
-    """Single-port RAMs of the memory."""
+    """Single-port RAMs of the memory, if the FPGA has them."""
     return _rows(chip) * (_VECTOR_BITS // _HALF_BITS)
 
 
 def _rows(chip):
-    return -(-chip.words // _SINGLE_PORT_WORDS)
+    """Single-port RAMs that the words of the memory lie in."""
+    return -(-chip.words // _SINGLE_PORT_WORDS) if chip.target == "ice40up" else 0
 
 
 def _banks(chip):
-    """Bits and words of the banks that depend on the ChipConfig: columns of B, and lines."""
+    """Bits and words of the banks in block RAM that depend on the ChipConfig."""
     columns = [(_HALF_BITS, 2 * chip.b_words)] * chip.core.cols
-    return [*columns, *((bits, chip.lines) for bits in _LINE_BITS)]
+    memory = [] if _rows(chip) else [(_VECTOR_BITS, chip.words)]
+    return [*columns, *((bits, chip.lines) for bits in _LINE_BITS), *memory]
 
 
 def _blocks(bits, words):
@@ -68,7 +70,8 @@ def _blocks(bits, words):
 def features(chip: ChipConfig) -> dict[str, float]:
     """The value of each feature in `BLOCKS`."""
     return {
-        "1": 1, "rows of single-port RAMs": _rows(chip),
+        "1": 1, "MACs in logic": chip.peak - dsp_blocks(chip),
+        "rows of single-port RAMs": _rows(chip),
         "selected bits": sum(bits * (_blocks(bits, words)[1] - 1) for bits, words in _banks(chip)),
     }
 

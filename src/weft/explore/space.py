@@ -56,9 +56,12 @@ NETWORK_AXES = {
 GRID = NETWORK_AXES | {
     "hop": (2, 4), "scale_cycles": (1,), "b_words": (256, 512, 1024), "lines": (128, 512),
 }
-# Smaller values take as many blocks.
+# By FPGA family. Smaller values take as many blocks.
 SINGLE_PORT_AXES = {
-    "words": (16384, 32768), "b_words": (128, 256, 384, 512), "lines": (256, 512, 768),
+    "ice40up": {
+        "words": (16384, 32768), "b_words": (128, 256, 384, 512), "lines": (256, 512, 768),
+    },
+    "ice40hx": {"words": (256, 512, 1024), "b_words": (128, 256, 384), "lines": (256, 512)},
 }
 LUTS_PER_MAC = 160  # of a device, for each MAC/cycle of a random core for networks
 _OWN = {field.name for field in dataclasses.fields(ChipConfig)}  # of a ChipConfig, not of its core
@@ -113,7 +116,7 @@ def grid(
 
     Each has the fewest words that hold ``least_memory`` bytes.
     """
-    axes = SINGLE_PORT_AXES if has_single_port(base.core) else GRID
+    axes = _network_axes(base) if has_single_port(base.core) else GRID
 
     def product(names):
         values = itertools.product(*(axes[name] for name in names))
@@ -151,7 +154,7 @@ def network_draws(
 
 def _network_axes(config):
     """The fields that change, and their values, of a kind of core for networks."""
-    return SINGLE_PORT_AXES if has_single_port(config.core) else NETWORK_AXES
+    return SINGLE_PORT_AXES[config.target] if has_single_port(config.core) else NETWORK_AXES
 
 
 def _with(config, values):
