@@ -65,7 +65,17 @@ def test_points_without_blocks_tell_the_clock_only():
     )
     assert both.used == alone.used
     assert both.fmax < 0.98 * alone.fmax
-    assert len(leave_one_out(RECORDS + bare).points) == len(RECORDS)
+    errors = leave_one_out(RECORDS + bare)
+    assert errors.of("LUT").size == errors.blocks_of("RAM").size == len(RECORDS)
+    assert errors.of("fmax").size == len(RECORDS) + len(bare)
+
+
+def test_a_config_is_left_out_with_all_its_seeds():
+    (point, outcome), *others = RECORDS
+    slow = dataclasses.replace(outcome, fmax=outcome.fmax / 4)
+    seeds = [(dataclasses.replace(point, seed=seed), slow) for seed in (2, 3)]
+    errors = leave_one_out([(point, slow), *seeds, *others])
+    assert (errors.of("fmax")[:3] > 2).all()
 
 
 def test_few_points_are_refused():

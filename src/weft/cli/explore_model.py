@@ -4,7 +4,7 @@ __all__ = ["ERROR_COLUMNS", "FAMILIES", "error_rows", "show_model"]
 
 ERROR_COLUMNS = (
     "family", "points", "LUT, typical", "LUT, worst", "FF, typical", "FF, worst",
-    "fmax, typical", "fmax, worst", "DSP, worst", "RAM, worst",
+    "placed", "fmax, typical", "fmax, worst", "DSP, worst", "RAM, worst",
 )
 FAMILIES = "ecp5", "ice40", "ecp5-networks", "ice40-networks"
 
@@ -46,10 +46,10 @@ def error_rows() -> list[list[str]]:
             rows.append([family, str(len(done)), *["-"] * (len(ERROR_COLUMNS) - 2)])
             continue
         errors = leave_one_out(done)
-        cells = [family, str(len(errors.points))]
+        cells = [family, str(errors.of("LUT").size)]
         for name in ("LUT", "FF", "fmax"):
             known = errors.of(name).size
-            cells += [
+            cells += [str(known)] * (name == "fmax") + [
                 f"{errors.typical(name):.1%}", f"{abs(errors.of(name)).max():.1%}"
             ] if known else ["-", "-"]
         cells += [str(abs(errors.blocks_of(name)).max()) for name in ("DSP", "RAM")]

@@ -69,6 +69,8 @@ class AreaEstimate:
 class Errors:
     """Relative errors of points that the model was not fitted to; of DSP and RAM in blocks.
 
+    A point with the cells of its blocks counts for the area, a point that was placed for the clock.
+
     Attributes
     ----------
     points : tuple of Record
@@ -78,27 +80,29 @@ class Errors:
     points: tuple[Record, ...]
     estimates: tuple[AreaEstimate, ...]
 
-    def of(self, name: str) -> np.ndarray:
-        """``estimate / measured - 1`` of each point, for ``fmax``, ``LUT`` or ``FF``.
+    def pairs(self, name: str) -> list[tuple[float, float]]:
+        """Measured and estimated value of each point, for ``fmax`` or a resource.
 
-        For ``fmax`` it is empty if the model does not know the clock.
+        For ``fmax`` there are none if the model does not know the clock.
         """
-        pairs = zip(self.points, self.estimates, strict=True)
+        both = zip(self.points, self.estimates, strict=True)
         if name == "fmax":
-            return np.array([
-                estimate.fmax / outcome.fmax - 1 for (_, outcome), estimate in pairs
+            return [
+                (outcome.fmax, estimate.fmax) for (_, outcome), estimate in both
                 if estimate.fmax and outcome.fmax
-            ])
-        return np.array([
-            estimate.used[name] / outcome.used[name] - 1 for (_, outcome), estimate in pairs
-        ])
+            ]
+        return [
+            (outcome.used.get(name, 0), estimate.used.get(name, 0))
+            for (_, outcome), estimate in both if outcome.blocks
+        ]
+
+    def of(self, name: str) -> np.ndarray:
+        """``estimate / measured - 1`` of each point, for ``fmax``, ``LUT`` or ``FF``."""
+        return np.array([estimate / measured - 1 for measured, estimate in self.pairs(name)])
 
     def blocks_of(self, name: str) -> np.ndarray:
         """``estimate - measured`` of each point, in DSP blocks or block RAMs."""
-        return np.array([
-            estimate.used.get(name, 0) - outcome.used.get(name, 0)
-            for (_, outcome), estimate in zip(self.points, self.estimates, strict=True)
-        ])
+        return np.array([estimate - measured for measured, estimate in self.pairs(name)])
 
     def typical(self, name: str) -> float:
         """The root mean square of the relative errors."""
@@ -227,18 +231,15 @@ class FittedModel:
 
 
 def leave_one_out(records: Sequence[Record]) -> Errors:
-    """The errors of the model: each point is estimated by a model fitted to all others.
-
-    Only points with the cells of their blocks are left out and estimated.
-    """
-    points = tuple(record for record in records if record[1].blocks)
+    """The errors of the model: each point is estimated by a model fitted to all other Configs."""
+    models = {
+        config: FittedModel([other for other in records if other[0].config != config])
+        for config in {point.config for point, _ in records}
+    }
     estimates = tuple(
-        FittedModel([other for other in records if other is not record]).estimate(
-            record[0].config, record[0].device
-        )
-        for record in points
+        models[point.config].estimate(point.config, point.device) for point, _ in records
     )
-    return Errors(points, estimates)
+    return Errors(tuple(records), estimates)
 
 
 def _share(luts, device):

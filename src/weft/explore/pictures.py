@@ -146,11 +146,7 @@ def _seeds(found):
 
 def _errors(found, name, label):
     """Estimated against measured: the recorded points, and the designs of this exploration."""
-    errors = found.errors
-    pairs = [
-        (_value(outcome, name), _estimated(estimate, name))
-        for (_, outcome), estimate in zip(errors.points, errors.estimates, strict=True)
-    ]
+    pairs = found.errors.pairs(name)
     ours = [
         (_value(outcome, name), _estimated(found.estimates[config].area, name), config)
         for (config, _), outcome in found.guide.outcomes.items() if outcome.done
