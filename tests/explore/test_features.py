@@ -6,7 +6,12 @@ import pytest
 from amaranth.hdl import Fragment
 
 from weft.config import Config
-from weft.explore.features import array_features, features, pending_tiles
+from weft.explore.features import (
+    array_features,
+    features,
+    pending_tiles,
+    ram_blocks_by_part,
+)
 from weft.hw import core
 
 ECP5 = Config(target="ecp5", rows=2, cols=4, depth=4, activation="none")
@@ -40,6 +45,23 @@ def test_small_memories_of_an_ice40_are_in_flip_flops():
     assert wide["pending bits"] == 0
     deep = features(dataclasses.replace(ICE40, cols=1, dsp_cols=1))
     assert (deep["shallow buffer bits"], deep["buffered columns"]) == (0, 1)
+
+
+def test_many_pending_tiles_of_an_ecp5_are_in_block_ram():
+    config = Config(target="ecp5", rows=1, cols=1, depth=8, drain="folded", activation="none",
+                    a_words=2048, b_words=128, lanes=1, scale_cycles=2, bytes_out=8, jobs=2)
+    assert pending_tiles(config) == (33, 33)  # 9 x 3 cells
+    assert features(config)["pending cells"] == 0
+    fewer = dataclasses.replace(config, a_words=1024)  # 8 x 3 cells
+    assert features(fewer)["pending cells"] == 24
+    results = [ram_blocks_by_part(each)["results"] for each in (config, fewer)]
+    assert results == [2, 1]
+
+
+def test_a_lane_without_a_column_has_results_of_an_epilogue_only():
+    narrow = dataclasses.replace(ECP5, cols=1, dsp_cols=1, lanes=4)
+    assert features(narrow)["lanes"] == 4
+    assert features(dataclasses.replace(narrow, requantize="none"))["lanes"] == 1
 
 
 def test_tables_of_few_words_are_in_lut_ram():

@@ -49,7 +49,8 @@ def error_rows() -> list[list[str]]:
         cells = [family, str(errors.of("LUT").size)]
         for name in ("LUT", "FF", "fmax"):
             known = errors.of(name).size
-            cells += [str(known)] * (name == "fmax") + [
+            cells += [str(known)] * (name == "fmax")
+            cells += [
                 f"{errors.typical(name):.1%}", f"{abs(errors.of(name)).max():.1%}"
             ] if known else ["-", "-"]
         cells += [str(abs(errors.blocks_of(name)).max()) for name in ("DSP", "RAM")]

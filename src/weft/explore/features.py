@@ -5,6 +5,7 @@ The area of a block is a sum over its features, each times a fitted number of ce
 `weft.explore.network_features` has the features of a ChipConfig.
 """
 
+import functools
 import math
 
 from weft.boards.blocks import GROUPS
@@ -38,7 +39,7 @@ BLOCKS = {
     "results": (
         "1", "buffered columns", "shallow buffer bits", "lanes", "selection bits",
         "selected sums", "bytes out", "lane bytes", "overlapped columns", "reorder bits",
-        "pending cells", "pending bits",
+        "pending cells", "pending bits", "requantized lanes",
     ),
     "post-processing": (
         "1", "corrected", "corrected bytes in", "corrected lanes", "corrected pages",
@@ -48,7 +49,7 @@ BLOCKS = {
     ),
     "registers": ("1",),
     "serial link": ("1", "bytes in", "bytes out"),
-    "board": ("1", "carry chains", "lanes", "jobs", "address bits of jobs"),
+    "board": ("1", "carry chains", "requantized lanes", "jobs", "address bits of jobs"),
 }
 CLOCK_KINDS = "1", "scales by digits", "iCE40HX"
 # Of a block RAM, by its words: the bits of a word.
@@ -61,7 +62,7 @@ _OPERANDS = Region.A, Region.B, Region.C
 _REGISTER_BLOCKS = 2  # of the registers of an iCE40
 _LINK_BLOCKS = 2
 _ECP5_BITS = 36  # of the widest word of a block
-_MOST_CELLS = 25  # for 4 bits x 16 words of LUT RAM; Yosys maps more to a block RAM
+_MOST_CELLS = 25  # of LUT RAM; Yosys maps more to one block RAM
 # Of the parameters of a column: bias, multiplier, shift, zero point, limits.
 _USED_BITS = {*range(72), *range(80, 89), *range(96, 105), *range(112, 121)}
 _PENDING_BITS = 9  # of a pending tile: flags and status
@@ -98,13 +99,10 @@ def ram_blocks(config: Config) -> int:
 
 def ram_blocks_by_part(config: Config) -> dict[str, int]:
     """The block RAMs of each part of `BLOCKS` that has some."""
-    c, geometries = config, memories(config)
-    ice40 = c.target.startswith("ice40")
+    c, ice40 = config, config.target.startswith("ice40")
     return {
         "array": square_blocks(c),
-        "operands": sum(
-            _buffer_blocks(c, geometries[region]) for region in _OPERANDS if region in geometries
-        ),
+        "operands": _operand_blocks(c),
         "results": _result_blocks(c),
         "post-processing": _correction_blocks(c) + _parameter_blocks(c) + c.lanes * (
             _table_features(c)["tables in block RAM"] > 0
@@ -117,6 +115,14 @@ def ram_blocks_by_part(config: Config) -> dict[str, int]:
 def square_blocks(config: Config) -> int:
     """Block RAMs of the PEs: one for each product in a column that uses them."""
     return config.rows * config.ram_cols * (config.depth // config.cell.pairs)
+
+
+def _operand_blocks(config):
+    """Block RAMs of the operand buffers."""
+    geometries = memories(config)
+    return sum(
+        _buffer_blocks(config, geometries[region]) for region in _OPERANDS if region in geometries
+    )
 
 
 def _buffer_blocks(config, operand):
@@ -142,8 +148,7 @@ def _result_blocks(config):
         c.target, _SUM_BITS, rows
     )
     if c.target == "ecp5":
-        block = width <= _ECP5_BITS and _lut_ram_cells(width, depth) > _MOST_CELLS
-        return sums + block
+        return sums + (not _pending_cells(c))
     if not c.target.startswith("ice40"):
         return sums
     pending = 0 if _in_flip_flops(c, width, depth) else bank_blocks(c.target, width, depth)
@@ -223,7 +228,7 @@ def features(config: Config) -> dict[str, float]:
         "lower overlapped PEs": (c.rows - 1) * c.cols * (not folded),
         "operand word bits": (c.rows + c.cols) * c.depth * 8 * a.size,
         "B columns": c.cols, "A rows": c.rows, "bytes in": c.bytes_in,
-        "operand blocks": ram_blocks_by_part(c)["operands"],
+        "operand blocks": _operand_blocks(c),
         "jobs": c.jobs, "address bits": address_bits,
         "address bits of jobs": c.jobs * address_bits, "stored jobs": c.jobs > 2,
         "rows": c.rows, "columns": c.cols, "corrected jobs": c.jobs * fip,
@@ -258,11 +263,12 @@ def _result_features(config, address_bits):
         "bytes out": c.bytes_out, "lane bytes": lanes * math.log2(1 + c.bytes_out),
         "overlapped columns": c.cols * (not folded and c.rows > 1),
         "reorder bits": lanes * _SUM_BITS * 16 * -(-latencies.reorder_depth // 16),
-        "pending cells": _lut_ram_cells(width, depth) * (c.target == "ecp5"),
+        "pending cells": _pending_cells(c),
         "pending bits": width * depth * pending,
     }
 
 
+@functools.lru_cache(maxsize=1)
 def pending_tiles(config: Config) -> tuple[int, int]:
     """Bits and words of the memory of `weft.hw.output.pending_tiles.PendingTiles`."""
     c, latencies = config, Latencies.of(config)
@@ -279,9 +285,12 @@ def _in_flip_flops(config, bits, words):
     return config.target.startswith("ice40") and bits * words <= 64 * -(-bits // 16)
 
 
-def _lut_ram_cells(bits, words):
-    """Cells of 4 bits and 16 words."""
-    return -(-bits // 4) * -(-words // 16)
+def _pending_cells(config):
+    """Cells of LUT RAM, 4 bits x 16 words each, of the pending tiles; 0 if they are elsewhere."""
+    width, depth = pending_tiles(config)
+    cells = -(-width // 4) * -(-depth // 16)
+    in_block = cells > _MOST_CELLS and width <= _ECP5_BITS
+    return cells * (config.target == "ecp5" and not in_block)
 
 
 def _table_features(config):

@@ -30,7 +30,6 @@ __all__ = [
 
 LEAST = 8  # points of a family that a model is fitted to
 STRENGTH = 1.0  # of the ridge regression of the period
-PART_WEIGHT = 0.3  # of the error of a part of a design; the error of the whole design has 1
 
 Record = tuple[Point, PointOutcome]
 
@@ -188,8 +187,8 @@ class FittedModel:
             parts[number * len(outcomes) : (number + 1) * len(outcomes), start:end] = part
             start = end
         fitted = non_negative(
-            np.vstack([PART_WEIGHT * parts, np.hstack(matrices)]),
-            np.concatenate([PART_WEIGHT * cells.ravel(), cells.sum(axis=0)]),
+            np.vstack([parts, np.hstack(matrices)]),
+            np.concatenate([cells.ravel(), cells.sum(axis=0)]),
         )
         for part, each in zip(self.set.blocks, columns, strict=True):
             self.coefficients[part, resource], fitted = fitted[: len(each)], fitted[len(each) :]
