@@ -9,6 +9,7 @@ from explore_points import records
 
 from weft.boards.blocks import GROUPS
 from weft.boards.devices import DEVICES
+from weft.cli.explore_model import ERROR_COLUMNS, FAMILIES, error_rows
 from weft.config import Config
 from weft.explore import network_features, recorded, single_port_features
 from weft.explore.features import dsp_blocks, ram_blocks, ram_blocks_by_part
@@ -134,6 +135,12 @@ def test_the_errors_of_the_estimates_are_within_the_goals(family, points):
     assert errors.typical("LUT") <= 0.05 and errors.typical("FF") <= 0.05
     assert errors.typical("fmax") <= 0.15
     assert not errors.blocks_of("DSP").any() and not errors.blocks_of("RAM").any()
+
+
+def test_a_row_of_errors_has_all_columns():
+    rows = error_rows()
+    assert [row[0] for row in rows] == list(FAMILIES)
+    assert {len(row) for row in rows} == {len(ERROR_COLUMNS)}
 
 
 def test_columns_that_use_block_ram_are_within_the_recorded_range():
