@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs readability registers help sim demo bench bitstream explore regress program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench area estimates mutation sweep lock clean distclean
+.PHONY: docs readability registers help sim demo bench bitstream explore regress program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench area estimates presets mutation sweep lock clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -136,6 +136,10 @@ link-bench:  ## products and networks over simulated serial ports, write docs/li
 estimates:  ## write the tables of docs/explore.md: errors, rates, more workers (minutes)
 	@$(SETUP) test
 	@$(RUN) python -m tools.estimates
+
+presets:  ## compare the boards' cores with searches, write the table of docs/explore.md (minutes)
+	@$(SETUP) test
+	@$(RUN) python -m tools.presets
 
 area:  ## place and route single components, write docs/area.md (minutes)
 	@$(SETUP) sim

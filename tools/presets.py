@@ -1,0 +1,130 @@
+"""Write the table of ``docs/explore.md`` that compares the cores of all boards with a search.
+
+    WEFT_NETWORKS=folder python -m tools.presets
+
+It runs no tool: cycles are exact, LUTs and clocks are estimates.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.chip_networks import RUNS
+from tools.network_tables import replaced, write
+from weft.boards.board import Board
+from weft.boards.catalog import BOARDS
+from weft.explore.candidates import time_front
+from weft.explore.config_fields import fields_of
+from weft.explore.estimate import DesignEstimate, Estimator
+from weft.explore.recorded import fitted
+from weft.explore.search import candidates_of
+from weft.explore.workload import workload_of
+
+__all__ = ["Use", "cells", "uses"]
+
+PAGE = Path(__file__).parent.parent / "docs" / "explore.md"
+PRODUCTS = "64x64x64", "256x256x256"  # for which a core for matrix products is compared
+_LEFT = "boards", "workload", "core", "fastest", "fastest in as many LUTs", "on the front"
+HEADS = (
+    "boards", "workload", "core", "LUT", "cycles", "us", "on the front", "fastest", "LUT", "us",
+    "less time", "fastest in as many LUTs", "LUT", "us", "less time",
+)
+
+
+@dataclass(frozen=True)
+class Use:
+    """A core of boards, and what it is for.
+
+    Attributes
+    ----------
+    boards : list of str
+        Boards with equal cores and as large FPGAs, as arguments of ``weft build``.
+    board : Board
+        One of them, built for the purpose.
+    workloads : tuple of str
+        As of `weft.explore.workload.workload_of`.
+    """
+
+    boards: list[str]
+    board: Board
+    workloads: tuple[str, ...]
+
+
+def uses(folder: Path) -> Iterable[Use]:
+    """All cores of all boards, with each of their workloads; ``folder`` has the networks.
+
+    A core that no network of MLPerf Tiny fits is left out.
+    """
+    found: dict[tuple, Use] = {}
+    for name, board, workloads in _cores(folder):
+        size = tuple(board.device.capacity.items())
+        use = found.setdefault((board.config, size, workloads), Use([], board, workloads))
+        use.boards.append(name)
+    return found.values()
+
+
+def _cores(folder) -> Iterator[tuple[str, Board, tuple[str, ...]]]:
+    for name, board in BOARDS.items():
+        for product in PRODUCTS:
+            yield name, board, (product,)
+        for purpose in board.networks:
+            built = board.built_for(purpose)
+            files = [run.file for run in RUNS if run.design.chip == built.config]
+            if files:
+                yield f"{name} --for {purpose}", built, tuple(
+                    str(folder / f"{file}.tflite") for file in files
+                )
+
+
+def cells(own: DesignEstimate, found: Sequence[DesignEstimate]) -> list[str]:
+    """The cells of a board's core, and of the best designs that a search found."""
+    small = [each for each in found if each.figures.area <= own.figures.area]
+    line = [
+        f"{own.figures.area:,}", f"{sum(cost.cycles for cost in own.costs):,}",
+        f"{own.figures.latency:,.1f}", "yes" if own in time_front(found, own.config) else "no",
+    ]
+    for designs in (found, small):
+        best = min([own, *designs], key=lambda each: (each.figures.latency, each.figures.area))
+        if best.figures.latency == own.figures.latency:
+            line += ["the board's", "", "", ""]
+            continue
+        line += [
+            _changes(own, best), f"{best.figures.area:,}", f"{best.figures.latency:,.1f}",
+            f"{1 - best.figures.latency / own.figures.latency:.1%}",
+        ]
+    return line
+
+
+def _changes(own, other):
+    """The array of a design, and its fields that differ; a star beyond the recorded points."""
+    mine, fields = fields_of(own.config), fields_of(other.config)
+    array = " x ".join(str(fields.pop(name)) for name in ("rows", "cols", "depth"))
+    changed = [f"`{name}` {value}" for name, value in fields.items() if value != mine[name]]
+    return ", ".join([array, *changed]) + r" \*" * bool(other.area.outside)
+
+
+def _line(use):
+    board = use.board
+    workloads = [workload_of(word) for word in use.workloads]
+    estimator = Estimator(board.device, workloads, fitted(board.config), clock=board.clock)
+    found = candidates_of(estimator, board.config, "latency")
+    return [
+        ", ".join(f"`{name}`" for name in use.boards),
+        ", ".join(workload.name for workload in workloads), board.config.name,
+        *cells(estimator.estimate(board.config), found),
+    ]
+
+
+def page(folder: Path) -> str:
+    """The text of the page, with a new table."""
+    lines = [HEADS, ["---" if head in _LEFT else "---:" for head in HEADS]]
+    for use in uses(folder):
+        lines.append(_line(use))
+        print(", ".join(use.boards), "for", lines[-1][1], flush=True)
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return replaced(PAGE, {"make presets": table})
+
+
+if __name__ == "__main__":
+    sys.exit(write({PAGE: page}))
