@@ -1,4 +1,4 @@
-"""The features: what they count in the hardware of a Config."""
+"""The features count what the hardware of a Config has."""
 
 import dataclasses
 

@@ -82,7 +82,7 @@ class Errors:
     def pairs(self, name: str) -> list[tuple[float, float]]:
         """Measured and estimated value of each point, for ``fmax`` or a resource.
 
-        For ``fmax`` there are none if the model does not know the clock.
+        For ``fmax`` the result is empty if the model does not know the clock.
         """
         both = zip(self.points, self.estimates, strict=True)
         if name == "fmax":
