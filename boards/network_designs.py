@@ -1,6 +1,7 @@
 """The cores for networks that boards can be built with: ``weft build --for``."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from weft.chip.config import ChipConfig
 from weft.config import Config
@@ -69,13 +70,16 @@ BATCH1_85F = NetworkDesign(
     clock=110, baud=3_000_000, placer="static",
 )
 
+# The array of a core with a microprogram.
+_ONE_ROW: dict[str, Any] = {
+    "rows": 1, "cols": 4, "depth": 4, "lanes": 1, "multiplier": "plain", "scale_cycles": 8,
+}
+
 # The memory is the SPRAM of the device: 128 KiB. A microprogram controls the array, which has all
 # DSP blocks; all 30 block RAMs are in use.
 NETWORKS_UP5K = NetworkDesign(
     chip=ChipConfig(
-        core=_core(
-            target="ice40up", rows=1, cols=4, depth=4, lanes=1, multiplier="plain", scale_cycles=8,
-        ),
+        core=_core(target="ice40up", **_ONE_ROW),
         words=32768, b_words=512, lines=256, read_vectors=1,
     ),
     clock=36, baud=3_000_000,
@@ -85,9 +89,7 @@ NETWORKS_UP5K = NetworkDesign(
 # small networks only, such as three fully connected layers with 2,000 weights.
 NETWORKS_HX8K = NetworkDesign(
     chip=ChipConfig(
-        core=_core(
-            target="ice40hx", rows=1, cols=4, depth=4, lanes=1, multiplier="plain", scale_cycles=8,
-        ),
+        core=_core(target="ice40hx", **_ONE_ROW),
         words=1024, b_words=128, lines=256, read_vectors=1,
     ),
     clock=60, baud=3_000_000,

@@ -34,7 +34,7 @@ HEADS = (
 
 @dataclass(frozen=True)
 class Use:
-    """A core of boards, and what it is for.
+    """A core that boards share, and the workloads that it is compared for.
 
     Attributes
     ----------
