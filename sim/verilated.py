@@ -13,6 +13,8 @@ __all__ = ["WAIVERS", "executable", "prepare"]
 # Verilog's rules, and priority cases, which overlap by design.
 WAIVERS = ["-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC", "-Wno-CASEOVERLAP", "-Wno-UNOPTFLAT"]
 LIMIT = 3600  # seconds for a compilation
+# Replaces functions of Verilator's header.
+_SIGN_EXTENSION = Path(__file__).with_name("sign_extension.h")
 # With -O2 a model compiles twice as long and does not run faster.
 _OPTIMIZE = "-O1"
 # Verilator's library, by feature, is the same for all models and compiled once.
@@ -24,9 +26,10 @@ _RUNTIME = {
 
 
 def _key(*parts):
-    """A digest of ``parts``, the tools and this file."""
+    """A digest of ``parts``, the tools and this code."""
     versions = tools.verilator().version, tools.compiler()
-    return cache.digest(Path(__file__).read_bytes(), *versions, *parts)
+    code = Path(__file__).read_bytes(), _SIGN_EXTENSION.read_bytes()
+    return cache.digest(*code, *versions, *parts)
 
 
 def executable(
@@ -162,9 +165,9 @@ class _CppCompiler:
             return list(pool.map(self._object, features))
 
     def header(self):
-        """Verilator's header for models; its precompiled form lies beside it, in the cache."""
+        """The header of all models; its precompiled form lies beside it, in the cache."""
         def make(place):
-            (place / "all.h").write_text('#include "verilated.h"\n', encoding="utf-8")
+            (place / "all.h").write_bytes(_SIGN_EXTENSION.read_bytes())
             precompile = [_OPTIMIZE, "-x", "c++-header", "all.h", "-o", "all.h.gch"]
             self._cxx(place, [*self.flags, *precompile])
 
