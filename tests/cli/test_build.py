@@ -172,6 +172,21 @@ def test_lists_the_boards(run):
     ]
 
 
+def test_lists_a_design_of_options(run):
+    code, said = run("ulx3s-25f", "--list", "--rows", "2", "--clock", "120")
+    assert code == 0
+    assert said.splitlines()[0] == (
+        "ulx3s-25f        LFE5U-25F       120 MHz 3,000,000 baud  2x6x8_fip_ecp5"
+    )
+    assert "--for networks" in said.splitlines()[1]
+    code, said = run("ulx3s-25f", "--list", "--for", "networks", "--rows", "2")
+    assert [line.split()[6] for line in said.splitlines()] == [
+        "4x6x8_fip_ecp5", "2x4x4_fip_ecp5-networks"
+    ]
+    code, said = run("ulx3s-25f", "--list", "--rows", "0")
+    assert (code, said) == (2, "weft: error: rows must be in 1..64, not 0\n")
+
+
 def test_lists_and_checks_a_board_of_ones_own(run, tmp_path):
     code, said = run("--board", MINE, "--list")
     assert code == 0

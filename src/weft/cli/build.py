@@ -41,8 +41,9 @@ def add(parser):
     add_board(parser)
     parser.add_argument(
         "--list", action="store_true",
-        help="list the boards and exit; with a board, check its resources and clock, too. It does"
-        " not check that a pin exists in the package; nextpnr checks this after the synthesis.",
+        help="list the boards and exit; with a board, list its designs, with the options of the"
+        " command line, and check its resources and clock, too. It does not check that a pin exists"
+        " in the package; nextpnr checks this after the synthesis.",
     )
     parser.add_argument(
         "--seeds", metavar="INT", type=integer("seeds", 1, 999), default=SEEDS,
@@ -99,12 +100,7 @@ def run(args) -> int:
         return _list(args)
     from weft.boards.pins import check_pins
 
-    board = board_of(args)
-    if args.purpose:
-        board = board.built_for(args.purpose)
-    options = {name: getattr(args, name) for name in ("clock", "baud")}
-    options = {name: value for name, value in options.items() if value is not None}
-    board = dataclasses.replace(board, config=_config(args, board), **options)
+    board = _design(args)
     check_pins(board)
     name = f"{board.name}-{args.purpose}" if args.purpose else board.name
     folder = output_folder(args.output or Path("out") / name)
@@ -115,24 +111,40 @@ def run(args) -> int:
     return _build(board, args, bitstream)
 
 
+def _design(args):
+    """The board as it is built: with ``--for``, and with the clock and design of the options."""
+    board = board_of(args)
+    if args.purpose:
+        board = board.built_for(args.purpose)
+    options = {name: getattr(args, name) for name in ("clock", "baud")}
+    options = {name: value for name, value in options.items() if value is not None}
+    return dataclasses.replace(board, config=_config(args, board), **options)
+
+
 def _list(args) -> int:
-    """Print the boards, and the board of ``--board`` after a check of its pins and clocks."""
+    """Print the designs of all boards, or the ones of one board after a check of its pins."""
     from weft.boards.catalog import BOARDS
     from weft.boards.pins import check_pins
 
-    boards = list(BOARDS.values())
     if args.board or args.name:
         board = board_of(args)
-        for built in (board, *map(board.built_for, board.networks)):
-            check_pins(built)
-        boards = [board] if args.name else [*boards, board]
-    for board in boards:
-        for purpose in ("", *board.networks):
-            built = board.built_for(purpose) if purpose else board
-            print(f"{board.name:16} {board.device.name:13} {built.clock:5g} MHz"
-                  f" {built.baud:9,} baud  {built.config.name}"
+        designs = _designs(board) | {args.purpose or "": _design(args)}
+        for design in designs.values():
+            check_pins(design)
+        listed = [designs]
+    else:
+        listed = [_designs(board) for board in BOARDS.values()]
+    for designs in listed:
+        for purpose, design in designs.items():
+            print(f"{design.name:16} {design.device.name:13} {design.clock:5g} MHz"
+                  f" {design.baud:9,} baud  {design.config.name}"
                   f"{purpose and f' --for {purpose}'}")
     return 0
+
+
+def _designs(board):
+    """The designs of a board by the purpose of ``--for``; the one for matrix products has none."""
+    return {"": board} | {purpose: board.built_for(purpose) for purpose in board.networks}
 
 
 def _config(args, board):
