@@ -43,7 +43,7 @@ class OutputUnit(wiring.Component):
     ----------
     fields : In, `OutputFields`
     start : In, 1 bit
-        Pulse: a job starts.
+        Pulse: a job starts. Its ``fields`` come after this cycle, and before its first tile.
     cols : In; first : In, 1 bit
         Columns of the tile whose steps end, and whether it is the first one of its pixel: valid
         with ``ends``.

@@ -4,50 +4,15 @@ import random
 
 import numpy as np
 import pytest
+from micro_results import JOB, LINES, TABLE, expected, parameters
 from network_chips import MICRO
 
 from verif.amaranth_bench import plain, put, simulate
 from weft.chip import latencies
-from weft.golden import requantize, scaled
 from weft.hw.micro.slot_rescaler import SlotRescaler
 from weft.latencies import MEMORY_READ
 
 CORE = MICRO.core
-LINES = [  # bias, multiplier, shift
-    (-5, 1 << 30, -9), (1 << 30, (1 << 31) - 1, -24), (77, 3 << 29, -3), (0, 1 << 30, -30),
-]
-ADD_LINE, ADD_PARAMETERS = 10, (0, 3 << 29, -20)
-SCALES = [(1 << 30, 0), ((1 << 31) - 1, -1)]  # of the added map and of the results
-ADD_ZERO = 3
-JOB = {
-    "add_line": ADD_LINE, "zero": -7, "low": -100, "high": 120, "sum_zero": 100,
-    "sum_low": -128, "sum_high": 127,
-}
-TABLE = [
-    int(t) for scale, zero in zip(SCALES, (ADD_ZERO, -7), strict=True)
-    for t in scaled((np.arange(256).astype(np.int8).astype(np.int64) - zero) * 2**20, *scale,
-                    mode="tflite")
-]
-
-
-def wrapped(value):
-    return np.array(value).astype(np.int32)
-
-
-def expected(kind, sums, line, added):
-    """A result of a job: golden models."""
-    bias, multiplier, shift = LINES[line]
-    total = wrapped([sums + bias])
-    if kind == "sums":
-        return int(total[0])
-    y = requantize(
-        total, np.array([multiplier]), np.array([shift]), mode="tflite", zero_point=-7, low=-100,
-        high=120,
-    )
-    if kind == "plain":
-        return int(y[0])
-    both = TABLE[added % 256] + TABLE[256 + int(y[0]) % 256]
-    return int(requantize(wrapped([both]), *ADD_PARAMETERS[1:], mode="tflite", zero_point=100)[0])
 
 
 class Bench:
@@ -85,10 +50,7 @@ class Bench:
             put(ctx, dut.request.chunk.line, line if asks else 0)
             put(ctx, dut.sums, [due.get(now, 123456789)])
             put(ctx, dut.added.payload, [added[min(taken, count - 1)]])
-            bias, multiplier, shift = {
-                ADD_LINE: ADD_PARAMETERS, **dict(enumerate(LINES))
-            }[lines.pop(0)]
-            put(ctx, dut.parameter_line, [{"bias": bias, "multiplier": multiplier, "shift": shift}])
+            put(ctx, dut.parameter_line, [parameters(lines.pop(0))])
             put(ctx, dut.table_data, [TABLE[words.pop(0)]])
             names = ("parameter_addr", "table_addr", "results", "results_next", "biased",
                      "biased_next")
