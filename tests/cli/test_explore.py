@@ -24,7 +24,7 @@ from weft.config import Config
 from weft.explore import candidates, network_candidates, recorded, space, steps
 from weft.explore.model import family_of
 from weft.explore.network_features import ram_blocks
-from weft.explore.points import Point, PointOutcome
+from weft.explore.points import PACKED, Point, PointOutcome
 from weft.explore.store import PointStore
 from weft.tasks import engine
 
@@ -189,6 +189,22 @@ def test_records_one_family(run):
     }
     _, said = run(*arguments, *networks, "--store", "other.sqlite")
     assert said.count(" on iCE40UP5K, ") == 5 and " on LFE5U-25F, " not in said
+
+
+def test_packs_the_cores_of_boards(run):
+    """Boards whose FPGAs have the same die share a core."""
+    code, said = run("explore", "record", "--file", "new.json", "--jobs", 1, "--boards", "--packed",
+                     "--family", "ecp5")
+    assert code == 0
+    found = recorded.read(run.folder / "new.json")
+    assert [(point.device.name, point.config, point.seed) for point, _ in found] == [
+        ("LFE5U-25F", BOARDS["icepi-zero"].config, PACKED),
+        ("LFE5U-45F", BOARDS["ulx3s-45f"].config, PACKED),
+        ("LFE5U-85F", BOARDS["ecpix5-85f"].config, PACKED),
+    ]
+    code, said = run("explore", "record", "--file", "new.json", "--jobs", 1, "--boards", "--packed",
+                     "--family", "ecp5-networks")
+    assert said.endswith("new.json: 6 points\n")
 
 
 def test_prints_errors_and_coefficients(run):

@@ -11,13 +11,15 @@ import sys
 import time
 from pathlib import Path
 
+from weft.config import Config
+
 HANGS, GROWS, CRASHES, OVERFULL = 60, 61, 62, 63
 
 
 def main():
     *seconds, step = sys.argv[1:]
     point = json.loads(Path("point.json").read_text())
-    rows = point["config"]["rows"]
+    rows = point["config"].get("rows", Config().rows)
     if "FAKE_LOG" in os.environ:
         with open(os.environ["FAKE_LOG"], "a") as log:
             log.write(f"{step} {rows} {point['seed']} {os.getpid()}\n")

@@ -87,6 +87,9 @@ def add(parser):
         help="random points to measure, besides the recorded ones",
     )
     group.add_argument(
+        "--boards", action="store_true", help="measure the cores of all boards, too",
+    )
+    group.add_argument(
         "--family", choices=FAMILIES,
         help="measure only the points of one kind of core on one FPGA family; default all. With"
              " --more, the kind of the random points; default cores for matrix products",
@@ -97,7 +100,8 @@ def add(parser):
     )
     group.add_argument(
         "--packed", action="store_true",
-        help="only pack the random points: place and route takes long, and the clock is not needed",
+        help="only pack the points of --more and --boards: place and route takes long, and the"
+             " clock is not needed",
     )
     group.add_argument(
         "--seed", metavar="INT", type=integer("seed", 0), default=1, help="seed of their choice"

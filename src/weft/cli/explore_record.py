@@ -13,7 +13,7 @@ DRAWS = 100  # of the space, at most, for each random point
 
 
 def record(args) -> int:
-    """Place and route the recorded points and ``--more`` random ones; write them to the file."""
+    """Place and route the recorded points, and the ones of the options; write them to the file."""
     from weft.explore import recorded
     from weft.explore.model import family_of
     from weft.tasks.session import run_items
@@ -21,9 +21,11 @@ def record(args) -> int:
     path = output_file(args.file or recorded.FILE)
     known = recorded.read(path)
     found = {point.key: (point, outcome) for point, outcome in known}
+    wanted = [point for point, _ in known]
+    if args.boards:
+        wanted += recorded.board_points(packed=args.packed)
     points = {
-        point.key: point for point, _ in known
-        if args.family in (None, family_of(point.config))
+        point.key: point for point in wanted if args.family in (None, family_of(point.config))
     }
     points |= _more(args)
     with progress() as show, store_of(args, show.say) as store:
@@ -45,9 +47,10 @@ def record(args) -> int:
         found |= {point.key: (point, outcome)
                   for point, outcome in recorded.bench_points(args.bench)}
     part = part_of(Path(path))
-    recorded.write(part, [(point, outcome) for point, outcome in found.values() if outcome.done])
+    done = [(point, outcome) for point, outcome in found.values() if outcome.done]
+    recorded.write(part, done)
     part.replace(path)
-    print(f"{path}: {len(found)} points")
+    print(f"{path}: {len(done)} points")
     return 0
 
 

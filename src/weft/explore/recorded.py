@@ -21,7 +21,8 @@ from weft.explore.points import PACKED, Point, PointOutcome
 from weft.explore.space import draws, network_draws
 
 __all__ = [
-    "FILE", "bench_points", "families", "fitted", "of_board", "read", "recorded", "varied", "write",
+    "FILE", "bench_points", "board_points", "families", "fitted", "of_board", "read", "recorded",
+    "varied", "write",
 ]
 
 FILE = Path(__file__).with_name("points.json")
@@ -109,6 +110,17 @@ def bench_points(path) -> list[Record]:
                 for seed, fmax in record["fmax"].items()
             ]
     return found
+
+
+def board_points(*, packed: bool = False) -> Iterator[Point]:
+    """The cores of all boards, each on its die; boards of other packages share a point."""
+    from weft.boards.catalog import BOARDS
+
+    dies = {tuple(device.capacity.items()): device for device in DEVICES.values()}
+    for board in BOARDS.values():
+        device = dies[tuple(board.device.capacity.items())]
+        for design in (board, *map(board.built_for, board.networks)):
+            yield Point(device, design.config, PACKED if packed else 1)
 
 
 def families(device: Device) -> list[str]:
