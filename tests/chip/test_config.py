@@ -21,6 +21,11 @@ def test_banks(rows, read_vectors, banks):
     assert chip(rows, 4, 4, read_vectors=read_vectors).banks == banks
 
 
+def test_the_text_of_a_memory():
+    assert chip(2, 4, 4).size_text(4096) == "5 banks of 4,096 words of 4 bytes"
+    assert chip(1, 4, 4, read_vectors=1).size_text(64) == "1 bank of 64 words of 4 bytes"
+
+
 def test_sizes():
     c = chip(8, 8, 8, words=4096)
     assert c.memory_bytes == 9 * 4096 * 8

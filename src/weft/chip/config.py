@@ -216,6 +216,11 @@ class ChipConfig:
         """Bytes of the program memory behind AXI4; 0 without one."""
         return self.banks * self.program_words * self.core.depth
 
+    def size_text(self, words: int) -> str:
+        """The parts of a memory with ``words`` words in a bank: 3 banks of 64 words of 4 bytes."""
+        banks = "1 bank" if self.banks == 1 else f"{self.banks} banks"
+        return f"{banks} of {words:,} words of {self.core.depth} bytes"
+
     @property
     def address_words(self) -> int:
         """Words of each bank that an address can name: of the larger memory."""

@@ -30,8 +30,7 @@ def numbers(ip: NetworkIp) -> str:
         f" beat has {chip.beat_bytes}."
     ) if chip.program_words else ""
     return (
-        f"The memory holds {chip.memory_bytes:,} bytes: {chip.banks} banks of {chip.words:,} words"
-        f" of {chip.core.depth} bytes.{program}"
+        f"The memory holds {chip.memory_bytes:,} bytes: {chip.size_text(chip.words)}.{program}"
     )
 
 

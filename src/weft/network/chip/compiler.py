@@ -202,15 +202,14 @@ def _check_size(areas, divided, plan, batch, chip):
         what = "maps" if chip.program_words else f"{each}; setup and maps share their place"
         raise _TooLarge(
             f"the memory must have {needed:,} bytes ({what}), and"
-            f" has {chip.memory_bytes:,}: {chip.banks} banks of {chip.words:,} words of"
-            f" {chip.core.depth} bytes. {_largest_maps(divided, plan, batch, chip)}"
+            f" has {chip.memory_bytes:,}: {chip.size_text(chip.words)}."
+            f" {_largest_maps(divided, plan, batch, chip)}"
             f" {_way_out(needed, areas['maps'], chip)}"
         )
     if program_needed > chip.program_bytes:
         raise _TooLarge(
             f"the program memory must have {program_needed:,} bytes ({each}), and has"
-            f" {chip.program_bytes:,}: {chip.banks} banks of {chip.program_words:,} words of"
-            f" {chip.core.depth} bytes"
+            f" {chip.program_bytes:,}: {chip.size_text(chip.program_words)}"
         )
 
 
