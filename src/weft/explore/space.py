@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 _ICE40 = {
-    "rows": (1, 2, 3, 4), "cols": (1, 2, 3, 4), "depth": (1, 2, 4), "hop": (2, 4),
+    "rows": (1, 2, 3, 4), "cols": (1, 2, 3, 4), "depth": (1, 2, 3, 4, 5, 6), "hop": (2, 4),
     "multiplier": ("plain", "fip"), "drain": ("overlapped", "folded"),
     "a_words": (128, 256, 512), "b_words": (128, 256, 512), "lanes": (1, 2),
     "scale_cycles": (4, 8, 16), "bytes_in": (4, 8), "bytes_out": (1, 2, 4), "jobs": (2, 4),
@@ -36,9 +36,10 @@ _ICE40 = {
 # By FPGA family, the values of each field.
 AXES = {
     "ecp5": {
-        "rows": (1, 2, 3, 4, 5, 6, 8), "cols": (1, 2, 3, 4, 5, 6, 8, 10, 12),
-        "depth": (1, 2, 4, 8, 16), "hop": (2, 4), "multiplier": ("plain", "fip"),
-        "dsp_cols": (0, 1, 2, 3, 4, 5, 6, 8, 10, 12), "ram_cols": (0, 1, 2, 3, 4, 5, 6, 8),
+        "rows": (1, 2, 3, 4, 5, 6, 7, 8, 10), "cols": (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14),
+        "depth": (1, 2, 4, 8, 16), "hop": (2, 3, 4), "multiplier": ("plain", "fip"),
+        "dsp_cols": (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14),
+        "ram_cols": (0, 1, 2, 3, 4, 5, 6, 7, 8),
         "drain": ("overlapped", "folded"),
         "a_words": (128, 256, 512, 1024, 2048), "b_words": (128, 256, 512, 1024, 2048),
         "lanes": (1, 2, 4, 8), "scale_cycles": (1, 2, 4), "bytes_in": (4, 8, 16),
