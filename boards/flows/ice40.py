@@ -54,7 +54,7 @@ class Ice40UpFlow(Ice40HxFlow):
     """The iCE40 UltraPlus; DSP blocks are instantiated, not inferred."""
 
     synthesis = "synth_ice40 -device u"
-    shapes = ((2, 2, 4), (2, 2, 2), (1, 2, 2))
+    shapes = ((4, 1, 5), (4, 1, 4), (4, 1, 2), (2, 1, 2))
 
     def fit(self, shape, capacity):
         """All PEs multiply in DSP blocks."""

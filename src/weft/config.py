@@ -102,7 +102,7 @@ class Config:
     multiplier: str = _choice(
         "auto", MULTIPLIERS,
         "plain: one multiplier per pair. fip: fast inner product, one multiplier per two pairs."
-        " auto: fip for an FPGA family with an even depth",
+        " auto: fip with an even depth, if it suits the FPGA family",
     )
     dsp_cols: int = _optional(
         0, 64, "all columns if the target has DSP blocks",
@@ -210,6 +210,7 @@ class Config:
         if self.multiplier == "auto":
             allowed = self.dtype in DTYPES and self.data_type.allows_fip
             fast = allowed and even and self.target in TARGETS and self.family.prefers_fip
+            fast = fast and self.depth <= (self.family.max_fip_depth or self.depth)
             object.__setattr__(self, "multiplier", "fip" if fast else "plain")
         if self.dsp_cols is None:
             blocks = self._has_dsp() and not self._exceeds_dsp_block()

@@ -21,7 +21,8 @@ class Target:
     dsp_blocks : int or None
         DSP blocks of its largest device, if PEs use logic for products that have no block.
     prefers_fip : bool
-        Whether multiplier "auto" selects a fast inner product for an even depth.
+        Whether multiplier "auto" selects a fast inner product for an even depth, up to
+        ``max_fip_depth``.
     max_fip_depth : int or None
         The largest depth for which a fast inner product fits DSP blocks; None without a limit.
     edge_registers : int

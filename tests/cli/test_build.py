@@ -88,7 +88,7 @@ def test_leaves_a_bitstream_and_a_report(run, tmp_path):
     code, said = run("icebreaker")
     assert code == 0
     place = tmp_path / "out" / "icebreaker"
-    assert (place / "icebreaker.bin").read_bytes() == b"bits 16"
+    assert (place / "icebreaker.bin").read_bytes() == b"bits 20"
     assert (place / "floorplan.png").read_bytes().startswith(b"\x89PNG")
     page = (place / "report.md").read_text()
     assert "| array | array | 1 | 1 | 1 |" in page
@@ -103,7 +103,7 @@ def test_leaves_a_bitstream_and_a_report(run, tmp_path):
 
 def test_a_design_of_ones_own(run, tmp_path):
     assert run("icebreaker", "--rows", "1", "-o", "here")[0] == 0
-    assert (tmp_path / "here" / "icebreaker.bin").read_bytes() == b"bits 8"
+    assert (tmp_path / "here" / "icebreaker.bin").read_bytes() == b"bits 5"
     (tmp_path / "my.toml").write_text("rows = 1\ncols = 1\ndepth = 2\n")
     assert run("icebreaker", "--config", "my.toml", "-o", "here")[0] == 0
     assert (tmp_path / "here" / "icebreaker.bin").read_bytes() == b"bits 2"
@@ -118,14 +118,14 @@ def test_a_board_of_ones_own(run, tmp_path):
 def test_a_clock_missed_is_an_error_without_a_bitstream(run, monkeypatch, tmp_path):
     assert run("icebreaker")[0] == 0
     monkeypatch.setattr(Tools, "mhz", 30.0)
-    code, said = run("icebreaker", "--cols", "1", "--seeds", "2")
+    code, said = run("icebreaker", "--rows", "2", "--seeds", "2")
     assert code == 1
     assert said.splitlines()[-1] == (
         "MISSED  icebreaker: fmax must be 36.00 MHz, not 32.00 (11.1% less, with the best of 2"
         " seeds); lower --clock, or --rows, --cols or --depth, or try more --seeds;"
         " critical path: x.a to y.b, 1.0 ns in cells, 2.0 ns between them"
     )
-    assert Tools.asked[-2:] == [(8, 1), (8, 2)]
+    assert Tools.asked[-2:] == [(10, 1), (10, 2)]
     assert not (tmp_path / "out" / "icebreaker" / "icebreaker.bin").exists()
 
 
@@ -147,7 +147,7 @@ def test_fit_takes_the_largest_that_fits(run, monkeypatch, tmp_path):
     monkeypatch.setattr(Tools, "most", 8)
     code, said = run("icebreaker", "--fit")
     assert code == 0
-    assert [peak for peak, _ in Tools.asked] == [16, 8]
+    assert [peak for peak, _ in Tools.asked] == [20, 16, 8]
     assert (tmp_path / "out" / "icebreaker" / "icebreaker.bin").read_bytes() == b"bits 8"
 
 
@@ -176,12 +176,12 @@ def test_lists_a_design_of_options(run):
     code, said = run("ulx3s-25f", "--list", "--rows", "2", "--clock", "120")
     assert code == 0
     assert said.splitlines()[0] == (
-        "ulx3s-25f        LFE5U-25F       120 MHz 3,000,000 baud  2x6x8_fip_ecp5"
+        "ulx3s-25f        LFE5U-25F       120 MHz 3,000,000 baud  2x7x8_fip_ecp5"
     )
     assert "--for networks" in said.splitlines()[1]
     code, said = run("ulx3s-25f", "--list", "--for", "networks", "--rows", "2")
     assert [line.split()[6] for line in said.splitlines()] == [
-        "4x6x8_fip_ecp5", "2x4x4_fip_ecp5-networks"
+        "4x7x8_fip_ecp5", "2x4x4_fip_ecp5-networks"
     ]
     code, said = run("ulx3s-25f", "--list", "--rows", "0")
     assert (code, said) == (2, "weft: error: rows must be in 1..64, not 0\n")

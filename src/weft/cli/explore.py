@@ -87,7 +87,8 @@ def add(parser):
         help="random points to measure, besides the recorded ones",
     )
     group.add_argument(
-        "--boards", action="store_true", help="measure the cores of all boards, too",
+        "--boards", action="store_true",
+        help="measure the cores for matrix products of all boards, too",
     )
     group.add_argument(
         "--family", choices=FAMILIES,

@@ -113,14 +113,13 @@ def bench_points(path) -> list[Record]:
 
 
 def board_points(*, packed: bool = False) -> Iterator[Point]:
-    """The cores of all boards, each on its die; boards of other packages share a point."""
+    """The cores for matrix products of the boards; boards with equal dies share a point."""
     from weft.boards.catalog import BOARDS
 
     dies = {tuple(device.capacity.items()): device for device in DEVICES.values()}
     for board in BOARDS.values():
         device = dies[tuple(board.device.capacity.items())]
-        for design in (board, *map(board.built_for, board.networks)):
-            yield Point(device, design.config, PACKED if packed else 1)
+        yield Point(device, board.config, PACKED if packed else 1)
 
 
 def families(device: Device) -> list[str]:
