@@ -21,7 +21,7 @@ from weft.sim.board import SimBoardTransport
 PATH = Path(__file__).parent.parent / "docs" / "link-bench.md"
 # Products (M, K, N) for each board; its buffer must hold B.
 BOARDS = {
-    "icebreaker": [(1, 64, 32), (16, 64, 32), (64, 64, 32)],
+    "icebreaker": [(1, 64, 16), (16, 64, 16), (64, 64, 16)],
     "ulx3s-25f": [(1, 64, 64), (16, 64, 64), (64, 64, 64), (128, 128, 128)],
 }
 BAUD, BITS = 3_000_000, 10  # bits per byte: start bit, 8 data bits, stop bit
