@@ -42,7 +42,7 @@ class Design:
 
     @property
     def key(self) -> str:
-        """16 hexadecimal digits: a digest of the design, the tools and the passes over netlists."""
+        """16 hexadecimal digits: a digest of the design, tools, flows and passes over netlists."""
         return digest("board", self.board.device, self.rtlil, self.constraints)
 
 

@@ -91,9 +91,9 @@ PRESETS = {
             ),
         ),
         Preset(
-            name="ice40up5k", device=DEVICES["iCE40UP5K"], goal=0.85,
+            name="ice40up5k", device=DEVICES["iCE40UP5K"], goal=1,
             config=Config(
-                target="ice40up", multiplier="plain", rows=4, cols=1, depth=5, lanes=1, jobs=2,
+                target="ice40up", multiplier="plain", rows=4, cols=1, depth=6, lanes=1, jobs=2,
                 activation="none", scale_cycles=8, a_words=256, b_words=256, bytes_in=8,
                 bytes_out=1,
             ),

@@ -25,6 +25,7 @@ from weft.boards import (
 )
 from weft.boards.arrivals import latest_arrivals
 from weft.boards.devices import Device
+from weft.boards.flows import ecp5, flow, ice40
 from weft.boards.pnr_result import PnrResult, RoutedDesign, critical_path
 from weft.hw.primitives import Primitives
 
@@ -39,7 +40,8 @@ VERSIONS = {
 PROGRAMS = ("yosys", "nextpnr-ecp5", "nextpnr-ice40")
 # The PyPI package that contains a program that packs bitstreams.
 _PACKAGES = {"ecppack": "nextpnr-ecp5", "icepack": "nextpnr-ice40"}
-# The passes over a netlist of `Flow.improve`: results depend on them.
+# Results depend on the options of the flows, and on the passes over a netlist of `Flow.improve`.
+FLOWS = flow, ecp5, ice40
 PASSES = (
     carry_chains, floorplan, lane_floorplan, memory_floorplan, register_copies, square_floorplan,
 )
@@ -303,9 +305,9 @@ def to_rtlil(component, *, reset: bool = True) -> str:
 
 
 def digest(*parts) -> str:
-    """16 hexadecimal digits: a digest of ``parts``, the tool versions and the netlist passes."""
+    """16 hexadecimal digits: a digest of ``parts``, tool versions, flows and netlist passes."""
     sha = hashlib.sha256(repr(sorted(VERSIONS.items())).encode() + SYNTHESIS.encode())
-    for module in PASSES:
+    for module in (*FLOWS, *PASSES):
         sha.update(Path(module.__file__).read_bytes())
     for part in parts:
         sha.update(hashlib.sha256(str(part).encode()).digest())

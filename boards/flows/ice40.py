@@ -53,7 +53,7 @@ class Ice40HxFlow(Flow):
 class Ice40UpFlow(Ice40HxFlow):
     """The iCE40 UltraPlus; DSP blocks are instantiated, not inferred."""
 
-    synthesis = "synth_ice40 -device u"
+    synthesis = "synth_ice40 -device u -dffe_min_ce_use 5"
     shapes = ((4, 1, 5), (4, 1, 4), (4, 1, 2), (2, 1, 2))
 
     def fit(self, shape, capacity):

@@ -38,5 +38,6 @@ def test_no_dsp_blocks_are_inferred():
     assert not any("-dsp" in device.flow.synthesis for device in DEVICES.values())
 
 
-def test_few_flip_flops_of_an_ice40hx_have_no_clock_enable():
-    assert DEVICES["iCE40HX8K"].flow.synthesis.endswith(" -dffe_min_ce_use 5")
+@pytest.mark.parametrize("name", ["iCE40HX8K", "iCE40UP5K"])
+def test_few_flip_flops_of_an_ice40_have_no_clock_enable(name):
+    assert DEVICES[name].flow.synthesis.endswith(" -dffe_min_ce_use 5")

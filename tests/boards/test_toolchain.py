@@ -214,11 +214,14 @@ def test_equal_designs_give_equal_text():
     assert digest("a", 1) == digest("a", 1) != digest("a", 2)
 
 
-def test_a_digest_depends_on_each_pass_over_a_netlist(monkeypatch):
+def test_a_digest_depends_on_each_flow_and_each_pass_over_a_netlist(monkeypatch):
     modules = filter(inspect.ismodule, vars(ecp5).values())
     used = {part for part in modules if part.__name__.startswith("weft.boards.")} - {pll}
     assert set(toolchain.PASSES) == used
     whole = digest("a")
+    with monkeypatch.context() as fewer:
+        fewer.setattr(toolchain, "FLOWS", toolchain.FLOWS[:-1])
+        assert digest("a") != whole
     monkeypatch.setattr(toolchain, "PASSES", toolchain.PASSES[:-1])
     assert digest("a") != whole
 
