@@ -61,7 +61,7 @@ The changes in bold are kept.
 | ... and `-O2` | 0 % | +40 % |
 | ... and the profile of a run (`-fprofile-use`), `-O1` or `-O2` | 0 % | +150 % |
 | ... and `-fno-dfg` of Verilator | 0 % | 0 % |
-| the first two, and no copies of sums, by hand in the C++ | +15 % | 0 % |
+| the first two, and no copies of sums, by hand in the C++ | +12 to +23 % | 0 % |
 
 An index shifts with `pmux2shiftx` of Yosys. `sim/sign_extension.h` has the sign extensions.
 Verilator copies the sum of each PE in each cycle, because the sum reads itself, and the chain of

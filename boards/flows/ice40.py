@@ -57,5 +57,5 @@ class Ice40UpFlow(Ice40HxFlow):
     shapes = ((4, 1, 5), (4, 1, 4), (4, 1, 2), (2, 1, 2))
 
     def fit(self, shape, capacity):
-        """All PEs multiply in DSP blocks."""
+        """DSP blocks multiply; logic computes the few products that have no block."""
         return super().fit(shape, capacity)[0], 0

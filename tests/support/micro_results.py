@@ -4,7 +4,7 @@ import numpy as np
 
 from weft.golden import requantize, scaled
 
-__all__ = ["ADD_LINE", "JOB", "LINES", "TABLE", "expected", "parameters"]
+__all__ = ["JOB", "LINES", "TABLE", "expected", "parameters"]
 
 LINES = [  # bias, multiplier, shift
     (-5, 1 << 30, -9), (1 << 30, (1 << 31) - 1, -24), (77, 3 << 29, -3), (0, 1 << 30, -30),
