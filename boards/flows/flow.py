@@ -17,7 +17,7 @@ class Flow:
     name : str
         The name of the family in nextpnr, and of its cell models in `weft.sim.gates`.
     synthesis : str
-        The synthesis command of Yosys.
+        The commands of Yosys; the last one is the synthesis, without its files.
     target_mhz : int
         Clock frequency that place and route aims for, where no board gives one.
     unconstrained : tuple of str

@@ -15,8 +15,8 @@ class HalvesMultiplier(wiring.Component):
 
     Each bit of ``b`` has a row, which adds ``a`` if the bit is 1. The partial sum shifts right by
     one bit from row to row. The last bit of ``b`` has a negative weight: its row subtracts, as
-    ``h - a = ~(~h + a)``. The first row of a half adds to nothing. It is in the cells of registers:
-    the factors are registered, too. The registers have no reset.
+    ``h - a = ~(~h + a)``. The first row of a half adds to nothing. A register follows the second
+    row of a half, and the last one. The registers have no reset.
 
     Parameters
     ----------
@@ -64,14 +64,19 @@ class HalvesMultiplier(wiring.Component):
 
     def _rows(self, m, b, *, negative):
         """``a * b``; if ``negative``, the last bit of ``b`` has a negative weight."""
-        row = pipeline(m, self.a.as_unsigned() & b[0].replicate(len(self.a)), 1, "row")
-        a, b = pipeline(m, self.a, 1, "a"), Cat(0, pipeline(m, b[1:], 1, "b"))
+        a, count = self.a, len(b)
+        row = a.as_unsigned() & b[0].replicate(len(a))
         inverted = False  # whether the row is the complement of the partial sum
         bits = []
-        for n in range(1, len(b)):
+        for n in range(1, count):
+            if n == 2:
+                a, b, row, bits = (
+                    pipeline(m, a, 1, "a"), Cat(0, 0, pipeline(m, b[2:], 1, "b")),
+                    pipeline(m, row, 1, "row"), [pipeline(m, Cat(bits), 1, "bits")],
+                )
             bits.append(row[0] ^ inverted)
             shifted = Cat(row[1:], row[-1], row[-1])[: len(a) + 1]
-            inverted = negative and n == len(b) - 2
-            init = ADD_MASKED_INVERTED if negative and n >= len(b) - 2 else ADD_MASKED
+            inverted = negative and n == count - 2
+            init = ADD_MASKED_INVERTED if negative and n >= count - 2 else ADD_MASKED
             row = chain(m, init, b[n], shifted, Cat(a, a[-1]))
         return Cat(bits, row).as_signed()

@@ -52,7 +52,7 @@ class Drain(wiring.Component):
             starts.eq(Cat(self.start, starts)), self.valid.eq(remaining.any() & is_result),
         ]
         m.d.sync += [
-            self.shift[p].eq(remaining + (p + 1) * self.slots - (not self.folded) > cycles)
+            self.shift[p].eq(remaining > cycles - (p + 1) * self.slots + (not self.folded))
             for p in range(self.rows)
         ]
         if self.folded:

@@ -72,9 +72,13 @@ class CommandDecoder(wiring.Component):
         r_checks = Signal.like(checks)
         last_word = word == header_words - 1
         is_job, is_load = Signal(), Signal()  # is_job: only while the job is offered
-        # The states HEADER and WORDS of the FSM, each in a register: the code of a state takes a
-        # LUT to decode, and these two are in the longest paths.
+        offers_load = Signal()
+        # The states, a register each: the code of a state would take a LUT to decode. A load is
+        # checked, decided on, and compared with the jobs in the table, which takes a cycle each.
         in_header, in_words = Signal(init=1), Signal()
+        in_check, in_decide, in_conflict, in_dispatch = (
+            Signal(name=name) for name in ("in_check", "in_decide", "in_conflict", "in_dispatch")
+        )
         m.d.comb += [
             self.commands.ready.eq(in_header | (in_words & self.words.ready)),
             store.write.eq(in_header & self.commands.valid),
@@ -82,49 +86,37 @@ class CommandDecoder(wiring.Component):
             self.words.valid.eq(in_words & self.commands.valid),
             self.job.valid.eq(is_job),
             self.job.payload.eq(header),
+            self.load.valid.eq(offers_load),
             self.load.payload.eq(header),
             self.words.payload.eq(self.commands.payload),
+            self.error.eq(in_dispatch & ~is_job & ~is_load),
         ]
-        header_end = store.write & last_word
-        load_end = self.words.valid & self.words.ready & self.last
         with m.If(store.write):
             m.d.sync += [
                 word.eq(word + 1),  # the number of words is a power of two
                 is_job.eq(version_valid & (common.opcode == Opcode.JOB) & last_word),
                 is_load.eq(version_valid & (common.opcode == Opcode.LOAD)),
             ]
-        with m.If(header_end):
-            m.d.sync += in_header.eq(0)
-        with m.If(load_end):
-            m.d.sync += [in_words.eq(0), in_header.eq(1)]
-        with m.FSM():
-            with m.State("HEADER"):
-                with m.If(header_end):
-                    m.next = "CHECK"
-                    with m.If(common.opcode == Opcode.JOB):
-                        m.next = "DISPATCH"
-            with m.State("CHECK"):
-                m.d.sync += r_checks.eq(checks)
-                m.next = "DECIDE"
-            with m.State("DECIDE"):
-                m.d.sync += is_load.eq(is_load & r_checks.all())
-                m.next = "CONFLICT"
-            with m.State("CONFLICT"):  # the job table registers whether the load conflicts
-                m.next = "DISPATCH"
-            with m.State("DISPATCH"):
-                m.d.comb += [
-                    self.load.valid.eq(is_load),
-                    self.error.eq(~is_job & ~is_load),
-                ]
-                with m.If(~is_load & (self.job.ready | ~is_job)):
-                    m.d.sync += [is_job.eq(0), in_header.eq(1)]
-                    m.next = "HEADER"
-                with m.If(is_load & self.load.ready):
-                    m.d.sync += in_words.eq(1)
-                    m.next = "WORDS"
-            with m.State("WORDS"):
-                with m.If(load_end):
-                    m.next = "HEADER"
+        with m.If(in_check):
+            m.d.sync += r_checks.eq(checks)
+        with m.If(in_decide):
+            m.d.sync += is_load.eq(is_load & r_checks.all())
+        header_end = store.write & last_word
+        has_job = common.opcode == Opcode.JOB
+        job_end = in_dispatch & ~is_load & (self.job.ready | ~is_job)
+        load_start = offers_load & self.load.ready
+        load_end = self.words.valid & self.words.ready & self.last
+        with m.If(job_end):
+            m.d.sync += is_job.eq(0)
+        m.d.sync += [
+            in_header.eq((in_header & ~header_end) | job_end | load_end),
+            in_check.eq(header_end & ~has_job), in_decide.eq(in_check), in_conflict.eq(in_decide),
+            in_dispatch.eq(
+                (header_end & has_job) | in_conflict | (in_dispatch & ~job_end & ~load_start)
+            ),
+            offers_load.eq((in_conflict & is_load) | (offers_load & ~self.load.ready)),
+            in_words.eq(load_start | (in_words & ~load_end)),
+        ]
         return m
 
     def _load_checks(self, load):

@@ -262,12 +262,13 @@ class JobTable(wiring.Component):
         One cycle compares: each comparison has a register of its own. The next one combines them.
         """
         load = self.load
+        operand = load.operand[: max(Region).bit_length()]  # the decoder checks the others
         width = max(len(span[0].end) for span in spans.values())
         end = Signal(width)
         is_table = Signal()  # all jobs share the activation table
         m.d.sync += [
             end.eq(load.page + load.pages),
-            is_table.eq(load.operand == Region.TABLE),
+            is_table.eq(operand == Region.TABLE),
         ]
         conflicts = [valid & is_table.replicate(self.jobs)]
         for name, job_spans in spans.items():
@@ -282,7 +283,7 @@ class JobTable(wiring.Component):
                 m.d.sync += [
                     before_end[n].eq(load.page[:width] < span.end),
                     after_begin[n].eq(span.begin < end),
-                    concerned[n].eq(load.operand.matches(*regions) & ~feeds),
+                    concerned[n].eq(operand.matches(*regions) & ~feeds),
                 ]
             conflicts.append(valid & before_end & after_begin & concerned)
         m.d.sync += self.conflict.eq(Cat(conflicts).any())

@@ -99,6 +99,8 @@ class Loader(wiring.Component):
 
         new = self.load.payload
         new_group, new_single_segment, new_single_group = self._new_geometry(m, len(panel_words))
+        new_single_panel = Signal()  # follows the payload by one cycle, as new_single_group does
+        m.d.sync += new_single_panel.eq(new.panels[: len(panels_left)] == 1)
         group = self._group("group")
         max_segment = self._max_segment(m, operand, segment.shape())
         next_segment = Mux(last_segment, 0, segment + 1)[: len(segment)]
@@ -131,7 +133,7 @@ class Loader(wiring.Component):
                 page.eq(new.page),
                 pitch.eq(new.pitch),
                 panels_left.eq(new.panels),
-                last_panel.eq(new.panels == 1),
+                last_panel.eq(new_single_panel),
                 panel_words.eq(new.words),
                 single_group.eq(new_single_group),
                 last_group.eq(new_single_group),

@@ -190,7 +190,10 @@ class Sequencer(wiring.Component):
         # After a reset a folded array flushes.
         drain_left = Signal(range(drain_cycles), init=(drain_cycles - 1) * self.folded)
         may_drain = Signal(init=not self.folded)
-        m.d.sync += credit_count.eq(credit_count - reserve + self.release)
+        # ``reserve`` comes late: it selects one of two counts. ``- ~release`` is ``+ release - 1``.
+        m.d.sync += credit_count.eq(
+            Mux(reserve, credit_count - ~self.release, credit_count + self.release)
+        )
         with m.If(reserve | flush):
             m.d.sync += [
                 drain_left.eq(drain_cycles - 1),

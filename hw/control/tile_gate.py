@@ -130,20 +130,34 @@ class TileGate(wiring.Component):
         next_valid = s_valid | w_fire
         advance = ~self.tiles.valid | self.tiles.ready
         next_tile = Signal.like(o_tile)
-        next_aborted = aborting & (next_tile.job_index == abort_index)
+        next_aborted, o_aborted = (
+            aborting & (tile.job_index == abort_index) for tile in (next_tile, o_tile)
+        )
+        status, failed = o_tile.tile.status, o_tile.tile.failed
         m.d.comb += next_tile.eq(Mux(s_valid, s_tile, w_tile))
         m.d.sync += s_valid.eq(next_valid & ~advance)
         with m.If(advance):
-            m.d.sync += [
-                o_valid.eq(next_valid), o_tile.eq(next_tile),
-                self.tiles.valid.eq(next_valid & ~(next_aborted & ~next_tile.tile.last)),
-            ]
-            with m.If(next_aborted & ~next_tile.tile.failed):
-                m.d.sync += [o_tile.tile.status.eq(Status.ABORTED), o_tile.tile.failed.eq(1)]
-        with m.Else():
-            with m.If(aborting & (o_tile.job_index == abort_index)):
-                m.d.sync += self.tiles.valid.eq(o_tile.tile.last)
-                with m.If(~o_tile.tile.failed):
-                    m.d.sync += [o_tile.tile.status.eq(Status.ABORTED), o_tile.tile.failed.eq(1)]
+            m.d.sync += [o_valid.eq(next_valid), o_tile.eq(next_tile)]
+        # ``advance`` comes last: it selects, and enables nothing.
+        m.d.sync += [
+            self.tiles.valid.eq(Mux(
+                advance,
+                next_valid & (~next_aborted | next_tile.tile.last),
+                ~o_aborted | o_tile.tile.last,
+            )),
+            failed.eq(Mux(advance, next_tile.tile.failed | next_aborted, failed | o_aborted)),
+            status.eq(Mux(
+                advance, _ended(next_tile.tile, next_aborted), _ended(o_tile.tile, o_aborted)
+            )),
+        ]
         with m.If(~s_valid):
             m.d.sync += s_tile.eq(w_tile)
+
+
+def _ended(tile, aborted):
+    """The status of a tile, if ``aborted`` the one of an aborted job, unless the tile has failed.
+
+    Without a multiplexer, of which synthesis would make the enable of a register.
+    """
+    mark = (aborted & ~tile.failed).replicate(len(tile.status))
+    return (tile.status & ~mark) | (int(Status.ABORTED) & mark)

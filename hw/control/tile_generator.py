@@ -102,7 +102,7 @@ class TileGenerator(wiring.Component):
         a, b = self.geometries[Region.A], self.geometries[Region.B]
         job = Signal(self.job)
         status = Signal(Status)
-        failed = status != 0
+        failed = Signal()  # status is not 0
         out = self.tiles.payload
         i, j = Signal.like(out.i), Signal.like(out.j)
         a_page, b_page = Signal(job.a_page.shape()), Signal(job.b_page.shape())
@@ -130,58 +130,59 @@ class TileGenerator(wiring.Component):
             tile.hold.eq(job.keep),
             tile.epilogue.eq(job.epilogue),
         ]
-        tile_fire = self.tiles.valid & self.tiles.ready
-        with m.If(tile_fire):
+        # The first cycle of a job has no tile yet: it starts the first row of tiles.
+        first_row = ~self.tiles.valid
+        first_tile = first_row | last_col  # the next tile is the first one of a row
+        with m.If(self.tiles.ready | first_row):
             m.d.sync += [
-                n_left.eq(n_left - b.edge), last_col.eq(n_left <= 2 * b.edge),
-                b_page.eq(b_page + job.b_pitch), j.eq(j + 1),
+                n_left.eq(Mux(first_tile, job.n, n_left - b.edge)),
+                last_col.eq(Mux(first_tile, single_col, n_left <= 2 * b.edge)),
+                b_page.eq(Mux(first_tile, job.b_page, b_page + job.b_pitch)),
+                j.eq(Mux(first_tile, 0, j + 1)),
             ]
-            with m.If(last_col):
+            with m.If(first_tile):
                 m.d.sync += [
-                    n_left.eq(job.n), last_col.eq(single_col), b_page.eq(job.b_page), j.eq(0),
-                    m_left.eq(m_left - a.edge), last_row.eq(m_left <= 2 * a.edge),
-                    a_page.eq(a_page + job.a_pitch), i.eq(i + 1),
+                    m_left.eq(Mux(first_row, job.m, m_left - a.edge)),
+                    a_page.eq(Mux(first_row, job.a_page, a_page + job.a_pitch)),
+                    i.eq(Mux(first_row, 0, i + 1)),
+                    last_row.eq(m_left <= 2 * a.edge),
                 ]
-            with m.If(tile.last):
+            with m.If(self.tiles.valid & tile.last):
                 m.d.sync += [self.active.eq(0), self.tiles.valid.eq(0)]
-        with m.If(self.active & ~self.tiles.valid):  # the cycle after the job was taken
+        with m.If(first_row):
             m.d.sync += [
-                self.tiles.valid.eq(1), last_row.eq(job.m <= a.edge), last_col.eq(job.n <= b.edge),
-                single_col.eq(job.n <= b.edge), single_word.eq(job.k <= a.depth),
+                self.tiles.valid.eq(self.active), last_row.eq(job.m <= a.edge),
+                last_col.eq(job.n <= b.edge), single_col.eq(job.n <= b.edge),
+                single_word.eq(job.k <= a.depth),
+                status.eq(Mux(self.rejected, Status.REJECTED, 0)), failed.eq(self.rejected),
             ]
-            with m.If(self.rejected):
-                m.d.sync += status.eq(Status.REJECTED)
         with m.If(
             self.abort & self.tiles.valid & ~failed & (self.active_index == self.abort_index)
         ):
-            m.d.sync += status.eq(Status.ABORTED)
+            m.d.sync += [status.eq(Status.ABORTED), failed.eq(1)]
         with m.If(self.jobs.valid & self.jobs.ready):
-            new = self.jobs.payload
             m.d.sync += [
                 self.active.eq(1), self.active_index.eq(self.job_index),
-                job.eq(new), status.eq(0),
-                i.eq(0), j.eq(0), m_left.eq(new.m), n_left.eq(new.n),
-                a_page.eq(new.a_page), b_page.eq(new.b_page),
+                job.eq(self.jobs.payload),
             ]
         if self.starts:
-            self._starts(m, job, tile_fire, last_col)
+            self._starts(m, job, first_row, first_tile)
         return m
 
-    def _starts(self, m, job, tile_fire, last_col):
+    def _starts(self, m, job, first_row, first_tile):
         """The address of a tile's C: ``rows`` words further for each row of tiles.
 
         A broadcast C has one row, for all rows of tiles.
         """
-        tile, new = self.tiles.payload.tile, self.jobs.payload
+        tile = self.tiles.payload.tile
         c = Signal(tile.c.shape())
-        first = Signal(tile.c.shape())  # address for the first tile of the row
-        next_first = first + Mux(job.broadcast, 0, self.geometries[Region.A].edge)
+        row_start = Signal(tile.c.shape())  # address for the first tile of the row
+        step = Mux(job.broadcast, 0, self.geometries[Region.A].edge)
+        next_start = Mux(first_row, job.c_page, row_start + step)
         m.d.comb += [
             tile.preload.eq(job.preload), tile.broadcast.eq(job.broadcast), tile.c.eq(c),
         ]
-        with m.If(tile_fire):
-            m.d.sync += c.eq(c + job.c_pitch)
-            with m.If(last_col):
-                m.d.sync += [c.eq(next_first), first.eq(next_first)]
-        with m.If(self.jobs.valid & self.jobs.ready):
-            m.d.sync += [c.eq(new.c_page), first.eq(new.c_page)]
+        with m.If(self.tiles.ready | first_row):
+            m.d.sync += c.eq(Mux(first_tile, next_start, c + job.c_pitch))
+            with m.If(first_tile):
+                m.d.sync += row_start.eq(next_start)

@@ -270,7 +270,7 @@ class BoundsCheck(wiring.Component):
         if not self.window:
             return Const(0)
         beat = ceil_log2(self.data_bytes)
-        return Mux(first, total[beat:] < self.base[beat:], total[beat:] > self.limit[beat:])
+        return Mux(first, total[beat:] < self.base[beat:], self.limit[beat:] < total[beat:])
 
 
 def _odd(number):

@@ -87,7 +87,7 @@ class Bf16Output(ResultPipeline):
             m.d.sync += [
                 c_enable.eq(enable),
                 c_low.eq(enable & (_order_key(value) < _order_key(limit.low))),
-                c_high.eq(enable & (_order_key(value) > _order_key(limit.high))),
+                c_high.eq(enable & (_order_key(limit.high) < _order_key(value))),
                 clamped.eq(Cat(selected[:31], selected[31] & ~(c_enable & ~selected[:31].any()))),
             ]
             results.append(clamped)

@@ -1,6 +1,6 @@
 """The result scheduler: requests the results of finished tiles, chunk by chunk, in job order."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import C, Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -159,8 +159,9 @@ class ResultScheduler(wiring.Component):
         pending, tile = self.tiles.payload, self.tiles.payload.tile
         fire, chunk = self.request.valid, self.request.chunk
         row, index = Signal.like(chunk.row), Signal.like(chunk.index)
-        next_row = Signal.like(tile.rows, init=1)
-        next_index = Signal(range(-(-self.cols // self.lanes) + 1), init=1)
+        row_ahead = Signal(range(self.rows + 2), init=2)  # two rows after this one
+        index_ahead = Signal(range(-(-self.cols // self.lanes) + 2), init=2)  # the same
+        next_row_is_last = row_ahead == tile.rows
         chunks = (tile.cols + self.lanes - 1) >> ceil_log2(self.lanes)
         # The ``last`` flags are registered with the chunk before. The first chunk of a row or of a
         # tile takes the flags of the tile instead.
@@ -173,51 +174,61 @@ class ResultScheduler(wiring.Component):
         m.d.comb += [chunk.row.eq(row), chunk.index.eq(index)]
         with m.If(fire):
             m.d.sync += [
-                index.eq(next_index), next_index.eq(next_index + 1),
-                first_in_row.eq(0), last_in_row.eq(next_index + 1 == chunks), first_in_tile.eq(0),
+                index.eq(index + 1), index_ahead.eq(index_ahead + 1),
+                first_in_row.eq(0), last_in_row.eq(index_ahead == chunks), first_in_tile.eq(0),
                 last_in_tile.eq(
-                    (next_index + 1 == chunks)
-                    & Mux(in_first_row, pending.single_row, in_last_row)
+                    (index_ahead == chunks) & Mux(in_first_row, pending.single_row, in_last_row)
                 ),
             ]
             with m.If(tile_end | row_end):
                 m.d.sync += [
-                    index.eq(0), next_index.eq(1), first_in_row.eq(1),
-                    row.eq(next_row), next_row.eq(next_row + 1),
-                    in_first_row.eq(0), in_last_row.eq(next_row + 1 == tile.rows),
-                    last_in_tile.eq((next_row + 1 == tile.rows) & pending.single_chunk),
+                    index.eq(0), index_ahead.eq(2), first_in_row.eq(1),
+                    row.eq(row + 1), row_ahead.eq(row_ahead + 1),
+                    in_first_row.eq(0), in_last_row.eq(next_row_is_last),
+                    last_in_tile.eq(next_row_is_last & pending.single_chunk),
                 ]
             with m.If(tile_end):
-                m.d.sync += [row.eq(0), next_row.eq(1), in_first_row.eq(1), first_in_tile.eq(1)]
+                m.d.sync += [row.eq(0), row_ahead.eq(2), in_first_row.eq(1), first_in_tile.eq(1)]
         return row_end, tile_end
 
     def _read_pointer(self, m, row_end, tile_end):
         """The address of the next row; whether that row is in the result buffer."""
-        pending, fire = self.tiles.payload, self.request.valid
+        pending = self.tiles.payload
         pass_rows = self.rows * self.slots
+        row_taken = self.request.valid & ~pending.no_data & row_end
+        pass_end = tile_end & pending.end
+        # The next row, and the first row of the next pass.
         pointer = Signal(len(self.address))
-        remaining = Signal(range(pass_rows), init=pass_rows - 1)  # rows of the pass after this one
-        # Rows in the buffer from the pointer on, minus one: below 0 while the buffer is empty.
+        pass_pointer = Signal.like(pointer, init=pass_rows % (1 << len(pointer)))
+        # Rows in the buffer from each of both on, minus one: below 0 if there are none.
         level = Signal(signed(len(self.address) + 2), init=-1)
+        pass_level = Signal.like(level, init=-1 - pass_rows)
+        # The next tile starts so many rows before the next pass.
+        back = Mux(pending.end, 0, pass_rows - 1 - pending.slot) if self.slots > 1 else C(0, 1)
         m.d.comb += self.address.eq(pipeline(m, pointer, self.read_delay, "address"))
-        # The next row is one of this tile, of the next pass, or of the next tile of the pass. The
-        # step to it is known before ``fire``, which comes last.
-        step, next_remaining = Signal.like(level, init=0), Signal.like(remaining, init=0)
-        with m.If(~tile_end):
-            m.d.comb += [step.eq(-self.slots), next_remaining.eq(remaining - self.slots)]
-        with m.Elif(pending.end):
-            m.d.comb += [step.eq(Cat(~remaining, 1).as_signed()), next_remaining.eq(pass_rows - 1)]
-        with m.Else():
-            m.d.comb += [
-                next_remaining.eq(pass_rows - 2 - pending.slot),
-                step.eq((pass_rows - 2 - pending.slot) - remaining),
-            ]
-        row_taken = fire & ~pending.no_data & row_end
         with m.If(row_taken):
-            m.d.sync += [pointer.eq(pointer - step), remaining.eq(next_remaining)]
-        # Each sum is one carry chain: the carry into it is the row that was written.
-        stepped = (Cat(1, level) + Cat(self.row_written, step))[1:]
-        m.d.sync += level.eq(Mux(row_taken, stepped, level + self.row_written))
+            # No multiplexer: the low bits of ``pass_pointer`` are constants, so synthesis would
+            # make a reset of it, behind ``row_taken``.
+            ends = tile_end.replicate(len(pointer))
+            m.d.sync += pointer.eq(
+                ((pass_pointer - back) & ends) | ((pointer + self.slots) & ~ends)
+            )
+            with m.If(pass_end):
+                m.d.sync += pass_pointer.eq(pass_pointer + pass_rows)
+
+        def moved(level, rows):
+            """``level + rows``, and the row that was written: the carry into one chain."""
+            return (Cat(1, level).as_signed() + Cat(self.row_written, rows).as_signed())[1:]
+
+        # ``row_taken`` comes last: it selects one of two sums.
+        next_row = moved(level, C(-self.slots, signed(len(level))))
+        next_tile = moved(pass_level, Cat(back, C(0, 1)))
+        next_pass = moved(pass_level, C(-pass_rows, signed(len(level))))
+        same, same_pass = level + self.row_written, pass_level + self.row_written
+        m.d.sync += [
+            level.eq(Mux(row_taken, Mux(tile_end, next_tile, next_row), same)),
+            pass_level.eq(Mux(row_taken, Mux(pass_end, next_pass, same_pass), same_pass)),
+        ]
         return ~level[-1]
 
     def _allowed(self, m):

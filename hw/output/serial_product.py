@@ -1,12 +1,14 @@
 """The product of a sum, digit by digit, and a multiplier."""
 
-from amaranth.hdl import C, Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.delay import pipeline
 
 __all__ = ["SerialProduct"]
+
+_UPPER = 14  # bits of the upper half of a sum
 
 
 class SerialProduct(wiring.Component):
@@ -57,11 +59,12 @@ class SerialProduct(wiring.Component):
             terms = [self._added(m, n, width, *pair) for n, pair in enumerate(pairs)]
             width *= 2
         [(term, carry)] = terms
-        high, last = Signal(signed(32), reset_less=True), Signal(reset_less=True)
-        start = Mux(self.first, C(1 << 30, signed(32)), high)
-        total = (Cat(1, start).as_signed() + Cat(carry, term).as_signed())[1 : self.bits + 33]
-        m.d.sync += [high.eq(total[self.bits :].as_signed()), last.eq(total[self.bits - 1])]
-        m.d.comb += self.product.eq(Cat(last, high))
+        start = Signal(signed(32 + self.bits))
+        total = self._sum(m, start, term, carry, "total")
+        m.d.comb += [
+            start.eq(Mux(self.first, 1 << 30, total[self.bits :].as_signed())),
+            self.product.eq(total[self.bits - 1 :]),
+        ]
         return m
 
     def _multiple(self, m, n, below, low, high):
@@ -83,8 +86,32 @@ class SerialProduct(wiring.Component):
     def _added(self, m, n, width, low, high):
         """``low + (high << width)`` of two terms; the carry of ``high`` enters here."""
         (low, carry), (high, high_carry) = low, high
-        upper = Cat(1, low[width:]).as_signed() + Cat(high_carry, high).as_signed()
-        total = Cat(low[:width], upper[1 : 32 + width]).as_signed()
+        upper = self._sum(m, high, low[width:].as_signed(), high_carry, f"term_{width}_{n}")
         return (
-            pipeline(m, total, 1, f"term_{width}_{n}"), pipeline(m, carry, 1, f"carry_{width}_{n}")
+            Cat(pipeline(m, low[:width], 1, f"low_{width}_{n}"), upper).as_signed(),
+            pipeline(m, carry, 1, f"carry_{width}_{n}"),
         )
+
+    def _sum(self, m, a, b, carry, name):
+        """``a + b + carry``, a cycle later, as wide as the wider one of ``a`` and ``b``.
+
+        The sum has two halves, for short carry chains. The upper half is added with and without a
+        carry from the lower half; the carry selects one of both in the next cycle.
+        """
+        terms = [Signal(signed(max(len(a), len(b))), name=f"{name}_{part}") for part in "ab"]
+        m.d.comb += [terms[0].eq(a), terms[1].eq(b)]
+        a, b = terms
+        half = len(a) - _UPPER
+        lower = Signal(half, name=f"{name}_lower", reset_less=True)
+        without_carry, with_carry = (
+            Signal(_UPPER, name=f"{name}_{case}", reset_less=True)
+            for case in ("without_carry", "with_carry")
+        )
+        # The inverter is the LUT that takes a carry into the cell of a register of an iCE40.
+        no_carry = Signal(name=f"{name}_no_carry", reset_less=True)
+        m.d.sync += [
+            Cat(lower, no_carry).eq((Cat(1, a[:half]) + Cat(carry, b[:half]))[1:] ^ (1 << half)),
+            without_carry.eq(a[half:] + b[half:]),
+            with_carry.eq((Cat(1, a[half:]) + Cat(1, b[half:]))[1:]),
+        ]
+        return Cat(lower, Mux(no_carry, without_carry, with_carry)).as_signed()

@@ -220,9 +220,9 @@ class _Lane(wiring.Component):
             padded = Cat(1, y).as_signed() + Cat(round_up, zero).as_signed()
             m.d.sync += [total.eq(padded[1:].as_signed()), total_sign.eq(y_sign)]
         fits, negative = total_sign
-        is_low, is_high = Signal(), Signal()
+        is_low, is_high = Signal(), Signal()  # a ``<`` is one carry chain, a ``>`` also an equality
         m.d.sync += [
             is_low.eq(Mux(fits, total < low, negative)),
-            is_high.eq(Mux(fits, total > high, ~negative)),
+            is_high.eq(Mux(fits, high < total, ~negative)),
             self.result.eq(Mux(is_low, low, Mux(is_high, high, total))),
         ]

@@ -54,13 +54,14 @@ class Crc32(wiring.Component):
         include, shift = Signal(), Signal()
         m.d.comb += [self.idle.eq(~count[-1]), self.crc.eq(~state)]
         m.d.sync += self.match.eq(state == _RESIDUE)
+        m.d.sync += bits.eq(bits >> 1)
         with m.If(self.valid):
             m.d.sync += [
                 bits.eq(self.data), count.eq(8), include.eq(self.include),
                 shift.eq(self.include | self.emit),
             ]
         with m.Elif(~self.idle):
-            m.d.sync += [bits.eq(bits >> 1), count.eq(count + 1)]
+            m.d.sync += count.eq(count + 1)
         feedback = include & (state[0] ^ bits[0])
         with m.If(self.start):
             m.d.sync += state.eq(0xFFFFFFFF)

@@ -172,9 +172,12 @@ class FrameReceiver(wiring.Component):
             Signal(name=name) for name in ("in_search", "in_field", "in_header", "in_payload")
         )
         remaining = Signal(range(self.frames.max_payload + 1))  # bytes of this field to receive
+        # From the FSM: set `remaining` to the bytes of the next field.
+        new_field, field_bytes = Signal(), Signal.like(remaining)
         byte_valid, search, more, sync_found = self._receive_byte(
             m, fifo, crc, in_search, in_field, remaining
         )
+        m.d.sync += remaining.eq(Mux(new_field, field_bytes, remaining - byte_valid))
         header_valid, payload_valid = self._by_field(m, byte_valid, in_header, in_payload)
         header_full = Signal()  # full, before the header
         decoded, sequence, length = self._decode_header(
@@ -184,11 +187,8 @@ class FrameReceiver(wiring.Component):
         header = Signal.like(decoded)  # captured at the end of the header
         send_request = Signal()
         needs_request = self._request(m, crc, header, sequence, payload_valid, send_request)
-        stores_payload = Signal()  # registered: it does not change in the payload
-        m.d.sync += [stores_payload.eq(header.ordered & ~header.rejected), fifo.commit.eq(0)]
-        stores_header = header_valid & self.frames.with_header & ~header_full
-        m.d.comb += fifo.write.eq(stores_header | (payload_valid & stores_payload))
-
+        m.d.sync += fifo.commit.eq(0)
+        self._store(m, fifo, header, header_valid & ~header_full, payload_valid)
         field_end = ~more & crc.idle
 
         def receive_field(next_state):
@@ -201,15 +201,16 @@ class FrameReceiver(wiring.Component):
 
         with m.FSM():
             with m.State("SYNC"):
-                m.d.comb += in_search.eq(1)
-                m.d.sync += [remaining.eq(_HEADER), header_full.eq(full)]
+                m.d.comb += [in_search.eq(1), new_field.eq(1), field_bytes.eq(_HEADER)]
+                m.d.sync += header_full.eq(full)
                 with m.If(sync_found):
                     m.next = "HEADER"
             with m.State("HEADER"):
                 m.d.comb += in_header.eq(1)
                 receive_field("DECODE")
             with m.State("DECODE"):
-                m.d.sync += [header.eq(decoded), remaining.eq(length)]
+                m.d.comb += [new_field.eq(1), field_bytes.eq(length)]
+                m.d.sync += header.eq(decoded)
                 m.next = "CHECK_LENGTH"
             with m.State("CHECK_LENGTH"):
                 m.next = "PAYLOAD"
@@ -217,8 +218,7 @@ class FrameReceiver(wiring.Component):
                     m.next = "EXECUTE"
             with m.State("PAYLOAD"):
                 m.d.comb += in_payload.eq(1)
-                with m.If(field_end):
-                    m.d.sync += remaining.eq(_CRC)
+                m.d.comb += [new_field.eq(field_end), field_bytes.eq(_CRC)]
                 receive_field("PAYLOAD_END")
             with m.State("CRC"):
                 receive_field("CRC_END")
@@ -260,7 +260,7 @@ class FrameReceiver(wiring.Component):
         with m.If(fire):
             m.d.sync += byte.eq(self.bytes.payload)
         with m.If(byte_valid):
-            m.d.sync += [sync_begun.eq(byte == SYNC[0]), remaining.eq(remaining - 1)]
+            m.d.sync += sync_begun.eq(byte == SYNC[0])
         return byte_valid, search, more, sync_found
 
     def _by_field(self, m, byte_valid, in_header, in_payload):
@@ -271,6 +271,14 @@ class FrameReceiver(wiring.Component):
         r_header, r_payload = Signal(), Signal()
         m.d.sync += [r_header.eq(in_header), r_payload.eq(in_payload)]
         return byte_valid & r_header, byte_valid & r_payload
+
+    def _store(self, m, fifo, header, header_valid, payload_valid):
+        """Write the bytes of an ordered frame into the FIFO, with its header if it is stored."""
+        stores_payload = Signal()  # registered: it does not change in the payload
+        m.d.sync += stores_payload.eq(header.ordered & ~header.rejected)
+        m.d.comb += fifo.write.eq(
+            (header_valid & self.frames.with_header) | (payload_valid & stores_payload)
+        )
 
     def _decode_header(self, m, byte, valid, position, full):
         """Decode the header byte by byte; ``position`` is 6 for its first byte, 1 for its last.

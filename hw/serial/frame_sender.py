@@ -54,7 +54,8 @@ class FrameSender(wiring.Component):
         frame = Signal(FrameHeader)
         length = Signal(32)
         m.d.comb += length.eq(frame.length)
-        # The current field, and in it the index of the current byte and the bytes not yet sent.
+        # The current field, the index of the current byte in the header, and the bytes of the field
+        # not yet sent.
         field, index, remaining = Signal(_Field), Signal(range(_HEADER)), Signal(11)
         field_end = Signal()  # remaining is 0; registered
         m.d.sync += field_end.eq(remaining == 0)
@@ -75,25 +76,29 @@ class FrameSender(wiring.Component):
         ]
 
         def start_field(next_field, count):
-            return [field.eq(next_field), remaining.eq(count), index.eq(0)]
+            return [field.eq(next_field), remaining.eq(count)]
 
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += [crc.start.eq(1), self.frame.ready.eq(1)]
-                m.d.sync += [frame.eq(self.frame.payload), *start_field(_Field.HEADER, _HEADER)]
+                m.d.sync += [
+                    frame.eq(self.frame.payload), *start_field(_Field.HEADER, _HEADER), index.eq(0),
+                ]
                 with m.If(self.frame.valid):
                     m.next = "WAIT_DATA"
             with m.State("SELECT"):
                 m.next = "SEND"
+                m.d.sync += [byte.eq(own_byte), self.bytes.valid.eq(1)]
                 with m.If(field_end):
                     m.next = "NEXT_FIELD"
-                m.d.sync += byte.eq(own_byte)
+                    m.d.sync += self.bytes.valid.eq(0)
                 with m.If(field == _Field.PAYLOAD):
                     m.d.sync += byte.eq(self.payload.payload)
                     with m.If(~field_end):
                         m.d.comb += self.payload.ready.eq(1)
                         with m.If(~self.payload.valid):
                             m.next = "SELECT"
+                            m.d.sync += self.bytes.valid.eq(0)
             with m.State("NEXT_FIELD"):
                 m.next = "WAIT_CRC"
                 with m.Switch(field):
@@ -105,9 +110,10 @@ class FrameSender(wiring.Component):
                         m.d.comb += self.done.eq(1)
                         m.next = "IDLE"
             with m.State("SEND"):
-                m.d.comb += self.bytes.valid.eq(1)
                 with m.If(self.bytes.ready):
-                    m.d.sync += [index.eq(index + 1), remaining.eq(remaining - 1)]
+                    m.d.sync += [
+                        self.bytes.valid.eq(0), index.eq(index + 1), remaining.eq(remaining - 1),
+                    ]
                     m.next = "WAIT_CRC"
             with m.State("WAIT_CRC"):
                 with m.If(crc.idle):

@@ -75,7 +75,8 @@ class FrameTransmitter(wiring.Component):
         m.d.comb += sender.payload.valid.eq(1)
         offset, in_meta = Signal(2), Signal()  # index of a byte modulo 4; the first four bytes
         taken, first = Signal(), Signal()
-        m.d.comb += [taken.eq(sender.payload.ready), first.eq(in_meta & (offset == 0))]
+        m.d.comb += first.eq(in_meta & (offset == 0))
+        m.d.sync += taken.eq(sender.payload.ready)
         m.d.sync += buffer.advance.eq(taken & ~in_meta & (frame_type == FrameType.RESULTS))
         with m.If(sender.frame.valid & sender.frame.ready):
             m.d.sync += [offset.eq(0), in_meta.eq(1)]
@@ -91,20 +92,21 @@ class FrameTransmitter(wiring.Component):
         return m
 
     def _payload_byte(self, m, buffer, byte, frame_type, nak, word, in_meta, offset):
-        """Drive the next byte of the payload; registered."""
+        """Drive the next byte of the payload; it follows ``offset`` by two cycles."""
         texts = C(int.from_bytes(b"".join(NAK_TEXTS), "little"), 32 * len(NAK_TEXTS))
         meta = buffer.meta.as_value()
-        payload_byte = Signal(8)
+        has_registers, has_text = Signal(), Signal()  # of the frame
+        own_byte, payload_byte = Signal(8), Signal(8)  # own_byte: not from the buffer
         m.d.comb += byte.eq(payload_byte)
-        with m.Switch(frame_type):
-            with m.Case(FrameType.REGISTERS):
-                m.d.sync += payload_byte.eq(word.word_select(offset, 8))
-            with m.Case(FrameType.ERROR):
-                m.d.sync += payload_byte.eq(texts.word_select(Cat(offset, nak), 8))
-            with m.Default():
-                m.d.sync += payload_byte.eq(
-                    Mux(in_meta, meta.word_select(offset, 8), buffer.byte)
-                )
+        m.d.sync += [
+            has_registers.eq(frame_type == FrameType.REGISTERS),
+            has_text.eq(frame_type == FrameType.ERROR),
+            own_byte.eq(Mux(
+                has_text, texts.word_select(Cat(offset, nak), 8),
+                Mux(has_registers, word, meta).word_select(offset, 8),
+            )),
+            payload_byte.eq(Mux(has_text | has_registers | in_meta, own_byte, buffer.byte)),
+        ]
 
     def _select_frame(self, m, buffer, frame, frame_type, nak):
         """Choose the next frame while the sender is idle; offer it in the next cycle."""
@@ -115,15 +117,16 @@ class FrameTransmitter(wiring.Component):
         to_answer, to_acknowledge, to_report = chosen
         buffered = buffer.full & ~buffer.clear
         m.d.sync += [self.abort.eq(0), chosen.eq(0)]
+        m.d.sync += frame.valid.eq(0)
         with m.If(frame.ready & ~frame.valid):
-            m.d.sync += chosen.eq(Cat(
-                self.request.valid, self.ack.valid & ~self.request.valid,
-                buffered & ~self.ack.valid & ~self.request.valid,
-            ))
-        m.d.comb += [
-            frame.valid.eq(chosen.any()), self.request.ready.eq(to_answer),
-            self.ack.ready.eq(to_acknowledge),
-        ]
+            m.d.sync += [
+                frame.valid.eq(self.request.valid | self.ack.valid | buffered),
+                chosen.eq(Cat(
+                    self.request.valid, self.ack.valid & ~self.request.valid,
+                    buffered & ~self.ack.valid & ~self.request.valid,
+                )),
+            ]
+        m.d.comb += [self.request.ready.eq(to_answer), self.ack.ready.eq(to_acknowledge)]
         with m.If(frame.ready):
             m.d.sync += frame_type.eq(header.type)
         with m.If(to_answer):

@@ -61,23 +61,27 @@ class UartReceiver(_Uart):
         rx = Signal(init=1)
         m.submodules.synchronizer = FFSynchronizer(self.rx, rx, init=1)
         timer = Signal(range(self.divisor))
-        remaining = Signal(range(BITS + 1))  # bits of the current byte, the current bit included
+        remaining = Signal(range(-1, BITS), init=-1)  # bits after the current one; -1 when idle
+        is_start, is_stop = Signal(), Signal()  # the current bit; stable long before its sample
         shift = Signal(BITS - 1)
         sample = Signal()
-        m.d.sync += [self.error.eq(0), sample.eq(timer == 1), timer.eq(timer - 1)]
+        m.d.sync += [
+            self.error.eq(0), sample.eq(timer == 1), timer.eq(timer - 1),
+            is_start.eq(remaining == BITS - 1), is_stop.eq(remaining == 0),
+        ]
         with m.If(self.bytes.ready):
             m.d.sync += self.bytes.valid.eq(0)
         with m.If(sample):
             m.d.sync += timer.eq(self.divisor - 1)
-        with m.If(remaining == 0):
+        with m.If(remaining < 0):
             m.d.sync += [timer.eq(self.divisor // 2 - 1), sample.eq(0)]
             with m.If(~rx):
-                m.d.sync += remaining.eq(BITS)
+                m.d.sync += remaining.eq(BITS - 1)
         with m.Elif(sample):
             m.d.sync += [remaining.eq(remaining - 1), shift.eq(Cat(shift[1:], rx))]
-            with m.If((remaining == BITS) & rx):
-                m.d.sync += remaining.eq(0)
-            with m.If(remaining == 1):
+            with m.If(is_start & rx):
+                m.d.sync += remaining.eq(-1)
+            with m.If(is_stop):
                 overrun = self.bytes.valid & ~self.bytes.ready
                 m.d.sync += self.error.eq(~rx | overrun)
                 with m.If(rx & ~overrun):
@@ -106,18 +110,19 @@ class UartTransmitter(_Uart):
         m = Module()
         timer = Signal(range(self.divisor))
         bit_end = Signal()  # last cycle of the current bit
-        remaining = Signal(range(BITS + 1))
+        remaining = Signal(range(-1, BITS), init=-1)  # bits after the current one; -1 when idle
         shift = Signal(BITS, init=-1)
         m.d.comb += self.tx.eq(shift[0])
         m.d.sync += [timer.eq(timer - 1), bit_end.eq(timer == 1)]
         with m.If(bit_end):
             m.d.sync += timer.eq(self.divisor - 1)
-        m.d.sync += self.bytes.ready.eq((remaining == 0) & ~(self.bytes.valid & self.bytes.ready))
-        with m.If(remaining == 0):
+        m.d.sync += self.bytes.ready.eq((remaining < 0) & ~(self.bytes.valid & self.bytes.ready))
+        with m.If(remaining < 0):
             m.d.sync += [timer.eq(self.divisor - 1), bit_end.eq(0)]
             with m.If(self.bytes.valid & self.bytes.ready):
                 m.d.sync += [
-                    remaining.eq(BITS), shift.eq(Cat(Const(0, 1), self.bytes.payload, Const(1, 1))),
+                    remaining.eq(BITS - 1),
+                    shift.eq(Cat(Const(0, 1), self.bytes.payload, Const(1, 1))),
                 ]
         with m.Elif(bit_end):
             m.d.sync += [remaining.eq(remaining - 1), shift.eq(Cat(shift[1:], Const(1, 1)))]

@@ -77,7 +77,8 @@ class CommitFifo(wiring.Component):
         word = self.words.payload
         byte_index = Signal(range(len(word) // 8))
         nonempty = Signal()
-        m.d.sync += nonempty.eq(commit_ptr != read_ptr)
+        # Not ``!=``: it would share the carry chain of ``level``.
+        m.d.sync += nonempty.eq((commit_ptr ^ read_ptr).any())
         with m.If(self.words.ready):
             m.d.sync += self.words.valid.eq(0)
         with m.FSM():
