@@ -51,10 +51,10 @@ class Drain(wiring.Component):
         m.d.sync += [
             starts.eq(Cat(self.start, starts)), self.valid.eq(remaining.any() & is_result),
         ]
-        m.d.sync += [
-            self.shift[p].eq(remaining > cycles - (p + 1) * self.slots + (not self.folded))
-            for p in range(self.rows)
-        ]
+        for p in range(self.rows):
+            idle = cycles - (p + 1) * self.slots + (not self.folded)  # of the cycles, the last ones
+            if idle < cycles:
+                m.d.sync += self.shift[p].eq(remaining > idle)
         if self.folded:
             flushes = Signal(self.delay - 2)  # delay line
             m.d.sync += [

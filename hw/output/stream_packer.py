@@ -126,23 +126,22 @@ class StreamPacker(wiring.Component):
         step, end = Signal(range(units + 1)), Signal()
         for select, value in kinds:
             size = len(value) // unit  # of the chunk, in units
-            position = index[ceil_log2(size):]
+            # The places before an unaligned index are full; no valid chunk is this large.
+            aligned, position = ~index[: ceil_log2(size)].any(), index[ceil_log2(size):]
             with m.If(select):
                 m.d.comb += [step.eq(size), end.eq(position == units // size - 1)]
             for n in range(units):
                 part = value.word_select(n % size, unit)
                 parts[n] = Mux(select, part, parts[n])
-                hits[n] = Mux(select, position == n // size, hits[n])
+                hits[n] = Mux(select, aligned & (position == n // size), hits[n])
         with m.If(ready):
             m.d.comb += self.chunks.ready.eq(1)
         with m.If(ready & self.chunks.valid):
             m.d.sync += [full.eq(meta.last | end), index.eq(Mux(meta.last, 0, index + step))]
-        # Until a chunk is valid, its place in the word may hold anything. Chunks of two sizes must
-        # be valid: the place of a wide one would reach back over narrow ones of this word.
-        store = free & self.chunks.valid if len(kinds) > 1 else free
+        # Until a chunk is valid, its place in the word may hold anything.
         with m.If(free):
             m.d.sync += p_meta.eq(meta)
         for n in range(units):
-            with m.If(store & hits[n]):
+            with m.If(free & hits[n]):
                 m.d.sync += p_word[n].eq(parts[n])
         return full
