@@ -1,6 +1,6 @@
 """The serial port: bytes on a wire as 1 start bit, 8 data bits, no parity and 1 stop bit."""
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
@@ -111,19 +111,20 @@ class UartTransmitter(_Uart):
         timer = Signal(range(self.divisor))
         bit_end = Signal()  # last cycle of the current bit
         remaining = Signal(range(-1, BITS), init=-1)  # bits after the current one; -1 when idle
-        shift = Signal(BITS, init=-1)
-        m.d.comb += self.tx.eq(shift[0])
+        shift = Signal(8)  # the rest of the byte; ones follow it, as the stop bit
+        fire = self.bytes.valid & self.bytes.ready
         m.d.sync += [timer.eq(timer - 1), bit_end.eq(timer == 1)]
         with m.If(bit_end):
             m.d.sync += timer.eq(self.divisor - 1)
-        m.d.sync += self.bytes.ready.eq((remaining < 0) & ~(self.bytes.valid & self.bytes.ready))
+        m.d.sync += self.bytes.ready.eq((remaining < 0) & ~fire)
         with m.If(remaining < 0):
-            m.d.sync += [timer.eq(self.divisor - 1), bit_end.eq(0)]
-            with m.If(self.bytes.valid & self.bytes.ready):
-                m.d.sync += [
-                    remaining.eq(BITS - 1),
-                    shift.eq(Cat(Const(0, 1), self.bytes.payload, Const(1, 1))),
-                ]
+            m.d.sync += [
+                timer.eq(self.divisor - 1), bit_end.eq(0), shift.eq(self.bytes.payload),
+                self.tx.eq(~fire), remaining.eq(Mux(fire, BITS - 1, -1)),
+            ]
         with m.Elif(bit_end):
-            m.d.sync += [remaining.eq(remaining - 1), shift.eq(Cat(shift[1:], Const(1, 1)))]
+            m.d.sync += [
+                self.tx.eq(shift[0]), shift.eq(Cat(shift[1:], Const(1, 1))),
+                remaining.eq(remaining - 1),
+            ]
         return m
