@@ -91,7 +91,7 @@ PRESETS = {
             ),
         ),
         Preset(
-            name="ice40up5k", device=DEVICES["iCE40UP5K"], goal=1,
+            name="ice40up5k", device=DEVICES["iCE40UP5K"], goal=1.2,
             config=Config(
                 target="ice40up", multiplier="plain", rows=4, cols=1, depth=6, lanes=1, jobs=2,
                 activation="none", scale_cycles=8, a_words=256, b_words=256, bytes_in=8,
@@ -106,7 +106,7 @@ PRESETS = {
                 bytes_out=1,
             ),
         ),
-        _on_85f("ecp5-64", 150, rows=4, cols=8, depth=2, hop=2, lanes=1),
+        _on_85f("ecp5-64", 165, rows=4, cols=8, depth=2, hop=2, lanes=1),
         _on_85f("ecp5-16", 150, rows=2, cols=4, depth=2, lanes=1),
         _on_85f("ecp5-256", 130, rows=8, cols=8, depth=4, hop=3, lanes=1),
         _on_85f("ecp5-512", 120, rows=8, cols=8, depth=8, hop=3, dsp_cols=4, ram_cols=4, lanes=2),

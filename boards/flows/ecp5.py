@@ -35,9 +35,8 @@ class Ecp5Flow(Flow):
 
     name = "ecp5"
     # DSP blocks are instantiated, not inferred. No wide multiplexers, because the LUTs they cost
-    # are worth more than the delay they save. flow3 maps the logic three times, and keeps the best:
-    # fewer LUTs, and fewer of them in a row.
-    synthesis = "scratchpad -copy abc9.script.flow3 abc9.script\nsynth_ecp5 -nowidelut"
+    # are worth more than the delay they save.
+    synthesis = "synth_ecp5 -nowidelut"
     target_mhz = 200
     unconstrained = "--lpf-allow-unconstrained",
     out_of_context = "--out-of-context",
