@@ -126,14 +126,14 @@ class StreamPacker(wiring.Component):
         step, end = Signal(range(units + 1)), Signal()
         for select, value in kinds:
             size = len(value) // unit  # of the chunk, in units
-            # The places before an unaligned index are full; no valid chunk is this large.
-            aligned, position = ~index[: ceil_log2(size)].any(), index[ceil_log2(size):]
+            position = index[ceil_log2(size):]
             with m.If(select):
                 m.d.comb += [step.eq(size), end.eq(position == units // size - 1)]
             for n in range(units):
                 part = value.word_select(n % size, unit)
                 parts[n] = Mux(select, part, parts[n])
-                hits[n] = Mux(select, aligned & (position == n // size), hits[n])
+                # A valid chunk has an aligned index; the places before another index are full.
+                hits[n] = Mux(select, index == n - n % size, hits[n])
         with m.If(ready):
             m.d.comb += self.chunks.ready.eq(1)
         with m.If(ready & self.chunks.valid):
