@@ -172,8 +172,7 @@ class FrameReceiver(wiring.Component):
             Signal(name=name) for name in ("in_search", "in_field", "in_header", "in_payload")
         )
         remaining = Signal(range(self.frames.max_payload + 1))  # bytes of this field to receive
-        # From the FSM: set `remaining` to the bytes of the next field.
-        new_field, field_bytes = Signal(), Signal.like(remaining)
+        new_field, field_bytes = Signal(), Signal.like(remaining)  # from the FSM: sets `remaining`
         byte_valid, search, more, sync_found = self._receive_byte(
             m, fifo, crc, in_search, in_field, remaining
         )
@@ -276,9 +275,8 @@ class FrameReceiver(wiring.Component):
         """Write the bytes of an ordered frame into the FIFO, with its header if it is stored."""
         stores_payload = Signal()  # registered: it does not change in the payload
         m.d.sync += stores_payload.eq(header.ordered & ~header.rejected)
-        m.d.comb += fifo.write.eq(
-            (header_valid & self.frames.with_header) | (payload_valid & stores_payload)
-        )
+        stores_header = header_valid & self.frames.with_header
+        m.d.comb += fifo.write.eq(stores_header | (payload_valid & stores_payload))
 
     def _decode_header(self, m, byte, valid, position, full):
         """Decode the header byte by byte; ``position`` is 6 for its first byte, 1 for its last.
