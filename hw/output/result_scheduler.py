@@ -200,7 +200,8 @@ class ResultScheduler(wiring.Component):
         # The next row, and the first row of the next pass.
         pointer = Signal(len(self.address))
         pass_pointer = Signal.like(pointer, init=pass_rows % (1 << len(pointer)))
-        # Rows in the buffer from each of both on, minus one: below 0 if there are none.
+        # The rows in the buffer, minus one, counted from `pointer` and from `pass_pointer`.
+        # A level below 0 means that this row is not in the buffer yet.
         level = Signal(signed(len(self.address) + 2), init=-1)
         pass_level = Signal.like(level, init=-1 - pass_rows)
         # The next tile starts so many rows before the next pass.
