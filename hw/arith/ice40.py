@@ -22,10 +22,10 @@ class Ice40Mac(ProductsMac):
 
     * One product, in DSP: a block with multiplier and accumulator.
     * Products of bytes, in DSP: a block for two products, which has three stages; a tree of adders,
-      one stage a level; the sum. Products for which there is no block are in logic: the factors,
-      the halves of the product, and their sum are three stages, too.
-    * Any products, in logic: the factors; the halves of the products; the tree, whose last level
-      adds the halves; the sum.
+      one stage a level; the sum. Products for which there is no block are in logic: the first rows
+      of a product, its halves, and their sum are three stages, too.
+    * Any products, in logic: their first rows; their halves; the tree, whose last level adds the
+      halves; the sum.
 
     The products of each cycle go through all stages. Without a step (``en`` is 0) the sum keeps its
     value instead.
@@ -97,7 +97,7 @@ class Ice40Mac(ProductsMac):
         return accumulator
 
     def _multiplier(self, m, n, a, b):
-        """The multiplier in logic for product ``n``, which registers its factors."""
+        """The multiplier in logic for product ``n``."""
         m.submodules[f"product_{n}"] = product = HalvesMultiplier(a=a.shape(), b=b.shape())
         m.d.comb += [product.a.eq(a), product.b.eq(b)]
         return product

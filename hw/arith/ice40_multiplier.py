@@ -21,7 +21,7 @@ class HalvesMultiplier(wiring.Component):
     Parameters
     ----------
     a, b : shape
-        Signed.
+        Signed; ``b`` has 6 bits or more.
 
     Attributes
     ----------

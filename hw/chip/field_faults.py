@@ -56,7 +56,7 @@ def field_faults(chip, kind, values, passed):
     elif kind is ListJob:
         faults += [values["panel_rows"] > chip.core.rows, values["add"] & values["sums"]]
     elif kind is ListLoop:
-        faults.append(values["body"] > passed)
+        faults.append(passed < values["body"])
     else:
         faults.append(values["result_bytes"] > RESULT_BYTES)
     return faults

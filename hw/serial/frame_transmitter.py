@@ -116,8 +116,7 @@ class FrameTransmitter(wiring.Component):
         chosen = Signal(3)  # one bit at most, for a cycle
         to_answer, to_acknowledge, to_report = chosen
         buffered = buffer.full & ~buffer.clear
-        m.d.sync += [self.abort.eq(0), chosen.eq(0)]
-        m.d.sync += frame.valid.eq(0)
+        m.d.sync += [self.abort.eq(0), chosen.eq(0), frame.valid.eq(0)]
         with m.If(frame.ready & ~frame.valid):
             m.d.sync += [
                 frame.valid.eq(self.request.valid | self.ack.valid | buffered),

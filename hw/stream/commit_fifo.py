@@ -77,8 +77,7 @@ class CommitFifo(wiring.Component):
         word = self.words.payload
         byte_index = Signal(range(len(word) // 8))
         nonempty = Signal()
-        # Not ``!=``: it would share the carry chain of ``level``.
-        m.d.sync += nonempty.eq((commit_ptr ^ read_ptr).any())
+        m.d.sync += nonempty.eq(commit_ptr != read_ptr)
         with m.If(self.words.ready):
             m.d.sync += self.words.valid.eq(0)
         with m.FSM():
