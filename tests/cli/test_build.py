@@ -187,6 +187,16 @@ def test_lists_a_design_of_options(run):
     assert (code, said) == (2, "weft: error: rows must be in 1..64, not 0\n")
 
 
+@pytest.mark.parametrize("option", [
+    ["--clock", "50"], ["--for", "networks"], ["--b-words", "64"], ["--read-vectors", "2"],
+    ["--no-flush-subnormals"], ["--config", "core.toml"],
+])
+def test_lists_options_of_no_board_are_an_error(run, option):
+    name = option[0].replace("--no-", "--")
+    text = f"--list must have a board with {name}: name the board, too"
+    assert run("--list", *option) == (2, f"weft: error: {text}\n")
+
+
 def test_lists_and_checks_a_board_of_ones_own(run, tmp_path):
     code, said = run("--board", MINE, "--list")
     assert code == 0

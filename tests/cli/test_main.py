@@ -49,15 +49,18 @@ def test_returns_the_subcommand_status(ending, status):
     assert ending(status) == status
 
 
-@pytest.mark.parametrize("error", [
-    ConfigError("rows must be in 1..64, not 0"),
-    ToolError("Verilator must be 5.036 or newer, not 5.006"),
-    TransportError("the model died"),
-    FileNotFoundError(2, "No such file or directory", "x.toml"),
+@pytest.mark.parametrize("error, text", [
+    (ConfigError("rows must be in 1..64, not 0"), "rows must be in 1..64, not 0"),
+    (ToolError("Verilator must be 5.036 or newer, not 5.006"),
+     "Verilator must be 5.036 or newer, not 5.006"),
+    (TransportError("the model died"), "the model died"),
+    (FileNotFoundError(2, "No such file or directory", "x.toml"),
+     "x.toml: No such file or directory"),
+    (OSError("cannot write to the output folder: x"), "cannot write to the output folder: x"),
 ])
-def test_reports_user_errors_in_one_line(ending, capsys, error):
+def test_reports_user_errors_in_one_line(ending, capsys, error, text):
     assert ending(error) == 2
-    assert capsys.readouterr() == ("", f"weft: error: {error}\n")
+    assert capsys.readouterr() == ("", f"weft: error: {text}\n")
 
 
 def test_a_bench_that_fails_is_a_failed_check(ending, capsys):

@@ -48,9 +48,9 @@ def test_too_little_agreement_is_exit_code_1(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("network, data, message", [
-    ("none.onnx", "calib.npz", "No such file or directory: 'none.onnx'"),
+    ("none.onnx", "calib.npz", "none.onnx: No such file or directory"),
     ("calib.npz", "calib.npz", "calib.npz: must be an ONNX model"),
-    ("net.onnx", "none.npz", "No such file or directory: 'none.npz'"),
+    ("net.onnx", "none.npz", "none.npz: No such file or directory"),
     ("net.onnx", "net.onnx", "net.onnx: must be an .npz or .npy file of numbers"),
 ])
 def test_wrong_input_is_exit_code_2(folder, capsys, network, data, message):

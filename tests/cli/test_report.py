@@ -73,7 +73,7 @@ def test_page(report, toml, tmp_path):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["none.tflite"], "[Errno 2] No such file or directory: 'none.tflite'"),
+    (["none.tflite"], "none.tflite: No such file or directory"),
     ([NETWORK, "--board", "icebraker"], "board must be one of "),
     ([NETWORK, "--against", "none.toml"], "none.toml must be a readable TOML file: "),
 ])

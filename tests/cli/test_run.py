@@ -134,7 +134,7 @@ def test_compiles_a_program_that_runs(folder, capsys):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    ("missing.tflite --on golden", "No such file or directory: 'missing.tflite'"),
+    ("missing.tflite --on golden", "missing.tflite: No such file or directory"),
     ("net.tflite --on golden --check ort", "onnxruntime runs .onnx files, not .tflite files"),
     ("net.tflite --input bad.npy", "bad.npy must be a .npy or .npz file: it holds something else"),
     ("net.tflite --input bad.npz", "bad.npz must be a .npy or .npz file: File is not a zip file"),

@@ -92,8 +92,15 @@ def main(argv=None) -> int:
         if status is None:
             raise
         _ignore_unused_components()
-        print(f"weft: error: {error}", file=sys.stderr)
+        print(f"weft: error: {_text(error)}", file=sys.stderr)
         return status
+
+
+def _text(error):
+    """The message of an error; an error of the operating system names its file first."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _ignore_unused_components():

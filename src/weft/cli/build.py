@@ -9,7 +9,7 @@ from pathlib import Path
 
 from weft.cli import bitstream_report
 from weft.cli.argument_types import integer, path
-from weft.cli.options import add_chip_fields, add_config, changed_config
+from weft.cli.options import add_chip_fields, add_config, changed_config, given_option
 from weft.cli.output_paths import output_file, output_folder, part_of
 
 __all__ = ["DESCRIPTION", "HELP", "add", "add_board", "board_of", "clock_missed", "run"]
@@ -123,6 +123,7 @@ def _design(args):
 
 def _list(args) -> int:
     """Print the designs of all boards, or the ones of one board after a check of its pins."""
+    from weft.boards.board import BoardError
     from weft.boards.catalog import BOARDS
     from weft.boards.pins import check_pins
 
@@ -133,6 +134,9 @@ def _list(args) -> int:
             check_pins(design)
         listed = [designs]
     else:
+        option = given_option(args, "clock", "baud")
+        if option:
+            raise BoardError(f"--list must have a board with {option}: name the board, too")
         listed = [_designs(board) for board in BOARDS.values()]
     for designs in listed:
         for purpose, design in designs.items():

@@ -6,7 +6,7 @@ import dataclasses
 from weft.cli.argument_types import path
 from weft.config import Config, ConfigError
 
-__all__ = ["add_chip_fields", "add_config", "changed_config", "config_of"]
+__all__ = ["add_chip_fields", "add_config", "changed_config", "config_of", "given_option"]
 
 # Of a ChipConfig, beside the fields of its core, and beside b_words, which a Config has, too.
 CHIP_FIELDS = {
@@ -81,6 +81,15 @@ def changed_config(args, config):
                 f"{name} must be for a core for networks (--for), not for one for matrix products"
             )
     return replace(found, **chip_fields)
+
+
+def given_option(args, *others) -> str | None:
+    """The first option on the command line that describes a design, or is one of ``others``."""
+    fields = (f.name for f in dataclasses.fields(Config))
+    for name in (*others, "purpose", "config", *fields, *CHIP_FIELDS):
+        if getattr(args, name) is not None:
+            return "--for" if name == "purpose" else f"--{name.replace('_', '-')}"
+    return None
 
 
 def config_of(args) -> Config:
