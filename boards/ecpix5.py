@@ -8,10 +8,10 @@ from weft.boards.designs import ECP5_45F, ECP5_85F
 __all__ = ["BOARDS"]
 
 
-def _ecpix5(size, platform, config, clock, baud):
+def _ecpix5(size, platform, config):
     return Board(
-        name=f"ecpix5-{size}f", platform=platform, config=config,
-        clock=clock, baud=baud, bridge="FT2232H, second port",
+        name=f"ecpix5-{size}f", platform=platform, config=config, placer="static",
+        clock=125, baud=3_000_000, bridge="FT2232H, second port",
         leds={"alive": ("rgb_led", 0, "g"), "busy": ("rgb_led", 1, "b"),
               "error": ("rgb_led", 2, "r")},
         programmers=(("openFPGALoader", "-b", "ecpix5"),),
@@ -19,6 +19,6 @@ def _ecpix5(size, platform, config, clock, baud):
 
 
 BOARDS = (
-    _ecpix5(45, ecpix5.ECPIX545Platform, ECP5_45F, 120, 3_000_000),
-    _ecpix5(85, ecpix5.ECPIX585Platform, ECP5_85F, 100, 2_000_000),
+    _ecpix5(45, ecpix5.ECPIX545Platform, ECP5_45F),
+    _ecpix5(85, ecpix5.ECPIX585Platform, ECP5_85F),
 )

@@ -29,14 +29,21 @@ def sizes(board: Board) -> list[Config]:
 def replace(config: Config | ChipConfig, **fields) -> Config | ChipConfig:
     """``config`` with other values for some fields.
 
-    Fields of a Config that have their default value follow from the new values. A field of a
-    ChipConfig is its own if it has one of this name, or else a field of its core.
+    Fields of a Config that have their default value follow from the new values. If there are fewer
+    columns, ``dsp_cols`` and ``ram_cols`` are at most as many. A field of a ChipConfig is its own
+    if it has one of this name, or else a field of its core.
     """
     if isinstance(config, ChipConfig):
         own = {f.name for f in dataclasses.fields(config)} & fields.keys()
         core = replace(config.core, **{name: fields[name] for name in fields.keys() - own})
         return dataclasses.replace(config, core=core, **{name: fields[name] for name in own})
-    return Config.from_dict(chosen_fields(config) | fields)
+    kept = chosen_fields(config)
+    left = fields.get("cols", config.cols)
+    for name in ("dsp_cols", "ram_cols"):
+        if name in kept:
+            kept[name] = max(0, min(kept[name], left))
+        left -= fields.get(name, kept.get(name, 0))
+    return Config.from_dict(kept | fields)
 
 
 def chosen_fields(config: Config) -> dict[str, int | str | bool]:

@@ -77,7 +77,7 @@ PRESETS = {
             ),
         ),
         Preset(
-            name="ecp5-25f", device=_static("LFE5U-25F"), goal=32,
+            name="ecp5-25f", device=_static("LFE5U-25F"), goal=34,
             config=Config(
                 target="ecp5", rows=4, cols=7, depth=8, hop=2, dsp_cols=1, ram_cols=1, lanes=1,
                 jobs=4, activation="none", a_words=512, b_words=512,

@@ -9,10 +9,10 @@ from weft.boards.network_designs import BATCH1_85F, NETWORKS_25F, NETWORKS_85F
 __all__ = ["BOARDS"]
 
 
-def _ulx3s(size, platform, config, clock=125, baud=3_000_000, **networks):
+def _ulx3s(size, platform, config, **networks):
     return Board(
-        name=f"ulx3s-{size}f", platform=platform, config=config,
-        clock=clock, baud=baud, bridge="FT231X", networks=networks,
+        name=f"ulx3s-{size}f", platform=platform, config=config, placer="static",
+        clock=125, baud=3_000_000, bridge="FT231X", networks=networks,
         leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
         programmers=(("openFPGALoader", "-b", "ulx3s"), ("fujprog",)),
     )
@@ -21,9 +21,8 @@ def _ulx3s(size, platform, config, clock=125, baud=3_000_000, **networks):
 BOARDS = (
     _ulx3s(12, ulx3s.ULX3S_12F_Platform, ECP5_25F, networks=NETWORKS_25F),  # the die of a 25F
     _ulx3s(25, ulx3s.ULX3S_25F_Platform, ECP5_25F, networks=NETWORKS_25F),
-    _ulx3s(45, ulx3s.ULX3S_45F_Platform, ECP5_45F, clock=112.5, baud=2_000_000),
+    _ulx3s(45, ulx3s.ULX3S_45F_Platform, ECP5_45F),
     _ulx3s(
-        85, ulx3s.ULX3S_85F_Platform, ECP5_85F, clock=100, baud=2_000_000, networks=NETWORKS_85F,
-        batch1=BATCH1_85F,
+        85, ulx3s.ULX3S_85F_Platform, ECP5_85F, networks=NETWORKS_85F, batch1=BATCH1_85F,
     ),
 )

@@ -12,15 +12,18 @@ from weft.boards.network_designs import NETWORKS_85F
 from weft.config import Config
 
 ICEBREAKER = BOARDS["icebreaker"]
+STATIC = "--placer", "static"
 
 
 @pytest.mark.parametrize(("name", "device", "options"), [
     ("icebreaker", "iCE40UP5K", ("--up5k", "--package", "sg48")),
     ("ice40-hx8k-evn", "iCE40HX8K", ("--hx8k", "--package", "ct256")),
-    ("ulx3s-12f", "LFE5U-12F", ("--12k", "--speed", "6", "--package", "CABGA381")),
-    ("ulx3s-85f", "LFE5U-85F", ("--85k", "--speed", "6", "--package", "CABGA381")),
-    ("ecpix5-45f", "LFE5UM5G-45F", ("--um5g-45k", "--speed", "8", "--package", "CABGA554")),
-    ("icesugar-pro", "LFE5U-25F", ("--25k", "--speed", "6", "--package", "CABGA256")),
+    ("ulx3s-12f", "LFE5U-12F", ("--12k", "--speed", "6", "--package", "CABGA381", *STATIC)),
+    ("ulx3s-85f", "LFE5U-85F", ("--85k", "--speed", "6", "--package", "CABGA381", *STATIC)),
+    ("ecpix5-45f", "LFE5UM5G-45F", (
+        "--um5g-45k", "--speed", "8", "--package", "CABGA554", *STATIC
+    )),
+    ("icesugar-pro", "LFE5U-25F", ("--25k", "--speed", "6", "--package", "CABGA256", *STATIC)),
 ])
 def test_device_is_the_platforms(name, device, options):
     found = BOARDS[name].device
@@ -38,14 +41,16 @@ def test_a_core_for_networks_has_its_own_clock():
     assert (built.name, built.clock) == ("ulx3s-85f", 90)
     assert (built.baud, built.divisor) == (3_000_000, 30)
     assert built.config == NETWORKS_85F.chip and built.config.target == "ecp5"
-    assert (board.clock, board.baud) == (100, 2_000_000)
+    assert (board.clock, board.baud) == (125, 3_000_000)
 
 
 def test_a_core_for_networks_has_its_own_placer():
-    board = BOARDS["ulx3s-85f"]
-    for purpose in ("networks", "batch1"):
-        static = board.built_for(purpose).device
-        assert static.options == (*board.device.options, "--placer", "static")
+    for name, purpose, placer in (
+        ("ulx3s-25f", "networks", ()), ("ulx3s-85f", "networks", STATIC),
+        ("ulx3s-85f", "batch1", STATIC),
+    ):
+        options = BOARDS[name].built_for(purpose).device.options
+        assert options[-2:] == (placer or ("--package", "CABGA381"))
 
 
 def test_divisor_is_of_clock_and_baud():

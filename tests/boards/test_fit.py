@@ -3,10 +3,11 @@
 import dataclasses
 
 import pytest
+from rejects import rejects
 
 from weft.boards.catalog import BOARDS
 from weft.boards.fit import min_luts, replace, sizes
-from weft.config import Config
+from weft.config import Config, ConfigError
 from weft.explore.features import ram_blocks
 
 
@@ -50,3 +51,22 @@ def test_min_luts_counts_luts_and_carry_chains():
     cells = {"LUT4": 10, "CCU2C": 3, "TRELLIS_DPR16X4": 2, "TRELLIS_FF": 99}
     assert min_luts(cells) == 10 + 6 + 8
     assert min_luts({"SB_LUT4": 7, "SB_CARRY": 5}) == 7
+
+
+@pytest.mark.parametrize("fields, dsp_cols, ram_cols", [
+    ({}, 4, 4), ({"cols": 7}, 4, 3), ({"cols": 4}, 4, 0), ({"cols": 2}, 2, 0),
+    ({"cols": 6, "dsp_cols": 1}, 1, 4), ({"cols": 6, "ram_cols": 1}, 4, 1),
+    ({"dsp_cols": 11}, 11, 1),
+])
+def test_fewer_columns_use_fewer_blocks(fields, dsp_cols, ram_cols):
+    config = Config(target="ecp5", rows=8, cols=12, depth=8, dsp_cols=4, ram_cols=4)
+    found = replace(config, **fields)
+    assert (found.dsp_cols, found.ram_cols) == (dsp_cols, ram_cols)
+
+
+def test_columns_that_are_asked_for_must_exist():
+    config = Config(target="ecp5", rows=8, cols=12, depth=8, dsp_cols=4, ram_cols=4)
+    with rejects(ConfigError, (
+        "ram_cols must be at most 2 with 6 columns, of which 4 use DSP blocks, not 3"
+    )):
+        replace(config, cols=6, ram_cols=3)

@@ -100,6 +100,20 @@ def test_simulates_the_synthesized_netlist(run):
     assert "synthesized" in said.out
 
 
+def test_simulates_a_design_of_options(run, monkeypatch):
+    checked = {}
+
+    def check_gates(sim, config, *, seed, say):
+        checked.update(divisor=sim.divisor, name=config.name)
+        return GateTest(jobs=1, macs=2, results=3)
+
+    status, _, _ = run(
+        "ulx3s-25f", "--rows", "1", "--cols", "2", "--clock", "60", check_gates=check_gates
+    )
+    assert status == 0
+    assert checked == {"divisor": 20, "name": "1x2x8_fip_ecp5"}
+
+
 def test_runs_a_network_on_the_core_for_networks(run, monkeypatch):
     given = {}
 
@@ -140,8 +154,9 @@ def test_reports_a_cell_without_a_model(run, monkeypatch):
 @pytest.mark.parametrize("arguments, problem", [
     ((), "no board given; name one of "),
     (("no-board",), "board must be one of "),
-    (("ulx3s-25f", "--for", "networks"), "--for and --network must be given together"),
-    (("ulx3s-25f", "--network", DIGITS), "--for and --network must be given together"),
+    (("ulx3s-25f", "--for", "networks"), "--network must be given with a core for networks"),
+    (("ulx3s-25f", "--network", DIGITS), "--network must be given with a core for networks"),
+    (("ulx3s-25f", "--rows", "0"), "rows must be in 1..64, not 0"),
     (("ecpix5-45f", "--for", "networks", "--network", DIGITS), "has no core for networks"),
     (("ulx3s-25f", "--for", "networks", "--network", "no.tflite"), "no.tflite"),
 ])

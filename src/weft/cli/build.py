@@ -12,7 +12,10 @@ from weft.cli.argument_types import integer, path
 from weft.cli.options import add_chip_fields, add_config, changed_config, given_option
 from weft.cli.output_paths import output_file, output_folder, part_of
 
-__all__ = ["DESCRIPTION", "HELP", "add", "add_board", "board_of", "clock_missed", "run"]
+__all__ = [
+    "DESCRIPTION", "HELP", "add", "add_board", "add_design", "board_of", "clock_missed",
+    "designed_board", "run",
+]
 
 HELP = "make a bitstream for a board"
 DESCRIPTION = """\
@@ -54,16 +57,21 @@ def add(parser):
         help="build the largest array that closes timing (takes long)",
     )
     parser.add_argument(
+        "-o", "--output", metavar="DIR", type=path("output"),
+        help="folder of the results; default out/<board>",
+    )
+    add_design(parser)
+
+
+def add_design(parser):
+    """Add the arguments that change the design of the board."""
+    parser.add_argument(
         "--clock", metavar="MHZ", type=float,
         help="clock of the accelerator; default: the board's",
     )
     parser.add_argument(
         "--baud", metavar="INT", type=int,
         help="baud rate of the serial port; default: the board's",
-    )
-    parser.add_argument(
-        "-o", "--output", metavar="DIR", type=path("output"),
-        help="folder of the results; default out/<board>",
     )
     add_config(parser)
     add_chip_fields(parser)
@@ -98,9 +106,13 @@ def run(args) -> int:
     """Run the command; return its exit code."""
     if args.list:
         return _list(args)
+    from weft.boards.board import BoardError
     from weft.boards.pins import check_pins
+    from weft.chip.config import ChipConfig
 
-    board = _design(args)
+    board = designed_board(args)
+    if args.fit and isinstance(board.config, ChipConfig):
+        raise BoardError("--fit must be with a design for matrix products, not for networks")
     check_pins(board)
     name = f"{board.name}-{args.purpose}" if args.purpose else board.name
     folder = output_folder(args.output or Path("out") / name)
@@ -111,14 +123,14 @@ def run(args) -> int:
     return _build(board, args, bitstream)
 
 
-def _design(args):
+def designed_board(args):
     """The board as it is built: with ``--for``, and with the clock and design of the options."""
     board = board_of(args)
     if args.purpose:
         board = board.built_for(args.purpose)
     options = {name: getattr(args, name) for name in ("clock", "baud")}
     options = {name: value for name, value in options.items() if value is not None}
-    return dataclasses.replace(board, config=_config(args, board), **options)
+    return dataclasses.replace(board, config=changed_config(args, board.config), **options)
 
 
 def _list(args) -> int:
@@ -129,7 +141,7 @@ def _list(args) -> int:
 
     if args.board or args.name:
         board = board_of(args)
-        designs = _designs(board) | {args.purpose or "": _design(args)}
+        designs = _designs(board) | {args.purpose or "": designed_board(args)}
         for design in designs.values():
             check_pins(design)
         listed = [designs]
@@ -149,17 +161,6 @@ def _list(args) -> int:
 def _designs(board):
     """The designs of a board by the purpose of ``--for``; the one for matrix products has none."""
     return {"": board} | {purpose: board.built_for(purpose) for purpose in board.networks}
-
-
-def _config(args, board):
-    """The design of the board or of ``--config``, with the fields given as options."""
-    from weft.boards.board import BoardError
-    from weft.chip.config import ChipConfig
-
-    config = changed_config(args, board.config)
-    if args.fit and isinstance(config, ChipConfig):
-        raise BoardError("--fit must be with a design for matrix products, not for networks")
-    return config
 
 
 def _build(board, args, bitstream):

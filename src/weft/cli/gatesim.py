@@ -1,13 +1,12 @@
 """``weft gatesim``: simulates the netlist of a board cell by cell, at its serial port."""
 
-import dataclasses
 import json
 import re
 import sys
 import time
 
 from weft.cli.argument_types import integer, path
-from weft.cli.build import add_board, board_of
+from weft.cli.build import add_board, add_design, designed_board
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -20,6 +19,7 @@ the serial port at the board's baud rate, runs jobs, and compares the results wi
   weft gatesim icebreaker                     the routed netlist, as in the bitstream
   weft gatesim ulx3s-25f                      ECP5: the synthesized netlist
   weft gatesim ulx3s-25f --stage routed       the routed netlist (minutes more)
+  weft gatesim ulx3s-25f --rows 1 --cols 2    another design, with the options of weft build
   weft gatesim --board ./my_board.py          a board of your own (docs/boards.md)
   weft gatesim ulx3s-25f --for networks --network kws.tflite
                                               one inference on the core for networks
@@ -41,18 +41,11 @@ def add(parser):
         help="seed of the operands and of undefined values at power-on; default 1",
     )
     parser.add_argument(
-        "--for", dest="purpose", metavar="PURPOSE",
-        help="the board's core for networks: networks or batch1; needs --network",
-    )
-    parser.add_argument(
         "--network", metavar="FILE", type=path("network"),
-        help="a .tflite or .onnx file; one inference runs on the core for networks",
+        help="a .tflite or .onnx file; one inference runs on the core for networks. A fast --baud"
+        " needs fewer cycles to load it",
     )
-    parser.add_argument(
-        "--baud", metavar="INT", type=integer("baud", 1),
-        help="baud rate that the core is built for; a fast one needs fewer cycles to load a"
-        " network; default: the board's",
-    )
+    add_design(parser)
 
 
 def run(args) -> int:
@@ -88,17 +81,16 @@ def run(args) -> int:
 
 
 def _board(args):
-    """The board with the core and the baud rate of the arguments."""
+    """The board with the design of the arguments."""
     from weft.boards.board import BoardError
     from weft.boards.pins import check_pins
+    from weft.chip.config import ChipConfig
 
-    board = board_of(args)
-    if bool(args.purpose) != bool(args.network):
-        raise BoardError("--for and --network must be given together: the core and its network")
-    if args.purpose:
-        board = board.built_for(args.purpose)
-    if args.baud:
-        board = dataclasses.replace(board, baud=args.baud)
+    board = designed_board(args)
+    if isinstance(board.config, ChipConfig) != bool(args.network):
+        raise BoardError(
+            "--network must be given with a core for networks (--for), and only with one"
+        )
     check_pins(board)
     return board
 
