@@ -12,11 +12,14 @@ from weft.boards.catalog import BOARDS
 from weft.boards.fit import replace
 from weft.boards.network_designs import NETWORKS_85F
 from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
+from weft.boards.presets import PRESETS
 from weft.boards.toolchain import Netlist, ToolchainError
 from weft.chip.config import ChipConfig
 from weft.cli import main
+from weft.config import Config
 
-MINE = str(Path(__file__).parents[2] / "examples" / "my_board.py")
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MINE, BF16 = str(EXAMPLES / "my_board.py"), str(EXAMPLES / "bf16.toml")
 NAMES = ", ".join(BOARDS)
 LAYOUT = {"modules": {"top": {"cells": {
     "accelerator.core.array.pe_0_0.sum": {
@@ -185,6 +188,13 @@ def test_lists_a_design_of_options(run):
     ]
     code, said = run("ulx3s-25f", "--list", "--rows", "0")
     assert (code, said) == (2, "weft: error: rows must be in 1..64, not 0\n")
+
+
+def test_the_bf16_example_is_the_design_of_weft_bench(run):
+    code, said = run("ulx3s-85f", "--list", "--config", BF16, "--clock", "90")
+    assert code == 0
+    assert said.splitlines()[0].split()[-1] == "8x8x1_bf16_ecp5"
+    assert Config.from_toml(BF16, target="ecp5") == PRESETS["ecp5-85f-bf16"].config
 
 
 @pytest.mark.parametrize("option", [

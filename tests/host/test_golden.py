@@ -33,6 +33,11 @@ def transport():
     return GoldenTransport(CONFIG)
 
 
+def test_rejects_anything_but_a_config():
+    with rejects(TypeError, "config must be a weft.Config, not None"):
+        GoldenTransport(None)
+
+
 def test_multiplies_to_the_byte():
     config = Config(rows=1, cols=3, a_words=32, b_words=32, bytes_in=4, bytes_out=8)
     transport = GoldenTransport(config)

@@ -28,6 +28,8 @@ class GoldenTransport(EmulatedTransport):
     """
 
     def __init__(self, config: Config):
+        if not isinstance(config, Config):
+            raise TypeError(f"config must be a weft.Config, not {config!r}")
         super().__init__(CORES[config.dtype](config))
         self._batch: list = []
         # Headers whose cycles are not counted yet: number of runs.
