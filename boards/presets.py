@@ -70,7 +70,7 @@ def _pe(name, luts, **fields):
 PRESETS = {
     entry.name: entry for entry in (
         Preset(
-            name="ecp5-85f", device=_static("LFE5U-85F"), goal=95,
+            name="ecp5-85f", device=_static("LFE5U-85F"), goal=100,
             config=Config(
                 target="ecp5", rows=8, cols=12, depth=8, hop=3, dsp_cols=4, ram_cols=4, lanes=4,
                 jobs=4, activation="none", a_words=512, b_words=512,
