@@ -108,7 +108,7 @@ PRESETS = {
         ),
         _on_85f("ecp5-64", 165, rows=4, cols=8, depth=2, hop=2, lanes=1),
         _on_85f("ecp5-16", 150, rows=2, cols=4, depth=2, lanes=1),
-        _on_85f("ecp5-256", 130, rows=8, cols=8, depth=4, hop=3, lanes=1),
+        _on_85f("ecp5-256", 145, rows=8, cols=8, depth=4, hop=3, lanes=1),
         _on_85f("ecp5-512", 120, rows=8, cols=8, depth=8, hop=3, dsp_cols=4, ram_cols=4, lanes=2),
         Preset(
             # The best published open array of this size takes 3,040 LUTs and 256 CCU2C, which are
