@@ -10,6 +10,7 @@ import pytest
 
 from weft import cli
 from weft.cli.info import cycle_counts
+from weft.cli.performance import PerformanceRecords
 from weft.config import Config
 from weft.demo import digits_images, digits_network
 from weft.golden import clamp, matmul_bf16, to_bfloat16
@@ -83,6 +84,16 @@ def test_printed_layers_equal_the_cycle_model():
         assert cycles == predicted == f"{taken:,}"
         assert used == f"{m * k * n / cycle_counts(Config(), m, k, n)[2] / Config().peak:.1%}"
     assert re.search(rf"all +{total:,} +{total:,} +yes", README)
+
+
+def test_the_rates_of_the_readme_are_the_measured_ones():
+    latest = PerformanceRecords(ROOT / "docs").latest
+    large, small, smallest = (latest[name].rate for name in ("ecp5-85f", "ecp5-25f", "ice40up5k"))
+    said = (
+        f"reaches {large:.0f} GMAC/s in an LFE5U-85F, {small:.0f} in an LFE5U-25F,"
+        f" and {smallest:.1f} in an iCE40UP5K"
+    )
+    assert said in " ".join(README.split())
 
 
 def test_all_commands_are_listed():
