@@ -160,7 +160,7 @@ def test_pages(folder, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "page: p.html"
     rows = {line[:18].strip(): line.split()[-2:] for line in lines}
-    assert rows["operators on Weft"] == ["of", "6"] and rows["MAC/cycle"] == ["48", "512"]
+    assert rows["operators on Weft"] == ["of", "6"] and rows["MAC/cycle"] == ["48", "768"]
     assert "chip and ulx3s-85f" in (folder / "p.html").read_text(encoding="utf-8")
     assert main(["run", "net.tflite", "--config", "chip.toml", "--html", "r.html"]) == 0
     assert "<th>measured</th>" not in (folder / "r.html").read_text(encoding="utf-8")
