@@ -11,7 +11,7 @@ from weft.config import Config, ConfigError
 from weft.explore.features import ram_blocks
 
 
-@pytest.mark.parametrize("name", ["icebreaker", "ice40-hx8k-evn", "ulx3s-25f", "ulx3s-85f"])
+@pytest.mark.parametrize("name", BOARDS)
 def test_sizes_decrease_and_contain_the_default(name):
     board = BOARDS[name]
     found = [config.peak for config in sizes(board)]
