@@ -4,6 +4,7 @@ import re
 
 from amaranth.hdl import Instance, Signal
 from amaranth.lib import io
+from amaranth.utils import ceil_log2
 
 from weft.boards import (
     carry_chains,
@@ -18,8 +19,10 @@ from weft.boards.flows.flow import Flow
 
 __all__ = ["Ecp5Flow"]
 
-OTHER_DSP = 12  # MULT18X18D outside the array, with one lane
-OTHER_RAM = 10  # DP16KD outside the PEs, without operands of 512 words and a result for each column
+OTHER_DSP = 8  # MULT18X18D outside the array and the lanes
+LANE_DSP = 4  # MULT18X18D of a lane
+OTHER_RAM = 6  # DP16KD without PEs, lanes, operands of 512 words, and a result for each column
+LANE_RAM = 4  # DP16KD of a lane, at most
 # Loop filter of an EHXPLLL, as Lattice's own tool sets it for any frequency.
 _FILTER = {
     "ICP_CURRENT": "12", "LPF_RESISTOR": "8", "MFG_ENABLE_FILTEROPAMP": "1", "MFG_GMCREF_SEL": "2",
@@ -53,14 +56,18 @@ class Ecp5Flow(Flow):
     )
 
     def fit(self, shape, capacity):
-        """As many columns as possible multiply in DSP blocks, then in block RAM."""
+        """As many columns as possible multiply in DSP blocks, then in block RAM.
+
+        The lanes are as fast as the array in products with ``K = 256``.
+        """
         fields, in_logic = super().fit(shape, capacity)
         rows, cols, depth = shape
+        lanes = 1 << ceil_log2(-(-rows * cols * depth // 256))
         blocks = rows * depth // 2  # of a column
-        dsp_cols = min(cols, (capacity["DSP"] - OTHER_DSP) // blocks)
-        spare = capacity["RAM"] - (rows + cols) * depth // 4 - cols - OTHER_RAM
+        dsp_cols = min(cols, (capacity["DSP"] - OTHER_DSP - LANE_DSP * lanes) // blocks)
+        spare = capacity["RAM"] - (rows + cols) * depth // 4 - cols - OTHER_RAM - LANE_RAM * lanes
         ram_cols = min(cols - dsp_cols, max(0, spare) // blocks)
-        fields |= dict(dsp_cols=dsp_cols, ram_cols=ram_cols, lanes=1)
+        fields |= dict(dsp_cols=dsp_cols, ram_cols=ram_cols, lanes=lanes)
         return fields, in_logic - rows * (dsp_cols + ram_cols) * depth
 
     def improve(self, netlist, device):

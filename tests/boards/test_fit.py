@@ -14,9 +14,10 @@ from weft.explore.features import ram_blocks
 @pytest.mark.parametrize("name", BOARDS)
 def test_sizes_decrease_and_contain_the_default(name):
     board = BOARDS[name]
-    found = [config.peak for config in sizes(board)]
+    configs = sizes(board)
+    found = [config.peak for config in configs]
     assert found == sorted(found, reverse=True) and len(set(found)) > 2
-    assert board.config.peak in found
+    assert board.config in configs
 
 
 def test_sizes_use_at_most_the_available_dsp_blocks():
@@ -24,7 +25,16 @@ def test_sizes_use_at_most_the_available_dsp_blocks():
         board = BOARDS[name]
         for config in sizes(board):
             blocks = config.rows * config.dsp_cols * config.depth // 2
-            assert 0 < blocks + 12 <= board.device.capacity["DSP"]
+            assert 0 < blocks + 8 + 4 * config.lanes <= board.device.capacity["DSP"]
+
+
+def test_lanes_are_as_fast_as_the_array_if_k_is_256():
+    for board in BOARDS.values():
+        if board.config.target == "ecp5":
+            for config in sizes(board):
+                steps = 256 // config.depth  # of a tile
+                rates = [config.rows * config.cols / n for n in (config.lanes, config.lanes / 2)]
+                assert rates[0] <= steps and (rates[1] > steps or config.lanes == 1)
 
 
 def test_sizes_use_at_most_the_available_block_rams():
