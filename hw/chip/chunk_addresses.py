@@ -124,7 +124,7 @@ class ChunkAddresses(wiring.Component):
         chunk = self.i.chunk
         # Pixels of the row after this one, minus one: below 0 at the last pixel.
         rest, first, full, following = (
-            Signal(signed(len(self.width) + 1), name=name)
+            Signal(signed(len(self.width) + 1), name=name, reset_less=True)
             for name in ("rest", "first_rest", "full_rest", "following_rest")
         )
         m.d.sync += full.eq(self.width - 2)
@@ -138,7 +138,8 @@ class ChunkAddresses(wiring.Component):
         """The bank of the chunk's pixel; the carry into the word of the next pixel."""
         chunk, banks = self.i.chunk, self.chip.banks
         pixel, first, following = (
-            Signal(range(banks), name=name) for name in ("bank", "first_bank", "following_bank")
+            Signal(range(banks), name=name, reset_less=True)
+            for name in ("bank", "first_bank", "following_bank")
         )
         # Two sums at once: with the step, and with the step less all banks.
         steps, differences = (self.pixel_step.bank, self.row_step.bank), []
@@ -160,7 +161,7 @@ class ChunkAddresses(wiring.Component):
         """The word of the pixel, a cycle after its bank."""
         chunk = stage.chunk
         pixel, first, following = (
-            Signal(len(self.first.word), name=name)
+            Signal(len(self.first.word), name=name, reset_less=True)
             for name in ("word", "first_word", "following_word")
         )
         step = Mux(stage.row_last, self.row_step.word, self.pixel_step.word)

@@ -17,6 +17,7 @@ from weft.chip.descriptors import (
     places,
 )
 from weft.hw.chip.layouts import VectorAddress, add_vectors, within
+from weft.hw.delay import pipeline
 
 __all__ = ["KINDS", "DescriptorPart", "DescriptorReader"]
 
@@ -128,9 +129,10 @@ class DescriptorReader(wiring.Component):
         part = self.part
         bad_header, bad, g_valid = Signal(), Signal(), Signal()
         g_index = Signal.like(part.index)
+        bits = pipeline(m, self.read_data.as_value()[: len(part.data)], 1, "part_data")
+        m.d.comb += part.data.eq(bits)
         m.d.sync += [
             part.valid.eq(self.read_valid & self.busy),
-            part.data.eq(self.read_data.as_value()[: len(part.data)]),
             g_valid.eq(part.valid), g_index.eq(part.index),
         ]
         with m.If(part.valid):

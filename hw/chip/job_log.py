@@ -56,7 +56,7 @@ class JobLog(wiring.Component):
         m = Module()
         chip, depth = self.chip, self.chip.core.depth
         vectors, base = -(-ENTRY_BYTES // depth), None if chip.program_words else self.base
-        times, entry = Signal(8 * ENTRY_BYTES), Signal(8 * ENTRY_BYTES)
+        times, entry = (Signal(8 * ENTRY_BYTES, reset_less=True) for _ in range(2))
         ended, left = Signal(), Signal(range(vectors + 1))
         write, pending = self.writes, Signal()
         m.d.comb += [

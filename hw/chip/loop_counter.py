@@ -37,7 +37,7 @@ class LoopCounter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        turns_left = Signal.like(self.count)  # after this one
+        turns_left = Signal.like(self.count, reset_less=True)  # after this one
         with m.If(self.restart | (self.advance & self.last)):
             m.d.sync += [turns_left.eq(self.count - 1), self.last.eq(self.count == 1)]
         with m.Elif(self.advance):

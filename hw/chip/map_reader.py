@@ -12,6 +12,7 @@ from weft.hw.chip.pixel_generator import OutputPixel, PixelGenerator
 from weft.hw.chip.row_address import RowAddress
 from weft.hw.chip.step_offsets import StepOffsets
 from weft.hw.chip.step_sequencer import JobStep
+from weft.hw.delay import pipeline
 from weft.hw.stream.skid_buffer import SkidBuffer
 
 __all__ = ["MapReader"]
@@ -93,6 +94,6 @@ class MapReader(wiring.Component):
                 address.offset.eq(offsets.offset), address.limits.eq(offsets.limits),
                 self.rows[n].eq(address.request),
             ]
-            m.d.sync += self.a[n].eq(self.row_data[n])
+            m.d.comb += self.a[n].eq(pipeline(m, self.row_data[n], 1, f"a_{n}"))
         m.d.comb += self.address_error.eq(Cat(row.address_error for row in addresses).any())
         return m

@@ -56,11 +56,16 @@ class PanelBuffer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         pixel, panel = self.pixels.payload, self.panel
-        next_rows = Signal.like(self.rows)
+        used = Signal(len(self.rows))  # rows of the next panel that have their pixel
+        origins = Signal(
+            data.ArrayLayout(WindowOrigin(self.chip), len(self.rows)), reset_less=True
+        )
+        rows = Signal.like(self.rows, reset_less=True)
         slot = Signal(self.chip.core.rows, init=1)  # one-hot: the row of the next pixel
         count = Signal.like(panel.payload.rows, init=1)  # pixels of the panel, with this one
         write, panel_end, take = Signal(), Signal(), Signal()
         m.d.comb += [
+            self.rows.eq(rows),
             take.eq(panel.valid & panel.ready),
             self.pixels.ready.eq(~panel.valid | panel.ready),
             write.eq(self.pixels.valid & self.pixels.ready),
@@ -69,18 +74,17 @@ class PanelBuffer(wiring.Component):
             ),
         ]
         with m.If(take):
-            m.d.sync += [self.rows.eq(next_rows), panel.valid.eq(0)]
-            m.d.sync += [row.used.eq(0) for row in next_rows]
-        for n, row in enumerate(next_rows):
+            m.d.sync += [panel.valid.eq(0), used.eq(0)]
+            for n, row in enumerate(rows):
+                m.d.sync += [row.used.eq(used[n]), row.origin.eq(origins[n])]
+        for n, origin in enumerate(origins):
             with m.If(write & slot[n]):
-                m.d.sync += [row.used.eq(1), row.origin.eq(pixel.origin)]
+                m.d.sync += [used[n].eq(1), origin.eq(pixel.origin)]
         with m.If(write):
             m.d.sync += [
                 slot.eq(Mux(panel_end, 1, slot << 1)), count.eq(Mux(panel_end, 1, count + 1)),
+                panel.payload.rows.eq(count), panel.payload.last.eq(pixel.last),
             ]
             with m.If(panel_end):
-                m.d.sync += [
-                    panel.valid.eq(1), panel.payload.rows.eq(count),
-                    panel.payload.last.eq(pixel.last),
-                ]
+                m.d.sync += panel.valid.eq(1)
         return m

@@ -1,6 +1,6 @@
 """The pixel generator: the window origins of all pixels of a job's output map, one a cycle."""
 
-from amaranth.hdl import Module, signed
+from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -62,7 +62,7 @@ class PixelGenerator(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         job, pixel = self.job, self.pixels.payload
-        origin = pixel.origin
+        origin = Signal.like(pixel.origin, reset_less=True)
         m.submodules.x_loop = x_loop = LoopCounter(len(job.out_width))
         m.submodules.y_loop = y_loop = LoopCounter(len(job.out_height))
         fire = self.pixels.valid & self.pixels.ready
@@ -70,7 +70,8 @@ class PixelGenerator(wiring.Component):
             x_loop.count.eq(job.out_width), x_loop.restart.eq(self.start), x_loop.advance.eq(fire),
             y_loop.count.eq(job.out_height), y_loop.restart.eq(self.start),
             y_loop.advance.eq(fire & x_loop.last),
-            pixel.row_last.eq(x_loop.last), pixel.last.eq(x_loop.last & y_loop.last),
+            pixel.origin.eq(origin), pixel.row_last.eq(x_loop.last),
+            pixel.last.eq(x_loop.last & y_loop.last),
         ]
         # Both sums at once: only the choice waits for the loop.
         next_pixel, next_row = (

@@ -93,9 +93,9 @@ class Rescaler(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         issues = self._issues(m)
-        parameters = self._parameters(m, issues[0])
+        parameters, limits = self._parameters(m, issues[0]), self._limits(m, issues)
         for lane in range(self.lanes):
-            self._lane(m, lane, parameters[lane], issues)
+            self._lane(m, lane, parameters[lane], limits, issues)
         end = issues[latencies.rescale(self.core) - 1 - self.NEXT]
         m.d.comb += self.added.ready.eq(
             issues[latencies.added_take(self.core)].layer & self.job.add
@@ -138,21 +138,24 @@ class Rescaler(wiring.Component):
         columns = data.ArrayLayout(ColumnParameters, self.lanes)(word.value)
         return [MultiCycle(columns[lane], word.cycles) for lane in range(self.lanes)]
 
-    def _lane(self, m, lane, column, issues):
+    def _limits(self, m, issues):
+        """The zero point and the limits of the value that is clamped, by name."""
+        job, found = self.job, {}
+        scaled = latencies.rescale(self.core) - CLAMP
+        for name, stage in (("zero", scaled + 2), ("low", scaled + 3), ("high", scaled + 3)):
+            value = Mux(issues[stage - 1].total, job[f"sum_{name}"], job[name])
+            found[name] = pipeline(m, value, 1, name)
+        return found
+
+    def _lane(self, m, lane, column, limits, issues):
         """All stages of one lane."""
-        job, sums, cell = self.job, self.sums[lane], self.core.cell
+        sums, cell = self.sums[lane], self.core.cell
         if cell.corrected:
             sums = pipeline(m, (sums - self.pair_sum)[:32], 1, f"corrected_{lane}")
         biased = Signal(signed(32), name=f"biased_{lane}", reset_less=True)
         serial = latencies.has_serial_scaler(self.core)
         scaler = (self._serial_scaler if serial else self._scaler)(m, lane, column, issues)
-        scaled = latencies.rescale(self.core) - CLAMP
-        is_sum = issues[scaled + 2].total
-        zero = Mux(is_sum, job.sum_zero, job.zero)
-        low, high = (
-            Mux(issues[scaled + 3].total, job[f"sum_{name}"], job[name]) for name in ("low", "high")
-        )
-        y = clamp(m, scaler.y, zero=zero, low=low, high=high, name=lane)[:8].as_signed()
+        y = clamp(m, scaler.y, **limits, name=lane)[:8].as_signed()
         value = Mux(
             issues[self.join].layer, sums.as_signed(), self._total(m, lane, y, issues)
         )
@@ -187,10 +190,12 @@ class Rescaler(wiring.Component):
 
     def _total(self, m, lane, y, issues):
         """The sum of both values of the table, until the next chunk has one."""
-        address, found = self.table_addr[lane], self.table_data[lane]
+        found, address = self.table_data[lane], Signal.like(self.table_addr[lane], reset_less=True)
         result_value, total = (
-            Signal(signed(32), name=f"{name}_{lane}") for name in ("result_value", "total")
+            Signal(signed(32), name=f"{name}_{lane}", reset_less=True)
+            for name in ("result_value", "total")
         )
+        m.d.comb += self.table_addr[lane].eq(address)
         end = latencies.rescale(self.core)
         m.d.sync += result_value.eq(found)
         with m.If(issues[end].layer):

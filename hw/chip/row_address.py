@@ -51,7 +51,8 @@ class RowAddress(wiring.Component):
         # Bank and word in one carry chain: a bit between them lets a carry pass, and tells it.
         total = Signal(bits + 1 + len(origin.address.word))
         place = Cat(origin.address.bank, origin.address.word).as_signed()
-        inside, allowed, used = Signal(), Signal(), Signal()
+        inside, allowed, used, valid = Signal(), Signal(), Signal(), Signal()
+        request = Signal.like(self.request, reset_less=True)
         m.d.comb += [
             total.eq(
                 Cat(offset.biased, Const(1, 1), offset.word)
@@ -66,12 +67,13 @@ class RowAddress(wiring.Component):
                 & (place < Cat(offset.bank, offset.high_word).as_signed())
             ),
             used.eq(self.en & self.row.used & inside),
+            self.request.eq(request), self.request.valid.eq(valid),
         ]
         m.d.sync += [
-            self.request.valid.eq(used & allowed),
-            self.request.address.word.eq(total[bits + 1 :]),
-            self.request.address.bank.eq(Mux(total[bits], total[:bits] - self.bias, total[:bits])),
-            self.request.outside.eq(~inside),
+            valid.eq(used & allowed),
+            request.address.word.eq(total[bits + 1 :]),
+            request.address.bank.eq(Mux(total[bits], total[:bits] - self.bias, total[:bits])),
+            request.outside.eq(~inside),
             self.address_error.eq(used & ~allowed),
         ]
         return m

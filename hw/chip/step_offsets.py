@@ -105,7 +105,12 @@ class StepOffsets(wiring.Component):
     def _offset(self, m, restart, c_last, x_last, group_last):
         """The offset moves from step to step, and from the group's first step to the next tile."""
         address = VectorAddress(self.chip)
-        job, step, group = self.job, self.step, self.group
+        job, step = self.job, self.step
+        offset, group = (
+            Signal.like(port, name=f"s_{name}", reset_less=True)
+            for name, port in (("offset", self.offset), ("group", self.group))
+        )
+        m.d.comb += [self.offset.eq(offset), self.group.eq(group)]
         tap, by_group = Signal(address), Signal(address)
         with m.If(~c_last):
             one = {"word": 1} if self.chip.banks == 1 else {"bank": 1}
@@ -115,19 +120,19 @@ class StepOffsets(wiring.Component):
         with m.If(group_last):
             m.d.comb += by_group.eq(job.group_step)
         # Both sums at once: only the choice waits for the step.
-        moved = self._moved(m, self.offset, tap, "tap")
+        moved = self._moved(m, offset, tap, "tap")
         next_group = self._moved(m, group, by_group, "group")
         origin = {
             "biased": bank_bias(self.chip.banks), "word": 0, "bank": 0,
             "low_word": self.base, "high_word": self.limit,
         }
         with m.If(restart):
-            m.d.sync += [self.offset[name].eq(value) for name, value in origin.items()]
+            m.d.sync += [offset[name].eq(value) for name, value in origin.items()]
             m.d.sync += [group[name].eq(value) for name, value in origin.items()]
         with m.Elif(step.capture):
-            m.d.sync += [self.offset.eq(next_group), group.eq(next_group)]
+            m.d.sync += [offset.eq(next_group), group.eq(next_group)]
         with m.Elif(step.en):
-            m.d.sync += self.offset.eq(moved)
+            m.d.sync += offset.eq(moved)
 
     def _moved(self, m, offset, by, of):
         """The offset, moved by an address: each part in one carry chain.
@@ -156,7 +161,8 @@ class StepOffsets(wiring.Component):
 
     def _limits(self, m, tile_end, c_last, x_last):
         """The limits of y and x move against the tap."""
-        job, limits = self.job, self.limits
+        job, limits = self.job, Signal.like(self.limits, name="s_limits", reset_less=True)
+        m.d.comb += self.limits.eq(limits)
         with m.If(self.start | tile_end):
             m.d.sync += [
                 limits.y_low.eq(0), limits.y_high.eq(job.in_height),

@@ -91,4 +91,4 @@ class SumParts(wiring.Component):
             part = sums.as_value().word_select(n, len(self.bytes))
             masked.append(Signal.like(self.bytes, name=f"part_{n}", reset_less=True))
             m.d.sync += masked[-1].eq(Mux(selected, part, 0))
-        m.d.sync += self.bytes.eq(reduce(or_, masked))
+        m.d.comb += self.bytes.eq(pipeline(m, reduce(or_, masked), 1, "bytes"))

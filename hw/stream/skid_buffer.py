@@ -36,17 +36,17 @@ class SkidBuffer(wiring.Component):
         m = Module()
         ready = Signal()
         skid_valid = Signal()
-        skid = Signal.like(self.i.payload, reset_less=True)
+        word, skid = (Signal.like(self.i.payload, reset_less=True) for _ in range(2))
         advance = self.o.ready | ~self.o.valid
         i_fire = self.i.valid & ready
-        m.d.comb += self.i.ready.eq(ready)
+        m.d.comb += [self.i.ready.eq(ready), self.o.payload.eq(word)]
         m.d.sync += ready.eq(advance | (~skid_valid & ~i_fire))
         with m.If(advance):
             m.d.sync += skid_valid.eq(0)
             with m.If(skid_valid):
-                m.d.sync += [self.o.valid.eq(1), self.o.payload.eq(skid)]
+                m.d.sync += [self.o.valid.eq(1), word.eq(skid)]
             with m.Else():
-                m.d.sync += [self.o.valid.eq(i_fire), self.o.payload.eq(self.i.payload)]
+                m.d.sync += [self.o.valid.eq(i_fire), word.eq(self.i.payload)]
         with m.Elif(i_fire):
             m.d.sync += [skid_valid.eq(1), skid.eq(self.i.payload)]
         return m
