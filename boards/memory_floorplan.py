@@ -1,4 +1,4 @@
-"""Floorplan of an ECP5: the blocks of a core's memory that hold the same bits, near each other."""
+"""Floorplan of an ECP5 for a core for networks: places, or regions, of its block RAMs."""
 
 import json
 import re
@@ -10,10 +10,13 @@ from weft.boards.square_floorplan import RAM_GROUP
 if TYPE_CHECKING:  # a Device has a flow, which has a floorplan
     from weft.boards.devices import Device
 
-__all__ = ["place_memory"]
+__all__ = ["operand_regions", "place_memory"]
 
 # Bank, and first bit of the word, of a block of a `weft.hw.chip.memory.BankedMemory`.
 _BLOCK = re.compile(r"\bmemory\.bank_(\d+)\.block_(\d+)\b")
+# The same of a block of a `weft.hw.chip.loaded_buffer.LoadedBuffer` for B.
+_OPERAND_BLOCK = re.compile(r"\bbuffer_b\.bank_(\d+)\.block_(\d+)\b")
+_MEMORY_REGIONS = 1000  # more than `place_memory` makes
 
 
 def place_memory(path: Path, device: "Device") -> dict[str, int]:
@@ -48,3 +51,17 @@ def place_memory(path: Path, device: "Device") -> dict[str, int]:
             regions[name] = 2 * line + (2 * place >= in_line)
     path.write_text(json.dumps(netlist), encoding="utf-8")
     return regions
+
+
+def operand_regions(path: Path) -> dict[str, int]:
+    """A region for each DP16KD of the buffer of B, by cell name.
+
+    The blocks have no fixed sites: nextpnr places each near the columns of PEs that it feeds, and
+    so all over the device. Their numbers differ from the regions of :func:`place_memory`.
+    """
+    netlist = json.loads(path.read_text(encoding="utf-8"))
+    names = sorted(
+        name for module in netlist["modules"].values() for name, cell in module["cells"].items()
+        if cell["type"] == "DP16KD" and _OPERAND_BLOCK.search(name)
+    )
+    return {name: _MEMORY_REGIONS + number for number, name in enumerate(names)}

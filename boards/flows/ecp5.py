@@ -76,6 +76,7 @@ class Ecp5Flow(Flow):
         square_floorplan.place_squares(netlist, device)
         lane_floorplan.place_scalers(netlist, device)
         regions = memory_floorplan.place_memory(netlist, device)
+        regions |= memory_floorplan.operand_regions(netlist)
         register_copies.copy_registers(netlist, regions)
 
     def pll(self, source, clock):

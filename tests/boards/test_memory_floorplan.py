@@ -1,4 +1,7 @@
-"""The floorplan of a memory: a site for each block; the same bits of all banks are neighbours."""
+"""The floorplan of a memory: a site for each block; the same bits of all banks are neighbours.
+
+Each block of the buffer of B is a region of its own.
+"""
 
 import json
 import re
@@ -6,9 +9,14 @@ import re
 import pytest
 
 from weft.boards.devices import DEVICES
-from weft.boards.memory_floorplan import place_memory
+from weft.boards.memory_floorplan import operand_regions, place_memory
 
 LARGE, SMALL = DEVICES["LFE5U-85F"], DEVICES["LFE5U-25F"]
+
+
+OPERANDS = [
+    f"accelerator.core.buffer_b.bank_{bank}.block_{bit}" for bank in (0, 1) for bit in (0, 36)
+]
 
 
 def arranged(tmp_path, device, banks, width, step):
@@ -17,7 +25,7 @@ def arranged(tmp_path, device, banks, width, step):
         f"accelerator.core.memory.bank_{bank}.block_{bit}": (bank, bit)
         for bank in range(banks) for bit in range(0, width, step)
     }
-    others = ["accelerator.core.buffer_b.bank_0.block_36", "accelerator.core.memory.select"]
+    others = [*OPERANDS, "accelerator.core.memory.select", "accelerator.core.lines.bank_0.block_0"]
     cells = {
         name: {"type": "DP16KD" if "block" in name else "TRELLIS_FF", "attributes": {}}
         for name in [*places, *others]
@@ -25,6 +33,9 @@ def arranged(tmp_path, device, banks, width, step):
     path = tmp_path / "top.json"
     path.write_text(json.dumps({"modules": {"top": {"cells": cells}, "empty": {"cells": {}}}}))
     regions = place_memory(path, device)
+    operands = operand_regions(path)
+    assert sorted(operands) == sorted(OPERANDS)
+    assert len({*operands.values()} - {*regions.values()}) == len(OPERANDS)
     cells = json.loads(path.read_text())["modules"]["top"]["cells"]
     sites = {
         name: re.fullmatch(r"X(\d+)/Y(\d+)/EBR([0-3])", cell["attributes"]["BEL"]).groups()
