@@ -48,7 +48,7 @@ NETWORKS_85F = NetworkDesign(
         core=_core(rows=8, cols=8, depth=8, lanes=8, dsp_cols=3, hop=2),
         words=4096, b_words=512, lines=512, read_vectors=4,
     ),
-    clock=98.4375, baud=3_000_000, placer="static",
+    clock=104.1667, baud=3_000_000, placer="static",
 )
 NETWORKS_25F = NetworkDesign(
     chip=ChipConfig(

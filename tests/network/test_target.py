@@ -18,7 +18,7 @@ def test_a_board_has_a_clock_and_a_baud_rate():
 
 def test_a_core_for_networks_of_a_board():
     target = target_of("ulx3s-85f", "networks")
-    assert (target.name, target.clock, target.chip.banks) == ("ulx3s-85f-networks", 98.4375, 9)
+    assert (target.name, target.clock, target.chip.banks) == ("ulx3s-85f-networks", 104.1667, 9)
     assert target.config == target.chip.core
     with rejects(ModelError, "--for of ulx3s-85f must be networks or batch1, not 'nothing'"):
         target_of("ulx3s-85f", "nothing")

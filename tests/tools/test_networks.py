@@ -1,11 +1,21 @@
-"""docs/networks.md has the tables that ``make networks`` writes."""
+"""The pages have the tables that ``make networks`` writes; each inference is fast enough."""
 
 import pytest
 
-from tools import networks
+from tools import chip_networks, networks
 
 
 @pytest.mark.slow
-def test_page_is_up_to_date(mlperf_tiny):
-    text = networks.PATH.read_text(encoding="utf-8")
-    assert text == networks.page(mlperf_tiny), "stale; type: make networks"
+@pytest.mark.parametrize(
+    "path, page", [(networks.PATH, networks.page), *chip_networks.PAGES.items()],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_page_is_up_to_date(mlperf_tiny, path, page):
+    text = path.read_text(encoding="utf-8")
+    assert text == page(mlperf_tiny), "stale; type: make networks"
+
+
+@pytest.mark.slow
+def test_every_inference_is_fast_enough(mlperf_tiny):
+    for run, program in chip_networks.programs(mlperf_tiny):
+        assert program.cycles / run.design.clock <= run.goal, f"us of {run.name} on {run.array}"
