@@ -271,11 +271,25 @@ def test_a_job_after_an_abort_is_correct(after):
     aborted, case = (
         random_job(rng, chip, base=BASE, most_pixels=4, add=False, kind="conv") for _ in range(2)
     )
+    check_after_an_abort(chip, (aborted.job, aborted.image), (case.job, case.image), after)
+
+
+@pytest.mark.parametrize("after", range(1, 9))
+def test_no_row_of_an_aborted_panel_is_left(after):
+    """The next job has panels of one row, and the aborted one has panels of all rows."""
+    chip, rng = CHIPS["3x2x4"], np.random.default_rng(1)
+    job = full_rate_job(chip, tile_words=3, tiles=1, pixels=9)
+    following = window_job(rng, chip, map_size=(2, 3), out=(2, 2))
+    check_after_an_abort(chip, (job, ChipImage(rng, chip, BASE)), following, after)
+
+
+def check_after_an_abort(chip, aborted, following, after):
+    """Abort a job after some cycles; the following job reads its own rows only."""
     bench = ReaderBench(chip)
 
     async def play(ctx):
-        await bench.run(ctx, aborted.job, aborted.image, cycles=after)
-        found = await bench.run(ctx, case.job, case.image)
-        check_values(chip, case.job, found, case.image)
+        await bench.run(ctx, *aborted, cycles=after)
+        found = await bench.run(ctx, *following)
+        check_values(chip, following[0], found, following[1])
 
     simulate(bench, play)
