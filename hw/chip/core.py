@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 
-from weft.chip.latencies import result_rows
+from weft.chip.latencies import lead, result_rows
 from weft.hw.chip.add_tables import AddTables
 from weft.hw.chip.arbiters import ReadArbiter, WriteArbiter
 from weft.hw.chip.array_section import ArraySection
@@ -206,8 +206,12 @@ class NetworkCore(wiring.Component):
         output = OutputSection(self.chip, buffer_rows=self.buffer_rows)
         m.submodules.output = resets(output)
         connect(m, output.reads, getattr(reads, f"reads_{ADDED}"))
+        job, start = list_reader.job, list_reader.start
+        if lead(self.chip.core):
+            job, start = list_reader.output_job, list_reader.output_start
+            m.d.comb += list_reader.job_ending.eq(output.ending)
         m.d.comb += [
-            output.job.eq(list_reader.job), output.start.eq(list_reader.start),
+            output.job.eq(job), output.start.eq(start),
             output.tiles.eq(sequencer.tiles), output.row_written.eq(array.row_written),
             sequencer.release.eq(output.release),
             array.address.eq(output.address), array.index.eq(output.index),

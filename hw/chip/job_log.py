@@ -4,6 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from weft.chip.latencies import lead
 from weft.hw.chip.interface import VectorWrite
 from weft.hw.chip.layouts import VectorAddress, add_vectors, within
 
@@ -62,8 +63,9 @@ class JobLog(wiring.Component):
         m.d.comb += [
             pending.eq(left != 0),
             self.empty.eq(~ended & ~pending),
-            # The times of the last job must have left their register before a job starts.
-            self.accepts.eq(~ended & ~(self.done & pending)),
+            # The times of the last job must have left their register before a job starts. A job
+            # that starts early starts before the last one ends.
+            self.accepts.eq(~ended & ~(pending if lead(chip.core) else self.done & pending)),
             write.valid.eq(pending),
             write.payload.data.eq(entry),
             write.payload.enable.eq(~0),

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from weft.chip.descriptors import ListError, ListJob, ListLoad
-from weft.chip.latencies import LIST_SETTLE
+from weft.chip.latencies import LIST_SETTLE, lead
 from weft.hw.chip.descriptor_reader import DescriptorReader
 from weft.hw.chip.interface import VectorWrite
 from weft.hw.chip.job_log import ENTRY_BYTES, JobLog
@@ -34,6 +34,7 @@ class ListExecution(wiring.Component):
     base, limit, list_limit : In
     reads, read_valid, read_data, writes, written : In or Out
     job, start, job_done, load, load_done, load_error : In or Out
+    job_ending, output_job, output_start : In or Out; only if jobs start early
     read_error, load_read_error, stored : In, 1 bit each; only with a program memory
         As of `weft.hw.chip.list_reader.ListReader`.
     jobs : Out, 16 bits
@@ -50,6 +51,7 @@ class ListExecution(wiring.Component):
 
     def __init__(self, chip):
         self.chip = chip
+        self.early = lead(chip.core) > 0
         address = VectorAddress(chip)
         word = address["word"].width
         super().__init__({
@@ -63,6 +65,9 @@ class ListExecution(wiring.Component):
             "read_valid": In(1),
             "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
             "job": Out(JobFields(chip)), "start": Out(1), "job_done": In(1),
+            **({
+                "job_ending": In(1), "output_job": Out(JobFields(chip)), "output_start": Out(1),
+            } if self.early else {}),
             "load": Out(stream.Signature(ListLoadFields(chip))), "load_done": In(1),
             "load_error": In(1),
             "writes": Out(stream.Signature(VectorWrite(chip))), "written": In(1, init=1),
@@ -157,20 +162,39 @@ class ListExecution(wiring.Component):
         start_ok = Signal()
         take = Signal()  # the head learns it a cycle later, with the start
         job = Signal(self.job.shape(), reset_less=True)
+        busy, ending = job_busy, self.job_done
+        if self.early:
+            busy, ending = Signal(name="steps_busy"), self.job_ending
+            m.d.comb += job_busy.eq(busy | self._store_jobs(m, job, take))
         m.d.comb += [
             jobs.take.eq(self.start),
-            take.eq(start_ok & (~job_busy | self.job_done) & log.accepts),
+            take.eq(start_ok & (~busy | ending) & log.accepts),
             self.job.eq(job),
         ]
         m.d.sync += [
             start_ok.eq(jobs.ready & jobs.satisfied & log.inside & ~take & ~self.start),
             self.start.eq(take),
         ]
-        with m.If(self.job_done):
-            m.d.sync += job_busy.eq(0)
+        with m.If(ending):
+            m.d.sync += busy.eq(0)
         with m.If(take):
-            m.d.sync += [job_busy.eq(1), job.eq(jobs.next)]
+            m.d.sync += [busy.eq(1), job.eq(jobs.next)]
         return start_ok
+
+    def _store_jobs(self, m, job, take):
+        """Start the output of a job after the end of the job before; returns whether one runs."""
+        waits, stores = Signal(), Signal()
+        begin = Signal()
+        fields = Signal.like(self.output_job, reset_less=True)
+        m.d.comb += [begin.eq(waits & (~stores | self.job_done)), self.output_job.eq(fields)]
+        m.d.sync += self.output_start.eq(begin)
+        with m.If(self.job_done):
+            m.d.sync += stores.eq(0)
+        with m.If(begin):
+            m.d.sync += [stores.eq(1), waits.eq(0), fields.eq(job)]
+        with m.If(take):
+            m.d.sync += waits.eq(1)
+        return stores
 
     def _count_jobs(self, m, jobs, log, load_failed):
         """Count jobs and loads that have ended, and write the log.
@@ -189,7 +213,8 @@ class ListExecution(wiring.Component):
             jobs.counted.eq(loads_done),
             log.begin.eq(self.begin), log.address.eq(self.log), log.cycles.eq(self.cycles),
             log.base.eq(self.base), log.limit.eq(self._list_limit),
-            log.start.eq(self.start), log.done.eq(self.job_done),
+            log.start.eq(self.output_start if self.early else self.start),
+            log.done.eq(self.job_done),
         ]
 
     def _start_loads(self, m, loads, load_busy, load_failed):

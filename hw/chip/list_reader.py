@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.chip.descriptors import ListError
+from weft.chip.latencies import lead
 from weft.chip.states import NetworkState
 from weft.hw.chip.interface import ListBegin, NetworkStatus, VectorWrite
 from weft.hw.chip.layouts import JobFields, ListLoadFields, VectorAddress, beat_place
@@ -16,8 +17,9 @@ __all__ = ["ListReader"]
 class ListReader(wiring.Component):
     """Reads descriptors ahead, starts each job and load in order, and ends the list.
 
-    The next job starts in the cycle after ``job_done``, if it waits for nothing else. The fault of
-    a load ends the list when no job can start any more, the fault of a job after all jobs before
+    The next job starts in the cycle after ``job_done``, if it waits for nothing else. If jobs start
+    early, it starts in the cycle after ``job_ending``, and its output after ``job_done``. The fault
+    of a load ends the list when no job can start any more, the fault of a job after all jobs before
     it: so the job of ``status`` is the one that the fault stops. An ``address_error`` or a
     ``store_error`` ends the list at once.
 
@@ -49,6 +51,12 @@ class ListReader(wiring.Component):
         Pulse: a job starts.
     job_done : In, 1 bit
         Pulse: the last store of the job.
+    job_ending : In, 1 bit; this and the next two only if jobs start early
+        Pulse, `weft.chip.latencies.lead` cycles before ``job_done``. ``job`` may change after it.
+    output_job : Out, `JobFields`
+        The job whose results are stored; stable to ``job_done``, at least.
+    output_start : Out, 1 bit
+        Pulse: the output of a job starts. The log has its cycle.
     load : Out, stream of `ListLoadFields`
         With the base in ``source``.
     load_done : In, 1 bit
@@ -91,6 +99,9 @@ class ListReader(wiring.Component):
             "read_valid": In(1),
             "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
             "job": Out(JobFields(chip)), "start": Out(1), "job_done": In(1),
+            **({
+                "job_ending": In(1), "output_job": Out(JobFields(chip)), "output_start": Out(1),
+            } if lead(chip.core) else {}),
             "load": Out(stream.Signature(ListLoadFields(chip))), "load_done": In(1),
             "address_error": In(1), "load_error": In(1), "timed_out": In(1),
             "writes": Out(stream.Signature(VectorWrite(chip))), "written": In(1, init=1),
@@ -115,6 +126,11 @@ class ListReader(wiring.Component):
             run.load_error.eq(self.load_error),
             self.job.eq(run.job), self.start.eq(run.start),
         ]
+        if lead(self.chip.core):
+            m.d.comb += [
+                run.job_ending.eq(self.job_ending),
+                self.output_job.eq(run.output_job), self.output_start.eq(run.output_start),
+            ]
         m.d.sync += [go.eq(0), self.finished.eq(0)]
         with m.If(self.halt):
             with m.If(self.begin.valid):

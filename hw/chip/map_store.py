@@ -40,6 +40,8 @@ class MapStore(wiring.Component):
     sums_next : In, 1 bit
         ``sums`` is valid in the next cycle. Pulses are at least four slots apart.
     write : Out, `weft.hw.chip.memory.MemoryWrite`
+    ending : Out, 1 bit; only if jobs start early
+        Pulse, `weft.chip.latencies.lead` cycles before ``done``.
     done : Out, 1 bit
         Pulse, with the last write of the job.
     address_error : Out, 1 bit
@@ -61,6 +63,7 @@ class MapStore(wiring.Component):
             "sums": In(data.ArrayLayout(signed(32), self.lanes)),
             "sums_next": In(1),
             "write": Out(MemoryWrite(chip)),
+            **({"ending": Out(1)} if latencies.lead(chip.core) else {}),
             "done": Out(1),
             "address_error": Out(1),
         })
@@ -77,6 +80,8 @@ class MapStore(wiring.Component):
             self.job.sums, parts.part.as_value(), Cat(self.results_next, chunks.r_data)
         ))
         chunk = addresses.o
+        if latencies.lead(self.chip.core):
+            m.d.comb += self.ending.eq(following.valid & following.chunk.last)
         m.d.comb += [
             chunks.w_en.eq(self.request.valid),
             chunks.w_data.eq(self.request.chunk),

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from weft.chip.config import ADD_TABLE_WORDS
+from weft.chip.latencies import lead
 from weft.hw.chip.added_map import AddedMap
 from weft.hw.chip.chunk_scheduler import ChunkScheduler
 from weft.hw.chip.layouts import ColumnParameters, ComputedTile, JobFields, VectorAddress
@@ -59,6 +60,8 @@ class OutputSection(wiring.Component):
     read_data : In, ``read_vectors`` vectors
         Valid with ``read_valid``; the first one is used.
     write : Out, `weft.hw.chip.memory.MemoryWrite`
+    ending : Out, 1 bit; only if jobs start early
+        Pulse, `weft.chip.latencies.lead` cycles before ``done``.
     done : Out, 1 bit
         Pulse, with the last write of the job.
     address_error : Out, 1 bit
@@ -90,6 +93,7 @@ class OutputSection(wiring.Component):
             "read_valid": In(1),
             "read_data": In(data.ArrayLayout(8 * core.depth, chip.read_vectors)),
             "write": Out(MemoryWrite(chip)),
+            **({"ending": Out(1)} if lead(chip.core) else {}),
             "done": Out(1),
             "address_error": Out(1),
         })
@@ -137,4 +141,6 @@ class OutputSection(wiring.Component):
             self.done.eq(store.done),
             self.address_error.eq(store.address_error | added.address_error),
         ]
+        if lead(self.chip.core):
+            m.d.comb += self.ending.eq(store.ending)
         return m

@@ -3,14 +3,17 @@
 import numpy as np
 import pytest
 from chip_lists import random_list
-from network_chips import MICRO, SIMULATED, SIMULATED_SLOWLY
+from network_chips import MICRO, ROW, SIMULATED, SIMULATED_SLOWLY
 
 from weft.chip.addresses import join
 from weft.chip.cycles import predict_list
 from weft.golden.chip.runner import LOG_BYTES
 from weft.sim.network_core import NetworkSimulation
 
-CHIPS = [SIMULATED, MICRO, *(pytest.param(c, marks=pytest.mark.slow) for c in SIMULATED_SLOWLY)]
+CHIPS = [
+    SIMULATED, MICRO, ROW,
+    *(pytest.param(chip, marks=pytest.mark.slow) for chip in SIMULATED_SLOWLY),
+]
 
 
 @pytest.fixture(scope="module", params=CHIPS, ids=lambda c: f"{c.core.target}-{c.core.name}")

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from chip_lists import random_list
-from network_chips import MICRO, SIMULATED, SIMULATED_SLOWLY
+from network_chips import MICRO, ROW, SIMULATED, SIMULATED_SLOWLY
 from network_duel import compare_memories
 
 from weft.chip.addresses import join, split
+from weft.chip.cycles import predict_list
 from weft.chip.descriptors import (
     DESCRIPTOR_BYTES,
     ListEnd,
@@ -21,7 +22,10 @@ from weft.chip.states import NetworkState
 from weft.golden.chip import run_list
 from weft.sim.network_core import HostTraffic, NetworkSimulation
 
-CHIPS = [SIMULATED, MICRO, *(pytest.param(c, marks=pytest.mark.slow) for c in SIMULATED_SLOWLY)]
+CHIPS = [
+    SIMULATED, MICRO, ROW,
+    *(pytest.param(chip, marks=pytest.mark.slow) for chip in SIMULATED_SLOWLY),
+]
 
 
 @pytest.fixture(scope="module", params=CHIPS, ids=lambda c: f"{c.core.target}-{c.core.name}")
@@ -184,6 +188,32 @@ def test_a_layer_of_one_step_takes_at_most_64_cycles(core):
     memory = np.random.default_rng(6).integers(0, 256, chip.memory_bytes, np.uint8)
     times = execute_jobs(core, loads, jobs, memory, list_vector=200, log=1000)
     assert (np.diff(times[:, 1]) <= 64).all(), times
+
+
+def test_the_first_step_reads_the_last_store_of_the_job_before(core):
+    """The job before stores the end of this vector last, when the next descriptor is ready."""
+    chip, steps = core.chip, 80
+    pixel = dict(
+        loads=2, panel_rows=1, out_height=1, out_width=1, tile_words=steps, tap_vectors=steps,
+        kernel_height=1, kernel_width=1, group_tiles=1, in_height=1, in_width=1, low=-128, high=127,
+    )
+    kinds = [dict(sums=1, columns=1), dict(columns=chip.core.lanes)] * 3
+    jobs = [
+        ListJob(
+            **pixel, **kind, input=split(700 + n, chip.banks), output=split(701 + n, chip.banks)
+        )
+        for n, kind in enumerate(kinds)
+    ]
+    loads = [
+        ListLoad(target=target, fill=1, fill_value=1, words=words)
+        for target, words in ((LoadTarget.B, steps), (LoadTarget.PARAMETERS, chip.row_chunks))
+    ]
+    memory = np.random.default_rng(10).integers(0, 256, chip.memory_bytes, np.uint8)
+    times = execute_jobs(core, loads, jobs, memory, list_vector=200, log=1000)
+    prediction = predict_list(
+        chip, [*loads, *jobs, ListEnd()], split(200, chip.banks), split(1000, chip.banks)
+    )
+    assert times.tolist() == [list(job) for job in prediction.jobs]
 
 
 def test_a_job_with_add_right_behind_a_job_with_sums(core):

@@ -10,6 +10,7 @@ from side_port import SidePort, hardware_fields
 from verif.amaranth_bench import checker, plain, put, simulate, ticks
 from weft.chip.addresses import join
 from weft.chip.descriptors import ListEnd, ListJob, ListLoad
+from weft.chip.latencies import lead
 from weft.golden.chip.head import ListHead
 from weft.golden.chip.memory import ListFault, MemoryArea
 from weft.hw.chip.list_reader import ListReader
@@ -137,28 +138,45 @@ def run_lists(chip, memory, runs, *, base=0, limit=None, timing=Timing(), seed=0
             current.clear()
 
     async def execute_jobs(ctx):
-        left, run_job = None, 0
+        # Cycles to the end of the job whose output runs; the job whose steps run, or None.
+        left, stored_job, steps = None, 0, None
+        early = lead(chip.core)
+        output = (dut.output_start, Value.cast(dut.output_job)) if early else (dut.start, raw_job)
+        taken = 0  # jobs that have started
         while True:
             run = current[0] if current else None
             ctx.set(dut.job_done, left == 0)
+            if early:
+                ctx.set(dut.job_ending, left == early)
             failing = run is not None and run.error_at is not None and cycle >= run.error_at
             ctx.set(dut.address_error, left is not None and failing)
-            ended, at = left == 0, cycle
-            _, _, start, job, halt = await ctx.tick().sample(dut.start, raw_job, dut.halt)
-            if left is not None and not start:
-                assert halt or job == run_job, "the job must be stable until it ends"
-            left = None if ended or left is None or halt else left - 1
-            if ended and not halt:
+            ended, ending, at = left == 0, left == early, cycle
+            _, _, start, job, begin, output_job, halt = await ctx.tick().sample(
+                dut.start, raw_job, *output, dut.halt
+            )
+            if halt:
+                left, steps, taken = None, None, 0
+                continue
+            if left is not None and not begin:
+                assert output_job == stored_job, "the job must be stable until it ends"
+            left = None if ended or left is None else left - 1
+            if ended:
                 run.ends.append(at)
-            if start and not halt:
-                assert left is None and len(run.ends) == len(run.starts)
-                descriptor, waits = current[1][len(run.starts)]
+            if start:
+                assert steps is None and taken - len(run.ends) <= (1 if early else 0)
+                descriptor, waits = current[1][taken]
                 assert waits <= len(run.load_ends)
-                run_job = job
+                steps, taken = job, taken + 1
                 fields = plain(dut.job.shape().from_bits(job))
                 assert fields == hardware_fields(chip, descriptor, base)
+            if begin:
+                assert left is None and len(run.ends) == len(run.starts)
+                assert output_job == steps
+                stored_job = output_job
                 run.starts.append(at)
-                left = rng.randint(*timing.jobs) - 1
+                left = rng.randint(*timing.jobs) - 1 + early
+            if ending or (ended and not early):
+                steps = None
 
     async def execute_loads(ctx):
         left = None

@@ -4,8 +4,8 @@ from weft.chip.config import ChipConfig
 from weft.config import Config
 
 __all__ = [
-    "BATCH1", "LARGE", "MICRO", "ODD", "PROGRAM", "SIMULATED", "SIMULATED_SLOWLY", "SMALL", "SPRAM",
-    "TINY", "network_chip", "small_chip",
+    "BATCH1", "LARGE", "MICRO", "ODD", "PROGRAM", "ROW", "SIMULATED", "SIMULATED_SLOWLY", "SMALL",
+    "SPRAM", "TINY", "network_chip", "small_chip",
 ]
 
 
@@ -41,6 +41,8 @@ SPRAM = network_chip(
 # The core that quick tests simulate, sharing its model, and cores of slow tests.
 _SIZES = {"words": 2048, "b_words": 256, "lines": 64}
 SIMULATED = network_chip(3, 4, 4, 2, read_vectors=2, multiplier="fip", **_SIZES)
+# Its jobs start early.
+ROW = network_chip(1, 8, 4, 2, hop=2, **_SIZES)
 # With a program memory.
 PROGRAM = network_chip(
     2, 2, 4, 2, words=512, b_words=128, lines=64, read_vectors=2, program_words=2048,
@@ -55,6 +57,5 @@ SIMULATED_SLOWLY = [
     network_chip(2, 2, 2, 2, read_vectors=2, **_SIZES),
     network_chip(3, 2, 4, 1, read_vectors=1, scale_cycles=4, **_SIZES),
     network_chip(4, 4, 4, 4, target="ecp5", requantize="single", **_SIZES),
-    network_chip(1, 8, 4, 2, hop=2, **_SIZES),
     network_chip(5, 4, 4, 4, target="ecp5", dsp_cols=2, **_SIZES),  # as many banks as rows
 ]

@@ -332,7 +332,7 @@ BUGS = [
     *table(
         "list execution alone", "chip.list_execution",
         ("a job starts while another one runs", "after_stores",
-         "start_ok & (~job_busy | self.job_done) & log.accepts", "start_ok & log.accepts"),
+         "start_ok & (~busy | ending) & log.accepts", "start_ok & log.accepts"),
         ("a job does not wait for loads", "after_loads",
          "jobs.ready & jobs.satisfied & log.inside &", "jobs.ready & log.inside &"),
         ("a load does not wait for jobs", "after_jobs",
@@ -341,6 +341,15 @@ BUGS = [
          "loads.take.eq(self.load.valid & self.load.ready)", "loads.take.eq(self.load.valid)"),
         ("a job starts without space in the log", "log_inside",
          "jobs.ready & jobs.satisfied & log.inside &", "jobs.ready & jobs.satisfied &"),
+    ),
+    *table(
+        "list execution alone, jobs start early", "chip.list_execution",
+        ("a job starts before the job before is ending", "after_steps",
+         "start_ok & (~busy | ending) & log.accepts", "start_ok & log.accepts"),
+        ("the output of a job starts before the job before has ended", "after_stores",
+         "begin.eq(waits & (~stores | self.job_done))", "begin.eq(waits)"),
+        ("the output of a job starts again after its end", "own_output",
+         "[stores.eq(1), waits.eq(0), fields.eq(job)]", "[stores.eq(1), fields.eq(job)]"),
     ),
     *table(
         "list execution alone", "chip.reader_head",

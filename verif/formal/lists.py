@@ -1,5 +1,6 @@
 """Rules of the list reader and of the loader: order of jobs and loads, limits of accesses."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 from amaranth.hdl import Cat, Fragment, Module, Signal
@@ -13,13 +14,15 @@ from weft.hw.chip.list_execution import ListExecution
 from weft.hw.chip.loader import ListLoader
 from weft.hw.chip.reader_head import ReaderHead
 
-__all__ = ["ListRules", "LoaderRules", "list_bench", "loader_bench"]
+__all__ = ["EarlyListRules", "ListRules", "LoaderRules", "list_bench", "loader_bench"]
 
 # One read returns a whole descriptor; the memory has an odd number of banks.
 CHIP = ChipConfig(
     core=Config(rows=8, cols=8, depth=16, lanes=1, requantize="single", activation="none"),
     words=16, b_words=4, lines=4, read_vectors=8,
 )
+# Jobs start early. It has 8 banks.
+EARLY_CHIP = replace(CHIP, core=replace(CHIP.core, rows=1))
 COUNT_BITS = 3  # of the counts of jobs and loads in the proof
 WORDS = 3  # of a load in the proof, at most
 BANK, WORD = 4, 5  # bits of an address
@@ -28,9 +31,11 @@ BANK, WORD = 4, 5  # bits of an address
 class _LimitRules(Rules):
     """What rules of several blocks share: the limits of their accesses."""
 
+    chip = CHIP
+
     def inside(self, bank, word, vectors):
         """Whether so many vectors from an address on lie within the limits."""
-        last = bank + vectors - 1 >= CHIP.banks
+        last = bank + vectors - 1 >= self.chip.banks
         return (word >= self.base) & (word + last < self.limit)
 
     def answered(self, m, bits):
@@ -78,30 +83,42 @@ class ListRules(_LimitRules):
 
     def elaborate(self, platform):
         m = Module()
-        running, loading, begun, entries = Signal(), Signal(), Signal(), Signal(2)
+        self.stable_limits(m)
+        self.answered(m, 1)
+        self.job_order(m)
+        self.list_order(m)
+        return m
+
+    def job_order(self, m):
+        """The starts and ends of jobs."""
+        running = Signal()
+        m.d.sync += running.eq(self.start | running & ~self.job_done)
+        self.assume(m, ~self.job_done | running)
+        self.check(m, "after_stores", ~self.start | ~running)
+
+    def list_order(self, m):
+        """What jobs and loads wait for, and the log."""
+        loading, begun, entries = Signal(), Signal(), Signal(2)
         jobs, loads = Signal(COUNT_BITS), Signal(COUNT_BITS)
         accepted = self.load_valid & self.load_ready
         m.d.sync += [
-            running.eq(self.start | running & ~self.job_done),
             loading.eq(accepted | loading & ~self.load_done),
             jobs.eq(jobs + (self.job_done & ~jobs.all())),
             loads.eq(loads + (self.load_done & ~loads.all())),
             begun.eq(begun | self.begin),
             entries.eq(entries + (self.writes_valid & ~entries.all())),
         ]
-        self.stable_limits(m)
-        self.answered(m, 1)
-        self.assume(m, ~self.job_done | running)
         self.assume(m, ~self.load_done | loading)
         self.assume(m, ~self.load_ready | ~loading | self.load_done)
         self.assume(m, ~(self.begin & begun))
-        self.assume(m, (self.list_bank < CHIP.banks) & (self.log_bank < CHIP.banks))
+        if self.chip.banks < 1 << len(self.list_bank):
+            banks = self.list_bank, self.log_bank
+            self.assume(m, Cat(bank < self.chip.banks for bank in banks).all())
         # Words 1 and 2 of a descriptor have the counts that it waits for, and adds in a turn.
         words = [self.read_data.word_select(n, 32) for n in (1, 2)]
         self.assume(m, ~self.read_valid | ~Cat(
             word[low + COUNT_BITS : low + 16] for word in words for low in (0, 16)
         ).any())
-        self.check(m, "after_stores", ~self.start | ~running)
         self.check(m, "after_loads", ~self.start | (loads >= self.job_loads))
         self.check(m, "after_jobs", ~self.load_valid | (jobs >= self.load_payload_jobs))
         self.check(m, "one_load", self.stable(
@@ -117,7 +134,48 @@ class ListRules(_LimitRules):
         self.cover(m, "load_after_job", accepted & self.load_payload_jobs.any())
         self.cover(m, "second_job", self.start & jobs.any())
         self.cover(m, "log", self.writes_valid & (jobs == 2))
-        return m
+
+
+class EarlyListRules(ListRules):
+    """The same for jobs that start early.
+
+    It assumes that a job is ending before it ends, and not in the first SHORTEST cycles.
+    """
+
+    SHORTEST = 4  # a job takes far longer, since its results pass the scalers
+
+    chip = EARLY_CHIP
+    PINS = ListRules.PINS | {
+        "job_ending": 1, "output_start": 1,
+        **dict.fromkeys(
+            ("list_bank", "log_bank", "reads_payload_bank", "writes_payload_address_bank"), BANK - 1
+        ),
+    }
+    RULES = ListRules.RULES | {
+        "after_stores": "the output of a job starts after the last store of all jobs before it",
+        "after_steps": "a job starts when the job before is ending, or later",
+        "own_output": "the output of a job starts once, after the job",
+    }
+    COVERS = ListRules.COVERS | {
+        "early": "a job starts before the job before has ended",
+    }
+
+    def job_order(self, m):
+        steps, waiting, storing, ending = Signal(), Signal(), Signal(), Signal()
+        young = Signal(self.SHORTEST)
+        m.d.sync += [
+            steps.eq(self.start | steps & ~self.job_ending),
+            waiting.eq(self.start | waiting & ~self.output_start),
+            storing.eq(self.output_start | storing & ~self.job_done),
+            ending.eq(self.job_ending | ending & ~self.job_done),
+            young.eq(Cat(self.output_start, young)),
+        ]
+        self.assume(m, ~self.job_ending | storing & ~ending & ~young.any())
+        self.assume(m, ~self.job_done | ending)
+        self.check(m, "after_stores", ~self.output_start | ~storing)
+        self.check(m, "after_steps", ~self.start | ~steps)
+        self.check(m, "own_output", ~self.output_start | waiting)
+        self.cover(m, "early", self.start & storing)
 
 
 class LoaderRules(_LimitRules):
@@ -193,9 +251,10 @@ class _NarrowExecution(ListExecution):
         return patch.object(ReaderHead, "COUNT_BITS", COUNT_BITS)
 
 
-def list_bench():
+def list_bench(early: bool = False):
     """The execution of a list, without the memory, the jobs and the loads."""
-    return FormalBench(_NarrowExecution(CHIP), {"": ListRules()})
+    rules = EarlyListRules() if early else ListRules()
+    return FormalBench(_NarrowExecution(rules.chip), {"": rules})
 
 
 def loader_bench():

@@ -180,6 +180,7 @@ def parts():
         "program memory, stores", program.program_stores_bench, excluded=("aw_burst", "writes"),
     )
     yield Proof("list execution alone", list_bench)
+    yield Proof("list execution alone, jobs start early", partial(list_bench, early=True))
     yield Proof("list loader alone", loader_bench)
 
 

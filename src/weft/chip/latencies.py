@@ -8,7 +8,7 @@ __all__ = [
     "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_READ",
     "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ", "SUM_PARTS", "WRITE", "add_slot",
     "added_chunks", "added_take", "array_write", "chunks_in_flight", "has_serial_scaler", "join",
-    "read_delay", "rescale", "result_read", "result_rows", "store_sums", "sum_latency",
+    "lead", "read_delay", "rescale", "result_read", "result_rows", "store_sums", "sum_latency",
     "total_latency",
 ]
 
@@ -26,6 +26,15 @@ SIDE_READ = ROW_READ + 1  # from a read that the memory accepts to its vectors
 DELIVERY = 1  # from the memory to the client of a read
 MAP_READ = 1 + ROW_READ + 1  # from a step to its vectors of A
 _ADDED_ADDRESS = 15  # from a chunk to the read of its added values, at the best
+
+
+def lead(core: Config) -> int:
+    """Cycles that a job may start before the cycle after the last store of the job before.
+
+    With one row, layers of a network have few steps, so these cycles count. The first step still
+    reads after that store.
+    """
+    return CHUNK_ADDRESS if core.rows == 1 else 0
 
 
 def array_write(core: Config) -> int:

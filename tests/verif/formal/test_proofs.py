@@ -17,13 +17,15 @@ from weft.hw.bus.wishbone import Wishbone
 CHEAP = [
     "Wishbone alone", "Wishbone alone, pipelined", "registers, stream", "AXI4 reads alone",
     "address generator alone", "APB alone", "apb, networks", "program memory, reads",
-    "program memory, stores", "list execution alone", "list loader alone",
+    "program memory, stores", "list execution alone", "list execution alone, jobs start early",
+    "list loader alone",
 ]
 SOWN = [
     bug for bug in BUGS
     if bug.proof in (
         "Wishbone alone", "APB alone", "AXI4 reads alone", "address generator alone",
-        "list execution alone", "list loader alone", "registers, networks",
+        "list execution alone", "list execution alone, jobs start early", "list loader alone",
+        "registers, networks",
         "program memory, reads",
     )
     or bug.rule in ("w_last", "w_limit")

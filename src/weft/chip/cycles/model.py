@@ -12,7 +12,7 @@ from weft.chip.cycles.prediction import ListPrediction
 from weft.chip.cycles.program_port import ProgramPortTimes, ProgramTiming
 from weft.chip.cycles.side_port import SidePortTimes
 from weft.chip.descriptors import ListJob, ListLoad
-from weft.chip.latencies import LIST_SETTLE
+from weft.chip.latencies import LIST_SETTLE, lead
 
 __all__ = ["predict_list"]
 
@@ -64,6 +64,7 @@ class _LogTimes:
 
     def __init__(self, chip, first):
         self._banks = chip.banks
+        self._early = lead(chip.core) > 0
         self._vectors = -(-LOG_BYTES // chip.core.depth)
         self._number = first
         self.ended, self.left = False, 0
@@ -80,7 +81,7 @@ class _LogTimes:
 
     def accepts(self, done):
         """Whether a job may start in the next cycle; ``done``: a job ends in this one."""
-        return not self.ended and not (done and self.left)
+        return not self.ended and not ((done or self._early) and self.left)
 
     def step(self, done, written):
         """A cycle: whether a job ends, and whether the write is accepted in it."""
@@ -106,12 +107,14 @@ class _ListModel:
         self._log = _LogTimes(chip, join(log_address, chip.banks))
         self._port = SidePortTimes(chip)
         self._program = ProgramPortTimes(chip, timing) if chip.program_words else None
-        self._layer: PlainLayer | AddedLayer | None = None
-        self._start = 0  # of this layer
+        self._early = lead(chip.core) > 0
+        self._layer: PlainLayer | AddedLayer | None = None  # whose results are stored
+        self._taken: PlainLayer | AddedLayer | None = None  # the next one, if it started early
+        self._start = 0  # of the output of this layer
         self._load_start = 0  # of the load that runs
         self._for_job = False  # the descriptor is read for the head of jobs
         self._job_taken = False  # in the cycle before
-        self._job_busy = self._start_ok = self._load_valid = self._load_busy = False
+        self._steps_busy = self._start_ok = self._load_valid = self._load_busy = False
         self._loads_done = self._jobs_done = 0
         self._settle = 0
         self._quiet = 0  # cycles in which only the running job did something
@@ -133,6 +136,7 @@ class _ListModel:
     def step(self) -> None:
         """A cycle: the outputs of all parts, from their registers; then their next registers."""
         loads, jobs, reader, loader = self._loads, self._jobs, self._reader, self._loader
+        ending = self._layer is not None and self._layer.ending(self.now)
         stored = self._layer.stored(self.now) if self._layer else None
         done = stored is not None and stored.last
         may_log = stored is None and not self._program
@@ -141,7 +145,7 @@ class _ListModel:
         if self._program and self._log.left and not self._program.stores(self.now):
             self._program.store(self.now)
             logged = True
-        free = done or not self._job_busy
+        free = ending or not self._steps_busy
         take_job = self._start_ok and free and self._log.accepts(done)
         take_load = self._load_valid and not loader.busy
         job = jobs.next if take_job else None
@@ -173,14 +177,25 @@ class _ListModel:
         if done and self._layer:
             self.times.append((self._start, self.now - 1))
             self.computed.append(self._layer.computed)
-            self._layer, self._job_busy = None, False
+            self._layer = None
             self._jobs_done += 1
+        self._steps_busy = take_job or (self._steps_busy and not ending)
+        if self._taken and not self._layer:
+            self._layer, self._taken, self._start = self._taken, None, self.now
         if job:
-            self._start, self._job_busy = self.now, True
-            self._layer = (AddedLayer if job.add else PlainLayer)(self._chip, job, self.now)
+            layer = (AddedLayer if job.add else PlainLayer)(self._chip, job, self.now)
+            if self._early:
+                self._taken = layer
+            else:
+                self._layer, self._start = layer, self.now
+
+    @property
+    def _job_busy(self):
+        """A job runs, or its results are stored."""
+        return self._steps_busy or self._layer is not None
 
     def skip(self) -> None:
-        """Go to the last cycle of the running job, if nothing else happens until then."""
+        """Go to the cycle in which the job is ending, if nothing else happens until then."""
         busy = (
             self._load_busy or self._load_valid or self._log.busy or self._reader.busy
             or not self._port.idle or (self._program and not self._program.idle)
@@ -189,7 +204,7 @@ class _ListModel:
         waits = self._loads.state in WAITING and self._jobs.state in WAITING
         self._quiet = 0 if busy or not waits else self._quiet + 1
         if self._quiet > LIST_SETTLE and isinstance(self._layer, PlainLayer):
-            self.now = self._layer.finish()
+            self.now = max(self.now, self._layer.finish())
 
     def _descriptor(self):
         """What the reader starts with, or None: whether it is for a job, and its index."""

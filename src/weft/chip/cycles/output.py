@@ -14,6 +14,7 @@ from weft.chip.latencies import (
     added_chunks,
     added_take,
     array_write,
+    lead,
     rescale,
     store_sums,
 )
@@ -96,10 +97,27 @@ class _Layer:
         self._tiles = TileTimes(chip, job, start)
         self._written = array_write(chip.core) + 1  # from the announcement to row 0, readable
         self._interval = chip.core.scale_cycles
+        self._lead = lead(chip.core)
+        self._stores: deque[ChunkStore] = deque()  # the next ones
         self._pixels = 0  # of the panels before
         self._across = -(-job.columns // chip.core.cols)
         self._total = job.out_height * job.out_width
         self.computed = 0
+
+    def ending(self, now: int) -> bool:
+        """Whether the next job may start in the next cycle. Call it before `stored`."""
+        self._look_ahead(now)
+        stores = self._stores
+        return bool(stores) and stores[-1].last and stores[-1].cycle == now + self._lead
+
+    def stored(self, now: int) -> ChunkStore | None:
+        """The store of this cycle."""
+        self._look_ahead(now)
+        stores = self._stores
+        return stores.popleft() if stores and stores[0].cycle == now else None
+
+    def _look_ahead(self, now):
+        """Find the stores of this cycle, and of the ones until a job that ends is `ending`."""
 
     def _next_chunks(self):
         """The chunks of the next tile."""
@@ -132,25 +150,24 @@ class PlainLayer(_Layer):
 
     def __init__(self, chip, job, start):
         super().__init__(chip, job, start)
-        self._stores = self._each()
-        self._store = next(self._stores)
+        self._later = self._each()
 
-    def stored(self, now: int) -> ChunkStore | None:
-        """The store of this cycle."""
-        store = self._store
-        if store.cycle != now:
-            return None
-        self._store = store if store.last else next(self._stores)
-        return store
+    def _look_ahead(self, now):
+        stores = self._stores
+        while not stores or (stores[-1].cycle < now + self._lead and not stores[-1].last):
+            stores.append(next(self._later))
 
     def step(self, now: int, accepted: bool, arrived: bool) -> None:
         """A cycle, in which nothing depends on the side port."""
 
     def finish(self) -> int:
-        """Drop all stores but the last one; returns its cycle."""
-        while not self._store.last:
-            self._store = next(self._stores)
-        return self._store.cycle
+        """Drop all stores before the job is `ending`; returns the cycle in which it is."""
+        stores = self._stores
+        stores.extend(self._later)
+        end = stores[-1].cycle - self._lead
+        while stores[0].cycle < end:
+            stores.popleft()
+        return end
 
     def _each(self):
         core, slot, request = self._chip.core, self._interval, 0
@@ -185,7 +202,6 @@ class AddedLayer(_Layer):
     def __init__(self, chip, job, start):
         super().__init__(chip, job, start)
         core = chip.core
-        self._stores: deque[ChunkStore] = deque()
         self.read: int | None = None
         self._space = added_chunks(core)
         self._waiting_depth = max(4, self._space)
@@ -201,11 +217,6 @@ class AddedLayer(_Layer):
         self._arrived = 0  # and not claimed
         self._takes: deque[int] = deque()  # cycles in which the scalers take added values
         self._cycle, self._requested, self._before = 0, False, [False] * self._periods
-
-    def stored(self, now: int) -> ChunkStore | None:
-        """The store of this cycle."""
-        stores = self._stores
-        return stores.popleft() if stores and stores[0].cycle == now else None
 
     def step(self, now: int, accepted: bool, arrived: bool) -> None:
         """A cycle: whether the read is accepted, and whether the data of a read arrive in it."""
