@@ -200,7 +200,7 @@ def test_the_first_step_reads_the_last_store_of_the_job_before(core):
     kinds = [dict(sums=1, columns=1), dict(columns=chip.core.lanes)] * 3
     jobs = [
         ListJob(
-            **pixel, **kind, input=split(700 + n, chip.banks), output=split(701 + n, chip.banks)
+            **pixel, **kind, input=split(1100 + n, chip.banks), output=split(1101 + n, chip.banks)
         )
         for n, kind in enumerate(kinds)
     ]
