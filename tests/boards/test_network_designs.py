@@ -23,7 +23,7 @@ def equal(graph, program):
 
 
 def test_weights_of_an_autoencoder_stay_in_b():
-    """The layers of ad01 of MLPerf Tiny: 1,040 words of B, and at most 15 us."""
+    """The layers of ad01 of MLPerf Tiny: 1,040 words of B, and at most 14.5 us."""
     builder = NetworkBuilder(np.random.default_rng(1), (1, 640))
     x = 0
     for columns in (128, 128, 128, 128, 8, 128, 128, 128, 128, 640):
@@ -32,7 +32,7 @@ def test_weights_of_an_autoencoder_stay_in_b():
     program = compile_chip(graph, target_of("ulx3s-85f", "batch1"))
     assert sum(step.words for step in program.layers) == 1040
     assert (program.areas["weights"], program.areas["parameters"]) == (0, 0)
-    assert program.cycles / BATCH1_85F.clock < 15
+    assert program.cycles / BATCH1_85F.clock < 14.5
     equal(graph, program)
 
 
