@@ -68,6 +68,7 @@ Two parts of a core for networks are proven alone. Other blocks end jobs and loa
 * The execution of lists is proven with counts of jobs and loads of three bits: no descriptor waits
   for more. A memory of 16 words has any descriptors. Simulation covers what a job waits for in a
   later turn of a loop.
+  Where jobs start early, the proof assumes that the output of a job takes more than four cycles.
 * The loader is proven with loads of at most three words.
 
 The AXI4 master of a program memory is proven alone: reads and stores. Beats may belong to any
