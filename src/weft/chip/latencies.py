@@ -32,7 +32,7 @@ def lead(core: Config) -> int:
     """Cycles that a job may start before the cycle after the last store of the job before.
 
     With one row, layers of a network have few steps, so these cycles count. The first step still
-    reads after that store.
+    reads after that store. A core with a microprogram has no such start.
     """
     return CHUNK_ADDRESS if core.rows == 1 else 0
 

@@ -109,7 +109,7 @@ class _ListModel:
         self._program = ProgramPortTimes(chip, timing) if chip.program_words else None
         self._early = lead(chip.core) > 0
         self._layer: PlainLayer | AddedLayer | None = None  # whose results are stored
-        self._taken: PlainLayer | AddedLayer | None = None  # the next one, if it started early
+        self._taken: PlainLayer | AddedLayer | None = None  # the next one, where jobs start early
         self._start = 0  # of the output of this layer
         self._load_start = 0  # of the load that runs
         self._for_job = False  # the descriptor is read for the head of jobs
