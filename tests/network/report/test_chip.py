@@ -30,10 +30,10 @@ def test_layers(chip_program):
     assert [layer.results for layer in found.on_weft] == [288, 288]
 
 
-def test_the_share_of_the_peak_of_a_core_with_one_port(micro_program):
-    """Its array has 16 PEs, which take 8 pairs in a cycle."""
+def test_the_peaks_of_a_core_with_one_port(micro_program):
+    """Its array has 16 PEs, which take 8 pairs in a cycle; it loads 4 bytes in 2 cycles."""
     found = report(micro_program)
-    assert found.ceilings.peak == 8
+    assert (found.ceilings.peak, found.ceilings.load) == (8, 2)
     assert found.utilization == pytest.approx(found.macs / (found.cycles * 8))
     for layer in found.on_weft:
         assert layer.utilization == pytest.approx(layer.macs / (layer.cycles * 8))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from weft.chip.config import has_single_port
+from weft.chip.microcode.latencies import LOAD_VECTOR
 from weft.network.chip.program import ChipProgram, ChipRename, ChipStep
 from weft.network.program import Step
 from weft.network.report.chip_phases import LayerWork, ListPhases, list_phases
@@ -127,8 +129,9 @@ class ChipReport:
         """The peak rates of the array, of loads and of the lanes; the sizes of memory and B."""
         chip = self.program.chip
         core = chip.core
+        vectors = 1 / LOAD_VECTOR if has_single_port(core) else chip.read_vectors  # a cycle
         return Ceilings(
-            chip.peak, chip.read_vectors * core.depth, core.lanes / core.scale_cycles,
+            chip.peak, int(vectors * core.depth), core.lanes / core.scale_cycles,
             chip.memory_bytes, chip.b_words * core.cols * core.depth,
         )
 
