@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from digits import CNN
-from network_chips import PROGRAM
+from network_chips import PROGRAM, PROGRAM_ROW
 from network_programs import random_inputs
 
 import weft
@@ -18,23 +18,28 @@ from weft.sim.network_runner import SimulatedRunner
 pytest.importorskip("tflite")
 
 
-@pytest.fixture(scope="module")
-def program():
-    return weft.load(CNN).compile(PROGRAM)
+@pytest.fixture(scope="module", params=[PROGRAM, PROGRAM_ROW], ids=["2x2x4", "1x2x4"])
+def chip(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def runner():
-    runner = SimulatedRunner(PROGRAM)
+def program(chip):
+    return weft.load(CNN).compile(chip)
+
+
+@pytest.fixture(scope="module")
+def runner(chip):
+    runner = SimulatedRunner(chip)
     yield runner
     runner.close()
 
 
 @pytest.fixture(scope="module")
-def case(program):
+def case(chip, program):
     """Inputs, and the results of the golden model."""
     x = random_inputs(program, 2)
-    with program.open(GoldenRunner(PROGRAM)) as session:
+    with program.open(GoldenRunner(chip)) as session:
         return x, session(x)
 
 
@@ -44,14 +49,14 @@ def good_memory(runner):
 
 
 @pytest.mark.parametrize("latency, period", [(1, 256), (33, 256), (70, 600)])
-def test_bytes_and_cycles(runner, program, case, latency, period):
+def test_bytes_and_cycles(chip, runner, program, case, latency, period):
     x, wanted = case
     runner.set_timing(AxiTiming(latency, period))
     session = program.open(runner)
     assert np.array_equal(session(x), wanted)
     [segment] = program.segments
     timing = ProgramTiming(latency, period)
-    predicted = predict_run(PROGRAM, segment.run, segment.run_first, program.log, timing)
+    predicted = predict_run(chip, segment.run, segment.run_first, program.log, timing)
     assert session.cycles == predicted.cycles
 
 
@@ -69,10 +74,10 @@ def test_the_log_is_in_the_program_memory(runner, program, case):
     assert len(cycles) == len(program.layers) and min(cycles) > 0
 
 
-def test_a_batch_of_two(runner):
-    program = weft.load(CNN).compile(PROGRAM, batch=2)
+def test_a_batch_of_two(chip, runner):
+    program = weft.load(CNN).compile(chip, batch=2)
     x = random_inputs(program, 4)
-    with program.open(GoldenRunner(PROGRAM)) as session:
+    with program.open(GoldenRunner(chip)) as session:
         wanted = session(x)
     assert np.array_equal(program.open(runner)(x), wanted)
 
@@ -101,12 +106,12 @@ def test_aborts(runner, program, case):
     assert np.array_equal(session(x), wanted)
 
 
-def test_no_list_leaves_its_window(runner, program):
+def test_no_list_leaves_its_window(chip, runner, program):
     """A limit below the weights: the list ends, and no access happens beyond it."""
     run = program.segments[0]
-    end = (program.log + 2 * program.jobs) // PROGRAM.banks + 1
-    runner._core.write(bytes(PROGRAM.memory_bytes))
-    for limit in (run.run_first // PROGRAM.banks + 20, end - 1):
+    end = -(-(program.log + 2 * program.jobs) // chip.banks)  # of an entry: two vectors
+    runner._core.write(bytes(chip.memory_bytes))
+    for limit in (run.run_first // chip.banks + 20, end - 1):
         outcome = runner._core.run(run.run_first, program.log, program_limit=limit)
         assert (outcome.state, outcome.error.name) == (NetworkState.ERROR, "ADDRESS")
     assert runner._core.run(run.run_first, program.log, program_limit=end).state == 2

@@ -1,11 +1,13 @@
 """Cores for networks: one of any sizes, small ones for tests of blocks, and some for networks."""
 
+from dataclasses import replace
+
 from weft.chip.config import ChipConfig
 from weft.config import Config
 
 __all__ = [
-    "BATCH1", "LARGE", "MICRO", "ODD", "PROGRAM", "ROW", "SIMULATED", "SIMULATED_SLOWLY", "SMALL",
-    "SPRAM", "TINY", "network_chip", "small_chip",
+    "BATCH1", "LARGE", "MICRO", "ODD", "PROGRAM", "PROGRAM_ROW", "ROW", "SIMULATED",
+    "SIMULATED_SLOWLY", "SMALL", "SPRAM", "TINY", "network_chip", "small_chip",
 ]
 
 
@@ -48,6 +50,8 @@ PROGRAM = network_chip(
     2, 2, 4, 2, words=512, b_words=128, lines=64, read_vectors=2, program_words=2048,
     multiplier="fip",
 )
+# The same with one row: its jobs start early.
+PROGRAM_ROW = replace(PROGRAM, core=replace(PROGRAM.core, rows=1))
 # A microprogram controls it. Its only bank has space for several ADD tables.
 MICRO = network_chip(
     1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=8, read_vectors=1,
