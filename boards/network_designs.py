@@ -58,16 +58,15 @@ NETWORKS_25F = NetworkDesign(
     clock=110, baud=3_000_000,
 )
 
-# For networks of fully connected layers, whose weights stay in B: 1,024 words in 114 block RAMs of
-# 18 bits, and 16 words in LUT RAM. The memory takes 32 blocks (64 KiB). All PEs multiply in DSP
-# blocks. 1 x 32 PEs with 4 lanes take 1,114 cycles for ad01 instead of 1,614, but 45,000 LUTs
-# instead of 25,000, and wires of 510,000 tiles instead of 376,000.
+# For networks of fully connected layers, whose weights stay in B: 512 words in 114 block RAMs of 36
+# bits, and 16 words in LUT RAM. The memory takes 8 blocks (16 KiB). 7 of the 17 columns multiply in
+# DSP blocks. All PEs have the same step, so no layer waits for operand registers between them.
 BATCH1_85F = NetworkDesign(
     chip=ChipConfig(
-        core=_core(rows=1, cols=16, depth=16, lanes=4, dsp_cols=16, hop=4),
-        words=1024, b_words=1040, lines=512, read_vectors=4,
+        core=_core(rows=1, cols=16, depth=32, lanes=8, dsp_cols=7, hop=16),
+        words=512, b_words=528, lines=512, read_vectors=1,
     ),
-    clock=110, baud=3_000_000, placer="static",
+    clock=95.8333, baud=3_000_000, placer="static",
 )
 
 # The array of a core with a microprogram.

@@ -1,9 +1,11 @@
-"""Copies of registers of an ECP5 whose loads are far apart: one for each region."""
+"""Copies of registers of an ECP5 whose loads are far apart: one for each region, or PE."""
 
 import json
 from pathlib import Path
 
-__all__ = ["FLIP_FLOP", "connected", "copy_registers"]
+from weft.boards.floorplan import PE
+
+__all__ = ["FLIP_FLOP", "connected", "copy_operands", "copy_registers"]
 
 FLIP_FLOP = "TRELLIS_FF"
 
@@ -23,9 +25,23 @@ def copy_registers(path: Path, regions: dict[str, int]) -> int:
         The region of each placed cell, by cell name.
     """
     netlist = json.loads(path.read_text(encoding="utf-8"))
+    count = sum(_copy_in(module, _near(module, regions)) for module in netlist["modules"].values())
+    path.write_text(json.dumps(netlist), encoding="utf-8")
+    return count
+
+
+def copy_operands(path: Path) -> int:
+    """Copy each register whose loads are in several PEs, for each PE; returns the copies' number.
+
+    Only an array of one row has such copies: all its PEs read the same vector of A, and they are
+    all over the device. In other arrays, few PEs share an operand register.
+    """
+    netlist = json.loads(path.read_text(encoding="utf-8"))
     count = 0
     for module in netlist["modules"].values():
-        count += _copy_in(module, regions)
+        places = {name: match for name in module["cells"] if (match := PE.search(name))}
+        if {int(match[1]) for match in places.values()} == {0}:
+            count += _copy_in(module, {name: int(match[2]) for name, match in places.items()})
     path.write_text(json.dumps(netlist), encoding="utf-8")
     return count
 
@@ -41,15 +57,22 @@ def connected(cells: dict) -> tuple[dict, dict]:
     return drivers, loads
 
 
-def _copy_in(module, regions):
-    cells = module["cells"]
-    drivers, loads = connected(cells)
-    outputs = {bit for port in module["ports"].values() for bit in port["bits"]}
-    near = dict(regions)  # with the cells that placed cells drive
+def _near(module, regions):
+    """``regions``, with the cells that placed cells drive."""
+    drivers, loads = connected(module["cells"])
+    near = dict(regions)
     for bit, ends in drivers.items():
         for driver, *_ in ends:
             if driver in regions:
                 near |= {load: regions[driver] for load, *_ in loads.get(bit, ())}
+    return near
+
+
+def _copy_in(module, near):
+    """Copy registers in a module, with the region of each cell that a copy may drive."""
+    cells = module["cells"]
+    drivers, loads = connected(cells)
+    outputs = {bit for port in module["ports"].values() for bit in port["bits"]}
     numbers = [bit for bit in [*drivers, *loads] if isinstance(bit, int)]
     last = max(numbers, default=0)
     count = 0

@@ -50,7 +50,7 @@ class Run:
 
 
 RUNS = [
-    Run("ad01_int8", "ad01", "anomaly detection", BATCH1_85F, 14.5, 6),
+    Run("ad01_int8", "ad01", "anomaly detection", BATCH1_85F, 10.5, 6),
     Run("kws_int8", "kws", "keyword spotting", NETWORKS_85F, 106, 4),
     Run("kws_int8", "kws", "keyword spotting", NETWORKS_25F, 350, 4),
     Run("kws_int8", "kws", "keyword spotting", NETWORKS_UP5K, 20_000, 25),

@@ -78,6 +78,7 @@ class Ecp5Flow(Flow):
         regions = memory_floorplan.place_memory(netlist, device)
         regions |= memory_floorplan.operand_regions(netlist)
         register_copies.copy_registers(netlist, regions)
+        register_copies.copy_operands(netlist)
 
     def pll(self, source, clock):
         return pll.ecp5(source, clock)

@@ -131,7 +131,11 @@ class ListExecution(wiring.Component):
         return self.list_limit if self.chip.program_words else self.limit
 
     def _read(self, m, loads, jobs, job_busy):
-        """Read descriptors for the heads: while a job runs, the next job comes first."""
+        """Read descriptors for the heads. The next job comes first while a job runs.
+
+        Where jobs start early, it always comes first: layers are short, and their weights stay in
+        the buffers.
+        """
         m.submodules.reader = reader = DescriptorReader(self.chip)
         connect(m, reader.reads, flipped(self.reads))
         choose_job, for_job = Signal(), Signal()
@@ -139,7 +143,7 @@ class ListExecution(wiring.Component):
             reader.read_valid.eq(self.read_valid), reader.read_data.eq(self.read_data),
             reader.base.eq(self.base), reader.limit.eq(self._list_limit),
             *([reader.read_error.eq(self.read_error)] if self.chip.program_words else []),
-            choose_job.eq(jobs.fetch & (job_busy | ~loads.fetch)),
+            choose_job.eq(jobs.fetch if self.early else jobs.fetch & (job_busy | ~loads.fetch)),
             reader.start.eq(~reader.busy & (jobs.fetch | loads.fetch)),
             reader.address.eq(Mux(choose_job, jobs.address, loads.address)),
         ]

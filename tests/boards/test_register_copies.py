@@ -3,9 +3,10 @@
 import copy
 import json
 
+import pytest
 from netlist_cells import flip_flop, lut
 
-from weft.boards.register_copies import copy_registers
+from weft.boards.register_copies import copy_operands, copy_registers
 
 
 def block(address, data):
@@ -28,10 +29,15 @@ REGIONS = {"left": 0, "left_2": 0, "right": 5}
 
 
 def copied(tmp_path, cells, regions=REGIONS, ports=None):
+    return changed_by(lambda path: copy_registers(path, regions), tmp_path, cells, ports)
+
+
+def changed_by(copy_in, tmp_path, cells, ports=None):
+    """The connections of all cells after a pass over the netlist."""
     path = tmp_path / "top.json"
     module = {"cells": copy.deepcopy(cells), "ports": ports or {}}
     path.write_text(json.dumps({"modules": {"top": module, "empty": {"cells": {}, "ports": {}}}}))
-    count = copy_registers(path, regions)
+    count = copy_in(path)
     found = json.loads(path.read_text())["modules"]["top"]["cells"]
     assert len(found) == len(cells) + count
     return {name: cell["connections"] for name, cell in found.items()}
@@ -58,3 +64,30 @@ def test_a_register_of_an_output_has_no_copy(tmp_path):
 
 def test_nothing_is_copied_without_regions(tmp_path):
     assert len(copied(tmp_path, CELLS, {})) == len(CELLS)
+
+
+# Registers: an operand of three PEs; one of a PE and of a LUT elsewhere; one of a single PE.
+def row_of_pes(row):
+    return {
+        "a": flip_flop(3, 10), "control": flip_flop(4, 11), "b": flip_flop(5, 12),
+        "array.pe_0_0.add": lut(10, 12, 20), f"array.pe_{row}_2.add": lut(10, 11, 21),
+        f"array.pe_{row}_10.add": lut(10, 12, 22), f"array.pe_{row}_10.and": lut(10, 11, 23),
+        "far": lut(11, 20, 24),
+    } | ({} if row else {"own": flip_flop(6, 13), "array.pe_0_2.or": lut(13, 13, 25)})
+
+
+def test_each_pe_of_a_row_has_its_own_copy(tmp_path):
+    cells = row_of_pes(0)
+    found = changed_by(copy_operands, tmp_path, cells)
+    assert set(found) - set(cells) == {"a_copy_2", "a_copy_10", "b_copy_10"}
+    second, tenth = (found[f"a_copy_{column}"]["Q"] for column in (2, 10))
+    assert found["array.pe_0_0.add"]["A"] == [10] and found["array.pe_0_2.add"]["A"] == second
+    assert found["array.pe_0_10.add"]["A"] == found["array.pe_0_10.and"]["A"] == tenth
+    assert found["array.pe_0_10.add"]["B"] == found["b_copy_10"]["Q"]
+    assert found["far"] == cells["far"]["connections"]
+    assert len({10, *second, *tenth}) == 3
+
+
+@pytest.mark.parametrize("cells", [row_of_pes(1), CELLS], ids=["rows", "no PEs"])
+def test_operands_of_other_arrays_have_no_copies(tmp_path, cells):
+    assert len(changed_by(copy_operands, tmp_path, cells)) == len(cells)

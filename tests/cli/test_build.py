@@ -171,7 +171,7 @@ def test_lists_the_boards(run):
     cores = [line for line in lines if line.startswith("ulx3s-85f") and "--for" in line]
     assert [line.split()[-3:] for line in cores] == [
         ["8x8x8_fip_ecp5-networks", "--for", "networks"],
-        ["1x16x16_fip_ecp5-networks", "--for", "batch1"],
+        ["1x16x32_fip_ecp5-networks", "--for", "batch1"],
     ]
 
 

@@ -212,7 +212,7 @@ class _ListModel:
         for_job, for_load = jobs.state == "fetch", loads.state == "fetch"
         if self._reader.busy or not (for_job or for_load):
             return None
-        choose_job = for_job and (self._job_busy or not for_load)
+        choose_job = for_job and (self._early or self._job_busy or not for_load)
         return choose_job, (jobs if choose_job else loads).index
 
     def _waits(self):
