@@ -56,6 +56,8 @@ class Board:
         iCE40 only: the clock enters at the PLL's own pin, so the PLL must be an SB_PLL40_PAD.
     placer : str
         Placer of nextpnr: ``heap`` is its default, ``static`` makes shorter wires of large designs.
+    seed : int
+        The first seed of nextpnr.
 
     Raises
     ------
@@ -75,6 +77,7 @@ class Board:
     networks: Mapping[str, NetworkDesign] = dataclasses.field(default_factory=dict)
     at_pad: bool = False
     placer: str = "heap"
+    seed: int = 1
 
     def __post_init__(self):
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", self.name):
@@ -137,8 +140,12 @@ class Board:
         design = self.networks[purpose]
         return dataclasses.replace(
             self, config=design.chip, clock=design.clock, baud=design.baud,
-            placer=design.placer,
+            placer=design.placer, seed=design.seed,
         )
+
+    def seeds(self, count: int) -> range:
+        """The seeds of nextpnr that a build tries, at most ``count``, until one meets the clock."""
+        return range(self.seed, self.seed + count)
 
     @property
     def divisor(self) -> int:

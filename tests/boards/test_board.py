@@ -53,6 +53,12 @@ def test_a_core_for_networks_has_its_own_placer():
         assert options[-2:] == (placer or ("--package", "CABGA381"))
 
 
+def test_a_core_for_networks_has_its_own_first_seed():
+    board = BOARDS["ulx3s-85f"]
+    assert [*board.seeds(3)] == [*board.built_for("networks").seeds(3)] == [1, 2, 3]
+    assert [*board.built_for("batch1").seeds(3)] == [2, 3, 4]
+
+
 def test_divisor_is_of_clock_and_baud():
     assert ICEBREAKER.divisor == 12
     assert dataclasses.replace(ICEBREAKER, baud=115_200).divisor == 312

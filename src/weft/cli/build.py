@@ -231,7 +231,7 @@ def _attempt(tools, board, config, args, build_folder, show):
                 f"estimate: {_duration(seconds * RATIO)} or more per seed,"
                 f" at most {args.seeds} seeds"
             )
-        seed, routed = best_route(tools, design, netlist, range(1, args.seeds + 1), report)
+        seed, routed = best_route(tools, design, netlist, board.seeds(args.seeds), report)
     return design, seed, routed
 
 

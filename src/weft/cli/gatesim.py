@@ -124,7 +124,7 @@ def _netlist(board, stage, show):
     if stage == "synthesized":
         return netlist.folder / "top.json"
     with show.task("placing and routing"):
-        return best_route(tools, design, netlist, range(1, SEEDS + 1))[1].layout
+        return best_route(tools, design, netlist, board.seeds(SEEDS))[1].layout
 
 
 def _pins(board, netlist):
