@@ -107,6 +107,8 @@ class Board:
             raise BoardError(
                 f"placer of {self.name} must be {' or '.join(PLACERS)}, not {self.placer!r}"
             )
+        if not isinstance(self.seed, int) or self.seed < 1:
+            raise BoardError(f"seed of {self.name} must be an integer over 0, not {self.seed!r}")
         target = self.device.target
         for missing in sorted(getattr(self.platform, "__abstractmethods__", ())):
             raise BoardError(f"platform of {self.name} must have the list {missing}")

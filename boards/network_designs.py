@@ -62,7 +62,7 @@ NETWORKS_25F = NetworkDesign(
 )
 
 # For networks of fully connected layers, whose weights stay in B: 512 words in 128 block RAMs of 36
-# bits, and 16 words in LUT RAM. The memory takes 16 blocks (16 KiB). 7 of the 17 columns multiply
+# bits, and 16 words in LUT RAM. The memory takes 16 blocks (16 KiB). 7 of the 16 columns multiply
 # in DSP blocks. All PEs have the same step, so no layer waits for operand registers between them.
 BATCH1_85F = NetworkDesign(
     chip=ChipConfig(

@@ -74,6 +74,8 @@ def test_divisor_is_of_clock_and_baud():
     ({"networks": {"networks": 3}},
      "networks of icebreaker must be a dict of NetworkDesign, not {'networks': 3}"),
     ({"placer": "sa"}, "placer of icebreaker must be heap or static, not 'sa'"),
+    ({"seed": 0}, "seed of icebreaker must be an integer over 0, not 0"),
+    ({"seed": "2"}, "seed of icebreaker must be an integer over 0, not '2'"),
     ({"networks": 3}, "networks of icebreaker must be a dict of NetworkDesign, not 3"),
     ({"config": Config()}, "target of icebreaker must be ice40up, not generic"),
     ({"baud": 2_500_000}, "baud must divide 36 MHz by 4 to 65535, to within 1%, not 2500000"),
