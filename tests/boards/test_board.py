@@ -60,8 +60,8 @@ def test_a_core_for_networks_has_its_own_first_seed():
 
 
 def test_divisor_is_of_clock_and_baud():
-    assert ICEBREAKER.divisor == 12
-    assert dataclasses.replace(ICEBREAKER, baud=115_200).divisor == 312
+    assert ICEBREAKER.divisor == 16
+    assert dataclasses.replace(ICEBREAKER, baud=115_200).divisor == 417
 
 
 @pytest.mark.parametrize(("fields", "text"), [
@@ -78,13 +78,13 @@ def test_divisor_is_of_clock_and_baud():
     ({"seed": "2"}, "seed of icebreaker must be an integer over 0, not '2'"),
     ({"networks": 3}, "networks of icebreaker must be a dict of NetworkDesign, not 3"),
     ({"config": Config()}, "target of icebreaker must be ice40up, not generic"),
-    ({"baud": 2_500_000}, "baud must divide 36 MHz by 4 to 65535, to within 1%, not 2500000"),
-    ({"baud": 123_456_789}, "baud must divide 36 MHz by 4 to 65535, to within 1%, not 123456789"),
-    ({"baud": 0}, "clock and baud of icebreaker must be over 0, not 36 MHz and 0"),
+    ({"baud": 2_500_000}, "baud must divide 48 MHz by 4 to 65535, to within 1%, not 2500000"),
+    ({"baud": 123_456_789}, "baud must divide 48 MHz by 4 to 65535, to within 1%, not 123456789"),
+    ({"baud": 0}, "clock and baud of icebreaker must be over 0, not 48 MHz and 0"),
     ({"clock": -1}, "clock and baud of icebreaker must be over 0, not -1 MHz and 3000000"),
     ({"clock": float("nan")},
      "clock and baud of icebreaker must be over 0, not nan MHz and 3000000"),
-    ({"baud": 12_000_000}, "baud must divide 36 MHz by 4 to 65535, to within 1%, not 12000000"),
+    ({"baud": 16_000_000}, "baud must divide 48 MHz by 4 to 65535, to within 1%, not 16000000"),
 ])
 def test_rejects_a_wrong_attribute(fields, text):
     with rejects(BoardError, text):

@@ -324,7 +324,7 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
     (["icebreaker", "--clock", "nan"],
      "clock and baud of icebreaker must be over 0, not nan MHz and 3000000"),
     (["icebreaker", "--baud", "0"],
-     "clock and baud of icebreaker must be over 0, not 36 MHz and 0"),
+     "clock and baud of icebreaker must be over 0, not 48 MHz and 0"),
     (["ulx3s-85f", "--for", "network"],
      "--for of ulx3s-85f must be networks or batch1, not 'network'"),
     (["ecpix5-45f", "--for", "networks"], "ecpix5-45f has no core for networks"),
@@ -332,7 +332,7 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
      "--fit must be with a design for matrix products, not for networks"),
     (["ulx3s-85f", "--lines", "512"],
      "lines must be for a core for networks (--for), not for one for matrix products"),
-    (["icebreaker", "--baud", "7"], "baud must divide 36 MHz by 4 to 65535, to within 1%, not 7"),
+    (["icebreaker", "--baud", "7"], "baud must divide 48 MHz by 4 to 65535, to within 1%, not 7"),
 ])
 def test_rejects_what_is_no_board(run, arguments, text):
     assert run(*arguments) == (2, f"weft: error: {text}\n")
