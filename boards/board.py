@@ -63,7 +63,8 @@ class Board:
     ------
     BoardError
         If the name, the platform, an LED, a programmer, a core for networks, the clock, the baud
-        rate or the placer is not valid, or the Config is for another target than the FPGA.
+        rate, the placer or the first seed is not valid, or the Config is for another target than
+        the FPGA.
     """
 
     name: str
