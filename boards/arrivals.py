@@ -12,7 +12,8 @@ def latest_arrivals(report: Mapping[str, Any]) -> dict[str, float]:
     """Nanoseconds from a clock edge to the latest arrival at a register, by the register's block.
 
     The blocks have the names of `weft.boards.blocks.GROUPS`; the latest one comes first. Paths
-    between two clocks do not count.
+    between two clocks do not count. An arrival contains the delay of the clock's network to the
+    register that the path starts at, but not the setup time of the register at its end.
 
     Parameters
     ----------
