@@ -96,6 +96,14 @@ def test_the_rates_of_the_readme_are_the_measured_ones():
     assert said in " ".join(README.split())
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/networks.md"])
+def test_the_placement_line_is_the_printed_one(page, tmp_path, capsys):
+    model, output = ROOT / "examples" / "digits_cnn.tflite", tmp_path / "digits.weft"
+    assert cli.main(["compile", str(model), "--board", "icebreaker", "-o", str(output)]) == 0
+    printed = capsys.readouterr().out.splitlines()[0]
+    assert printed in " ".join((ROOT / page).read_text(encoding="utf-8").split())
+
+
 def test_all_commands_are_listed():
     said = [row[0] for row in table(README, "| command | what it does |")]
     names = [module.__name__.rpartition(".")[2] for module in cli.SUBCOMMANDS]
