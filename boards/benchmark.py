@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import weft.config
@@ -61,10 +61,13 @@ class SeedResults:
         16 hexadecimal digits: a digest of the netlist and of the tool versions.
     by_seed : dict of PnrResult
         The result of place and route for each seed.
+    failed : dict of str
+        The error of the tool for each seed that has no result.
     """
 
     design: str
-    by_seed: dict[int, PnrResult]
+    by_seed: dict[int, PnrResult] = field(default_factory=dict)
+    failed: dict[int, str] = field(default_factory=dict)
 
     @property
     def best(self) -> PnrResult:

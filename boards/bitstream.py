@@ -8,7 +8,7 @@ from pathlib import Path
 from weft.boards.board import Board, BoardError
 from weft.boards.pins import check_pins, resource_of
 from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
-from weft.boards.toolchain import Netlist, Toolchain, ToolchainError, digest
+from weft.boards.toolchain import Netlist, SeedError, Toolchain, ToolchainError, digest
 from weft.boards.top import BoardTop
 from weft.chip.config import ChipConfig
 from weft.config import Config
@@ -108,17 +108,24 @@ def _from_json(value, folder):
 
 
 def best_route(
-    tools: Toolchain, design, netlist, seeds, on_seed=lambda seed, routed: None
+    tools: Toolchain, design, netlist, seeds, say=lambda text: None
 ) -> tuple[int, RoutedDesign]:
     """Route with one seed after another until one meets the clock; return it and its result.
 
-    If no seed meets the clock, return the one with the highest fmax. ``on_seed(seed, routed)`` is
-    called after each. There is at least one seed. Raises ToolchainError if a tool fails.
+    If no seed meets the clock, return the one with the highest fmax. ``say(text)`` is called with
+    the result of each. There is at least one seed. Raises ToolchainError if a tool fails, and
+    SeedError if nextpnr finds no placement or no routing with any seed.
     """
     results = {}
     for seed in seeds:
-        results[seed] = route(tools, design, netlist, seed)
-        on_seed(seed, results[seed])
-        if results[seed].pnr.fmax >= results[seed].clock:
+        try:
+            routed = results[seed] = route(tools, design, netlist, seed)
+        except SeedError as error:
+            if seed == seeds[-1] and not results:
+                raise
+            say(f"seed {seed}: {error}")
+            continue
+        say(f"seed {seed}: {routed.pnr.fmax:.1f} MHz, {routed.clock:.1f} MHz required")
+        if routed.pnr.fmax >= routed.clock:
             break
     return max(results.items(), key=lambda item: item[1].pnr.fmax)

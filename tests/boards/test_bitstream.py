@@ -10,7 +10,7 @@ from weft.boards.board import BoardError
 from weft.boards.catalog import BOARDS
 from weft.boards.pll import PllError
 from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
-from weft.boards.toolchain import Netlist, ToolchainError
+from weft.boards.toolchain import Netlist, SeedError, ToolchainError
 
 BOARD = BOARDS["icebreaker"]
 DESIGN = Design(BOARD, BOARD.config, "module top", "set_io rx 6")
@@ -21,6 +21,7 @@ class Tools:
 
     def __init__(self):
         self.asked = []
+        self.unplaced = set()
 
     def synthesize(self, text, device, folder):
         self.asked.append(text)
@@ -31,6 +32,8 @@ class Tools:
     def route(self, netlist, device, seed, pins):
         assert (device, pins) == (BOARD.device, DESIGN.constraints)
         self.asked.append(seed)
+        if seed in self.unplaced:
+            raise SeedError("no placement")
         pnr = PnrResult({"LUT": 3}, 30 + 2 * seed, CriticalPath(("a", "b"), 1.0, 2.0), 1.0)
         return RoutedDesign(
             pnr, 36.0, netlist.folder / f"top-{seed}.json", netlist.folder / f"top-{seed}.bit"
@@ -103,11 +106,22 @@ def test_routes_once(tools, netlist):
 
 def test_stops_at_the_first_seed_that_meets_the_clock(tools, netlist):
     said = []
-    seed, routed = best_route(
-        tools, DESIGN, netlist, range(1, 9), lambda seed, one: said.append(seed)
-    )
+    seed, routed = best_route(tools, DESIGN, netlist, range(1, 9), said.append)
     assert (seed, routed.pnr.fmax) == (3, 36)
-    assert said == tools.asked[1:] == [1, 2, 3]
+    assert tools.asked[1:] == [1, 2, 3]
+    assert said == [f"seed {seed}: {30 + 2 * seed}.0 MHz, 36.0 MHz required" for seed in (1, 2, 3)]
+
+
+def test_a_seed_without_a_placement_is_skipped(tools, netlist):
+    said = []
+    tools.unplaced = {1, 3}
+    seed, routed = best_route(tools, DESIGN, netlist, range(1, 4), said.append)
+    assert (seed, routed.pnr.fmax) == (2, 34)
+    assert said == [
+        "seed 1: no placement", "seed 2: 34.0 MHz, 36.0 MHz required", "seed 3: no placement",
+    ]
+    with rejects(SeedError, "no placement"):
+        best_route(tools, DESIGN, netlist, [1, 3])
 
 
 def test_returns_the_fastest_seed_if_none_meets_the_clock(tools, netlist):

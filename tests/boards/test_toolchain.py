@@ -17,7 +17,15 @@ from rejects import rejects
 from weft.boards import pll, toolchain
 from weft.boards.devices import DEVICES
 from weft.boards.flows import ecp5
-from weft.boards.toolchain import VERSIONS, Netlist, Toolchain, ToolchainError, digest, to_rtlil
+from weft.boards.toolchain import (
+    VERSIONS,
+    Netlist,
+    SeedError,
+    Toolchain,
+    ToolchainError,
+    digest,
+    to_rtlil,
+)
 from weft.hw.arith.mac import PlainMac
 
 DEVICE = DEVICES["LFE5U-25F"]
@@ -153,6 +161,21 @@ def test_other_errors_are_passed_on(tools, tmp_path):
         "nextpnr-ecp5 failed while placing and routing the design: ERROR: no such file"
     )
     assert caught.value.output == "Info: fine\nERROR: no such file\n"
+    assert not isinstance(caught.value, SeedError)
+
+
+# Errors of nextpnr 0.11.1.
+@pytest.mark.parametrize("line", [
+    "Unable to find legal placement for all cells, design is probably at utilisation limit.",
+    "Unable to find a placement location for cell 'x'",
+    "failed to place chain starting at cell 'x'",
+    "Routing design failed.",
+])
+def test_an_error_that_depends_on_the_seed_is_a_seed_error(tools, tmp_path, line):
+    text = f"nextpnr-ecp5 failed while placing and routing the design: ERROR: {line}"
+    script = f"cat <<'end'\nInfo: fine\nERROR: {line}\nend\nexit 1"
+    with rejects(SeedError, text):
+        tools(script).place(netlist(tmp_path), DEVICE, 1)
 
 
 def test_a_tool_that_hangs_is_ended(tools, tmp_path, monkeypatch):

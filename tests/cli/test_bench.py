@@ -124,6 +124,22 @@ def test_a_design_that_does_not_fit_does_not_stop_the_others(run, monkeypatch):
     assert said.count("does not fit the LFE5U-25F: it needs DSP 31 of 28") == 2
 
 
+def test_a_seed_that_fails_is_told_and_the_others_are_recorded(run, monkeypatch):
+    place = Tools.place
+
+    def one_fails(self, netlist, device, seed, **options):
+        if seed in (2, 3):
+            raise ToolchainError("no placement")
+        return place(self, netlist, device, seed, **options)
+
+    monkeypatch.setattr(Tools, "place", one_fails)
+    code, said = run("core", "--seeds", "1,2,3")
+    assert code == 1
+    assert "MISSED  core, seed 2, 3: no placement" in said
+    [record] = records(run)
+    assert list(record["fmax"]) == ["1"]
+
+
 def test_cycles_that_differ_are_told(run, monkeypatch):
     monkeypatch.setattr(steady_state, "simulate_interval", lambda config, size, say: 32801.0)
     code, said = run("core", "--seeds", "1")

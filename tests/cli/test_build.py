@@ -13,7 +13,7 @@ from weft.boards.fit import replace
 from weft.boards.network_designs import NETWORKS_85F
 from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
 from weft.boards.presets import PRESETS
-from weft.boards.toolchain import Netlist, ToolchainError
+from weft.boards.toolchain import Netlist, SeedError, ToolchainError
 from weft.chip.config import ChipConfig
 from weft.cli import main
 from weft.config import Config
@@ -41,6 +41,7 @@ class Tools:
     mhz = 40.0
     most = 1 << 20  # MAC/cycle that fit
     luts = 100
+    placed = 1 << 20  # MAC/cycle that nextpnr can place
     asked = []
 
     def __init__(self, root, *, say):
@@ -58,6 +59,8 @@ class Tools:
         self.asked.append((peak, seed))
         if peak > self.most:
             raise ToolchainError(f"the design does not fit the {device.name}: it needs DSP 9 of 8")
+        if peak > self.placed:
+            raise SeedError("no placement")
         layout, bits = (netlist.folder / f"top-{seed}.{kind}" for kind in ("json", "bit"))
         layout.write_text(json.dumps(LAYOUT))
         bits.write_bytes(b"bits %d" % peak)
@@ -152,6 +155,23 @@ def test_fit_takes_the_largest_that_fits(run, monkeypatch, tmp_path):
     assert code == 0
     assert [peak for peak, _ in Tools.asked] == [20, 16, 8]
     assert (tmp_path / "out" / "icebreaker" / "icebreaker.bin").read_bytes() == b"bits 8"
+
+
+def test_what_no_seed_can_place_is_an_error(run, monkeypatch):
+    monkeypatch.setattr(Tools, "placed", 4)
+    code, said = run("icebreaker", "--seeds", "2")
+    assert code == 1
+    assert "seed 1: no placement" in said
+    assert said.splitlines()[-1] == (
+        "MISSED  icebreaker: no placement; lower --rows, --cols or --depth, or try more --seeds"
+    )
+    assert [seed for _, seed in Tools.asked] == [1, 2]
+
+
+def test_fit_leaves_out_what_no_seed_can_place(run, monkeypatch):
+    monkeypatch.setattr(Tools, "placed", 8)
+    assert run("icebreaker", "--fit", "--seeds", "1")[0] == 0
+    assert Tools.asked[-1][0] <= 8 < Tools.asked[-2][0]
 
 
 def test_fit_may_find_nothing(run, monkeypatch):

@@ -10,7 +10,7 @@ from weft.boards import presets, toolchain
 from weft.boards.benchmark import ResultCache, SeedResults, source_digest
 from weft.boards.pnr_result import CriticalPath, PnrResult
 from weft.boards.presets import Preset
-from weft.boards.toolchain import ToolchainError, digest
+from weft.boards.toolchain import digest
 from weft.tasks.engine import Engine
 
 __all__ = ["measure"]
@@ -19,7 +19,7 @@ __all__ = ["measure"]
 def measure(
     engine: Engine, designs: Sequence[Preset], seeds: Sequence[int], *, folder: Path,
     on_step: Callable[[Preset, str, int], None] = lambda preset, outcome, remaining: None,
-) -> dict[str, SeedResults | ToolchainError]:
+) -> dict[str, SeedResults]:
     """Place and route each of ``designs`` with all ``seeds``.
 
     Runs whose result is in the cache are not repeated.
@@ -37,8 +37,8 @@ def measure(
 
     Returns
     -------
-    dict of `SeedResults` or `ToolchainError`
-        By name of the preset; the error if a tool failed.
+    dict of `SeedResults`
+        By name of the preset.
     """
     cache, found, waiting = ResultCache(folder / "results"), {}, {}
     remaining = len(designs) * len(seeds)
@@ -47,16 +47,15 @@ def measure(
         nonlocal remaining
         remaining -= 1
         if isinstance(result, str):
-            found[preset.name], outcome = ToolchainError(result), result
+            found[preset.name].failed[seed] = outcome = result
         else:
+            found[preset.name].by_seed[seed] = result
             outcome = f"{result.fmax:.1f} MHz with seed {seed}"
-            if isinstance(found[preset.name], SeedResults):
-                found[preset.name].by_seed[seed] = result
         on_step(preset, outcome, remaining)
 
     for preset in designs:
         design, text = _design(preset, cache)
-        found[preset.name] = SeedResults(design, {})
+        found[preset.name] = SeedResults(design)
         for seed in seeds:
             key = digest("placed", design, seed)
             value = cache.find(key)

@@ -25,7 +25,8 @@ while sources and tools are the same.
   weft bench --cluster tcp://host:8786    on the workers of a cluster (docs/explore.md)
 
 Installs Yosys and nextpnr from PyPI at first use. Exit code 1 if a design misses its goal, or is
-over 3 % worse than its last record, which is then kept.
+over 3 % worse than its last record, which is then kept; or if a seed fails: the record has the
+other seeds.
 """
 WIDTH = 200  # columns of the table if the output is not a terminal
 
@@ -79,7 +80,6 @@ def _measure(presets, args):
     from weft.bench.measure import measure
     from weft.bench.placement import PlacementWork
     from weft.boards.presets import PRESETS
-    from weft.boards.toolchain import ToolchainError
     from weft.cli.performance import PerformanceRecords, problems, regressions
     from weft.cli.progress import progress
     from weft.cli.steady_state import ResultMismatch
@@ -102,8 +102,8 @@ def _measure(presets, args):
             )
         for preset in presets:
             result = results[preset.name]
-            if isinstance(result, ToolchainError):
-                failures.append(f"{preset.name}: {result}")
+            failures += _failed_seeds(preset, result)
+            if not result.by_seed:
                 continue
             try:
                 cycles = _cycles(preset, build_folder, not args.no_simulation, show)
@@ -123,6 +123,17 @@ def _measure(presets, args):
     for failure in failures:
         print(f"MISSED  {failure}")
     return 1 if failures else 0
+
+
+def _failed_seeds(preset, result):
+    """A text for each error of a tool, with its seeds."""
+    texts = dict.fromkeys(result.failed.values())
+    return [
+        f"{preset.name}, seed "
+        + ", ".join(str(seed) for seed, failed in result.failed.items() if failed == text)
+        + f": {text}"
+        for text in texts
+    ]
 
 
 def _reporter(show, advance, steps):

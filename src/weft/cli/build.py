@@ -165,7 +165,7 @@ def _designs(board):
 
 def _build(board, args, bitstream):
     from weft.boards.fit import sizes
-    from weft.boards.toolchain import Toolchain, ToolchainError
+    from weft.boards.toolchain import SeedError, Toolchain, ToolchainError
     from weft.cli.progress import progress
     from weft.sim.build import folder as builds
 
@@ -184,9 +184,11 @@ def _build(board, args, bitstream):
                 )
                 problem = clock_missed(routed, args.seeds)
             except ToolchainError as error:
-                if not _does_not_fit(error):
-                    raise
                 problem = f"{error}; lower --rows, --cols or --depth"
+                if isinstance(error, SeedError):
+                    problem += ", or try more --seeds"
+                elif not _does_not_fit(error):
+                    raise
             if not problem:
                 break
             show.say(f"{config.name}: {problem}")
@@ -222,16 +224,13 @@ def _attempt(tools, board, config, args, build_folder, show):
             f" {min_luts(netlist.cells):,} of {device.capacity['LUT']:,}"
         )
 
-    def report(seed, routed):
-        show.say(f"seed {seed}: {routed.pnr.fmax:.1f} MHz, {routed.clock:.1f} MHz required")
-
     with show.task("placing and routing"):
         if seconds > 1:
             show.say(
                 f"estimate: {_duration(seconds * RATIO)} or more per seed,"
                 f" at most {args.seeds} seeds"
             )
-        seed, routed = best_route(tools, design, netlist, board.seeds(args.seeds), report)
+        seed, routed = best_route(tools, design, netlist, board.seeds(args.seeds), show.say)
     return design, seed, routed
 
 
