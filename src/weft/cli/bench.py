@@ -127,13 +127,10 @@ def _measure(presets, args):
 
 def _failed_seeds(preset, result):
     """A text for each error of a tool, with its seeds."""
-    texts = dict.fromkeys(result.failed.values())
-    return [
-        f"{preset.name}, seed "
-        + ", ".join(str(seed) for seed, failed in result.failed.items() if failed == text)
-        + f": {text}"
-        for text in texts
-    ]
+    seeds = {}
+    for seed, text in sorted(result.failed.items()):
+        seeds.setdefault(text, []).append(str(seed))
+    return [f"{preset.name}, seed {', '.join(each)}: {text}" for text, each in seeds.items()]
 
 
 def _reporter(show, advance, steps):
