@@ -135,7 +135,7 @@ def test_a_seed_that_fails_is_told_and_the_others_are_recorded(run, monkeypatch)
     monkeypatch.setattr(Tools, "place", one_fails)
     code, said = run("core", "--seeds", "1,2,3")
     assert code == 1
-    assert "MISSED  core, seed 2, 3: no placement" in said
+    assert "MISSED  core with seed 2, 3: no placement" in said
     [record] = records(run)
     assert list(record["fmax"]) == ["1"]
 

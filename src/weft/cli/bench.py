@@ -130,7 +130,7 @@ def _failed_seeds(preset, result):
     seeds = {}
     for seed, text in sorted(result.failed.items()):
         seeds.setdefault(text, []).append(str(seed))
-    return [f"{preset.name}, seed {', '.join(each)}: {text}" for text, each in seeds.items()]
+    return [f"{preset.name} with seed {', '.join(each)}: {text}" for text, each in seeds.items()]
 
 
 def _reporter(show, advance, steps):
