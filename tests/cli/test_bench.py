@@ -90,6 +90,7 @@ def test_one_design_without_simulation(run, monkeypatch):
     assert core["simulated"] is False and core["fmax"] == {"4": 104}
 
 
+@pytest.mark.exit_code("bench", 1)
 def test_a_missed_goal_is_reported_and_recorded(run, monkeypatch):
     monkeypatch.setattr(Tools, "mhz", 70.0)
     code, said = run("core", "--seeds", "1")

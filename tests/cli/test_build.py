@@ -121,6 +121,7 @@ def test_a_board_of_ones_own(run, tmp_path):
     assert (tmp_path / "out" / "myboard" / "myboard.bit").read_bytes() == b"bits 64"
 
 
+@pytest.mark.exit_code("build", 1)
 def test_a_clock_missed_is_an_error_without_a_bitstream(run, monkeypatch, tmp_path):
     assert run("icebreaker")[0] == 0
     monkeypatch.setattr(Tools, "mhz", 30.0)

@@ -42,6 +42,7 @@ def test_is_aligned(capsys):
     assert len(starts) == 1
 
 
+@pytest.mark.exit_code("doctor", 1)
 def test_names_what_is_missing(capsys, version):
     version["amaranth"] = None
     version["numpy"] = "1.26.4"

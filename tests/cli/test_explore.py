@@ -105,6 +105,7 @@ def test_a_budget_of_nothing_prints_estimates_only(run, monkeypatch):
     assert said.endswith("Cycles are exact, LUTs and clocks are estimates.\n")
 
 
+@pytest.mark.exit_code("explore", 1)
 def test_the_budget_ends_a_search(run):
     code, said = explored(run, "--budget", "0.001s")
     assert code == 1
@@ -333,6 +334,7 @@ def test_a_known_core_that_does_not_hold_the_networks_has_no_figures(run, few):
     assert run("explore", "report")[0] == 0
 
 
+@pytest.mark.exit_code("estimate", 1)
 def test_a_design_that_does_not_fit_is_missed(run):
     code, said = run("estimate", "--board", "icebreaker", "--workload", "8x8x8", "--rows", 16,
                      "--cols", 16)

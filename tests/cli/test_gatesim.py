@@ -131,6 +131,7 @@ def test_runs_a_network_on_the_core_for_networks(run, monkeypatch):
         assert text in said.out
 
 
+@pytest.mark.exit_code("gatesim", 1)
 def test_reports_a_difference(run):
     def check_gates(*given, **options):
         raise GateSimError("sums differ from golden: job 1, word 2")

@@ -65,6 +65,7 @@ def test_says_what_to_build(run):
     ))
 
 
+@pytest.mark.exit_code("program", 1)
 def test_reports_a_tool_that_fails(run, tool):
     tool("iceprog", "exit 3")
     code, said = run("icebreaker", "a.bin")

@@ -66,6 +66,7 @@ def test_runs_each_config_with_each_check_and_seed(run):
     assert "engine: 2 workers at tcp://127.0.0.1:" in said and "checking: 16 of 21" in said
 
 
+@pytest.mark.exit_code("regress", 1)
 def test_a_failure_has_its_config_its_message_and_its_command(run):
     code, said = run(*BENCHES, "--configs", 2, "--simulators", "icarus", "--tests", "short_k")
     assert code == 1

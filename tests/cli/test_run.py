@@ -86,6 +86,7 @@ def test_tflite_micro_cannot_check_uint8(folder, capsys):
     assert expected in capsys.readouterr().err
 
 
+@pytest.mark.exit_code("run", 1)
 def test_a_difference_is_exit_code_1(folder, capsys, monkeypatch):
     monkeypatch.setattr(
         "weft.network.tflite.oracle.tflm", lambda *args: [[np.zeros((1, 5), np.int8)]]
@@ -198,3 +199,13 @@ def test_page_with_measured_cycles(folder, capsys):
     np.save("x.npy", np.zeros((3, 12), np.int8))
     assert main([*command, "--input", "x.npy"]) == 2
     assert capsys.readouterr().err == "weft: error: --html needs one inference, not 3\n"
+
+
+def test_checks_float_inputs(folder, capsys):
+    """Outputs of float inputs are floats, too, and those of the runtime are converted likewise."""
+    np.save("x.npy", np.linspace(-9, 9, 12, dtype=np.float32)[None])
+    command = ["run", "net.tflite", "--config", "small.toml", "--input", "x.npy"]
+    assert main([*command, "--check", "tflm"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "y: all 5 values equal TFLite Micro"
+    assert lines[-2].startswith("y: float32 [1, 5]: ")

@@ -59,6 +59,7 @@ def test_a_simulated_core_passes(seed, capsys):
     assert re.search(r"link +[\d,]+ bytes/s to the core,", said)
 
 
+@pytest.mark.exit_code("selftest", 1)
 def test_reports_a_wrong_bit(monkeypatch, capsys):
     real = GoldenTransport.receive
     jobs = iter(range(1000))

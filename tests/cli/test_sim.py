@@ -123,6 +123,7 @@ def test_says_why_there_is_no_picture(here, capsys, no_picture):
     assert files(here) == []
 
 
+@pytest.mark.exit_code("sim", 1)
 def test_fails_if_a_sum_differs_from_golden(capsys, monkeypatch, no_picture):
     real = weft.golden.matmul
 

@@ -10,7 +10,7 @@ from weft.demo import digits_images
 from weft.host.golden import GoldenTransport
 from weft.network.inputs import quantized
 from weft.network.loading import load
-from weft.network.oracles import expected
+from weft.network.oracles import answers
 
 SIZE = dict(rows=4, cols=4, depth=4, a_words=512, b_words=512)
 
@@ -21,7 +21,8 @@ def outputs(network, x, mode, oracle):
     assert program.mode == mode
     with program.open(GoldenTransport(program.target.config)) as session:
         y = session(x)
-    return y.reshape(len(x), -1), expected(oracle, network, program, x)[0].reshape(len(x), -1)
+    [*_, answer] = answers(oracle, network, program, x)
+    return y.reshape(len(x), -1), answer.outputs[0].reshape(len(x), -1)
 
 
 def quantized_images(tensors):

@@ -16,7 +16,7 @@ from weft.boards.network_designs import BATCH1_85F
 from weft.host.list_transport import ListTransport
 from weft.network.chip.compiler import compile_chip
 from weft.network.chip.golden_runner import GoldenRunner
-from weft.network.oracles import expected
+from weft.network.oracles import answers
 from weft.network.target import target_of
 
 pytest.importorskip("tflite")
@@ -34,7 +34,7 @@ def test_digits(path):
     with program.open(duel) as session:
         y = session(x)
     assert duel.cycles[-2:] == [program.cycles] * 2
-    [wanted] = expected("tflm", network, program, x)
+    [[wanted]] = [a.outputs for a in answers("tflm", network, program, x)]
     assert np.array_equal(y.reshape(2, -1), wanted.reshape(2, -1))
 
 

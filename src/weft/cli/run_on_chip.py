@@ -43,7 +43,7 @@ def _run(args, network, target, transport):
                 raise ModelError(f"--html needs a network that fits the core; {error}") from error
             print(f"{error}. The products run on the core one by one, over the link.")
             return _run_streamed(args, network, target, (output, activations, None), transport)
-    x, inferences, wanted = prepared(args, network, program)
+    x, inferences, answers = prepared(args, network, program)
     with program.open(_runner(args, program.chip, transport)) as session:
         found = session(
             x, stats=True, activations=activations is not None,
@@ -57,7 +57,7 @@ def _run(args, network, target, transport):
         write_page(report(program).with_measured(records), html)
     _show(program, records, cycles, inferences)
     show_outputs(program, outputs)
-    return check_outputs(args.check, program, outputs, wanted) if args.check else 0
+    return check_outputs(program, outputs, answers) if answers else 0
 
 
 def _run_streamed(args, network, target, files, transport):

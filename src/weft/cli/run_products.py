@@ -23,7 +23,7 @@ def run_products(args, network, program, files, connect) -> int:
     from weft.network.errors import ModelError
 
     output, activations, html = files
-    x, inferences, wanted = prepared(args, network, program)
+    x, inferences, answers = prepared(args, network, program)
     if html and inferences > 1:
         raise ModelError(f"--html needs one inference, not {inferences}")
     transport = connect()
@@ -39,7 +39,7 @@ def run_products(args, network, program, files, connect) -> int:
         _write_page(program, records, html)
     print(_cost(program, records, inferences, _lists_of(transport)))
     show_outputs(program, outputs)
-    return check_outputs(args.check, program, outputs, wanted) if args.check else 0
+    return check_outputs(program, outputs, answers) if answers else 0
 
 
 def _lists_of(transport):

@@ -8,6 +8,7 @@ import numpy as np
 from weft.cycles import predict
 from weft.geometry import operands
 from weft.network.errors import ModelError
+from weft.network.exactness import exactness_of
 from weft.network.fusion import FusedNode, fuse_tables
 from weft.network.host_modes import in_mode
 from weft.network.ir import Gemm, Graph, Recurrence
@@ -65,7 +66,7 @@ def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
     return Program(
         name=graph.name, source=graph.source, mode=mode, target=target, tensors=tensors,
         inputs=graph.inputs, outputs=graph.outputs, operators=graph.operators,
-        steps=tuple(steps), notes=graph.notes,
+        steps=tuple(steps), notes=graph.notes, exactness=exactness_of(graph, mode, config),
     )
 
 

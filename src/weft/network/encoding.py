@@ -25,6 +25,7 @@ from weft.network.chip.program import (
     ChipSegment,
     ChipStep,
 )
+from weft.network.exactness import Exactness
 from weft.network.ir import Quantization, Tensor, Window
 from weft.network.lowering import MatrixRows, PairRows
 from weft.network.program import Estimate, MatrixProduct, Placement, Program, Step
@@ -38,9 +39,9 @@ __all__ = ["Decoder", "Encoder"]
 _CLASSES = {
     kind.__name__: kind for kind in (
         ChipInput, ChipProgram, ChipRename, ChipResult, ChipSegment, ChipStep, CoreWork, Estimate,
-        FloatFinish, HostProduct, HostWork, InputForm, IntegerFinish, MapPitches, MatrixProduct,
-        MatrixRows, NetworkTarget, Packed, PairRows, PlacedMap, Placement, Program, Quantization,
-        RecurrentWork, Rescale, Step, Tensor, Window, WindowRows,
+        Exactness, FloatFinish, HostProduct, HostWork, InputForm, IntegerFinish, MapPitches,
+        MatrixProduct, MatrixRows, NetworkTarget, Packed, PairRows, PlacedMap, Placement, Program,
+        Quantization, RecurrentWork, Rescale, Step, Tensor, Window, WindowRows,
     )
 }
 _HINTS = {name: typing.get_type_hints(kind) for name, kind in _CLASSES.items()}

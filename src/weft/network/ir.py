@@ -77,6 +77,9 @@ class Node:
         fuses ``DequantizeLinear, Conv, QuantizeLinear`` to one node gives all of them.
     inputs, outputs : tuple of int
         Tensors. -1 is an optional input that is absent.
+    ties : str
+        Why the runtime may round a result next to a tie to the other side, for people; empty if
+        every result is equal: `weft.network.exactness`.
     """
 
     operator: str
@@ -84,6 +87,7 @@ class Node:
     position: tuple[int, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    ties: str = ""
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,33 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.network.errors import ModelError
-from weft.network.inputs import read_inputs
+from weft.network.inputs import dequantized, read_inputs
 from weft.network.loading import NeuralNetwork
-from weft.network.program import Program, Step
+from weft.network.program import CompiledNetwork
 
-__all__ = ["ORACLES", "Difference", "compare", "expected", "is_float_product", "tolerance"]
+__all__ = ["ORACLES", "Answer", "Difference", "answers", "compare"]
 
 # By the name of a check: the runtime, and the files that it runs.
 ORACLES = {
     "tflm": ("TFLite Micro", "tflite"), "litert": ("LiteRT", "tflite"),
     "ort": ("onnxruntime", "onnx"),
 }
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a runtime computed.
+
+    Attributes
+    ----------
+    runtime : str
+        The runtime, and how it ran if it can run in several ways.
+    outputs : list of array
+        Inferences joined along the first axis.
+    """
+
+    runtime: str
+    outputs: list[np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -33,8 +49,7 @@ class Difference:
     largest : float
         Largest difference of two values; NaN if only one of them is NaN.
     allowed : float
-        Allowed difference: 0 if all products are of integers, else `tolerance` times the largest
-        value.
+        Allowed difference (`weft.network.exactness.Exactness`).
     """
 
     name: str
@@ -49,35 +64,19 @@ class Difference:
         return not self.different or self.largest <= self.allowed
 
 
-def tolerance(program: Program) -> float:
-    """Return the allowed difference of outputs, relative to the largest value.
+def answers(oracle: str, network: NeuralNetwork, program: CompiledNetwork, x) -> list[Answer]:
+    """Return what a runtime computes, in each way that it can run.
 
-    Products of integers are exact: 0. Sums of float32 depend on their order: 1e-5. A bf16 core
-    rounds its operands to 8 significant bits: 2**-6.
-    """
-    floats = [step for step in program.steps if is_float_product(program, step)]
-    if not floats:
-        return 0.0
-    return 2.0**-6 if any(step.placement.on_weft for step in floats) else 1e-5
-
-
-def is_float_product(program: Program, step: Step) -> bool:
-    """Return whether a step is a product of float32 values."""
-    return step.macs > 0 and program.tensors[step.inputs[0]].dtype.kind == "f"
-
-
-def expected(oracle: str, network: NeuralNetwork, program: Program, x) -> list[np.ndarray]:
-    """Return the outputs of a runtime, inferences joined along the first axis.
-
-    ``x`` is as for a session. Raises ModelError if the runtime cannot run such files, or is not
-    installed.
+    ``x`` is as for a session. onnxruntime runs with its default options, and without optimizations:
+    its fused operators round in another way than the operators of the file. Raises ModelError if
+    the runtime cannot run such files, or is not installed.
     """
     runtime, source = ORACLES[oracle]
     if network.graph.source != source:
         raise ModelError(
             f"{network.name}: {runtime} runs .{source} files, not .{network.graph.source} files"
         )
-    values, inferences, _ = read_inputs(program, x)
+    values, inferences, is_float = read_inputs(program, x)
     feeds = [
         [np.ascontiguousarray(values[number][i]) for number in program.inputs]
         for i in range(inferences)
@@ -90,29 +89,48 @@ def expected(oracle: str, network: NeuralNetwork, program: Program, x) -> list[n
             )
         from weft.network.tflite.oracle import tflm
 
-        results = tflm(network.data, feeds, network.graph.tensors, len(program.outputs))
+        ways = {runtime: tflm(
+            network.data, feeds, network.graph.tensors, len(program.outputs)
+        )}
     elif oracle == "litert":
         from weft.network.tflite.oracle import litert
 
-        results = litert(network.data, feeds)
+        ways = {runtime: litert(network.data, feeds)}
     else:
         from weft.network.onnx.oracle import ort
 
         names = [program.tensors[number].name for number in program.inputs]
-        results = ort(network.data, names, feeds)
+        ways = {
+            f"{runtime} {how}": ort(network.data, names, feeds, optimized=optimized)
+            for how, optimized in (("by default", True), ("without optimizations", False))
+        }
+    tensors = [program.tensors[number] for number in program.outputs]
+    return [Answer(name, _joined(results, tensors, is_float)) for name, results in ways.items()]
+
+
+def _joined(results, tensors, is_float):
+    """The outputs of all inferences; as floats if the inputs are floats, as a session gives them.
+    """
     joined = [np.stack(outputs) for outputs in zip(*results, strict=True)]
-    return [y[0] if len(y) == 1 else y.reshape(-1, *y.shape[2:]) for y in joined]
+    joined = [y[0] if len(y) == 1 else y.reshape(-1, *y.shape[2:]) for y in joined]
+    if not is_float:
+        return joined
+    return [dequantized(y, tensor) for y, tensor in zip(joined, tensors, strict=True)]
 
 
-def compare(program: Program, outputs: list, wanted: list) -> list[Difference]:
+def compare(program: CompiledNetwork, outputs: list, wanted: list) -> list[Difference]:
     """Return how each output differs from the wanted one."""
-    found, relative = [], tolerance(program)
-    for number, y, other in zip(program.outputs, outputs, wanted, strict=True):
+    found, exactness = [], program.exactness
+    limits = zip(exactness.absolute, exactness.relative, strict=True)
+    for number, y, other, (absolute, relative) in zip(
+        program.outputs, outputs, wanted, limits, strict=True
+    ):
         tensor = program.tensors[number]
         if y.dtype != other.dtype or y.size != other.size:
             raise ModelError(
                 f"output {tensor.name} must be {other.dtype} {other.shape}, not {y.dtype} {y.shape}"
             )
+        is_float = y.dtype.kind == "f"
         y, other = y.reshape(-1), other.reshape(-1)
         bits = f"u{y.dtype.itemsize}"
         different = np.ascontiguousarray(y).view(bits) != np.ascontiguousarray(other).view(bits)
@@ -120,8 +138,11 @@ def compare(program: Program, outputs: list, wanted: list) -> list[Difference]:
         different &= ~(np.isnan(y) & np.isnan(other))
         with np.errstate(invalid="ignore"):  # the difference of two infinities
             gaps = np.abs(y[different] - other[different])
-        allowed = relative * float(np.abs(other[np.isfinite(other)]).max(initial=0.0))
+        if tensor.dtype.kind != "f" and is_float:  # steps of a quantized output
+            absolute *= float(np.max(tensor.quantization.scale))
+        largest = float(np.abs(other[np.isfinite(other)]).max(initial=0.0))
         found.append(Difference(
-            tensor.name, y.size, int(different.sum()), float(gaps.max(initial=0.0)), allowed
+            tensor.name, y.size, int(different.sum()), float(gaps.max(initial=0.0)),
+            absolute + relative * largest,
         ))
     return found

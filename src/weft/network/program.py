@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weft.host.transport import Transport
+from weft.network.exactness import Exactness
 from weft.network.ir import Tensor
 from weft.network.target import NetworkTarget
 from weft.network.work import CoreWork, HostProduct, HostWork, RecurrentWork
@@ -171,6 +172,8 @@ class CompiledNetwork:
         Tensors.
     operators : tuple of str
         The operators of the file, in its order; `Step.position` counts in it.
+    exactness : Exactness
+        How exactly the outputs equal those of the runtime.
     notes : tuple of str
         Facts about import and compilation that a user should know.
     """
@@ -183,6 +186,7 @@ class CompiledNetwork:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     operators: tuple[str, ...]
+    exactness: Exactness
     notes: tuple[str, ...] = ()
 
     def save(self, path) -> None:

@@ -52,6 +52,10 @@ def check(program: CompiledNetwork) -> None:
             )
     _numbers("inputs", program.inputs, program, 0)
     _numbers("outputs", program.outputs, program, 0)
+    for what in ("absolute", "relative"):
+        limits = getattr(program.exactness, what)
+        fits = len(limits) == len(program.outputs) and all(0 <= limit < 1e6 for limit in limits)
+        require(fits, f"exactness must have a limit for each output, {what}: {limits}")
     if isinstance(program, ChipProgram):
         check_chip_program(program)
     steps = program.host if isinstance(program, ChipProgram) else program.steps

@@ -22,7 +22,7 @@ from weft.network.program_check import check
 __all__ = ["VERSION", "read_program", "write_program"]
 
 FORMAT = "weft program"
-VERSION = 5
+VERSION = 6
 _MAIN = "program.json"
 _DATE = (1980, 1, 1, 0, 0, 0)  # equal programs give equal files
 

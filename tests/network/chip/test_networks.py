@@ -10,7 +10,7 @@ from network_programs import random_inputs
 import weft
 from weft.boards.network_designs import BATCH1_85F
 from weft.network.chip.golden_runner import GoldenRunner
-from weft.network.oracles import expected
+from weft.network.oracles import answers
 
 pytest.importorskip("tflite")
 
@@ -63,5 +63,5 @@ def test_digits(path, chip):
     x = random_inputs(program, 2)
     with program.open(GoldenRunner(chip)) as session:
         y = session(x)
-    [wanted] = expected("tflm", network, program, x)
+    [[wanted]] = [a.outputs for a in answers("tflm", network, program, x)]
     assert np.array_equal(y.reshape(2, -1), wanted.reshape(2, -1))

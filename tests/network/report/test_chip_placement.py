@@ -13,4 +13,6 @@ def test_line_of_two_lists(chip_program):
     # each of them, and DONE in 20 and 288.
     assert link_bytes(chip_program) == (2 * (288 + 24 + 20), 2 * (3 * 12 + 8 + 288))
     assert line.endswith(" ms core, 13.3 ms wire")
-    assert chip_reasons(chip_program) == ["on the host: MAX_POOL_2D: no product"]
+    assert chip_reasons(chip_program) == [
+        "on the host: MAX_POOL_2D: no product; no core computes it"
+    ]

@@ -183,3 +183,15 @@ def test_a_name_is_short_and_printable():
     tensors = {"x": X, name: Y}
     graph = load(build(tensors, [("RELU", ["x"], [name], None)], ["x"], [name]), "net")
     assert graph.tensors[1].name == "a?[31m" + "b" * 250
+
+
+@pytest.mark.parametrize("changes, macs", [
+    (dict(w=T(data=np.ones((5, 3, 3, 3), np.int16), scale=0.1)), 2 * 2 * 5 * 27),
+    (dict(fusedActivationFunction=2), 0),
+])
+def test_a_product_that_the_runtime_computes_has_its_macs(changes, macs):
+    """A fallback's MAC count in the share of the core: here int16 weights, which Weft lacks."""
+    graph = load(conv(padding=1, y=T((1, 2, 2, 5), scale=0.1), **changes), "net")
+    [node] = graph.nodes
+    assert getattr(node, "macs", 0) == macs
+    assert (getattr(node, "kernel", "") == "tflite.model") == bool(macs)

@@ -21,6 +21,8 @@ from weft.network.chip.program import (
 from weft.network.chip.schedule import LayerDemand, schedule_buffers
 from weft.network.chip.weights import LayerWords
 from weft.network.errors import ModelError, UnfitError
+from weft.network.exactness import exactness_of
+from weft.network.host_modes import in_mode
 from weft.network.ir import Graph
 from weft.network.target import NetworkTarget
 
@@ -61,6 +63,7 @@ def compile_chip(
         raise ModelError(f"batch must be an integer in 1..{_MAX_BATCH}, not {batch!r}")
     batch = operator.index(batch)
     divided = divide(graph, core.requantize, core.cols, core.depth, fuse=not activations)
+    exactness = exactness_of(in_mode(graph, core.requantize), core.requantize, core)
     products = [step for step in divided.after if step.macs]
     if products and not divided.layers:
         first = products[0]
@@ -74,7 +77,9 @@ def compile_chip(
     found = None
     for tight in ({}, {"dense": True}, {"dense": True, "fewest": True}):
         try:
-            return _compiled(divided, sizes, target, chip, batch, activations, **tight)
+            return _compiled(
+                divided, exactness, sizes, target, chip, batch, activations, **tight
+            )
         except _TooLarge as error:
             found = error  # of the smallest program
         except ValueError as error:
@@ -87,7 +92,7 @@ class _TooLarge(Exception):
 
 
 def _compiled(
-    divided, sizes, target, chip, batch, activations, dense=False, fewest=False
+    divided, exactness, sizes, target, chip, batch, activations, dense=False, fewest=False
 ):
     """Return the program; ``dense``: with the smallest maps; ``fewest``: with the fewest jobs."""
     core = chip.core
@@ -136,7 +141,8 @@ def _compiled(
     return ChipProgram(
         name=divided.name, source=divided.source, mode=divided.mode, target=target,
         tensors=divided.tensors, inputs=divided.inputs, outputs=divided.outputs,
-        operators=divided.operators, notes=divided.notes, batch=batch, setup=image.setup,
+        operators=divided.operators, exactness=exactness, notes=divided.notes, batch=batch,
+        setup=image.setup,
         segments=segments, after=divided.after, log=image.end, arena=plan.vectors, areas=areas,
         keeps_maps=activations,
     )

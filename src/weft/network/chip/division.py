@@ -121,12 +121,10 @@ class _Division:
             self._renamed.append((node, node.outputs[0]))
         elif node.kernel in ("tflite.average_pool", "tflite.mean", "litert.sum"):
             self._pool(node)
-        elif node.kernel == "tflite.requantize":
+        elif node.kernel == "table":
             self._convert(node)
         elif node.kernel in ("tflite.add", "litert.add"):
             self._add(node)
-        elif node.kernel == "table":
-            raise Refusal("a core for networks has no lookup tables")
         else:
             raise Refusal(node.reason)
 
@@ -189,18 +187,18 @@ class _Division:
         self._equal(node, size, window, scale, x_zero, zero, low, high)
 
     def _convert(self, node):
-        """A conversion of scales is a 1 x 1 layer with equal weights."""
+        """A table that scales and clamps (QUANTIZE, RELU) is a 1 x 1 layer with equal weights."""
         x, y = (self._tensors[n] for n in (node.inputs[0], node.outputs[0]))
-        if x.dtype not in _BIT8 or y.dtype not in _BIT8:
-            raise Refusal("its input and output must be of 8 bits")
-        zeros = tuple(
-            zero - half_of(kind.dtype)
-            for zero, kind in zip(node.attributes["zeros"], (x, y), strict=True)
-        )
+        if None in (x.quantization, y.quantization) or not {x.dtype, y.dtype} <= {*_BIT8}:
+            raise Refusal("a core for networks has no lookup tables")
+        scales = [float(kind.quantization.scale[0]) for kind in (x, y)]
+        zeros = tuple(int(kind.quantization.zero[0]) - half_of(kind.dtype) for kind in (x, y))
+        stored = np.arange(-128, 128) + half_of(x.dtype)
+        table = node.attributes["table"].astype(np.int64)[stored & 255] - half_of(y.dtype)
         size = self._places.stored(node.inputs[0]) or _size_of(x.shape)
         window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
-        scale = conversion_scale(node, zeros, self._mode)
-        self._equal(node, size, window, scale, *zeros, -128, 127)
+        scale, low, high = conversion_scale(table, scales[0] / scales[1], zeros, self._mode)
+        self._equal(node, size, window, scale, *zeros, low, high)
 
     def _equal(self, node, size, window, scale, x_zero, zero, low, high):
         """Append a layer with equal weights."""

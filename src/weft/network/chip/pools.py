@@ -92,13 +92,30 @@ def mean_scale(node: Host, shape: tuple[int, ...], half: int, mode: str) -> Equa
     return _as_the_kernel(multiplier, shift, count, zeros, mode)
 
 
-def conversion_scale(node: Host, zeros: tuple[int, int], mode: str) -> EqualWeights:
-    """Return a weight and a scale for a conversion of scales, of int8 with these zero points.
+def conversion_scale(
+    table: np.ndarray, ratio: float, zeros: tuple[int, int], mode: str
+) -> tuple[EqualWeights, int, int]:
+    """Return a weight, a scale and the limits of a table that scales its input and clamps it.
 
-    As for `mean_scale`, with the kernel ``tflite.requantize``.
+    Parameters
+    ----------
+    table : int8 [256]
+        The results for the inputs -128 .. 127.
+    ratio : float
+        Scale of the input, divided by the scale of the result.
+    zeros : (int, int)
+        Zero points of input and result.
+
+    Raises
+    ------
+    Refusal
+        If the table is another function, or the scaler of the lanes rounds a result in another way.
     """
-    given = node.attributes
-    return _as_the_kernel(given["multiplier"], given["shift"], 1, zeros, mode)
+    expected = table.astype(np.int64) - zeros[1]
+    found = _exact(ratio, _sums(1, zeros[0]), expected, mode)
+    if found is None:
+        raise Refusal("a core for networks has no lookup tables")
+    return found, int(table.min()), int(table.max())
 
 
 def _as_the_kernel(multiplier, shift, count, zeros, mode):

@@ -8,9 +8,13 @@ F32, F64 = np.float32, np.float64
 
 
 def _saturated(values, dtype):
-    """``values`` rounded to nearest, ties to even, and saturated."""
+    """``values`` rounded to nearest, ties to even, and saturated; NaN is the lowest value.
+
+    x86-64 converts NaN to the lowest integer, and onnxruntime then saturates it.
+    """
     limits = np.iinfo(dtype)
-    return np.clip(np.rint(values), limits.min, limits.max).astype(dtype)
+    rounded = np.where(np.isnan(values), limits.min, np.rint(values))
+    return np.clip(rounded, limits.min, limits.max).astype(dtype)
 
 
 def _along(values, ndim, axis):

@@ -138,10 +138,12 @@ def needs_runtime(what):
         )
 
 
-def open_session(model: bytes, what: str):
+def open_session(model: bytes, what: str, *, optimized: bool = False):
     """onnxruntime with a model, on one core, node by node as the model has them.
 
-    Products of integers are exact on each processor (`with_exact_products`).
+    ``optimized``: with the default optimizations. The products of integers of the model are exact
+    on each processor (`with_exact_products`); those that an optimization makes of a product between
+    DequantizeLinear and QuantizeLinear may saturate on x86 without VNNI.
 
     Raises ModelError if onnxruntime is missing or cannot load the model, or if the model needs
     other files.
@@ -154,7 +156,10 @@ def open_session(model: bytes, what: str):
 
     proto = parse(model, what)  # refuses data in other files
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    levels = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = (
+        levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
+    )
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     try:

@@ -9,6 +9,7 @@ from weft.network.ir import Graph, Host, Quantization, Tensor
 from weft.network.onnx import einsum, floats, integers, quantized_moves, recurrent, tables
 from weft.network.onnx.fallback import check_runs, cut_out
 from weft.network.onnx.host import lower
+from weft.network.onnx.macs import macs_of
 from weft.network.onnx.reading import read
 from weft.network.onnx.source import Source, dequantized
 
@@ -139,6 +140,10 @@ class Importer:
         """Append a node."""
         self._nodes.append(node)
 
+    def note(self, text):
+        """Add a fact that a user should know."""
+        self._notes.append(text)
+
     def take(self, places):
         """Mark operators that a node stands for."""
         self._taken.update(places)
@@ -149,19 +154,20 @@ class Importer:
         ``why`` is the reason if it is the runtime.
         """
         source = self.source
-        lowered = lower(operator, source)
+        lowered, macs = lower(operator, source), 0
         outputs = [name for name in operator.outputs if name]
         if lowered is None:
             model, names = cut_out(operator, source.types, source.constants, source.opsets)
             check_runs(model, operator, why, source.types, source.file)
             kernel, attributes, reason = "onnx.model", {"model": model}, why
+            macs = macs_of(operator, source.types)
         else:
             kernel, names, attributes, reason = lowered
         self.emit(Host(
             operator=operator.kind, name=operator.name, position=(operator.index,),
             inputs=tuple(self.value(name) if name else -1 for name in names),
             outputs=tuple(self.tensor(name) for name in outputs),
-            kernel=kernel, attributes=attributes, reason=reason,
+            kernel=kernel, attributes=attributes, reason=reason, macs=macs,
         ))
 
     def add_host(self, operator, kernel, inputs, output, reason, **attributes):

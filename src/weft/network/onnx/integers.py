@@ -18,6 +18,8 @@ from weft.quantize import onnx_scale
 
 __all__ = ["lower"]
 
+IN_FLOATS = "onnxruntime computes it in float32"
+
 
 def lower(importer, operator) -> bool:
     """Append the nodes of a quantized product; False if the operator is not such a product."""
@@ -172,11 +174,32 @@ def _between(importer, operator):
         bias, rounded, more = found
         places += more
     result = result_of(source, operator.outputs[0])
-    if not _emit(importer, operator, operator.kind, x, w, bias, result, places=places):
+    ties = "" if result is None or _is_fused(operator, x, result, rounded) else IN_FLOATS
+    if not _emit(
+        importer, operator, operator.kind, x, w, bias, result, places=places, ties=ties
+    ):
         return False
+    if operator.kind == "Gemm" and rounded and x.dtype == np.uint8:
+        importer.note(
+            f"{operator.name}: a known fault of onnxruntime (issue 24711): with its default options"
+            " it reads the bias of a Gemm as if its scale were that of x times w; Weft equals"
+            " onnxruntime without optimizations"
+        )
     importer.fused["sums" if result is None else "result"] += 1
     importer.fused["bias"] += rounded
     return True
+
+
+def _is_fused(operator, x, result, rounded):
+    """Whether onnxruntime, by default, computes the product of integers that Weft computes.
+
+    On x86-64 it does so for uint8 activations alone, without an activation before the
+    QuantizeLinear, and with a bias that has the scale of the sums.
+    """
+    return (
+        operator.kind in ("Conv", "Gemm", "MatMul") and x.dtype == result.dtype == np.uint8
+        and len(result.places) == 1 and not rounded
+    )
 
 
 def _bias(importer, operator, x, w):
@@ -231,11 +254,11 @@ def _named_result(source, operator, scale, zero):
 
 def _emit(
     importer, operator, kind, x: QuantizedOperand | None, w: QuantizedOperand | None, bias,
-    result: QuantizedResult | None, *, places=(), output=None,
+    result: QuantizedResult | None, *, places=(), output=None, ties="",
 ) -> bool:
     """Append the Gemm; without a result also the node that scales its sums, if they are scaled.
 
-    ``output`` is the tensor of the sums; by default, the operator's output.
+    ``output`` is the tensor of the sums; by default, the operator's output. ``ties``: `Node.ties`.
     """
     source = importer.source
     if x is None or w is None or x.zero.size != 1 or (x.scale is not None and x.scale.size != 1):
@@ -288,7 +311,7 @@ def _emit(
         operator=operator.kind, name=operator.name,
         position=tuple(sorted({operator.index, *places})), inputs=tuple(inputs), outputs=(y,),
         x=inputs[0], x_zero=int(x.zero[0]), weights=layout.weights, w_zero=w_zero, b=b, bias=bias,
-        requantization=requantization, **layout.arguments,
+        requantization=requantization, ties=ties, **layout.arguments,
     ))
     if y != sums:
         importer.add_host(operator, "reshape", [y], sums, "moves no data", shape=tuple(y_shape))

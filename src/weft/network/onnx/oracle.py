@@ -5,12 +5,8 @@ from weft.network.onnx.fallback import needs_runtime, open_session, run_session
 __all__ = ["ort"]
 
 
-def ort(data: bytes, names: list[str], inferences: list) -> list:
-    """The outputs of onnxruntime for each inference, node by node as the file has them.
-
-    Optimizations are off. With them, onnxruntime replaces ``DequantizeLinear, Softmax,
-    QuantizeLinear`` by ``QLinearSoftmax``, which rounds in another way: the results differ from the
-    file's. Products of integers are exact on each processor (`with_exact_products`).
+def ort(data: bytes, names: list[str], inferences: list, *, optimized: bool) -> list:
+    """The outputs of onnxruntime for each inference.
 
     Parameters
     ----------
@@ -20,6 +16,10 @@ def ort(data: bytes, names: list[str], inferences: list) -> list:
         Names of the inputs.
     inferences : list of list of array
         The inputs of each inference.
+    optimized : bool
+        With the default optimizations; otherwise node by node, as the file has them. The former
+        replace ``DequantizeLinear, Conv, QuantizeLinear`` by ``QLinearConv``, and others, which
+        round in another way.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def ort(data: bytes, names: list[str], inferences: list) -> list:
         If onnxruntime is not installed, or it cannot run the file.
     """
     needs_runtime("a check with ort")
-    session = open_session(data, "the network")
+    session = open_session(data, "the network", optimized=optimized)
     return [
         run_session(session, dict(zip(names, inputs, strict=True)), "the network")
         for inputs in inferences

@@ -12,7 +12,7 @@ from weft.network.program import Estimate, Program
 from weft.network.report.chip import ChipReport
 from weft.network.report.energy import energy
 from weft.network.report.figures import Energy, LayerReport, LayerStreams, NetworkReport
-from weft.network.report.placement import placement_line
+from weft.network.report.placement import placement_line, remedy_of
 from weft.network.report.streams import ceilings, step_streams, transfers
 
 __all__ = ["report"]
@@ -68,8 +68,9 @@ def _layer(program, step, able, cached_limits, maps):
     return LayerReport(
         operators=step.operators, name=step.name, position=step.position,
         on_weft=step.placement.on_weft, reason=step.placement.reason, field=step.placement.field,
-        extra_bytes=step.placement.extra_bytes, method=step.method, products=step.products,
-        macs=step.macs, weights=step.weights, jobs=estimate.jobs, cycles=estimate.cycles,
+        extra_bytes=step.placement.extra_bytes, remedy=remedy_of(program, step),
+        method=step.method, products=step.products, macs=step.macs, weights=step.weights,
+        jobs=estimate.jobs, cycles=estimate.cycles,
         active=estimate.active, starved=estimate.starved, stalled=estimate.stalled,
         utilization=step.macs / peak if peak else 0.0, limits=found, core_bound=core_bound,
         bound=bound, streams=moved, core_ms=_ms(core_seconds), wire_ms=_ms(wire_seconds),

@@ -13,12 +13,12 @@ from weft.network.program import Step
 from weft.network.report.chip_phases import LayerWork, ListPhases, list_phases
 from weft.network.report.chip_placement import (
     chip_placement_line,
-    chip_reasons,
     link_bytes,
     link_seconds,
     list_bytes,
 )
 from weft.network.report.figures import Ceilings, NetworkReport
+from weft.network.report.placement import reason_lines, remedy_of
 
 __all__ = ["ChipLayer", "ChipReport"]
 
@@ -32,8 +32,8 @@ class ChipLayer:
     operators, name, position, macs
         As in `weft.network.program.Step`.
     on_weft : bool
-    reason : str
-        Why the host computes it; empty if the core does.
+    reason, remedy : str
+        Why the host computes it, and what would change this; empty if the core does.
     output : (int, int, int) or None
         Height, width and channels of its map; None on the host.
     map_bytes : int
@@ -57,6 +57,7 @@ class ChipLayer:
     macs: int
     on_weft: bool
     reason: str = ""
+    remedy: str = ""
     output: tuple[int, int, int] | None = None
     map_bytes: int = 0
     jobs: int = 0
@@ -145,7 +146,7 @@ class ChipReport:
         """All operators, in the order of execution."""
         program, found = self.program, []
         for segment, phases in zip(program.segments, self.phases, strict=True):
-            found += [_host_layer(step) for step in segment.before]
+            found += [_host_layer(program, step) for step in segment.before]
             layers = [
                 self._core_layer(step, work)
                 for step, work in zip(segment.steps, phases.layers, strict=True)
@@ -153,7 +154,7 @@ class ChipReport:
             layers += [self._renamed(step) for step in segment.renamed]
             # The layers of a list are in the order of their last operators.
             found += sorted(layers, key=lambda layer: max(layer.position))
-        return (*found, *(_host_layer(step) for step in program.after))
+        return (*found, *(_host_layer(program, step) for step in program.after))
 
     def _core_layer(self, step: ChipStep, work):
         target, peak = self.program.target, self.program.chip.peak
@@ -239,7 +240,8 @@ class ChipReport:
             "layers": [dataclasses.asdict(layer) for layer in self.on_weft],
             "host": [
                 {"operator": layer.operator, "name": layer.name, "position": layer.position,
-                 "reason": layer.reason} for layer in self.layers if not layer.on_weft
+                 "reason": layer.reason, "remedy": layer.remedy}
+                for layer in self.layers if not layer.on_weft
             ],
             "notes": list(program.notes),
             "against": self.against and self.against.to_json(),
@@ -251,14 +253,16 @@ class ChipReport:
         return "\n".join(lines(self))
 
     def reasons(self) -> Iterable[str]:
-        """Return why the host computes operators, and the notes."""
-        return [*chip_reasons(self.program), *self.program.notes]
+        """Return why the host computes operators, what would change this, and the notes."""
+        placed = ((layer.operator, False, layer.reason, layer.remedy)
+                  for layer in self.layers if not layer.on_weft)
+        return [*reason_lines(placed), *self.program.notes]
 
 
-def _host_layer(step: Step):
+def _host_layer(program: ChipProgram, step: Step):
     return ChipLayer(
         operators=step.operators, name=step.name, position=step.position, macs=step.macs,
-        on_weft=False, reason=step.placement.reason,
+        on_weft=False, reason=step.placement.reason, remedy=remedy_of(program, step),
     )
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from weft.frames import WRITE_FIELDS
 from weft.network.chip.places import input_writes
 from weft.network.chip.program import ChipProgram, ChipSegment
-from weft.network.report.placement import operators_text, oracle_text, reason_lines
+from weft.network.report.placement import operators_text, reason_lines, remedy_of
 
 __all__ = ["chip_placement_line", "chip_reasons", "link_bytes", "link_seconds", "list_bytes"]
 
@@ -18,10 +18,13 @@ def chip_placement_line(program: ChipProgram) -> str:
     """Return one line for people, as `weft.network.report.placement.placement_line`."""
     on_core = {n for step in _on_core(program) for n in step.position}
     text = operators_text(program, on_core, sum(step.macs for step in program.layers))
-    lists = len(program.segments)
-    where = {0: "", 1: ", whole network on the core"}.get(lists, f", {lists} lists on the core")
+    where = {0: "", 1: ", one list on the core"}.get(
+        len(program.segments), f", {len(program.segments)} lists on the core"
+    )
+    if len(program.segments) == 1 and not program.host:
+        where = ", whole network on the core"
     return (
-        f"{program.name}: {text}; {oracle_text(program)}; {program.target.name}{where}:"
+        f"{program.name}: {text}; {program.exactness.claim}; {program.target.name}{where}:"
         f" {_cost(program)}"
     )
 
@@ -49,7 +52,7 @@ def chip_reasons(program: ChipProgram) -> list[str]:
     """
     between = {step for segment in program.segments[1:] for step in segment.before}
     return reason_lines(
-        ("+".join(step.operators), False, step.placement.reason, "", 0)
+        ("+".join(step.operators), False, step.placement.reason, remedy_of(program, step))
         for step in program.host
         if step.macs or step in between or getattr(step.work, "kernel", "").endswith(".model")
     )

@@ -91,6 +91,8 @@ class LayerReport:
         Field of the Config, with a value, that would change this; may be empty.
     extra_bytes : int
         Bytes on the result stream that this field would save.
+    remedy : str
+        What would bring the work of the host to a core, for people; may be empty.
     method : str
         How the operator becomes products (`weft.network.program.Step.method`).
     products : tuple of MatrixProduct
@@ -127,6 +129,7 @@ class LayerReport:
     reason: str
     field: str
     extra_bytes: int
+    remedy: str
     method: str
     products: tuple[MatrixProduct, ...]
     macs: int

@@ -3,16 +3,19 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from weft.network.oracles import is_float_product
-from weft.network.program import CompiledNetwork, Program
+import numpy as np
+
+from weft.network.program import CompiledNetwork, Program, Step
 from weft.network.report.streams import step_streams
+from weft.network.work import HostProduct, RecurrentWork
 
-__all__ = [
-    "ORACLES", "operators_text", "oracle_text", "placement_line", "reason_lines", "reasons_of",
-]
+__all__ = ["operators_text", "placement_line", "reason_lines", "reasons_of", "remedy_of"]
 
-# By the mode of a program: the runtime with the same results.
-ORACLES = {"tflite": "TFLite Micro", "single": "LiteRT", "onnx": "onnxruntime"}
+# Kernels that a core for networks computes, if their maps are of 8 bits (`division`).
+_ON_CHIP = {
+    "concatenation", "litert.add", "litert.sum", "pad", "reshape", "tflite.add",
+    "tflite.average_pool", "tflite.mean",
+}
 
 
 def placement_line(program: Program) -> str:
@@ -30,7 +33,7 @@ def placement_line(program: Program) -> str:
     macs = sum(step.macs for step in program.steps if step.placement.on_weft)
     text = operators_text(program, on_weft, macs)
     cost = _cost(program) if program.target.chip is None else "single products on the core"
-    return f"{program.name}: {text}; {oracle_text(program)}; {program.target.name}: {cost}"
+    return f"{program.name}: {text}; {program.exactness.claim}; {program.target.name}: {cost}"
 
 
 def operators_text(program: CompiledNetwork, on_weft: set[int], macs: int) -> str:
@@ -48,16 +51,6 @@ def operators_text(program: CompiledNetwork, on_weft: set[int], macs: int) -> st
     return text
 
 
-def oracle_text(program: CompiledNetwork) -> str:
-    """Which runtime has the same results, or similar ones if products are not of integers."""
-    runtime, kind = ORACLES[program.mode], program.target.config.data_type
-    if kind.acc.name != "int32" and any(step.placement.on_weft for step in program.steps):
-        return f"products in {kind.a.name}, so close to {runtime} but not equal"
-    if any(is_float_product(program, step) for step in program.steps):
-        return f"products in float32, so close to {runtime} but not always equal"
-    return f"equal to {runtime} in mode {program.mode}"
-
-
 def reasons_of(program: Program) -> list[str]:
     """A line for each operator that another runtime runs, or of which the host computes a part.
 
@@ -66,24 +59,42 @@ def reasons_of(program: Program) -> list[str]:
     """
     return reason_lines(
         ("+".join(step.operators), step.placement.on_weft, step.placement.reason,
-         step.placement.field, step.placement.extra_bytes)
+         remedy_of(program, step))
         for step in program.steps
         if step.macs or step.placement.field or getattr(step.work, "kernel", "").endswith(".model")
     )
 
 
-def reason_lines(placed: Iterable[tuple[str, bool, str, str, int]]) -> list[str]:
+def remedy_of(program: CompiledNetwork, step: Step) -> str:
+    """What would bring the work of the host to a core, for people; empty if the host has none."""
+    given, work = step.placement, step.work
+    if given.field:
+        saves = f" (saves {given.extra_bytes:,} bytes of results)" if given.extra_bytes else ""
+        return f"{given.field} in the Config changes this{saves}"
+    if given.on_weft or not given.reason:
+        return ""
+    parts = work.products if isinstance(work, RecurrentWork) else (work,)
+    products = [part for part in parts if isinstance(part, HostProduct)]
+    is_chip = program.target.chip is not None
+    if any(program.tensors[part.x].dtype == np.float32 for part in products):
+        return "a core for matrix products with dtype=bf16 computes its products"
+    if products and is_chip:
+        return "a core for matrix products computes its products"
+    if not is_chip and getattr(work, "kernel", "") in _ON_CHIP and program.source == "tflite":
+        return "a core for networks computes it, if its maps are of 8 bits"
+    return "no core computes it"
+
+
+def reason_lines(placed: Iterable[tuple[str, bool, str, str]]) -> list[str]:
     """Lines for operators that the host computes, wholly or in part, and why; equal ones once.
 
-    ``placed`` has operator, whether the core computes its products, reason, field of the Config
-    and the bytes that it saves, as in `weft.network.program.Placement`.
+    ``placed`` has operator, whether the core computes its products, reason, and what would change
+    this (`remedy_of`).
     """
     seen: Counter = Counter()
-    for operator, on_weft, reason, field, extra_bytes in placed:
+    for operator, on_weft, reason, remedy in placed:
         if reason:
-            saves = f" (saves {extra_bytes:,} bytes of results)" if extra_bytes else ""
-            change = f"; {field} in the Config changes this{saves}" if field else ""
-            seen[operator, on_weft, reason + change] += 1
+            seen[operator, on_weft, f"{reason}; {remedy}" if remedy else reason] += 1
     return [
         f"{'partly ' if on_weft else ''}on the host: {operator}"
         f"{f' ({count} times)' if count > 1 else ''}: {reason}"

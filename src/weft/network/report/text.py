@@ -166,7 +166,7 @@ def _totals(report):
 def reasons(report: NetworkReport) -> list[str]:
     """A line for each operator that the host computes, wholly or in part, and why."""
     return reason_lines(
-        (layer.operator, layer.on_weft, layer.reason, layer.field, layer.extra_bytes)
+        (layer.operator, layer.on_weft, layer.reason, layer.remedy)
         for layer in report.layers
     )
 

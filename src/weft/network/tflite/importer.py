@@ -17,6 +17,7 @@ from weft.network.tflite import (
 )
 from weft.network.tflite.context import Context, Fallback
 from weft.network.tflite.cutout import cut
+from weft.network.tflite.macs import macs_of
 from weft.network.tflite.reader import read
 from weft.network.tflite.runtime import memory
 from weft.network.tflite.supported import CALLERS, CUSTOM, RUNTIME
@@ -122,7 +123,7 @@ def _nodes(graph, operator):
     return [Host(
         operator=operator.custom or operator.name, name=graph.output(operator).name,
         position=(operator.position,), inputs=fed, outputs=operator.outputs,
-        kernel="tflite.model", reason=reason,
+        kernel="tflite.model", reason=reason, macs=macs_of(operator, graph.file.tensors),
         attributes=_attributes(operator.label, model, [graph.file.tensors[i] for i in used],
                                len(operator.outputs)),
     )]
@@ -151,6 +152,7 @@ def _whole(file, reason):
         position=tuple(range(len(file.operators))), inputs=file.inputs, outputs=file.outputs,
         kernel="tflite.model", reason=f"the whole file runs in TFLite Micro: {reason}",
         attributes=_attributes(file.name, file.data, file.tensors, len(file.outputs)),
+        macs=sum(macs_of(operator, file.tensors) for operator in file.operators),
     )
     return _graph(file, [node], file.tensors, [node.reason])
 

@@ -1,0 +1,51 @@
+"""The multiply-accumulate operations of a node that onnxruntime computes."""
+
+import math
+
+__all__ = ["macs_of"]
+
+
+def macs_of(operator, types) -> int:
+    """Return the MAC of a node in one inference; 0 if it has no product.
+
+    ``types`` has (dtype, shape) by the names of tensors.
+    """
+    shapes = [types[name][1] if name else () for name in operator.inputs]
+    y = next((types[name][1] for name in operator.outputs if name), ())
+    try:
+        if operator.kind in _PRODUCTS:
+            return _PRODUCTS[operator.kind](operator, shapes, y)
+    except IndexError:  # of a node that onnxruntime refuses
+        pass
+    return 0
+
+
+def _weights(place):
+    """A convolution whose weights are input ``place``."""
+    return lambda operator, shapes, y: math.prod(y) * math.prod(shapes[place][1:])
+
+
+def _transposed(operator, shapes, y):
+    return math.prod(shapes[0]) * math.prod(shapes[1][1:])
+
+
+def _matmul(operator, shapes, y):
+    return math.prod(y) * shapes[0][-1]
+
+
+def _gemm(operator, shapes, y):
+    return math.prod(y) * shapes[0][0 if operator.attributes.get("transA", 0) else 1]
+
+
+def _recurrent(operator, shapes, y):
+    steps = math.prod(shapes[0][:2])  # of all sequences
+    return steps * (math.prod(shapes[1]) + math.prod(shapes[2]))
+
+
+_PRODUCTS = {
+    "Conv": _weights(1), "ConvInteger": _weights(1), "ConvTranspose": _transposed,
+    "DynamicQuantizeMatMul": _matmul, "FusedConv": _weights(1), "FusedGemm": _gemm,
+    "FusedMatMul": _matmul, "GRU": _recurrent, "Gemm": _gemm, "LSTM": _recurrent,
+    "MatMul": _matmul, "MatMulInteger": _matmul, "MatMulIntegerToFloat": _matmul,
+    "QGemm": _gemm, "QLinearConv": _weights(3), "QLinearMatMul": _matmul, "RNN": _recurrent,
+}
