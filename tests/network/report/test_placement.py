@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+import pytest
 from network_programs import TARGET, make_program
 
-from weft.network.report.placement import placement_line
+from weft.network.report.placement import placement_line, time_text
 from weft.network.target import NetworkTarget
 
 START = (
@@ -15,7 +16,7 @@ START = (
 def test_line(program):
     # 1,078 cycles at 100 MHz; 3,652 bytes to the board at 1 Mbaud.
     assert placement_line(program) == (
-        f"{START} equal to a runtime; a-board: 0.01 ms core, 36.5 ms wire"
+        f"{START} equal to a runtime; a-board: 10.8 us core, 36.5 ms wire"
     )
 
 
@@ -37,3 +38,11 @@ def test_a_core_without_work(program):
         "tiny: 0 of 2 operators on Weft, 2 on the host (AVERAGE_POOL_2D, SOFTMAX);"
         " equal to a runtime; a-board: the core is not used"
     )
+
+
+@pytest.mark.parametrize("milliseconds, text", [
+    (1234.5, "1,234 ms"), (96.2, "96.2 ms"), (0.382, "0.38 ms"), (0.0999, "99.9 us"),
+    (0.00052, "0.52 us"),
+])
+def test_a_time_is_never_rounded_to_0(milliseconds, text):
+    assert time_text(milliseconds) == text

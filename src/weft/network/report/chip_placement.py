@@ -5,7 +5,12 @@ import numpy as np
 from weft.frames import WRITE_FIELDS
 from weft.network.chip.places import input_writes
 from weft.network.chip.program import ChipProgram, ChipSegment
-from weft.network.report.placement import operators_text, reason_lines, remedy_of
+from weft.network.report.placement import (
+    operators_text,
+    reason_lines,
+    remedy_of,
+    time_text,
+)
 
 __all__ = ["chip_placement_line", "chip_reasons", "link_bytes", "link_seconds", "list_bytes"]
 
@@ -40,9 +45,9 @@ def _cost(program):
         return "the core is not used"
     cycles = program.cycles // program.batch
     core = program.target.core_seconds(cycles)
-    cost = f"{cycles:,} cycles" if core is None else f"{1e3 * core:,.2f} ms core"
+    cost = f"{cycles:,} cycles" if core is None else f"{time_text(1e3 * core)} core"
     wire = link_seconds(program)
-    return cost if wire is None else f"{cost}, {1e3 * wire:,.1f} ms wire"
+    return cost if wire is None else f"{cost}, {time_text(1e3 * wire)} wire"
 
 
 def chip_reasons(program: ChipProgram) -> list[str]:

@@ -9,7 +9,9 @@ from weft.network.program import CompiledNetwork, Program, Step
 from weft.network.report.streams import step_streams
 from weft.network.work import HostProduct, RecurrentWork
 
-__all__ = ["operators_text", "placement_line", "reason_lines", "reasons_of", "remedy_of"]
+__all__ = [
+    "operators_text", "placement_line", "reason_lines", "reasons_of", "remedy_of", "time_text",
+]
 
 # Kernels that a core for networks computes, if their maps are of 8 bits (`division`).
 _ON_CHIP = {
@@ -107,17 +109,20 @@ def _cost(program):
     if not any(step.placement.on_weft for step in program.steps):
         return "the core is not used"
     core = target.core_seconds(cycles)
-    text = f"{cycles:,} cycles" if core is None else f"{_ms(1e3 * core)} core"
+    text = f"{cycles:,} cycles" if core is None else f"{time_text(1e3 * core)} core"
     if target.baud is None:
         return text
     moved = [step_streams(program, step) for step in program.steps if step.placement.on_weft]
     wire = sum(target.wire_seconds(step.sent, step.received) for step in moved)
-    return f"{text}, {_ms(1e3 * wire)} wire"
+    return f"{text}, {time_text(1e3 * wire)} wire"
 
 
-def _ms(value):
-    digits = 0 if value >= 100 else 1 if value >= 10 else 2
-    return f"{value:,.{digits}f} ms"
+def time_text(milliseconds: float) -> str:
+    """``96 ms``, ``0.38 ms``, ``10.5 us``: a time is never rounded to 0."""
+    if milliseconds < 0.1:
+        return f"{1e3 * milliseconds:.3g} us"
+    digits = 0 if milliseconds >= 100 else 1 if milliseconds >= 10 else 2
+    return f"{milliseconds:,.{digits}f} ms"
 
 
 def _percent(share):
