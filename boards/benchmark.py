@@ -85,7 +85,7 @@ def source_digest() -> str:
     """16 hexadecimal digits: a digest of all sources that designs and cycle counts depend on."""
     sources = hashlib.sha256(Path(presets.__file__).read_bytes())
     base, hardware = (Path(module.__file__).parent for module in (weft.config, weft.hw))
-    folders = *(base / name for name in ("buses", "chip", "cycles", "dtypes")), hardware
+    folders = *(base / name for name in ("buses", "cycles", "dtypes", "network_core")), hardware
     paths = [*base.glob("*.py"), *(path for folder in folders for path in folder.rglob("*.py"))]
     for path in sorted(paths):
         sources.update(path.read_bytes())

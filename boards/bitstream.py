@@ -10,8 +10,8 @@ from weft.boards.pins import check_pins, resource_of
 from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
 from weft.boards.toolchain import Netlist, SeedError, Toolchain, ToolchainError, digest
 from weft.boards.top import BoardTop
-from weft.chip.config import ChipConfig
 from weft.config import Config
+from weft.network_core.config import ChipConfig
 
 __all__ = ["Design", "best_route", "prepare", "route", "synthesize"]
 

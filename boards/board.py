@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from weft.boards.devices import DEVICES, Device
 from weft.boards.network_designs import NetworkDesign
-from weft.chip.config import ChipConfig
 from weft.config import Config
+from weft.network_core.config import ChipConfig
 
 __all__ = ["LEDS", "Board", "BoardError"]
 

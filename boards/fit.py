@@ -4,8 +4,8 @@ import contextlib
 import dataclasses
 
 from weft.boards.board import Board
-from weft.chip.config import ChipConfig
 from weft.config import Config, ConfigError
+from weft.network_core.config import ChipConfig
 
 __all__ = ["chosen_fields", "min_luts", "replace", "sizes"]
 

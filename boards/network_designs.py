@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from weft.chip.config import ChipConfig
 from weft.config import Config
+from weft.network_core.config import ChipConfig
 
 __all__ = [
     "BATCH1_85F", "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_HX8K", "NETWORKS_UP5K",

@@ -7,10 +7,10 @@ from amaranth.utils import ceil_log2
 
 from weft.boards.board import Board
 from weft.boards.pins import Ports
-from weft.chip.config import ChipConfig
-from weft.chip.states import NetworkState
 from weft.config import Config
 from weft.hw.serial.accelerator import SerialAccelerator
+from weft.network_core.config import ChipConfig
+from weft.network_core.states import NetworkState
 
 __all__ = ["BoardTop"]
 

@@ -3,9 +3,9 @@
 import subprocess
 from pathlib import Path
 
-from weft.chip.config import ChipConfig
 from weft.config import Config
 from weft.host.board import BoardTransport
+from weft.network_core.config import ChipConfig
 from weft.sim import build, verilated
 from weft.sim.transport import end
 

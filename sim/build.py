@@ -24,7 +24,8 @@ HARNESS = Path(__file__).with_name("harness.cpp")
 def _sources():
     """The source files that the Verilog of a Config depends on."""
     root, hardware = (Path(package.__file__).parent for package in (weft, weft.hw))
-    flat = (root / name for name in ("", "buses", "chip", "chip/microcode", "dtypes"))
+    names = "", "buses", "dtypes", "network_core", "network_core/microcode"
+    flat = (root / name for name in names)
     folders = *(folder.glob("*.py") for folder in flat), hardware.rglob("*.py")
     paths = [path for folder in folders for path in sorted(folder)]
     return [path.read_bytes() for path in paths]

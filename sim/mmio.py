@@ -7,11 +7,11 @@ import tempfile
 from pathlib import Path
 
 from weft.buses.bus import DataPath
-from weft.chip.ip import NetworkIp
 from weft.host.dma_memory import MappedMemory
 from weft.hw.bus.top import IpTop
 from weft.hw.export import to_verilog
 from weft.ip import Ip
+from weft.network_core.ip import NetworkIp
 from weft.sim import build, verilated
 from weft.sim.transport import end
 

@@ -5,9 +5,9 @@ import subprocess
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from weft.chip.config import ChipConfig
-from weft.chip.descriptors import ListError
-from weft.chip.states import NetworkState
+from weft.network_core.config import ChipConfig
+from weft.network_core.descriptors import ListError
+from weft.network_core.states import NetworkState
 from weft.sim import build, verilated
 from weft.sim.transport import end
 
@@ -113,7 +113,7 @@ def network_model(chip: ChipConfig) -> Path:
     """
     def verilog():
         from weft.hw import export
-        from weft.hw.chip.top import NetworkTop
+        from weft.hw.network_core.top import NetworkTop
 
         return export.to_verilog(NetworkTop(chip), name="network")
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from weft.chip.addresses import join
-from weft.chip.config import ChipConfig
-from weft.chip.cycles import ProgramTiming
-from weft.chip.descriptors import ListError
-from weft.chip.report import ListReport
 from weft.host.transport import TransportTimeout
+from weft.network_core.addresses import join
+from weft.network_core.config import ChipConfig
+from weft.network_core.cycles import ProgramTiming
+from weft.network_core.descriptors import ListError
+from weft.network_core.report import ListReport
 from weft.sim.network_core import AxiTiming, NetworkSimulation
 
 __all__ = ["SimulatedRunner"]

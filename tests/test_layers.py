@@ -17,15 +17,15 @@ BASE = tuple(
         "config", "hints", "formats", "frames", "register_types", "registers", "commands",
         "geometry", "timing", "cycles", "buses", "ip", "register_map", "descriptors", "dtypes",
         "job_rules", "latencies", "serial_schedule", "mac_cells", "registry", "targets", "c_names",
-        "checks", "chip",
+        "checks", "network_core",
     )
 )
 PUBLIC = ("weft.config", "weft.host")  # what `import weft` itself reaches
 NETWORK = (
-    *BASE, "weft.golden", "weft.host", "weft.network", "weft.quantize", "numpy", "ml_dtypes",
+    *BASE, "weft.golden", "weft.host", "weft.models", "weft.quantize", "numpy", "ml_dtypes",
 )
 LAYERS = {
-    "src/weft/__init__.py": (*PUBLIC, "weft.network"),
+    "src/weft/__init__.py": (*PUBLIC, "weft.models"),
     "src/weft/__main__.py": ("weft.cli",),
     "src/weft/golden/": (*BASE, "weft.golden", "numpy", "ml_dtypes"),
     "src/weft/checks.py": ("numpy", "ml_dtypes"),
@@ -43,13 +43,13 @@ LAYERS = {
         *BASE, "weft.hw", "weft.kit", "weft.cli.info", "weft.boards", "amaranth",
         "peakrdl_cheader", "peakrdl_html", "peakrdl_ipxact", "systemrdl",
     ),
-    "src/weft/network/tflite/": (
+    "src/weft/models/tflite/": (
         *NETWORK, "ai_edge_litert", "flatbuffers", "tflite", "tflite_micro",
     ),
-    "src/weft/network/onnx/": (*NETWORK, "onnx", "onnxruntime"),
-    "src/weft/network/report/": (*NETWORK, "matplotlib", "rich"),
-    "src/weft/network/target": (*NETWORK, "weft.boards"),
-    "src/weft/network/": NETWORK,
+    "src/weft/models/onnx/": (*NETWORK, "onnx", "onnxruntime"),
+    "src/weft/models/report/": (*NETWORK, "matplotlib", "rich"),
+    "src/weft/models/target": (*NETWORK, "weft.boards"),
+    "src/weft/models/": NETWORK,
     "src/weft/explore/": (
         *NETWORK, "weft.boards", "weft.explore", "weft.hw", "weft.sim.cache", "weft.tasks",
         "amaranth", "matplotlib",
@@ -60,13 +60,13 @@ LAYERS = {
         "numpy", "ml_dtypes",
     ),
     "src/weft/tasks/": ("weft.tasks", "weft.sim.cache", "distributed", "psutil"),
-    "src/weft/demo/": ("weft.network", "numpy"),
+    "src/weft/demo/": ("weft.models", "numpy"),
     "src/weft/cli/": ("weft", "numpy", "ml_dtypes", "rich", "matplotlib", "amaranth"),
     "src/weft/": BASE,
     "hw/bus/amaranth_soc": (*BASE, "weft.hw", "amaranth", "amaranth_soc"),
     "hw/": (*BASE, "weft.hw", "amaranth"),
     "boards/": (*BASE, "weft.hw", "weft.boards", "amaranth", "amaranth_boards"),
-    "sim/gates/gate_network": (*BASE, "weft.host", "weft.network", "weft.sim", "numpy"),
+    "sim/gates/gate_network": (*BASE, "weft.host", "weft.models", "weft.sim", "numpy"),
     "sim/": (
         *BASE, "weft.hw", "weft.golden", "weft.host", "weft.quantize", "weft.sim",
         "amaranth", "cocotb", "cocotb_tools", "cocotbext", "find_libpython", "ml_dtypes", "numpy",

@@ -8,7 +8,7 @@ import pytest
 from digits import CNN
 
 import weft
-from weft.chip.config import ChipConfig
+from weft.network_core.config import ChipConfig
 
 FOLDER = Path(__file__).resolve().parent.parent / "examples" / "litex_soc"
 NEXTPNR = """\

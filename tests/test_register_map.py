@@ -4,10 +4,10 @@ import pytest
 from network_chips import small_chip
 
 from weft.buses import BUSES
-from weft.chip import registers as chip_registers
-from weft.chip.ip import NetworkIp
 from weft.config import Config
 from weft.ip import Ip
+from weft.network_core import registers as chip_registers
+from weft.network_core.ip import NetworkIp
 from weft.register_map import constants, fifo_ports, interrupts, registers
 from weft.register_types import SPACE
 from weft.registers import REGISTERS

@@ -16,7 +16,6 @@ from amaranth.lib.wiring import In
 
 from weft.boards.devices import DEVICES
 from weft.boards.toolchain import VERSIONS, Toolchain, to_rtlil
-from weft.chip.config import ChipConfig
 from weft.commands import epilogue_flags
 from weft.config import Config
 from weft.geometry import memories
@@ -24,14 +23,15 @@ from weft.hw.arith.bf16 import Ecp5Bf16Mac, Ecp5FlushingBf16Mac
 from weft.hw.arith.mac import PlainMac
 from weft.hw.arith.unpacked_bf16 import Bf16Unpacker, FlushingBf16Unpacker
 from weft.hw.array.element import ProcessingElement
-from weft.hw.chip.program_memory import ProgramMemory
 from weft.hw.control.job_table import JobEntry
 from weft.hw.control.loader import Loader
 from weft.hw.control.tile_generator import Tile
 from weft.hw.core import Core
 from weft.hw.fabrics import FABRICS
+from weft.hw.network_core.program_memory import ProgramMemory
 from weft.hw.output.result_scheduler import Chunk
 from weft.hw.output.scalers import SCALERS
+from weft.network_core.config import ChipConfig
 from weft.timing import Latencies
 
 ROOT = Path(__file__).parent.parent

@@ -12,8 +12,8 @@ from weft.boards.network_designs import (
     NETWORKS_UP5K,
     NetworkDesign,
 )
-from weft.network.loading import load
-from weft.network.report.chip_placement import link_bytes
+from weft.models.loading import load
+from weft.models.report.chip_placement import link_bytes
 
 __all__ = ["PAGES", "programs", "sizes"]
 

@@ -24,12 +24,12 @@ import numpy as np
 import weft
 from tools.cpu import CONFIGS, OUTPUT, PAGE, ROOT, SOURCES, check_exit, run
 from weft.c_names import identifier
-from weft.chip.config import ChipConfig
-from weft.chip.ip import NetworkIp
 from weft.config import Config
 from weft.host import GoldenTransport
 from weft.ip import Ip
-from weft.network.c_code import c_files, chip_c_files
+from weft.models.c_code import c_files, chip_c_files
+from weft.network_core.config import ChipConfig
+from weft.network_core.ip import NetworkIp
 
 __all__ = ["NETWORKS", "WAYS", "main", "networks"]
 

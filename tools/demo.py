@@ -19,12 +19,12 @@ from rich.table import Table
 from rich.text import Text
 
 import weft
-from weft.chip.addresses import split
-from weft.chip.config import ChipConfig
-from weft.chip.cycles import predict_list
-from weft.chip.descriptors import DESCRIPTOR_BYTES, ListEnd, unpack
 from weft.config import Config
 from weft.demo import digits_images
+from weft.network_core.addresses import split
+from weft.network_core.config import ChipConfig
+from weft.network_core.cycles import predict_list
+from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListEnd, unpack
 from weft.sim.network_runner import SimulatedRunner
 
 ROOT = Path(__file__).parent.parent

@@ -7,7 +7,7 @@ import numpy as np
 
 from tools.chip_networks import RUNS
 from weft.host.network_driver import NetworkDriver
-from weft.network.loading import load
+from weft.models.loading import load
 from weft.sim.board import SimBoardTransport
 
 __all__ = ["HEAD", "rows"]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tools import chip_networks
 from tools.network_tables import replaced, write
-from weft.network.loading import load
-from weft.network.report import report
+from weft.models.loading import load
+from weft.models.report import report
 
 __all__ = ["PATH", "page"]
 

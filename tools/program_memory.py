@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from tools.network_tables import replaced, write
-from weft.chip.config import ChipConfig
-from weft.chip.cycles import ProgramTiming
 from weft.config import Config
-from weft.network.chip.prediction import predict_run
-from weft.network.loading import load
+from weft.models.loading import load
+from weft.models.network_core.prediction import predict_run
+from weft.network_core.config import ChipConfig
+from weft.network_core.cycles import ProgramTiming
 from weft.sim.network_core import AxiTiming
 from weft.sim.network_runner import SimulatedRunner
 

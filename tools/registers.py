@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 from weft.boards.network_designs import NETWORKS_85F
-from weft.chip.ip import NetworkIp
 from weft.config import Config
 from weft.ip import Ip
 from weft.kit.documents import markdown
+from weft.network_core.ip import NetworkIp
 
 __all__ = ["PAGE", "main", "page"]
 
@@ -25,9 +25,9 @@ HEAD = """\
 # Registers
 
 The register space of an IP core. It follows from one description, `src/weft/register_map.py`
-(`src/weft/chip/register_map.py` for a core for networks), and so do the hardware, the C header, the
-SystemRDL and the IP-XACT file. Each kit has this page for its own core. [IP cores](ip.md) tells how
-to use the registers.
+(`src/weft/network_core/register_map.py` for a core for networks), and so do the hardware, the C
+header, the SystemRDL and the IP-XACT file. Each kit has this page for its own core. [IP
+cores](ip.md) tells how to use the registers.
 """
 
 

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from tools.tflite_writer import fully_connected_file
 from weft.config import Config
-from weft.network.loading import load
+from weft.models.loading import load
 
 __all__ = ["calibrate", "main", "train"]
 

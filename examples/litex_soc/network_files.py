@@ -6,10 +6,10 @@ import numpy as np
 
 import weft
 from weft.c_names import identifier
-from weft.chip.config import ChipConfig
-from weft.chip.cycles import ProgramTiming
-from weft.network.c_code import chip_c_files
-from weft.network.chip.prediction import predict_run
+from weft.models.c_code import chip_c_files
+from weft.models.network_core.prediction import predict_run
+from weft.network_core.config import ChipConfig
+from weft.network_core.cycles import ProgramTiming
 
 __all__ = ["write_network"]
 

@@ -12,10 +12,10 @@ from litedram.frontend.axi import LiteDRAMAXI2Native
 from litex.soc.integration.builder import Builder, soc_directory
 from litex.soc.integration.soc import SoCRegion
 
-from weft.chip.config import ChipConfig
-from weft.chip.ip import NetworkIp
 from weft.kit.build import build
 from weft.kit.folder import write
+from weft.network_core.config import ChipConfig
+from weft.network_core.ip import NetworkIp
 
 __all__ = ["CHIP", "CLOCK", "CPU", "add_weft", "builder", "compile_firmware", "make_kit", "quiet"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from weft.chip.ip import NetworkIp
 from weft.ip import Ip
+from weft.network_core.ip import NetworkIp
 
 __all__ = ["compile_firmware", "compile_soc"]
 

@@ -5,9 +5,9 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.chip.states import NetworkState
 from weft.hw.bus.fifo_ports import CAPACITY
 from weft.hw.bus.register_bank import RegisterBank
+from weft.network_core.states import NetworkState
 
 __all__ = ["MemoryTransfer", "NetworkBank"]
 
@@ -39,7 +39,7 @@ class NetworkBank(RegisterBank):
     Attributes
     ----------
     state : In, 8 bits
-        The `weft.chip.states.NetworkState` of the core; valid with ``finished``.
+        The `weft.network_core.states.NetworkState` of the core; valid with ``finished``.
     finished : In, 1 bit
         Pulse: a list has ended.
     start : Out, 1 bit

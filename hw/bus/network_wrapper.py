@@ -4,18 +4,18 @@ from amaranth.hdl import Cat, DomainRenamer, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect, flipped
 
-from weft.chip.registers import LATENCY
 from weft.hw.bus.bus_wrapper import connect_slave, slave_pins
 from weft.hw.bus.crossing import RESET_CYCLES, Timer
 from weft.hw.bus.fifo_ports import DEPTH
 from weft.hw.bus.network_bank import NetworkBank
 from weft.hw.bus.soft_reset import SoftReset
-from weft.hw.chip.interface import NetworkInterface
-from weft.hw.chip.layouts import VectorAddress
-from weft.hw.chip.memory_port import MemoryPort
-from weft.hw.chip.state_registers import StateRegisters
 from weft.hw.dma.axi_pins import connect_master, master_pins
+from weft.hw.network_core.interface import NetworkInterface
+from weft.hw.network_core.layouts import VectorAddress
+from weft.hw.network_core.memory_port import MemoryPort
+from weft.hw.network_core.state_registers import StateRegisters
 from weft.hw.stream.fifo import Fifo
+from weft.network_core.registers import LATENCY
 
 __all__ = ["NetworkWrapper"]
 
@@ -32,7 +32,7 @@ class NetworkWrapper(wiring.Component):
     pins
         The pins of the register slave, with a program memory of its AXI4 master, and ``irq``, in
         domain ``sync``; ``docs/ip.md`` describes them.
-    core : Out, `weft.hw.chip.interface.NetworkInterface`
+    core : Out, `weft.hw.network_core.interface.NetworkInterface`
         In domain ``core``, which has the same clock.
     core_reset : Out, 1 bit
         Reset of domain ``core``.

@@ -5,11 +5,11 @@ from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, connect, flipped
 
-from weft.chip.ip import NetworkIp
 from weft.hw.bus.bus_wrapper import BusWrapper
 from weft.hw.bus.network_wrapper import NetworkWrapper
-from weft.hw.chip.cores import network_core
 from weft.hw.core import Core
+from weft.hw.network_core.cores import network_core
+from weft.network_core.ip import NetworkIp
 
 __all__ = ["BareWrapper", "IpTop"]
 

@@ -3,13 +3,7 @@
 from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
 
-from weft.chip.config import ADD_TABLE_WORDS
-from weft.chip.descriptors import ListError, LoadTarget
-from weft.chip.microcode import Out as Target
-from weft.chip.microcode import Strobe, Wait, assemble
-from weft.chip.states import NetworkState
 from weft.hw.buffers.bank import Bank
-from weft.hw.chip.interface import NetworkInterface
 from weft.hw.micro.columns import ArrayColumns
 from weft.hw.micro.engine import MicroEngine
 from weft.hw.micro.loads import LoadUnit
@@ -17,15 +11,23 @@ from weft.hw.micro.memory_port import SharedPort
 from weft.hw.micro.output import OutputFields, OutputUnit
 from weft.hw.micro.steps import StepUnit, TapFields
 from weft.hw.micro.weights import WeightBuffer
+from weft.hw.network_core.interface import NetworkInterface
+from weft.network_core.config import ADD_TABLE_WORDS
+from weft.network_core.descriptors import ListError, LoadTarget
+from weft.network_core.microcode import Out as Target
+from weft.network_core.microcode import Strobe, Wait, assemble
+from weft.network_core.states import NetworkState
 
 __all__ = ["MicroCore"]
 
 
 class MicroCore(wiring.Component):
-    """The same lists, memory and ports as a `weft.hw.chip.core.NetworkCore`, one job at a time.
+    """The same lists, memory and ports as a `weft.hw.network_core.core.NetworkCore`, one job at a
+    time.
 
-    A microprogram (`weft.chip.microcode.program`) reads the list and walks over the pixels and the
-    tiles of a job. The step unit, the array and the output unit work on their tiles meanwhile.
+    A microprogram (`weft.network_core.microcode.program`) reads the list and walks over the pixels
+    and the tiles of a job. The step unit, the array and the output unit work on their tiles
+    meanwhile.
 
     Parameters
     ----------
@@ -35,7 +37,7 @@ class MicroCore(wiring.Component):
     Attributes
     ----------
     writes, reads, read_valid, read_data, begin, abort, base, limit, status, finished
-        The ports of `weft.hw.chip.interface.NetworkInterface`, flipped.
+        The ports of `weft.hw.network_core.interface.NetworkInterface`, flipped.
     """
 
     def __init__(self, chip):

@@ -5,10 +5,10 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from weft.chip.microcode import Condition, Kind, MicroProgram, Op, Strobe, Wait
-from weft.chip.microcode import In as Source
-from weft.chip.microcode import Out as Target
-from weft.chip.microcode.instructions import HEAD_REGISTERS, PROGRAM_WORDS, REGISTERS
+from weft.network_core.microcode import Condition, Kind, MicroProgram, Op, Strobe, Wait
+from weft.network_core.microcode import In as Source
+from weft.network_core.microcode import Out as Target
+from weft.network_core.microcode.instructions import HEAD_REGISTERS, PROGRAM_WORDS, REGISTERS
 
 __all__ = ["MicroEngine"]
 
@@ -33,7 +33,7 @@ class _Decoded(data.Struct):
 
 
 class MicroEngine(wiring.Component):
-    """Executes a `weft.chip.microcode.MicroProgram`, an instruction a cycle.
+    """Executes a `weft.network_core.microcode.MicroProgram`, an instruction a cycle.
 
     An instruction has three stages: it is fetched, its register is read, it is executed. A jump
     takes a cycle more. An instruction that waits holds all stages.

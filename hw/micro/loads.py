@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.chip.descriptors import LoadTarget
+from weft.network_core.descriptors import LoadTarget
 
 __all__ = ["LINE_GROUPS", "LoadUnit", "LoadWrite"]
 
@@ -15,7 +15,7 @@ class LoadWrite(data.StructLayout):
     """A write of a buffer.
 
     ============ ==============================================================================
-    ``valid``    a write, of the buffer with this bit (`weft.chip.descriptors.LoadTarget`)
+    ``valid``    a write, of the buffer with this bit (`weft.network_core.descriptors.LoadTarget`)
     ``word``     of the buffer
     ``group``    the vector of the word
     ``half``     the half of the vector that B takes; the other buffers take a vector with half 0
@@ -33,7 +33,7 @@ class LoadWrite(data.StructLayout):
 
 
 class LoadUnit(wiring.Component):
-    """Executes a `weft.chip.descriptors.ListLoad` whose fields are right.
+    """Executes a `weft.network_core.descriptors.ListLoad` whose fields are right.
 
     Parameters
     ----------

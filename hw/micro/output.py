@@ -5,18 +5,18 @@ from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.chip import latencies
-from weft.chip.config import ADD_TABLE_WORDS
-from weft.hw.chip.layouts import ColumnParameters
 from weft.hw.micro.added import AddedVector
 from weft.hw.micro.memory_port import PortRequest
 from weft.hw.micro.slot_rescaler import SlotRescaler
+from weft.hw.network_core.layouts import ColumnParameters
+from weft.network_core import latencies
+from weft.network_core.config import ADD_TABLE_WORDS
 
 __all__ = ["OutputFields", "OutputUnit"]
 
 
 class OutputFields(data.Struct):
-    """The fields of a job that its results need, as in `weft.chip.descriptors.ListJob`."""
+    """The fields of a job that its results need, as in `weft.network_core.descriptors.ListJob`."""
 
     add: 1
     sums: 1
@@ -58,7 +58,7 @@ class OutputUnit(wiring.Component):
         First vectors of a pixel of the output map, and of the added map.
     output_taken : Out, 1 bit
         Pulse: ``output`` and ``added`` are not needed any more.
-    line_address : Out; line : In, `weft.hw.chip.layouts.ColumnParameters`
+    line_address : Out; line : In, `weft.hw.network_core.layouts.ColumnParameters`
         A parameter line, and its content 2 cycles later.
     table_address : Out; table : In, 32 bits
         The same of the ADD table.

@@ -2,16 +2,16 @@
 
 from amaranth.hdl import Cat, Mux, Signal
 
-from weft.chip import latencies
-from weft.chip.latencies import add_slot
-from weft.hw.chip.issue_slots import Issue
-from weft.hw.chip.rescaler import Rescaler
+from weft.hw.network_core.issue_slots import Issue
+from weft.hw.network_core.rescaler import Rescaler
+from weft.network_core import latencies
+from weft.network_core.latencies import add_slot
 
 __all__ = ["SlotRescaler"]
 
 
 class SlotRescaler(Rescaler):
-    """A `weft.hw.chip.rescaler.Rescaler` whose slots begin every ``scale_cycles`` cycles.
+    """A `weft.hw.network_core.rescaler.Rescaler` whose slots begin every ``scale_cycles`` cycles.
 
     A chunk is requested in the first cycle of a slot: of every slot, of every second one with ADD,
     or of every fourth one with sums. So a bit for each slot tells the issues of all cycles before.

@@ -8,7 +8,7 @@ __all__ = ["StepUnit", "TapFields"]
 
 
 class TapFields(data.Struct):
-    """The fields of a job that its steps need, as in `weft.chip.descriptors.ListJob`."""
+    """The fields of a job that its steps need, as in `weft.network_core.descriptors.ListJob`."""
 
     kernel_height: 8
     kernel_width: 8

@@ -4,14 +4,14 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect
 
-from weft.chip.config import ChipConfig
 from weft.frames import WRITE_FIELDS
-from weft.hw.chip.cores import network_core
-from weft.hw.chip.host_port import HostPort
 from weft.hw.core import Core
+from weft.hw.network_core.cores import network_core
+from weft.hw.network_core.host_port import HostPort
 from weft.hw.serial.link import Link
 from weft.hw.serial.network_link import NetworkLink
 from weft.hw.serial.uart import UartReceiver, UartTransmitter
+from weft.network_core.config import ChipConfig
 
 __all__ = ["SerialAccelerator"]
 
@@ -22,7 +22,7 @@ class SerialAccelerator(wiring.Component):
     Parameters
     ----------
     config : Config or ChipConfig
-        With a ChipConfig the core is a `weft.hw.chip.core.NetworkCore` with its host port.
+        With a ChipConfig the core is a `weft.hw.network_core.core.NetworkCore` with its host port.
     divisor : int
         Clock cycles per bit of the serial port: 4 or more.
 

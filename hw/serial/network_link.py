@@ -14,7 +14,8 @@ __all__ = ["HostFrames", "NetworkLink"]
 
 
 class HostFrames(wiring.Signature):
-    """The frames between a link and a `weft.hw.chip.host_port.HostPort`, from the link's side.
+    """The frames between a link and a `weft.hw.network_core.host_port.HostPort`, from the link's
+    side.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ from weft.host.link import Frame
 from weft.host.network_driver import NetworkDriver
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
-from weft.network.chip.program import ChipProgram
+from weft.models.network_core.program import ChipProgram
 from weft.sim.gates.gate_test import GateTest
 from weft.sim.gates.simulator import TIMEOUT_CYCLES, GateSim, GateSimError
 

@@ -12,7 +12,7 @@ def __getattr__(name):
 
         return Accelerator
     if name == "load":
-        from weft.network.loading import load
+        from weft.models.loading import load
 
         return load
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,9 +9,9 @@ error response, it has no effect, and IRQ_STATUS records it.
 
 import dataclasses
 
-from weft.chip import register_map as chip
-from weft.chip.ip import NetworkIp
 from weft.ip import Ip
+from weft.network_core import register_map as chip
+from weft.network_core.ip import NetworkIp
 from weft.register_types import Field, FifoPort, Register, word_register
 from weft.registers import COUNTERS, FIELDS, REGISTERS, describe
 

@@ -28,5 +28,5 @@ def test_source_digest_has_16_digits_of_all_sources(monkeypatch):
     assert re.fullmatch("[0-9a-f]{16}", benchmark.source_digest.__wrapped__())
     assert read > {
         ("boards", "presets.py"), ("weft", "config.py"), ("arith", "mac.py"), ("buses", "apb.py"),
-        ("chip", "states.py"), ("cycles", "model.py"), ("dtypes", "dtype.py"),
+        ("network_core", "states.py"), ("cycles", "model.py"), ("dtypes", "dtype.py"),
     }

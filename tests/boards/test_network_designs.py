@@ -10,9 +10,9 @@ import weft
 from weft.boards.bitstream import prepare
 from weft.boards.catalog import BOARDS
 from weft.boards.network_designs import BATCH1_85F
-from weft.network.chip.compiler import compile_chip
-from weft.network.errors import UnfitError
-from weft.network.target import target_of
+from weft.models.errors import UnfitError
+from weft.models.network_core.compiler import compile_chip
+from weft.models.target import target_of
 
 
 def equal(graph, program):

@@ -14,7 +14,7 @@ from weft.boards.fit import replace
 from weft.boards.flows import FLOWS
 from weft.boards.flows.ice40 import Ice40UpFlow
 from weft.boards.top import WAIT, Clock, StatusLeds
-from weft.chip.config import ChipConfig
+from weft.network_core.config import ChipConfig
 
 # Small arrays, which elaborate in a second.
 SMALL = {

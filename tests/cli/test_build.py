@@ -14,9 +14,9 @@ from weft.boards.network_designs import NETWORKS_85F
 from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
 from weft.boards.presets import PRESETS
 from weft.boards.toolchain import Netlist, SeedError, ToolchainError
-from weft.chip.config import ChipConfig
 from weft.cli import main
 from weft.config import Config
+from weft.network_core.config import ChipConfig
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MINE, BF16 = str(EXAMPLES / "my_board.py"), str(EXAMPLES / "bf16.toml")

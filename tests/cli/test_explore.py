@@ -17,7 +17,6 @@ from weft.boards.catalog import BOARDS
 from weft.boards.devices import DEVICES
 from weft.boards.network_designs import NETWORKS_25F, NETWORKS_UP5K
 from weft.boards.toolchain import Toolchain
-from weft.chip.config import ChipConfig
 from weft.cli import build, main
 from weft.cli.explore_result import clock_of
 from weft.config import Config
@@ -26,6 +25,7 @@ from weft.explore.model import family_of
 from weft.explore.network_features import ram_blocks
 from weft.explore.points import PACKED, Point, PointOutcome
 from weft.explore.store import PointStore
+from weft.network_core.config import ChipConfig
 from weft.tasks import engine
 
 DIGITS = str(Path("examples/digits_cnn.tflite").absolute())

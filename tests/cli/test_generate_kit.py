@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from folders import files
 
-from weft.chip.ip import NetworkIp
 from weft.cli import main
 from weft.kit import build
+from weft.network_core.ip import NetworkIp
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TINY = ["--rows", "1", "--cols", "2", "--a-words", "32", "--b-words", "32"]

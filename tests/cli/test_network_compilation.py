@@ -8,9 +8,9 @@ from chip_networks import NetworkBuilder
 from network_chips import network_chip
 
 from weft.cli.network_compilation import compiled
-from weft.network.errors import UnfitError
-from weft.network.loading import NeuralNetwork
-from weft.network.target import board_cores
+from weft.models.errors import UnfitError
+from weft.models.loading import NeuralNetwork
+from weft.models.target import board_cores
 
 WAYS = (
     r"\. What runs it: a core for matrix products \(no --for, no table \[chip\]\), which gets each"

@@ -9,8 +9,8 @@ from rejects import rejects
 
 from weft.cli.network_fallback import refuse_fallbacks
 from weft.config import Config
-from weft.network.compiler import compile_graph
-from weft.network.errors import ModelError
+from weft.models.compiler import compile_graph
+from weft.models.errors import ModelError
 
 SIZE = dict(rows=2, cols=2, a_words=64, b_words=64)
 

@@ -21,8 +21,8 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_writes_a_network_and_a_table(folder, capsys):
-    from weft.network.ir import Gemm
-    from weft.network.onnx import load
+    from weft.models.ir import Gemm
+    from weft.models.onnx import load
 
     command = ["quantize", "net.onnx", "--data", "calib.npz", "-o", "out/net.int8.onnx"]
     assert main(command) == 0
@@ -39,10 +39,10 @@ def test_writes_a_network_and_a_table(folder, capsys):
 
 
 def test_too_little_agreement_is_exit_code_1(folder, monkeypatch):
-    from weft.network.onnx import agreement
+    from weft.models.onnx import agreement
 
     low = agreement.Agreement((), 0.5)
-    monkeypatch.setattr("weft.network.onnx.agreement.compare", lambda *args, **options: low)
+    monkeypatch.setattr("weft.models.onnx.agreement.compare", lambda *args, **options: low)
     command = ["quantize", "net.onnx", "--data", "calib.npz", "-o", "a.onnx", "--min-top1"]
     assert [main([*command, share]) for share in ("0.5", "0.51")] == [0, 1]
 

@@ -6,7 +6,7 @@ import pytest
 from digits import CNN
 
 from weft.cli import main
-from weft.network.loading import load
+from weft.models.loading import load
 
 pytest.importorskip("tflite")
 NETWORK = str(CNN)

@@ -89,7 +89,7 @@ def test_tflite_micro_cannot_check_uint8(folder, capsys):
 @pytest.mark.exit_code("run", 1)
 def test_a_difference_is_exit_code_1(folder, capsys, monkeypatch):
     monkeypatch.setattr(
-        "weft.network.tflite.oracle.tflm", lambda *args: [[np.zeros((1, 5), np.int8)]]
+        "weft.models.tflite.oracle.tflm", lambda *args: [[np.zeros((1, 5), np.int8)]]
     )
     command = ["run", "net.tflite", "--on", "golden", "--config", "small.toml"]
     assert main([*command, "--check", "tflm"]) == 1

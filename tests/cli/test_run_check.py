@@ -89,7 +89,7 @@ def test_float_results_of_integer_products(check):
 
 @pytest.mark.parametrize("bias_scale", [0.001, 0.05])
 def test_a_wrong_value_is_found_in_both_ways(check, monkeypatch, bias_scale):
-    from weft.network import oracles
+    from weft.models import oracles
 
     compare = oracles.compare
     monkeypatch.setattr(

@@ -11,9 +11,9 @@ from golden_network_board import PipedNetworkBoard
 from tflite_files import T, build
 
 import weft
-from weft.chip.config import ChipConfig
 from weft.cli import main
 from weft.host.board import BoardTransport
+from weft.network_core.config import ChipConfig
 
 CONFIG = """\
 rows = 3

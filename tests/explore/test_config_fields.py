@@ -6,9 +6,9 @@ import pytest
 from explore_points import chip
 
 from weft.boards.catalog import BOARDS
-from weft.chip.config import config_from_toml
 from weft.config import Config
 from weft.explore.config_fields import fields_of, line_of, toml_of
+from weft.network_core.config import config_from_toml
 
 DESIGNS = [
     *(board.config for board in BOARDS.values()),

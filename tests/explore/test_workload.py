@@ -15,9 +15,9 @@ from weft.config import Config
 from weft.explore import workload
 from weft.explore.rough_cycles import rough_lists
 from weft.explore.workload import MatrixWorkload, NetworkWorkload, workload_of
-from weft.network.chip.compiler import compile_chip
-from weft.network.errors import ModelError, UnfitError
-from weft.network.target import NetworkTarget
+from weft.models.errors import ModelError, UnfitError
+from weft.models.network_core.compiler import compile_chip
+from weft.models.target import NetworkTarget
 
 CONFIG = Config(target="ecp5", rows=4, cols=4, depth=4, lanes=2, activation="none", dsp_cols=1,
                 a_words=512, b_words=512)

@@ -2,10 +2,10 @@
 
 from network_chips import SMALL
 
-from weft.chip.addresses import split
-from weft.chip.cycles import predict_list
-from weft.chip.descriptors import ListEnd, ListJob
 from weft.host.list_counters import ListCounters
+from weft.network_core.addresses import split
+from weft.network_core.cycles import predict_list
+from weft.network_core.descriptors import ListEnd, ListJob
 
 LIST = ListJob(
     panel_rows=8, out_height=2, out_width=9, columns=9, tile_words=5, kernel_height=1,

@@ -8,14 +8,14 @@ from network_chips import network_chip
 from rejects import rejects
 
 from weft import Accelerator
-from weft.chip.descriptors import ListError
-from weft.chip.report import ListReport
 from weft.host.accelerator import AcceleratorError
 from weft.host.board import BoardTransport
 from weft.host.golden import GoldenTransport
 from weft.host.list_transport import ListTransport, product_config
 from weft.host.transport import TransportError
-from weft.network.chip.golden_runner import GoldenRunner
+from weft.models.network_core.golden_runner import GoldenRunner
+from weft.network_core.descriptors import ListError
+from weft.network_core.report import ListReport
 
 # A memory of 1,536 bytes, a buffer of 8 words of B: most products are divided in all directions.
 TINY = network_chip(2, 4, 4, 2, words=128, b_words=8, lines=8, read_vectors=2)

@@ -13,10 +13,6 @@ from golden_network_board import CYCLES, PipedNetworkBoard
 from network_chips import network_chip
 from rejects import rejects
 
-from weft.chip.addresses import split
-from weft.chip.descriptors import ListEnd, ListError, ListLoad, LoadTarget
-from weft.chip.report import ListReport
-from weft.chip.states import NetworkState
 from weft.config import Config
 from weft.frames import FrameType
 from weft.host.accelerator import AcceleratorError
@@ -24,6 +20,10 @@ from weft.host.board import BoardTransport
 from weft.host.network_driver import NetworkDriver
 from weft.host.tcp_server import TcpServer, listen
 from weft.host.transport import TransportError, TransportTimeout
+from weft.network_core.addresses import split
+from weft.network_core.descriptors import ListEnd, ListError, ListLoad, LoadTarget
+from weft.network_core.report import ListReport
+from weft.network_core.states import NetworkState
 
 CHIP = network_chip(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)
 BANKS = CHIP.banks

@@ -9,14 +9,14 @@ from network_registers import NetworkRegisterModel
 from rejects import rejects
 
 from weft import Accelerator
-from weft.chip.addresses import split
-from weft.chip.descriptors import ListEnd, ListError
-from weft.chip.report import ListReport
-from weft.chip.states import NetworkState
 from weft.config import Config
 from weft.host.network_driver import NetworkDriver
 from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.transport import TransportClosed, TransportError, TransportTimeout
+from weft.network_core.addresses import split
+from weft.network_core.descriptors import ListEnd, ListError
+from weft.network_core.report import ListReport
+from weft.network_core.states import NetworkState
 from weft.registers import describe
 
 CHIP = network_chip(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)

@@ -12,14 +12,14 @@ from network_registers import NetworkRegisterModel
 from rejects import rejects
 
 import weft
-from weft.chip.addresses import split
-from weft.chip.descriptors import ListError
 from weft.host.list_transport import ListTransport
 from weft.host.network_driver import NetworkDriver
 from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
-from weft.network.chip.golden_runner import GoldenRunner
+from weft.models.network_core.golden_runner import GoldenRunner
+from weft.network_core.addresses import split
+from weft.network_core.descriptors import ListError
 
 ABSENT = (
     "program must be the memory of lists and weights, since the core has a program memory:"

@@ -7,8 +7,8 @@ from network_chips import small_chip
 
 from weft.boards.toolchain import to_rtlil
 from weft.config import Config
-from weft.hw.chip.core import NetworkCore
 from weft.hw.core import Core
+from weft.hw.network_core.core import NetworkCore
 
 BLOCKS = {"dsp": "MULT18X18D", "ram": "DP16KD"}
 FIELDS = {"target": "ecp5", "rows": 1, "cols": 5, "depth": 2, "dsp_cols": 1, "ram_cols": 2}

@@ -6,7 +6,6 @@ import pytest
 from network_chips import small_chip
 from register_model import HookedRegisterModel, RegisterModel
 
-from weft.chip.ip import NetworkIp
 from weft.config import Config
 from weft.ip import Ip
 from weft.kit.build import build
@@ -14,6 +13,7 @@ from weft.kit.documents import header
 from weft.kit.driver import driver
 from weft.kit.files.weft_driver import Driver, compile_driver
 from weft.kit.texts import text
+from weft.network_core.ip import NetworkIp
 
 
 @pytest.fixture(scope="session")

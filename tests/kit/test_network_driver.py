@@ -11,10 +11,10 @@ from c_network_driver import CNetworkDriver
 from network_chips import network_chip
 from network_registers import NetworkRegisterModel
 
-from weft.chip.addresses import split
-from weft.chip.descriptors import ListEnd, ListLoad, ListLoop
-from weft.chip.ip import NetworkIp
 from weft.kit.files.weft_driver import compiler
+from weft.network_core.addresses import split
+from weft.network_core.descriptors import ListEnd, ListLoad, ListLoop
+from weft.network_core.ip import NetworkIp
 
 CHIP = network_chip(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)
 IP = NetworkIp(chip=CHIP, bus="axi")

@@ -5,9 +5,9 @@ import pytest
 from chip_lists import random_list
 from network_chips import MICRO, ROW, SIMULATED, SIMULATED_SLOWLY
 
-from weft.chip.addresses import join
-from weft.chip.cycles import predict_list
-from weft.golden.chip.runner import LOG_BYTES
+from weft.golden.network_core.runner import LOG_BYTES
+from weft.network_core.addresses import join
+from weft.network_core.cycles import predict_list
 from weft.sim.network_core import NetworkSimulation
 
 CHIPS = [

@@ -10,13 +10,13 @@ from network_programs import check_network, random_inputs
 
 import weft
 from weft import Accelerator
-from weft.chip.ip import NetworkIp
 from weft.config import Config
 from weft.host import GoldenTransport
 from weft.host.mmio import MmioTransport
 from weft.host.network_driver import NetworkDriver
 from weft.host.network_mmio import NetworkMmioTransport
 from weft.ip import Ip
+from weft.network_core.ip import NetworkIp
 from weft.sim.mmio import MEMORY_ADDRESS, BusError, SimRegisters
 
 CONFIG = Config(

@@ -10,14 +10,14 @@ from network_programs import check_network
 from rejects import rejects
 
 import weft
-from weft.chip.addresses import split
-from weft.chip.descriptors import ListEnd, ListError, ListLoad, ListLoop
-from weft.chip.states import NetworkState
 from weft.frames import WRITE_FIELDS, FrameType
 from weft.host.link import Frame
 from weft.host.list_transport import ListTransport
 from weft.host.network_driver import NetworkDriver
 from weft.host.transport import TransportTimeout
+from weft.network_core.addresses import split
+from weft.network_core.descriptors import ListEnd, ListError, ListLoad, ListLoop
+from weft.network_core.states import NetworkState
 from weft.sim.board import DIVISOR, SimBoardTransport
 
 TIMEOUT = 600

@@ -7,11 +7,17 @@ from network_chips import PROGRAM
 from network_programs import random_inputs
 
 import weft
-from weft.chip.addresses import join
-from weft.chip.descriptors import DESCRIPTOR_BYTES, ListError, ListJob, ListLoad, unpack_list
-from weft.chip.states import NetworkState
 from weft.host.recovery import AcceleratorError
-from weft.network.chip.golden_runner import GoldenRunner
+from weft.models.network_core.golden_runner import GoldenRunner
+from weft.network_core.addresses import join
+from weft.network_core.descriptors import (
+    DESCRIPTOR_BYTES,
+    ListError,
+    ListJob,
+    ListLoad,
+    unpack_list,
+)
+from weft.network_core.states import NetworkState
 from weft.sim.network_core import AxiTiming
 from weft.sim.network_runner import SimulatedRunner
 

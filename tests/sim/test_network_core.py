@@ -8,9 +8,10 @@ from chip_lists import random_list
 from network_chips import MICRO, ROW, SIMULATED, SIMULATED_SLOWLY
 from network_duel import compare_memories
 
-from weft.chip.addresses import join, split
-from weft.chip.cycles import predict_list
-from weft.chip.descriptors import (
+from weft.golden.network_core import run_list
+from weft.network_core.addresses import join, split
+from weft.network_core.cycles import predict_list
+from weft.network_core.descriptors import (
     DESCRIPTOR_BYTES,
     ListEnd,
     ListError,
@@ -18,8 +19,7 @@ from weft.chip.descriptors import (
     ListLoad,
     LoadTarget,
 )
-from weft.chip.states import NetworkState
-from weft.golden.chip import run_list
+from weft.network_core.states import NetworkState
 from weft.sim.network_core import HostTraffic, NetworkSimulation
 
 CHIPS = [

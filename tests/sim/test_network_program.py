@@ -7,11 +7,11 @@ from network_chips import PROGRAM, PROGRAM_ROW
 from network_programs import random_inputs
 
 import weft
-from weft.chip.cycles import ProgramTiming
-from weft.chip.states import NetworkState
 from weft.host.recovery import AcceleratorError
-from weft.network.chip.golden_runner import GoldenRunner
-from weft.network.chip.prediction import predict_run
+from weft.models.network_core.golden_runner import GoldenRunner
+from weft.models.network_core.prediction import predict_run
+from weft.network_core.cycles import ProgramTiming
+from weft.network_core.states import NetworkState
 from weft.sim.network_core import AxiTiming
 from weft.sim.network_runner import SimulatedRunner
 

@@ -14,10 +14,10 @@ from products import integers
 import weft
 from weft.boards.network_designs import BATCH1_85F
 from weft.host.list_transport import ListTransport
-from weft.network.chip.compiler import compile_chip
-from weft.network.chip.golden_runner import GoldenRunner
-from weft.network.oracles import answers
-from weft.network.target import target_of
+from weft.models.network_core.compiler import compile_chip
+from weft.models.network_core.golden_runner import GoldenRunner
+from weft.models.oracles import answers
+from weft.models.target import target_of
 
 pytest.importorskip("tflite")
 

@@ -72,7 +72,7 @@ class LoadedNetwork:
     name : str
         Name of the network.
     files : dict of bytes
-        From `weft.network.c_code.c_files`.
+        From `weft.models.c_code.c_files`.
     """
 
     def __init__(self, folder, ip, name, files):

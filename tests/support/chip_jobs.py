@@ -8,9 +8,9 @@ import numpy as np
 from chip_layers import ChipLayer, random_layer
 from chip_packing import PackedLayer, pack_layer
 
-from weft.chip.addresses import join, split
-from weft.chip.descriptors import ListJob
-from weft.golden.chip import ChipBuffers
+from weft.golden.network_core import ChipBuffers
+from weft.network_core.addresses import join, split
+from weft.network_core.descriptors import ListJob
 
 __all__ = [
     "ChipImage", "JobCase", "MapPlace", "MapPlan", "bank_conflicts", "case_of", "job_of", "panels",
@@ -45,7 +45,7 @@ class ChipImage:
     rng : numpy Generator
     chip : ChipConfig
     base, limit : int
-        As of `weft.golden.chip.run_list`.
+        As of `weft.golden.network_core.run_list`.
 
     Attributes
     ----------

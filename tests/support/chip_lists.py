@@ -8,9 +8,9 @@ from chip_layers import ChipLayer, random_layer
 from chip_packing import PackedLayer, pack_layer
 from random_lists import buffer_words
 
-from weft.chip.addresses import split
-from weft.chip.descriptors import ListEnd, ListLoad, ListLoop, LoadTarget
-from weft.golden.chip import ChipBuffers
+from weft.golden.network_core import ChipBuffers
+from weft.network_core.addresses import split
+from weft.network_core.descriptors import ListEnd, ListLoad, ListLoop, LoadTarget
 
 __all__ = ["ListCase", "random_list"]
 
@@ -69,7 +69,7 @@ def random_list(
     layers : int
         Jobs and loops with a job.
     base, limit : int
-        As of `weft.golden.chip.run_list`.
+        As of `weft.golden.network_core.run_list`.
     most_turns : int
         Turns of a loop, at most; without loops if 1.
     resident : float

@@ -7,7 +7,7 @@ import numpy as np
 from graphs import graph_of, tensor
 from products import integers
 
-from weft.network.ir import Gemm, Host, Requantization, Window
+from weft.models.ir import Gemm, Host, Requantization, Window
 from weft.quantize import quantize_multiplier
 
 __all__ = ["NetworkBuilder", "random_divided_network", "random_network"]

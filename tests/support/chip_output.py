@@ -9,10 +9,10 @@ from side_port import SidePort, hardware_fields
 from wrapping import wrap32
 
 from verif.amaranth_bench import checker, plain, put, simulate
-from weft.chip.addresses import join
-from weft.chip.latencies import result_read
 from weft.golden import add_bias, requantize, scaled
-from weft.hw.chip.output_section import OutputSection
+from weft.hw.network_core.output_section import OutputSection
+from weft.network_core.addresses import join
+from weft.network_core.latencies import result_read
 
 __all__ = ["OutputBench", "OutputCase", "chip_of", "random_case"]
 

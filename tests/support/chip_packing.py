@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weft.chip.config import PARAMETER_BYTES
 from weft.golden import scaled
+from weft.network_core.config import PARAMETER_BYTES
 
 __all__ = ["PackedLayer", "pack_layer"]
 

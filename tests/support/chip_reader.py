@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from chip_jobs import panels
 
-from weft.chip.addresses import join
+from weft.network_core.addresses import join
 
 __all__ = ["ReadStep", "steps_of"]
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from weft.boards.devices import DEVICES
 from weft.boards.network_designs import NETWORKS_UP5K
-from weft.chip.config import ChipConfig
 from weft.config import Config
 from weft.explore import network_features, single_port_features
 from weft.explore.features import dsp_blocks, ram_blocks
@@ -15,6 +14,7 @@ from weft.explore.points import PACKED, Point, PointOutcome
 from weft.explore.recorded import varied
 from weft.explore.space import grid
 from weft.explore.steps import PointSteps
+from weft.network_core.config import ChipConfig
 from weft.tasks.limits import RunLimits
 
 FAKE = sys.executable, str(Path(__file__).with_name("fake_flow.py"))

@@ -5,13 +5,13 @@ import struct
 import numpy as np
 from faulty_pipe import PipedBoard
 
-from weft.chip.addresses import join
-from weft.chip.descriptors import ListError
-from weft.chip.registers import REGISTERS, describe
-from weft.chip.states import NetworkState
 from weft.frames import MAX_DATA, MAX_WRITE, WRITE_FIELDS, FrameType
-from weft.golden.chip import ChipBuffers, run_list, write_pixels
+from weft.golden.network_core import ChipBuffers, run_list, write_pixels
 from weft.host.link import Frame
+from weft.network_core.addresses import join
+from weft.network_core.descriptors import ListError
+from weft.network_core.registers import REGISTERS, describe
+from weft.network_core.states import NetworkState
 
 __all__ = ["GoldenNetworkBoard", "PipedNetworkBoard"]
 

@@ -1,13 +1,13 @@
-"""Runs a `weft.network.ir.Graph` in plain numpy, each product by its formula."""
+"""Runs a `weft.models.ir.Graph` in plain numpy, each product by its formula."""
 
 import itertools
 
 import numpy as np
 
 from weft.golden import requantize
-from weft.network import kernels
-from weft.network.ir import Gemm, Host
-from weft.network.kernels import fixed_point
+from weft.models import kernels
+from weft.models.ir import Gemm, Host
+from weft.models.kernels import fixed_point
 from weft.quantize import onnx_scale, tflite_scale
 
 __all__ = ["product", "run_graph"]

@@ -3,7 +3,7 @@
 import numpy as np
 from products import integers
 
-from weft.network.ir import (
+from weft.models.ir import (
     Gemm,
     Graph,
     Host,

@@ -8,12 +8,12 @@ from amaranth.hdl import Value
 from side_port import SidePort, hardware_fields
 
 from verif.amaranth_bench import checker, plain, put, simulate, ticks
-from weft.chip.addresses import join
-from weft.chip.descriptors import ListEnd, ListJob, ListLoad
-from weft.chip.latencies import lead
-from weft.golden.chip.head import ListHead
-from weft.golden.chip.memory import ListFault, MemoryArea
-from weft.hw.chip.list_reader import ListReader
+from weft.golden.network_core.head import ListHead
+from weft.golden.network_core.memory import ListFault, MemoryArea
+from weft.hw.network_core.list_reader import ListReader
+from weft.network_core.addresses import join
+from weft.network_core.descriptors import ListEnd, ListJob, ListLoad
+from weft.network_core.latencies import lead
 
 __all__ = ["ListRun", "Timing", "descriptors_of", "run_lists"]
 

@@ -4,10 +4,10 @@ from amaranth.hdl import Value
 
 from verif.amaranth_bench import pulse, simulate, ticks
 from verif.primitives.icarus import run_bench
-from weft.chip.addresses import BANK_BITS, split
 from weft.hw import export
-from weft.hw.chip.core import NetworkCore
-from weft.hw.chip.top import NetworkTop
+from weft.hw.network_core.core import NetworkCore
+from weft.hw.network_core.top import NetworkTop
+from weft.network_core.addresses import BANK_BITS, split
 
 __all__ = ["amaranth_list", "icarus_list"]
 

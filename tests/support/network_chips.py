@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from weft.chip.config import ChipConfig
 from weft.config import Config
+from weft.network_core.config import ChipConfig
 
 __all__ = [
     "BATCH1", "LARGE", "MICRO", "ODD", "PROGRAM", "PROGRAM_ROW", "ROW", "SIMULATED",

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from weft.chip.addresses import join
-from weft.chip.report import ListReport
-from weft.golden.chip.runner import LOG_BYTES
-from weft.network.chip.golden_runner import GoldenRunner
+from weft.golden.network_core.runner import LOG_BYTES
+from weft.models.network_core.golden_runner import GoldenRunner
+from weft.network_core.addresses import join
+from weft.network_core.report import ListReport
 from weft.sim.network_runner import SimulatedRunner
 
 __all__ = ["NetworkDuel", "compare_memories", "log_vectors"]

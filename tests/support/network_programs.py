@@ -6,11 +6,11 @@ from weft.commands import JobFlag, epilogue_flags
 from weft.config import Config
 from weft.cycles import predict
 from weft.host.planner import Planner
-from weft.network.exactness import Exactness
-from weft.network.ir import Tensor
-from weft.network.program import Estimate, MatrixProduct, Placement, Program, Step
-from weft.network.target import NetworkTarget
-from weft.network.work import HostWork
+from weft.models.exactness import Exactness
+from weft.models.ir import Tensor
+from weft.models.program import Estimate, MatrixProduct, Placement, Program, Step
+from weft.models.target import NetworkTarget
+from weft.models.work import HostWork
 
 SMALL = Config(
     rows=4, cols=4, depth=4, lanes=2, bytes_in=4, bytes_out=4, a_words=512, b_words=512

@@ -7,11 +7,11 @@ import struct
 import numpy as np
 from golden_network_board import GoldenNetworkBoard
 
-from weft.chip.ip import NetworkIp
-from weft.chip.registers import REGISTERS
-from weft.chip.states import NetworkState
 from weft.frames import FrameType
 from weft.host.link import Frame
+from weft.network_core.ip import NetworkIp
+from weft.network_core.registers import REGISTERS
+from weft.network_core.states import NetworkState
 from weft.register_map import fifo_ports, registers
 
 __all__ = ["NetworkRegisterModel"]

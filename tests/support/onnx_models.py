@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from graph_runner import run_graph
 
-from weft.network.ir import Gemm
-from weft.network.onnx import load
-from weft.network.onnx.exact_products import with_exact_products
+from weft.models.ir import Gemm
+from weft.models.onnx import load
+from weft.models.onnx.exact_products import with_exact_products
 
 __all__ = ["Builder", "attention", "cnn", "equal_to_runtime", "require", "run_runtime"]
 

@@ -2,8 +2,8 @@
 
 import random
 
-from weft.chip.addresses import join
-from weft.chip.descriptors import places
+from weft.network_core.addresses import join
+from weft.network_core.descriptors import places
 
 __all__ = ["SidePort", "hardware_address", "hardware_fields"]
 
@@ -57,7 +57,7 @@ class SidePort:
 
 
 def hardware_address(chip, number):
-    """The fields of a `weft.hw.chip.layouts.VectorAddress` for the vector ``number``."""
+    """The fields of a `weft.hw.network_core.layouts.VectorAddress` for the vector ``number``."""
     word, bank = divmod(number, chip.banks)
     return {"bank": bank, "word": word % (2 * chip.words)}
 

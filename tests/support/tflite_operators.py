@@ -4,7 +4,7 @@ import numpy as np
 from graph_runner import run_graph
 from tflite_files import T, build, micro
 
-from weft.network.tflite import load
+from weft.models.tflite import load
 
 __all__ = ["FLOAT", "INT8", "INT16", "check", "check_uint8", "q", "values"]
 

@@ -14,7 +14,7 @@ from weft.host import GoldenTransport
 from weft.ip import Ip
 from weft.kit.build import build
 from weft.kit.files.weft_driver import compiler
-from weft.network.c_code import c_files
+from weft.models.c_code import c_files
 
 TINY = "kws_int8", "resnet8_int8"
 

@@ -16,9 +16,9 @@ def test_exported_networks_are_read(tmp_path, framework):
     export, _ = examples.EXPORTERS[framework]
     path = export(tmp_path)
     if path.suffix == ".onnx":
-        from weft.network.onnx import load as read
+        from weft.models.onnx import load as read
     else:
-        from weft.network.tflite import load as read
+        from weft.models.tflite import load as read
     graph = read(path.read_bytes(), path.name)
     products = [node for node in graph.nodes if hasattr(node, "weights")]
     assert len(products) == 2
@@ -30,9 +30,9 @@ def test_exported_networks_are_read(tmp_path, framework):
 
 def quantized_products(path, x):
     """The products of an exported network, quantized with samples for its input."""
-    from weft.network.onnx import load as read
-    from weft.network.onnx.calibration import Feeds
-    from weft.network.onnx.quantize import prepare, quantize
+    from weft.models.onnx import load as read
+    from weft.models.onnx.calibration import Feeds
+    from weft.models.onnx.quantize import prepare, quantize
 
     samples = np.random.default_rng(1).normal(size=(8, *x.shape[1:])).astype(np.float32)
     prepared = prepare(path.read_bytes(), path.name)

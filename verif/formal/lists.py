@@ -7,12 +7,12 @@ from amaranth.hdl import Cat, Fragment, Module, Signal
 
 from verif.formal.bench import FormalBench
 from verif.formal.rules import Rules
-from weft.chip.config import ChipConfig
-from weft.chip.descriptors import LoadTarget
 from weft.config import Config
-from weft.hw.chip.list_execution import ListExecution
-from weft.hw.chip.loader import ListLoader
-from weft.hw.chip.reader_head import ReaderHead
+from weft.hw.network_core.list_execution import ListExecution
+from weft.hw.network_core.loader import ListLoader
+from weft.hw.network_core.reader_head import ReaderHead
+from weft.network_core.config import ChipConfig
+from weft.network_core.descriptors import LoadTarget
 
 __all__ = ["EarlyListRules", "ListRules", "LoaderRules", "list_bench", "loader_bench"]
 

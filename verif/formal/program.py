@@ -5,11 +5,11 @@ from amaranth.hdl import Module
 from verif.formal.axi import ReadRules, WriteRules
 from verif.formal.bench import FormalBench
 from verif.formal.master import AxiPins
-from weft.chip.config import ChipConfig
 from weft.config import Config
-from weft.hw.chip.program_reads import ProgramReads
-from weft.hw.chip.program_stores import ProgramStores
 from weft.hw.dma.axi import BURST
+from weft.hw.network_core.program_reads import ProgramReads
+from weft.hw.network_core.program_stores import ProgramStores
+from weft.network_core.config import ChipConfig
 
 __all__ = ["ProgramReadRules", "program_reads_bench", "program_stores_bench"]
 

@@ -16,8 +16,6 @@ from verif.formal.register_bus import RegisterBusRules
 from verif.formal.registers import RegisterRules
 from verif.formal.wishbone import ClassicRules, PipelinedRules
 from weft.buses import BUSES
-from weft.chip.config import ChipConfig
-from weft.chip.ip import NetworkIp
 from weft.config import Config
 from weft.hw.bus.apb import Apb
 from weft.hw.bus.axi_lite import AxiLite
@@ -27,6 +25,8 @@ from weft.hw.bus.slaves import SLAVES
 from weft.hw.bus.top import BareWrapper
 from weft.hw.bus.wishbone import Wishbone
 from weft.ip import Ip
+from weft.network_core.config import ChipConfig
+from weft.network_core.ip import NetworkIp
 
 __all__ = ["PROOFS", "Proof"]
 

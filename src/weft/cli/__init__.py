@@ -113,7 +113,7 @@ def _status(error):
     from weft.config import ConfigError
     from weft.host.accelerator import AcceleratorError
     from weft.host.transport import TransportError
-    from weft.network.errors import ModelError
+    from weft.models.errors import ModelError
     from weft.registry import MissingLayerError
     from weft.sim.runner import BenchError
     from weft.sim.tools import ToolError

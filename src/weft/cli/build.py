@@ -108,7 +108,7 @@ def run(args) -> int:
         return _list(args)
     from weft.boards.board import BoardError
     from weft.boards.pins import check_pins
-    from weft.chip.config import ChipConfig
+    from weft.network_core.config import ChipConfig
 
     board = designed_board(args)
     if args.fit and isinstance(board.config, ChipConfig):

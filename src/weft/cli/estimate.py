@@ -1,9 +1,9 @@
 """``weft estimate``: area, clock, time and energy of a design, without tools."""
 
-from weft.chip.config import ChipConfig
 from weft.cli.argument_types import path
 from weft.cli.options import add_chip_fields, add_config, changed_config
 from weft.config import Config
+from weft.network_core.config import ChipConfig
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 

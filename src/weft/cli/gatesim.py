@@ -84,7 +84,7 @@ def _board(args):
     """The board with the design of the arguments."""
     from weft.boards.board import BoardError
     from weft.boards.pins import check_pins
-    from weft.chip.config import ChipConfig
+    from weft.network_core.config import ChipConfig
 
     board = designed_board(args)
     if isinstance(board.config, ChipConfig) != bool(args.network):
@@ -101,7 +101,7 @@ def _check(args, board):
 
     if not args.network:
         return lambda sim, **options: gates.check_gates(sim, board.config, **options)
-    from weft.network.loading import load
+    from weft.models.loading import load
 
     program = load(args.network).compile(board.config)
     return lambda sim, **options: gates.check_network(sim, program, **options)

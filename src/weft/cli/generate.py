@@ -5,14 +5,14 @@ import os
 from pathlib import Path
 
 from weft.buses import BUSES
-from weft.chip.config import ChipConfig, config_from_toml
-from weft.chip.ip import NetworkIp
 from weft.cli.argument_types import path
 from weft.cli.doctor import install_hint
 from weft.cli.options import add_config, config_of
 from weft.cli.output_paths import output_file, output_folder, part_of
 from weft.config import Config, ConfigError
 from weft.ip import OPTIONS, Ip
+from weft.network_core.config import ChipConfig, config_from_toml
+from weft.network_core.ip import NetworkIp
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 

@@ -11,13 +11,13 @@ _OTHER_KIND = (
 
 
 def compiled(args, network, target):
-    """Compile a network for a target of `weft.network.target.target_of`.
+    """Compile a network for a target of `weft.models.target.target_of`.
 
     Raises UnfitError with the numbers, and with other cores that run the network, if it does not
     fit a core for networks.
     """
-    from weft.network.errors import UnfitError
-    from weft.network.target import target_of
+    from weft.models.errors import UnfitError
+    from weft.models.target import target_of
 
     found = target_of(target)
     try:
@@ -29,8 +29,8 @@ def compiled(args, network, target):
 
 def _larger(args, network, target):
     """Yield the smallest core of a board with more memory that the network fits."""
-    from weft.network.errors import ModelError
-    from weft.network.target import board_cores
+    from weft.models.errors import ModelError
+    from weft.models.target import board_cores
 
     for core in board_cores():
         if core.chip.memory_bytes <= target.chip.memory_bytes:

@@ -5,12 +5,12 @@ __all__ = ["explained"]
 
 def explained(program) -> list[str]:
     """Return the placement line of a program, the reasons, and the notes."""
-    from weft.network.chip.program import ChipProgram
+    from weft.models.network_core.program import ChipProgram
 
     if isinstance(program, ChipProgram):
-        from weft.network.report.chip_placement import chip_placement_line, chip_reasons
+        from weft.models.report.chip_placement import chip_placement_line, chip_reasons
 
         return [chip_placement_line(program), *chip_reasons(program), *program.notes]
-    from weft.network.report.placement import placement_line, reasons_of
+    from weft.models.report.placement import placement_line, reasons_of
 
     return [placement_line(program), *reasons_of(program), *program.notes]

@@ -5,9 +5,9 @@ __all__ = ["refuse_fallbacks"]
 
 def refuse_fallbacks(program) -> None:
     """Raise ModelError for the first operator that another runtime or the host must compute."""
-    from weft.network.chip.program import ChipProgram
-    from weft.network.errors import ModelError
-    from weft.network.work import HostProduct, HostWork, RecurrentWork
+    from weft.models.errors import ModelError
+    from weft.models.network_core.program import ChipProgram
+    from weft.models.work import HostProduct, HostWork, RecurrentWork
 
     steps = program.host if isinstance(program, ChipProgram) else program.steps
     for step in steps:

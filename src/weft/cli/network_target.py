@@ -43,8 +43,8 @@ def batch_of(args) -> int:
 
 def target_named(args):
     """The NetworkTarget that the options name, or None."""
-    from weft.network.errors import ModelError
-    from weft.network.target import target_of, target_of_file
+    from weft.models.errors import ModelError
+    from weft.models.target import target_of, target_of_file
 
     if args.config is not None:
         if args.purpose is not None:

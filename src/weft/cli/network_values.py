@@ -13,8 +13,8 @@ def prepared(args, network, program):
 
     There are no answers without ``--check``.
     """
-    from weft.network.errors import ModelError
-    from weft.network.inputs import read_inputs
+    from weft.models.errors import ModelError
+    from weft.models.inputs import read_inputs
 
     for line in explained(program):
         print(line)
@@ -27,7 +27,7 @@ def prepared(args, network, program):
         raise ModelError(f"{program.name}: {error}") from error
     if not args.check:
         return x, inferences, []
-    from weft.network.oracles import answers
+    from weft.models.oracles import answers
 
     return x, inferences, answers(args.check, network, program, x)
 
@@ -39,7 +39,7 @@ def inputs_of(args, program):
 
     import numpy as np
 
-    from weft.network.errors import ModelError
+    from weft.models.errors import ModelError
 
     tensors = [program.tensors[number] for number in program.inputs]
     if args.input is None:
@@ -96,7 +96,7 @@ def check_outputs(program, outputs, answers) -> int:
 
     It is 0 if the outputs are as close to one of the answers as the program promises.
     """
-    from weft.network.oracles import compare
+    from weft.models.oracles import compare
 
     found = {answer.runtime: compare(program, outputs, answer.outputs) for answer in answers}
     runtime = min(found, key=lambda name: _badness(found[name]))

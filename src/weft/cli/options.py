@@ -60,7 +60,7 @@ def changed_config(args, config):
     options describe no design, or another kind than ``--for``.
     """
     from weft.boards.fit import replace
-    from weft.chip.config import ChipConfig, config_from_toml
+    from weft.network_core.config import ChipConfig, config_from_toml
 
     names = [f.name for f in dataclasses.fields(Config)]
     fields, chip_fields = (

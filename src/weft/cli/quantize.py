@@ -51,9 +51,9 @@ def add(parser):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
-    from weft.network.onnx.agreement import compare
-    from weft.network.onnx.calibration import Feeds, read_arrays
-    from weft.network.onnx.quantize import prepare, quantize
+    from weft.models.onnx.agreement import compare
+    from weft.models.onnx.calibration import Feeds, read_arrays
+    from weft.models.onnx.quantize import prepare, quantize
 
     source, output = Path(args.network), output_file(args.output)
     data, arrays = source.read_bytes(), read_arrays(args.data)

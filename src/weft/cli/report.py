@@ -49,7 +49,7 @@ def run(args) -> int:
     html = args.html and output_file(args.html)
     target = target_named(args)
     program, against = _programs(args, target)
-    from weft.network.report import ChipReport, report
+    from weft.models.report import ChipReport, report
 
     found = report(program, against)
     if html:
@@ -74,9 +74,9 @@ def run(args) -> int:
 
 def write_page(found, path) -> None:
     """Write the page of a report, completely or not at all."""
-    from weft.network.report import ChipReport
-    from weft.network.report.chip_page import chip_page
-    from weft.network.report.page import page
+    from weft.models.report import ChipReport
+    from weft.models.report.chip_page import chip_page
+    from weft.models.report.page import page
 
     part = part_of(path)
     make = chip_page if isinstance(found, ChipReport) else page
@@ -86,8 +86,8 @@ def write_page(found, path) -> None:
 
 def _programs(args, target):
     """The program of the network; and the program of the network for ``--against``, or None."""
-    from weft.network.errors import ModelError
-    from weft.network.program import CompiledNetwork
+    from weft.models.errors import ModelError
+    from weft.models.program import CompiledNetwork
 
     network = load_network(args)
     if not isinstance(network, CompiledNetwork):
@@ -105,7 +105,7 @@ def _programs(args, target):
 def _show(found):
     from rich.console import Console
 
-    from weft.network.report.text import WIDTH, show
+    from weft.models.report.text import WIDTH, show
 
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:

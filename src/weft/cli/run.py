@@ -116,8 +116,8 @@ def run(args) -> int:
 
 def _load(args):
     """Return the network or the program, and the target; None to take that of the core."""
-    from weft.network.errors import ModelError
-    from weft.network.program import CompiledNetwork
+    from weft.models.errors import ModelError
+    from weft.models.program import CompiledNetwork
 
     target = target_named(args)
     network = load_network(args)
@@ -142,7 +142,7 @@ def _load(args):
 
 
 def _target_of(name):
-    from weft.network.target import target_of
+    from weft.models.target import target_of
 
     return target_of(name)
 

@@ -26,9 +26,9 @@ def run_on_chip(args, network, target, transport=None) -> int:
 
 
 def _run(args, network, target, transport):
-    from weft.network.chip.program import ChipProgram
-    from weft.network.errors import ModelError, UnfitError
-    from weft.network.report import report
+    from weft.models.errors import ModelError, UnfitError
+    from weft.models.network_core.program import ChipProgram
+    from weft.models.report import report
 
     files = args.output, args.activations, args.html
     output, activations, html = (file and output_file(file) for file in files)
@@ -63,7 +63,7 @@ def _run(args, network, target, transport):
 def _run_streamed(args, network, target, files, transport):
     """Run a network that does not fit: the core gets each product over the link."""
     from weft.host.list_transport import ListTransport, product_config
-    from weft.network.compiler import compile_graph
+    from weft.models.compiler import compile_graph
 
     streamed = dataclasses.replace(target, config=product_config(target.chip))
     program = compile_graph(network.graph, streamed, fuse=args.activations is None)
@@ -81,7 +81,7 @@ def _runner(args, chip, transport):
     from weft.host.transport import TransportError
 
     if args.on == "golden":
-        from weft.network.chip.golden_runner import GoldenRunner
+        from weft.models.network_core.golden_runner import GoldenRunner
 
         return GoldenRunner(chip)
     if args.on.startswith(("uio:", "mem:")):
@@ -105,8 +105,8 @@ def _runner(args, chip, transport):
 
 def _watch(program):
     """Print the head of the table of layers; return the function that prints a line of it."""
-    from weft.network.chip.program import ChipRename
-    from weft.network.program import Step
+    from weft.models.network_core.program import ChipRename
+    from weft.models.program import Step
 
     print(f"{'position':>8}  {'operator':<28} {'output':>14} {'jobs':>5} {'predicted':>10}"
           f" {'cycles':>10} {'host ms':>8}")
@@ -129,7 +129,7 @@ def _watch(program):
 
 def _show(program, records, cycles, inferences):
     """Print the cycles of all lists, their bytes, and the time of the host."""
-    from weft.network.report.chip_placement import link_bytes
+    from weft.models.report.chip_placement import link_bytes
 
     sent, received = link_bytes(program)
     host = sum(record.seconds for record in records)

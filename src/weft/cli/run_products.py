@@ -20,7 +20,7 @@ def run_products(args, network, program, files, connect) -> int:
         Returns the transport; called when the inputs are valid. It may be a
         `weft.host.list_transport.ListTransport`, to a core for networks.
     """
-    from weft.network.errors import ModelError
+    from weft.models.errors import ModelError
 
     output, activations, html = files
     x, inferences, answers = prepared(args, network, program)
@@ -84,7 +84,7 @@ def _layer_line(record, lists):
 
 def _write_page(program, records, path):
     from weft.cli.report import write_page
-    from weft.network.report import report
+    from weft.models.report import report
 
     cycles = [record.stats and record.stats.cycles for record in records]
     write_page(report(program).with_measured(cycles), path)

@@ -4,7 +4,7 @@ from importlib import resources
 
 import numpy as np
 
-from weft.network.loading import NeuralNetwork, load
+from weft.models.loading import NeuralNetwork, load
 
 __all__ = ["digits_images", "digits_network"]
 

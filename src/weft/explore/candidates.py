@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from weft.boards.devices import Device
-from weft.chip.config import ChipConfig
 from weft.config import Config
 from weft.explore.config_fields import fields_of
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.space import draws, neighbours
+from weft.network_core.config import ChipConfig
 
 __all__ = ["candidates", "front", "in_order", "time_front", "within"]
 

@@ -5,8 +5,8 @@ import json
 from typing import Any
 
 from weft.boards.fit import chosen_fields
-from weft.chip.config import ChipConfig
 from weft.config import Config
+from weft.network_core.config import ChipConfig
 
 __all__ = ["fields_of", "line_of", "toml_of"]
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.boards.devices import Device
-from weft.chip.config import ChipConfig
 from weft.config import Config
 from weft.explore.model import AreaEstimate, FittedModel
 from weft.explore.workload import WorkloadCost
+from weft.network_core.config import ChipConfig
 
 __all__ = ["OBJECTIVES", "DesignEstimate", "Estimator", "Figures", "figures_of"]
 
@@ -108,7 +108,7 @@ class Estimator:
     def estimate(self, config: Config | ChipConfig) -> DesignEstimate:
         """Area, clock, and the cost of all workloads. Cycles of a Config are computed once.
 
-        Raises weft.network.errors.UnfitError if a network does not fit a core for networks.
+        Raises weft.models.errors.UnfitError if a network does not fit a core for networks.
         """
         costs = tuple(workload.cost(config) for workload in self.workloads)
         area = self.area(config)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from weft.boards.board import Board
 from weft.boards.catalog import BOARDS
-from weft.chip.config import ChipConfig
 from weft.config import Config
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.guide import Guide
@@ -14,7 +13,8 @@ from weft.explore.reasons import reason
 from weft.explore.recorded import fitted, of_board, recorded
 from weft.explore.search import estimates_of
 from weft.explore.workload import MatrixWorkload, NetworkWorkload
-from weft.network.errors import UnfitError
+from weft.models.errors import UnfitError
+from weft.network_core.config import ChipConfig
 
 __all__ = ["BoardCost", "Findings", "findings"]
 

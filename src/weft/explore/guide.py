@@ -11,12 +11,12 @@ import operator
 from collections.abc import Sequence
 
 from weft.boards.devices import Device
-from weft.chip.config import ChipConfig
 from weft.config import Config
 from weft.explore.candidates import front
 from weft.explore.config_fields import fields_of
 from weft.explore.estimate import OBJECTIVES, DesignEstimate, Figures, figures_of
 from weft.explore.points import Point, PointOutcome
+from weft.network_core.config import ChipConfig
 
 __all__ = ["Guide"]
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.boards.devices import Device
-from weft.chip.config import ChipConfig, has_single_port
 from weft.config import Config
 from weft.explore.feature_set import FeatureSet
 from weft.explore.features import MATRIX
@@ -22,6 +21,7 @@ from weft.explore.least_squares import non_negative, ridge
 from weft.explore.network_features import NETWORKS
 from weft.explore.points import Point, PointOutcome
 from weft.explore.single_port_features import SINGLE_PORT
+from weft.network_core.config import ChipConfig, has_single_port
 
 __all__ = [
     "AreaEstimate", "Errors", "FittedModel", "TooFewPoints", "family_of", "feature_set",

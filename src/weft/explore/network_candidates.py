@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable
 
-from weft.chip.config import ChipConfig
 from weft.explore.candidates import front, in_order, within
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.space import grid, neighbours, with_words
-from weft.network.errors import UnfitError
+from weft.models.errors import UnfitError
+from weft.network_core.config import ChipConfig
 
 __all__ = ["network_candidates"]
 

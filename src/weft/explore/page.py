@@ -6,7 +6,7 @@ from html import escape
 from weft.explore.config_fields import toml_of
 from weft.explore.findings import Findings
 from weft.explore.pictures import anchor, exploration_pictures
-from weft.network.report.page import card, grid, sheet, table
+from weft.models.report.page import card, grid, sheet, table
 
 __all__ = ["exploration_page"]
 

@@ -4,7 +4,7 @@ import math
 
 from weft.explore.config_fields import fields_of
 from weft.explore.findings import Findings
-from weft.network.report.pictures import MARKS, WIDTH, figure_of, legend, short_number, svg_of
+from weft.models.report.pictures import MARKS, WIDTH, figure_of, legend, short_number, svg_of
 
 __all__ = ["anchor", "exploration_pictures"]
 

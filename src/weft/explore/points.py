@@ -11,8 +11,8 @@ from weft.boards.benchmark import source_digest
 from weft.boards.devices import DEVICES, Device
 from weft.boards.fit import chosen_fields
 from weft.boards.toolchain import VERSIONS, digest
-from weft.chip.config import ChipConfig
 from weft.config import Config
+from weft.network_core.config import ChipConfig
 
 __all__ = ["FAILURES", "PACKED", "PointOutcome", "Point", "versions"]
 

@@ -14,11 +14,11 @@ from weft.boards.board import Board
 from weft.boards.devices import DEVICES, Device
 from weft.boards.network_designs import NETWORKS_25F, NETWORKS_HX8K, NETWORKS_UP5K
 from weft.boards.presets import PRESETS
-from weft.chip.config import ChipConfig
 from weft.config import Config
 from weft.explore.model import LEAST, FittedModel, Record, TooFewPoints, family_of
 from weft.explore.points import PACKED, Point, PointOutcome
 from weft.explore.space import draws, network_draws
+from weft.network_core.config import ChipConfig
 
 __all__ = [
     "FILE", "bench_points", "board_points", "families", "fitted", "of_board", "read", "recorded",

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from weft.chip.config import PARAMETER_BYTES, ChipConfig
 from weft.commands import JobFlag, epilogue_flags
 from weft.config import Config
 from weft.cycles.output import ResultKind
-from weft.network.chip.division import divide
-from weft.network.chip.weights import LayerWords
-from weft.network.ir import Graph
+from weft.models.ir import Graph
+from weft.models.network_core.division import divide
+from weft.models.network_core.weights import LayerWords
+from weft.network_core.config import PARAMETER_BYTES, ChipConfig
 from weft.timing import Latencies
 
 __all__ = ["RoughList", "quick_cycles", "rough_lists"]
@@ -93,7 +93,7 @@ class RoughList:
 def rough_lists(graph: Graph, core: Config) -> RoughList:
     """The layers of a network on a core for networks.
 
-    Raises weft.network.errors.UnfitError if the network is not of TensorFlow Lite.
+    Raises weft.models.errors.UnfitError if the network is not of TensorFlow Lite.
     """
     divided = divide(graph, core.requantize, core.cols, core.depth)
     maps, layers, largest = divided.maps, [], 0

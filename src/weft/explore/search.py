@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable
 
-from weft.chip.config import ChipConfig
 from weft.config import Config
 from weft.explore.candidates import candidates
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.network_candidates import network_candidates
-from weft.network.errors import UnfitError
+from weft.models.errors import UnfitError
+from weft.network_core.config import ChipConfig
 
 __all__ = ["candidates_of", "estimates_of"]
 

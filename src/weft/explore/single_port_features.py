@@ -4,8 +4,8 @@ A microprogram controls this core (`weft.hw.micro.core.MicroCore`). Its array is
 and its memory differ: by their blocks, and by the multiplexers that select one of several.
 """
 
-from weft.chip.config import ADD_TABLE_WORDS, ChipConfig
 from weft.explore.feature_set import FeatureSet
+from weft.network_core.config import ADD_TABLE_WORDS, ChipConfig
 
 __all__ = ["SINGLE_PORT", "dsp_blocks", "ram_blocks", "single_port_blocks"]
 

@@ -17,10 +17,10 @@ from types import ModuleType
 import numpy as np
 
 from weft.boards.devices import Device
-from weft.chip.config import ChipConfig, has_single_port
 from weft.config import Config, ConfigError
 from weft.explore import features, network_features, single_port_features
 from weft.explore.features import scaling_blocks
+from weft.network_core.config import ChipConfig, has_single_port
 
 __all__ = [
     "AXES", "GRID", "NETWORK_AXES", "SINGLE_PORT_AXES", "draws", "grid", "neighbours",

@@ -12,17 +12,17 @@ import functools
 import re
 from dataclasses import dataclass
 
-from weft.chip.config import ChipConfig, has_single_port
 from weft.commands import JobFlag, epilogue_flags
 from weft.config import Config
 from weft.cycles import predict
 from weft.explore.rough_cycles import quick_cycles, rough_lists
 from weft.host.product_cycles import product_cycles
-from weft.network.errors import ModelError, UnfitError
-from weft.network.report.chip_placement import link_bytes
-from weft.network.report.energy import energy
-from weft.network.report.streams import ceilings, step_streams, streams
-from weft.network.schedule import commands_of
+from weft.models.errors import ModelError, UnfitError
+from weft.models.report.chip_placement import link_bytes
+from weft.models.report.energy import energy
+from weft.models.report.streams import ceilings, step_streams, streams
+from weft.models.schedule import commands_of
+from weft.network_core.config import ChipConfig, has_single_port
 
 __all__ = ["MatrixWorkload", "NetworkWorkload", "WorkloadCost", "workload_of"]
 
@@ -44,7 +44,7 @@ class WorkloadCost:
     sent, received : int
         Bytes on a serial port, with frames.
     energy : float
-        nJ of `weft.network.report.energy`, which compares Configs and predicts no board; 0 on a
+        nJ of `weft.models.report.energy`, which compares Configs and predicts no board; 0 on a
         core for networks.
     memory : int
         Bytes of the memory of a core for networks; 0 on others.
@@ -97,7 +97,7 @@ class NetworkWorkload:
 
     Parameters
     ----------
-    network : weft.network.loading.NeuralNetwork
+    network : weft.models.loading.NeuralNetwork
     """
 
     def __init__(self, network):
@@ -171,7 +171,7 @@ def workload_of(text: str) -> MatrixWorkload | NetworkWorkload:
     if match := _SHAPE.fullmatch(text):
         return MatrixWorkload(*map(int, match.groups()))
     import weft
-    from weft.network.loading import NeuralNetwork
+    from weft.models.loading import NeuralNetwork
 
     network = weft.load(text)
     if not isinstance(network, NeuralNetwork):

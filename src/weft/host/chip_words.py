@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from weft.chip.config import ChipConfig
+from weft.network_core.config import ChipConfig
 
 __all__ = ["COLUMN", "dense_words", "parameter_lines"]
 

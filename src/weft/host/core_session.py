@@ -5,7 +5,6 @@ import dataclasses
 import time
 from random import randrange
 
-from weft.chip import registers as chip_registers
 from weft.commands import Job, Load, Status, result
 from weft.config import Config
 from weft.host.board import BoardTransport
@@ -16,6 +15,7 @@ from weft.host.planner import tags
 from weft.host.recovery import AcceleratorError, padded, resync
 from weft.host.stats import Stats
 from weft.host.transport import Transport
+from weft.network_core import registers as chip_registers
 from weft.registers import COUNTERS, REGISTERS, decode
 
 __all__ = ["AcceleratorError", "CoreSession", "product_transport"]

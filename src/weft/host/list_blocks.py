@@ -3,8 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from weft.chip.config import ChipConfig
-from weft.chip.descriptors import DESCRIPTOR_BYTES
+from weft.network_core.config import ChipConfig
+from weft.network_core.descriptors import DESCRIPTOR_BYTES
 
 __all__ = ["LOG_BYTES", "BlockSizes", "block_sizes", "map_pitch"]
 

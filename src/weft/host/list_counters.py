@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from weft.chip.config import ChipConfig
-from weft.chip.cycles import predict_list
-from weft.chip.descriptors import ListJob
+from weft.network_core.config import ChipConfig
+from weft.network_core.cycles import predict_list
+from weft.network_core.descriptors import ListJob
 
 __all__ = ["ListCounters"]
 

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from weft.chip.addresses import split
-from weft.chip.config import ChipConfig
-from weft.chip.descriptors import ListEnd, ListError, ListJob, ListLoad, LoadTarget
-from weft.chip.report import ListReport
 from weft.host.buffer_cache import BufferCache
 from weft.host.chip_words import COLUMN, dense_words, parameter_lines
 from weft.host.list_blocks import BlockSizes, block_sizes, map_pitch
 from weft.host.list_counters import ListCounters
 from weft.host.recovery import AcceleratorError
+from weft.network_core.addresses import split
+from weft.network_core.config import ChipConfig
+from weft.network_core.descriptors import ListEnd, ListError, ListJob, ListLoad, LoadTarget
+from weft.network_core.report import ListReport
 
 __all__ = ["ListProducts"]
 

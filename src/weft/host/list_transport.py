@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from weft.chip.config import ChipConfig
 from weft.commands import JobFlag, Region
 from weft.config import Config
 from weft.host.emulated import EmulatedTransport
 from weft.host.golden_int8 import IntegerCore
 from weft.host.list_products import ListProducts
+from weft.network_core.config import ChipConfig
 
 __all__ = ["ListTransport", "product_config"]
 

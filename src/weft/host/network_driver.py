@@ -6,18 +6,18 @@ import struct
 import threading
 import time
 
-from weft.chip.addresses import join, split
-from weft.chip.config import ChipConfig
-from weft.chip.descriptors import ListError
-from weft.chip.registers import REGISTERS, decode
-from weft.chip.report import ListReport
-from weft.chip.states import NetworkState
 from weft.frames import MAX_DATA, FrameType
 from weft.host.board import BoardTransport
 from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.opening import open_network_transport
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError, TransportTimeout
+from weft.network_core.addresses import join, split
+from weft.network_core.config import ChipConfig
+from weft.network_core.descriptors import ListError
+from weft.network_core.registers import REGISTERS, decode
+from weft.network_core.report import ListReport
+from weft.network_core.states import NetworkState
 
 __all__ = ["NetworkDriver"]
 
@@ -30,7 +30,7 @@ _DESCRIBED = REGISTERS.index("NET_STATUS")  # registers before it do not change
 class NetworkDriver:
     """Writes and reads the memory of a core for networks, and runs lists on it.
 
-    Addresses are the addresses of lists (`weft.chip.addresses`). The driver uses the core
+    Addresses are the addresses of lists (`weft.network_core.addresses`). The driver uses the core
     exclusively until it is closed. It is also a context manager that closes the transport at its
     end. Threads may share it: calls wait for each other.
 

@@ -3,12 +3,12 @@
 import struct
 import time
 
-from weft.chip.register_map import network_fifo_ports, network_registers
-from weft.chip.registers import REGISTERS, decode
 from weft.frames import WRITE_FIELDS, FrameType
 from weft.host.dma_memory import DmaMemory
 from weft.host.link import Frame
 from weft.host.register_transport import RegisterNames, RegisterTransport, progress
+from weft.network_core.register_map import network_fifo_ports, network_registers
+from weft.network_core.registers import REGISTERS, decode
 
 __all__ = ["NetworkMmioTransport"]
 

@@ -2,7 +2,6 @@
 
 import re
 
-from weft.chip.registers import MAGIC
 from weft.config import Config
 from weft.host.board import BoardTransport
 from weft.host.mmio import MappedRegisters, MmioTransport
@@ -10,6 +9,7 @@ from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.serial_port import SerialTransport, find
 from weft.host.tcp import TcpTransport
 from weft.host.transport import Transport
+from weft.network_core.registers import MAGIC
 
 __all__ = ["NAMES", "open_network_transport", "open_transport"]
 

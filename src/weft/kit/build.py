@@ -3,7 +3,6 @@
 import importlib
 from importlib import metadata
 
-from weft.chip.ip import NetworkIp
 from weft.hw.bus.top import IpTop
 from weft.ip import Ip
 from weft.kit.bench import bench
@@ -21,6 +20,7 @@ from weft.kit.template import template
 from weft.kit.texts import text
 from weft.kit.verilog import core, primitives
 from weft.kit.vhdl import package
+from weft.network_core.ip import NetworkIp
 
 __all__ = ["build", "check_packages", "guide"]
 

@@ -3,8 +3,8 @@
 They come as a page of text and as files for the tools: SDC, XDC for Vivado, LPF for Lattice.
 """
 
-from weft.chip.ip import NetworkIp
 from weft.ip import Ip
+from weft.network_core.ip import NetworkIp
 
 __all__ = ["constraint_files", "constraints"]
 

@@ -4,10 +4,10 @@ import re
 import tempfile
 from pathlib import Path
 
-from weft.chip.ip import NetworkIp
 from weft.ip import Ip
 from weft.kit.head import parameters_of
 from weft.kit.rdl import systemrdl
+from weft.network_core.ip import NetworkIp
 from weft.register_map import constants, fifo_ports, registers
 from weft.register_types import Register
 

@@ -3,13 +3,13 @@
 from weft import commands, registers
 from weft.buses import BUSES
 from weft.c_names import renamed
-from weft.chip import registers as chip_registers
-from weft.chip.ip import NetworkIp
 from weft.descriptors import write_unit
 from weft.geometry import memories, operands
 from weft.hw.bus.fifo_ports import CAPACITY
 from weft.ip import Ip
 from weft.kit.texts import text
+from weft.network_core import registers as chip_registers
+from weft.network_core.ip import NetworkIp
 
 __all__ = ["driver"]
 

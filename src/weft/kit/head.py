@@ -3,10 +3,10 @@
 import dataclasses
 import json
 
-from weft.chip.config import ChipConfig
-from weft.chip.ip import NetworkIp
 from weft.config import Config
 from weft.ip import Ip
+from weft.network_core.config import ChipConfig
+from weft.network_core.ip import NetworkIp
 
 __all__ = ["command", "head", "parameters_of", "toml"]
 

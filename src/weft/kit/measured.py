@@ -4,10 +4,10 @@ from pathlib import Path
 
 from weft.boards.devices import DEVICES, Device
 from weft.boards.toolchain import Toolchain, ToolchainError, to_rtlil
-from weft.chip.ip import NetworkIp
 from weft.hw.bus.top import IpTop
 from weft.ip import Ip
 from weft.kit.table import table
+from weft.network_core.ip import NetworkIp
 
 __all__ = ["device", "measure"]
 

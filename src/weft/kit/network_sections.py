@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from weft.chip.ip import NetworkIp
+from weft.network_core.ip import NetworkIp
 
 __all__ = ["KIND", "numbers", "parameters", "performance", "use"]
 

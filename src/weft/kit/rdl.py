@@ -1,8 +1,8 @@
 """The register map in SystemRDL, generated from `weft.register_map`."""
 
 from weft.buses.bus import WORD_BYTES
-from weft.chip.ip import NetworkIp
 from weft.ip import Ip
+from weft.network_core.ip import NetworkIp
 from weft.register_map import constants, fifo_ports, registers
 from weft.register_types import Field, FifoPort, Register
 

@@ -2,13 +2,13 @@
 
 import dataclasses
 
-from weft.chip.ip import NetworkIp
 from weft.ip import Ip
 from weft.kit import network_sections, product_sections
 from weft.kit.head import command
 from weft.kit.ports import Port, interfaces
 from weft.kit.table import table
 from weft.kit.waves import waves
+from weft.network_core.ip import NetworkIp
 from weft.register_map import registers
 
 __all__ = ["sheet"]

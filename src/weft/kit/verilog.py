@@ -3,11 +3,11 @@
 import importlib.util
 from pathlib import Path
 
-from weft.chip.ip import NetworkIp
 from weft.hw.bus.top import IpTop
 from weft.hw.export import to_verilog
 from weft.hw.primitives import Primitives
 from weft.ip import Ip
+from weft.network_core.ip import NetworkIp
 
 __all__ = ["commented", "core", "primitives"]
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from weft.chip.ip import NetworkIp
 from weft.ip import Ip
+from weft.network_core.ip import NetworkIp
 
 __all__ = ["draw", "waves"]
 

@@ -4,9 +4,9 @@ from bank_driver import BankDriver, check_accesses, core_registers
 from network_chips import small_chip
 
 from verif.amaranth_bench import simulate, ticks
-from weft.chip.ip import NetworkIp
-from weft.chip.states import NetworkState
 from weft.hw.bus.network_bank import NetworkBank
+from weft.network_core.ip import NetworkIp
+from weft.network_core.states import NetworkState
 from weft.register_map import fifo_ports, registers
 
 CHIP = small_chip(2, 4, 4, words=32)

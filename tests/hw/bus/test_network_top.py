@@ -9,14 +9,14 @@ from amaranth.lib.wiring import connect
 from network_chips import small_chip
 
 from verif.amaranth_bench import simulate, ticks
-from weft.chip.addresses import split
-from weft.chip.descriptors import ListEnd
-from weft.chip.ip import NetworkIp
-from weft.chip.registers import REGISTERS
-from weft.chip.states import NetworkState
 from weft.hw.bus.network_wrapper import NetworkWrapper
 from weft.hw.bus.top import BareWrapper
-from weft.hw.chip.core import NetworkCore
+from weft.hw.network_core.core import NetworkCore
+from weft.network_core.addresses import split
+from weft.network_core.descriptors import ListEnd
+from weft.network_core.ip import NetworkIp
+from weft.network_core.registers import REGISTERS
+from weft.network_core.states import NetworkState
 from weft.register_map import constants, fifo_ports, registers
 
 CHIP = small_chip(2, 2, 2, words=64)

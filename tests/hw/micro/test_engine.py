@@ -5,8 +5,8 @@ import random
 import pytest
 
 from verif.amaranth_bench import simulate
-from weft.chip.microcode import Assembler, MicroProgram, Out, Strobe, Wait
 from weft.hw.micro.engine import MicroEngine
+from weft.network_core.microcode import Assembler, MicroProgram, Out, Strobe, Wait
 
 MEMORY = {100: 0x12345678, 101: 0xFFFF0000, 102: 0, 103: 5 << 16, 104: 0x00ABCD00, 105: 0x00000101}
 READY = {  # the port or the strobe that waits

@@ -7,12 +7,12 @@ import pytest
 from network_chips import MICRO
 
 from verif.amaranth_bench import plain, play, simulate
-from weft.chip.addresses import split
-from weft.chip.descriptors import ListLoad, LoadTarget
-from weft.golden.chip.buffers import ChipBuffers
-from weft.golden.chip.memory import MemoryArea
+from weft.golden.network_core.buffers import ChipBuffers
+from weft.golden.network_core.memory import MemoryArea
 from weft.hw.micro.loads import LoadUnit
 from weft.hw.micro.weights import WeightBuffer
+from weft.network_core.addresses import split
+from weft.network_core.descriptors import ListLoad, LoadTarget
 
 COLS = 4
 SOURCE = 40

@@ -8,9 +8,9 @@ from micro_results import JOB, LINES, TABLE, expected, parameters
 from network_chips import MICRO
 
 from verif.amaranth_bench import plain, put, simulate
-from weft.chip import latencies
 from weft.hw.micro.slot_rescaler import SlotRescaler
 from weft.latencies import MEMORY_READ
+from weft.network_core import latencies
 
 CORE = MICRO.core
 

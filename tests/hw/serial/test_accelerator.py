@@ -6,14 +6,14 @@ from amaranth.hdl import ClockDomain
 from network_chips import small_chip
 
 from verif.amaranth_bench import simulate, ticks
-from weft.chip.descriptors import ListError
-from weft.chip.states import NetworkState
 from weft.commands import JobFlag
 from weft.config import Config
 from weft.frames import MAX_PAYLOAD, FrameType
 from weft.golden import add_bias, matmul, requantize
 from weft.host.link import Frame, FrameDecoder
 from weft.hw.serial.accelerator import SerialAccelerator
+from weft.network_core.descriptors import ListError
+from weft.network_core.states import NetworkState
 from weft.registers import REGISTERS, decode
 from weft.sim.scenario import Scenario
 

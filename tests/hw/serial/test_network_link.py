@@ -8,12 +8,12 @@ from linked_core import Host
 from network_chips import small_chip
 
 from verif.amaranth_bench import checker, simulate, ticks
-from weft.chip.addresses import split
-from weft.chip.registers import REGISTERS, describe
 from weft.frames import MAX_WRITE, FrameType
 from weft.host.link import Frame
-from weft.hw.chip.host_port import HostPort
+from weft.hw.network_core.host_port import HostPort
 from weft.hw.serial.network_link import NetworkLink
+from weft.network_core.addresses import split
+from weft.network_core.registers import REGISTERS, describe
 
 CHIP = small_chip(2, 4, 8, words=64)
 

@@ -1,0 +1,189 @@
+"""The array section: from the operands of a step to the sums of a chunk."""
+
+from amaranth.hdl import Module, ResetInserter, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from weft.hw.arith.cells import MACS
+from weft.hw.array.drain import Drain
+from weft.hw.array.skew import Skew
+from weft.hw.array.systolic import SystolicArray
+from weft.hw.buffers.bank import LUT_RAM_WORDS
+from weft.hw.buffers.results import ResultBuffer
+from weft.hw.delay import pipeline
+from weft.hw.output.lane_select import LaneSelect
+from weft.latencies import MEMORY_READ
+from weft.network_core.latencies import result_read
+
+__all__ = ["ArraySection"]
+
+
+class ArraySection(wiring.Component):
+    """The systolic array of a core for networks, with its skews, drain, and result buffer.
+
+    The vectors of A arrive ``a_latency`` cycles after their step. The address of B is delayed, so
+    that its word arrives in the same cycle. The results of a tile are written to the result buffer
+    row by row: :meth:`write_latency` cycles after the tile's last step, the first ``row_written``.
+
+    If the MAC cell is corrected, the array has one more column, whose B is 0. Its sums are the
+    pair sums of A: ``sum(a[d] * a[d+1])`` over the even d of all steps of a tile. The last
+    ``dsp_cols`` columns use DSP blocks, this one first.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    step : shape
+        A struct with the members ``en``, ``clear``, ``capture``, ``drain`` and ``b_addr``.
+    a_latency : int
+        Cycles from a step to its vectors of A; at least `weft.latencies.MEMORY_READ`.
+    buffer_rows : int
+        Rows of the result buffer; a power of two.
+
+    Attributes
+    ----------
+    reset : In, 1 bit
+        Clears the control: after FLUSH cycles no step and no sum is in flight. Data have no reset.
+    step : In, shape ``step``
+    a : In, ``rows`` x ``depth`` int8
+    b_addr : Out
+        Address of a word of B: `weft.latencies.MEMORY_READ` cycles before the word.
+    b : In, ``cols`` x ``depth`` int8
+    row_written : Out, 1 bit
+        One more row can be read from the next cycle on.
+    address : In
+        A row of the result buffer.
+    index : In
+        Position of a chunk in that row.
+    sums : Out, ``lanes`` sums
+        The chunk, :meth:`latency` cycles after ``address`` and ``index``.
+    pair_sum : Out, a sum
+        The pair sum of the row, in the same cycle; 0 if the MAC cell is not corrected.
+    """
+
+    @staticmethod
+    def latency(chip):
+        """Cycles from ``address`` to ``sums``."""
+        return result_read(chip.core)
+
+    @staticmethod
+    def write_latency(chip, a_latency):
+        """Cycles from the last step of a tile to its first ``row_written``."""
+        core = chip.core
+        last_col = core.cols - 1 + MACS[core.mac_cell].CORRECTED
+        return ArraySection._drain_delay(chip, a_latency) + last_col // core.hop
+
+    @staticmethod
+    def _drain_delay(chip, a_latency):
+        """Cycles from the last step of a tile to the first cycle of its drain."""
+        core = chip.core
+        mac_latency = MACS[core.mac_cell].latency(core.depth)
+        result_register = 1
+        to_edge = a_latency + core.family.edge_registers
+        return to_edge + mac_latency + result_register + (core.rows - 1) // core.hop
+
+    def __init__(self, chip, *, step, a_latency, buffer_rows):
+        core = chip.core
+        self.core = core
+        self.mac = MACS[core.mac_cell]
+        self.a_latency = a_latency
+        self.buffer_rows = buffer_rows
+        self.drain_delay = self._drain_delay(chip, a_latency)
+        self.columns = core.cols + self.mac.CORRECTED
+        self.FLUSH = (core.rows - 1) // core.hop + (self.columns - 1) // core.hop + 2
+        vector = data.ArrayLayout(signed(8), core.depth)
+        super().__init__({
+            "reset": In(1),
+            "step": In(step),
+            "a": In(data.ArrayLayout(vector, core.rows)),
+            "b_addr": Out(step["b_addr"].shape),
+            "b": In(data.ArrayLayout(vector, core.cols)),
+            "row_written": Out(1),
+            "address": In(ceil_log2(buffer_rows)),
+            "index": In(range(chip.row_chunks)),
+            "sums": Out(data.ArrayLayout(self.mac.ACC, core.lanes)),
+            "pair_sum": Out(self.mac.ACC),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.b_addr.eq(
+            pipeline(m, self.step.b_addr, self.a_latency - MEMORY_READ, "b_addr")
+        )
+        array = self._array(m)
+        self._operands(m, array)
+        self._control(m, array)
+        self._results(m, array)
+        return m
+
+    def _array(self, m):
+        """The array and its drain."""
+        core = self.core
+        m.submodules.array = array = SystolicArray(
+            rows=core.rows, cols=self.columns, hop=core.hop,
+            mac=lambda col: self.mac(
+                depth=core.depth, resource=core.resource(self.columns - 1 - col)
+            ),
+        )
+        drain = Drain(rows=core.rows, slots=1, delay=self.drain_delay)
+        m.submodules.drain = ResetInserter(self.reset)(drain)
+        m.d.comb += [
+            drain.start.eq(self.step.drain),
+            array.shift.eq(drain.shift), array.valid.eq(drain.valid),
+        ]
+        return array
+
+    def _operands(self, m, array):
+        """A and B, skewed. Row 0 of a tile is the lowest row of PEs."""
+        core = self.core
+        row_delays = [p // core.hop for p in reversed(range(core.rows))]
+        col_delays = [c // core.hop for c in range(core.cols)]
+        for name, delays in (("a", row_delays), ("b", col_delays)):
+            words, edge = getattr(self, name), getattr(array, name)
+            skew = Skew(
+                shape=words.shape().elem_shape,
+                delays=[core.family.edge_registers + delay for delay in delays],
+            )
+            m.submodules[f"skew_{name}"] = skew
+            m.d.comb += skew.i.eq(words)
+            m.d.comb += [edge[n].eq(skew.o[n]) for n in range(len(delays))]
+
+    def _control(self, m, array):
+        """The control bits of the PEs, each in the cycle that the MAC cell requires."""
+        mac_latency = self.mac.latency(self.core.depth)
+        delays = {"en": 0, "clear": mac_latency - self.mac.SLOTS, "capture": mac_latency}
+        to_edge = self.a_latency + self.core.family.edge_registers
+        skew = Skew(shape=1, delays=[to_edge + delay for delay in delays.values()])
+        m.submodules.pe_control = ResetInserter(self.reset)(skew)
+        for n, name in enumerate(delays):
+            m.d.comb += [
+                skew.i[n].eq(self.step[name]), array.control[name].eq(skew.o[n]),
+            ]
+
+    def _results(self, m, array):
+        """Array -> result buffer -> the sums of a chunk."""
+        core, registered = self.core, self.core.family.pipelines_results
+        buffer = ResultBuffer(
+            south=array.South, cols=self.columns, depth=self.buffer_rows, registered=registered,
+            target=core.target, lut_ram=self.buffer_rows <= LUT_RAM_WORDS,
+        )
+        m.submodules.buffer = ResetInserter(self.reset)(buffer)
+        row = buffer.row.as_value()[: core.cols * len(buffer.row[0])]
+        m.d.comb += [
+            buffer.south.eq(array.south),
+            buffer.read_addr.eq(self.address),
+            self.row_written.eq(buffer.row_written),
+        ]
+        if core.lanes == core.cols:  # a chunk is a row
+            wait = result_read(core) - ResultBuffer.latency(registered)
+            m.d.comb += self.sums.eq(pipeline(m, row, wait, "sums"))
+        else:
+            m.submodules.lanes = lanes = LaneSelect(
+                acc=self.mac.ACC, cols=core.cols, lanes=core.lanes, registered=registered
+            )
+            m.d.comb += [
+                lanes.index.eq(self.index), lanes.row.eq(row), self.sums.eq(lanes.sums),
+            ]
+        if self.mac.CORRECTED:
+            wait = result_read(core) - ResultBuffer.latency(registered)
+            m.d.comb += self.pair_sum.eq(pipeline(m, buffer.row[core.cols], wait, "pair_sum"))

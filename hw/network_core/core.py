@@ -1,0 +1,225 @@
+"""The core for networks: it executes whole networks, list by list, from its own memory."""
+
+from amaranth.hdl import Module, Mux, ResetInserter, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import connect, flipped
+
+from weft.hw.network_core.add_tables import AddTables
+from weft.hw.network_core.arbiters import ReadArbiter, WriteArbiter
+from weft.hw.network_core.array_section import ArraySection
+from weft.hw.network_core.interface import NetworkInterface
+from weft.hw.network_core.list_reader import ListReader
+from weft.hw.network_core.loaded_buffer import LoadedBuffer
+from weft.hw.network_core.loader import ListLoader
+from weft.hw.network_core.map_reader import MapReader
+from weft.hw.network_core.memory import BankedMemory
+from weft.hw.network_core.output_section import OutputSection
+from weft.hw.network_core.program_memory import ProgramMemory
+from weft.hw.network_core.step_sequencer import StepSequencer
+from weft.network_core.latencies import lead, result_rows
+
+__all__ = ["NetworkCore"]
+
+ADDED, LIST, LOADS, HOST = range(4)  # clients of the read arbiter, by priority
+FROM_PROGRAM = LIST, LOADS  # clients of the program memory, if the core has one
+
+
+class NetworkCore(wiring.Component):
+    """Memory, array and control of a core for networks; ``docs/chip.md`` describes it.
+
+    With a program memory, an `ProgramMemory` has the lists, their logs and the sources of loads.
+
+    While no list runs, all blocks except the memory, its arbiters and the list reader are reset,
+    RESET cycles late. So an abort ends a list in any state. The array has no reset: the next list
+    waits until it is empty, and until no read of these blocks is in flight.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+
+    Attributes
+    ----------
+    writes, reads, read_valid, read_data, begin, abort, base, limit, status, finished
+        The ports of `weft.hw.network_core.interface.NetworkInterface`, flipped.
+    program_base, program_limit, program_idle, axi
+        Its other ports, with a program memory only.
+    """
+
+    RESET = 2  # cycles to the last register that is reset
+
+    def __init__(self, chip):
+        self.chip = chip
+        self.buffer_rows = result_rows(chip)
+        super().__init__(NetworkInterface(chip).flip())
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.list_reader = list_reader = ListReader(self.chip)
+        m.submodules.memory = memory = BankedMemory(self.chip)
+        m.submodules.read_arbiter = reads = ReadArbiter(self.chip, clients=4)
+        m.submodules.write_arbiter = writes = WriteArbiter(self.chip)
+        program = self._program(m, list_reader) if self.chip.program_words else None
+        clients = [self._client(reads, program, n) for n in range(4)]
+        # Two registers share the many loads. They differ in time: equal ones would be merged.
+        reset, late_reset = Signal(init=1), Signal(init=1)
+        m.d.sync += [reset.eq(list_reader.halt), late_reset.eq(reset)]
+        early, late = ResetInserter(reset), ResetInserter(late_reset)
+        sequencer, map_reader = self._steps(m, early, list_reader, memory)
+        b, lines, table = self._loads(m, late, list_reader, clients[LOADS])
+        array = self._array(m, late_reset, sequencer, map_reader, b)
+        output = self._output(m, late, list_reader, sequencer, array, lines, table, reads)
+
+        connect(m, list_reader.reads, clients[LIST][0])
+        connect(m, flipped(self.reads), getattr(reads, f"reads_{HOST}"))
+        connect(m, reads.reads, memory.reads)
+        m.d.comb += memory.read_bank.eq(reads.read_bank)
+        connect(m, list_reader.writes, (program.writes if program else writes.log))
+        connect(m, flipped(self.writes), writes.host)
+        m.d.comb += [
+            reads.read_valid.eq(memory.read_valid), reads.read_data.eq(memory.read_data),
+            writes.store.eq(output.write), memory.write.eq(writes.write),
+            writes.read_waits.eq(memory.reads.valid & ~memory.reads.ready),
+            list_reader.read_valid.eq(clients[LIST][1]),
+            list_reader.read_data.eq(clients[LIST][2]),
+            self.read_valid.eq(getattr(reads, f"valid_{HOST}")), self.read_data.eq(reads.data),
+            list_reader.abort.eq(self.abort),
+            list_reader.job_done.eq(output.done),
+            self.status.eq(list_reader.status), self.finished.eq(list_reader.finished),
+        ]
+        # The error of the last store must not come after the end of its job.
+        read_error = Signal()
+        m.d.sync += read_error.eq(map_reader.address_error)
+        m.d.comb += list_reader.address_error.eq(read_error | output.address_error)
+        for block in (list_reader, map_reader, output):
+            m.d.comb += [block.base.eq(self.base), block.limit.eq(self.limit)]
+        self._begin(m, list_reader, reads, array)
+        return m
+
+    def _program(self, m, list_reader):
+        """The program memory, and its errors."""
+        m.submodules.program = program = ProgramMemory(self.chip)
+        connect(m, program.axi, flipped(self.axi))
+        m.d.comb += [
+            list_reader.list_limit.eq(self.program_limit),
+            program.base.eq(self.program_base), program.halt.eq(list_reader.halt),
+            self.program_idle.eq(program.idle),
+            list_reader.read_error.eq(program.read_error),
+            list_reader.load_read_error.eq(
+                program.read_error & getattr(program, f"valid_{FROM_PROGRAM.index(LOADS)}")
+            ),
+            list_reader.stored.eq(program.stored),
+            list_reader.store_error.eq(program.store_error),
+            list_reader.timed_out.eq(program.timed_out), list_reader.written.eq(program.written),
+        ]
+        return program
+
+    @staticmethod
+    def _client(reads, program, number):
+        """The reads of a client, its valid bit, and its data."""
+        if program and number in FROM_PROGRAM:
+            reads, number = program, FROM_PROGRAM.index(number)
+        return getattr(reads, f"reads_{number}"), getattr(reads, f"valid_{number}"), reads.data
+
+    def _begin(self, m, list_reader, reads, array):
+        """Begin a list when nothing of an aborted list is in flight."""
+        waiting, empty = Signal.like(self.begin), Signal(init=1)
+        in_flight = Signal(range(reads.IN_FLIGHT + 1))
+        cycles_left = Signal(range(self.RESET + array.FLUSH + 1))
+        with m.If(~list_reader.halt):
+            m.d.sync += [cycles_left.eq(self.RESET + array.FLUSH), empty.eq(0)]
+        with m.Elif(cycles_left != 0):
+            m.d.sync += cycles_left.eq(cycles_left - 1)
+        with m.Else():
+            m.d.sync += empty.eq(~in_flight.any())
+        accepted, arrived = 0, 0
+        for n in (ADDED, LIST, LOADS):
+            port = getattr(reads, f"reads_{n}")
+            accepted |= port.valid & port.ready
+            arrived |= getattr(reads, f"valid_{n}")
+        m.d.sync += in_flight.eq(in_flight + accepted - arrived)
+        m.d.comb += list_reader.begin.eq(Mux(waiting.valid, waiting, self.begin))
+        with m.If(~empty):
+            m.d.comb += list_reader.begin.valid.eq(0)
+            with m.If(self.begin.valid & list_reader.halt):
+                m.d.sync += waiting.eq(self.begin)
+        with m.Else():
+            m.d.sync += waiting.valid.eq(0)
+        with m.If(self.abort):
+            m.d.sync += waiting.valid.eq(0)
+
+    def _steps(self, m, resets, list_reader, memory):
+        """A job -> the steps of the array, and the vectors of A from the memory."""
+        sequencer = StepSequencer(self.chip, buffer_rows=self.buffer_rows)
+        map_reader = MapReader(self.chip)
+        m.submodules.sequencer = resets(sequencer)
+        m.submodules.map_reader = resets(map_reader)
+        connect(m, map_reader.panel, sequencer.panel)
+        m.d.comb += [
+            map_reader.step.eq(sequencer.step),
+            memory.rows.eq(map_reader.rows), map_reader.row_data.eq(memory.row_data),
+            memory.outside.eq(list_reader.job.outside),
+        ]
+        for block in (sequencer, map_reader):
+            m.d.comb += [block.job.eq(list_reader.job), block.start.eq(list_reader.start)]
+        return sequencer, map_reader
+
+    def _loads(self, m, resets, list_reader, client):
+        """Loads -> the buffers of B, of parameters and of ADD, which a reset leaves as they are.
+        """
+        chip = self.chip
+        loader = ListLoader(chip)
+        m.submodules.loader = resets(loader)
+        connect(m, list_reader.load, loader.load)
+        requests, loader_valid, loader_data = client
+        connect(m, loader.reads, requests)
+        buffers = {
+            "b": LoadedBuffer(chip, vectors=chip.core.cols, words=chip.b_words),
+            "lines": LoadedBuffer(chip, vectors=chip.line_vectors, words=chip.lines),
+            "table": AddTables(chip),
+        }
+        for name, buffer in buffers.items():
+            m.submodules[f"buffer_{name}"] = buffer
+            m.d.comb += buffer.write.eq(getattr(loader, name))
+        m.d.comb += [
+            loader.base.eq(self.base),
+            loader.limit.eq(self.program_limit if chip.program_words else self.limit),
+            loader.read_valid.eq(loader_valid), loader.read_data.eq(loader_data),
+            list_reader.load_done.eq(loader.done), list_reader.load_error.eq(loader.address_error),
+        ]
+        return buffers.values()
+
+    def _array(self, m, reset, sequencer, map_reader, b):
+        """Steps, A and B -> sums."""
+        array = ArraySection(
+            self.chip, step=sequencer.step.shape(), a_latency=map_reader.LATENCY,
+            buffer_rows=self.buffer_rows,
+        )
+        m.submodules.array = array
+        m.d.comb += [
+            array.reset.eq(reset), array.step.eq(sequencer.step), array.a.eq(map_reader.a),
+            b.read_addr.eq(array.b_addr), array.b.as_value().eq(b.read_data.as_value()),
+        ]
+        return array
+
+    def _output(self, m, resets, list_reader, sequencer, array, lines, table, reads):
+        """Tiles and sums -> the output map."""
+        output = OutputSection(self.chip, buffer_rows=self.buffer_rows)
+        m.submodules.output = resets(output)
+        connect(m, output.reads, getattr(reads, f"reads_{ADDED}"))
+        job, start = list_reader.job, list_reader.start
+        if lead(self.chip.core):
+            job, start = list_reader.output_job, list_reader.output_start
+            m.d.comb += list_reader.job_ending.eq(output.ending)
+        m.d.comb += [
+            output.job.eq(job), output.start.eq(start),
+            output.tiles.eq(sequencer.tiles), output.row_written.eq(array.row_written),
+            sequencer.release.eq(output.release),
+            array.address.eq(output.address), array.index.eq(output.index),
+            output.sums.eq(array.sums), output.pair_sum.eq(array.pair_sum),
+            lines.read_addr.eq(output.parameter_addr),
+            output.parameter_line.as_value().eq(lines.read_data.as_value()),
+            table.read_addr.eq(output.table_addr), output.table_data.eq(table.read_data),
+            output.read_valid.eq(getattr(reads, f"valid_{ADDED}")),
+            output.read_data.eq(reads.data[0]),
+        ]
+        return output

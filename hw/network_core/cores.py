@@ -1,0 +1,12 @@
+"""Which core executes the lists of a `weft.network_core.config.ChipConfig`."""
+
+from weft.hw.micro.core import MicroCore
+from weft.hw.network_core.core import NetworkCore
+from weft.network_core.config import has_single_port
+
+__all__ = ["network_core"]
+
+
+def network_core(chip):
+    """Return the core of ``chip``: with a microprogram if its memory has one port."""
+    return (MicroCore if has_single_port(chip.core) else NetworkCore)(chip)

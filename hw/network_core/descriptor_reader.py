@@ -1,0 +1,190 @@
+"""Reads a descriptor from the memory, and checks its opcode, version, and unused bits."""
+
+from collections import defaultdict
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.delay import pipeline
+from weft.hw.network_core.layouts import VectorAddress, add_vectors, within
+from weft.network_core.descriptors import (
+    DESCRIPTOR_BYTES,
+    LIST_VERSION,
+    ListEnd,
+    ListError,
+    ListJob,
+    ListLoad,
+    ListLoop,
+    places,
+)
+
+__all__ = ["KINDS", "DescriptorPart", "DescriptorReader"]
+
+KINDS = ListLoad, ListJob, ListLoop, ListEnd
+HEADER_BITS = 8  # opcode and version
+
+
+class DescriptorPart(data.StructLayout):
+    """The part of a descriptor that one read returns: part ``index``, if ``valid``."""
+
+    def __init__(self, chip):
+        bits = 8 * DescriptorReader.part_bytes(chip)
+        parts = 8 * DESCRIPTOR_BYTES // bits
+        super().__init__({"valid": 1, "index": range(parts), "data": bits})
+
+
+class DescriptorReader(wiring.Component):
+    """Reads one descriptor after the other, ``read_vectors`` vectors a cycle.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+
+    Attributes
+    ----------
+    start : In, 1 bit
+        Pulse while not ``busy``: reads the descriptor at ``address``.
+    address : In, `VectorAddress`
+    busy : Out, 1 bit
+    reads : Out, stream of `VectorAddress`
+    read_valid, read_data : In
+        1 bit, ``read_vectors`` vectors: the data of the reads, in order.
+    read_error : In, 1 bit, valid with ``read_valid``
+        The program memory answered the read with an error. Only with a program memory.
+    base, limit : In
+        First word that may be read, and first word beyond. A program memory begins at word 0.
+    part : Out, `DescriptorPart`
+    done : Out, 1 bit
+        Pulse, two cycles after the last part; the following outputs are valid.
+    opcode : Out, 4 bits
+    error : Out, `weft.network_core.descriptors.ListError`
+        ADDRESS if a vector lies outside the limits, else BUS for a read with an error, else OPCODE
+        for a wrong opcode or version, or if an unused bit is 1.
+    following : Out, `VectorAddress`
+        The address behind the descriptor.
+    """
+
+    @staticmethod
+    def part_vectors(chip):
+        """Vectors of a descriptor that one read returns."""
+        return min(chip.read_vectors, -(-DESCRIPTOR_BYTES // chip.core.depth))
+
+    @staticmethod
+    def part_bytes(chip):
+        """Bytes of a descriptor that one read returns."""
+        return min(DESCRIPTOR_BYTES, chip.core.depth * chip.read_vectors)
+
+    def __init__(self, chip):
+        self.chip = chip
+        self.parts = DESCRIPTOR_BYTES // self.part_bytes(chip)
+        address = VectorAddress(chip)
+        word = address["word"].width
+        super().__init__({
+            "start": In(1), "address": In(address), "busy": Out(1),
+            "reads": Out(stream.Signature(address)),
+            "read_valid": In(1),
+            "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
+            **({"read_error": In(1)} if chip.program_words else {}),
+            "base": In(word), "limit": In(word),
+            "part": Out(DescriptorPart(chip)),
+            "done": Out(1), "opcode": Out(4), "error": Out(ListError),
+            "following": Out(address),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        outside = Signal()
+        reading = self._request(m, outside)
+        self._check(m, outside, reading)
+        return m
+
+    def _request(self, m, outside):
+        """Request all parts up to the first one outside; returns whether data are missing."""
+        chip = self.chip
+        left, in_flight = Signal(range(self.parts + 1)), Signal(range(self.parts + 1))
+        advance, inside, issue = Signal(), Signal(), Signal()
+        base = None if chip.program_words else self.base
+        m.d.comb += [
+            advance.eq(~self.reads.valid | self.reads.ready),
+            inside.eq(within(
+                chip, self.following, self.part_vectors(chip), base, self.limit
+            )),
+        ]
+        after = add_vectors(m, self.following, self.part_vectors(chip), chip.banks, "after")
+        m.d.comb += issue.eq(advance & (left != 0) & inside)
+        with m.If(advance):
+            m.d.sync += [self.reads.valid.eq(issue), self.reads.payload.eq(self.following)]
+            with m.If(left != 0):
+                m.d.sync += [self.following.eq(after), left.eq(left - 1)]
+                with m.If(~inside):
+                    m.d.sync += [outside.eq(1), left.eq(0)]
+        m.d.sync += in_flight.eq(in_flight + issue - (self.read_valid & self.busy))
+        with m.If(self.start):
+            m.d.sync += [self.following.eq(self.address), left.eq(self.parts), outside.eq(0)]
+        return (in_flight != 0) | (left != 0)
+
+    def _check(self, m, outside, reading):
+        """Check the parts as they arrive: first all bits that are unused together, then them."""
+        part = self.part
+        bad_header, bad, g_valid = Signal(), Signal(), Signal()
+        g_index = Signal.like(part.index)
+        bits = pipeline(m, self.read_data.as_value()[: len(part.data)], 1, "part_data")
+        m.d.comb += part.data.eq(bits)
+        m.d.sync += [
+            part.valid.eq(self.read_valid & self.busy),
+            g_valid.eq(part.valid), g_index.eq(part.index),
+        ]
+        with m.If(part.valid):
+            m.d.sync += part.index.eq(part.index + 1)
+            with m.If(part.index == 0):
+                header = part.data[:HEADER_BITS]
+                known = header.matches(*(kind.OPCODE | LIST_VERSION << 4 for kind in KINDS))
+                m.d.sync += [self.opcode.eq(header), bad_header.eq(~known)]
+        found = []
+        for number, (unused, bits) in enumerate(sorted(self._unused().items(), key=str)):
+            group = Signal(name=f"g_unused_{number}")
+            m.d.sync += group.eq(Cat(part.data[bit] for bit in bits).any())
+            applies = Cat(
+                (self.opcode == opcode) & (g_index == index) for opcode, index in unused
+            ).any()
+            found.append(group & applies)
+        with m.If(g_valid):
+            m.d.sync += bad.eq(bad | Cat(found).any())
+
+        error = Mux(bad | bad_header, ListError.OPCODE, ListError.NONE)
+        if self.chip.program_words:
+            failed = Signal()
+            with m.If(self.start):
+                m.d.sync += failed.eq(0)
+            with m.Elif(self.read_valid & self.read_error):
+                m.d.sync += failed.eq(1)
+            error = Mux(failed, ListError.BUS, error)
+        m.d.comb += [
+            self.done.eq(self.busy & ~reading & ~part.valid & ~g_valid),
+            self.error.eq(Mux(outside, ListError.ADDRESS, error)),
+        ]
+        with m.If(self.done):
+            m.d.sync += self.busy.eq(0)
+        with m.If(self.start):
+            m.d.sync += [self.busy.eq(1), bad.eq(0), part.index.eq(0)]
+
+    def _unused(self):
+        """Bits of a part that are unused in the same descriptors.
+
+        Returns a dict: pairs (opcode, index of the part) -> bits of the part.
+        """
+        width = 8 * self.part_bytes(self.chip)
+        unused = defaultdict(set)
+        for kind in KINDS:
+            used = {*range(HEADER_BITS)}
+            for place in places(kind):
+                first = 32 * place.word + place.low
+                used |= {*range(first, first + place.bits)}
+            for bit in range(8 * DESCRIPTOR_BYTES):
+                if bit not in used:
+                    unused[bit % width].add((int(kind.OPCODE), bit // width))
+        groups = defaultdict(list)
+        for bit, descriptors in unused.items():
+            groups[tuple(sorted(descriptors))].append(bit)
+        return groups

@@ -1,0 +1,110 @@
+"""A buffer that loads fill: words of B, or parameter lines."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from weft.hw.buffers.bank import Bank
+
+__all__ = ["LoadedBuffer", "LoadedWord"]
+
+_FEW_WORDS = 32  # that are cheaper in LUT RAM than in blocks of twice the words
+
+
+class LoadedWord(data.StructLayout):
+    """A write of a `LoadedBuffer`, or of `weft.hw.network_core.add_tables.AddTables`.
+
+    ``enable`` has one bit for each group of ``read_vectors`` vectors of the word, and ``data`` has
+    all its vectors.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    vectors, words : int
+        As of the buffer.
+    """
+
+    def __init__(self, chip, vectors, words):
+        super().__init__({
+            "enable": -(-vectors // chip.read_vectors),
+            "word": ceil_log2(words),
+            "data": data.ArrayLayout(8 * chip.core.depth, vectors),
+        })
+
+
+class LoadedBuffer(wiring.Component):
+    """Memory of words of ``vectors`` vectors, with a bank for each ``read_vectors`` of them.
+
+    A block RAM has a power of two of words: 512 of 36 bits, or 1,024 of 18 bits, in an ECP5. Up to
+    32 words beyond a power of two are in LUT RAM, and the blocks keep their width.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    vectors : int
+        Of a word: a multiple of ``read_vectors``.
+    words : int
+
+    Attributes
+    ----------
+    write : In, `LoadedWord`
+        A word can be read WRITE cycles later.
+    read_addr : In, a word address
+    read_data : Out, ``vectors`` vectors
+        The word, LATENCY cycles later.
+    """
+
+    LATENCY = Bank.LATENCY
+    WRITE = 2  # a register near the blocks, which can be far from the loader; the bank
+
+    def __init__(self, chip, *, vectors, words):
+        self.chip = chip
+        self.vectors = vectors
+        self.words = words
+        super().__init__({
+            "write": In(LoadedWord(chip, vectors, words)),
+            "read_addr": In(ceil_log2(words)),
+            "read_data": Out(data.ArrayLayout(8 * chip.core.depth, vectors)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        width = 8 * self.chip.core.depth * self.chip.read_vectors
+        write = Signal.like(self.write)
+        m.d.sync += write.eq(self.write)
+        for group in range(self.vectors // self.chip.read_vectors):
+            data = write.data.as_value().word_select(group, width)
+            m.d.comb += self.read_data.as_value().word_select(group, width).eq(
+                self._group(m, group, write.enable[group], write.word, data)
+            )
+        return m
+
+    def _group(self, m, group, enable, word, data):
+        """Add the banks of a group of vectors; return the vectors of the word that is read."""
+        most = 1 << (self.words - 1).bit_length() - 1  # words of the next smaller power of two
+        few = self.words - most
+        if not 0 < few <= _FEW_WORDS < most:
+            return self._bank(m, f"bank_{group}", self.words, enable, word, data)
+        level = ceil_log2(most)
+        writes_few, reads_few = word[level], self.read_addr[level]
+        first = self._bank(m, f"bank_{group}", most, enable & ~writes_few, word, data)
+        last = self._bank(m, f"few_{group}", few, enable & writes_few, word, data, lut_ram=True)
+        for n in range(self.LATENCY):
+            later = Signal(name=f"reads_few_{group}_{n}", reset_less=True)
+            m.d.sync += later.eq(reads_few)
+            reads_few = later
+        return Mux(reads_few, last, first)
+
+    def _bank(self, m, name, words, enable, word, data, *, lut_ram=False):
+        """Add a bank; return its read data."""
+        m.submodules[name] = bank = Bank(
+            width=len(data), depth=words, target=self.chip.core.target, lut_ram=lut_ram
+        )
+        m.d.comb += [
+            bank.write_en.eq(enable),
+            bank.write_addr.eq(word),
+            bank.write_data.eq(data),
+            bank.read_addr.eq(self.read_addr),
+        ]
+        return bank.read_data

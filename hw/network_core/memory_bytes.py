@@ -1,0 +1,95 @@
+"""The bytes of a part of the memory, one after the other, as the host reads them."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.network_core.layouts import VectorAddress, add_vectors, in_memory
+
+__all__ = ["MemoryBytes"]
+
+
+class MemoryBytes(wiring.Component):
+    """Reads vectors that follow each other; the bytes of addresses beyond the memory are 0.
+
+    It gives a byte a cycle. Before each vector are 2 cycles and the latency of a read.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    length_bits : int
+        Bits of ``length``.
+
+    Attributes
+    ----------
+    start : In, 1 bit
+        Pulse: ``address`` and ``length`` are valid. Allowed while ``idle``.
+    address : In, `VectorAddress`
+        Address of the first vector; its lowest byte comes first.
+    length : In, ``length_bits`` bits
+        Bytes to read.
+    idle : Out, 1 bit
+        No read is in progress. A start with ``length`` 0 leaves it 1.
+    bytes : Out, stream of 8 bits
+    reads : Out, stream of `VectorAddress`
+        Address of the next vector; one read at a time.
+    read_valid : In, 1 bit
+    read_data : In, ``read_vectors`` vectors
+        As in `weft.hw.network_core.interface.NetworkInterface`; only the first vector is used.
+    """
+
+    def __init__(self, chip, *, length_bits):
+        self.chip = chip
+        self.length_bits = length_bits
+        super().__init__({
+            "start": In(1),
+            "address": In(VectorAddress(chip)),
+            "length": In(length_bits),
+            "idle": Out(1),
+            "bytes": Out(stream.Signature(8)),
+            "reads": Out(stream.Signature(VectorAddress(chip))),
+            "read_valid": In(1),
+            "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        depth, banks = self.chip.core.depth, self.chip.banks
+        address = Signal(VectorAddress(self.chip))
+        following = add_vectors(m, address, 1, banks, "following")
+        vector, index, inside = Signal(8 * depth), Signal(range(depth)), Signal()
+        bytes_left = Signal(self.length_bits)
+        m.d.sync += inside.eq(in_memory(self.chip, address))
+        m.d.comb += [self.reads.payload.eq(address), self.bytes.payload.eq(vector[:8])]
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.comb += self.idle.eq(1)
+                m.d.sync += [address.eq(self.address), bytes_left.eq(self.length), index.eq(0)]
+                with m.If(self.start & (self.length != 0)):
+                    m.next = "ADDRESS"
+            with m.State("ADDRESS"):  # inside follows address by one cycle
+                m.next = "REQUEST"
+            with m.State("REQUEST"):
+                m.d.comb += self.reads.valid.eq(inside)
+                with m.If(~inside):
+                    m.d.sync += [vector.eq(0), address.eq(following)]
+                    m.next = "BYTES"
+                with m.Elif(self.reads.ready):
+                    m.next = "WAIT"
+            with m.State("WAIT"):
+                m.d.sync += vector.eq(self.read_data[0])
+                with m.If(self.read_valid):
+                    m.d.sync += address.eq(following)
+                    m.next = "BYTES"
+            with m.State("BYTES"):
+                m.d.comb += self.bytes.valid.eq(1)
+                with m.If(self.bytes.ready):
+                    m.d.sync += [
+                        vector.eq(vector >> 8), index.eq(index + 1),
+                        bytes_left.eq(bytes_left - 1),
+                    ]
+                    with m.If(bytes_left == 1):
+                        m.next = "IDLE"
+                    with m.Elif(index == depth - 1):
+                        m.next = "ADDRESS"
+        return m

@@ -1,0 +1,79 @@
+"""The top of a core for networks, with flat ports for simulators."""
+
+from amaranth.hdl import Value
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.network_core.cores import network_core
+from weft.hw.top import FlatTop
+
+__all__ = ["NetworkTop"]
+
+
+class NetworkTop(FlatTop):
+    """`NetworkCore`, with a separate port for each member of its interface.
+
+    Attributes
+    ----------
+    write_valid : In; write_ready : Out; write_address, write_data, write_enable : In
+        Writes of the host; an address is ``Cat(bank, word)``.
+    read_valid : In; read_ready : Out; read_address : In
+        Reads of the host.
+    data_valid : Out; data : Out, ``read_vectors`` vectors
+        The data of reads.
+    begin_valid, begin_list, begin_log : In
+        Start of a list.
+    list_abort, base, limit : In
+    state, error, job, cycles, result, result_bytes : Out
+        The members of `weft.hw.network_core.interface.NetworkStatus`.
+    finished : Out
+    program_base, program_limit : In; program_idle : Out; awvalid, awready, ... : In or Out
+        With a program memory: the pins of its master, with the names of AXI4 in small letters.
+    """
+
+    def __init__(self, chip):
+        core = network_core(chip)
+        write, status = core.writes.payload, core.status
+        super().__init__(core, {
+            "write_valid": (In, core.writes.valid),
+            "write_ready": (Out, core.writes.ready),
+            "write_address": (In, write.address.as_value()),
+            "write_data": (In, write.data),
+            "write_enable": (In, write.enable),
+            "read_valid": (In, core.reads.valid),
+            "read_ready": (Out, core.reads.ready),
+            "read_address": (In, core.reads.payload.as_value()),
+            "data_valid": (Out, core.read_valid),
+            "data": (Out, core.read_data.as_value()),
+            "begin_valid": (In, core.begin.valid),
+            "begin_list": (In, core.begin.list.as_value()),
+            "begin_log": (In, core.begin.log.as_value()),
+            "list_abort": (In, core.abort),
+            "base": (In, core.base),
+            "limit": (In, core.limit),
+            "state": (Out, status.state),
+            "error": (Out, status.error),
+            "job": (Out, status.job),
+            "cycles": (Out, status.cycles),
+            "result": (Out, status.result.as_value()),
+            "result_bytes": (Out, status.result_bytes),
+            "finished": (Out, core.finished),
+            **(_program(core) if chip.program_words else {}),
+        })
+
+
+def _program(core):
+    """The ports of the program memory."""
+    ports = {
+        "program_base": (In, core.program_base), "program_limit": (In, core.program_limit),
+        "program_idle": (Out, core.program_idle),
+    }
+    for name, flow in (("aw", Out), ("w", Out), ("b", In), ("ar", Out), ("r", In)):
+        channel, answer = getattr(core.axi, name), In if flow == Out else Out
+        ports |= {
+            f"{name}valid": (flow, channel.valid), f"{name}ready": (answer, channel.ready),
+            **{
+                f"{name}{field}": (flow, Value.cast(channel.payload[field]))
+                for field in channel.payload.shape().members
+            },
+        }
+    return ports

@@ -1,0 +1,167 @@
+"""A job: one layer, from the vectors of its input map to the bytes of its output map."""
+
+import numpy as np
+
+from weft.golden.matmul import matmul
+from weft.golden.requantize import add_bias, requantize
+from weft.network_core.addresses import join
+
+__all__ = ["run_job"]
+
+POSITION_LIMIT = (1 << 16) - 1  # of y and x of a tap
+
+
+def run_job(chip, memory, buffers, job) -> None:
+    """Compute the layer of a `weft.network_core.descriptors.ListJob`, and store it.
+
+    All values are read before the first one is stored. The maps that are read and the output map
+    must be disjoint, except that the output map may be the added map.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    memory : MemoryArea
+    buffers : ChipBuffers
+    job : ListJob
+
+    Raises
+    ------
+    ListFault
+        ADDRESS, if a vector may not be read or written; then nothing is stored.
+    ValueError
+        If the descriptor has a field that the hardware does not check, and whose effect is
+        undefined.
+    """
+    _check(chip, memory, job)
+    y = _layer(chip, buffers, job, _sums(chip, memory, buffers, job))
+    if job.add:
+        places = _pixels(job, chip.banks, "add")
+        x = memory.read_columns(places, job.columns)
+        y = _added(chip, buffers, job, x, y)
+    memory.write_columns(_pixels(job, chip.banks, "output"), y)
+
+
+def _check(chip, memory, job):
+    """Raise ValueError for fields that the hardware does not check."""
+    taps = job.kernel_height * job.kernel_width * job.tap_vectors
+    last = job.b_word + (_tiles(chip, job) - 1) * job.b_step + job.tile_words
+    words = memory.words(_pixels(job, chip.banks, "input"))
+    low, high = int(words.min()), int(words.max())
+    for name, value, rule, holds in (
+        ("tile_words", job.tile_words, f"all steps of a tile ({taps})", job.tile_words == taps),
+        ("words of B", last, f"at most {chip.b_words}", last <= chip.b_words),
+        ("low", job.low, f"at most high ({job.high})", job.low <= job.high),
+        ("sum_low", job.sum_low, f"at most sum_high ({job.sum_high})",
+         not job.add or job.sum_low <= job.sum_high),
+        ("words of first taps", f"{low}..{high}", f"in {-chip.words}..{chip.words - 1}",
+         -chip.words <= low <= high < chip.words),
+        *(_step(chip, job, name) for name in ("tap_x_step", "tap_y_step", "group_step")),
+        *(_extent(job, side, axis) for side, axis in (("height", "y"), ("width", "x"))),
+    ):
+        if not holds:
+            raise ValueError(f"{name} of a job must be {rule}, not {value}")
+
+
+def _step(chip, job, name):
+    """The rule for a step from tap to tap, as `_check` has it."""
+    words = join(getattr(job, name), chip.banks) // chip.banks
+    rule = f"of {-chip.words}..{chip.words - 1} words"
+    return name, words, rule, -chip.words <= words < chip.words
+
+
+def _extent(job, side, axis):
+    """The rule for y or x of all taps, as `_check` has it."""
+    first = getattr(job, f"first_{axis}")
+    pixels = (getattr(job, f"out_{side}") - 1) * getattr(job, f"stride_{axis}")
+    taps = (getattr(job, f"kernel_{side}") - 1) * getattr(job, f"dilation_{axis}")
+    last = first + pixels + taps
+    return f"the largest {axis}", last, f"at most {POSITION_LIMIT}", last <= POSITION_LIMIT
+
+
+def _tiles(chip, job):
+    """Tiles of N."""
+    return -(-job.columns // chip.core.cols)
+
+
+def _pixels(job, banks, map_):
+    """The number of the first vector of each pixel of a map; [out_height, out_width].
+
+    ``map_`` is "input", "output" or "add".
+    """
+    first = getattr(job, "add_input" if map_ == "add" else map_)
+    pixel = join(getattr(job, f"{map_}_pixel_step"), banks)
+    row = join(getattr(job, f"{map_}_row_step"), banks) + (job.out_width - 1) * pixel
+    oy, ox = np.ogrid[: job.out_height, : job.out_width]
+    return join(first, banks) + oy * row + ox * pixel
+
+
+def _taps(job, banks):
+    """For each tap of each pixel: the number of its first vector, and whether it is in the map.
+
+    Both have the shape [out_height, out_width, kernel_height, kernel_width].
+    """
+    oy, ox, ky, kx = np.ogrid[
+        : job.out_height, : job.out_width, : job.kernel_height, : job.kernel_width
+    ]
+    y = job.first_y + oy * job.stride_y + ky * job.dilation_y
+    x = job.first_x + ox * job.stride_x + kx * job.dilation_x
+    tap_x = join(job.tap_x_step, banks) + job.tap_vectors - 1
+    tap_y = join(job.tap_y_step, banks) + (job.kernel_width - 1) * tap_x + job.tap_vectors - 1
+    numbers = _pixels(job, banks, "input")[:, :, None, None] + kx * tap_x + ky * tap_y
+    inside = (y >= 0) & (y < job.in_height) & (x >= 0) & (x < job.in_width)
+    return numbers, np.broadcast_to(inside, numbers.shape)
+
+
+def _sums(chip, memory, buffers, job):
+    """The sums of the array, without the pair sums of A; int32 [pixels, N]."""
+    cols, depth = chip.core.cols, chip.core.depth
+    numbers, inside = _taps(job, chip.banks)
+    # Rows of vectors: one for each tap inside the map, in the order of the array's steps.
+    vectors = numbers[inside][:, None] + np.arange(job.tap_vectors)
+    group_step = join(job.group_step, chip.banks)
+    tiles = _tiles(chip, job)
+    sums = np.empty((job.out_height * job.out_width, tiles * cols), np.int32)
+    for group, first in enumerate(range(0, tiles, job.group_tiles)):
+        a = np.full((*numbers.shape, job.tap_vectors, depth), job.outside, np.int8)
+        a[inside] = memory.read(vectors + group * group_step)
+        tile = np.arange(first, min(first + job.group_tiles, tiles))
+        words = job.b_word + tile[:, None] * job.b_step + np.arange(job.tile_words)
+        b = buffers.b[words]  # [tiles, words, cols, depth]
+        b = b.transpose(1, 3, 0, 2).reshape(job.tile_words * depth, -1)
+        start = _pair_sums(b) if chip.core.cell.corrected else None
+        sums[:, first * cols : first * cols + b.shape[1]] = matmul(
+            a.reshape(len(sums), -1), b, start=start
+        )
+    return sums[:, : job.columns]
+
+
+def _pair_sums(b):
+    """``sum(b[2i] * b[2i + 1])`` of each column: the term of B in a fast inner product."""
+    wide = b.astype(np.int64)
+    return (wide[0::2] * wide[1::2]).sum(0)
+
+
+def _layer(chip, buffers, job, sums):
+    """The results of the layer itself, int8 [out_height, out_width, N]; with sums [..., 4 * N]."""
+    column = np.arange(job.columns)
+    lines = job.parameter_line + column // chip.core.lanes
+    bias, multiplier, shift = buffers.parameters(lines, column % chip.core.lanes)
+    total = add_bias(sums, bias)
+    if job.sums:
+        y = np.ascontiguousarray(total.astype("<i4")).view(np.int8)
+    else:
+        y = requantize(
+            total, multiplier, shift, mode=chip.core.requantize, zero_point=job.zero, low=job.low,
+            high=job.high,
+        )
+    return y.reshape(job.out_height, job.out_width, -1)
+
+
+def _added(chip, buffers, job, x, y):
+    """The rescaled sum of the added map ``x`` and the result ``y``, both int8 [..., N]."""
+    lane = np.arange(job.columns) % chip.core.lanes
+    _, multiplier, shift = buffers.parameters(job.add_line, lane)
+    return requantize(
+        buffers.added(x, y), multiplier, shift, mode=chip.core.requantize,
+        zero_point=job.sum_zero, low=job.sum_low, high=job.sum_high,
+    )

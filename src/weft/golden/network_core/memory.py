@@ -1,0 +1,90 @@
+"""The memory as a list sees it: vectors relative to BASE, within BASE and LIMIT."""
+
+import numpy as np
+
+from weft.network_core.descriptors import ListError
+
+__all__ = ["ListFault", "MemoryArea"]
+
+
+class ListFault(Exception):
+    """The list ends with an error.
+
+    Attributes
+    ----------
+    error : ListError
+    """
+
+    def __init__(self, error: ListError):
+        super().__init__(error.name)
+        self.error = error
+
+
+class MemoryArea:
+    """The vectors that a list may use, by their numbers relative to BASE.
+
+    Numbers are taken modulo twice the vectors that an address can name, as the hardware does.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    data : writable buffer of ``banks * words * depth`` bytes
+    base, limit : int
+        First word, and first word beyond, of each bank.
+    words : int, optional
+        Words of each bank of this memory; ``chip.words`` if absent.
+
+    Raises
+    ------
+    ValueError
+        If the memory has another size, or the limits do not fit it.
+    """
+
+    def __init__(self, chip, data, base: int, limit: int, *, words: int | None = None):
+        words = chip.words if words is None else words
+        bytes_ = np.frombuffer(data, np.int8)
+        size = chip.banks * words * chip.core.depth
+        if bytes_.size != size:
+            raise ValueError(f"memory must have {size} bytes, not {bytes_.size}")
+        if not 0 <= base <= limit <= words:
+            raise ValueError(
+                f"base and limit must be in 0..{words}, and base at most limit,"
+                f" not {base} and {limit}"
+            )
+        self._vectors = bytes_.reshape(-1, chip.core.depth)
+        self._banks = chip.banks
+        self._base, self._limit, self._words = base, limit, chip.address_words
+
+    def words(self, numbers) -> np.ndarray:
+        """The words of vectors, from the start of the memory; negative ones lie before it."""
+        return np.asarray(numbers, np.int64) // self._banks + self._base
+
+    def places(self, numbers) -> np.ndarray:
+        """Numbers from the start of the memory; ListFault ADDRESS if one may not be used."""
+        places = (np.asarray(numbers, np.int64) + self._base * self._banks) % (
+            2 * self._words * self._banks
+        )
+        words = places // self._banks
+        if ((words < self._base) | (words >= self._limit)).any():
+            raise ListFault(ListError.ADDRESS)
+        return places
+
+    def read(self, numbers) -> np.ndarray:
+        """The vectors with these numbers, int8 [..., depth]."""
+        return self._vectors[self.places(numbers)]
+
+    def read_columns(self, numbers, columns: int) -> np.ndarray:
+        """Bytes 0 to ``columns - 1`` from each of the vectors ``numbers`` on; int8 [..., columns].
+        """
+        return self._vectors[self._columns(numbers, columns)]
+
+    def write_columns(self, numbers, values) -> None:
+        """Write ``values[..., n]`` to byte ``n`` from vector ``numbers[...]`` on."""
+        self._vectors[self._columns(numbers, values.shape[-1])] = values
+
+    def _columns(self, numbers, columns):
+        """The indices of bytes 0 to ``columns - 1`` from each of the vectors ``numbers`` on."""
+        depth = self._vectors.shape[1]
+        column = np.arange(columns)
+        vectors = self.places(np.asarray(numbers)[..., None] + np.arange(-(-columns // depth)))
+        return vectors[..., column // depth], column % depth

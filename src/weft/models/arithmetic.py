@@ -1,0 +1,132 @@
+"""Types of operands as the core has them, and the sums of products with zero points."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from ml_dtypes import bfloat16
+
+from weft.models.rescale import Rescale
+
+__all__ = ["FloatFinish", "IntegerFinish", "core_parts", "host_part", "shifted_zero"]
+
+_HALF = 0x80  # uint8 - 128 is int8: the same bits with the top bit inverted
+
+
+def _signed(x):
+    return (x ^ np.uint8(_HALF)).view(np.int8)
+
+
+def core_parts(x: np.ndarray) -> list[np.ndarray]:
+    """Return the operands of the core for the values of an operator.
+
+    ==========  =============================================================
+    x           operands
+    ==========  =============================================================
+    int8        x
+    uint8       x - 128, as int8
+    int16       ``x >> 8``, and ``(x & 255) - 128``, both as int8
+    float32     x rounded to bfloat16
+    ==========  =============================================================
+    """
+    if x.dtype == np.int16:
+        return [(x >> 8).astype(np.int8), _signed((x & 0xFF).astype(np.uint8))]
+    if x.dtype == np.float32:
+        # Overflow gives infinity; a signalling NaN becomes a quiet NaN.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return [x.astype(bfloat16)]
+    return [host_part(x)]
+
+
+def host_part(x: np.ndarray) -> np.ndarray:
+    """Return the operand of a product on the host: int8 for int8 and uint8, else x itself."""
+    return _signed(x) if x.dtype == np.uint8 else x
+
+
+def shifted_zero(zero, dtype, *, split: bool = False):
+    """Return the zero point of an operand from the zero point of the operator's values.
+
+    ``split``: int16 values are the sum ``256 * high + low`` of the two `core_parts`.
+    """
+    return zero - _HALF if dtype == np.uint8 or dtype == np.int16 and split else zero
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class IntegerFinish:
+    """Sums with zero points and bias, and their conversion to results.
+
+    ::
+
+        sums = raw - x_zero * column_sums - row_sums * w_zero + k * x_zero * w_zero + bias
+
+    Attributes
+    ----------
+    k : int
+    x_zero : int
+        Zero point of the operand A.
+    w_zero : int64 [count or 1, n]
+        Zero points of the columns of B.
+    bias : int64 [count or 1, n]
+    column_sums : int64 [count, n] or None
+        Sums over the columns of B; None if B is computed.
+    rescale : Rescale or None
+        None: the results are the sums.
+    dtype : numpy.dtype
+        Type of the results; int32 sums wrap.
+    """
+
+    k: int
+    x_zero: int
+    w_zero: np.ndarray
+    bias: np.ndarray
+    column_sums: np.ndarray | None
+    rescale: Rescale | None
+    dtype: np.dtype
+
+    def constant(self, columns: np.ndarray | None = None) -> np.ndarray:
+        """Return the terms that are added to ``raw - row_sums * w_zero``: int64 [count, n].
+
+        ``columns`` [count, n, k] are the columns of a computed B.
+        """
+        sums = self.column_sums
+        if sums is None:
+            sums = columns.sum(-1, dtype=np.int64) if self.x_zero else 0
+        return self.bias - self.x_zero * sums + self.k * self.x_zero * self.w_zero
+
+    def sums(
+        self, raw: np.ndarray, rows: np.ndarray, columns: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the sums, int64 [count, m, n], from products ``raw`` of A and B.
+
+        ``rows`` [count, m, k] is A.
+        """
+        total = raw + self.constant(columns)[:, None, :]
+        if self.w_zero.any():
+            total -= rows.sum(-1, dtype=np.int64)[..., None] * self.w_zero[:, None, :]
+        return total
+
+    def apply(self, sums: np.ndarray) -> np.ndarray:
+        """Return the results from sums [..., channels]."""
+        return sums.astype(self.dtype) if self.rescale is None else self.rescale.apply(sums)
+
+
+@dataclass(frozen=True, eq=False)
+class FloatFinish:
+    """``clamp(y + bias, low, high)`` in float32.
+
+    Attributes
+    ----------
+    bias : float32 [channels] or None
+    low, high : float or None
+    """
+
+    bias: np.ndarray | None
+    low: float | None
+    high: float | None
+
+    def apply(self, y: np.ndarray) -> np.ndarray:
+        """Return the results from float32 products [..., channels]."""
+        if self.bias is not None:
+            y = y + self.bias
+        if self.low is not None or self.high is not None:
+            y = np.clip(y, self.low, self.high)
+        return y

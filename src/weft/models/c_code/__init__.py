@@ -1,0 +1,22 @@
+"""C code of a network for an SoC: arrays, and one function that calls the driver of an IP kit.
+
+=============  ==================================================================================
+module         content
+=============  ==================================================================================
+`generate`     the files of a network, by name
+`chip`         the files of a network for a core for networks
+`sources`      the templates with their values
+`tensors`      the addresses of tensors
+`layers`       products of a step, with weights and requantization, as C structs
+`operators`    operators without weights, as calls of functions in `files`
+`memory`       places of the activations in one static array
+`arrays`       arrays and structs as C text
+`templates`    the files that depend on the network
+`files`        fixed C files: layers and operators
+=============  ==================================================================================
+"""
+
+from weft.models.c_code.chip import chip_c_files
+from weft.models.c_code.generate import c_files
+
+__all__ = ["c_files", "chip_c_files"]

@@ -1,0 +1,170 @@
+"""Writes the C files of a network for a core for networks: images of its memory, load and run."""
+
+import numpy as np
+
+from weft.c_names import identifier
+from weft.models.c_code.arrays import array, numbers, struct
+from weft.models.c_code.chip_templates import CHIP_HEADER, CHIP_SOURCE
+from weft.models.c_code.generator import (
+    Generator,
+    checked_call,
+    no_code,
+    require_no_state,
+    require_one,
+)
+from weft.models.c_code.operators import operator_problem
+from weft.models.c_code.sources import check_prefix
+from weft.models.c_code.tensors import is_alias
+from weft.models.errors import ModelError
+from weft.models.network_core.program import ChipProgram, memory_needs
+from weft.models.work import HostWork
+
+__all__ = ["chip_c_files"]
+
+
+def chip_c_files(program: ChipProgram, prefix: str = "weft") -> dict[str, bytes]:
+    """Return the C files of a network, by name.
+
+    Parameters
+    ----------
+    program : ChipProgram
+    prefix : str
+        Prefix of the kit's driver.
+
+    Raises
+    ------
+    ModelError
+        If there is no C code for an operator of the host or for a tensor, the program computes
+        several inferences in a list, or the prefix is not valid.
+    """
+    check_prefix(prefix)
+    _check(program)
+    return _ChipGenerator(program).files(prefix)
+
+
+def _check(program):
+    """Raise ModelError for the first thing without C code."""
+    require_no_state(program, program.host)
+    require_one(program)
+    if program.batch != 1:
+        raise ModelError(f"{program.name}: batch must be 1 for C code, not {program.batch}")
+    tensors = program.tensors
+    for step in program.host:
+        if isinstance(step.work, HostWork):
+            reason = operator_problem(step, tensors)
+        else:
+            reason = step.placement.reason or "the host computes a product"
+        used = [*step.inputs, *step.outputs] if not reason else []
+        for number in used:
+            if number < 0 or tensors[number].dtype != np.int8:
+                kind = "absent" if number < 0 else tensors[number].dtype
+                reason = f"tensors must be int8, not {kind}"
+        if reason:
+            raise no_code(program, step, reason)
+    maps = [entry.form.tensor for part in program.segments for entry in part.written]
+    maps += [result.tensor for part in program.segments for result in part.results]
+    for number in (*program.inputs, *program.outputs, *maps):
+        if tensors[number].dtype != np.int8:
+            raise ModelError(
+                f"{program.name}: tensor {number} must be int8 for C code, not"
+                f" {tensors[number].dtype}"
+            )
+
+
+class _ChipGenerator(Generator):
+    """Collects the definitions and the calls of all segments."""
+
+    def __init__(self, program):
+        accesses = []
+        for segment in program.segments:
+            accesses += [(step.inputs, step.outputs) for step in segment.before]
+            accesses += [((entry.form.tensor,), ()) for entry in segment.written]
+            accesses.append(((), [result.tensor for result in segment.results]))
+        accesses += [(step.inputs, step.outputs) for step in program.after]
+        super().__init__(program, accesses, "net_map.h")
+        self._row = 1  # bytes
+        self._maps = self._calls = 0  # numbers in names
+
+    def files(self, prefix):
+        """Return the files."""
+        program, load, body = self._program, [], []
+        for number, segment in enumerate(program.segments):
+            self._image(f"run{number}", segment.run)
+            load += self._store(segment.run_first, f"run{number}")
+        for number, part in enumerate(program.setup):
+            self._image(f"setup{number}", part)
+            load += self._store(0, f"setup{number}")
+            load += checked_call(f"weft_run(core, 0, {program.log})")
+        for segment in program.segments:
+            body += [line for step in segment.before for line in self._host(step)]
+            for entry in segment.written:
+                body += self._write(entry)
+            body += checked_call(f"weft_run(core, {segment.run_first}, {program.log})")
+            for result in segment.results:
+                tensor = self._tensors.of(result.tensor)
+                body += checked_call(f"net_read_map(core, &{self._map(result.place)}, {tensor})")
+        body += [line for step in program.after for line in self._host(step)]
+        return self._filled(
+            CHIP_HEADER, CHIP_SOURCE, prefix, cycles=f"{program.cycles:,}",
+            ram=max(self._tensors.arena, 1) + self._row, row=self._row,
+            hash=f"0x{program.chip.hash:08x}u", load="\n".join(load), body="\n".join(body),
+            **self._program_texts(),
+        )
+
+    def _store(self, first, image):
+        """Return the call that writes an image to the memory of lists, from vector ``first`` on."""
+        if self._program.chip.program_words:
+            return checked_call(f"weft_program_write(core, {first}, {image}, sizeof {image})")
+        return checked_call(f"weft_write(core, {first}, NULL, {image}, sizeof {image})")
+
+    def _program_texts(self):
+        """Return the texts about the program memory."""
+        program, chip = self._program, self._program.chip
+        if not chip.program_words:
+            return {"memory": "memory of the core", "program": ""}
+        row = chip.banks * chip.core.depth
+        size = -(-memory_needs(program.areas, chip)[1] // row) * row
+        macro = identifier(program.name).upper()
+        return {
+            "memory": f"program memory,\n * which has {macro}_PROGRAM_BYTES bytes or more. Call"
+            " weft_program() before",
+            "program": f"{macro}_PROGRAM_BYTES = {size}, /* of the memory for weft_program() */\n"
+            "    ",
+        }
+
+    def _image(self, name, data):
+        """Add an array of bytes of the memory."""
+        self._texts.append(array("int8_t", name, np.frombuffer(data, np.int8)))
+        self._constant_bytes += len(data)
+
+    def _map(self, place):
+        """Add a map; return its name."""
+        name = f"map{self._maps}"
+        self._maps += 1
+        pitches = place.pitches
+        self._texts.append(struct("net_map", name, (
+            place.first, pitches.pitch, pitches.row_pitch, place.height, place.width,
+            place.channels,
+        )))
+        return name
+
+    def _write(self, entry):
+        """Return the lines that write an input map."""
+        form, place = entry.form, self._map(entry.place)
+        size, name = (form.height, form.width, form.channels), "NULL"
+        if form.map_size != size:
+            name = f"&form{self._maps}"
+            self._texts.append(struct(
+                "net_form", name[1:], numbers((*size, *form.block, *form.offset, form.fill))
+            ))
+            self._row = max(self._row, entry.place.width * entry.place.channels)
+        tensor = self._tensors.of(form.tensor)
+        return checked_call(f"net_write_map(core, &{place}, {name}, {tensor}, row)")
+
+    def _host(self, step):
+        """Return the lines of an operator of the host."""
+        if is_alias(step, self._program.outputs):
+            return []
+        self._calls += 1
+        text = self._text(step, self._call(self._calls - 1, step), step.inputs)
+        return [f"    /* {' and '.join(step.operators)} */", f"    {text};"]

@@ -1,0 +1,225 @@
+"""How exactly the outputs of a network equal those of its runtime: the claim, and its limits.
+
+Weft prints the claim in its first line, and ``--check`` allows what it allows.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.config import Config
+from weft.models.ir import Gemm, Graph, Host, Node, Recurrence
+
+__all__ = ["RUNTIMES", "Exactness", "exactness_of"]
+
+# By the mode of a program: the runtime with the same results.
+RUNTIMES = {"tflite": "TFLite Micro", "single": "LiteRT", "onnx": "onnxruntime"}
+FLOAT32 = 1e-5  # of the largest value: sums of float32 depend on their order
+BFLOAT16 = 2.0**-6  # the operands of a bf16 core have 8 significant bits
+# Kernels whose float32 results are fixed by IEEE 754, or are values of their inputs.
+EXACT = frozenset({
+    "arg_max", "arg_min", "broadcast", "concatenation", "gather", "litert.quantize", "maximum",
+    "minimum", "mirror_pad", "onnx.abs", "onnx.add", "onnx.cast", "onnx.ceil", "onnx.clip",
+    "onnx.dequantize", "onnx.divide", "onnx.dynamic_quantize", "onnx.equal", "onnx.floor",
+    "onnx.gather", "onnx.greater", "onnx.less", "onnx.max_pool", "onnx.model", "onnx.multiply",
+    "onnx.negative", "onnx.quantize", "onnx.relu", "onnx.round", "onnx.select", "onnx.sqrt",
+    "onnx.subtract", "pad", "rearrange", "reduce_max", "reduce_min", "reshape", "reverse", "select",
+    "slice", "split", "stack", "table", "tflite.abs", "tflite.cast", "tflite.ceil", "tflite.clip",
+    "tflite.dequantize", "tflite.equal", "tflite.floor", "tflite.greater", "tflite.greater_equal",
+    "tflite.less", "tflite.less_equal", "tflite.max_pool", "tflite.model", "tflite.neg",
+    "tflite.not_equal", "tflite.plain_add", "tflite.plain_div", "tflite.plain_mul",
+    "tflite.plain_squared_difference", "tflite.plain_sub", "tflite.quantize",
+    "tflite.resize_nearest", "tflite.round", "tflite.sqrt", "tflite.square", "tile", "transpose",
+    "unstack",
+})
+_BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
+
+
+@dataclass(frozen=True)
+class Exactness:
+    """How exactly the outputs of a program equal those of its runtime.
+
+    Attributes
+    ----------
+    claim : str
+        For people: ``equal to TFLite Micro in mode tflite``.
+    absolute, relative : tuple of float
+        For each output: two values may differ by ``absolute + relative * largest``, where
+        ``largest`` is the largest value of the runtime's output. Both are 0 for equal bits.
+    """
+
+    claim: str
+    absolute: tuple[float, ...]
+    relative: tuple[float, ...]
+
+
+def exactness_of(graph: Graph, mode: str, config: Config) -> Exactness:
+    """Return how exactly a network equals its runtime, on a core with ``config``.
+
+    ``graph`` has the kernels of the mode (`weft.models.host_modes.in_mode`).
+    """
+    return _Analysis(graph, mode, config).exactness()
+
+
+@dataclass(frozen=True)
+class _Distance:
+    """How far the values of a tensor may be from the runtime's.
+
+    ``steps`` is absolute, in steps of an integer, or in values of a float; ``relative`` is a part
+    of the largest value.
+    """
+
+    steps: float = 0.0
+    relative: float = 0.0
+
+
+class _Analysis:
+    """Follows the distances through a graph, and collects what the claim must name."""
+
+    def __init__(self, graph, mode, config):
+        self._graph, self._mode, self._config = graph, mode, config
+        self._runtime = RUNTIMES[mode]
+        # Names of operators, in their order:
+        self._ties: dict[str, None] = {}
+        self._floats: dict[str, None] = {}  # sums or functions of float32
+        self._others: dict[str, dict[str, None]] = {}  # by why the runtime differs
+        self._products: set[str] = set()  # types of the products that are not of integers
+
+    def exactness(self) -> Exactness:
+        graph = self._graph
+        found: dict[int, _Distance] = {}
+        for node in graph.nodes:
+            before = [found[n] for n in node.inputs if n in found]
+            distance = _Distance(
+                max((d.steps for d in before), default=0.0),
+                max((d.relative for d in before), default=0.0),
+            )
+            own = self._own(node)
+            for number in node.outputs:
+                if number >= 0:
+                    found[number] = self._after(node, distance, own, number)
+        ends = [found.get(number, _Distance()) for number in graph.outputs]
+        return Exactness(
+            self._claim(), tuple(d.steps for d in ends), tuple(d.relative for d in ends)
+        )
+
+    def _after(self, node, before, own, number):
+        """The distance of an output of a node."""
+        x, y = self._tensor_of(node), self._graph.tensors[number]
+        integers = x.dtype.kind != "f", y.dtype.kind != "f"
+        steps, relative = before.steps, max(before.relative, own.relative)
+        if integers[0] and steps and (isinstance(node, Gemm) and node.requantization is None
+                                      or not integers[1] and x.quantization is None):
+            # Of sums, a step of the operands is a part of the largest value.
+            steps, relative = 0.0, max(relative, steps / 128)
+        elif integers == (True, False) and steps:
+            steps *= float(np.max(x.quantization.scale))
+        elif integers == (False, True):  # a value next to a tie may become the other step
+            return _Distance(1.0 if steps or relative else 0.0)
+        return _Distance(steps + own.steps, relative)
+
+    def _tensor_of(self, node):
+        """The tensor whose values a node computes with."""
+        numbers = [n for n in node.inputs if n >= 0]
+        number = node.x if isinstance(node, Gemm) else (numbers or [node.outputs[0]])[0]
+        return self._graph.tensors[number]
+
+    def _own(self, node: Node) -> _Distance:
+        """The distance that a node adds."""
+        whole = getattr(node, "kernel", "") == "tflite.model" and len(node.position) > 1
+        name = "the whole file" if whole else node.operator
+        why = self._other(node)
+        if why:
+            self._others.setdefault(why, {})[name] = None
+        if isinstance(node, Gemm | Recurrence):
+            gemms = (node,) if isinstance(node, Gemm) else node.products
+            if any(self._graph.tensors[gemm.x].dtype == np.float32 for gemm in gemms):
+                return self._float_product()
+        elif node.kernel not in EXACT and self._has_floats(node):
+            self._floats[name] = None
+            return _Distance(0.0, FLOAT32)
+        if node.ties or self._has_ties(node):
+            self._ties[name] = None
+            return _Distance(1.0)
+        return _Distance()
+
+    def _float_product(self):
+        kind = self._config.data_type
+        on_core = kind.acc.name != "int32"
+        self._products.add(kind.a.name if on_core else "float32")
+        return _Distance(0.0, BFLOAT16 if on_core else FLOAT32)
+
+    def _has_floats(self, node):
+        numbers = (*node.inputs, *node.outputs)
+        return any(self._graph.tensors[n].dtype.kind == "f" for n in numbers if n >= 0)
+
+    def _has_ties(self, node):
+        """Whether LiteRT rounds a tie of the node in another way than Weft does."""
+        if self._mode != "single" or not isinstance(node, Host):
+            return False
+        x, y = self._tensor_of(node), self._graph.tensors[node.outputs[0]]
+        if node.operator == "QUANTIZE":
+            return x.dtype != y.dtype and x.dtype in _BYTES and y.dtype in _BYTES
+        if node.kernel in ("tflite.add", "tflite.sub") and y.dtype == np.int16:
+            return all(math.log2(scale).is_integer() for scale in self._scales(node))
+        return node.kernel == "tflite.sum" and y.dtype == np.int16
+
+    def _other(self, node):
+        """Why the runtime computes something else than Weft; empty if it does not."""
+        kernel = getattr(node, "kernel", "")
+        if self._mode == "single":
+            if kernel == "tflite.model":
+                return "it runs in TFLite Micro"
+            if kernel == "tflite.lstm" and not self._is_in_litert(node):
+                return "LiteRT does not have it, and Weft computes it as TFLite Micro"
+            if kernel == "tflite.plain_add" and node.attributes["low"] is not None:
+                return "LiteRT applies its activation, Weft and TFLite Micro do not"
+            if kernel in ("tflite.add", "tflite.sub") and self._overflows(node):
+                return "sums in LiteRT overflow (a known fault)"
+        pads = self._mode == "tflite" and node.operator == "SPACE_TO_BATCH_ND" and kernel == "pad"
+        if pads and any(map(any, node.attributes["padding"])):
+            return "TFLite Micro pads with bytes that it does not initialize (a known fault)"
+        return ""
+
+    def _overflows(self, node):
+        """Whether the scales of a sum of bytes are too far apart for LiteRT."""
+        *scales, _ = self._scales(node)
+        is_bytes = self._graph.tensors[node.outputs[0]].dtype in _BYTES
+        return is_bytes and max(scales) >= 256 * min(scales)
+
+    def _is_in_litert(self, node):
+        """Whether LiteRT has an LSTM: of int8, with a cell of a scale in 2^-15..2^-9."""
+        return not node.attributes["wide"] and -15 <= node.attributes["cell_power"] <= -9
+
+    def _scales(self, node):
+        numbers = (*node.inputs[:2], node.outputs[0])
+        return [float(self._graph.tensors[n].quantization.scale[0]) for n in numbers]
+
+    def _claim(self):
+        if self._products:
+            degree = "but not equal" if self._products - {"float32"} else "but not always equal"
+            kinds = " and ".join(sorted(self._products))
+            claim = f"products in {kinds}, so close to {self._runtime} {degree}"
+        else:
+            claim = f"equal to {self._runtime} in mode {self._mode}"
+            if self._mode == "tflite" and self._has_uint8():
+                claim = "equal to int8 in TFLite Micro, which has no uint8"
+        limits = []
+        if self._floats and not self._products:
+            limits.append(f"float32 results of {_names(self._floats)} are close")
+        if self._ties:
+            limits.append(f"values of {_names(self._ties)} next to ties may differ by 1")
+        limits += [f"not {_names(names)}: {why}" for why, names in self._others.items()]
+        return f"{claim}, but {', and '.join(limits)}" if limits else claim
+
+    def _has_uint8(self):
+        """Whether quantized values of uint8 are computed."""
+        tensors = (self._graph.tensors[n] for node in self._graph.nodes for n in node.outputs
+                   if n >= 0)
+        return any(t.dtype == np.uint8 and t.quantization is not None for t in tensors)
+
+
+def _names(operators):
+    """Their names for people."""
+    return ", ".join(operators)

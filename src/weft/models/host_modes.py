@@ -1,0 +1,19 @@
+"""The operators of the host in a rounding mode: LiteRT and TFLite Micro differ in some of them."""
+
+import dataclasses
+
+from weft.models.ir import Graph, Host
+
+__all__ = ["in_mode"]
+
+
+def in_mode(graph: Graph, mode: str) -> Graph:
+    """The graph with the host's kernels of a mode: `Host.single` in ``single``."""
+    return dataclasses.replace(graph, nodes=tuple(_node(node, mode) for node in graph.nodes))
+
+
+def _node(node, mode):
+    if not isinstance(node, Host) or node.single is None:
+        return node
+    kernel, attributes = node.single if mode == "single" else (node.kernel, node.attributes)
+    return dataclasses.replace(node, kernel=kernel, attributes=attributes, single=None)

@@ -1,0 +1,144 @@
+"""The recurrence of TFLite's LSTM: in integers as TFLite Micro or LiteRT computes it, in float32.
+
+Sources: TFLite Micro, ``lstm_eval.cc``; LiteRT, ``lstm_eval.cc``, ``portable_tensor_utils.cc``.
+"""
+
+import math
+
+import numpy as np
+
+from weft.models.kernels.fixed_point import clamp, multiply, multiply_wide, round_shift
+from weft.models.kernels.gemmlowp import INT16
+from weft.models.kernels.onnx_elementwise import sigmoid
+from weft.models.kernels.tflite_unary import logistic16, tanh16
+
+__all__ = ["RECURRENT", "LiteRules", "MicroRules"]
+
+int16 = INT16.saturate
+
+
+class MicroRules:
+    """TFLite Micro: each product is scaled and saturated; functions by a table."""
+
+    def __init__(self, attributes):
+        self._scales = attributes["tflite"]
+        self.scaled = multiply_wide if attributes["wide"] else multiply
+        self.limit = min(math.floor(min(attributes["limit"], 1 << 16) + 0.5), 32767)
+        shift = attributes["cell_power"] + 12
+        self._to_cell = 3 << max(shift, 0), max(-shift, 0)
+
+    def gate(self, gate, fed, own):
+        """The sum of the two products of a gate."""
+        fed = int16(self.scaled(fed, *self._scales["input_scales"][gate]))
+        return int16(fed + int16(self.scaled(own, *self._scales["recurrent_scales"][gate])))
+
+    def functions(self, gates):
+        """Input, forget, new and output, after their functions."""
+        return [tanh16(x, 3, 0) if n == 2 else logistic16(x, 3, 0) for n, x in enumerate(gates)]
+
+    def cell(self, forget, cell, enter, new):
+        """The cell before its limit."""
+        kept = int16(multiply(forget * cell, *self._scales["forget_scale"]))
+        return int16(kept + int16(multiply(enter * new, *self._scales["update_scale"])))
+
+    def hidden(self, leave, cell):
+        """The state without its zero point."""
+        return multiply(leave * tanh16(cell, *self._to_cell), *self._scales["hidden_scale"])
+
+
+class LiteRules:
+    """LiteRT: products with the cell are rounded once; functions of gemmlowp."""
+
+    def __init__(self, attributes):
+        self._scales = attributes["single"]
+        self.limit = int(min(attributes["limit"], 32767))
+        self._power = attributes["cell_power"]
+
+    def gate(self, gate, fed, own):
+        """The sum of the two products of a gate."""
+        fed = int16(multiply(fed, *self._scales["input_scales"][gate]))
+        return int16(fed + multiply(own, *self._scales["recurrent_scales"][gate]))
+
+    def functions(self, gates):
+        """Input, forget, new and output, after their functions."""
+        return [
+            (INT16.tanh if n == 2 else INT16.logistic)(x, 3)
+            for n, x in enumerate(gates)
+        ]
+
+    def cell(self, forget, cell, enter, new):
+        """The cell before its limit."""
+        kept = INT16.wrap(round_shift(forget * cell, 15))
+        return int16(kept + INT16.wrap(round_shift(enter * new, 30 + self._power)))
+
+    def hidden(self, leave, cell):
+        """The state without its zero point."""
+        shown = INT16.tanh(cell, 15 + self._power)
+        return multiply(leave * shown, *self._scales["hidden_scale"])
+
+
+def _rules(attributes, mode):
+    """The rules of a mode: LiteRT has no LSTM of int16, and cells of 2**-15 to 2**-9 alone."""
+    has_kernel = not attributes["wide"] and -15 <= attributes["cell_power"] <= -9
+    return (LiteRules if mode == "single" and has_kernel else MicroRules)(attributes)
+
+
+def _lstm(inputs, attributes, state, mode):
+    """The recurrence of a long short-term memory, for all steps in time.
+
+    ::
+
+        gates = int16(sums * input_scales) + int16((hidden @ weights) * recurrent_scales)
+        cell = sigmoid(forget) * cell + sigmoid(input) * tanh(new), within +-limit
+        hidden = sigmoid(output) * tanh(cell) + hidden_zero
+
+    Sums saturate to int16. The input has the products of the input with the weights of all gates
+    (input, forget, new, output), with their biases: int32 [batch, time, 4 * units], or [time,
+    batch, ...] if ``time_major``. It asks for one product a step: int8 hidden [batch, units] to
+    int32 [batch, 4 * units], with the zero point subtracted. ``wide`` : hidden is int16, and sums
+    are int64. ``tflite`` and ``single`` have the scales of these modes, each a pair of multiplier
+    and shift. ``cell_power`` : logarithm of the cell's scale; ``limit`` : in steps of the cell, 0
+    for none.
+    """
+    sums = np.asarray(inputs[0], np.int64)
+    sums = sums if attributes["time_major"] else sums.swapaxes(0, 1)
+    steps, batch, units = *sums.shape[:2], sums.shape[2] // 4
+    rules, zero = _rules(attributes, mode), attributes["hidden_zero"]
+    dtype = np.int16 if attributes["wide"] else np.int8
+    limits = np.iinfo(dtype)
+    hidden, cell = state.get("lstm", (
+        np.full((batch, units), zero, dtype), np.zeros((batch, units), np.int64)
+    ))
+    outputs = np.empty((steps, batch, units), dtype)
+    for step in range(steps):
+        own = yield 0, hidden
+        parts = [slice(gate * units, (gate + 1) * units) for gate in range(4)]
+        enter, forget, new, leave = rules.functions([
+            rules.gate(gate, sums[step, :, part], own[:, part]) for gate, part in enumerate(parts)
+        ])
+        cell = rules.cell(forget, cell, enter, new)
+        if rules.limit:
+            cell = cell.clip(-rules.limit, rules.limit)
+        hidden = rules.hidden(leave, cell) + zero
+        hidden = outputs[step] = clamp(hidden, limits.min, limits.max, dtype)
+    state["lstm"] = hidden, cell
+    return [outputs if attributes["time_major"] else np.array(outputs.swapaxes(0, 1))]
+
+
+def _float_lstm(inputs, attributes, state, mode):
+    """The same in float32, without scales; ``limit`` : float, 0 for none."""
+    sums = inputs[0] if attributes["time_major"] else inputs[0].swapaxes(0, 1)
+    shape = *sums.shape[:2], sums.shape[2] // 4
+    hidden, cell = state.get("lstm", (np.zeros(shape[1:], np.float32),) * 2)
+    outputs = np.empty(shape, np.float32)
+    for step, fed in enumerate(sums):
+        enter, forget, new, leave = np.split(fed + (yield 0, hidden), 4, axis=1)
+        cell = sigmoid(forget) * cell + sigmoid(enter) * np.tanh(new)
+        if attributes["limit"]:
+            cell = cell.clip(-np.float32(attributes["limit"]), np.float32(attributes["limit"]))
+        hidden = outputs[step] = sigmoid(leave) * np.tanh(cell)
+    state["lstm"] = hidden, cell
+    return [outputs if attributes["time_major"] else np.array(outputs.swapaxes(0, 1))]
+
+
+RECURRENT = {"tflite.lstm": _lstm, "tflite.float_lstm": _float_lstm}

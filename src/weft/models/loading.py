@@ -1,0 +1,129 @@
+"""Opens trained networks and compiled programs, by their contents."""
+
+import os
+from pathlib import Path
+
+from weft.models.errors import ModelError
+from weft.models.ir import Graph
+from weft.models.network_core.program import ChipProgram
+from weft.models.program import Program
+from weft.models.target import target_of
+
+__all__ = ["NeuralNetwork", "load"]
+
+
+class NeuralNetwork:
+    """A trained network, as `weft.load` reads it.
+
+    Parameters
+    ----------
+    graph : Graph
+
+    Attributes
+    ----------
+    graph : Graph
+    data : bytes
+        The file, for its runtime.
+    """
+
+    def __init__(self, graph: Graph, data: bytes):
+        self.graph = graph
+        self.data = data
+
+    @property
+    def name(self) -> str:
+        """Name of the file without its suffix."""
+        return self.graph.name
+
+    def compile(
+        self, target, *, activations: bool = False, batch: int = 1
+    ) -> Program | ChipProgram:
+        """Compile the network for a target.
+
+        Parameters
+        ----------
+        target : str, path, Config, ChipConfig or weft.models.target.NetworkTarget
+            A board, a TOML file of Config fields, or a Config. A ChipConfig, or a file with a table
+            ``[chip]``, gives a program for a core for networks.
+        activations : bool
+            Keep the output of each operator, so that a session can return it: tables of activations
+            are then not fused into the products before them.
+        batch : int
+            Inferences that a core for networks computes at once; 1 for other cores, which take any
+            number.
+
+        Raises
+        ------
+        ModelError
+            If the network breaks a rule, or the target is not known.
+        weft.config.ConfigError
+            If a TOML file of the target is not valid.
+        """
+        found = target_of(target)
+        if found.chip is not None:
+            from weft.models.network_core.compiler import compile_chip
+
+            return compile_chip(self.graph, found, batch=batch, activations=activations)
+        if batch != 1:
+            raise ModelError(f"batch must be 1 for a core for matrix products, not {batch}")
+        from weft.models.compiler import compile_graph
+
+        return compile_graph(self.graph, found, fuse=not activations)
+
+    def report(self, target, against=None):
+        """Return a `weft.models.report.NetworkReport` for a target, beside a second one if given.
+
+        For a core for networks it is a `weft.models.report.ChipReport`. The second target may be a
+        core of the other kind.
+
+        Raises ModelError and ConfigError as `compile` does.
+        """
+        from weft.models.report import report
+
+        other = None if against is None else self.compile(against)
+        return report(self.compile(target), other)
+
+
+def load(source, name: str | None = None, *, shapes=None) -> NeuralNetwork | Program:
+    """Read a trained network (``.tflite``, ``.onnx``) or a compiled program (``.weft``).
+
+    Parameters
+    ----------
+    source : path or bytes
+        A file, or its contents. The contents decide which kind it is.
+    name : str, optional
+        Name of the network; by default the file's name without its suffix, or ``network``.
+    shapes : mapping of str to tuple of int, optional
+        Shapes of inputs with dynamic dimensions, for ONNX: ``{"input": (1, 3, 224, 224)}``.
+
+    Raises
+    ------
+    ModelError
+        If the contents are damaged or of another kind, or an operator cannot be run.
+    OSError
+        If the file cannot be read.
+    """
+    if isinstance(source, bytes | bytearray | memoryview):
+        data, file = bytes(source), name or "network"
+    elif isinstance(source, str | os.PathLike):
+        data, file = Path(source).read_bytes(), Path(source).name
+    else:
+        raise ModelError(f"source must be a path or bytes, not a {type(source).__name__}")
+    stem, suffix = os.path.splitext(file)
+    name = name or stem
+    is_onnx = data[:2] != b"PK" and data[4:8] != b"TFL3" and suffix in (".onnx", "")
+    if shapes and not is_onnx:
+        raise ModelError(f"{file}: shapes must be for an .onnx file; other files have fixed shapes")
+    if data[:2] == b"PK" or suffix == ".weft":
+        from weft.models.program_file import read_program
+
+        return read_program(data, file)
+    if data[4:8] == b"TFL3" or suffix == ".tflite":
+        from weft.models.tflite import load as import_file
+    elif is_onnx:
+        from weft.models.onnx import load as import_onnx
+
+        return NeuralNetwork(import_onnx(data, f"{name}.onnx", shapes=shapes), data)
+    else:
+        raise ModelError(f"{file} must be a .tflite, .onnx or .weft file, not one of {suffix}")
+    return NeuralNetwork(import_file(data, name), data)

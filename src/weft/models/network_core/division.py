@@ -1,0 +1,267 @@
+"""Divides a network: which operators the core computes, in which lists, and which the host."""
+
+import dataclasses
+import math
+from collections import Counter
+
+import numpy as np
+
+from weft.models.errors import UnfitError
+from weft.models.host_modes import in_mode
+from weft.models.ir import Gemm, Graph, Window
+from weft.models.network_core.additions import addition
+from weft.models.network_core.host_operators import host_step
+from weft.models.network_core.layers import ChipGraph, GraphSegment, NetworkLayer, WeightLayout
+from weft.models.network_core.padding import PaddedMaps
+from weft.models.network_core.pools import (
+    NO_PADDING,
+    average_scale,
+    conversion_scale,
+    mean_scale,
+    pool_window,
+)
+from weft.models.network_core.products import half_of, product_of
+from weft.models.network_core.refusal import Refusal, WrongMap
+from weft.models.network_core.tensor_places import TensorPlaces
+from weft.models.program import Step
+
+__all__ = ["divide"]
+
+_BIT8 = np.dtype(np.int8), np.dtype(np.uint8)
+_JOINED = "concatenation"  # the kernel that needs no layer if its inputs are layers
+
+
+def divide(graph: Graph, mode: str, cols: int, depth: int, *, fuse: bool = True) -> ChipGraph:
+    """Return the layers of a network, and the operators of the host.
+
+    The host computes an operator if the core cannot, and an operator without products that would
+    begin a list after the first one. The lists are as few as possible. ``fuse``: ADD belongs to
+    the layer before it, if only ADD reads this layer's result.
+
+    Raises
+    ------
+    UnfitError
+        If the network is not of TensorFlow Lite.
+    ModelError
+        If an operator is not valid.
+    """
+    if graph.source != "tflite":
+        raise UnfitError(
+            f"{graph.name}: a core for networks has the rounding of TensorFlow Lite, and the"
+            f" network must be a .tflite file, not .{graph.source}"
+        )
+    return _Division(in_mode(graph, mode), mode, cols, depth, fuse).divided()
+
+
+class _Division:
+    """The state of `divide`: layers, operators of the host, and where each tensor is."""
+
+    def __init__(self, graph, mode, cols, depth, fuse):
+        self._graph, self._tensors, self._mode = graph, graph.tensors, mode
+        self._cols, self._depth, self._fuse = cols, depth, fuse
+        self._places = TensorPlaces(graph.tensors, depth)
+        self._layers: list[NetworkLayer] = []
+        self._host: list[tuple[int, Step]] = []  # with the list that it is computed before
+        self._pads = PaddedMaps()
+        self._renamed: list[tuple] = []
+        readers = Counter(number for node in graph.nodes for number in node.inputs)
+        readers.update(graph.outputs)
+        self._readers = readers
+
+    def divided(self) -> ChipGraph:
+        graph, places = self._graph, self._places
+        for node in graph.nodes:
+            try:
+                self._on_core(node)
+            except Refusal as refusal:
+                self._on_host(node, str(refusal))
+        layers = sorted(self._layers, key=self._list_of)
+        count = self._list_of(layers[-1]) + 1 if layers else 0
+        wanted = [number for _, step in self._host for number in step.operands if number >= 0]
+        wanted += [*graph.outputs, *(form.tensor for form in places.forms)]
+        read = {*wanted, *graph.outputs}
+        tensors = tuple(
+            tensor if number in read else dataclasses.replace(tensor, data=None)
+            for number, tensor in enumerate(self._tensors)
+        )
+        return ChipGraph(
+            name=graph.name, source=graph.source, mode=self._mode, tensors=tensors,
+            inputs=graph.inputs, outputs=graph.outputs, operators=graph.operators,
+            notes=graph.notes, maps=tuple(places.maps), layers=tuple(layers),
+            segments=tuple(self._segment(n, layers, wanted) for n in range(count)),
+            after=tuple(step for first, step in self._host if first == count),
+        )
+
+    def _segment(self, number, layers, wanted):
+        places = self._places
+        numbers = [n for n, layer in enumerate(layers) if self._list_of(layer) == number]
+        results = {n: places.map_of(n) for n in wanted if places.map_of(n) is not None}
+        renamed = ((node, n, places.map_of(n)) for node, n in self._renamed)
+        return GraphSegment(
+            before=tuple(step for first, step in self._host if first == number),
+            layers=range(numbers[0], numbers[-1] + 1),
+            results={n: m for n, m in results.items() if places.first_list[m] == number},
+            renamed=tuple(entry for entry in renamed if places.first_list[entry[2]] == number),
+        )
+
+    def _list_of(self, layer):
+        return self._places.first_list[layer.y]
+
+    def _on_core(self, node):
+        """Append the layer of a node; Refusal if the host must compute it."""
+        if isinstance(node, Gemm):
+            self._product(node)
+            return
+        if node.kernel == "pad":
+            self._pads.add(node, self._graph)
+        elif self._places.begins_list(node.inputs):
+            raise Refusal("it has no product, and the host computes an operator before it")
+        elif node.kernel in ("reshape", _JOINED):
+            (self._places.join if node.kernel == _JOINED else self._places.rename)(node)
+            self._renamed.append((node, node.outputs[0]))
+        elif node.kernel in ("tflite.average_pool", "tflite.mean", "litert.sum"):
+            self._pool(node)
+        elif node.kernel == "table":
+            self._convert(node)
+        elif node.kernel in ("tflite.add", "litert.add"):
+            self._add(node)
+        else:
+            raise Refusal(node.reason)
+
+    def _on_host(self, node, reason):
+        """Append a node as an operator of the host."""
+        pad = None
+        if isinstance(node, Gemm):
+            node, pad = self._pads.inside(node)
+        step = host_step(self._graph, node, self._mode, reason, pad)
+        first = self._places.host_list(step.operands)
+        self._host.append((first, step))
+        self._places.on_host(node.outputs, first)
+
+    def _append(self, node, x, size, before=None, **fields):
+        """Append a layer that reads map x; ``size`` is the one of its output.
+
+        ``before`` is an operator in its window.
+        """
+        nodes = [node] if before is None else [before, node]
+        y = self._places.computed(node.outputs[0], size, self._places.first_list[x])
+        self._layers.append(NetworkLayer(
+            operators=tuple(n.operator for n in nodes), name=node.name,
+            position=tuple(place for n in nodes for place in n.position), x=x, y=y, **fields,
+        ))
+
+    def _product(self, gemm):
+        gemm, pad = self._pads.inside(gemm)
+        given = gemm, self._tensors, self._mode, self._cols, self._depth
+        try:
+            found = product_of(*given, self._places.stored(gemm.x))
+        except WrongMap:  # the host reads x, and writes it as the layer reads it
+            found = product_of(*given, None)
+        fields = {f.name: getattr(found, f.name) for f in dataclasses.fields(found)}
+        form = fields.pop("form")
+        size = fields.pop("size")
+        columns = len(found.bias)
+        macs = math.prod(found.window.output) * gemm.weights.size
+        x = self._places.input(gemm.x, size) if form is None else self._places.written(form)
+        self._append(
+            gemm, x, (*found.window.output, columns), pad, columns=columns, macs=macs, **fields,
+        )
+
+    def _pool(self, node):
+        x, y = (self._tensors[n] for n in (node.inputs[0], node.outputs[0]))
+        if x.dtype not in _BIT8 or y.dtype != x.dtype or len(x.shape) != 4 or x.shape[0] != 1:
+            raise Refusal("its input must be one map of 8 bits")
+        half, size = half_of(x.dtype), x.shape[1:]
+        if node.kernel != "tflite.average_pool":
+            scale = mean_scale(node, x.shape, half, self._mode)
+            window = Window(size[:2], (1, 1), (1, 1), NO_PADDING, size[:2], (1, 1))
+            x_zero, zero = (number - half for number in node.attributes["zeros"])
+            low, high = -128, 127
+        else:
+            window = pool_window(node, size[:2])
+            scale = average_scale(math.prod(window.kernel), self._mode, -half)
+            x_zero = zero = -half
+            low, high = node.attributes["low"] - half, node.attributes["high"] - half
+        if max(window.kernel) > 255:
+            raise Refusal(f"its windows must have at most 255 rows, not {window.kernel}")
+        self._equal(node, size, window, scale, x_zero, zero, low, high)
+
+    def _convert(self, node):
+        """A table that scales and clamps (QUANTIZE, RELU) is a 1 x 1 layer with equal weights."""
+        x, y = (self._tensors[n] for n in (node.inputs[0], node.outputs[0]))
+        if None in (x.quantization, y.quantization) or not {x.dtype, y.dtype} <= {*_BIT8}:
+            raise Refusal("a core for networks has no lookup tables")
+        scales = [float(kind.quantization.scale[0]) for kind in (x, y)]
+        zeros = tuple(int(kind.quantization.zero[0]) - half_of(kind.dtype) for kind in (x, y))
+        stored = np.arange(-128, 128) + half_of(x.dtype)
+        table = node.attributes["table"].astype(np.int64)[stored & 255] - half_of(y.dtype)
+        size = self._places.stored(node.inputs[0]) or _size_of(x.shape)
+        window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
+        scale, low, high = conversion_scale(table, scales[0] / scales[1], zeros, self._mode)
+        self._equal(node, size, window, scale, *zeros, low, high)
+
+    def _equal(self, node, size, window, scale, x_zero, zero, low, high):
+        """Append a layer with equal weights."""
+        channels, taps = size[2], math.prod(window.kernel)
+        columns = max(self._cols, self._depth)  # whole vectors and whole words of B
+        parts = channels // columns
+        if window.output != (1, 1) or channels % columns:
+            columns, parts = channels, 1
+        self._append(
+            node, self._places.input(node.inputs[0], size), (*window.output, channels),
+            columns=columns, parts=parts, macs=0, window=window, layout=WeightLayout.EQUAL,
+            weights=np.full((taps, columns), scale.weight, np.int8), x_zero=x_zero,
+            bias=np.full(columns, -x_zero * taps * scale.weight),
+            multiplier=np.full(columns, scale.multiplier), shift=np.full(columns, scale.shift),
+            zero=zero, low=low, high=high,
+        )
+
+    def _add(self, node):
+        """Fuse ADD with the layer that computes an input; without such a layer, with a copy."""
+        places, maker = self._places, self._own(node)
+        own = maker or 0
+        scales = addition(node, own, self._tensors, self._mode)
+        number, other = node.inputs[own], node.inputs[1 - own]
+        size = places.stored(number) or _size_of(self._tensors[number].shape)
+        added = places.input(other, size)
+        if maker is None:
+            layer = self._copy(node, size)
+        else:
+            layer, = (layer for layer in self._layers if layer.y == places.map_of(number))
+        self._layers.remove(layer)
+        places.replace(
+            layer.y, node.outputs[0], max(places.first_list[n] for n in (layer.y, added))
+        )
+        copied = layer.position == node.position
+        self._layers.append(dataclasses.replace(
+            layer, added=added, addition=scales,
+            operators=layer.operators if copied else (*layer.operators, node.operator),
+            position=layer.position if copied else (*layer.position, *node.position),
+        ))
+
+    def _own(self, node):
+        """Return the input of ADD whose layer adds: that with more steps; None if no layer can."""
+        found = {}
+        for index, number in enumerate(node.inputs):
+            place = self._places.map_of(number)
+            for layer in self._layers:
+                sole = self._readers[number] == 1 and self._places.root(number) == number
+                if layer.y == place and layer.addition is None and sole:
+                    found[index] = layer.taps * math.prod(layer.weights.shape[1:])
+        return max(found, key=found.get) if found and self._fuse else None
+
+    def _copy(self, node, size):
+        """Append a layer that copies the first input of ADD, a map of ``size``."""
+        number = node.inputs[0]
+        window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
+        scale = average_scale(1, self._mode, 0)
+        zero = node.attributes["zeros"][0] - half_of(self._tensors[number].dtype)
+        self._equal(node, size, window, scale, zero, zero, -128, 127)
+        return self._layers[-1]
+
+
+def _size_of(shape):
+    """Return a shape as height, width and channels of a map."""
+    if len(shape) == 4 and shape[0] == 1:
+        return shape[1:]
+    return (1, math.prod(shape[:-1]), shape[-1]) if shape else (1, 1, 1)

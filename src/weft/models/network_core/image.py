@@ -1,0 +1,233 @@
+"""The bytes of a program in its memory: its lists, weights, parameters and ADD tables.
+
+The **setup** parts have lists that load resident weights and parameters, and these. They share the
+place of the maps, unless the core has a program memory: one is written and executed after the
+other, and nothing reads them after the setup. The **run** parts have the lists of an inference, and
+the weights, parameters and ADD tables that each loads.
+"""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.models.network_core.jobs import PlacedMap, job_of
+from weft.models.network_core.layers import ChipGraph
+from weft.models.network_core.pitches import Panels
+from weft.models.network_core.schedule import BufferSchedule
+from weft.models.network_core.weights import LayerWords, lines_of, table_of, words_of
+from weft.network_core.addresses import split
+from weft.network_core.config import ADD_TABLE_WORDS, ChipConfig
+from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListEnd, ListLoad, ListLoop, LoadTarget
+
+__all__ = ["MemoryImage", "make_image"]
+
+
+@dataclass(frozen=True)
+class MemoryImage:
+    """The parts of a program in the memory.
+
+    Attributes
+    ----------
+    setup : tuple of bytes
+        Each from vector 0 on, its list first; empty if nothing is resident.
+    runs : tuple of (int, bytes)
+        For each list of an inference its first vector, and its bytes: the list, then its data.
+    end : int
+        The vector after the last run part.
+    areas : dict of int
+        Bytes of the lists, the weights, the parameters and the ADD tables of the run parts.
+    """
+
+    setup: tuple[bytes, ...]
+    runs: tuple[tuple[int, bytes], ...]
+    end: int
+    areas: dict[str, int]
+
+
+@dataclass(frozen=True)
+class _Data:
+    """Weights, parameters or table of a part of a layer; in a setup part or in a run part.
+
+    In a program memory the vectors are whole beats: their number is a multiple of `_unit`.
+    """
+
+    part: int
+    target: LoadTarget
+    jobs: int
+    resident: bool
+    vectors: np.ndarray
+
+
+def make_image(
+    graph: ChipGraph, sizes: list[LayerWords], panels: list[Panels], schedule: BufferSchedule,
+    maps: tuple[PlacedMap, ...], arena: int, batch: int, chip: ChipConfig,
+    ends: list[tuple[int, int]], log: int,
+) -> MemoryImage:
+    """Return the image of a program with maps of ``arena`` vectors for each inference.
+
+    ``ends`` has for each list the first vector and the bytes of the result that END names. The log
+    has ``log`` vectors.
+
+    Raises ValueError if a value does not fit its field of a descriptor.
+    """
+    data = list(_data(graph, sizes, schedule, chip))
+    kept = [entry for entry in data if entry.resident]
+    streamed = [entry for entry in data if not entry.resident]
+    depth = chip.core.depth
+    length = len(streamed) + len(schedule.parts) + len(graph.segments) * (1 + (batch > 1))
+    used = length * DESCRIPTOR_BYTES // depth + sum(len(entry.vectors) for entry in streamed)
+    space = chip.banks * (chip.program_words or chip.words) - used - log
+    setup = tuple(_setups(kept, space, graph, sizes, schedule, chip))
+    before = 0 if chip.program_words else arena * batch  # maps
+    first = max(before, *(len(part) // depth for part in setup), 0)
+    runs = []
+    for segment, end in zip(graph.segments, ends, strict=True):
+        parts = [n for n, part in enumerate(schedule.parts) if part.layer in segment.layers]
+        own = [entry for entry in streamed if entry.part in parts]
+        run = _run(parts, own, graph, sizes, panels, schedule, maps, arena, batch, chip, end, first)
+        runs.append((first, run))
+        first += len(run) // depth
+    areas = {"list": length * DESCRIPTOR_BYTES}
+    for name, target in zip(("weights", "parameters", "tables"), LoadTarget, strict=True):
+        areas[name] = sum(entry.vectors.nbytes for entry in streamed if entry.target == target)
+    return MemoryImage(setup, tuple(runs), first, areas)
+
+
+def _run(parts, data, graph, sizes, panels, schedule, maps, arena, batch, chip, end, first):
+    """Return the bytes of one list of an inference, at vector ``first``, and of its ``data``."""
+    length = len(data) + len(parts) + 1 + (batch > 1)
+    loads = [_load(entry, graph, sizes, schedule, parts[0]) for entry in data]
+    loads = _with_sources(loads, [entry.vectors for entry in data], first, length, chip)
+    entries, done = [], 0
+    for number in parts:
+        part = schedule.parts[number]
+        layer = graph.layers[part.layer]
+        own = [load for load, entry in zip(loads, data, strict=True) if entry.part == number]
+        done += len(own)
+        entries += own
+        entries.append(job_of(
+            layer, sizes[part.layer], panels[part.layer], part, maps[layer.x], maps[layer.y],
+            maps[layer.added] if layer.added >= 0 else None, done if own else 0, chip,
+        ))
+    if batch > 1:
+        step = split(arena, chip.banks)
+        entries.append(ListLoop(
+            times=batch, body=len(entries), body_loads=len(data), body_jobs=len(parts),
+            input_step=step, output_step=step, add_step=step,
+        ))
+    result, result_bytes = end
+    entries.append(ListEnd(result=split(result, chip.banks), result_bytes=result_bytes))
+    return _joined(entries, [entry.vectors for entry in data])
+
+
+def _data(graph, sizes, schedule, chip):
+    """Yield weights, parameters and tables of all parts, in the order of their loads."""
+    made = None, None
+    for number, part in enumerate(schedule.parts):
+        layer, size = graph.layers[part.layer], sizes[part.layer]
+        if made[0] != part.layer:
+            words, pairs = words_of(layer, size, chip)
+            made = part.layer, (words, *lines_of(layer, size, pairs, chip))
+        words, columns, added = made[1]
+        tiles = slice(part.first, part.first + part.tiles)
+        rows = slice(tiles.start * size.row_lines, tiles.stop * size.row_lines)
+        depth = chip.core.depth
+        if part.words:
+            vectors = words[:0, 0] if size.filled else words[tiles].reshape(-1, depth)
+            yield _Data(
+                number, LoadTarget.B, part.b_jobs, schedule.b_resident, _whole_beats(vectors, chip)
+            )
+        lines = np.concatenate([columns[rows], added]).view(np.int8)
+        yield _Data(
+            number, LoadTarget.PARAMETERS, part.line_jobs, schedule.lines_resident,
+            lines.reshape(-1, depth),
+        )
+        if part.table_jobs is not None:
+            table = table_of(layer.addition, chip).view(np.int8)
+            yield _Data(
+                number, LoadTarget.ADD_TABLE, part.table_jobs, False, table.reshape(-1, depth)
+            )
+
+
+def _unit(chip):
+    """Return the vectors of a beat of the program memory; 1 without it."""
+    return chip.read_vectors if chip.program_words else 1
+
+
+def _whole_beats(vectors, chip):
+    """Return ``vectors``, with zeros to a multiple of `_unit`; only diagonal words need them."""
+    return np.pad(vectors, ((0, -len(vectors) % _unit(chip)), (0, 0)))
+
+
+def _load(entry, graph, sizes, schedule, before=0):
+    """Return the load of data, without its source; lists with ``before`` jobs have ended."""
+    part, jobs = schedule.parts[entry.part], max(0, entry.jobs - before)
+    if entry.target == LoadTarget.PARAMETERS:
+        return ListLoad(
+            jobs=jobs, target=entry.target, first_word=part.line, words=part.lines
+        )
+    if entry.target == LoadTarget.ADD_TABLE:
+        return ListLoad(jobs=jobs, target=entry.target, words=ADD_TABLE_WORDS)
+    size = sizes[part.layer]
+    value = int(graph.layers[part.layer].weights.flat[0]) if size.filled else 0
+    return ListLoad(
+        jobs=jobs, target=entry.target, diagonal=size.diagonal, fill=size.filled,
+        fill_value=value, first_word=part.b_word, words=part.words,
+    )
+
+
+def _with_sources(loads, vectors, first, length, chip):
+    """Return the loads of ``vectors`` that follow a list of ``length`` descriptors at ``first``."""
+    place, placed = first + length * DESCRIPTOR_BYTES // chip.core.depth, []
+    for load, data in zip(loads, vectors, strict=True):
+        source = split(place, chip.banks) if len(data) else 0
+        placed.append(dataclasses.replace(load, source=source))
+        place += len(data)
+    return placed
+
+
+def _setups(kept, space, graph, sizes, schedule, chip):
+    """Yield the bytes of the setup parts, each of at most ``space`` vectors, if that is possible.
+    """
+    descriptor = DESCRIPTOR_BYTES // chip.core.depth
+    loads, vectors, size = [], [], descriptor
+    for entry in kept:
+        load = _load(entry, graph, sizes, schedule)
+        for piece, data in _pieces(load, entry.vectors, space - 2 * descriptor, chip):
+            if loads and size + descriptor + len(data) > space:
+                yield _part(loads, vectors, chip)
+                loads, vectors, size = [], [], descriptor
+            loads.append(piece)
+            vectors.append(data)
+            size += descriptor + len(data)
+    if loads:
+        yield _part(loads, vectors, chip)
+
+
+def _pieces(load, vectors, space, chip):
+    """Yield loads, and their vectors, that do together what ``load`` does."""
+    if not len(vectors):
+        yield load, vectors
+        return
+    each = load.word_vectors(chip)
+    unit = math.lcm(chip.phases, _unit(chip)) if load.diagonal else 1
+    most = max(unit, space // each // unit * unit)
+    for first in range(0, load.words, most):
+        words = min(most, load.words - first)
+        piece = dataclasses.replace(load, first_word=load.first_word + first, words=words)
+        yield piece, _whole_beats(vectors[first * each : (first + words) * each], chip)
+
+
+def _part(loads, vectors, chip):
+    """Return the bytes of a list of loads, and of the vectors that they load."""
+    loads = _with_sources(loads, vectors, 0, len(loads) + 1, chip)
+    return _joined([*loads, ListEnd()], vectors)
+
+
+def _joined(entries, vectors):
+    """Return the bytes of a list and of the data after it."""
+    return b"".join(entry.pack() for entry in entries) + b"".join(
+        data.tobytes() for data in vectors
+    )

@@ -1,0 +1,262 @@
+"""The layers of a network as a core for networks computes them, and the maps between them."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.models.ir import Host, Tensor, Window
+from weft.models.program import Step
+
+__all__ = [
+    "Addition", "ChipGraph", "GraphSegment", "InputForm", "NetworkLayer", "NetworkMap",
+    "WeightLayout",
+]
+
+
+class WeightLayout:
+    """How a layer's columns read the channels of its input.
+
+    ``DENSE``: each column reads all channels of its group. ``DIAGONAL``: column n reads only
+    channel n. ``EQUAL``: as DIAGONAL, and all weights are equal.
+    """
+
+    DENSE = "dense"
+    DIAGONAL = "diagonal"
+    EQUAL = "equal"
+
+
+@dataclass(frozen=True)
+class InputForm:
+    """How a tensor of the host becomes a map: blocks of pixels become one pixel.
+
+    Channel ``(by * block[1] + bx) * channels + c`` of map pixel (Y, X) is the value at row ``Y *
+    block[0] - offset[0] + by``, column ``X * block[1] - offset[1] + bx``, channel c. Outside the
+    tensor it is ``fill``.
+
+    Attributes
+    ----------
+    tensor : int
+    height, width, channels : int
+        Of the tensor's values.
+    fill : int
+        int8: the zero point, if blocks have pixels outside the tensor.
+    block, offset : (int, int)
+    """
+
+    tensor: int
+    height: int
+    width: int
+    channels: int
+    fill: int = 0
+    block: tuple[int, int] = (1, 1)
+    offset: tuple[int, int] = (0, 0)
+
+    @property
+    def map_size(self) -> tuple[int, int, int]:
+        """Height, width and channels of the map."""
+        height, width = (
+            -(-(size + offset) // block) for size, block, offset in zip(
+                (self.height, self.width), self.block, self.offset, strict=True
+            )
+        )
+        return height, width, self.channels * math.prod(self.block)
+
+    def arrange(self, values: np.ndarray) -> np.ndarray:
+        """Return int8 ``values`` of the tensor as a map [height, width, channels]."""
+        height, width, channels = self.map_size
+        (by, bx), (oy, ox) = self.block, self.offset
+        whole = np.full((height * by, width * bx, self.channels), self.fill, np.int8)
+        whole[oy : oy + self.height, ox : ox + self.width] = values.reshape(
+            self.height, self.width, self.channels
+        )
+        blocks = whole.reshape(height, by, width, bx, self.channels).transpose(0, 2, 1, 3, 4)
+        return blocks.reshape(height, width, channels)
+
+
+@dataclass(frozen=True)
+class NetworkMap:
+    """A map in the memory of the core.
+
+    Attributes
+    ----------
+    tensor : int
+        The tensor whose values it has.
+    height, width, channels : int
+    form : InputForm or None
+        None: a layer computes it, or its parts.
+    whole : int
+        The map of a concatenation that has its channels, from ``channel`` on; -1: none.
+    channel : int
+        A multiple of the channels of a vector.
+    """
+
+    tensor: int
+    height: int
+    width: int
+    channels: int
+    form: InputForm | None = None
+    whole: int = -1
+    channel: int = 0
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Height, width, channels."""
+        return self.height, self.width, self.channels
+
+    def vectors(self, depth: int) -> int:
+        """Return the vectors of a pixel."""
+        return -(-self.channels // depth)
+
+
+@dataclass(frozen=True)
+class Addition:
+    """ADD after a layer; ``docs/chip.md`` has the formula.
+
+    Attributes
+    ----------
+    table : int32 [2, 256]
+        The scaled values of the added map, and of the layer's result, by their bytes.
+    multiplier, shift : int
+        Scale of the sum.
+    zero, low, high : int
+        Zero point and limits of the sum.
+    """
+
+    table: np.ndarray
+    multiplier: int
+    shift: int
+    zero: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NetworkLayer:
+    """A convolution, rescaled: ``y = clamp(scale(sums + bias) + zero, low, high)``, and ADD.
+
+    The taps outside the map have the value ``x_zero``, so that ``bias`` may contain the term of the
+    zero point: ``-x_zero * sum(weights)``.
+
+    Attributes
+    ----------
+    operators : tuple of str
+        Operators of the file that the layer computes.
+    name : str
+        Name of the first one, for messages.
+    position : tuple of int
+        Their places in the file.
+    macs : int
+        Multiply-accumulate operations of the operators.
+    x, y : int
+        Maps, by their place in `ChipGraph.maps`.
+    added : int
+        Map that ADD adds; -1 without ADD.
+    addition : Addition or None
+    window : Window
+        Of the stored map.
+    layout : str
+        A value of `WeightLayout`.
+    groups : int
+        Groups of a DENSE layer.
+    weights : int8 array
+        DENSE: [taps, channels of a group, columns]; DIAGONAL, EQUAL: [taps, columns].
+    parts : int
+        More than 1: y has one pixel, with this number of groups of channels. Each group is a pixel
+        of the job, so the rows of the array compute different channels.
+    columns : int
+        Channels of a pixel of the job: of y, or of a group.
+    x_zero : int
+    bias, multiplier, shift : int64 [columns]
+    zero, low, high : int
+    """
+
+    operators: tuple[str, ...]
+    name: str
+    position: tuple[int, ...]
+    macs: int
+    x: int
+    y: int
+    added: int = -1
+    addition: Addition | None = None
+    window: Window
+    layout: str
+    groups: int = 1
+    parts: int = 1
+    weights: np.ndarray
+    columns: int
+    x_zero: int
+    bias: np.ndarray
+    multiplier: np.ndarray
+    shift: np.ndarray
+    zero: int
+    low: int
+    high: int
+
+    @property
+    def taps(self) -> int:
+        """Taps of the kernel."""
+        return math.prod(self.window.kernel)
+
+    @property
+    def pixels(self) -> int:
+        """Pixels of the output map."""
+        return math.prod(self.window.output)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GraphSegment:
+    """Layers that one list computes, and the operators of the host before it.
+
+    Attributes
+    ----------
+    before : tuple of Step
+        Operators of the host, which are computed after the list before.
+    layers : range
+        Places in `ChipGraph.layers`.
+    results : mapping of int to int
+        By tensor, the map that the host reads after the list.
+    renamed : tuple of (Host, int, int)
+        Operators without work, reshapes and concatenations: node, tensor of the output, map.
+    """
+
+    before: tuple[Step, ...]
+    layers: range
+    results: dict[int, int]
+    renamed: tuple[tuple[Host, int, int], ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChipGraph:
+    """A network, divided into lists of the core and operators of the host.
+
+    Attributes
+    ----------
+    name, source : str
+    mode : str
+        Rounding mode.
+    tensors : tuple of Tensor
+    inputs, outputs : tuple of int
+        Tensors of the network.
+    operators : tuple of str
+    notes : tuple of str
+    maps : tuple of NetworkMap
+    layers : tuple of NetworkLayer
+        In the order of execution.
+    segments : tuple of GraphSegment
+    after : tuple of Step
+        Operators of the host after the last list.
+    """
+
+    name: str
+    source: str
+    mode: str
+    tensors: tuple[Tensor, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    operators: tuple[str, ...]
+    notes: tuple[str, ...]
+    maps: tuple[NetworkMap, ...]
+    layers: tuple[NetworkLayer, ...]
+    segments: tuple[GraphSegment, ...]
+    after: tuple[Step, ...]

@@ -1,0 +1,152 @@
+"""The memory of a network: its maps by their lives, and the areas of all else."""
+
+from dataclasses import dataclass
+
+from weft.models.network_core.jobs import PlacedMap
+from weft.models.network_core.layers import ChipGraph, NetworkLayer
+from weft.models.network_core.pitches import MapPitches, MapReading, choose_pitches
+from weft.models.network_core.placing import Block, place
+from weft.models.network_core.weights import LayerWords
+from weft.network_core.config import ChipConfig
+
+__all__ = ["MapPlacement", "plan_maps"]
+
+
+@dataclass(frozen=True)
+class MapPlacement:
+    """The places of all maps.
+
+    Attributes
+    ----------
+    maps : tuple of PlacedMap
+        In the order of `ChipGraph.maps`.
+    vectors : int
+        Vectors of all maps together.
+    peak : int
+        The layer at which most vectors are in use.
+    live : tuple of (int, int)
+        The maps that are in use then, and their vectors, the largest one first. A map that lies in
+        another one is not among them.
+    """
+
+    maps: tuple[PlacedMap, ...]
+    vectors: int
+    peak: int = 0
+    live: tuple[tuple[int, int], ...] = ()
+
+
+def plan_maps(
+    graph: ChipGraph, sizes: list[LayerWords], chip: ChipConfig, *, keep: bool = False,
+    dense: bool = False,
+) -> MapPlacement:
+    """Choose the pitches of all maps, and place them.
+
+    ``keep``: no map overwrites another one. ``dense``: the pixels of a map follow each other.
+    """
+    owners, depth = _owners(graph, keep), chip.core.depth
+    last = max(0, len(graph.layers) - 1)
+    first_use, last_use = _lives(graph)
+    readings: dict[int, list[MapReading]] = {}
+    for layer, size in zip(graph.layers, sizes, strict=True):
+        if layer.parts > 1:
+            continue  # the vectors of a pixel lie in different banks
+        steps = size.tiles * size.tile_words
+        readings.setdefault(owners[layer.x][0], []).append(MapReading(layer.window, steps))
+    roots = sorted({root for root, _ in owners})
+    pitches, blocks = {}, []
+    for root in roots:
+        members = [number for number, (owner, _) in enumerate(owners) if owner == root]
+        pitches[root] = _pitches(graph.maps[root], readings.get(root, []), chip, dense)
+        lives = (0, last) if keep else (
+            min(first_use.get(n, last) for n in members), max(last_use.get(n, 0) for n in members)
+        )
+        blocks.append(Block(pitches[root].vectors, *lives))
+    places, vectors = place(blocks)
+    start = dict(zip(roots, places, strict=True))
+    return MapPlacement(
+        tuple(
+            PlacedMap(
+                start[root] + channel // depth,
+                pitches[root].of(found.height, found.width, found.vectors(depth)), *found.size
+            )
+            for found, (root, channel) in zip(graph.maps, owners, strict=True)
+        ),
+        vectors,
+        *_peak(roots, blocks),
+    )
+
+
+def _peak(roots, blocks):
+    """Return the layer at which most vectors are in use, and the maps that use them."""
+    def live(layer):
+        return [
+            (root, block.size) for root, block in zip(roots, blocks, strict=True)
+            if block.first <= layer <= block.last
+        ]
+
+    layers = range(max((block.last for block in blocks), default=0) + 1)
+    peak = max(layers, key=lambda layer: sum(size for _, size in live(layer)))
+    return peak, tuple(sorted(live(peak), key=lambda found: -found[1]))
+
+
+def _lives(graph):
+    """Return the first and the last layer of each map's life.
+
+    The host writes maps before the list of their first reader, and reads results after the list
+    that computes them. The map of a concatenation lives as long as its parts, and its readers.
+    """
+    first_use: dict[int, int] = {}
+    last_use: dict[int, int] = {}
+    for segment in graph.segments:
+        for number in segment.layers:
+            layer = graph.layers[number]
+            first_use[layer.y] = last_use[layer.y] = number
+            for read in (layer.x, layer.added):
+                if read >= 0:
+                    last_use[read] = number
+                    if graph.maps[read].form is not None:
+                        first_use.setdefault(read, segment.layers.start)
+        for number in segment.results.values():
+            last_use[number] = max(last_use.get(number, 0), segment.layers.stop - 1)
+    return first_use, last_use
+
+
+def _pitches(found, readings, chip, dense) -> MapPitches:
+    return choose_pitches(
+        (found.height, found.width), found.vectors(chip.core.depth), readings, chip.core.rows,
+        chip.banks, dense=dense,
+    )
+
+
+def _owners(graph, keep):
+    """Return for each map the map whose place it has, and its first channel there.
+
+    The parts of a concatenation have the place of the whole. The sum of ADD overwrites the added
+    map.
+    """
+    owners = [(number, 0) for number in range(len(graph.maps))]
+    for number in reversed(range(len(graph.maps))):  # a whole follows its parts
+        found = graph.maps[number]
+        if found.whole >= 0:
+            root, channel = owners[found.whole]
+            owners[number] = root, channel + found.channel
+    if keep:
+        return owners
+    results = {number for segment in graph.segments for number in segment.results.values()}
+    joined = {found.whole for found in graph.maps}
+    joined |= {number for number, found in enumerate(graph.maps) if found.whole >= 0}
+    for number, layer in enumerate(graph.layers):
+        apart = not joined & {layer.y, layer.added}
+        if layer.added >= 0 and apart and _may_overwrite(graph, number, layer, results):
+            owners[layer.y] = owners[layer.added]
+    return owners
+
+
+def _may_overwrite(graph, number, layer: NetworkLayer, results):
+    """Whether no later layer, not the layer's window and not the host reads the added map."""
+    later = graph.layers[number + 1 :]
+    return (
+        layer.added != layer.x and layer.added not in results
+        and graph.maps[layer.added].form is None
+        and not any(layer.added in (other.x, other.added) for other in later)
+    )

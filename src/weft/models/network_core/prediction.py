@@ -1,0 +1,44 @@
+"""The predicted cycles of the list of an inference, from the cycle model of lists."""
+
+from dataclasses import replace
+
+from weft.network_core.addresses import split
+from weft.network_core.config import ChipConfig
+from weft.network_core.cycles import ListPrediction, ProgramTiming, predict_list
+from weft.network_core.descriptors import ListLoop, unpack_list
+
+__all__ = ["predict_run"]
+
+_TURNS = 3  # of a batch, that are followed
+
+
+def predict_run(
+    chip: ChipConfig, run: bytes, first: int, log: int, timing: ProgramTiming | None = None,
+) -> ListPrediction:
+    """Predict the cycles of the list at the start of ``run``.
+
+    Of a batch of more than 3 inferences the model follows 3, and the others take the mean time of
+    the second and the third one. It is exact for smaller batches.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    run : bytes
+        The descriptors, and what follows them.
+    first, log : int
+        First vectors of ``run`` and of the log.
+    timing : ProgramTiming, optional
+        Of the program memory; by default its default values.
+    """
+    descriptors, more = unpack_list(run), 0
+    for number, loop in enumerate(descriptors):
+        if isinstance(loop, ListLoop) and loop.times > _TURNS:
+            more = loop.times - _TURNS
+            descriptors[number] = replace(loop, times=_TURNS)
+    addresses = (split(number, chip.banks) for number in (first, log))
+    prediction = predict_list(chip, descriptors, *addresses, timing=timing)
+    if not more:
+        return prediction
+    jobs = len(prediction.jobs) // _TURNS
+    turns = prediction.jobs[-1][1] - prediction.jobs[jobs - 1][1]  # all but the first
+    return replace(prediction, cycles=prediction.cycles + more * turns // (_TURNS - 1))

@@ -1,0 +1,175 @@
+"""Convolutions and matrix products as layers of a core for networks."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.models.ir import Gemm, Tensor, Window
+from weft.models.network_core.layers import InputForm, WeightLayout
+from weft.models.network_core.pools import NO_PADDING
+from weft.models.network_core.refusal import Refusal, WrongMap
+from weft.models.network_core.space_to_depth import best_block, space_to_depth
+from weft.models.rescale import Rescale
+
+__all__ = ["ChipProduct", "half_of", "product_of"]
+
+_MAX_KERNEL = 255
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChipProduct:
+    """The part of a `NetworkLayer` that a Gemm defines.
+
+    Attributes
+    ----------
+    size : (int, int, int)
+        Height, width and channels of the map that it reads.
+    form : InputForm or None
+        If the host writes this map.
+    window, layout, groups, weights, x_zero, bias, multiplier, shift, zero, low, high
+        As in `NetworkLayer`.
+    """
+
+    size: tuple[int, int, int]
+    form: InputForm | None
+    window: Window
+    layout: str
+    groups: int
+    weights: np.ndarray
+    x_zero: int
+    bias: np.ndarray
+    multiplier: np.ndarray
+    shift: np.ndarray
+    zero: int
+    low: int
+    high: int
+
+
+def half_of(dtype: np.dtype) -> int:
+    """Return what the host subtracts from values of a type: 128 from uint8, else 0."""
+    return 128 if dtype == np.uint8 else 0
+
+
+def product_of(
+    gemm: Gemm, tensors: tuple[Tensor, ...], mode: str, cols: int, depth: int,
+    stored: tuple[int, int, int] | None,
+) -> ChipProduct:
+    """Return the layer of a Gemm.
+
+    Parameters
+    ----------
+    stored : (int, int, int) or None
+        The map that has x; None if the host writes x.
+
+    Raises
+    ------
+    Refusal
+        If the core cannot compute it; WrongMap if another map of x would change this.
+    """
+    x, given = tensors[gemm.x], gemm.requantization
+    _check(gemm, x, mode)
+    weights = _centred(gemm)
+    half = half_of(x.dtype)
+    window, size = _window(gemm, x, stored)
+    taps = math.prod(window.kernel)
+    if weights.shape[0] * weights.shape[1] != taps * size[2]:
+        raise Refusal(f"K must be {taps} taps of {size[2]} channels, not {weights.shape}")
+    layout, groups, weights = _arranged(weights, taps, cols, depth)
+    form = None
+    if stored is None:
+        form = InputForm(gemm.x, *size)
+        dense = layout == WeightLayout.DENSE and groups == 1
+        block = best_block(window, size[2], depth)
+        if dense and window.dilation == (1, 1) and block != (1, 1):
+            fill = gemm.x_zero - half
+            window, form, weights = space_to_depth(window, form, weights, fill, block)
+            size = form.map_size
+    columns = weights.shape[-1]
+    x_zero = gemm.x_zero - half
+    axes = (0, 1) if weights.ndim == 3 else (0,)
+    bias = np.zeros(columns, np.int64) if gemm.bias is None else gemm.bias.astype(np.int64)
+    rescale = Rescale.of(given, columns, mode)
+    half = half_of(np.dtype(given.dtype))
+    return ChipProduct(
+        size=size, form=form, window=window, layout=layout, groups=groups, weights=weights,
+        x_zero=x_zero, bias=bias - x_zero * weights.sum(axes, dtype=np.int64),
+        multiplier=rescale.multiplier, shift=rescale.shift, zero=rescale.zero - half,
+        low=rescale.low - half, high=rescale.high - half,
+    )
+
+
+def _check(gemm, x, mode):
+    """Raise Refusal for a Gemm with properties that the core lacks."""
+    given = gemm.requantization
+    if gemm.weights is None:
+        raise Refusal("its second operand is computed, and B has constant weights")
+    if x.dtype not in (np.int8, np.uint8):
+        raise Refusal(f"its input must be of 8 bits, not {x.dtype}")
+    if given is None or np.dtype(given.dtype) not in (np.int8, np.uint8):
+        raise Refusal("its results must be of 8 bits")
+    if gemm.x_transposed or gemm.layout != "NHWC":
+        raise Refusal("its channels must be the last axis")
+    if gemm.table is not None:
+        raise Refusal("its activation is a table")
+    if gemm.window is not None and gemm.window.spread != (1, 1):
+        raise Refusal("a transposed convolution spreads its input")
+
+
+def _centred(gemm):
+    """Return the weights without their zero points: int8 [groups, K, N]."""
+    groups, _, n = gemm.weights.shape
+    zero = np.broadcast_to(gemm.w_zero, groups * n).reshape(groups, 1, n)
+    weights = gemm.weights.astype(np.int64) - zero
+    if weights.min() < -128 or weights.max() > 127:
+        raise Refusal(
+            "weights minus their zero points must be in -128..127,"
+            f" not in {weights.min()}..{weights.max()}"
+        )
+    return weights.astype(np.int8)
+
+
+def _window(gemm, x, stored):
+    """Return the window over the stored map, and the size of this map."""
+    k = gemm.weights.shape[1]
+    if gemm.window is not None:
+        channels = gemm.weights.shape[0] * (k // math.prod(gemm.window.kernel))
+        size = (*gemm.window.input, channels)
+        if math.prod(x.shape) != math.prod(size):
+            raise Refusal("its input must be one map, not a batch")
+        if stored is not None and stored != size:
+            raise WrongMap(f"its input must be a map of {size}, not of {stored}")
+        return gemm.window, size
+    m = math.prod(x.shape) // k
+    height, width, channels = stored or (1, m, k)
+    if channels == k and height * width == m:
+        kernel, output = (1, 1), (height, width)
+    elif m == 1:
+        kernel, output = (height, width), (1, 1)
+    elif m == height and width * channels == k:
+        kernel, output = (1, width), (height, 1)
+    else:
+        raise WrongMap(f"M must be the pixels or the rows of a map of {stored}, not {m}")
+    if max(kernel) > _MAX_KERNEL:
+        raise Refusal(f"its map must have at most {_MAX_KERNEL} rows and columns, not {kernel}")
+    window = Window(kernel, (1, 1), (1, 1), NO_PADDING, (height, width), output)
+    return window, (height, width, channels)
+
+
+def _arranged(weights, taps, cols, depth):
+    """Return the layout, the groups, and the weights [taps, ...].
+
+    Groups that do not fill vectors and tiles become one, with zeros between them.
+    """
+    groups, k, n = weights.shape
+    channels = k // taps
+    weights = weights.reshape(groups, taps, channels, n)
+    if channels == n == 1 < groups:
+        return WeightLayout.DIAGONAL, 1, np.ascontiguousarray(weights[:, :, 0, 0].T)
+    if channels % depth == 0 and n % cols == 0 and n % depth == 0:
+        arranged = weights.transpose(1, 2, 0, 3).reshape(taps, channels, groups * n)
+        return WeightLayout.DENSE, groups, arranged
+    whole = np.zeros((taps, groups, channels, groups, n), np.int8)
+    for group in range(groups):
+        whole[:, group, :, group] = weights[group]
+    return WeightLayout.DENSE, 1, whole.reshape(taps, groups * channels, groups * n)

@@ -1,0 +1,245 @@
+"""A network compiled for a core for networks: the bytes of its memory, and what is where."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from weft.models.network_core.jobs import PlacedMap
+from weft.models.network_core.layers import InputForm
+from weft.models.program import CompiledNetwork, Step
+from weft.network_core.config import ChipConfig
+
+__all__ = [
+    "ChipInput", "ChipProgram", "ChipRename", "ChipResult", "ChipSegment", "ChipStep",
+    "memory_needs",
+]
+
+
+@dataclass(frozen=True)
+class ChipInput:
+    """A map that the host writes in each inference, before the list.
+
+    Attributes
+    ----------
+    form : InputForm
+    place : PlacedMap
+        For inference n of a batch, ``n * ChipProgram.arena`` vectors further.
+    """
+
+    form: InputForm
+    place: PlacedMap
+
+
+@dataclass(frozen=True)
+class ChipResult:
+    """A map that the host reads when the list has ended.
+
+    Attributes
+    ----------
+    tensor : int
+    place : PlacedMap
+        As in `ChipInput`.
+    """
+
+    tensor: int
+    place: PlacedMap
+
+
+@dataclass(frozen=True)
+class ChipStep:
+    """A layer on the core.
+
+    Attributes
+    ----------
+    operators : tuple of str
+    name : str
+    position : tuple of int
+        As in `weft.models.program.Step`.
+    macs : int
+    inputs : tuple of int
+        Tensors: of its window, and the one that ADD adds.
+    tensor : int
+        Its output.
+    place : PlacedMap
+        Its output map.
+    first_job, jobs : int
+        Its jobs, counted from the start of the list.
+    panels, panel_rows : int
+    words : int
+        Words of B.
+    cycles : int
+        Predicted cycles in the first inference, from the last store of the layer before to its own
+        last store.
+    """
+
+    operators: tuple[str, ...]
+    name: str
+    position: tuple[int, ...]
+    macs: int
+    inputs: tuple[int, ...]
+    tensor: int
+    place: PlacedMap
+    first_job: int
+    jobs: int
+    panels: int
+    panel_rows: int
+    words: int
+    cycles: int
+
+
+@dataclass(frozen=True)
+class ChipRename:
+    """An operator without work: its output is a map that layers have computed.
+
+    A reshape has the map of its input; a concatenation joins maps that lie side by side.
+
+    Attributes
+    ----------
+    operators, name, position
+        As in `ChipStep`.
+    tensor : int
+        Its output.
+    place : PlacedMap
+    """
+
+    operators: tuple[str, ...]
+    name: str
+    position: tuple[int, ...]
+    tensor: int
+    place: PlacedMap
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChipSegment:
+    """One list of an inference, and the operators of the host before it.
+
+    Attributes
+    ----------
+    before : tuple of Step
+        Operators of the host.
+    written : tuple of ChipInput
+    run : bytes
+        From vector ``run_first`` on: the list, and all that it loads.
+    run_first : int
+    results : tuple of ChipResult
+        DONE carries the first one if the list has ``result_bytes``.
+    result_bytes : int
+    steps : tuple of ChipStep
+    renamed : tuple of ChipRename
+    cycles : int
+        Predicted cycles, from START to the end of the list (`weft.network_core.cycles`).
+    """
+
+    before: tuple[Step, ...]
+    written: tuple[ChipInput, ...]
+    run: bytes
+    run_first: int
+    results: tuple[ChipResult, ...]
+    result_bytes: int
+    steps: tuple[ChipStep, ...]
+    renamed: tuple[ChipRename, ...]
+    cycles: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChipProgram(CompiledNetwork):
+    """A network compiled for a core for networks.
+
+    An inference executes its segments in their order: operators of the host, then a list. Addresses
+    are numbers of vectors from BASE on; of setup, lists and log from the start of the program
+    memory, if the core has one.
+
+    Attributes
+    ----------
+    name, source, mode, tensors, inputs, outputs, operators, notes
+        As of `weft.models.program.CompiledNetwork`.
+    target : NetworkTarget
+        With a ChipConfig.
+    batch : int
+        Inferences of each list.
+    setup : tuple of bytes
+        Each from vector 0 on, one after the other: lists that load resident weights and parameters,
+        and these. Empty if none are resident. Without a program memory the maps overwrite them.
+    segments : tuple of ChipSegment
+    after : tuple of Step
+        Operators of the host after the last list.
+    log : int
+        First vector of the log.
+    arena : int
+        Vectors of the maps of one inference; they start at vector 0.
+    areas : mapping of str to int
+        Bytes of ``maps``, the largest ``setup``, which shares their place, all lists (``list``),
+        ``weights`` and ``parameters`` that an inference loads, and ``log``.
+    keeps_maps : bool
+        No map overwrites another one.
+    """
+
+    batch: int
+    setup: tuple[bytes, ...]
+    segments: tuple[ChipSegment, ...]
+    after: tuple[Step, ...]
+    log: int
+    arena: int
+    areas: Mapping[str, int]
+    keeps_maps: bool
+
+    @property
+    def chip(self) -> ChipConfig:
+        """The core that it is compiled for."""
+        return self.target.chip
+
+    @property
+    def layers(self) -> tuple[ChipStep, ...]:
+        """The layers of all lists."""
+        return tuple(step for segment in self.segments for step in segment.steps)
+
+    @property
+    def steps(self) -> tuple[Step | ChipStep, ...]:
+        """The operators of the host and the layers, in the order of execution."""
+        parts = ((*segment.before, *segment.steps) for segment in self.segments)
+        return (*(step for part in parts for step in part), *self.after)
+
+    @property
+    def host(self) -> tuple[Step, ...]:
+        """The operators of the host."""
+        return tuple(step for step in self.steps if isinstance(step, Step))
+
+    @property
+    def jobs(self) -> int:
+        """Jobs of all lists."""
+        return self.batch * sum(step.jobs for step in self.layers)
+
+    @property
+    def memory_used(self) -> int:
+        """Bytes of the memory on the chip."""
+        return memory_needs(self.areas, self.chip)[0]
+
+    @property
+    def cycles(self) -> int:
+        """Predicted cycles of all lists, from START to the end of each."""
+        return sum(segment.cycles for segment in self.segments)
+
+    def open(self, runner, *, timeout: float = 60.0):
+        """Return a `weft.models.network_core.session.ChipSession`; its arguments are described
+        there.
+
+        ``runner`` may be "golden": the golden model.
+        """
+        from weft.models.network_core.session import ChipSession
+
+        if runner == "golden":
+            from weft.models.network_core.golden_runner import GoldenRunner
+
+            runner = GoldenRunner(self.chip)
+        return ChipSession(self, runner, timeout=timeout)
+
+
+def memory_needs(areas: Mapping[str, int], chip: ChipConfig) -> tuple[int, int]:
+    """Return the bytes that all areas need of the memory, and of the program memory.
+
+    The program memory has all areas except ``maps``. Without it, ``setup`` and ``maps`` share their
+    place in the memory.
+    """
+    rest = sum(size for name, size in areas.items() if name not in ("maps", "setup"))
+    if chip.program_words:
+        return areas["maps"], areas["setup"] + rest
+    return max(areas["maps"], areas["setup"]) + rest, 0

@@ -1,0 +1,134 @@
+"""Checks that the parts of a program for a core for networks fit together, before it is run."""
+
+import math
+
+from weft.models.errors import ModelError, require
+from weft.models.network_core.jobs import PlacedMap
+from weft.models.network_core.program import ChipProgram, memory_needs
+from weft.models.work import core_works
+from weft.network_core.descriptors import ListJob, ListLoop, unpack_list
+
+__all__ = ["check_chip_program"]
+
+_AREAS = {"maps", "setup", "list", "weights", "parameters", "tables", "log"}
+_MAX_RESULT = 1024
+
+
+def check_chip_program(program: ChipProgram) -> None:
+    """Raise ModelError if a part of a program does not fit the others.
+
+    Tensors, inputs and outputs are checked by `weft.models.program_check.check`.
+    """
+    chip = program.chip
+    require(program.mode == chip.core.requantize, "mode must be the one of the core")
+    require(1 <= program.batch <= 0xFFFF, f"batch must be in 1..65535, not {program.batch}")
+    _areas(program)
+    for step in program.host:
+        require(not core_works(step.work), "operators of the host must run there")
+    renamed = [step for segment in program.segments for step in segment.renamed]
+    for step in (*program.steps, *renamed):
+        require(
+            len(step.operators) > 0 and len(step.position) > 0
+            and all(0 <= place < len(program.operators) for place in step.position),
+            "position must be in the file's operators",
+        )
+    for part in program.setup:
+        _list(part, program, 0)
+    for segment in program.segments:
+        _segment(program, segment)
+
+
+def _segment(program, segment):
+    """The layers and the maps of a list fit the list."""
+    require(len(segment.steps) > 0, "a list must have layers")
+    jobs = 0
+    for step in segment.steps:
+        require(step.first_job == jobs and step.jobs > 0, "jobs must follow each other")
+        jobs += step.jobs
+        last = len(program.tensors) - 1
+        fits = len(step.inputs) > 0 and all(0 <= number <= last for number in step.inputs)
+        require(fits, f"inputs of a layer must be in 0..{last}, not {step.inputs}")
+    for entry in (*segment.results, *segment.steps, *segment.renamed):
+        _place(program, entry.place, entry.tensor)
+    for entry in segment.written:
+        form = entry.form
+        _place(program, entry.place, form.tensor, form.map_size if _is_form(form) else None)
+        size = form.height * form.width * form.channels
+        require(
+            math.prod(program.tensors[form.tensor].shape) == size,
+            "a written map must have the size of its tensor",
+        )
+    require(
+        not segment.result_bytes or len(segment.results) == 1, "DONE must carry the only result"
+    )
+    _list(segment.run, program, jobs, segment.result_bytes)
+
+
+def _areas(program):
+    """The sizes of all parts of the memory."""
+    chip, depth = program.chip, program.chip.core.depth
+    areas = program.areas
+    require(set(areas) == _AREAS, f"areas must be {', '.join(sorted(_AREAS))}")
+    require(all(isinstance(n, int) and n >= 0 for n in areas.values()), "areas must be bytes")
+    needed, program_needed = memory_needs(areas, chip)
+    require(needed <= chip.memory_bytes, "areas must fit the memory")
+    require(program_needed <= chip.program_bytes, "areas must fit the program memory")
+    require(
+        program.arena * program.batch * depth == areas["maps"]
+        and max(map(len, program.setup), default=0) == areas["setup"]
+        and sum(len(segment.run) for segment in program.segments)
+        == sum(areas[name] for name in ("list", "weights", "parameters", "tables")),
+        "areas must have the sizes of their contents",
+    )
+    first = areas["setup"] if chip.program_words else max(areas["maps"], areas["setup"])
+    for segment in program.segments:
+        require(segment.run_first * depth == first, "lists must follow each other")
+        first += len(segment.run)
+    require(program.log * depth == first, "the log must follow the lists")
+
+
+def _is_form(form):
+    return min(form.height, form.width, form.channels, *form.block) > 0 and all(
+        0 <= offset < block for offset, block in zip(form.offset, form.block, strict=True)
+    )
+
+
+def _place(program, place: PlacedMap, tensor, size=()):
+    """The place of a map with the values of a tensor; ``size`` is another size of the map."""
+    last = len(program.tensors) - 1
+    require(0 <= tensor <= last, f"a tensor must be in 0..{last}, not {tensor}")
+    require(min(place.height, place.width, place.channels) > 0, "a map must not be empty")
+    pitches, vectors = place.pitches, -(-place.channels // program.chip.core.depth)
+    rows = place.width * pitches.pitch - (pitches.pitch - vectors)
+    require(
+        place.first >= 0 and vectors <= pitches.pitch and rows <= pitches.row_pitch
+        and pitches.vectors == (place.height - 1) * pitches.row_pitch + rows
+        and place.first + pitches.vectors <= program.arena,
+        "a map must lie in the area of maps",
+    )
+    if size == ():
+        fits = math.prod(program.tensors[tensor].shape) == (
+            place.height * place.width * place.channels
+        )
+        require(fits, "a map must have the size of its tensor")
+    else:
+        require(size == (place.height, place.width, place.channels), "a map must fit its form")
+
+
+def _list(data, program, jobs, result_bytes=0):
+    """The descriptors from the start of ``data`` to the end of the list."""
+    if not data and not jobs:
+        return
+    try:
+        entries = unpack_list(data)
+    except ValueError as error:
+        raise ModelError(f"a list is damaged: {error}") from error
+    found = sum(isinstance(entry, ListJob) for entry in entries)
+    loops = [entry.times for entry in entries if isinstance(entry, ListLoop)]
+    require(found == jobs, f"a list must have {jobs} jobs, not {found}")
+    if jobs:
+        require((*loops, 1)[0] == program.batch, "a list must repeat its jobs for a batch")
+        require(
+            entries[-1].result_bytes == result_bytes <= _MAX_RESULT,
+            "the result must be as the list says",
+        )

@@ -1,0 +1,307 @@
+"""Runs a compiled network on a core for networks."""
+
+import dataclasses
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.host.recovery import AcceleratorError
+from weft.models.errors import ModelError
+from weft.models.execution import host_run
+from weft.models.inputs import read_inputs
+from weft.models.network_core.places import input_writes, map_values
+from weft.models.network_core.program import ChipProgram, ChipRename, ChipSegment, ChipStep
+from weft.models.network_core.runner import ChipRunner
+from weft.models.program import Step
+from weft.models.program_session import ProgramSession, joined, output_names
+from weft.network_core.addresses import split
+from weft.network_core.config import ChipConfig
+from weft.network_core.descriptors import ListError
+from weft.network_core.report import ListReport
+
+__all__ = ["ChipRecord", "ChipSession"]
+
+_LOG_ENTRY = struct.Struct("<2I")
+
+
+@dataclass(frozen=True)
+class ChipRecord:
+    """The measured cost of a step.
+
+    Attributes
+    ----------
+    step : ChipStep, ChipRename or Step
+        A layer on the core, an operator without work, or an operator of the host.
+    cycles : int or None
+        Cycles of the layer in one inference: from the end of the job before its first one to its
+        last store. None on the host, and if the runner does not count cycles.
+    seconds : float
+        Time of the host; 0 for a layer.
+    """
+
+    step: ChipStep | ChipRename | Step
+    cycles: int | None
+    seconds: float
+
+
+class ChipSession(ProgramSession):
+    """A program on a core for networks: ``y = session(x)``. `ChipProgram.open` makes it.
+
+    It writes lists, weights and parameters to the memory of the core, and uses the core exclusively
+    until it is closed. It is also a context manager that closes the runner at its end. Threads may
+    share it: calls wait for each other.
+
+    Parameters
+    ----------
+    program : ChipProgram
+    runner : ChipRunner
+    timeout : float
+        Maximum seconds of a list.
+
+    Raises
+    ------
+    ModelError
+        If ``runner`` is no runner of lists.
+    AcceleratorError
+        If the core does not have the ChipConfig of the program, or a list fails.
+    weft.host.transport.TransportError
+        If the connection fails.
+
+    Attributes
+    ----------
+    cycles : int or None
+        Cycles of the lists of the latest inference, or of its batch; None if they are not counted.
+    """
+
+    def __init__(self, program: ChipProgram, runner: ChipRunner, *, timeout: float = 60.0):
+        if not isinstance(getattr(runner, "chip", None), ChipConfig):
+            raise ModelError(
+                "runner must be 'golden' or have a core for networks, as"
+                f" weft.host.network_driver.NetworkDriver has, not {runner!r}"
+            )
+        if runner.chip != program.chip:
+            raise AcceleratorError(
+                f"the core must have the ChipConfig of the program ({program.chip.hash:08x}),"
+                f" not {runner.chip.hash:08x}"
+            )
+        super().__init__(program)
+        self.cycles: int | None = None
+        self._runner = runner
+        self._timeout = timeout
+        self._host_runs = {step: host_run(step.work) for step in program.host}
+        self._ready = False  # whether the resident weights are in the buffers
+        self._write_runs()
+
+    def close(self) -> None:
+        """Close the runner."""
+        self._runner.close()
+
+    def __call__(
+        self, x, *, stats: bool = False, activations: bool = False,
+        watch: Callable[[ChipRecord], None] | None = None,
+    ):
+        """Run the network; arguments and results are as for `weft.models.session.Session`.
+
+        ``stats`` returns a list of `ChipRecord`. ``activations`` needs a program that was compiled
+        with ``activations=True``, else it raises ModelError.
+        """
+        program = self.program
+        if activations and not program.keeps_maps:
+            raise ModelError(
+                f"{program.name}: activations need a program that is compiled with activations=True"
+            )
+        values, inferences, is_float = read_inputs(program, x)
+        run = _Records(inferences, program.batch, watch, keep=activations, stats=stats)
+        parts = []
+        with self._lock:
+            for first in range(0, inferences, program.batch):
+                count = min(program.batch, inferences - first)
+                given = {n: value[first : first + count] for n, value in values.items()}
+                parts.append(self._run_batch(given, count, run, activations))
+        found = {n: np.concatenate([part[n] for part in parts]) for n in program.outputs}
+        added = [*([run.records] if stats else []), *([run.outputs()] if activations else [])]
+        return self._results(found, inferences, is_float, *added)
+
+    def _run_batch(self, values, count, run, activations):
+        """Run all operators for ``count`` inferences; return the outputs, each [count, ...]."""
+        program = self.program
+        self._setup()
+        cycles = []
+        for segment in program.segments:
+            for step in segment.before:
+                self._host(step, values, count, run)
+            cycles.append(self._list(segment, values, count, run, activations))
+        for step in program.after:
+            self._host(step, values, count, run)
+        self.cycles = None if None in cycles else sum(cycles)
+        run.end_batch()
+        return {number: self._value(values, number, count) for number in program.outputs}
+
+    def _host(self, step, values, inferences, run):
+        """Run an operator of the host."""
+        start = time.perf_counter()
+        self._run_step(step, self._host_runs[step], values, inferences)
+        run.note(step, None, time.perf_counter() - start, [values[n] for n in step.outputs])
+
+    def _list(self, segment: ChipSegment, values, inferences, run, activations) -> int | None:
+        """Run a list, and add its results to ``values``; return its cycles."""
+        wanted = {result.tensor: result.place for result in segment.results}
+        if activations:
+            wanted |= {step.tensor: step.place for step in (*segment.steps, *segment.renamed)}
+        for entry in segment.written:
+            given = self._value(values, entry.form.tensor, inferences)
+            for n in range(inferences):
+                self._write(entry, given[n, ...], n)
+        self._ready = False  # an error or an interrupt empties the buffers
+        report = self._execute(segment.run_first, segment.steps)
+        self._ready = True
+        for tensor, place in wanted.items():
+            values[tensor] = np.stack([
+                self._read(segment, tensor, place, n, report) for n in range(inferences)
+            ])
+        layers = self._cycles_of_layers(segment, report, run.log)
+        for step, cycles in zip(segment.steps, layers, strict=True):
+            run.note(step, cycles, 0.0, [values[step.tensor]] if activations else [])
+        for other in segment.renamed if activations else ():
+            run.note(other, None, 0.0, [values[other.tensor]])
+        return report.cycles
+
+    def _write(self, entry, values, inference):
+        """Write the map of one input."""
+        first = inference * self.program.arena
+        kind = self.program.tensors[entry.form.tensor].dtype
+        for write in input_writes(entry, values, kind, self.program.chip, first):
+            self._runner.write(**write)
+
+    def _read(self, segment, tensor, place, inference, report: ListReport):
+        """Return the values of a map."""
+        program, depth = self.program, self.program.chip.core.depth
+        if segment.result_bytes and segment.results[0].place == place:
+            data = report.result
+        else:
+            number = place.first + inference * program.arena
+            data = self._runner.read(self._address(number), place.pitches.vectors * depth)
+        return map_values(data, place, program.tensors[tensor], depth)
+
+    def _setup(self):
+        """Load resident weights and parameters, if the core does not have them."""
+        if self._ready:
+            return
+        if not self._written:
+            self._write_runs()
+        for part in self.program.setup:
+            self._write_program(0, part)
+            self._execute(0, ())
+
+    def _write_runs(self):
+        """Write the lists of an inference."""
+        self._written = False
+        for segment in self.program.segments:
+            self._write_program(segment.run_first, segment.run)
+        self._written = True
+
+    def _write_program(self, first, data):
+        """Write lists and their data, from vector ``first`` on."""
+        chip = self.program.chip
+        write = self._runner.write_program if chip.program_words else self._runner.write
+        write(self._address(first), data)
+
+    def _execute(self, first, steps) -> ListReport:
+        """Execute a list with these layers; without one it loads resident weights."""
+        written, self._written = self._written, False  # a lost connection may mean lost power
+        report = self._runner.run(
+            self._address(first), self._address(self.program.log), timeout=self._timeout
+        )
+        self._written = written
+        if report.error != ListError.NONE:
+            raise AcceleratorError(
+                f"{self.program.name}: {report.problem(_place(report.jobs, steps))}"
+            )
+        return report
+
+    def _cycles_of_layers(self, segment, report, wanted):
+        """Return the cycles of each layer from the log; None for each if they are not wanted."""
+        if report.cycles is None or not wanted:
+            return [None] * len(segment.steps)
+        program, depth = self.program, self.program.chip.core.depth
+        size = -(-_LOG_ENTRY.size // depth) * depth
+        jobs = sum(step.jobs for step in segment.steps)
+        read = self._runner.read_program if program.chip.program_words else self._runner.read
+        data = read(self._address(program.log), jobs * size)
+        ends = [_LOG_ENTRY.unpack_from(data, n * size)[1] for n in range(jobs)]
+        marks = [0] + [ends[step.first_job + step.jobs - 1] for step in segment.steps]
+        return [after - before for before, after in zip(marks, marks[1:], strict=False)]
+
+    def _address(self, number):
+        return split(number, self.program.chip.banks)
+
+
+def _place(job, steps):
+    """Return the words for the place of a job in a list with these layers."""
+    if not steps:
+        return "while it loaded the resident weights"
+    for number, step in enumerate(steps, 1):
+        if job < step.first_job + step.jobs:
+            return f"in job {job} (layer {number} of {len(steps)}: {', '.join(step.operators)})"
+    return f"after its last job, {job - 1}"
+
+
+class _Records:
+    """The records and the outputs of the steps, over all batches of a call.
+
+    Parameters
+    ----------
+    inferences, batch : int
+    watch : callable or None
+        Called with the record of a step in the last batch.
+    keep : bool
+        Keep the outputs.
+    stats : bool
+        The records are returned.
+
+    Attributes
+    ----------
+    records : list of ChipRecord
+    log : bool
+        Whether the records are for a caller; else the log of the core is not read.
+    """
+
+    def __init__(self, inferences, batch, watch, *, keep, stats):
+        self.records: list[ChipRecord] = []
+        self._left = -(-inferences // batch) - 1  # batches after this one
+        self._watch, self._keep = watch, keep
+        self.log = stats or watch is not None
+        self._next = 0
+        self._outputs: dict[str, np.ndarray] = {}  # of this batch, by name
+        self._batches: list[dict[str, np.ndarray]] = []
+
+    def note(self, step, cycles, seconds, outputs):
+        """A step has ended, with these outputs."""
+        if self._next == len(self.records):
+            self.records.append(ChipRecord(step, cycles, seconds))
+        else:
+            before = self.records[self._next]
+            self.records[self._next] = dataclasses.replace(
+                before, seconds=before.seconds + seconds
+            )
+        if self._watch is not None and not self._left:
+            self._watch(self.records[self._next])
+        self._next += 1
+        if self._keep:
+            self._outputs |= output_names(step, outputs)
+
+    def end_batch(self):
+        """All steps have ended."""
+        self._batches.append(self._outputs)
+        self._outputs, self._next = {}, 0
+        self._left -= 1
+
+    def outputs(self):
+        """Return the outputs of all operators, inferences joined along the first axis."""
+        return {
+            name: joined(np.concatenate([batch[name] for batch in self._batches]))
+            for name in self._batches[0]
+        }

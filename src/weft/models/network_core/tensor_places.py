@@ -1,0 +1,158 @@
+"""Where each tensor of a network is: in a map of the core, or in the memory of the host."""
+
+import dataclasses
+
+import numpy as np
+
+from weft.models.ir import Host, Tensor
+from weft.models.network_core.layers import InputForm, NetworkMap
+from weft.models.network_core.refusal import Refusal, WrongMap
+
+__all__ = ["TensorPlaces"]
+
+
+class TensorPlaces:
+    """The maps of a network, and the first list that can read each of them.
+
+    Lists are numbered from 0. A layer of list n reads the maps of lists up to n, and the values
+    that the host has before list n. The host has the results of list n before list n + 1.
+
+    Parameters
+    ----------
+    tensors : tuple of Tensor
+    depth : int
+        Channels of a vector.
+
+    Attributes
+    ----------
+    maps : list of NetworkMap
+    first_list : list of int
+        For each map: the list that computes it. For a map that the host writes: the first list
+        that can read it.
+    """
+
+    def __init__(self, tensors: tuple[Tensor, ...], depth: int):
+        self.maps: list[NetworkMap] = []
+        self.first_list: list[int] = []
+        self._tensors, self._depth = tensors, depth
+        self._place: dict[int, int] = {}  # the map of a tensor that the core computes
+        self._alias: dict[int, int] = {}  # tensors that a reshape only renames
+        self._forms: dict[InputForm, int] = {}
+        self._host: dict[int, int] = {}  # by tensor of the host: the first list that can read it
+
+    @property
+    def forms(self) -> tuple[InputForm, ...]:
+        """The maps that the host writes."""
+        return tuple(self._forms)
+
+    def root(self, number: int) -> int:
+        """Return the tensor that ``number`` renames, or itself."""
+        return self._alias.get(number, number)
+
+    def map_of(self, number: int) -> int | None:
+        """Return the map that has a tensor; None if the host has it."""
+        return self._place.get(self.root(number))
+
+    def stored(self, number: int) -> tuple[int, int, int] | None:
+        """Return the size of the map that has a tensor; None if the host has it."""
+        found = self.map_of(number)
+        return None if found is None else self.maps[found].size
+
+    def host_list(self, numbers) -> int:
+        """Return the first list that can follow an operator of the host with these inputs."""
+        return max((self._host_list(n) for n in numbers if n >= 0), default=0)
+
+    def _host_list(self, number):
+        found = self.map_of(number)
+        return self._host.get(number, 0) if found is None else self.first_list[found] + 1
+
+    def core_list(self, numbers) -> int:
+        """Return the first list that can compute an operator with these inputs."""
+        found = ((self.map_of(number), number) for number in numbers if number >= 0)
+        return max(
+            (self._host.get(n, 0) if place is None else self.first_list[place]
+             for place, n in found),
+            default=0,
+        )
+
+    def begins_list(self, numbers) -> bool:
+        """Whether an operator with these inputs would begin a list, and not the first one."""
+        first = self.core_list(numbers)
+        found = [self.map_of(number) for number in numbers if number >= 0]
+        return first > 0 and all(
+            place is None or self.first_list[place] < first for place in found
+        )
+
+    def on_host(self, numbers, first_list: int) -> None:
+        """The host computes tensors, before list ``first_list``."""
+        self._host.update(dict.fromkeys(numbers, first_list))
+
+    def rename(self, node: Host) -> None:
+        """The output of a node has the values of its input; Refusal if the host has them."""
+        if self.map_of(node.inputs[0]) is None:
+            raise Refusal("the host writes its values")
+        self._alias[node.outputs[0]] = self.root(node.inputs[0])
+
+    def written(self, form: InputForm) -> int:
+        """Return the map that the host writes in this form, the same one for equal forms."""
+        if form not in self._forms:
+            self._forms[form] = self._append(
+                NetworkMap(form.tensor, *form.map_size, form), self._host_list(form.tensor)
+            )
+        return self._forms[form]
+
+    def input(self, number: int, size: tuple[int, int, int]) -> int:
+        """Return the map of a tensor that a layer reads, of ``size``."""
+        found = self.map_of(number)
+        if found is None:
+            return self.written(InputForm(number, *size))
+        if self.maps[found].size != size:
+            raise WrongMap(f"its input must be a map of {size}, not of {self.maps[found].size}")
+        return found
+
+    def computed(self, number: int, size: tuple[int, int, int], first_list: int) -> int:
+        """Return a new map for a tensor that list ``first_list`` computes."""
+        self._place[number] = self._append(NetworkMap(number, *size), first_list)
+        return self._place[number]
+
+    def replace(self, place: int, number: int, first_list: int) -> None:
+        """A map has another tensor, and another list computes it."""
+        self._place[number] = place
+        self.maps[place] = dataclasses.replace(self.maps[place], tensor=number)
+        self.first_list[place] = first_list
+
+    def join(self, node: Host) -> None:
+        """Make the inputs of a concatenation ranges of channels of one map.
+
+        Raises Refusal if the layers before it cannot write these ranges.
+        """
+        y, axis = self._tensors[node.outputs[0]], node.attributes["axis"]
+        parts = [self._place.get(number) for number in node.inputs]
+        if y.dtype not in (np.int8, np.uint8) or axis % len(y.shape) != len(y.shape) - 1:
+            raise Refusal("it must join channels of 8 bits")
+        if None in parts or len(set(parts)) < len(parts):
+            raise Refusal("its inputs must be results of different layers")
+        first = self.maps[parts[0]]
+        offset = 0
+        for number, part in zip(node.inputs, parts, strict=True):
+            found = self.maps[part]
+            channels = self._tensors[number].shape[-1]
+            if found.size != (*first.size[:2], channels) or found.whole >= 0:
+                raise Refusal("its inputs must be maps of one height and width, joined once")
+            if offset % self._depth:
+                raise Refusal(
+                    f"its inputs must begin at multiples of {self._depth} channels, not at {offset}"
+                )
+            offset += channels
+        self.computed(node.outputs[0], (*first.size[:2], offset), self.core_list(node.inputs))
+        offset = 0
+        for part in parts:
+            self.maps[part] = dataclasses.replace(
+                self.maps[part], whole=len(self.maps) - 1, channel=offset
+            )
+            offset += self.maps[part].channels
+
+    def _append(self, found, first_list):
+        self.maps.append(found)
+        self.first_list.append(first_list)
+        return len(self.maps) - 1

@@ -1,0 +1,34 @@
+"""Reads ``.onnx`` files: `load` turns the bytes of one into a `weft.models.ir.Graph`.
+
+======================  ==========================================================================
+module                  content
+======================  ==========================================================================
+`reading`               bytes become a checked model of operator set 13 or newer, of fixed sizes
+`conversion`            to a newer operator set, in a process of its own
+`inference`             types of the outputs of one node
+`nodes`                 the nodes and tensors of the file as plain values
+`source`                a model becomes operators, types and constants; constants are folded
+`importer`              operators become nodes of the graph
+`operands`              operands and results of quantized products
+`products`              the order of the weights, and the shapes of products
+`integers`, `floats`    products of integers and of float32, with the neighbours that fuse
+`quantized_moves`       operators that only move values work on the bytes
+`tables`                functions of one 8-bit number become tables
+`windows`               the geometry of convolutions
+`host`                  other operators for the host: kernels and their attributes
+`movement`              operators for the host that only move values
+`indices`               which element each output of a nearest-neighbour ``Resize`` is
+`fallback`              operators without a kernel: a model of one node, which onnxruntime runs
+`calibration`           files of inputs, for the next two
+`quantize`              quantizes a float model, with onnxruntime
+`oracle`                whole files in onnxruntime, to compare results with
+`agreement`             compares a quantized model with its float model, tensor by tensor
+======================  ==========================================================================
+
+Reading needs the package ``onnx``; the fallback and `quantize` need ``onnxruntime`` too. Both are
+in the extra ``onnx``.
+"""
+
+from weft.models.onnx.importer import load
+
+__all__ = ["load"]

@@ -1,0 +1,160 @@
+"""The types of a node's outputs, inferred from its inputs: by onnx, one node at a time."""
+
+import math
+
+import numpy as np
+
+from weft.models.errors import ModelError
+
+__all__ = ["infer", "one_node_model"]
+
+MAX_ELEMENTS = 1 << 31  # of one tensor
+SMALL = 4096  # constants of at most so many elements take part, such as the shape of a Reshape
+
+# Operators and which input is a shape; onnx makes as many dimensions as it has numbers.
+SHAPED = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
+
+# Quantized operators of com.microsoft, which onnx does not know: the operator with the same shapes,
+# the inputs that carry the shapes, and the input with the type of the result.
+TWINS = {
+    "QLinearAdd":               ("Add", (0, 3), 0),
+    "QLinearMul":               ("Mul", (0, 3), 0),
+    "QLinearSigmoid":           ("Identity", (0,), 0),
+    "QLinearLeakyRelu":         ("Identity", (0,), 0),
+    "QLinearSoftmax":           ("Identity", (0,), 0),
+    "QLinearGlobalAveragePool": ("GlobalAveragePool", (0,), 0),
+    "QLinearAveragePool":       ("AveragePool", (0,), 0),
+    "QLinearConcat":            ("Concat", None, 1),
+    "QGemm":                    ("Gemm", (0, 3), 8),
+    "QuantizeLinear":           ("Identity", (0,), 2),
+    "DequantizeLinear":         ("Identity", (0,), 1),
+}
+
+
+def infer(operator, types, constants, opsets, file):
+    """Types of the outputs of ``operator``: a dict from name to (dtype, shape).
+
+    Parameters
+    ----------
+    operator : weft.models.onnx.nodes.OnnxOperator
+    types : dict of (dtype, shape) by name
+    constants : dict of array by name
+    opsets : list of onnx.OperatorSetIdProto
+    file : str
+        Name of the file; for messages.
+
+    Raises
+    ------
+    ModelError
+        If the node does not fit its inputs, or the shape of an output depends on their values.
+    """
+    if operator.domain == "com.microsoft" and operator.kind in TWINS:
+        if not operator.attributes.get("channels_last"):
+            return _infer_twin(operator, types, opsets, file)
+    elif operator.domain in ("", "ai.onnx", "ai.onnx.ml"):
+        return _infer_standard(operator, types, constants, opsets, file)
+    from weft.models.onnx.fallback import probe
+
+    return probe(operator, types, constants, opsets, file)
+
+
+def one_node_model(node, types, names, constants, opsets):
+    """A model with ``node`` alone.
+
+    Its inputs are ``names`` of the types ``types``; ``constants`` (arrays by name) are in it.
+    """
+    from onnx import ValueInfoProto, helper, numpy_helper
+
+    inputs = [
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(types[name][0]), types[name][1]
+        )
+        for name in names
+    ]
+    graph = helper.make_graph(
+        [node], "one", inputs,
+        [ValueInfoProto(name=name) for name in node.output if name],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def _infer_standard(operator, types, constants, opsets, file):
+    import onnx
+
+    for name in operator.inputs[SHAPED[operator.kind] :][:1] if operator.kind in SHAPED else ():
+        if name and math.prod(types[name][1]) > SMALL:
+            raise ModelError(
+                f"{file}: node {operator.name} ({operator.kind}): {name} must have one number for "
+                f"each dimension, not {math.prod(types[name][1])}"
+            )
+    known = {
+        name: constants[name] for name in operator.reads
+        if name in constants and constants[name].size <= SMALL
+    }
+    names = [name for name in operator.reads if name not in known]
+    try:
+        model = one_node_model(operator.proto, types, names, known, opsets)
+        inferred = onnx.shape_inference.infer_shapes(
+            model, check_type=True, strict_mode=True, data_prop=True
+        )
+    except Exception as error:  # of many types, from C++
+        text = " ".join(str(error).split())
+        raise ModelError(
+            f"{file}: node {operator.name} ({operator.kind}) does not fit its inputs: {text[:300]}"
+        ) from error
+    return {
+        value.name: _tensor_type(value.type, operator, value.name, file)
+        for value in inferred.graph.output
+    }
+
+
+def _tensor_type(value, operator, name, file):
+    import onnx
+
+    where = f"{file}: node {operator.name} ({operator.kind})"
+    if not value.HasField("tensor_type"):
+        raise ModelError(f"{where}: output {name} must be a tensor")
+    tensor = value.tensor_type
+    fixed = tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim)
+    if not fixed:
+        raise ModelError(f"{where}: the shape of output {name} is not known before it runs")
+    shape = tuple(dim.dim_value for dim in tensor.shape.dim)
+    if any(size < 0 for size in shape) or math.prod(shape) > MAX_ELEMENTS:
+        raise ModelError(
+            f"{where}: output {name} must have 0..{MAX_ELEMENTS} elements, not shape {shape}"
+        )
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+    if dtype.kind == "O":
+        raise ModelError(f"{where}: output {name} must be numbers, not strings")
+    return dtype, shape
+
+
+def _infer_twin(operator, types, opsets, file):
+    from onnx import helper
+
+    twin, places, typed_by = TWINS[operator.kind]
+    places = range(2, len(operator.inputs), 3) if places is None else places
+    if max([*places, 0]) >= len(operator.inputs):
+        raise ModelError(
+            f"{file}: node {operator.name} ({operator.kind}) has too few inputs, "
+            f"{len(operator.inputs)}"
+        )
+    names = [operator.inputs[place] for place in places]
+    floats = {f"i{place}": (np.dtype(np.float32), types[name][1])
+              for place, name in enumerate(names)}
+    attributes = {
+        name: value for name, value in operator.attributes.items()
+        if name not in ("channels_last", "opset") and twin != "Identity"
+    }
+    node = helper.make_node(twin, list(floats), ["y"], **attributes)
+    proxy = type(operator)(
+        operator.index, operator.kind, "", operator.name, tuple(floats), ("y",), {}, node
+    )
+    _, shape = _infer_standard(proxy, floats, {}, opsets, file)["y"]
+    has_type = typed_by < len(operator.inputs) and operator.inputs[typed_by]
+    if has_type:
+        dtype = types[operator.inputs[typed_by]][0]
+    else:
+        dtype = np.dtype(np.float32 if operator.kind == "QGemm" else np.uint8)
+    return {operator.outputs[0]: (dtype, shape)}

@@ -1,0 +1,285 @@
+"""Bytes of an ``.onnx`` file become a checked model: new enough, without dynamic sizes."""
+
+import math
+
+from weft.hints import to_install
+from weft.models.errors import ModelError
+from weft.models.onnx.conversion import convert
+
+__all__ = ["OPSET", "parse", "read", "upgraded"]
+
+OPSET = 13  # the oldest operator set with scales per channel in QuantizeLinear
+MAX_ELEMENTS = 1 << 31  # of one tensor
+MAX_ROW = 1 << 20  # of an input of int64 with one dimension
+_STANDARD = ("", "ai.onnx")
+
+
+def read(data: bytes, name: str, shapes=None):
+    """The model of a file, checked and converted, and notes about the conversion.
+
+    Parameters
+    ----------
+    data : bytes
+        Content of the file.
+    name : str
+        Name of the file; for messages.
+    shapes : mapping of str to tuple of int, optional
+        Shapes of inputs with dynamic dimensions. Without it the first dimension, if it is
+        dynamic, becomes 1.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+        Operator set 13 or newer, local functions inlined, inputs of fixed shape.
+    notes : list of str
+
+    Raises
+    ------
+    ModelError
+        If the file is damaged or invalid, needs other files, or has a dynamic dimension.
+    """
+    model = parse(data, name)
+    notes = _fix_inputs(model, name, dict(shapes or {}))
+    model, note = _checked(model, name)
+    return model, [*note, *notes]
+
+
+def upgraded(data: bytes, name: str):
+    """The model of a file, checked and converted as in `read`, with its dynamic dimensions."""
+    import onnx
+
+    model = parse(data, name)
+    if not all(value.type.tensor_type.HasField("shape") for value in model.graph.output):
+        what = "shapes of its outputs are missing"  # which the checker rejects
+        model = _guarded(name, what, onnx.shape_inference.infer_shapes, model)
+    return _checked(model, name)[0]
+
+
+def _checked(model, name):
+    """The model, valid, without local functions, in operator set 13 or newer; and notes."""
+    import onnx.inliner
+
+    _guarded(name, "the ONNX checker rejects it", onnx.checker.check_model, model)
+    if model.functions:
+        model = _guarded(name, "its functions", onnx.inliner.inline_local_functions, model)
+    return _converted(model, name)
+
+
+def parse(data: bytes, name: str):
+    """The model of a file, with all its tensors in the file itself and of the size they claim.
+
+    Raises ModelError otherwise; no other file is opened.
+    """
+    try:
+        import onnx
+    except ModuleNotFoundError as error:
+        raise ModelError(
+            f"{name}: reading ONNX needs the package onnx; {to_install(extra='onnx')}"
+        ) from error
+    what = "must be an ONNX model, but cannot be parsed"
+    model = _guarded(name, what, onnx.ModelProto.FromString, data)
+    if not model.graph.node:
+        raise ModelError(f"{name}: must be an ONNX model with at least one node")
+    for part in _parts(model):
+        _check_values(part, name)
+        for tensor in _tensors(part):
+            _check_tensor(tensor, name)
+    return model
+
+
+def _guarded(name, what, function, *args):
+    """``function(*args)``; the libraries report bad models by exceptions of many types."""
+    try:
+        return function(*args)
+    except Exception as error:
+        text = " ".join(str(error).split()) or type(error).__name__
+        raise ModelError(f"{name}: {what}: {text[:500]}") from error
+
+
+def _parts(model):
+    """All graphs and nodes of a model, in subgraphs and functions too."""
+    graphs = [model.graph]
+    nodes = [node for function in model.functions for node in function.node]
+    while graphs or nodes:
+        if graphs:
+            yield graphs[-1]
+            nodes += graphs.pop().node
+        else:
+            yield nodes[-1]
+            for attribute in nodes.pop().attribute:
+                if attribute.HasField("g"):
+                    graphs.append(attribute.g)
+                graphs += attribute.graphs
+
+
+def _tensors(part):
+    """All tensors of a graph or a node itself: initializers and attributes."""
+    import onnx
+
+    if isinstance(part, onnx.GraphProto):
+        yield from part.initializer
+        sparse_tensors = list(part.sparse_initializer)
+    else:
+        sparse_tensors = []
+        for attribute in part.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            sparse_tensors += (attribute.sparse_tensor, *attribute.sparse_tensors)
+    for sparse in sparse_tensors:
+        yield from (sparse.values, sparse.indices)
+
+
+def _check_values(part, name):
+    """Raise ModelError if a declared shape has a negative size, at which onnx would abort."""
+    import onnx
+
+    if not isinstance(part, onnx.GraphProto):
+        return
+    for value in (*part.input, *part.output, *part.value_info):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_value < 0:
+                raise ModelError(
+                    f"{name}: sizes of {value.name} must be 0 or more, not {dim.dim_value}"
+                )
+
+
+def _check_tensor(tensor, name):
+    """Raise ModelError for data in another file, or a size that differs from the shape."""
+    import onnx
+
+    if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
+        where = next((e.value for e in tensor.external_data if e.key == "location"), "")
+        raise ModelError(
+            f"{name}: tensor {tensor.name} must be in the file itself, not in {where!r}; "
+            "save the model without external data"
+        )
+    count = math.prod(tensor.dims)
+    if any(size < 0 for size in tensor.dims) or count > MAX_ELEMENTS:
+        raise ModelError(
+            f"{name}: tensor {tensor.name} must have 0..{MAX_ELEMENTS} elements, not shape "
+            f"{tuple(tensor.dims)}"
+        )
+    if not tensor.HasField("raw_data"):
+        return  # the checker compares the fields of numbers with the shape
+    try:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    except (KeyError, TypeError, ValueError):
+        raise ModelError(
+            f"{name}: tensor {tensor.name} has an unknown data type, {tensor.data_type}"
+        ) from None
+    needed = _raw_bytes(tensor.data_type, count, dtype)
+    if len(tensor.raw_data) != needed:
+        raise ModelError(
+            f"{name}: tensor {tensor.name} of shape {tuple(tensor.dims)} and type {dtype} must "
+            f"have {needed} bytes, not {len(tensor.raw_data)}"
+        )
+
+
+def _raw_bytes(kind, count, dtype):
+    import onnx
+
+    name = onnx.TensorProto.DataType.Name(kind)
+    packed = {"UINT4": 4, "INT4": 4, "FLOAT4E2M1": 4, "UINT2": 2, "INT2": 2}
+    return -(-count * packed[name] // 8) if name in packed else count * dtype.itemsize
+
+
+def _converted(model, name):
+    """The model in operator set 13 or newer, and a note if it was converted."""
+    import onnx
+
+    versions = [o.version for o in model.opset_import if o.domain in _STANDARD]
+    if len(versions) > 1:
+        raise ModelError(
+            f"{name}: must import the standard operators once, not {len(versions)} times"
+        )
+    if not versions or versions[0] >= OPSET:
+        return model, []
+    converted = onnx.ModelProto.FromString(convert(model.SerializeToString(), name, OPSET))
+    for old, new in zip(model.graph.input, converted.graph.input, strict=False):
+        if old.type != new.type:  # a Scan of operator set 8
+            raise ModelError(
+                f"{name}: cannot be converted to operator set {OPSET}: input {old.name} would get "
+                "another shape; export it with a newer operator set"
+            )
+    return converted, [
+        f"converted from operator set {versions[0]} to {OPSET}; operators are counted after it"
+    ]
+
+
+def _fix_inputs(model, name, shapes):
+    """Give all inputs a fixed shape, from ``shapes``, or 1 for a dynamic first dimension."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in constants]
+    unknown = sorted(set(shapes) - {value.name for value in inputs})
+    if unknown:
+        known = ", ".join(value.name for value in inputs)
+        raise ModelError(f"{name}: shapes must name inputs ({known}), not {unknown[0]}")
+    sizes, notes = {}, []  # size by the name of a dimension
+    for value in inputs:
+        if not value.type.HasField("tensor_type"):
+            raise ModelError(f"{name}: input {value.name} must be a tensor")
+        tensor = value.type.tensor_type
+        if not tensor.HasField("shape"):
+            if value.name not in shapes:
+                raise ModelError(
+                    f"{name}: input {value.name} has no shape; give one in shapes (--shape)"
+                )
+            tensor.shape.SetInParent()
+            for _ in shapes[value.name]:
+                tensor.shape.dim.add()
+        notes += _fix_shape(name, value.name, tensor.shape.dim, shapes.get(value.name), sizes)
+    for value in inputs:
+        for place, dim in enumerate(value.type.tensor_type.shape.dim):
+            if not dim.HasField("dim_value"):
+                if dim.dim_param not in sizes:
+                    raise ModelError(
+                        f"{name}: input {value.name} has the dynamic dimension {place} "
+                        f"({dim.dim_param or 'without a name'}); give its shape in shapes (--shape)"
+                    )
+                dim.dim_value = sizes[dim.dim_param]
+        _check_size(name, value)
+    for value in model.graph.output:  # inferred again, from the fixed inputs
+        value.type.tensor_type.ClearField("shape")
+        value.type.tensor_type.shape.SetInParent()
+    del model.graph.value_info[:]
+    return notes
+
+
+def _check_size(name, value):
+    """Raise ModelError for an input that is too large, or has a size below 1."""
+    import onnx
+
+    tensor = value.type.tensor_type
+    shape = tuple(dim.dim_value for dim in tensor.shape.dim)
+    if min(shape, default=1) < 1:
+        raise ModelError(f"{name}: sizes of input {value.name} must be 1 or more, not {min(shape)}")
+    # A row of integers may be a shape, and onnx makes as many dimensions as it has numbers.
+    row = len(shape) == 1 and tensor.elem_type == onnx.TensorProto.INT64
+    limit = MAX_ROW if row else MAX_ELEMENTS
+    if math.prod(shape) > limit:
+        raise ModelError(
+            f"{name}: input {value.name} must have at most {limit} elements, not shape {shape}"
+        )
+
+
+def _fix_shape(name, tensor, dims, shape, sizes):
+    """Fix the known dimensions of one shape; return notes about the assumed ones."""
+    if shape is not None:
+        shape = tuple(shape)
+        given = tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in dims)
+        fits = len(shape) == len(given) and all(
+            g in (None, s) for g, s in zip(given, shape, strict=True)
+        )
+        if not fits:
+            raise ModelError(f"{name}: shape of input {tensor} must fit {given}, not {shape}")
+        for dim, size in zip(dims, shape, strict=True):
+            if dim.dim_param:
+                sizes[dim.dim_param] = size
+            dim.dim_value = size
+    elif dims and not dims[0].HasField("dim_value"):
+        if dims[0].dim_param:
+            sizes.setdefault(dims[0].dim_param, 1)
+        dims[0].dim_value = sizes.get(dims[0].dim_param, 1)
+        return [f"the dynamic batch of input {tensor} is {dims[0].dim_value}"]
+    return []

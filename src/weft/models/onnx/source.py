@@ -1,0 +1,202 @@
+"""A model as operators, types and constants: aliases resolved, constants folded."""
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from weft.models.errors import ModelError
+from weft.models.onnx.inference import infer, one_node_model
+from weft.models.onnx.nodes import (
+    OnnxOperator,
+    array_of,
+    attributes_of,
+    captured_names,
+    constant_of,
+    input_type,
+    used_names,
+)
+
+__all__ = ["Source", "dequantized"]
+
+# Operators that are computed here if all their inputs are constants. DequantizeLinear is missing:
+# quantized products need its inputs.
+FOLDED = {
+    "Abs", "Add", "And", "Cast", "Ceil", "Concat", "ConstantOfShape", "Div", "Equal", "Expand",
+    "Flatten", "Floor", "Gather", "GatherND", "Greater", "Less", "Max", "Min", "Mod", "Mul", "Neg",
+    "Not", "Pow", "QuantizeLinear", "Range", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum",
+    "Reshape", "ScatterND", "Slice", "Split", "Sqrt", "Squeeze", "Sub", "Tile", "Transpose",
+    "Unsqueeze", "Where",
+}
+OPTIONAL = {"BatchNormalization", "Dropout", "LayerNormalization", "MaxPool"}  # outputs after one
+MIN_FOLDED_BYTES = 1 << 24  # folding may make constants of this size, or of four times the file's
+
+
+@dataclass(eq=False)
+class Source:
+    """A model that is read but not yet lowered.
+
+    Attributes
+    ----------
+    file, name : str
+        Name of the file; the same without its suffix.
+    operators : list of OnnxOperator
+        Operators that are not folded.
+    kinds : list of str
+        All operators of the file.
+    types : dict of (dtype, shape) by name
+    constants : dict of array by name
+    inputs, outputs : list of str
+    opsets : list of onnx.OperatorSetIdProto
+    producer : dict of OnnxOperator by name
+    users : dict of list of OnnxOperator by name
+    """
+
+    file: str
+    name: str
+    opsets: list
+    operators: list = field(default_factory=list)
+    kinds: list = field(default_factory=list)
+    types: dict = field(default_factory=dict)
+    constants: dict = field(default_factory=dict)
+    inputs: list = field(default_factory=list)
+    outputs: list = field(default_factory=list)
+    producer: dict = field(default_factory=dict)
+    users: dict = field(default_factory=lambda: defaultdict(list))
+
+    @classmethod
+    def of(cls, model, file: str, size: int) -> "Source":
+        """The source of a model whose file has ``size`` bytes.
+
+        Raises ModelError if types cannot be inferred.
+        """
+        self = cls(file, file.removesuffix(".onnx"), list(model.opset_import))
+        limit = max(MIN_FOLDED_BYTES, 4 * size)
+        for tensor in model.graph.initializer:
+            self._constant(tensor.name, array_of(tensor, file))
+        if model.graph.sparse_initializer:
+            raise ModelError(f"{file}: sparse initializers are not supported; save dense ones")
+        for value in model.graph.input:
+            if value.name not in self.constants:
+                self.inputs.append(value.name)
+                self.types[value.name] = input_type(value, file)
+        alias, used = {}, used_names(model.graph)
+        for index, node in enumerate(model.graph.node):
+            self._add(self._operator(index, node, alias, used), alias, limit)
+        for value in model.graph.output:
+            name = alias.get(value.name, value.name)
+            if name not in self.types:
+                raise ModelError(f"{file}: output {value.name} is not computed")
+            self.outputs.append(name)
+        for operator in self.operators:
+            self.producer.update(dict.fromkeys(filter(None, operator.outputs), operator))
+            for name in operator.reads:
+                self.users[name].append(operator)
+        return self
+
+    def only_user(self, name: str):
+        """The one operator that reads a tensor; None if there are more, or it is an output."""
+        users = self.users.get(name, [])
+        return users[0] if len(users) == 1 and name not in self.outputs else None
+
+    def constant(self, name: str):
+        """Value of a constant, or None."""
+        return self.constants.get(name)
+
+    def _operator(self, index, node, alias, used):
+        from onnx import NodeProto
+
+        proto = NodeProto()
+        proto.CopyFrom(node)
+        while proto.op_type in OPTIONAL and len(proto.output) > 1 and proto.output[-1] not in used:
+            del proto.output[-1]
+        for place, name in enumerate(proto.input):
+            proto.input[place] = alias.get(name, name)
+        self.kinds.append(node.op_type)
+        name = node.name or next(filter(None, node.output), str(index))
+        captured = captured_names(proto)
+        missing = [n for n in (*proto.input, *captured) if n and n not in self.types]
+        captured = tuple(n for n in captured if n in self.types)
+        missing = [n for n in missing if n in proto.input]
+        if missing:
+            raise ModelError(
+                f"{self.file}: node {name} ({node.op_type}) reads {missing[0]}, which no node "
+                "before it computes"
+            )
+        return OnnxOperator(
+            index, node.op_type, node.domain, name, tuple(proto.input), tuple(proto.output),
+            attributes_of(proto, self.file, name), proto, captured,
+        )
+
+    def _add(self, operator, alias, limit):
+        """Add an operator, or what replaces it: an alias, or constants."""
+        standard = operator.domain in ("", "ai.onnx")
+        kind, outputs = operator.kind, [name for name in operator.outputs if name]
+        if standard and kind == "Constant":
+            self._constant(outputs[0], constant_of(operator, self.file))
+            return
+        if standard and len(outputs) == 1 and (kind == "Identity" or self._drops_nothing(operator)):
+            alias[outputs[0]] = operator.inputs[0]
+            return
+        types = infer(operator, self.types, self.constants, self.opsets, self.file)
+        self.types.update(types)
+        sizes = [dtype.itemsize * math.prod(shape) for dtype, shape in types.values()]
+        if standard and kind in ("Shape", "Size"):
+            shape = self.types[operator.inputs[0]][1]
+            part = shape[operator.attributes.get("start", 0) : operator.attributes.get("end")]
+            value = part if kind == "Shape" else math.prod(shape)
+            self._constant(outputs[0], np.asarray(value, np.int64))
+        elif (
+            standard and kind in FOLDED and sum(sizes) <= limit
+            and all(name in self.constants for name in operator.reads)
+        ):
+            self._fold(operator)
+        else:
+            self.operators.append(operator)
+
+    def _drops_nothing(self, operator):
+        """Whether an operator is a Dropout that is certain to be used after training."""
+        if operator.kind != "Dropout":
+            return False
+        training = operator.inputs[2] if len(operator.inputs) > 2 else ""
+        return not training or not np.any(self.constants.get(training, True))
+
+    def _fold(self, operator):
+        """Compute the outputs, which are constants."""
+        from onnx.reference import ReferenceEvaluator
+
+        values = {name: self.constants[name] for name in operator.reads}
+        names = list(values)
+        types = {name: (value.dtype, value.shape) for name, value in values.items()}
+        model = one_node_model(operator.proto, types, names, {}, self.opsets)
+        try:
+            with np.errstate(all="ignore"):
+                results = ReferenceEvaluator(model).run(None, values)
+        except Exception as error:  # of many types, by values that do not fit
+            raise ModelError(
+                f"{self.file}: node {operator.name} ({operator.kind}) cannot be computed: {error}"
+            ) from error
+        for name, value in zip(filter(None, operator.outputs), results, strict=True):
+            self._constant(name, np.asarray(value, self.types[name][0]))
+
+    def _constant(self, name, value):
+        self.constants[name] = value
+        self.types[name] = (value.dtype, value.shape)
+
+
+def dequantized(data, scale, zero, axis):
+    """``(data - zero) * scale`` in float32, with numbers per tensor or per slice along ``axis``.
+
+    None if the numbers do not fit the axis.
+    """
+    slices = data.shape[axis] if -data.ndim <= axis < data.ndim else 1
+    if not {scale.size, zero.size} <= {1, slices}:
+        return None
+    shape = [1] * data.ndim
+    if scale.size > 1:
+        shape[axis] = scale.size
+    data = data.astype(np.float32) - np.reshape(zero, shape if zero.size > 1 else ()).astype(
+        np.float32
+    )
+    return data * np.reshape(scale, shape if scale.size > 1 else ()).astype(np.float32)

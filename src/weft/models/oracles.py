@@ -1,0 +1,148 @@
+"""Compares the outputs of a network with those of its runtime: integers byte by byte."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.models.errors import ModelError
+from weft.models.inputs import dequantized, read_inputs
+from weft.models.loading import NeuralNetwork
+from weft.models.program import CompiledNetwork
+
+__all__ = ["ORACLES", "Answer", "Difference", "answers", "compare"]
+
+# By the name of a check: the runtime, and the files that it runs.
+ORACLES = {
+    "tflm": ("TFLite Micro", "tflite"), "litert": ("LiteRT", "tflite"),
+    "ort": ("onnxruntime", "onnx"),
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a runtime computed.
+
+    Attributes
+    ----------
+    runtime : str
+        The runtime, and how it ran if it can run in several ways.
+    outputs : list of array
+        Inferences joined along the first axis.
+    """
+
+    runtime: str
+    outputs: list[np.ndarray]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference between an output and the runtime's output.
+
+    Attributes
+    ----------
+    name : str
+        Name of the output.
+    size : int
+        Number of values.
+    different : int
+        Number of values with other bits.
+    largest : float
+        Largest difference of two values; NaN if only one of them is NaN.
+    allowed : float
+        Allowed difference (`weft.models.exactness.Exactness`).
+    """
+
+    name: str
+    size: int
+    different: int
+    largest: float
+    allowed: float
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether the values are equal, or as close as the products promise."""
+        return not self.different or self.largest <= self.allowed
+
+
+def answers(oracle: str, network: NeuralNetwork, program: CompiledNetwork, x) -> list[Answer]:
+    """Return what a runtime computes, in each way that it can run.
+
+    ``x`` is as for a session. onnxruntime runs with its default options, and without optimizations:
+    its fused operators round in another way than the operators of the file. Raises ModelError if
+    the runtime cannot run such files, or is not installed.
+    """
+    runtime, source = ORACLES[oracle]
+    if network.graph.source != source:
+        raise ModelError(
+            f"{network.name}: {runtime} runs .{source} files, not .{network.graph.source} files"
+        )
+    values, inferences, is_float = read_inputs(program, x)
+    feeds = [
+        [np.ascontiguousarray(values[number][i]) for number in program.inputs]
+        for i in range(inferences)
+    ]
+    if oracle == "tflm":
+        if any(step.macs and program.tensors[step.inputs[0]].dtype == np.uint8
+               for step in program.steps):
+            raise ModelError(
+                f"{network.name}: TFLite Micro has no products of uint8; check with litert"
+            )
+        from weft.models.tflite.oracle import tflm
+
+        ways = {runtime: tflm(
+            network.data, feeds, network.graph.tensors, len(program.outputs)
+        )}
+    elif oracle == "litert":
+        from weft.models.tflite.oracle import litert
+
+        ways = {runtime: litert(network.data, feeds)}
+    else:
+        from weft.models.onnx.oracle import ort
+
+        names = [program.tensors[number].name for number in program.inputs]
+        ways = {
+            f"{runtime} {how}": ort(network.data, names, feeds, optimized=optimized)
+            for how, optimized in (("by default", True), ("without optimizations", False))
+        }
+    tensors = [program.tensors[number] for number in program.outputs]
+    return [Answer(name, _joined(results, tensors, is_float)) for name, results in ways.items()]
+
+
+def _joined(results, tensors, is_float):
+    """The outputs of all inferences; as floats if the inputs are floats, as a session gives them.
+    """
+    joined = [np.stack(outputs) for outputs in zip(*results, strict=True)]
+    joined = [y[0] if len(y) == 1 else y.reshape(-1, *y.shape[2:]) for y in joined]
+    if not is_float:
+        return joined
+    return [dequantized(y, tensor) for y, tensor in zip(joined, tensors, strict=True)]
+
+
+def compare(program: CompiledNetwork, outputs: list, wanted: list) -> list[Difference]:
+    """Return how each output differs from the wanted one."""
+    found, exactness = [], program.exactness
+    limits = zip(exactness.absolute, exactness.relative, strict=True)
+    for number, y, other, (absolute, relative) in zip(
+        program.outputs, outputs, wanted, limits, strict=True
+    ):
+        tensor = program.tensors[number]
+        if y.dtype != other.dtype or y.size != other.size:
+            raise ModelError(
+                f"output {tensor.name} must be {other.dtype} {other.shape}, not {y.dtype} {y.shape}"
+            )
+        is_float = y.dtype.kind == "f"
+        y, other = y.reshape(-1), other.reshape(-1)
+        bits = f"u{y.dtype.itemsize}"
+        different = np.ascontiguousarray(y).view(bits) != np.ascontiguousarray(other).view(bits)
+        y, other = y.astype(np.float64), other.astype(np.float64)
+        different &= ~(np.isnan(y) & np.isnan(other))
+        with np.errstate(invalid="ignore"):  # the difference of two infinities
+            gaps = np.abs(y[different] - other[different])
+        if tensor.dtype.kind != "f" and is_float:  # steps of a quantized output
+            absolute *= float(np.max(tensor.quantization.scale))
+        largest = float(np.abs(other[np.isfinite(other)]).max(initial=0.0))
+        found.append(Difference(
+            tensor.name, y.size, int(different.sum()), float(gaps.max(initial=0.0)),
+            absolute + relative * largest,
+        ))
+    return found

@@ -1,0 +1,288 @@
+"""The report of a network on a core for networks: places, cycles, memory, bytes on the link."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from weft.models.network_core.program import ChipProgram, ChipRename, ChipStep
+from weft.models.program import Step
+from weft.models.report.chip_phases import LayerWork, ListPhases, list_phases
+from weft.models.report.chip_placement import (
+    chip_placement_line,
+    link_bytes,
+    link_seconds,
+    list_bytes,
+)
+from weft.models.report.figures import Ceilings, NetworkReport
+from weft.models.report.placement import reason_lines, remedy_of
+from weft.network_core.config import has_single_port
+from weft.network_core.microcode.latencies import LOAD_VECTOR
+
+__all__ = ["ChipLayer", "ChipReport"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChipLayer:
+    """A layer on the core, an operator without work, or an operator of the host.
+
+    Attributes
+    ----------
+    operators, name, position, macs
+        As in `weft.models.program.Step`.
+    on_weft : bool
+    reason, remedy : str
+        Why the host computes it, and what would change this; empty if the core does.
+    output : (int, int, int) or None
+        Height, width and channels of its map; None on the host.
+    map_bytes : int
+        Of its map in the memory.
+    jobs, panels, panel_rows, words, cycles : int
+        As in `ChipStep`; 0 without work.
+    work : LayerWork
+    utilization : float
+        ``macs / (cycles * peak)``, in 0..1.
+    core_bound : str
+        ``compute``, ``load``, ``drain`` or ``latency``; empty without work.
+    core_ms : float or None
+        None if the target has no clock.
+    measured : int or None
+        Measured cycles; None if they were not measured.
+    """
+
+    operators: tuple[str, ...]
+    name: str
+    position: tuple[int, ...]
+    macs: int
+    on_weft: bool
+    reason: str = ""
+    remedy: str = ""
+    output: tuple[int, int, int] | None = None
+    map_bytes: int = 0
+    jobs: int = 0
+    panels: int = 0
+    panel_rows: int = 0
+    words: int = 0
+    cycles: int = 0
+    work: LayerWork = LayerWork(0, 0, 0, 0)
+    utilization: float = 0.0
+    core_bound: str = ""
+    core_ms: float | None = None
+    measured: int | None = None
+
+    @property
+    def operator(self) -> str:
+        """The operators in one word: ``CONV_2D+ADD``."""
+        return "+".join(self.operators)
+
+    @property
+    def results(self) -> int:
+        """Values of its output map."""
+        height, width, channels = self.output or (0, 0, 0)
+        return height * width * channels
+
+
+@dataclass(frozen=True)
+class ChipReport:
+    """The report of a program; ``str(report)`` is its text.
+
+    Attributes
+    ----------
+    program : ChipProgram
+    against : ChipReport, NetworkReport or None
+        The same network on another target, to compare with.
+    measured : tuple of (tuple of int, int)
+        Positions of layers, and their measured cycles.
+    """
+
+    program: ChipProgram
+    against: "ChipReport | NetworkReport | None" = None
+    measured: tuple[tuple[tuple[int, ...], int], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the network."""
+        return self.program.name
+
+    @property
+    def target(self) -> str:
+        """Name of the target."""
+        return self.program.target.name
+
+    @property
+    def config(self) -> str:
+        """Name of the Config: its size."""
+        return self.program.chip.core.name
+
+    @property
+    def placement(self) -> str:
+        """The placement line."""
+        return chip_placement_line(self.program)
+
+    @property
+    def clock(self) -> float | None:
+        """MHz."""
+        return self.program.target.clock
+
+    @property
+    def ceilings(self) -> Ceilings:
+        """The peak rates of the array, of loads and of the lanes; the sizes of memory and B."""
+        chip = self.program.chip
+        core = chip.core
+        vectors = 1 / LOAD_VECTOR if has_single_port(core) else chip.read_vectors  # a cycle
+        return Ceilings(
+            chip.peak, int(vectors * core.depth), core.lanes / core.scale_cycles,
+            chip.memory_bytes, chip.b_words * core.cols * core.depth,
+        )
+
+    @cached_property
+    def phases(self) -> tuple[ListPhases, ...]:
+        """When each list loads, computes and stores."""
+        return tuple(list_phases(self.program, segment) for segment in self.program.segments)
+
+    @cached_property
+    def layers(self) -> tuple[ChipLayer, ...]:
+        """All operators, in the order of execution."""
+        program, found = self.program, []
+        for segment, phases in zip(program.segments, self.phases, strict=True):
+            found += [_host_layer(program, step) for step in segment.before]
+            layers = [
+                self._core_layer(step, work)
+                for step, work in zip(segment.steps, phases.layers, strict=True)
+            ]
+            layers += [self._renamed(step) for step in segment.renamed]
+            # The layers of a list are in the order of their last operators.
+            found += sorted(layers, key=lambda layer: max(layer.position))
+        return (*found, *(_host_layer(program, step) for step in program.after))
+
+    def _core_layer(self, step: ChipStep, work):
+        target, peak = self.program.target, self.program.chip.peak
+        seconds = target.core_seconds(step.cycles)
+        return dataclasses.replace(
+            self._renamed(step), macs=step.macs, jobs=step.jobs, panels=step.panels,
+            panel_rows=step.panel_rows, words=step.words, cycles=step.cycles, work=work,
+            utilization=_share(step.macs, step.cycles * peak),
+            core_bound=_bound(step.cycles, work),
+            core_ms=None if seconds is None else 1e3 * seconds,
+            measured=dict(self.measured).get(step.position),
+        )
+
+    def _renamed(self, step: ChipStep | ChipRename):
+        place, target = step.place, self.program.target
+        return ChipLayer(
+            operators=step.operators, name=step.name, position=step.position, macs=0,
+            on_weft=True, output=(place.height, place.width, place.channels),
+            map_bytes=place.pitches.vectors * self.program.chip.core.depth,
+            core_ms=None if target.clock is None else 0.0,
+        )
+
+    @property
+    def on_weft(self) -> tuple[ChipLayer, ...]:
+        """The layers on the core that have work."""
+        return tuple(layer for layer in self.layers if layer.jobs)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulate operations on the core."""
+        return sum(layer.macs for layer in self.on_weft)
+
+    @property
+    def cycles(self) -> int:
+        """Predicted cycles of one inference: the sum of all lists."""
+        return self.program.cycles // self.program.batch
+
+    @property
+    def utilization(self) -> float:
+        """MACs, divided by the cycles and the peak; in 0..1."""
+        return _share(self.macs, self.cycles * self.ceilings.peak)
+
+    @property
+    def core_ms(self) -> float | None:
+        """Predicted time of the core; None without a clock."""
+        seconds = self.program.target.core_seconds(self.cycles)
+        return None if seconds is None else 1e3 * seconds
+
+    @property
+    def wire_ms(self) -> float | None:
+        """Time of the bytes on the link; None without a serial port."""
+        seconds = link_seconds(self.program)
+        return None if seconds is None else 1e3 * seconds
+
+    @cached_property
+    def link(self) -> tuple[int, int]:
+        """Bytes to the core and from it in one inference, with frames."""
+        return link_bytes(self.program)
+
+    def with_measured(self, records: Sequence) -> "ChipReport":
+        """Return the report with the measured cycles of a session's records."""
+        counted = [record for record in records if record.cycles is not None]
+        measured = tuple((record.step.position, record.cycles) for record in counted)
+        return dataclasses.replace(self, measured=measured)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all facts as JSON values."""
+        program = self.program
+        sent, received = self.link
+        return {
+            "name": program.name, "source": program.source, "mode": program.mode,
+            "placement": self.placement, "target": self.target, "config": self.config,
+            "chip_hash": program.chip.hash, "clock": self.clock, "batch": program.batch,
+            "cycles": self.cycles, "utilization": self.utilization, "core_ms": self.core_ms,
+            "wire_ms": self.wire_ms, "ceilings": dataclasses.asdict(self.ceilings),
+            "memory": program.chip.memory_bytes, "areas": dict(program.areas),
+            "used": program.memory_used, "b_words": program.chip.b_words,
+            "link": {"sent": sent, "received": received},
+            "lists": [
+                _list(program, segment, phases)
+                for segment, phases in zip(program.segments, self.phases, strict=True)
+            ],
+            "layers": [dataclasses.asdict(layer) for layer in self.on_weft],
+            "host": [
+                {"operator": layer.operator, "name": layer.name, "position": layer.position,
+                 "reason": layer.reason, "remedy": layer.remedy}
+                for layer in self.layers if not layer.on_weft
+            ],
+            "notes": list(program.notes),
+            "against": self.against and self.against.to_json(),
+        }
+
+    def __str__(self):
+        from weft.models.report.chip_text import lines
+
+        return "\n".join(lines(self))
+
+    def reasons(self) -> Iterable[str]:
+        """Return why the host computes operators, what would change this, and the notes."""
+        placed = ((layer.operator, False, layer.reason, layer.remedy)
+                  for layer in self.layers if not layer.on_weft)
+        return [*reason_lines(placed), *self.program.notes]
+
+
+def _host_layer(program: ChipProgram, step: Step):
+    return ChipLayer(
+        operators=step.operators, name=step.name, position=step.position, macs=step.macs,
+        on_weft=False, reason=step.placement.reason, remedy=remedy_of(program, step),
+    )
+
+
+def _bound(cycles, work):
+    """Return the part of the core that takes longest, or ``latency`` if more than half is left."""
+    longest = max(work.compute, work.drain) + work.wait
+    if 2 * longest < cycles:
+        return "latency"
+    parts = {"compute": work.compute, "load": work.wait, "drain": work.drain}
+    return max(parts, key=parts.get)
+
+
+def _share(part, whole):
+    return part / whole if whole else 0.0
+
+
+def _list(program, segment, phases):
+    sent, received = list_bytes(program, segment)
+    return {
+        "cycles": phases.cycles, "sent": sent, "received": received,
+        "positions": [step.position for step in segment.steps],
+        "loads": phases.loads, "jobs": [dataclasses.astuple(job) for job in phases.jobs],
+    }

@@ -1,0 +1,119 @@
+"""When a core for networks loads, computes and stores in an inference, by the exact cycle model."""
+
+from dataclasses import dataclass
+
+from weft.models.network_core.prediction import predict_run
+from weft.models.network_core.program import ChipProgram, ChipSegment
+from weft.network_core.descriptors import ListJob, ListLoad, unpack_list
+
+__all__ = ["JobPhases", "LayerWork", "ListPhases", "list_phases"]
+
+
+@dataclass(frozen=True)
+class JobPhases:
+    """The cycles of a job, counted from the START of its list.
+
+    Attributes
+    ----------
+    start, computed, end : int
+        Its start, its last array step, its last store.
+    """
+
+    start: int
+    computed: int
+    end: int
+
+
+@dataclass(frozen=True)
+class LayerWork:
+    """What a layer needs of each part of the core, in cycles of an inference.
+
+    Attributes
+    ----------
+    compute : int
+        Cycles of the array steps.
+    drain : int
+        Cycles in which the lanes are busy.
+    wait : int
+        Cycles between the end of a job and the start of the next one: for loads or descriptors.
+    load_bytes : int
+        Weights and parameters that the list loads for the layer.
+    """
+
+    compute: int
+    drain: int
+    wait: int
+    load_bytes: int
+
+
+@dataclass(frozen=True)
+class ListPhases:
+    """The phases of one list, in its first inference.
+
+    Attributes
+    ----------
+    cycles : int
+    loads : tuple of (int, int)
+        Start and end of each load.
+    jobs : tuple of JobPhases
+    layers : tuple of LayerWork
+        In the order of `ChipSegment.steps`.
+    """
+
+    cycles: int
+    loads: tuple[tuple[int, int], ...]
+    jobs: tuple[JobPhases, ...]
+    layers: tuple[LayerWork, ...]
+
+
+def list_phases(program: ChipProgram, segment: ChipSegment) -> ListPhases:
+    """Return the phases of a list."""
+    chip = program.chip
+    descriptors = unpack_list(segment.run)
+    jobs = [entry for entry in descriptors if isinstance(entry, ListJob)]
+    loads = sum(isinstance(entry, ListLoad) for entry in descriptors)
+    found = predict_run(chip, segment.run, segment.run_first, program.log)
+    phases = tuple(
+        JobPhases(start, computed, end) for (start, end), computed in zip(
+            found.jobs[: len(jobs)], found.computed, strict=False
+        )
+    )
+    loaded = _loaded_bytes(descriptors, chip)
+    layers = []
+    for step in segment.steps:
+        numbers = range(step.first_job, step.first_job + step.jobs)
+        steps = sum(step.panels * _tiles(jobs[n], chip) * jobs[n].tile_words for n in numbers)
+        layers.append(LayerWork(
+            compute=steps * chip.step_cycles,
+            drain=sum(_drain(jobs[n], chip) for n in numbers),
+            wait=sum(phases[n].start - (phases[n - 1].end if n else 0) - 1 for n in numbers),
+            load_bytes=sum(loaded[n] for n in numbers),
+        ))
+    return ListPhases(
+        segment.cycles // program.batch, tuple(found.loads[:loads]), phases, tuple(layers)
+    )
+
+
+def _tiles(job, chip):
+    return -(-job.columns // chip.core.cols)
+
+
+def _drain(job, chip):
+    """Return the cycles of the chunks of a job; with ADD a chunk takes two slots."""
+    full, rest = divmod(job.columns, chip.core.cols)
+    chunks = full * chip.row_chunks + -(-rest // chip.core.lanes)
+    slots = 2 if job.add else 1
+    return job.out_height * job.out_width * chunks * slots * chip.core.scale_cycles
+
+
+def _loaded_bytes(descriptors, chip):
+    """Return the bytes that are loaded before each job, after the job before it."""
+    found, waiting = [], 0
+    for entry in descriptors:
+        if isinstance(entry, ListLoad):
+            vectors = 0 if entry.fill else entry.word_vectors(chip)
+            waiting += entry.words * vectors * chip.core.depth
+        elif isinstance(entry, ListJob):
+            found.append(waiting)
+            waiting = 0
+    return found

@@ -1,0 +1,111 @@
+"""The placement line of a core for networks, and the bytes on its link."""
+
+import numpy as np
+
+from weft.frames import WRITE_FIELDS
+from weft.models.network_core.places import input_writes
+from weft.models.network_core.program import ChipProgram, ChipSegment
+from weft.models.report.placement import (
+    operators_text,
+    reason_lines,
+    remedy_of,
+    time_text,
+)
+
+__all__ = ["chip_placement_line", "chip_reasons", "link_bytes", "link_seconds", "list_bytes"]
+
+_FRAME = 12  # bytes of a frame without its payload: SYNC, type, sequence, length, two checksums
+_START = 8  # bytes of payload
+_DONE = 8  # bytes of payload before the result
+
+
+def chip_placement_line(program: ChipProgram) -> str:
+    """Return one line for people, as `weft.models.report.placement.placement_line`."""
+    on_core = {n for step in _on_core(program) for n in step.position}
+    text = operators_text(program, on_core, sum(step.macs for step in program.layers))
+    where = {0: "", 1: ", one list on the core"}.get(
+        len(program.segments), f", {len(program.segments)} lists on the core"
+    )
+    if len(program.segments) == 1 and not program.host:
+        where = ", whole network on the core"
+    return (
+        f"{program.name}: {text}; {program.exactness.claim}; {program.target.name}{where}:"
+        f" {_cost(program)}"
+    )
+
+
+def _on_core(program):
+    """The layers, and the operators without work."""
+    renamed = (step for segment in program.segments for step in segment.renamed)
+    return (*program.layers, *renamed)
+
+
+def _cost(program):
+    if not program.segments:
+        return "the core is not used"
+    cycles = program.cycles // program.batch
+    core = program.target.core_seconds(cycles)
+    cost = f"{cycles:,} cycles" if core is None else f"{time_text(1e3 * core)} core"
+    wire = link_seconds(program)
+    return cost if wire is None else f"{cost}, {time_text(1e3 * wire)} wire"
+
+
+def chip_reasons(program: ChipProgram) -> list[str]:
+    """Return a line for each operator of the host with a reason that a user should know.
+
+    They have products, or run in another runtime, or lists come before and after them.
+    """
+    between = {step for segment in program.segments[1:] for step in segment.before}
+    return reason_lines(
+        ("+".join(step.operators), False, step.placement.reason, remedy_of(program, step))
+        for step in program.host
+        if step.macs or step in between or getattr(step.work, "kernel", "").endswith(".model")
+    )
+
+
+def link_bytes(program: ChipProgram) -> tuple[int, int]:
+    """Return the bytes to the core and from it for one inference: frames with their headers.
+
+    The core acknowledges each WRITE and the START. The results that DONE does not carry are read
+    with frames of their own.
+    """
+    sizes = [list_bytes(program, segment) for segment in program.segments]
+    return sum(sent for sent, _ in sizes), sum(received for _, received in sizes)
+
+
+def link_seconds(program: ChipProgram) -> float | None:
+    """Return the time of `link_bytes`; None without a serial port.
+
+    The result follows the input, so the bytes of both directions count.
+    """
+    return program.target.wire_seconds(sum(link_bytes(program)), 0)
+
+
+def list_bytes(program: ChipProgram, segment: ChipSegment) -> tuple[int, int]:
+    """Return the bytes to the core and from it for one list of one inference."""
+    sent = _FRAME + _START
+    received = 2 * _FRAME + _DONE + segment.result_bytes  # ACK and DONE
+    for entry in segment.written:
+        tensor = program.tensors[entry.form.tensor]
+        zeros = np.zeros(tensor.shape, tensor.dtype)
+        for write in input_writes(entry, zeros, tensor.dtype, program.chip, 0):
+            row = write.get("run", 0) * write.get("pixels", 0)
+            size = len(write["data"])
+            count = _frames(size, row or 1, program.chip.write_bytes)
+            sent += size + count * (_FRAME + WRITE_FIELDS)
+            received += count * _FRAME
+    if not segment.result_bytes:
+        for result in segment.results:
+            size = result.place.pitches.vectors * program.chip.core.depth
+            count = -(-size // 1024)
+            sent, received = sent + count * (_FRAME + 8), received + count * _FRAME + size
+    return sent, received
+
+
+def _frames(size, row, room):
+    """Return the number of WRITE frames for ``size`` bytes of data, in whole rows if they fit.
+
+    A frame has ``room`` for data, in bytes.
+    """
+    each = room // row * row if row <= room else room
+    return -(-size // each)

@@ -1,0 +1,146 @@
+"""The accelerator that a network is compiled for: its Config, its clock, and its link to the host.
+"""
+
+import os
+from dataclasses import dataclass
+
+from weft.config import Config
+from weft.hints import to_install
+from weft.models.errors import ModelError
+from weft.network_core.config import ChipConfig, config_from_toml
+
+__all__ = ["NetworkTarget", "board_cores", "target_of", "target_of_file"]
+
+
+@dataclass(frozen=True)
+class NetworkTarget:
+    """An accelerator, and the known facts about the place where it runs.
+
+    Attributes
+    ----------
+    name : str
+        Name of the board, of the TOML file without its suffix, or of the Config.
+    config : Config
+        Of the array, in a core for networks.
+    clock : float or None
+        Clock of the accelerator in MHz.
+    baud : int or None
+        Rate of the serial port in bits per second; a byte takes 10 bits.
+    chip : ChipConfig or None
+        The core for networks; None: a core for matrix products. A `weft.models.program.Program`
+        for a core for networks computes its products there one by one; its estimates are the ones
+        of a core for matrix products.
+    """
+
+    name: str
+    config: Config
+    clock: float | None = None
+    baud: int | None = None
+    chip: ChipConfig | None = None
+
+    def core_seconds(self, cycles: int) -> float | None:
+        """Return ``cycles / clock`` in seconds; None if the clock is not known."""
+        return None if self.clock is None else cycles / (self.clock * 1e6)
+
+    def wire_seconds(self, bytes_in: int, bytes_out: int) -> float | None:
+        """Return the seconds that the bytes take on the serial port; None without one.
+
+        Commands and results use separate wires, so the slower direction counts: ``10 *
+        max(bytes_in, bytes_out) / baud``.
+        """
+        return None if self.baud is None else 10 * max(bytes_in, bytes_out) / self.baud
+
+
+def target_of(target, purpose: str | None = None) -> NetworkTarget:
+    """Return the target that an argument names.
+
+    Parameters
+    ----------
+    target : NetworkTarget, Config, ChipConfig, str or path
+        A NetworkTarget; a Config; a ChipConfig; the path of a TOML file of Config fields (it ends
+        in ``.toml``), with a table ``[chip]`` for a core for networks; the path of a board file
+        (``.py``); or the name of a board, as ``weft build`` knows it. ``ulx3s-85f-networks`` is the
+        core for networks of the board ``ulx3s-85f``.
+    purpose : str, optional
+        The board's core for networks, as for ``weft build --for``: ``networks``, ``batch1``.
+
+    Raises
+    ------
+    ModelError
+        For another type, an unknown board, or if the board packages are not installed.
+    weft.config.ConfigError
+        If the TOML file is not valid.
+    """
+    named = isinstance(target, str | os.PathLike) and not os.fspath(target).endswith(".toml")
+    if purpose is not None and not named:
+        raise ModelError(f"{purpose!r} must be for a board, not for another target")
+    if isinstance(target, NetworkTarget):
+        return target
+    if isinstance(target, Config):
+        return NetworkTarget(target.name, target)
+    if isinstance(target, ChipConfig):
+        return NetworkTarget(target.core.name, target.core, chip=target)
+    if not isinstance(target, str | os.PathLike):
+        rule = "a board, a Config, a ChipConfig or a TOML file"
+        raise ModelError(f"target must be {rule}, not {target!r}")
+    text = os.fspath(target)
+    if text.endswith(".toml"):
+        return target_of_file(text)
+    return _board(text, purpose)
+
+
+def target_of_file(path) -> NetworkTarget:
+    """Return the target of a TOML file: a core for networks if it has a table ``[chip]``.
+
+    Raises ConfigError if the file is not valid.
+    """
+    name = os.path.basename(path).removesuffix(".toml")
+    found = config_from_toml(path)
+    if isinstance(found, ChipConfig):
+        return NetworkTarget(name, found.core, chip=found)
+    return NetworkTarget(name, found)
+
+
+def board_cores() -> list[NetworkTarget]:
+    """Return the cores for networks of all boards, equal ones once, the smallest memory first.
+
+    Without the packages of boards the list is empty.
+    """
+    try:
+        from weft.boards.catalog import BOARDS
+    except ModuleNotFoundError:
+        return []
+    found = {}
+    for board in BOARDS.values():
+        for purpose in board.networks:
+            target = _board(board.name, purpose)
+            found.setdefault(target.chip.hash, target)
+    return sorted(found.values(), key=lambda target: target.chip.memory_bytes)
+
+
+def _board(name, purpose):
+    # Boards need Amaranth, which a PC beside a board may lack.
+    try:
+        from weft.boards.board import BoardError
+        from weft.boards.catalog import BOARDS, find, load
+    except ModuleNotFoundError as error:
+        raise ModelError(
+            f"the board {name!r} needs the package {error.name}; {to_install(extra='hw')}; or give"
+            " a TOML file of Config fields (--config)"
+        ) from error
+    if os.path.isfile(name) and not name.endswith(".py"):
+        rule = "the name of a board, a board file (.py) or a file of Config fields (.toml)"
+        raise ModelError(f"board must be {rule}, not the file {name!r}")
+    if purpose is None:
+        cores = {f"{board.name}-{of}": (board.name, of) for board in BOARDS.values()
+                 for of in board.networks}
+        name, purpose = cores.get(name, (name, None))
+    try:
+        board = load(name) if name.endswith(".py") else find(name)
+        board = board.built_for(purpose) if purpose is not None else board
+    except BoardError as error:
+        raise ModelError(str(error)) from error
+    name = board.name if purpose is None else f"{board.name}-{purpose}"
+    if isinstance(board.config, ChipConfig):
+        return NetworkTarget(name, board.config.core, board.clock, board.baud, board.config)
+    return NetworkTarget(name, board.config, board.clock, board.baud)

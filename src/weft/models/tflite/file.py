@@ -1,0 +1,136 @@
+"""A TFLite file as plain tensors and operators."""
+
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+import tflite
+
+from weft.models.errors import ModelError
+from weft.models.ir import Tensor
+
+__all__ = ["PARSER_ERRORS", "File", "TfliteOperator"]
+
+# The exceptions of the flatbuffers parser for damaged files.
+PARSER_ERRORS = (
+    struct.error, IndexError, KeyError, ValueError, TypeError, OverflowError, AttributeError,
+    MemoryError, RecursionError, UnicodeError,
+)
+_EMPTY = struct.pack("<HHi", 4, 4, 4)  # a vtable without fields, and a table that uses it
+
+
+@dataclass(frozen=True, eq=False)
+class TfliteOperator:
+    """One operator of the file.
+
+    Attributes
+    ----------
+    position : int
+        Place in the file, from 0.
+    name : str
+        ``CONV_2D``; ``CUSTOM`` for a custom one.
+    custom : str
+        Name of a custom operator; empty otherwise.
+    code, version : int
+        Of its entry in the file's table of operator codes.
+    inputs, outputs, intermediates : tuple of int
+        Tensors; -1 is an absent input.
+    label : str
+        The operator in messages: ``resnet8: operator 3 (CONV_2D, conv/Relu)``.
+    kind : str
+        Type of the options; empty if the file has none.
+    table : flatbuffers.Table or None
+        The options.
+    custom_options : bytes
+    """
+
+    position: int
+    name: str
+    custom: str
+    code: int
+    version: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    intermediates: tuple[int, ...]
+    label: str
+    kind: str
+    table: Any
+    custom_options: bytes
+
+    def error(self, rule):
+        """A `ModelError` that names the file, the operator and the rule."""
+        return ModelError(f"{self.label}: {rule}")
+
+    def options(self, kind):
+        """The options as the class ``kind`` of package tflite; all defaults if absent."""
+        if self.kind not in ("", kind):
+            raise self.error(f"options must be {kind}, not {self.kind}")
+        options = getattr(tflite, kind)()
+        if self.table is None:
+            options.Init(_EMPTY, 4)
+        else:
+            options.Init(self.table.Bytes, self.table.Pos)
+        return _Options(self, options)
+
+
+class _Options:
+    """Options whose fields are read with a check: ``options.StrideH()``."""
+
+    def __init__(self, operator, options):
+        self._operator, self._options = operator, options
+
+    def __getattr__(self, field):
+        read = getattr(self._options, field)
+
+        def checked():
+            try:
+                return read()
+            except PARSER_ERRORS as error:
+                raise self._operator.error(
+                    f"option {field} must lie inside the file: {error}"
+                ) from error
+
+        return checked
+
+
+@dataclass(frozen=True, eq=False)
+class File:
+    """A TFLite file.
+
+    Attributes
+    ----------
+    name : str
+    data : bytes
+        The whole file.
+    tensors : list of Tensor
+        Tensors of the first subgraph; constants with their data.
+    dynamic : tuple of frozenset of int
+        The axes of each tensor that may have any size; the file stores one that may be wrong.
+    kinds : tuple of str
+        Type of each tensor, as the file names it.
+    variables : frozenset of int
+        Tensors that an operator keeps from run to run.
+    operators : tuple of TfliteOperator
+    used : frozenset of str
+        Names of the operators of all subgraphs.
+    inputs, outputs : tuple of int
+    subgraphs : int
+        Number of subgraphs in the file.
+    sparse : frozenset of int
+        Constants with a sparse encoding, which have no data here.
+    notes : list of str
+    """
+
+    name: str
+    data: bytes
+    tensors: list[Tensor]
+    dynamic: tuple[frozenset[int], ...]
+    kinds: tuple[str, ...]
+    variables: frozenset[int]
+    operators: tuple[TfliteOperator, ...]
+    used: frozenset[str]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    subgraphs: int
+    sparse: frozenset[int]
+    notes: list[str] = field(default_factory=list)

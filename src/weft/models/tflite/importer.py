@@ -1,0 +1,181 @@
+"""Turns a TFLite file into a `Graph`."""
+
+import dataclasses
+import difflib
+
+from weft.models.errors import ModelError
+from weft.models.ir import Graph, Host
+from weft.models.tflite import (
+    arithmetic,
+    bidirectional,
+    lstm,
+    moving,
+    products,
+    recurrent,
+    reducing,
+    unary,
+)
+from weft.models.tflite.context import Context, Fallback
+from weft.models.tflite.cutout import cut
+from weft.models.tflite.macs import macs_of
+from weft.models.tflite.reader import read
+from weft.models.tflite.runtime import memory
+from weft.models.tflite.supported import CALLERS, CUSTOM, RUNTIME
+
+__all__ = ["import_file"]
+
+BUILDERS = {
+    **products.BUILDERS, **arithmetic.BUILDERS, **unary.BUILDERS, **moving.BUILDERS,
+    **reducing.BUILDERS, **recurrent.BUILDERS, **lstm.BUILDERS, **bidirectional.BUILDERS,
+}
+
+
+def import_file(data: bytes, name: str) -> Graph:
+    """`weft.models.tflite.load`, if the package tflite is installed."""
+    file = read(data, name)
+    for operator in file.operators:
+        _check(operator)
+    callers = sorted({o.name for o in file.operators if o.name in CALLERS})
+    if callers:
+        return _whole(file, "it has " + " and ".join(callers))
+    graph = Context(file)
+    nodes = []
+    for operator in file.operators:
+        if not operator.outputs:
+            raise operator.error("outputs must be at least 1, not 0")
+        nodes += _nodes(graph, operator)
+    _order(file, graph, nodes)
+    tensors = [
+        dataclasses.replace(tensor, data=graph.values.get(i))
+        for i, tensor in enumerate(file.tensors)
+    ] + graph.added
+    return _graph(file, nodes, tensors, _notes(graph))
+
+
+def _notes(graph):
+    file = graph.file
+    used = {i for o in file.operators for i in (*o.inputs, *o.outputs) if i >= 0}
+    notes = []
+    if any(file.kinds[i] == "UINT8" for i in used):
+        notes.append(
+            "TFLite Micro has no uint8: values are computed as int8 and then raised by 128"
+        )
+    if graph.hybrid:
+        notes.append(
+            f"{graph.hybrid} products have float32 activations and int8 weights (dynamic range"
+            " quantization); their weights become float32. With a representative dataset, the"
+            " converter makes int8 products, which an INT8 core computes"
+        )
+    if graph.resized:
+        notes.append(
+            f"{len(graph.resized)} tensors have other sizes than the file stores, as its batch is"
+            " dynamic; TFLite Micro takes the stored sizes, and its results are wrong"
+        )
+    if file.subgraphs > 1:
+        notes.append(f"the file has {file.subgraphs} subgraphs; only the first one runs")
+    return notes
+
+
+def _graph(file, nodes, tensors, notes):
+    return Graph(
+        name=file.name, source="tflite", tensors=tuple(tensors), nodes=tuple(nodes),
+        inputs=file.inputs, outputs=file.outputs,
+        operators=tuple(o.custom or o.name for o in file.operators),
+        notes=(*file.notes, *notes),
+    )
+
+
+def _check(operator):
+    """Raise ModelError for an operator that neither Weft nor TFLite Micro has."""
+    if operator.custom or operator.name == "CUSTOM":
+        if operator.custom not in CUSTOM:
+            raise operator.error(
+                f"neither Weft nor TFLite Micro has the custom operator {operator.custom!r};"
+                " convert the network without it, or end the network before it"
+            )
+    elif operator.name not in BUILDERS and operator.name not in RUNTIME:
+        near = difflib.get_close_matches(operator.name, sorted({*BUILDERS, *RUNTIME}), 1)
+        hint = f"; the nearest supported operator is {near[0]}" if near else ""
+        raise operator.error(f"neither Weft nor TFLite Micro has this operator{hint}")
+
+
+def _nodes(graph, operator):
+    """The nodes of an operator: an empty list if its outputs became constants."""
+    reason = "Weft has no kernel of its own for it"
+    if operator.name in BUILDERS:
+        try:
+            nodes = BUILDERS[operator.name](graph, operator)
+            return [] if nodes is None else nodes if isinstance(nodes, list) else [nodes]
+        except Fallback as fallback:
+            reason = str(fallback)
+    if not operator.custom and operator.name not in RUNTIME:
+        raise operator.error(f"{reason}; TFLite Micro does not have this operator")
+    used = [i for i in (*operator.inputs, *operator.outputs, *operator.intermediates) if i >= 0]
+    if graph.resized.intersection(used):
+        raise operator.error(
+            f"{reason}, and the file stores wrong sizes of its tensors, as its batch is dynamic;"
+            " convert the network with a fixed batch of 1"
+        )
+    if graph.file.sparse.intersection(used):
+        raise operator.error("constants must not have a sparse encoding")
+    model, fed = cut(graph.file, operator, graph.values)
+    graph.spend(operator, len(model))
+    return [Host(
+        operator=operator.custom or operator.name, name=graph.output(operator).name,
+        position=(operator.position,), inputs=fed, outputs=operator.outputs,
+        kernel="tflite.model", reason=reason, macs=macs_of(operator, graph.file.tensors),
+        attributes=_attributes(operator.label, model, [graph.file.tensors[i] for i in used],
+                               len(operator.outputs)),
+    )]
+
+
+def _attributes(label, model, tensors, outputs):
+    return {
+        "model": model, "memory": memory(tensors), "label": label, "outputs": outputs,
+    }
+
+
+def _whole(file, reason):
+    """The whole file as one operator of the runtime."""
+    reads = [operator for operator in file.operators if operator.name == "READ_VARIABLE"]
+    if reads and "ASSIGN_VARIABLE" not in file.used:
+        raise reads[0].error(
+            "no operator writes the variable, as the converter lost its value; convert the network"
+            " from a concrete function alone: TFLiteConverter.from_concrete_functions([function])"
+        )
+    if not file.outputs:
+        raise ModelError(f"{file.name}: outputs must be at least 1, not 0")
+    if file.sparse:
+        raise ModelError(f"{file.name}: constants must not have a sparse encoding")
+    node = Host(
+        operator=file.operators[-1].name, name=file.tensors[file.outputs[0]].name,
+        position=tuple(range(len(file.operators))), inputs=file.inputs, outputs=file.outputs,
+        kernel="tflite.model", reason=f"the whole file runs in TFLite Micro: {reason}",
+        attributes=_attributes(file.name, file.data, file.tensors, len(file.outputs)),
+        macs=sum(macs_of(operator, file.tensors) for operator in file.operators),
+    )
+    return _graph(file, [node], file.tensors, [node.reason])
+
+
+def _order(file, graph, nodes):
+    """Check that every tensor is written once, before it is used."""
+    known = {*graph.values, *file.inputs, *file.variables}
+    for node in nodes:
+        for number in node.inputs:
+            if number >= 0 and number not in known:
+                raise ModelError(
+                    f"{file.name}: operator {node.position[0]} ({node.operator}): input "
+                    f"{file.tensors[number].name!r} must be computed before"
+                )
+        for number in node.outputs:
+            if number in known:
+                raise ModelError(
+                    f"{file.name}: operator {node.position[0]} ({node.operator}): output "
+                    f"{file.tensors[number].name!r} must be written once"
+                )
+            known.add(number)
+    for number in file.outputs:
+        if number not in known:
+            raise ModelError(
+                f"{file.name}: output {file.tensors[number].name!r} must be computed"
+            )

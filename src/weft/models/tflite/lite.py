@@ -1,0 +1,98 @@
+"""Operators as LiteRT computes them with its default kernels, where TFLite Micro differs.
+
+Each function returns `weft.models.ir.Host.single`: a kernel and its attributes, or None where the
+results are the ones of TFLite Micro. XNNPACK computes ratios of scales in float32, and leaves those
+that are too small or too large to other kernels.
+"""
+
+import math
+
+import numpy as np
+
+from weft.models.tflite.quantized import multiplier_and_shift, per_tensor
+
+__all__ = [
+    "leaky_relu16", "product", "quantize", "reduction", "resize_bilinear", "sigmoid16", "softmax",
+    "total",
+]
+
+BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
+BITS = 20  # of the larger multiplier of a sum
+SIGMOIDS = {"tflite.logistic16": ("litert.logistic16", 1), "tflite.tanh16": ("litert.tanh16", 2)}
+
+
+def total(operator, tensors, sign, low, high):
+    """``a + sign * b``; ``tensors``: a, b and y."""
+    (a, a_zero), (b, b_zero), (y, zero) = (per_tensor(operator, tensor) for tensor in tensors)
+    ratios = [float(np.float32(scale) / np.float32(y)) for scale in (a, b)]
+    if tensors[2].dtype not in BYTES or not all(2.0**-10 <= ratio < 2.0**8 for ratio in ratios):
+        return None
+    shift = BITS + 1 - math.frexp(max(ratios))[1]
+    first, second = (round(math.ldexp(ratio, shift)) for ratio in ratios)
+    return "litert.add", {
+        "zeros": (a_zero, b_zero), "multipliers": (first, sign * second), "shift": shift,
+        "zero": zero, "low": low, "high": high,
+    }
+
+
+def product(operator, tensors, low, high):
+    """``a * b``; ``tensors``: a, b and y."""
+    (a, a_zero), (b, b_zero), (y, zero) = (per_tensor(operator, tensor) for tensor in tensors)
+    scale = float(np.float32(a) * np.float32(b) / np.float32(y))
+    if tensors[2].dtype not in BYTES or not 2.0**-16 <= scale < 2.0**8:
+        return None
+    return "litert.mul", {
+        "zeros": (a_zero, b_zero), "scale": scale, "zero": zero, "low": low, "high": high,
+    }
+
+
+def reduction(operator, x, y, axes, mean):
+    """The sum of x along the axes, or the mean."""
+    (scale, zero), (y_scale, y_zero) = per_tensor(operator, x), per_tensor(operator, y)
+    if x.dtype not in BYTES:
+        return None
+    ratio = np.float32(scale) / np.float32(y_scale)
+    if mean:
+        ratio = ratio / np.float32(math.prod(x.shape[axis] for axis in axes))
+    return "litert.sum", {
+        "axes": axes, "shape": y.shape, "scale": float(ratio), "zeros": (zero, y_zero),
+    }
+
+
+def resize_bilinear(attributes):
+    """A map in another size, with the attributes of the kernel ``tflite.resize_bilinear``."""
+    return "litert.resize_bilinear", attributes
+
+
+def softmax(operator, x, y, beta):
+    """``exp(beta * x)``, divided by its sum along the last axis."""
+    factor = np.float32(per_tensor(operator, x)[0]) * np.float32(beta)
+    arguments = factor * np.arange(-255, 1).astype(np.float32)
+    exponentials = np.array([math.exp(value) for value in arguments.tolist()], np.float32)
+    return "litert.softmax", {
+        "exponentials": exponentials, "scale": per_tensor(operator, y)[0], "dtype": str(y.dtype),
+    }
+
+
+def quantize(scale, zero, dtype):
+    """float32 to an integer type."""
+    return "litert.quantize", {"scale": scale, "zero": zero, "dtype": str(dtype)}
+
+
+def leaky_relu16(operator, x, y, alpha):
+    """``x``, or ``alpha * x`` below 0, of int16: the ratios are float32."""
+    (scale, zero), (y_scale, y_zero) = per_tensor(operator, x), per_tensor(operator, y)
+    below = np.float32(scale) * np.float32(alpha) / np.float32(y_scale)
+    ratios = np.float32(scale) / np.float32(y_scale), below
+    pairs = [multiplier_and_shift(operator, float(ratio)) for ratio in ratios]
+    return "tflite.leaky_relu_quantized", {
+        "zeros": (zero, y_zero), "multipliers": tuple(m for m, _ in pairs),
+        "shifts": tuple(s for _, s in pairs),
+    }
+
+
+def sigmoid16(kernel, scale):
+    """LOGISTIC or TANH of int16, by the kernel of TFLite Micro: gemmlowp's, for some scales."""
+    name, count = SIGMOIDS[kernel]
+    shifts = {2.0 ** (shift - 12): shift for shift in range(count)}
+    return (name, {"shift": shifts[scale]}) if scale in shifts else None

@@ -1,0 +1,283 @@
+"""Operators that are matrix products: fully connected layers, convolutions, batched products."""
+
+import math
+
+import numpy as np
+import tflite
+
+from weft.models.ir import Gemm, Requantization, Window
+from weft.models.tflite.context import Fallback
+from weft.models.tflite.quantized import FUSED, fused_limits, per_channel, per_tensor
+
+__all__ = ["BUILDERS", "padding_of", "positive"]
+
+SAME, VALID = tflite.Padding.SAME, tflite.Padding.VALID
+INTEGERS = (np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.int16))
+
+
+def _fully_connected(graph, operator):
+    options = operator.options("FullyConnectedOptions")
+    graph.counts(operator, 2, 3)
+    if options.WeightsFormat() != 0:
+        raise Fallback("weights are shuffled")
+    x, w = graph.input(operator, 0), graph.input(operator, 1)
+    if len(w.shape) != 2:
+        raise operator.error(f"weights must have 2 dimensions, not {len(w.shape)}")
+    channels, k = w.shape
+    size = math.prod(x.shape)
+    if k == 0 or size % k:
+        raise operator.error(f"size of the input ({size}) must be a multiple of {k}")
+    graph.expect_size(operator, size // k * channels)
+    fused = _fused(options.FusedActivationFunction())
+    weights = graph.constant(operator, 1, required=False)
+    if weights is None and (len(x.shape) < 2 or x.shape[-1] != k):
+        raise Fallback("two activations are multiplied, and the first one is not [..., M, K]")
+    return _product(
+        graph, operator, fused, bias=2, x=0, w=1, axis=0, channels=channels,
+        weights=None if weights is None else weights.T[None],
+        b=None if weights is not None else operator.inputs[1],
+        b_transposed=weights is None,
+    )
+
+
+def _batch_matmul(graph, operator):
+    options = operator.options("BatchMatMulOptions")
+    graph.counts(operator, 2, 2)
+    x, b = graph.input(operator, 0), graph.input(operator, 1)
+    if len(x.shape) < 2 or len(b.shape) < 2:
+        raise operator.error(f"inputs must have 2 dimensions or more, not {x.shape}, {b.shape}")
+    m, k = x.shape[-2:][::-1] if options.AdjX() else x.shape[-2:]
+    rows, n = b.shape[-2:][::-1] if options.AdjY() else b.shape[-2:]
+    if k != rows:
+        raise operator.error(f"inner dimensions must be equal, not {k} and {rows}")
+    batch = graph.broadcast(operator, x.shape[:-2], b.shape[:-2])
+    graph.expect(operator, (*batch, m, n))
+    return _product(
+        graph, operator, "none", bias=None, x=0, w=1, axis=None, channels=n, weights=None,
+        b=operator.inputs[1], x_transposed=bool(options.AdjX()),
+        b_transposed=bool(options.AdjY()),
+    )
+
+
+def _conv_2d(graph, operator):
+    options = operator.options("Conv2DOptions")
+    graph.counts(operator, 2, 3)
+    x, w = _maps(graph, operator, 0)
+    channels, height, width, depth = w.shape
+    if depth == 0 or x.shape[3] % depth or channels % (x.shape[3] // depth):
+        raise operator.error(
+            f"weights {w.shape} must divide the {x.shape[3]} channels of the input into groups"
+        )
+    groups = x.shape[3] // depth
+    weights = graph.constant(operator, 1).reshape(groups, channels // groups, -1)
+    return _convolution(graph, operator, options, x, w, 0, weights.transpose(0, 2, 1))
+
+
+def _depthwise_conv_2d(graph, operator):
+    options = operator.options("DepthwiseConv2DOptions")
+    graph.counts(operator, 2, 3)
+    x, w = _maps(graph, operator, 0)
+    one, height, width, channels = w.shape
+    groups = x.shape[3]
+    if one != 1 or channels % groups:
+        raise operator.error(
+            f"weights must be [1, height, width, multiple of {groups}], not {w.shape}"
+        )
+    weights = graph.constant(operator, 1).reshape(height * width, groups, -1)
+    return _convolution(graph, operator, options, x, w, 3, weights.transpose(1, 0, 2))
+
+
+def _convolution(graph, operator, options, x, w, axis, weights):
+    """The product of a convolution whose channels are ``axis`` of ``w``."""
+    window, channels = _window(operator, options, x.shape[1:3], w.shape[1:3]), w.shape[axis]
+    graph.expect(operator, (x.shape[0], *window.output, channels))
+    fused = _fused(options.FusedActivationFunction())
+    return _product(
+        graph, operator, fused, bias=2, x=0, w=1, axis=axis, channels=channels, weights=weights,
+        window=window,
+    )
+
+
+def _transpose_conv(graph, operator):
+    options = operator.options("TransposeConvOptions")
+    graph.counts(operator, 3, 4)
+    x, w = _maps(graph, operator, 2)
+    channels, height, width, depth = w.shape
+    if depth != x.shape[3]:
+        raise operator.error(f"weights must have depth {x.shape[3]}, not {depth}")
+    y = graph.output(operator)
+    if len(y.shape) != 4 or y.shape[0] != x.shape[0] or y.shape[3] != channels:
+        raise operator.error(
+            f"output must be [{x.shape[0]}, height, width, {channels}], not {y.shape}"
+        )
+    stride = positive(operator, "stride", options.StrideH(), options.StrideW())
+    tops = []
+    for size, given, step, kernel in zip(
+        y.shape[1:3], x.shape[1:3], stride, (height, width), strict=True
+    ):
+        out, top, _ = padding_of(operator, options.Padding(), size, kernel, step, 1)
+        if out != given:
+            raise operator.error(f"an output of {size} must come from {out} inputs, not {given}")
+        before = kernel - 1 - top
+        after = size - ((given - 1) * step + 1) - before + kernel - 1
+        tops.append((before, after))
+    window = Window(
+        kernel=(height, width), stride=(1, 1), dilation=(1, 1), spread=stride,
+        padding=(*tops[0], *tops[1]), input=x.shape[1:3], output=y.shape[1:3],
+    )
+    weights = graph.constant(operator, 1)[:, ::-1, ::-1]
+    graph.spend(operator, weights.nbytes)
+    # TFLite Micro ignores a fused activation here.
+    weights = weights.reshape(1, channels, -1).transpose(0, 2, 1)
+    return _product(
+        graph, operator, "none", bias=3, x=2, w=1, axis=0, channels=channels, weights=weights,
+        window=window,
+    )
+
+
+def _maps(graph, operator, place):
+    """Feature maps (input ``place``) and weights (input 1), both with four dimensions."""
+    x, w = graph.input(operator, place), graph.input(operator, 1)
+    for what, tensor in (("input", x), ("weights", w)):
+        if len(tensor.shape) != 4:
+            raise operator.error(f"{what} must have 4 dimensions, not {len(tensor.shape)}")
+        if 0 in tensor.shape:
+            raise operator.error(f"{what} must not be empty, not {tensor.shape}")
+    return x, w
+
+
+def positive(operator, what, *values):
+    for value in values:
+        if value < 1:
+            raise operator.error(f"{what} must be at least 1, not {value}")
+    return values
+
+
+def _window(operator, options, size, kernel):
+    stride = positive(operator, "stride", options.StrideH(), options.StrideW())
+    dilation = positive(
+        operator, "dilation", options.DilationHFactor(), options.DilationWFactor()
+    )
+    parts = [
+        padding_of(operator, options.Padding(), *numbers)
+        for numbers in zip(size, kernel, stride, dilation, strict=True)
+    ]
+    return Window(
+        kernel=kernel, stride=stride, dilation=dilation,
+        padding=tuple(side for _, *sides in parts for side in sides), input=size,
+        output=tuple(out for out, *_ in parts),
+    )
+
+
+def padding_of(operator, padding, size, kernel, stride, dilation):
+    """Outputs, and padding before and after, along one axis (``ComputePaddingHeightWidth``)."""
+    if padding not in (SAME, VALID):
+        raise operator.error(f"padding must be 0 (SAME) or 1 (VALID), not {padding}")
+    reach = (kernel - 1) * dilation + 1
+    out = (size + stride - (1 if padding == SAME else reach)) // stride
+    if out < 1:
+        raise operator.error(f"a window of {reach} must fit a map of {size}")
+    total = max(0, (out - 1) * stride + reach - size)
+    return out, total // 2, total - total // 2
+
+
+def _fused(code):
+    if code not in FUSED:
+        raise Fallback(f"fused activation {code} is not a clamp")
+    return FUSED[code]
+
+
+def _product(
+    graph, operator, fused, *, bias, x, w, axis, channels, weights, window=None, b=None,
+    x_transposed=False, b_transposed=False,
+):
+    """The product; ``bias``, ``x`` and ``w`` are places among the inputs."""
+    left, right, y = graph.input(operator, x), graph.input(operator, w), graph.output(operator)
+    added = graph.constant(operator, bias, required=False) if bias is not None else None
+    if bias is not None and added is None and graph.present(operator, bias):
+        raise Fallback("the bias is not a constant")
+    if added is not None and added.shape != (channels,):
+        raise operator.error(f"bias must be of shape ({channels},), not {added.shape}")
+    common = dict(
+        operator=operator.name, name=y.name, position=(operator.position,),
+        inputs=tuple(i for i in (operator.inputs[x], b) if i is not None),
+        outputs=operator.outputs, x=operator.inputs[x], b=b, x_transposed=x_transposed,
+        b_transposed=b_transposed, weights=weights, window=window,
+    )
+    kinds = [str(tensor.dtype) for tensor in (left, right, y)]
+    if kinds == ["float32", "int8", "float32"] and weights is not None:
+        common["weights"] = _dequantized(graph, operator, right, axis, weights)
+        kinds[1] = "float32"
+    if kinds == ["float32"] * 3:
+        if fused == "relu_n1_to_1":
+            raise Fallback("a float32 product has no limits of -1 and 1")
+        if added is not None and added.dtype != np.float32:
+            raise operator.error(f"bias must be float32, not {added.dtype}")
+        return Gemm(**common, bias=added, activation=fused)
+    if left.dtype not in INTEGERS or y.dtype != left.dtype:
+        raise Fallback(f"a product of {kinds[0]} and {kinds[1]} to {kinds[2]}")
+    if right.dtype not in ((left.dtype,) if b is not None else _weights_of(left.dtype)):
+        raise Fallback(f"a product of {kinds[0]} and {kinds[1]} to {kinds[2]}")
+    x_scale, x_zero = per_tensor(operator, left)
+    y_scale, y_zero = per_tensor(operator, y)
+    if axis is None or b is not None:
+        scale, zero = (np.array([number]) for number in per_tensor(operator, right))
+    else:
+        scale, zero = per_channel(operator, right, axis)
+    if window is not None and left.dtype != np.uint8 and zero.any():
+        raise Fallback("TFLite Micro ignores the zero points of weights of int8 convolutions")
+    _check_scales(operator, x_scale, scale, y_scale)
+    low, high = fused_limits(operator, fused, y)
+    # With int16, TFLite Micro has sums of 32 bits only in convolutions with a bias of 32 bits.
+    narrow = operator.name == "CONV_2D" and added is not None and added.dtype == np.int32
+    if added is not None and added.dtype not in _biases_of(left.dtype):
+        raise operator.error(f"bias must be an integer, not {added.dtype}")
+    return Gemm(
+        **common, x_zero=x_zero, w_zero=np.asarray(zero, np.int64),
+        bias=None if added is None else graph.converted(operator, operator.inputs[bias], np.int64),
+        requantization=Requantization(
+            x_scale=x_scale, w_scale=np.asarray(scale, np.float32), y_scale=y_scale, zero=y_zero,
+            low=low, high=high, dtype=y.dtype, wide=left.dtype == np.int16 and not narrow,
+        ),
+    )
+
+
+def _dequantized(graph, operator, tensor, axis, weights):
+    """Weights of dynamic range quantization, [groups, K, N], in float32."""
+    scale, zero = per_channel(operator, tensor, axis)
+    groups, _, columns = weights.shape
+    graph.spend(operator, 8 * weights.size)
+    graph.hybrid += 1
+    scale, zero = (
+        np.broadcast_to(part, groups * columns).reshape(groups, 1, columns)
+        for part in (scale, zero)
+    )
+    return ((weights - zero) * scale).astype(np.float32)
+
+
+def _check_scales(operator, x_scale, w_scale, y_scale):
+    """Every rounding mode needs float32 ratios above 0, and below 2**31."""
+    with np.errstate(over="ignore", under="ignore"):
+        product = np.float32(x_scale) * np.asarray(w_scale, np.float32)
+        ratio = product / np.float32(y_scale)
+    if not ((product > 0) & (ratio > 0) & (ratio < 2.0**30)).all():
+        raise operator.error(
+            "x_scale * w_scale / y_scale must be above 0 and below 2**30, "
+            f"not {x_scale} * {np.max(w_scale)} / {y_scale}"
+        )
+
+
+def _weights_of(dtype):
+    """Types of the weights that go with activations of ``dtype``."""
+    return (np.uint8,) if dtype == np.uint8 else (np.int8,)
+
+
+def _biases_of(dtype):
+    return (np.int32, np.int64) if dtype == np.int16 else (np.int32,)
+
+
+BUILDERS = {
+    "FULLY_CONNECTED": _fully_connected, "CONV_2D": _conv_2d,
+    "DEPTHWISE_CONV_2D": _depthwise_conv_2d, "TRANSPOSE_CONV": _transpose_conv,
+    "BATCH_MATMUL": _batch_matmul,
+}

@@ -1,0 +1,277 @@
+"""Reads a TFLite file into plain tensors and operators, each number checked before it is used.
+
+The parser of flatbuffers has no verifier. So every index, length and offset that leads to memory is
+checked here, and every exception of the parser becomes a `ModelError`. The memory and time that a
+file takes are bounded by its size: vectors that overlap are counted each time, up to a limit.
+"""
+
+import math
+
+import numpy as np
+import tflite
+
+from weft.models.errors import ModelError
+from weft.models.ir import Quantization, Tensor
+from weft.models.tflite.file import PARSER_ERRORS, File, TfliteOperator
+
+__all__ = ["read"]
+
+OPERATORS = dict(tflite.utils.BUILTIN_OPCODE2NAME)
+# The newest operators, which the package does not name yet.
+OPERATORS |= {
+    getattr(tflite.BuiltinOperator, name): name
+    for name in vars(tflite.BuiltinOperator) if name.isupper()
+}
+OPTIONS = {
+    getattr(tflite.BuiltinOptions, name): name
+    for name in vars(tflite.BuiltinOptions) if name[0].isupper()
+}
+CUSTOM, PLACEHOLDER = 32, 127  # codes: custom, and "look into the wider field"
+_TYPES = {
+    name: np.dtype(kind) for name, kind in {
+        "FLOAT32": "<f4", "FLOAT16": "<f2", "INT32": "<i4", "UINT8": "u1", "INT64": "<i8",
+        "BOOL": "?", "INT16": "<i2", "COMPLEX64": "<c8", "INT8": "i1", "FLOAT64": "<f8",
+        "UINT64": "<u8", "UINT32": "<u4", "UINT16": "<u2",
+        "INT4": "i1",  # two values in each byte, the first one low
+        # Handles of resources and variants: four bytes without a meaning of their own.
+        "RESOURCE": "<i4", "VARIANT": "<i4",
+    }.items()
+}
+TYPES = {getattr(tflite.TensorType, name): kind for name, kind in _TYPES.items()}
+NAMES = {
+    getattr(tflite.TensorType, name): name
+    for name in vars(tflite.TensorType) if name.isupper()
+}
+RANK, ELEMENTS, TEXT = 8, (1 << 31) - 1, 256  # limits of a tensor's shape, size and name
+
+
+def read(data: bytes, name: str) -> File:
+    """Read a file; ModelError if it is damaged.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole file.
+    name : str
+        Name of the file, for messages.
+    """
+    data = bytes(data)
+    if len(data) < 8 or data[4:8] != b"TFL3":
+        raise ModelError(f"{name}: bytes 4..7 of a TFLite file must be TFL3, not {data[4:8]!r}")
+    reader = _Reader(data, name)
+    try:
+        return reader.file()
+    except ModelError:
+        raise
+    except PARSER_ERRORS as error:
+        raise ModelError(
+            f"{name}: {reader.where} must lie inside the file ({len(data)} bytes): {error}"
+        ) from error
+
+
+class _Reader:
+    """Reads one file; ``where`` is the part that it reads, for messages."""
+
+    def __init__(self, data, name):
+        self.data, self.name, self.where = data, name, "the model"
+        self.budget = 16 * len(data) + 4096  # bytes that all vectors may have together
+
+    def error(self, rule):
+        return ModelError(f"{self.name}: {self.where}: {rule}")
+
+    def spend(self, size):
+        self.budget -= size
+        if self.budget < 0:
+            raise self.error("vectors must not overlap so often that they exceed 16 files")
+
+    def vector(self, table, field):
+        """Field ``field`` of a table as an array, a view of the file; empty if it is absent."""
+        array = getattr(table, f"{field}AsNumpy")()
+        if isinstance(array, int):
+            return np.zeros(0, np.int32)
+        self.spend(array.nbytes)
+        return array
+
+    def tables(self, parent, field):
+        """The tables in a vector of tables."""
+        count = getattr(parent, f"{field}Length")()
+        if 4 * count > len(self.data):
+            raise self.error(f"{field} must fit the file, not have {count} entries")
+        self.spend(4 * count)
+        get = getattr(parent, field)
+        return [get(i) for i in range(count)]
+
+    def text(self, raw):
+        """At most ``TEXT`` printable characters."""
+        text = (raw or b"")[:TEXT].decode("utf-8", "replace")
+        return "".join(c if c.isprintable() else "?" for c in text)
+
+    def file(self):
+        model = tflite.Model.GetRootAs(self.data)
+        if model.Version() != 3:
+            raise self.error(f"version must be 3, not {model.Version()}")
+        self.where = "the buffers"
+        buffers = self.tables(model, "Buffers")
+        self.where = "the operator codes"
+        codes = [self.code(entry) for entry in self.tables(model, "OperatorCodes")]
+        self.where = "the subgraphs"
+        graphs = self.tables(model, "Subgraphs")
+        if not graphs:
+            raise self.error("there must be at least one")
+        graph = graphs[0]
+        self.where = "the tensors"
+        raw = self.tables(graph, "Tensors")
+        tensors, sparse = [], set()
+        for i, tensor in enumerate(raw):
+            tensors.append(self.tensor(i, tensor, buffers, sparse))
+        dynamic = tuple(self.any_size(tensor) for tensor in raw)
+        self.where = "the inputs"
+        inputs = self.indices(graph, "Inputs", len(tensors))
+        self.where = "the outputs"
+        outputs = self.indices(graph, "Outputs", len(tensors))
+        operators = []
+        for i, operator in enumerate(self.tables(graph, "Operators")):
+            operators.append(self.operator(i, operator, codes, tensors))
+        return File(
+            name=self.name, data=self.data, tensors=tensors, dynamic=dynamic,
+            kinds=tuple(NAMES[tensor.Type()] for tensor in raw),
+            variables=frozenset(i for i, tensor in enumerate(raw) if tensor.IsVariable()),
+            operators=tuple(operators),
+            used=frozenset(OPERATORS.get(code, "") for code, *_ in codes), inputs=inputs,
+            outputs=outputs, subgraphs=len(graphs),
+            sparse=frozenset(sparse), notes=_notes(dynamic),
+        )
+
+    def any_size(self, raw):
+        """The axes of a tensor that may have any size."""
+        shape, signature = (self.vector(raw, field) for field in ("Shape", "ShapeSignature"))
+        axes = [*np.flatnonzero(shape < 0), *np.flatnonzero(signature[: shape.size] < 0)]
+        return frozenset(map(int, axes))
+
+    def code(self, entry):
+        """Code, version and custom name of an entry of the operator codes."""
+        code = entry.DeprecatedBuiltinCode()
+        if code == PLACEHOLDER or entry.BuiltinCode() > code:
+            code = entry.BuiltinCode()
+        return code, entry.Version(), self.text(entry.CustomCode()) if code == CUSTOM else ""
+
+    def indices(self, table, field, count, optional=False):
+        """Numbers of tensors; with ``optional`` also -1."""
+        values = self.vector(table, field).tolist()
+        low = -1 if optional else 0
+        for value in values:
+            if not low <= value < count:
+                raise self.error(f"{field} must be tensors {low}..{count - 1}, not {value}")
+        return tuple(values)
+
+    def operator(self, i, raw, codes, tensors):
+        self.where = f"operator {i}"
+        index = raw.OpcodeIndex()
+        if not 0 <= index < len(codes):
+            raise self.error(f"operator code must be in 0..{len(codes) - 1}, not {index}")
+        code, version, custom = codes[index]
+        name = OPERATORS.get(code, f"code {code}")
+        self.where = f"operator {i} ({custom or name})"
+        inputs = self.indices(raw, "Inputs", len(tensors), optional=True)
+        outputs = self.indices(raw, "Outputs", len(tensors))
+        middle = self.indices(raw, "Intermediates", len(tensors), optional=True)
+        kind = raw.BuiltinOptionsType()
+        if kind not in OPTIONS:
+            raise self.error(f"type of the options must be in 0..{max(OPTIONS)}, not {kind}")
+        table = raw.BuiltinOptions() if kind else None
+        if table is not None and not 0 <= table.Pos < len(self.data):
+            raise self.error(f"options must lie inside the file, not at {table.Pos}")
+        output = tensors[outputs[0]].name if outputs else ""
+        label = f"{self.name}: operator {i} ({custom or name}, {output!r})"
+        return TfliteOperator(
+            position=i, name=name, custom=custom, code=code, version=version, inputs=inputs,
+            outputs=outputs, intermediates=middle, label=label,
+            kind=OPTIONS[kind] if table is not None else "", table=table,
+            custom_options=self.vector(raw, "CustomOptions").tobytes(),
+        )
+
+    def tensor(self, i, raw, buffers, sparse):
+        self.where = f"tensor {i}"
+        name = self.text(raw.Name())
+        self.where = f"tensor {i} ({name!r})"
+        kind = raw.Type()
+        if kind not in TYPES:
+            types = ", ".join(_TYPES)
+            raise self.error(f"type must be one of {types}, not {NAMES.get(kind, kind)}")
+        shape = self.shape(raw)
+        if raw.Sparsity() is not None:
+            sparse.add(i)
+            data = None
+        else:
+            data = self.constant(raw, buffers, shape, kind)
+        return Tensor(name, shape, TYPES[kind], self.quantization(raw, shape), data)
+
+    def shape(self, raw):
+        """The shape; dimensions of any size are 1."""
+        dimensions = self.vector(raw, "Shape").tolist()
+        if len(dimensions) > RANK:
+            raise self.error(f"rank must be in 0..{RANK}, not {len(dimensions)}")
+        for size in dimensions:
+            if size < -1:
+                raise self.error(f"dimensions must be at least 0 (-1 for any), not {size}")
+        shape = tuple(1 if size == -1 else size for size in dimensions)
+        if math.prod(shape) > ELEMENTS:
+            raise self.error(f"elements must be at most {ELEMENTS}, not {math.prod(shape)}")
+        return shape
+
+    def constant(self, raw, buffers, shape, kind):
+        """The data of a constant, or None."""
+        index = raw.Buffer()
+        if not 0 <= index < len(buffers):
+            raise self.error(f"buffer must be in 0..{len(buffers) - 1}, not {index}")
+        if index == 0 or NAMES[kind] in ("RESOURCE", "VARIANT"):
+            return None
+        buffer = buffers[index]
+        offset, size = buffer.Offset(), buffer.Size()
+        if offset > 1:  # data of a large file, after its flatbuffer
+            if offset + size > len(self.data):
+                raise self.error(f"data must end inside the file, not at {offset + size}")
+            data = np.frombuffer(self.data, np.uint8, size, offset)
+        else:
+            data = buffer.DataAsNumpy()
+            if isinstance(data, int) or data.size == 0:
+                return np.zeros(shape, TYPES[kind]) if 0 in shape else None
+        count, dtype = math.prod(shape), TYPES[kind]
+        packed = NAMES[kind] == "INT4"
+        wanted = (count + 1) // 2 if packed else count * dtype.itemsize
+        if data.size != wanted:
+            raise self.error(f"data of shape {shape} must have {wanted} bytes, not {data.size}")
+        if packed:
+            self.spend(count)
+            low = (data.view(np.int8) << 4) >> 4
+            return np.stack([low, data.view(np.int8) >> 4], -1).ravel()[:count].reshape(shape)
+        return data.view(dtype).reshape(shape)
+
+    def quantization(self, raw, shape):
+        """The quantization, or None if the tensor has no scale."""
+        quantization = raw.Quantization()
+        if quantization is None:
+            return None
+        scale = self.vector(quantization, "Scale")
+        if not scale.size:
+            return None
+        zero = self.vector(quantization, "ZeroPoint")
+        if zero.size not in (0, 1, scale.size):
+            raise self.error(f"zero points must be 1 or {scale.size}, not {zero.size}")
+        if zero.size != scale.size:
+            self.spend(8 * scale.size)
+            zero = np.broadcast_to(zero if zero.size else np.zeros(1, np.int64), scale.shape)
+        axis = quantization.QuantizedDimension() if scale.size > 1 else 0
+        if scale.size > 1:
+            if not 0 <= axis < len(shape):
+                raise self.error(f"axis of the scales must be in 0..{len(shape) - 1}, not {axis}")
+            if shape[axis] != scale.size:
+                raise self.error(f"scales must be 1 or {shape[axis]}, not {scale.size}")
+        return Quantization(scale.view("<f4"), np.asarray(zero, np.int64), axis)
+
+
+def _notes(dynamic):
+    count = sum(map(bool, dynamic))
+    if not count:
+        return []
+    return [f"{count} tensors have dimensions of any size; each is fixed to its stored size, or 1"]

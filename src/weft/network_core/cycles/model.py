@@ -1,0 +1,242 @@
+"""The cycle model of lists: a core for networks, cycle by cycle, without data."""
+
+from collections.abc import Sequence
+
+from weft.network_core.addresses import join
+from weft.network_core.config import ChipConfig, has_single_port
+from weft.network_core.cycles.heads import DescriptorTimes, HeadTimes
+from weft.network_core.cycles.loading import LoaderTimes
+from weft.network_core.cycles.micro import predict_micro
+from weft.network_core.cycles.output import AddedLayer, PlainLayer
+from weft.network_core.cycles.prediction import ListPrediction
+from weft.network_core.cycles.program_port import ProgramPortTimes, ProgramTiming
+from weft.network_core.cycles.side_port import SidePortTimes
+from weft.network_core.descriptors import ListJob, ListLoad
+from weft.network_core.latencies import LIST_SETTLE, lead
+
+__all__ = ["predict_list"]
+
+LOG_BYTES = 8  # of an entry of the log
+ADDED, LIST = range(2)  # clients of the side port, by priority; loads follow the list
+WAITING = "ready", "end"  # states of a head that does nothing
+
+
+def predict_list(
+    chip: ChipConfig, descriptors: Sequence, list_address: int, log_address: int,
+    *, limit: int = 1 << 32, timing: ProgramTiming | None = None,
+) -> ListPrediction:
+    """Predict the cycles of a list without errors, while the host does not use the memory.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    descriptors : sequence
+        The descriptors of `weft.network_core.descriptors`, to the end.
+    list_address, log_address : int
+        As in START: the banks decide which reads wait for writes.
+    limit : int
+        Cycles at most.
+    timing : ProgramTiming, optional
+        Of the program memory, if the core has one.
+
+    Raises
+    ------
+    ValueError
+        If the list does not end in ``limit`` cycles, or if loads and jobs wait for each other.
+    """
+    if has_single_port(chip.core):
+        return predict_micro(chip, descriptors, list_address, log_address, limit)
+    model = _ListModel(chip, descriptors, list_address, log_address, timing or ProgramTiming())
+    while not model.stopped:
+        model.skip()
+        if model.now >= limit:
+            raise ValueError(f"a list must end in {limit} cycles")
+        model.step()
+    if not model.ended:
+        raise ValueError("loads and jobs of a list must not wait for each other")
+    return ListPrediction(
+        tuple(model.times), tuple(model.computed), tuple(model.load_times), model.now + 1
+    )
+
+
+class _LogTimes:
+    """`weft.hw.network_core.job_log.JobLog`, cycle by cycle."""
+
+    def __init__(self, chip, first):
+        self._banks = chip.banks
+        self._early = lead(chip.core) > 0
+        self._vectors = -(-LOG_BYTES // chip.core.depth)
+        self._number = first
+        self.ended, self.left = False, 0
+
+    @property
+    def busy(self):
+        """An entry is not written yet."""
+        return self.ended or self.left > 0
+
+    @property
+    def bank(self):
+        """The bank that it wants to write, or None."""
+        return self._number % self._banks if self.left else None
+
+    def accepts(self, done):
+        """Whether a job may start in the next cycle; ``done``: a job ends in this one."""
+        return not self.ended and not ((done or self._early) and self.left)
+
+    def step(self, done, written):
+        """A cycle: whether a job ends, and whether the write is accepted in it."""
+        moved = self.ended and not self.left
+        if written:
+            self.left -= 1
+            self._number += 1
+        if moved:
+            self.ended, self.left = False, self._vectors
+        if done:
+            self.ended = True
+
+
+class _ListModel:
+    """The execution of a list, and the parts around it."""
+
+    def __init__(self, chip, descriptors, list_address, log_address, timing):
+        self._chip = chip
+        self._loads = HeadTimes(chip, descriptors, ListLoad)
+        self._jobs = HeadTimes(chip, descriptors, ListJob)
+        self._reader = DescriptorTimes(chip, join(list_address, chip.banks))
+        self._loader = LoaderTimes(chip)
+        self._log = _LogTimes(chip, join(log_address, chip.banks))
+        self._port = SidePortTimes(chip)
+        self._program = ProgramPortTimes(chip, timing) if chip.program_words else None
+        self._early = lead(chip.core) > 0
+        self._layer: PlainLayer | AddedLayer | None = None  # whose results are stored
+        self._taken: PlainLayer | AddedLayer | None = None  # the next one, where jobs start early
+        self._start = 0  # of the output of this layer
+        self._load_start = 0  # of the load that runs
+        self._for_job = False  # the descriptor is read for the head of jobs
+        self._job_taken = False  # in the cycle before
+        self._steps_busy = self._start_ok = self._load_valid = self._load_busy = False
+        self._loads_done = self._jobs_done = 0
+        self._settle = 0
+        self._quiet = 0  # cycles in which only the running job did something
+        self.now = 1  # the heads begin in this cycle
+        self.times: list[tuple[int, int]] = []
+        self.computed: list[int] = []
+        self.load_times: list[tuple[int, int]] = []
+
+    @property
+    def stopped(self) -> bool:
+        """The list has stopped: nothing can start any more."""
+        return self._settle == LIST_SETTLE
+
+    @property
+    def ended(self) -> bool:
+        """Both heads have reached the end."""
+        return self._loads.state == self._jobs.state == "end"
+
+    def step(self) -> None:
+        """A cycle: the outputs of all parts, from their registers; then their next registers."""
+        loads, jobs, reader, loader = self._loads, self._jobs, self._reader, self._loader
+        ending = self._layer is not None and self._layer.ending(self.now)
+        stored = self._layer.stored(self.now) if self._layer else None
+        done = stored is not None and stored.last
+        may_log = stored is None and not self._program
+        log_bank = self._log.bank if may_log else None
+        logged = log_bank is not None
+        if self._program and self._log.left and not self._program.stores(self.now):
+            self._program.store(self.now)
+            logged = True
+        free = ending or not self._steps_busy
+        take_job = self._start_ok and free and self._log.accepts(done)
+        take_load = self._load_valid and not loader.busy
+        job = jobs.next if take_job else None
+        load = loads.next if take_load else None
+        fetched, load_done = reader.done, loader.done
+        descriptor = self._descriptor()
+
+        self._settle = self._settle + 1 if self._waits() else 0
+        self._start_ok = (
+            jobs.state == "ready" and jobs.satisfied and not (take_job or self._job_taken)
+        )
+        self._load_valid = loads.state == "ready" and loads.satisfied and not take_load
+        jobs.step(fetched and self._for_job, self._job_taken, self._loads_done)
+        self._job_taken = take_job
+        loads.step(fetched and not self._for_job, take_load, self._jobs_done)
+        self._access(log_bank if stored is None else stored.bank)
+        if descriptor:
+            self._for_job, index = descriptor
+            reader.start(index)
+        self._log.step(done, logged)
+        self._load_busy = take_load or (self._load_busy and not load_done)
+        self._loads_done += load_done
+        if load_done:
+            self.load_times.append((self._load_start, self.now))
+        self.now += 1
+        if load:
+            loader.accept(load)
+            self._load_start = self.now
+        if done and self._layer:
+            self.times.append((self._start, self.now - 1))
+            self.computed.append(self._layer.computed)
+            self._layer = None
+            self._jobs_done += 1
+        self._steps_busy = take_job or (self._steps_busy and not ending)
+        if self._taken and not self._layer:
+            self._layer, self._taken, self._start = self._taken, None, self.now
+        if job:
+            layer = (AddedLayer if job.add else PlainLayer)(self._chip, job, self.now)
+            if self._early:
+                self._taken = layer
+            else:
+                self._layer, self._start = layer, self.now
+
+    @property
+    def _job_busy(self):
+        """A job runs, or its results are stored."""
+        return self._steps_busy or self._layer is not None
+
+    def skip(self) -> None:
+        """Go to the cycle in which the job is ending, if nothing else happens until then."""
+        busy = (
+            self._load_busy or self._load_valid or self._log.busy or self._reader.busy
+            or not self._port.idle or (self._program and not self._program.idle)
+            or "fetch" in (self._loads.state, self._jobs.state)
+        )
+        waits = self._loads.state in WAITING and self._jobs.state in WAITING
+        self._quiet = 0 if busy or not waits else self._quiet + 1
+        if self._quiet > LIST_SETTLE and isinstance(self._layer, PlainLayer):
+            self.now = max(self.now, self._layer.finish())
+
+    def _descriptor(self):
+        """What the reader starts with, or None: whether it is for a job, and its index."""
+        jobs, loads = self._jobs, self._loads
+        for_job, for_load = jobs.state == "fetch", loads.state == "fetch"
+        if self._reader.busy or not (for_job or for_load):
+            return None
+        choose_job = for_job and (self._early or self._job_busy or not for_load)
+        return choose_job, (jobs if choose_job else loads).index
+
+    def _waits(self):
+        """Each head waits, and nothing is in flight that could change that."""
+        return (
+            not (self._job_busy or self._start_ok or self._log.busy)
+            and not (self._program and self._program.stores(self.now))
+            and not (self._load_busy or self._load_valid)
+            and self._jobs.state in WAITING and self._loads.state in WAITING
+        )
+
+    def _access(self, written):
+        """The side port, and the next registers of its clients; ``written`` is a bank or None."""
+        layer = self._layer
+        added = layer.read if layer else None
+        lists = self._reader.read, self._loader.read
+        arrived = self._port.arrival(self.now)
+        clients = (added,) if self._program else (added, *lists)
+        accepted = self._port.step(self.now, clients, written)
+        if layer:
+            layer.step(self.now, accepted == ADDED, arrived == ADDED)
+        first = LIST
+        if self._program:
+            first, arrived = 0, self._program.arrival()
+            accepted = self._program.step(self.now, lists)
+        for client, part in enumerate((self._reader, self._loader), first):
+            part.step(accepted == client, arrived == client)

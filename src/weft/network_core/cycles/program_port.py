@@ -1,0 +1,165 @@
+"""The program memory in the cycle model of lists: reads as bursts, and the stores of the log."""
+
+from collections import deque
+from dataclasses import dataclass
+
+from weft.network_core.latencies import PROGRAM_BEATS
+
+__all__ = ["BURST", "ProgramPortTimes", "ProgramTiming"]
+
+BURST = 16  # beats, aligned
+PERIOD = 256  # of a memory with a beat in each cycle
+STORE = 3  # cycles of a store, beside the latency of the memory
+FIFO_WORDS = PROGRAM_BEATS - 2  # of beats, beside the 2 that leave
+
+
+@dataclass(frozen=True)
+class ProgramTiming:
+    """A memory behind AXI4. It accepts the address of a burst in each cycle.
+
+    Attributes
+    ----------
+    latency : int
+        Cycles from the address of a burst to its first beat, and from a written beat to its
+        response; at least 1.
+    period : int
+        Cycles from beat to beat, times 256; at least 256.
+    """
+
+    latency: int = 32
+    period: int = PERIOD
+
+    def __post_init__(self):
+        for name, least in (("latency", 1), ("period", PERIOD)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
+
+
+@dataclass
+class _Beat:
+    """A beat: its client, and the first and the last vector that it reads there."""
+
+    client: int
+    number: int
+    first: int
+    last: int
+
+
+class _BeatFifo:
+    """`weft.hw.stream.fifo.Fifo` of beats, cycle by cycle."""
+
+    def __init__(self):
+        self._words: deque[_Beat] = deque()
+        self._next: _Beat | None = None
+        self.output: _Beat | None = None
+
+    @property
+    def full(self):
+        return len(self._words) == FIFO_WORDS
+
+    def step(self, taken, pushed):
+        """A cycle: whether the output is taken, and the beat that is pushed."""
+        if taken or self.output is None:
+            self.output = self._next
+            self._next = self._words.popleft() if self._words else None
+        if pushed:
+            self._words.append(pushed)
+
+
+class ProgramPortTimes:
+    """`weft.hw.network_core.program_memory.ProgramMemory` and its memory, cycle by cycle.
+
+    The program memory begins at a multiple of 16 beats.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    timing : ProgramTiming
+    """
+
+    def __init__(self, chip, timing: ProgramTiming):
+        self._vectors, self._timing = chip.read_vectors, timing
+        self._fifo = _BeatFifo()
+        # Two registers of addresses, then the open beat, and the closed beats of its burst.
+        self._number: tuple[int, int] | None = None
+        self._read: tuple[int, int] | None = None
+        self._open: _Beat | None = None
+        self._closed = 0
+        self._address = 0  # beats of the burst that is offered
+        self._due: deque[int] = deque()  # of the beats that the memory reads
+        self._free = 0  # of the next beat, in cycles / 256
+        self._index: int | None = None  # of the next vector of a beat that several reads share
+        self._arrives: int | None = None
+        self._stored = 0  # the cycle in which the next store may be accepted
+
+    @property
+    def idle(self) -> bool:
+        """No read is under way."""
+        return not (
+            self._number or self._read or self._open or self._address or self._due
+            or self._fifo.output or self._arrives is not None
+        )
+
+    def stores(self, now: int) -> bool:
+        """Whether a store waits for its response."""
+        return now < self._stored
+
+    def store(self, now: int) -> None:
+        """Accept a store in this cycle."""
+        self._stored = now + STORE + self._timing.latency
+
+    def arrival(self) -> int | None:
+        """The client whose data arrive in this cycle."""
+        return self._arrives
+
+    def step(self, now: int, requests) -> int | None:
+        """A cycle: the vector that each client wants to read; returns the client accepted."""
+        taken = self._deliver(now)
+        for _ in range(self._address):
+            self._due.append(now + self._timing.latency)
+        self._address = 0
+        beat, pushed = self._open, None
+        same = follows = False
+        if beat and self._read and self._read[0] == beat.client:
+            number, index = divmod(self._read[1], self._vectors)
+            same = number == beat.number and index == beat.last + 1
+            follows = number == beat.number + 1 and number % BURST != 0
+        if beat and not same:
+            if self._fifo.full:
+                self._fifo.step(taken, None)
+                return None
+            pushed = beat
+            self._closed += 1
+            if not follows:
+                self._address, self._closed = self._closed, 0
+        if same and beat:
+            beat.last += 1
+        else:
+            self._open = self._opened()
+        self._fifo.step(taken, pushed)
+        accepted = next((n for n, number in enumerate(requests) if number is not None), None)
+        self._read = self._number
+        self._number = None if accepted is None else (accepted, requests[accepted])
+        return accepted
+
+    def _opened(self):
+        """The beat that the next read opens."""
+        if not self._read:
+            return None
+        number, index = divmod(self._read[1], self._vectors)
+        return _Beat(self._read[0], number, index, index)
+
+    def _deliver(self, now):
+        """Pass a vector to its client; returns whether its beat ends."""
+        beat = self._fifo.output
+        offered = self._due and self._due[0] <= now and self._free <= PERIOD * now
+        self._arrives = beat.client if beat and offered else None
+        if not (beat and offered):
+            return False
+        here = beat.first if self._index is None else self._index
+        self._index = None if here == beat.last else here + 1
+        if self._index is not None:
+            return False
+        self._free = max(self._free, PERIOD * now) + self._timing.period
+        self._due.popleft()
+        return True

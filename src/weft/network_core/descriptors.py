@@ -1,0 +1,396 @@
+"""The descriptors of a list, to the bit: loads, jobs, loops and the end.
+
+A descriptor has 32 words of 32 bits, little-endian. Bits that no field uses are 0. The metadata of
+each field has its place: ``docs/chip.md`` shows it as tables.
+"""
+
+import dataclasses
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import ClassVar, Self
+
+from weft.network_core.config import ChipConfig
+
+__all__ = [
+    "DESCRIPTOR_BYTES", "DESCRIPTOR_WORDS", "LIST_VERSION", "FieldPlace", "ListEnd", "ListError",
+    "ListJob", "ListLoad", "ListLoop", "ListOpcode", "LoadTarget", "places", "unpack",
+    "unpack_list",
+]
+
+DESCRIPTOR_WORDS = 32
+DESCRIPTOR_BYTES = 4 * DESCRIPTOR_WORDS
+LIST_VERSION = 2
+
+
+class ListOpcode(IntEnum):
+    """Bits 3..0 of word 0; bits 7..4 are LIST_VERSION."""
+
+    LOAD = 1
+    JOB = 2
+    LOOP = 3
+    END = 4
+
+
+class LoadTarget(IntEnum):
+    """The buffer that a load writes."""
+
+    B = 0
+    PARAMETERS = 1
+    ADD_TABLE = 2
+
+
+class ListError(IntEnum):
+    """Why a list ended."""
+
+    NONE = 0
+    OPCODE = 1  # unknown opcode or version, or an unused bit is 1
+    FIELD = 2  # a size is 0 or too large for this core, or fields contradict each other
+    ADDRESS = 3  # a vector outside base..limit would be read or written
+    DEADLOCK = 4  # loads and jobs wait for each other
+    ABORTED = 5
+    BUS = 6  # a burst of the program memory had the response SLVERR or DECERR
+    TIMEOUT = 7  # the program memory did not answer
+
+
+@dataclass(frozen=True)
+class FieldPlace:
+    """Where a field lies in its descriptor.
+
+    Attributes
+    ----------
+    name : str
+    word, low, bits : int
+        The field is bits ``low`` to ``low + bits - 1`` of word ``word``.
+    signed : bool
+    address : bool
+        The field is an address, or a step from address to address (`weft.network_core.addresses`).
+    """
+
+    name: str
+    word: int
+    low: int
+    bits: int
+    signed: bool = False
+    address: bool = False
+
+
+def _bits(word, low, bits, *, signed=False, default=0):
+    place = {"word": word, "low": low, "bits": bits, "signed": signed}
+    return field(default=default, metadata=place)
+
+
+def _flag(bit):
+    return _bits(0, bit, 1)
+
+
+def _address(word):
+    place = {"word": word, "low": 0, "bits": 32, "address": True}
+    return field(default=0, metadata=place)
+
+
+def places(kind) -> Iterator[FieldPlace]:
+    """Yield the places of all fields of a class of descriptors."""
+    for f in dataclasses.fields(kind):
+        yield FieldPlace(f.name, **f.metadata)
+
+
+class _Descriptor:
+    """The conversion between a descriptor and its bytes."""
+
+    OPCODE: ClassVar[ListOpcode]
+
+    def pack(self) -> bytes:
+        """Return the bytes of the descriptor.
+
+        Raises ValueError if a value does not fit its field.
+        """
+        words = [0] * DESCRIPTOR_WORDS
+        words[0] = self.OPCODE | LIST_VERSION << 4
+        for place in places(type(self)):
+            value = int(getattr(self, place.name))
+            low = -(1 << place.bits - 1) if place.signed else 0
+            high = low + (1 << place.bits)
+            if not low <= value < high:
+                kind = type(self).__name__
+                raise ValueError(
+                    f"{place.name} of {kind} must be in {low}..{high - 1}, not {value}"
+                )
+            words[place.word] |= (value & (1 << place.bits) - 1) << place.low
+        return struct.pack(f"<{DESCRIPTOR_WORDS}I", *words)
+
+    @classmethod
+    def from_words(cls, words) -> Self:
+        """Return the descriptor with these words; ValueError if an unused bit is 1."""
+        values, rest = {}, list(words)
+        rest[0] &= ~0xFF
+        for place in places(cls):
+            mask = (1 << place.bits) - 1
+            value = words[place.word] >> place.low & mask
+            rest[place.word] &= ~(mask << place.low)
+            values[place.name] = value - (
+                (place.signed and value >> place.bits - 1) << place.bits
+            )
+        for number, word in enumerate(rest):
+            if word:
+                raise ValueError(
+                    f"unused bits of word {number} of {cls.__name__} must be 0, not {word:#x}"
+                )
+        return cls(**values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListLoad(_Descriptor):
+    """Copies words from the memory to a buffer.
+
+    Attributes
+    ----------
+    diagonal : flag
+        Each word of B takes one vector. Column i of word w gets byte d of the vector in its byte d
+        if ``d % cols == i % depth`` and, with ``cols > depth``, ``i // depth == w % phases``
+        (``w`` counts the words of this load); its other bytes are 0.
+    fill : flag
+        All bytes of the vectors are ``fill_value``, and the memory is not read. With ``diagonal``,
+        the words have ``fill_value`` on the diagonal, and 0 elsewhere.
+    jobs : int
+        Jobs that must have ended before the load starts.
+    target : LoadTarget
+        ``diagonal`` has an effect on B only.
+    fill_value : int8
+    source : address
+        Of the first vector. Vectors follow each other; a word of B has ``cols`` vectors, one
+        with ``diagonal``; a line of parameters has ``line_vectors``, and a word of the ADD table
+        has ``add_table_vectors``: 32 bits, little-endian, then unused bytes.
+    first_word, words : int
+        Of the buffer.
+    """
+
+    OPCODE: ClassVar[ListOpcode] = ListOpcode.LOAD
+    diagonal: int = _flag(8)
+    fill: int = _flag(9)
+    jobs: int = _bits(1, 0, 16)
+    target: int = _bits(1, 16, 8)
+    fill_value: int = _bits(1, 24, 8, signed=True)
+    source: int = _address(2)
+    first_word: int = _bits(3, 0, 16)
+    words: int = _bits(3, 16, 16)
+
+    def word_vectors(self, chip: ChipConfig) -> int:
+        """Return the vectors of each word in the memory, from which the load reads it."""
+        return {
+            LoadTarget.B: 1 if self.diagonal else chip.core.cols,
+            LoadTarget.PARAMETERS: chip.line_vectors,
+            LoadTarget.ADD_TABLE: chip.add_table_vectors,
+        }[LoadTarget(self.target)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListJob(_Descriptor):
+    """One layer: a convolution of a map with a window, rescaled, stored as a map.
+
+    The pixels of the output map are taken in panels of at most ``panel_rows``, the columns in tiles
+    of ``cols``. Row p of the array reads vector ``c`` of tap (ky, kx) of pixel (oy, ox) at::
+
+        y = first_y + oy * stride_y + ky * dilation_y
+        x = first_x + ox * stride_x + kx * dilation_x
+        number = input + ox * pixel + oy * row + kx * tap_x + ky * tap_y + c + group * group_step
+        pixel = input_pixel_step
+        row   = input_row_step + (out_width - 1) * pixel
+        tap_x = tap_x_step + tap_vectors - 1
+        tap_y = tap_y_step + (kernel_width - 1) * tap_x + tap_vectors - 1
+
+    with the numbers of vectors that the addresses stand for. If y or x lies outside the map, all
+    bytes are ``outside``. All rows that read in one cycle must read different banks; the compiler
+    chooses pitches and ``panel_rows`` for that.
+
+    Attributes
+    ----------
+    cross : flag
+        A panel may contain pixels of several rows of the output map.
+    add : flag
+        Another map is added to the result. The ADD table has the scaled values: byte x of the added
+        map has word ``x modulo 256``, and result y has word ``256 + (y modulo 256)``.
+    sums : flag
+        The output map has sums instead of results: 32 bits each, little-endian, with their biases
+        and modulo 2^32. A pixel has ``4 * columns`` bytes. Not together with ``add``.
+    loads : int
+        Loads that must be complete before the job starts.
+    panel_rows : int
+        Pixels of a panel: at most ``rows``.
+    out_height, out_width : int
+        The output map.
+    columns : int
+        N: channels of the output map.
+    tile_words : int
+        Words of B of a tile: ``kernel_height * kernel_width * tap_vectors``.
+    kernel_height, kernel_width, tap_vectors : int
+        Array steps of a tile: for ky: for kx: for c in ``tap_vectors``.
+    group_tiles : int
+        After so many tiles, the input moves on by ``group_step``. A convolution has one group: all
+        tiles of N. A depthwise convolution: ``max(1, depth // cols)``.
+    group_step : address
+        A step from group to group.
+    in_height, in_width : int
+        The input map.
+    first_y, first_x : int
+        Place of the first tap of pixel (0, 0): minus the padding. The places of all taps must be
+        at most 65,535.
+    stride_y, stride_x, dilation_y, dilation_x : int
+    input : address
+        Of the first tap of pixel (0, 0). It may lie before the map. With the base, the word of the
+        first tap of each pixel must be in ``-words..words - 1``.
+    input_pixel_step : address
+        From an output pixel to the next one in its row.
+    input_row_step : address
+        From the last output pixel of a row to the first one of the next row.
+    tap_x_step : address
+        From the last vector of a tap to the first one of the next tap in the same kernel row.
+    tap_y_step : address
+        From the last vector of a kernel row to the first one of the next kernel row.
+        ``tap_x_step``, ``tap_y_step`` and ``group_step`` must have a word in ``-words..words - 1``.
+    b_word, b_step : int
+        Word of B of the first tile, and words from tile to tile (0: all tiles share their words).
+    parameter_line : int
+        Line of the first chunk; the lines of all chunks of a row follow each other.
+    add_line : int
+        A line with the scale of the sum with ``add``; all lanes have the same parameters, and no
+        bias.
+    output : address
+        Of pixel (0, 0). The columns of a pixel follow each other, ``depth`` in a vector, or
+        ``depth / 4`` with ``sums``.
+    output_pixel_step, output_row_step : address
+        As for the input.
+    outside : int8
+    zero, low, high : int8
+        Zero point and limits of the result; of the sum with ``add``: see below.
+    add_input, add_pixel_step, add_row_step : address
+        Of the added map.
+    sum_zero, sum_low, sum_high : int8
+        Zero point and limits of the sum with ``add``.
+    """
+
+    OPCODE: ClassVar[ListOpcode] = ListOpcode.JOB
+    cross: int = _flag(8)
+    add: int = _flag(9)
+    sums: int = _flag(10)
+    loads: int = _bits(1, 0, 16)
+    panel_rows: int = _bits(1, 16, 8)
+    out_height: int = _bits(2, 0, 16)
+    out_width: int = _bits(2, 16, 16)
+    columns: int = _bits(3, 0, 16)
+    tile_words: int = _bits(3, 16, 16)
+    kernel_height: int = _bits(4, 0, 8)
+    kernel_width: int = _bits(4, 8, 8)
+    tap_vectors: int = _bits(4, 16, 16)
+    group_tiles: int = _bits(5, 0, 16)
+    group_step: int = _address(6)
+    in_height: int = _bits(7, 0, 16)
+    in_width: int = _bits(7, 16, 16)
+    first_y: int = _bits(8, 0, 16, signed=True)
+    first_x: int = _bits(8, 16, 16, signed=True)
+    stride_y: int = _bits(9, 0, 8)
+    stride_x: int = _bits(9, 8, 8)
+    dilation_y: int = _bits(9, 16, 8)
+    dilation_x: int = _bits(9, 24, 8)
+    input: int = _address(10)
+    input_pixel_step: int = _address(11)
+    input_row_step: int = _address(12)
+    tap_x_step: int = _address(13)
+    tap_y_step: int = _address(14)
+    b_word: int = _bits(15, 0, 16)
+    b_step: int = _bits(15, 16, 16)
+    parameter_line: int = _bits(16, 0, 16)
+    add_line: int = _bits(16, 16, 16)
+    output: int = _address(17)
+    output_pixel_step: int = _address(18)
+    output_row_step: int = _address(19)
+    outside: int = _bits(20, 0, 8, signed=True)
+    zero: int = _bits(20, 8, 8, signed=True)
+    low: int = _bits(20, 16, 8, signed=True)
+    high: int = _bits(20, 24, 8, signed=True)
+    add_input: int = _address(21)
+    add_pixel_step: int = _address(22)
+    add_row_step: int = _address(23)
+    sum_zero: int = _bits(24, 8, 8, signed=True)
+    sum_low: int = _bits(24, 16, 8, signed=True)
+    sum_high: int = _bits(24, 24, 8, signed=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListLoop(_Descriptor):
+    """Repeats the ``body`` descriptors before it, which contain no loop and no end.
+
+    Attributes
+    ----------
+    times : int
+        Executions of the body in all, with the first one.
+    body : int
+        Descriptors of the body.
+    body_loads, body_jobs : int
+        Loads and jobs of the body. Each turn adds ``body_jobs`` to ``jobs`` of loads, and
+        ``body_loads`` to ``loads`` of jobs.
+    source_step, input_step, output_step, add_step : address
+        Each turn adds them to ``source`` of loads, and to ``input``, ``output`` and ``add_input``
+        of jobs.
+    """
+
+    OPCODE: ClassVar[ListOpcode] = ListOpcode.LOOP
+    times: int = _bits(1, 0, 16)
+    body: int = _bits(1, 16, 16)
+    body_loads: int = _bits(2, 0, 16)
+    body_jobs: int = _bits(2, 16, 16)
+    source_step: int = _address(3)
+    input_step: int = _address(4)
+    output_step: int = _address(5)
+    add_step: int = _address(6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListEnd(_Descriptor):
+    """Ends the list when all loads and jobs before it have ended.
+
+    Attributes
+    ----------
+    interrupt : flag
+    result : address
+        Of the bytes that DONE carries.
+    result_bytes : int
+        At most 1,024.
+    """
+
+    OPCODE: ClassVar[ListOpcode] = ListOpcode.END
+    interrupt: int = _flag(8)
+    result_bytes: int = _bits(1, 0, 16)
+    result: int = _address(2)
+
+
+_KINDS = {kind.OPCODE: kind for kind in (ListLoad, ListJob, ListLoop, ListEnd)}
+
+
+def unpack(data: bytes) -> ListLoad | ListJob | ListLoop | ListEnd:
+    """Return the descriptor with these `DESCRIPTOR_BYTES` bytes.
+
+    Raises ValueError for an unknown opcode or version, and if an unused bit is 1.
+    """
+    words = struct.unpack(f"<{DESCRIPTOR_WORDS}I", data)
+    opcode, version = words[0] & 15, words[0] >> 4 & 15
+    if version != LIST_VERSION or opcode not in _KINDS:
+        raise ValueError(
+            f"a descriptor must have version {LIST_VERSION} and an opcode in 1..4,"
+            f" not version {version} and opcode {opcode}"
+        )
+    return _KINDS[ListOpcode(opcode)].from_words(words)
+
+
+def unpack_list(data: bytes) -> list:
+    """Return the descriptors at the start of ``data``, up to the first `ListEnd`.
+
+    Raises ValueError as `unpack`, and if there is no end.
+    """
+    descriptors: list = []
+    for at in range(0, len(data) - DESCRIPTOR_BYTES + 1, DESCRIPTOR_BYTES):
+        descriptors.append(unpack(data[at : at + DESCRIPTOR_BYTES]))
+        if isinstance(descriptors[-1], ListEnd):
+            return descriptors
+    raise ValueError(f"a list must have an end in its {len(data)} bytes")

@@ -1,0 +1,135 @@
+"""The latencies of the blocks of a core for networks: data for hardware and cycle model."""
+
+from weft import latencies
+from weft.config import Config
+from weft.network_core.config import ChipConfig
+
+__all__ = [
+    "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_READ",
+    "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ", "SUM_PARTS", "WRITE", "add_slot",
+    "added_chunks", "added_take", "array_write", "chunks_in_flight", "has_serial_scaler", "join",
+    "lead", "read_delay", "rescale", "result_read", "result_rows", "store_sums", "sum_latency",
+    "total_latency",
+]
+
+LIST_SETTLE = 7  # cycles without an event, until no event can follow in a list
+PANEL_START = 3  # from the start of a job to its first step, beside the pixels of the panel
+WRITE = 1  # from a write of a client to the memory
+PARAMETER_READ = 1 + latencies.MEMORY_READ  # from an issue to the parameters of its columns
+CHUNK_START = 3  # from an announced tile to its first chunk
+CHUNK_ADDRESS = 3  # from a chunk to its checked address
+CHUNK_STORE = 1 + CHUNK_ADDRESS  # from a chunk at the map store to its write
+PROGRAM_BEATS = 64  # of the program memory that wait for their data, beside 2 that leave
+SUM_PARTS = 4  # writes of a chunk of sums at most, one a slot
+ROW_READ = 2 + latencies.MEMORY_READ + 1  # from the address of a row to its vector
+SIDE_READ = ROW_READ + 1  # from a read that the memory accepts to its vectors
+DELIVERY = 1  # from the memory to the client of a read
+MAP_READ = 1 + ROW_READ + 1  # from a step to its vectors of A
+_ADDED_ADDRESS = 15  # from a chunk to the read of its added values, at the best
+
+
+def lead(core: Config) -> int:
+    """Cycles that a job may start before the cycle after the last store of the job before.
+
+    With one row, layers of a network have few steps, so these cycles count. The first step still
+    reads after that store. A core with a microprogram has no such start.
+    """
+    return CHUNK_ADDRESS if core.rows == 1 else 0
+
+
+def array_write(core: Config) -> int:
+    """From the last step of a tile to its first row in the result buffer."""
+    to_edge = MAP_READ + core.family.edge_registers
+    drain = to_edge + core.cell.latency_of(core.depth) + 1 + (core.rows - 1) // core.hop
+    return drain + (core.cols - 1 + core.cell.corrected) // core.hop
+
+
+def result_read(core: Config) -> int:
+    """From a read of the result buffer to the sums of a chunk; a whole row needs no selection."""
+    if core.lanes == core.cols:
+        return latencies.MEMORY_READ + 1 if core.family.pipelines_results else 1
+    return core.family.result_read_latency
+
+
+def sum_latency(core: Config) -> int:
+    """From a read of the result buffer to the corrected sums of a chunk."""
+    return result_read(core) + core.cell.corrected
+
+
+def join(core: Config) -> int:
+    """From an issue to the stage in which values and parameters meet."""
+    return max(sum_latency(core), PARAMETER_READ)
+
+
+def read_delay(core: Config) -> int:
+    """From the request of a chunk to its read of the result buffer."""
+    return join(core) - sum_latency(core)
+
+
+def has_serial_scaler(core: Config) -> bool:
+    """Whether the lanes scale digit by digit: logic cells are scarce, and a slot is long enough."""
+    return (
+        core.family.serial_epilogue and core.requantize == "tflite" and core.scale_cycles >= 8
+    )
+
+
+def _scaled(core):
+    """From an issue to the output of the scaler; the bias takes 1 cycle."""
+    if has_serial_scaler(core):
+        return join(core) + latencies.serial_scaler(core.scale_cycles)
+    return join(core) + 1 + latencies.scaler(core.requantize, core.scale_cycles)
+
+
+def rescale(core: Config, add: bool = False) -> int:
+    """From the request of a chunk to its results."""
+    first = add_slot(core) * core.scale_cycles if add else 0
+    return first + _scaled(core) + latencies.CLAMP
+
+
+def store_sums(core: Config) -> int:
+    """From the request of a chunk to the write of the first part of its sums."""
+    return join(core) + CHUNK_STORE
+
+
+def added_take(core: Config) -> int:
+    """From the request of a chunk to its added values, which follow its result in the table."""
+    return rescale(core) + 1
+
+
+def total_latency(core: Config) -> int:
+    """From the request of a chunk with ADD to the sum of both values of the table."""
+    return added_take(core) + 1 + latencies.MEMORY_READ + 1
+
+
+def add_slot(core: Config) -> int:
+    """The slot after its request in which the scalers take the total of a chunk with ADD.
+
+    A slot has ``scale_cycles`` cycles, and a chunk is requested every 2 slots at most. The number
+    is odd, so a slot never has two values.
+    """
+    return -(-(total_latency(core) - join(core)) // core.scale_cycles) | 1
+
+
+def chunks_in_flight(core: Config) -> int:
+    """Chunks between their requests and their results."""
+    cycles = core.scale_cycles
+    return 1 + max(-(-rescale(core) // cycles), -(-rescale(core, add=True) // (2 * cycles)))
+
+
+def added_chunks(core: Config) -> int:
+    """Chunks of the added map between their reads and the scalers, at full rate."""
+    read = _ADDED_ADDRESS + SIDE_READ + DELIVERY
+    return 1 + -(-(added_take(core) + read) // (2 * core.scale_cycles))
+
+
+def result_rows(chip: ChipConfig) -> int:
+    """Rows of the result buffer: enough for all tiles in flight at full rate; a power of two.
+
+    Where logic cells are scarce it holds 2 tiles, so short tiles take more cycles.
+    """
+    core = chip.core
+    interval = max(core.rows, core.rows * chip.row_chunks * core.scale_cycles)  # of short tiles
+    # From the decision on the last step of a tile to the free rows.
+    occupied = latencies.STEP + array_write(core) + interval + read_delay(core) + 6
+    tiles = 2 if core.family.serial_epilogue else -(-occupied // interval) + 1
+    return 1 << (tiles * core.rows - 1).bit_length()

@@ -1,0 +1,10 @@
+"""The microprogram of a core for networks with one row: its instructions, and its text."""
+
+from weft.network_core.microcode.assembler import Assembler
+from weft.network_core.microcode.instructions import Condition, In, Kind, Op, Out, Strobe, Wait
+from weft.network_core.microcode.program import MicroProgram, assemble
+
+__all__ = [
+    "Assembler", "Condition", "In", "Kind", "MicroProgram", "Op", "Out", "Strobe", "Wait",
+    "assemble",
+]

@@ -1,0 +1,231 @@
+"""C code of networks for a core for networks: results on a model of its registers, and errors."""
+
+import ctypes
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+from c_network import shared_library, write_sources
+from c_network_driver import CNetworkDriver
+from chip_networks import NetworkBuilder, random_network
+from digits import CNN
+from graph_runner import run_graph
+from graphs import fully_connected, graph_of, lstm, tensor
+from network_chips import SIMULATED, network_chip
+from network_registers import NetworkRegisterModel
+from rejects import rejects
+from tflite_files import micro
+
+import weft
+from weft.c_names import identifier
+from weft.models.c_code import chip_c_files
+from weft.models.errors import ModelError
+from weft.models.network_core.compiler import compile_chip
+from weft.models.target import target_of
+from weft.network_core.ip import NetworkIp
+from weft.network_core.registers import REGISTERS
+
+CHIP = network_chip(3, 4, 4, 2)
+NOT_LOADED, NULL = -11, -3
+
+
+class LoadedChipNetwork:
+    """``network(x)`` runs the C code of a program; ``load`` loads it before."""
+
+    def __init__(self, folder, program, device=None, prefix="weft"):
+        self.program, self.name = program, identifier(program.name)
+        self.device = device or NetworkRegisterModel(program.chip)
+        files = chip_c_files(program, prefix)
+        self.header, self.source = (files[name].decode() for name in ("net.h", "net.c"))
+        ip = NetworkIp(chip=program.chip, bus="axi", prefix=prefix)
+        self.driver = CNetworkDriver(folder, ip, self.device, files)
+        assert self.driver.call("init", None) == 0
+        self.driver.call("test_poll_limit", 300)
+
+    def load(self):
+        return self.driver.network(f"{self.name}_load")
+
+    def __call__(self, x):
+        """Return the error and the output."""
+        tensor = self.program.tensors[self.program.outputs[0]]
+        values, y = np.ascontiguousarray(x), np.zeros(tensor.shape, np.int8)
+        error = self.driver.network(
+            f"{self.name}_run", *(ctypes.c_void_p(one.ctypes.data) for one in (values, y))
+        )
+        return error, y
+
+
+def inputs_of(program, count=2):
+    shape = program.tensors[program.inputs[0]].shape
+    rng = np.random.default_rng(7)
+    return [rng.integers(-128, 128, shape, np.int8) for _ in range(count)]
+
+
+def check_graph(folder, graph, chip=CHIP):
+    """Compare the results of a network's C code with the kernels of its operators."""
+    program = compile_chip(graph, target_of(chip))
+    network = LoadedChipNetwork(folder, program)
+    assert network.load() == 0
+    for x in inputs_of(program):
+        error, y = network(x)
+        assert error == 0
+        np.testing.assert_array_equal(y, run_graph(graph, [x])[graph.outputs[0]].reshape(y.shape))
+    return network
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    pytest.importorskip("tflite")
+    program = weft.load(CNN).compile(SIMULATED)
+    return LoadedChipNetwork(tmp_path_factory.mktemp("digits"), program)
+
+
+def test_digits_equal_tflite_micro(digits):
+    digits.device.reset()
+    assert digits.program.setup  # weights that stay in the core
+    assert digits.load() == 0
+    for x in inputs_of(digits.program):
+        error, y = digits(x)
+        [expected] = micro(CNN.read_bytes(), [x])
+        assert error == 0
+        np.testing.assert_array_equal(y.ravel(), expected.ravel())
+    assert f"takes {digits.program.cycles:,} cycles" in digits.header
+
+
+def test_must_be_loaded(digits):
+    [x] = inputs_of(digits.program, 1)
+    assert digits.driver.call("init", None) == 0
+    digits.driver.call("test_poll_limit", 300)
+    assert digits(x)[0] == NOT_LOADED
+    assert digits.load() == 0 and digits(x)[0] == 0
+    digits.driver.call("abort")
+    assert digits(x)[0] == NOT_LOADED
+    assert digits.load() == 0
+    digits.device.board.memory[:] = 0  # the lists are lost
+    assert digits(x)[0] == -7  # OPCODE
+    assert digits(x)[0] == NOT_LOADED
+    run = digits.driver.lib.digits_cnn_run
+    assert run(digits.driver.core, None, None) == run(None, None, None) == NULL
+    assert digits.driver.lib.digits_cnn_load(None) == NULL
+
+
+def test_no_wait_is_endless(digits):
+    [x] = inputs_of(digits.program, 1)
+    for stuck in ("list_busy", "write_fifo", "read_fifo"):
+        digits.device.stuck = ""
+        assert digits.driver.call("init", None) == 0
+        digits.driver.call("test_poll_limit", 20)
+        assert digits.load() == 0
+        digits.device.stuck = stuck
+        assert digits(x)[0] == -2
+        assert digits(x)[0] == NOT_LOADED
+    digits.device.stuck = ""
+    assert digits.load() == 0 and digits(x)[0] == 0
+
+
+def test_operators_of_the_host_between_lists(tmp_path):
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 5, 5, 3))
+    x = builder.max_pool(builder.max_pool(builder.convolution(builder.table(0), 7)))
+    y = builder.convolution(x, 8)
+    z = builder.dense(builder.table(builder.add(builder.convolution(y, 7), x)), 6)
+    builder.host(z, "RESHAPE", "reshape", (2, 3), shape=(2, 3))
+    network = check_graph(tmp_path, builder.graph())
+    assert len(network.program.segments) > 1
+    assert "net_pool_map(" in network.source and "net_look_up(" in network.source
+
+
+@pytest.mark.parametrize("case", ["blocks", "many channels", *range(2)])
+def test_input_maps(tmp_path, case):
+    if case == "blocks":  # space to depth, with pixels outside of the tensor
+        builder = NetworkBuilder(np.random.default_rng(1), (1, 7, 9, 1))
+        x = builder.convolution(0, 4, kernel=(3, 3), stride=(2, 2), padding=(1, 1, 1, 1))
+        builder.dense(x, 5)
+        network = check_graph(tmp_path, builder.graph())
+        assert "&form" in network.source
+        return
+    if case == "many channels":  # pixels of more than 255 bytes
+        builder = NetworkBuilder(np.random.default_rng(1), (3, 301))
+        builder.dense(0, 9, rows=3)
+        check_graph(tmp_path, builder.graph())
+        return
+    check_graph(tmp_path, random_network(np.random.default_rng(case)))
+
+
+def test_names_and_memory(tmp_path):
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 4, 4, 4))
+    builder.max_pool(builder.convolution(0, 4))
+    graph = dataclasses.replace(builder.graph(), name="2 x")
+    program = compile_chip(graph, target_of(CHIP))
+    network = LoadedChipNetwork(tmp_path, program, prefix="mm")
+    assert "int net_2_x_run(mm_core *core" in network.header
+    found = {key: int(n) for key, n in re.findall(r"NET_2_X_(\w+)_BYTES = (\d+)", network.header)}
+    assert (found["INPUT"], found["OUTPUT"]) == (64, 64)
+    assert found["RAM"] == 65  # the map before the pool, and no row
+    images = [*program.setup, *(segment.run for segment in program.segments)]
+    assert found["CONSTANT"] == sum(map(len, images))
+    text = re.sub(r"\s+", "", (tmp_path / "net_data.h").read_text())
+    first = text.split("run0[]NET_ALIGNED={")[1].split("}")[0]
+    assert np.array([*map(int, first.split(","))], np.int8).tobytes() == images[len(program.setup)]
+
+
+def test_a_driver_of_another_core_does_not_compile(tmp_path):
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 8))
+    builder.dense(0, 4)
+    program = compile_chip(builder.graph(), target_of(CHIP))
+    other = NetworkIp(chip=network_chip(3, 4, 4, 2, words=2048), bus="axi")
+    write_sources(tmp_path, other, chip_c_files(program))
+    with pytest.raises(AssertionError, match="for another ChipConfig than the driver"):
+        shared_library(tmp_path, [tmp_path / "net.c"], "-fsyntax-only")
+
+
+def test_rejects_what_has_no_c_code():
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 8))
+    builder.dense(0, 4)
+    program = compile_chip(builder.graph(), target_of(CHIP), batch=2)
+    with rejects(ModelError, "net: batch must be 1 for C code, not 2"):
+        chip_c_files(program)
+    with rejects(ModelError, "prefix must not start with net, as names of the C code do, not net"):
+        chip_c_files(program, "net")
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 8), np.uint8)
+    builder.dense(0, 4)
+    with rejects(ModelError, "net: tensor 0 must be int8 for C code, not uint8"):
+        chip_c_files(compile_chip(builder.graph(), target_of(CHIP)))
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 8))
+    builder.host(builder.dense(0, 4), "TRANSPOSE", "transpose", (4, 1), axes=(1, 0))
+    text = "net: operator 1 (TRANSPOSE n1): no C code: no C kernel for it"
+    with pytest.raises(ModelError, match=re.escape(text)):
+        chip_c_files(compile_chip(builder.graph(), target_of(CHIP)))
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 8))
+    graph = builder.graph(builder.dense(0, 4), builder.dense(0, 3))
+    with rejects(ModelError, "net: C code needs one output, the network has 2"):
+        chip_c_files(compile_chip(graph, target_of(CHIP)))
+
+
+@pytest.mark.slow
+def test_digits_on_a_simulated_core(tmp_path):
+    pytest.importorskip("tflite")
+    from weft.sim.mmio import SimRegisters
+
+    program = weft.load(CNN).compile(SIMULATED)
+    registers = SimRegisters(NetworkIp(chip=SIMULATED, bus="axi"))
+    network = LoadedChipNetwork(tmp_path, program, registers)
+    network.driver.call("test_poll_limit", 100_000)
+    assert network.load() == 0
+    for x in inputs_of(program):
+        error, y = network(x)
+        assert error == 0
+        np.testing.assert_array_equal(y.ravel(), micro(CNN.read_bytes(), [x])[0].ravel())
+    cycles = registers.read(4 * REGISTERS.index("NET_CYCLES"))
+    assert cycles == program.cycles
+    registers.close()
+
+
+def test_rejects_a_recurrent_layer_before_a_layer():
+    rng, tensors = np.random.default_rng(1), [tensor((1, 3, 5))]
+    nodes = lstm(rng, 0, tensors, 4)
+    nodes.append(fully_connected(rng, nodes[-1].outputs[0], tensors, 6, position=len(nodes)))
+    program = compile_chip(graph_of(nodes, tensors), target_of(CHIP))
+    text = r"net: operator 0 \(LSTM lstm0\): no C code: C code has no operators with a state"
+    with pytest.raises(ModelError, match=text):
+        chip_c_files(program)

@@ -1,0 +1,101 @@
+"""Networks whose maps are larger than the memory on the chip: the message names the maps."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from chip_networks import NetworkBuilder
+from network_chips import network_chip
+from rejects import rejects
+
+from weft.models.errors import UnfitError
+from weft.models.network_core.compiler import compile_chip
+from weft.models.target import target_of
+
+# The core of examples/litex_soc: 80 KiB of maps, and weights in a program memory.
+CHIP = network_chip(4, 4, 4, 4, words=4096, b_words=1024, lines=128, program_words=1 << 18)
+NO_BORDER = (0, 0, 0, 0)
+
+
+def mobilenet_v2(size):
+    """MobileNetV2 with a width of 0.35, two classes and random weights."""
+    b = NetworkBuilder(np.random.default_rng(1), (1, size, size, 3))
+
+    def border(stride):
+        return (1, 1, 1, 1) if stride == 1 else (0, 1, 0, 1)
+
+    def pointwise(x, channels):
+        return b.convolution(x, channels, kernel=(1, 1), padding=NO_BORDER)
+
+    def depthwise(x, stride):
+        channels, step = b.tensors[x].shape[-1], (stride, stride)
+        return b.convolution(x, 1, stride=step, padding=border(stride), groups=channels)
+
+    x = b.convolution(0, 16, stride=(2, 2), padding=border(2))
+    x = pointwise(depthwise(x, 1), 8)
+    for channels, count, stride in (
+        (8, 2, 2), (16, 3, 2), (24, 4, 2), (32, 3, 1), (56, 3, 2), (112, 1, 1),
+    ):
+        for n in range(count):
+            wide = pointwise(x, 6 * b.tensors[x].shape[-1])
+            y = pointwise(depthwise(wide, 1 if n else stride), channels)
+            x = b.add(x, y) if n else y
+    b.dense(b.mean(pointwise(x, 1280)), 2)
+    return b.graph()
+
+
+def expanding():
+    """A map of 20 x 20 x 8 between smaller ones."""
+    b = NetworkBuilder(np.random.default_rng(1), (1, 20, 20, 4))
+    b.convolution(b.convolution(b.convolution(0, 4), 8), 4)
+    return b.graph()
+
+
+def test_names_the_layer_and_its_maps():
+    chip = replace(CHIP, words=64)
+    with rejects(UnfitError, (
+        "net: the memory must have 4,800 bytes (maps), and has 1,280: 5 banks of 64 words of 4"
+        " bytes. Operator 1 (CONV_2D n1) needs the most maps: 20 x 20 x 8 (3,200 bytes),"
+        " 20 x 20 x 4 (1,600 bytes). A program memory has no maps: words must be at least 256; or"
+        " the input must be smaller"
+    )):
+        compile_chip(expanding(), target_of(chip))
+
+
+def test_a_program_memory_is_the_way_out_if_only_the_maps_fit():
+    b = NetworkBuilder(np.random.default_rng(1), (1, 2, 2, 400))
+    b.convolution(0, 40, kernel=(1, 1), padding=NO_BORDER)
+    chip = replace(CHIP, words=256, b_words=256, program_words=0)  # the weights do not stay
+    with pytest.raises(UnfitError, match=(
+        r"needs the most maps: .*\. Words must be at least 1,024; or the input must be smaller;"
+        r" with program_words only the maps need this memory$"
+    )):
+        compile_chip(b.graph(), target_of(chip))
+    compile_chip(b.graph(), target_of(replace(chip, program_words=1024)))
+    compile_chip(b.graph(), target_of(replace(chip, words=1024)))
+    with pytest.raises(UnfitError, match=r"or the input must be smaller$"):
+        compile_chip(b.graph(), target_of(replace(chip, words=64)))
+
+
+def test_no_core_has_so_many_words():
+    with pytest.raises(UnfitError, match=(
+        r"words must be 131,072, and no such core has so many; or the input must be smaller$"
+    )):
+        compile_chip(expanding(), target_of(CHIP), batch=300)
+
+
+@pytest.mark.slow
+def test_mobilenet_v2_of_160_x_160():
+    """384,608 bytes of weights need a program memory, and 384,000 bytes of maps a larger chip."""
+    graph = mobilenet_v2(160)
+    with rejects(UnfitError, (
+        "net: the memory must have 384,000 bytes (maps), and has 81,920: 5 banks of 4,096 words"
+        " of 4 bytes. Operator 4 (DEPTHWISE_CONV_2D n4) needs the most maps: 80 x 80 x 48"
+        " (307,200 bytes), 40 x 40 x 48 (76,800 bytes). A program memory has no maps: words must"
+        " be at least 32,768; or the input must be smaller"
+    )):
+        compile_chip(graph, target_of(CHIP))
+    program = compile_chip(graph, target_of(replace(CHIP, words=1 << 15)))
+    assert len(program.segments) == 1 and program.areas["maps"] == 384_000
+    small = compile_chip(mobilenet_v2(64), target_of(CHIP))
+    assert len(small.segments) == 1 and small.areas["maps"] == 61_440

@@ -1,0 +1,158 @@
+"""Maps share their memory: no layer overwrites a map that is read later."""
+
+import numpy as np
+import pytest
+from chip_networks import NetworkBuilder, random_divided_network, random_network
+from network_chips import LARGE, SMALL
+
+from weft.models.network_core.division import divide
+from weft.models.network_core.memory import plan_maps
+from weft.models.network_core.weights import LayerWords
+
+
+def planned(graph, chip, **options):
+    """The divided network, and the places of its maps."""
+    core = chip.core
+    divided = divide(graph, core.requantize, core.cols, core.depth)
+    sizes = [
+        LayerWords.of(layer, divided.maps[layer.x].channels, chip) for layer in divided.layers
+    ]
+    return divided, plan_maps(divided, sizes, chip, **options)
+
+
+def vectors(place, depth):
+    """The vectors of a map's pixels."""
+    y, x, v = np.ogrid[: place.height, : place.width, : -(-place.channels // depth)]
+    return place.first + y * place.pitches.row_pitch + x * place.pitches.pitch + v
+
+
+def check(divided, plan, chip):
+    """Follow which map each vector has, layer by layer."""
+    owner = np.full(plan.vectors, -1)
+    for segment in divided.segments:
+        check_list(divided, segment, plan, chip, owner)
+
+
+def check_list(divided, segment, plan, chip, owner):
+    """The layers of one list; the host writes maps before it, and reads results after it."""
+    depth = chip.core.depth
+
+    def intact(number):
+        """Whether a map has its values; a concatenation has the ones of its parts."""
+        parts = [n for n, found in enumerate(divided.maps) if found.whole == number]
+        if not parts:
+            return (owner[vectors(plan.maps[number], depth)] == number).all()
+        whole = vectors(plan.maps[number], depth)
+        for part in parts:
+            first = divided.maps[part].channel // depth
+            own = vectors(plan.maps[part], depth)
+            assert (own == whole[..., first : first + own.shape[-1]]).all()
+        return all(map(intact, parts))
+
+    layers = [divided.layers[number] for number in segment.layers]
+    for number in {n for layer in layers for n in (layer.x, layer.added) if n >= 0}:
+        if divided.maps[number].form is not None and not intact(number):
+            owner[vectors(plan.maps[number], depth)] = number
+    for layer in layers:
+        y = vectors(plan.maps[layer.y], depth)
+        assert intact(layer.x)
+        assert not np.intersect1d(vectors(plan.maps[layer.x], depth), y).size
+        if layer.added >= 0:
+            added = vectors(plan.maps[layer.added], depth)
+            assert intact(layer.added)
+            same = added.shape == y.shape and (added == y).all()
+            assert same or not np.intersect1d(added, y).size
+        owner[y] = layer.y
+    assert all(map(intact, segment.results.values()))
+
+
+def builder():
+    return NetworkBuilder(np.random.default_rng(1), (1, 6, 6, 8))
+
+
+def test_the_sum_overwrites_the_added_map():
+    b = builder()
+    x = b.convolution(0, 8)
+    y = b.convolution(b.convolution(x, 8), 8)
+    b.convolution(b.add(x, y), 8)
+    divided, plan = planned(b.graph(), LARGE)
+    check(divided, plan, LARGE)
+    total = divided.layers[2]
+    assert plan.maps[total.y] == plan.maps[total.added]
+
+
+def test_a_map_that_is_read_later_stays():
+    b = builder()
+    x = b.convolution(0, 8)
+    y = b.add(x, b.convolution(b.convolution(x, 8), 8))
+    b.add(b.convolution(y, 8), x)
+    check(*planned(b.graph(), LARGE), LARGE)
+
+
+def test_the_input_is_added():
+    b = builder()
+    x = b.convolution(0, 8)
+    for _ in range(3):
+        x = b.convolution(x, 8)
+    b.convolution(b.add(x, 0), 8)
+    divided, plan = planned(b.graph(), LARGE)
+    assert len(divided.maps) == 6  # the first layer and ADD read the same map
+    check(divided, plan, LARGE)
+
+
+def test_the_added_map_is_the_window():
+    b = builder()
+    x = b.convolution(0, 8)
+    b.convolution(b.add(x, b.convolution(x, 8)), 8)
+    check(*planned(b.graph(), LARGE), LARGE)
+
+
+def test_an_output_of_the_network_stays():
+    b = builder()
+    x = b.convolution(0, 8)
+    y = b.convolution(b.convolution(x, 8), 8)
+    z = b.convolution(b.add(x, y), 8)
+    check(*planned(b.graph(x, z), LARGE), LARGE)
+
+
+def test_a_part_of_a_concatenation_stays():
+    """The sum must not overwrite x, which the concatenation needs; the inner one begins at 8."""
+    b = builder()
+    x = b.convolution(0, 8)
+    inner = b.concatenation(x, b.convolution(x, 8))
+    outer = b.concatenation(b.convolution(x, 8), inner)
+    total = b.add(b.convolution(b.convolution(0, 8), 8), x)
+    b.convolution(outer, 4)
+    divided, plan = planned(b.graph(total, len(b.tensors) - 1), LARGE)
+    check(divided, plan, LARGE)
+    assert [found.channel for found in divided.maps if found.whole >= 0] == [0, 8, 8, 0]
+
+
+def test_results_of_a_list_stay_until_its_end():
+    """The host reads the first map of each list when the last one has been computed."""
+    b = builder()
+    x = b.convolution(0, 8)
+    y = b.convolution(b.convolution(x, 8), 8)
+    b.convolution(b.add(b.convolution(b.max_pool(x), 8), y), 8)
+    divided, plan = planned(b.graph(), LARGE)
+    assert len(divided.segments) == 2
+    check(divided, plan, LARGE)
+
+
+@pytest.mark.parametrize("chip", [LARGE, SMALL], ids=["large", "small"])
+@pytest.mark.parametrize("seed", range(25))
+def test_random_networks(seed, chip):
+    rng = np.random.default_rng(seed)
+    graph = random_network(rng) if seed < 15 else random_divided_network(rng)
+    for options in ({}, {"dense": True}, {"keep": True}):
+        divided, plan = planned(graph, chip, **options)
+        check(divided, plan, chip)
+        if "keep" in options:
+            # The map of a concatenation has the vectors of its parts.
+            wholes = {found.whole for found in divided.maps}
+            places = [
+                vectors(place, chip.core.depth).ravel() for number, place in enumerate(plan.maps)
+                if number not in wholes
+            ]
+            joined = np.concatenate(places)
+            assert len(np.unique(joined)) == len(joined)

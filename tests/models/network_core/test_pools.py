@@ -1,0 +1,89 @@
+"""Average pools and means with the scaler of the lanes: exact, or refused."""
+
+import numpy as np
+import pytest
+from rejects import rejects
+
+from weft.golden import scaled
+from weft.models import kernels
+from weft.models.ir import Host
+from weft.models.network_core.pools import average_scale, mean_scale
+from weft.models.network_core.refusal import Refusal
+
+
+def node(kernel="tflite.mean", **attributes):
+    return Host(
+        operator="MEAN", name="m", position=(0,), inputs=(0,), outputs=(1,), kernel=kernel,
+        attributes=attributes, reason="",
+    )
+
+
+@pytest.mark.parametrize("dtype, zero", [(np.int8, 0), (np.uint8, -128)])
+@pytest.mark.parametrize("count", [1, 4, 9, 16, 25, 49, 64, 125])
+def test_averages_are_exact(count, dtype, zero):
+    """Windows of equal inputs, and of one other input."""
+    scale = average_scale(count, "tflite", zero)
+    limits = np.iinfo(dtype)
+    x = np.random.default_rng(1).integers(limits.min, limits.max + 1, (1, count, 500)).astype(dtype)
+    x[:, :, :256] = np.arange(limits.min, limits.max + 1).astype(dtype)
+    x[:, 0, :256] = x[:, 0, :256][..., ::-1]
+    [expected] = kernels.run("tflite.average_pool", [x.reshape(1, count, 1, 500)], dict(
+        kernel_size=(count, 1), stride=(1, 1), padding=(0, 0), output=(1, 1), low=limits.min,
+        high=limits.max,
+    ))
+    sums = scale.weight * (x.astype(np.int64) - (128 + zero if zero else 0)).sum((0, 1))
+    found = scaled(sums.astype(np.int32), scale.multiplier, scale.shift)
+    np.testing.assert_array_equal(found, expected.reshape(-1).astype(np.int64))
+
+
+@pytest.mark.parametrize("count", [9, 25, 64, 125])
+def test_the_weight_of_the_documentation(count):
+    assert average_scale(count, "tflite", 0).weight == 64
+
+
+def test_refuses_large_windows():
+    with rejects(Refusal, "its windows must have at most 65536 inputs, not 65537"):
+        average_scale(65537, "tflite", 0)
+
+
+@pytest.mark.parametrize("multiplier", [1 << 30, 1518500250, 1 << 30 | 12345, 2147483000])
+@pytest.mark.parametrize("size", [(4, 3), (7, 7), (1, 2)])
+def test_means_are_exact(size, multiplier):
+    mean = node(axes=(1, 2), shape=(1, 500), zeros=(3, -7), multiplier=multiplier, shift=0)
+    scale = mean_scale(mean, (1, *size, 500), 0, "tflite")
+    x = np.random.default_rng(1).integers(-128, 128, (1, *size, 500)).astype(np.int8)
+    [expected] = kernels.run("tflite.mean", [x], mean.attributes)
+    sums = scale.weight * (x.astype(np.int64) - 3).sum((0, 1, 2)).astype(np.int32)
+    found = np.clip(scaled(sums, scale.multiplier, scale.shift) - 7, -128, 127)
+    np.testing.assert_array_equal(found, expected.reshape(-1))
+
+
+@pytest.mark.parametrize("half, zeros", [(0, (3, -7)), (128, (131, 121))])
+def test_means_of_litert_are_exact(half, zeros):
+    dtype = np.uint8 if half else np.int8
+    mean = node("litert.sum", axes=(1, 2), shape=(1, 500), zeros=zeros, scale=0.0271828)
+    scale = mean_scale(mean, (1, 7, 7, 500), half, "single")
+    x = np.random.default_rng(1).integers(0, 256, (1, 7, 7, 500)).astype(np.uint8).view(dtype)
+    [expected] = kernels.run("litert.sum", [x], mean.attributes)
+    sums = scale.weight * (x.astype(np.int64) - zeros[0]).sum((0, 1, 2))
+    found = scaled(sums.astype(np.int32), scale.multiplier, scale.shift, mode="single")
+    limits = np.iinfo(dtype)
+    found = np.clip(found.astype(np.int64) + zeros[1], limits.min, limits.max)
+    np.testing.assert_array_equal(found, expected.reshape(-1))
+
+
+def test_refuses_means_of_litert_with_ties():
+    """LiteRT rounds ties to even, the lanes round them up."""
+    mean = node("litert.sum", axes=(1, 2), shape=(1, 5), zeros=(0, 0), scale=1 / 16)
+    with rejects(Refusal, "sums of 16 inputs are not exact with the scaler of the lanes"):
+        mean_scale(mean, (1, 4, 4, 5), 0, "single")
+
+
+@pytest.mark.parametrize("fields, reason", [
+    (dict(axes=(1,)), "its axes must be height and width"),
+    (dict(axes=(2, 3)), "its axes must be height and width"),
+])
+def test_refuses_other_means(fields, reason):
+    given = dict(axes=(1, 2), shape=(1, 5), zeros=(0, 0), multiplier=1518500250, shift=0) | fields
+    with rejects(Refusal, reason):
+        mean_scale(node(**given), (1, 4, 3, 5), 0, "tflite")

@@ -1,0 +1,106 @@
+"""Random networks on cores for networks: results by the formulas, and no conflicts of banks."""
+
+import numpy as np
+import pytest
+from chip_jobs import bank_conflicts
+from chip_networks import NetworkBuilder, random_divided_network, random_network
+from graph_runner import run_graph
+from network_chips import BATCH1, LARGE, ODD, SMALL, TINY, network_chip
+from products import integers
+
+from weft.models.errors import ModelError
+from weft.models.network_core.compiler import compile_chip
+from weft.models.network_core.golden_runner import GoldenRunner
+from weft.models.target import target_of
+from weft.network_core.descriptors import ListJob, unpack_list
+
+CHIPS = [
+    LARGE, SMALL, ODD, TINY, BATCH1,
+    # Buffers that hold a part of the weights and parameters only.
+    network_chip(4, 4, 4, 2, words=8192, b_words=200, lines=40),
+    network_chip(2, 16, 4, 4, words=8192, b_words=150, lines=40, read_vectors=2),
+    network_chip(
+        6, 4, 16, 4, words=8192, b_words=150, lines=40, read_vectors=2, multiplier="plain"
+    ),
+]
+
+
+def jobs_of(program):
+    """The jobs of a program's lists."""
+    return [
+        entry for segment in program.segments for entry in unpack_list(segment.run)
+        if isinstance(entry, ListJob)
+    ]
+
+
+def check(seed, network=random_network):
+    """Run a random network on one of the cores, and return the lists of its program."""
+    rng, chip = np.random.default_rng(seed), CHIPS[seed % len(CHIPS)]
+    dtype = np.uint8 if seed % 3 == 2 else np.int8
+    graph = network(rng, dtype)
+    try:
+        return len(equal(graph, integers(rng, dtype, *graph.tensors[0].shape), chip).segments)
+    except ModelError as error:
+        assert "words of B in" in str(error)
+        return 0
+
+
+def equal(graph, x, chip):
+    """Compare a network with the formulas, with maps that share memory and with all maps kept.
+
+    Return the program that keeps all maps.
+    """
+    expected = run_graph(graph, [x])
+    for activations in (False, True):
+        program = compile_chip(graph, target_of(chip), activations=activations)
+        assert not any(bank_conflicts(chip, job) for job in jobs_of(program))
+        for eager in (True, False):
+            with program.open(GoldenRunner(chip, eager=eager)) as session:
+                y, found = session(x, activations=True) if activations else (session(x), {})
+            for number, value in zip(graph.outputs, y if len(graph.outputs) > 1 else [y],
+                                     strict=True):
+                np.testing.assert_array_equal(value, expected[number])
+            for name, value in found.items():
+                number, = graph.nodes[int(name.removeprefix("out"))].outputs
+                np.testing.assert_array_equal(value, expected[number], name)
+    return program
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_networks(seed):
+    check(seed)
+
+
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.core.name)
+@pytest.mark.parametrize("channels", [96, 100])
+def test_pools_of_whole_maps(channels, chip):
+    """The rows of the array compute groups of channels, if all groups have the same size."""
+    rng = np.random.default_rng(1)
+    builder = NetworkBuilder(rng, (1, 5, 5, 3))
+    pools = [builder.pool(builder.convolution(0, channels), 5, 1) for _ in range(2)]
+    builder.add(*pools)
+    program = equal(builder.graph(), integers(rng, np.int8, 1, 5, 5, 3), chip)
+    group = max(chip.core.cols, chip.core.depth)
+    groups = channels // group if channels % group == 0 else 1
+    jobs = [job for job in jobs_of(program) if (job.kernel_height, job.kernel_width) == (5, 5)]
+    assert {job.out_width for job in jobs} == {groups}
+    assert sum(job.columns for job in jobs) * groups == 2 * channels
+
+
+def test_random_networks_of_several_lists():
+    found = [check(seed, random_divided_network) for seed in range(12)]
+    assert max(found) > 2 and found.count(1) < len(found) // 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(12, 76, 32))
+def test_more_random_networks_of_several_lists(first):
+    for seed in range(first, first + 32):
+        check(seed, random_divided_network)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(16, 176, 32))
+def test_more_random_networks(first):
+    for seed in range(first, first + 32):
+        check(seed)

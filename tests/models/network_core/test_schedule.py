@@ -1,0 +1,124 @@
+"""Schedules: no load overwrites words that a job still needs, and all fits its buffer."""
+
+import numpy as np
+import pytest
+from network_chips import network_chip
+from rejects import rejects
+
+from weft.models.network_core.schedule import LayerDemand, schedule_buffers
+from weft.models.network_core.weights import LayerWords
+
+
+def sizes(tiles, tile_words, **fields):
+    common = dict(
+        tap_vectors=1, group_tiles=tiles, group_step=0, granule=1, diagonal=False, filled=False,
+        row_lines=2,
+    )
+    return LayerWords(tiles=tiles, tile_words=tile_words, **common | fields)
+
+
+def demand(tiles, tile_words, *, adds=False, **fields):
+    return LayerDemand("CONV_2D c", sizes(tiles, tile_words, **fields), 10, 4, adds)
+
+
+CHIP = network_chip(4, 4, 4, 2, b_words=100, lines=20)
+
+
+def test_what_fits_is_resident():
+    schedule = schedule_buffers([demand(2, 30), demand(4, 10, adds=True)], CHIP)
+    assert (schedule.b_resident, schedule.lines_resident) == (True, True)
+    assert [(part.b_word, part.words, part.line, part.lines) for part in schedule.parts] == [
+        (0, 60, 0, 4), (60, 40, 4, 9)
+    ]
+    assert all(part.b_jobs == part.line_jobs == 0 for part in schedule.parts)
+
+
+def test_the_first_job_of_a_layer_loads_the_add_table_after_the_layer_before():
+    layers = [demand(2, 30, adds=True), demand(1, 5), demand(2, 90, adds=True)]
+    parts = schedule_buffers(layers, CHIP).parts
+    assert [(part.layer, part.table_jobs) for part in parts] == [
+        (0, 0), (1, None), (2, 1), (2, None)
+    ]
+
+
+def random_demands(rng):
+    for _ in range(int(rng.integers(2, 12))):
+        filled = rng.random() < 0.2
+        yield demand(
+            int(rng.integers(1, 20)), int(rng.integers(1, 60)), adds=rng.random() < 0.3,
+            filled=filled, diagonal=filled, granule=int(rng.choice([1, 1, 2])) if not filled else 1,
+        )
+
+
+@pytest.mark.parametrize("fewest", [False, True])
+@pytest.mark.parametrize("seed", range(40))
+def test_parts_follow_each_other_and_wait(seed, fewest):
+    """Each word is written only after the last job that uses it.
+
+    Loads start in their order, so a load also waits for the jobs of the loads before it.
+    """
+    demands = list(random_demands(np.random.default_rng(seed)))
+    try:
+        schedule = schedule_buffers(demands, CHIP, fewest=fewest)
+    except ValueError as error:
+        assert "must have at most 100 words of B" in str(error)
+        return
+    for layer, entry in enumerate(demands):
+        parts = [part for part in schedule.parts if part.layer == layer]
+        assert [part.first for part in parts] == list(
+            np.cumsum([0, *(part.tiles for part in parts)])[:-1]
+        )
+        assert sum(part.tiles for part in parts) == entry.sizes.tiles
+        assert all(part.tiles % entry.sizes.granule == 0 for part in parts[:-1])
+    for first, words, waits, size, resident in (
+        ("b_word", "words", "b_jobs", 100, schedule.b_resident),
+        ("line", "lines", "line_jobs", 20, schedule.lines_resident),
+    ):
+        owner = [None] * size  # of each word: the last job that uses it
+        ended = 0  # jobs that have ended before a load
+        for job, part in enumerate(schedule.parts):
+            sized = demands[part.layer].sizes
+            used = sized.words(part.tiles) if first == "b_word" else part.lines
+            start = getattr(part, first)
+            assert start + used <= size
+            if getattr(part, words):
+                ended = max(ended, getattr(part, waits))
+                before = {last for last in owner[start : start + used] if last is not None}
+                assert not (resident and before)
+                assert not before or ended > max(before)
+                assert ended <= job
+            owner[start : start + used] = [job] * used
+
+
+def test_refuses_large_tiles():
+    with rejects(ValueError, "CONV_2D c must have at most 100 words of B in a tile, not 101"):
+        schedule_buffers([demand(1, 101)], CHIP)
+    with rejects(ValueError, "CONV_2D c must have at most 100 words of B in 2 tiles, not 102"):
+        schedule_buffers([demand(4, 51, granule=2)], CHIP)
+    small = network_chip(4, 4, 4, 2, b_words=100, lines=4)
+    with rejects(ValueError, "CONV_2D c must have at most 4 parameter lines in 2 tiles, not 5"):
+        schedule_buffers([demand(4, 1, adds=True, granule=2)], small)
+
+
+def test_the_smaller_one_of_three_jobs_is_in_the_middle():
+    """45 words of one job and 30 of the next are in B at once, never 45 and 45."""
+    schedule = schedule_buffers([demand(2, 17), demand(1, 10), demand(8, 15)], CHIP)
+    assert [(part.tiles, part.b_word, part.b_jobs) for part in schedule.parts] == [
+        (2, 0, 0), (1, 34, 0), (3, 44, 0), (2, 0, 1), (3, 30, 3),
+    ]
+
+
+def test_the_fewest_jobs_are_as_large_as_the_buffers():
+    """100 words: 6 and 2 tiles of 15 words; 20 lines: 10 tiles of 2."""
+    layers = [demand(8, 15), demand(12, 1), demand(1, 60)]
+    parts = schedule_buffers(layers, CHIP, fewest=True).parts
+    assert [(part.layer, part.tiles) for part in parts] == [(0, 6), (0, 2), (1, 10), (1, 2), (2, 1)]
+    assert len(parts) < len(schedule_buffers(layers, CHIP).parts)
+
+
+def test_a_part_lies_where_the_fewest_jobs_must_end():
+    """The last one: not after the part before, but behind the words of an older job."""
+    layers = [demand(1, words) for words in (40, 20, 30, 35, 10)]
+    assert [(part.b_word, part.b_jobs) for part in schedule_buffers(layers, CHIP).parts] == [
+        (0, 0), (40, 0), (60, 0), (0, 1), (90, 0),
+    ]

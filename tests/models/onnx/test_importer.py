@@ -1,0 +1,90 @@
+"""Whole quantized networks against onnxruntime: each byte of each quantized tensor."""
+
+import numpy as np
+import pytest
+from graph_runner import run_graph
+from onnx_models import attention, cnn, require, run_runtime
+
+from weft.models.ir import Gemm
+from weft.models.onnx import load
+
+SIGNS = [("QUInt8", "QInt8"), ("QInt8", "QInt8"), ("QUInt8", "QUInt8")]
+
+
+NETWORKS = {"cnn": cnn, "attention": attention}
+
+
+def quantized(tmp_path, network, form, per_channel, signs):
+    """The file of a network that onnxruntime quantized, and inputs."""
+    import onnx
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+
+    b, y = NETWORKS[network]()
+    shape = (1, 3, 10, 10) if network == "cnn" else (1, 6, 16)
+    inputs = b.rng.normal(size=(3, *shape)).astype(np.float32)
+
+    class Reader:
+        """Gives the inputs one after another."""
+
+        feeds = iter([{"x": x} for x in inputs])
+
+        def get_next(self):
+            return next(self.feeds, None)
+
+    onnx.save(b.model(y), tmp_path / "float.onnx")
+    quantize_static(
+        tmp_path / "float.onnx", tmp_path / "int8.onnx", Reader(),
+        quant_format=QuantFormat[form], per_channel=per_channel,
+        activation_type=QuantType[signs[0]], weight_type=QuantType[signs[1]],
+    )
+    return (tmp_path / "int8.onnx").read_bytes(), inputs
+
+
+def all_outputs(data, graph, values, x):
+    """(name, ours, onnxruntime's) of all tensors of the file that the graph has."""
+    import onnx
+
+    model = onnx.ModelProto.FromString(data)
+    computed = {name for node in model.graph.node for name in node.output}
+    numbers = {
+        t.name: n for n, t in enumerate(graph.tensors) if t.name in computed and t.data is None
+    }
+    types = onnx.shape_inference.infer_shapes(model).graph.value_info
+    known = {value.name: value for value in types}
+    contrib = {n.output[0]: n for n in model.graph.node if n.domain == "com.microsoft"}
+    for name in numbers:
+        if name not in known and name in contrib:
+            dtype = onnx.helper.np_dtype_to_tensor_dtype(graph.tensors[numbers[name]].dtype)
+            known[name] = onnx.helper.make_tensor_value_info(name, dtype, None)
+    names = [name for name in numbers if name in known]
+    del model.graph.output[:]
+    model.graph.output.extend(known[name] for name in names)
+    results = run_runtime(model.SerializeToString(), [x])
+    return [(n, values[numbers[n]], y) for n, y in zip(names, results, strict=True)]
+
+
+@pytest.mark.filterwarnings("ignore")  # of onnxruntime's quantization
+@pytest.mark.parametrize("form", ["QDQ", "QOperator"])
+@pytest.mark.parametrize("network, per_channel, signs", [
+    ("cnn", True, SIGNS[0]),
+    ("attention", False, SIGNS[1]),
+    *(pytest.param(network, per_channel, signs, marks=pytest.mark.slow)
+      for network in NETWORKS for per_channel in (False, True) for signs in SIGNS),
+])
+def test_every_byte_equals_onnxruntime(tmp_path, form, network, per_channel, signs):
+    """With onnxruntime's optimizations off, where QDQ products are float32 between roundings."""
+    require("onnx", "onnxruntime")
+    data, inputs = quantized(tmp_path, network, form, per_channel, signs)
+    graph = load(data, "int8.onnx")
+    products = [node for node in graph.nodes if isinstance(node, Gemm)]
+    assert len(products) == (5 if network == "cnn" else 7)
+    floats = [node.operator for node in products if graph.tensors[node.x].dtype == np.float32]
+    assert floats == (["ConvTranspose"] if (network, form) == ("cnn", "QOperator") else [])
+    for x in inputs[:2]:
+        values = run_graph(graph, [x], mode="onnx")
+        compared = 0
+        for name, ours, theirs in all_outputs(data, graph, values, x):
+            if theirs.dtype.kind in "iu":
+                assert np.array_equal(ours, theirs), name
+                compared += theirs.size
+        assert compared > 500

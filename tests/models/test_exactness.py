@@ -1,0 +1,217 @@
+"""What Weft claims of the outputs of a network: each case makes one part of the claim false."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from graphs import chain, convolution, fully_connected, graph_of, lstm, table_of, tensor
+
+from weft.config import Config
+from weft.models.exactness import BFLOAT16, FLOAT32, exactness_of
+from weft.models.ir import Gemm, Host, Quantization, Tensor
+
+PADS = (
+    "not SPACE_TO_BATCH_ND: TFLite Micro pads with bytes that it does not initialize (a known"
+    " fault)"
+)
+INT8, BF16 = Config(), Config(dtype="bf16")
+F32 = np.dtype(np.float32)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(43)
+
+
+def host(operator, kernel, number, tensors, *, y=None, ties="", **attributes):
+    """An operator of the host that reads ``number``; appends its output, of ``y`` or as its input.
+    """
+    tensors.append(y or dataclasses.replace(tensors[number], data=None))
+    return Host(
+        operator=operator, name=operator, position=(len(tensors),), inputs=(number,),
+        outputs=(len(tensors) - 1,), kernel=kernel, attributes=attributes, reason="", ties=ties,
+    )
+
+
+def claim(nodes, tensors, mode="tflite", config=INT8, source="tflite"):
+    graph = graph_of(nodes, tensors, source=source)
+    found = exactness_of(graph, mode, config)
+    return found.claim, found.absolute[0], found.relative[0]
+
+
+@pytest.mark.parametrize("mode, runtime", [
+    ("tflite", "TFLite Micro"), ("single", "LiteRT"), ("onnx", "onnxruntime"),
+])
+def test_integers_are_equal(rng, mode, runtime):
+    found = exactness_of(chain(rng), mode, INT8)
+    assert found.claim == f"equal to {runtime} in mode {mode}"
+    assert found.absolute == found.relative == (0.0,)
+
+
+def float_product(tensors):
+    x = tensors[0]
+    tensors.append(Tensor("y", (4, 3), F32))
+    return Gemm(
+        operator="MatMul", name="m", position=(0,), inputs=(0,), outputs=(1,), x=0,
+        weights=np.ones((1, x.shape[1], 3), np.float32),
+    )
+
+
+@pytest.mark.parametrize("config, text, relative", [
+    (INT8, "products in float32, so close to onnxruntime but not always equal", FLOAT32),
+    (BF16, "products in bfloat16, so close to onnxruntime but not equal", BFLOAT16),
+])
+def test_products_of_floats_are_close(config, text, relative):
+    tensors = [Tensor("x", (4, 5), F32)]
+    node = float_product(tensors)
+    assert claim([node], tensors, "onnx", config, "onnx") == (text, 0.0, relative)
+
+
+def test_functions_of_floats_are_close():
+    tensors = [Tensor("x", (4, 5), F32)]
+    nodes = [host("Softmax", "onnx.softmax", 0, tensors), host("Relu", "onnx.relu", 1, tensors)]
+    text = "equal to onnxruntime in mode onnx, but float32 results of Softmax are close"
+    assert claim(nodes, tensors, "onnx", source="onnx") == (text, 0.0, FLOAT32)
+    assert claim(nodes[1:], [*tensors], "onnx", source="onnx")[0].endswith("mode onnx")
+
+
+def test_integers_of_close_floats_may_be_the_other_step():
+    """DequantizeLinear, Softmax, QuantizeLinear; then DequantizeLinear gives floats again."""
+    tensors = [tensor((4, 5), scale=0.1)]
+    nodes = [
+        host("DequantizeLinear", "onnx.dequantize", 0, tensors, y=Tensor("", (4, 5), F32)),
+        host("Softmax", "onnx.softmax", 1, tensors),
+        host("QuantizeLinear", "onnx.quantize", 2, tensors, y=tensor((4, 5), scale=0.25)),
+    ]
+    assert claim(nodes, tensors, "onnx", source="onnx")[1:] == (1.0, 0.0)
+    nodes.append(host("DequantizeLinear", "onnx.dequantize", 3, tensors, y=tensors[1]))
+    assert claim(nodes, tensors, "onnx", source="onnx")[1:] == (0.25, 0.0)
+    exact = [nodes[0], host("QuantizeLinear", "onnx.quantize", 1, tensors, y=tensors[3])]
+    assert claim(exact, tensors, "onnx", source="onnx")[1:] == (0.0, 0.0)
+
+
+def test_each_operator_with_ties_adds_a_step(rng):
+    tensors = [tensor((4, 6))]
+    nodes = [
+        dataclasses.replace(
+            fully_connected(rng, n, tensors, 6, position=n), operator="Gemm", ties="by floats"
+        ) for n in range(2)
+    ]
+    text = "equal to onnxruntime in mode onnx, but values of Gemm next to ties may differ by 1"
+    assert claim(nodes, tensors, "onnx", source="onnx") == (text, 2.0, 0.0)
+
+
+def test_float_sums_of_values_with_ties_may_differ_by_a_part(rng):
+    tensors = [tensor((4, 6))]
+    nodes = [
+        dataclasses.replace(fully_connected(rng, 0, tensors, 6), ties="by floats"),
+        fully_connected(rng, 1, tensors, 5, raw=True),
+    ]
+    nodes[1] = dataclasses.replace(nodes[1], requantization=None)
+    tensors[2] = Tensor("sums", (4, 5), np.dtype(np.int32))
+    nodes.append(host("MatMul", "onnx.scale", 2, tensors, y=Tensor("y", (4, 5), F32)))
+    assert claim(nodes, tensors, "onnx", source="onnx")[1:] == (0.0, 1 / 128)
+
+
+def test_a_model_of_tflite_micro_is_not_litert(rng):
+    tensors = [tensor((4, 6))]
+    nodes = [host("UNIDIRECTIONAL_SEQUENCE_LSTM", "tflite.model", 0, tensors)]
+    assert claim(nodes, tensors)[0] == "equal to TFLite Micro in mode tflite"
+    assert claim(nodes, tensors, "single")[0] == (
+        "equal to LiteRT in mode single, but not UNIDIRECTIONAL_SEQUENCE_LSTM: it runs in TFLite"
+        " Micro"
+    )
+    whole = [dataclasses.replace(nodes[0], position=(0, 1, 2))]
+    assert claim(whole, tensors, "single")[0].endswith(
+        ", but not the whole file: it runs in TFLite Micro"
+    )
+
+
+@pytest.mark.parametrize("power, wide, known", [
+    (-9, False, True), (-15, False, True), (-8, False, False), (-16, False, False),
+    (-11, True, False),
+])
+def test_an_lstm_that_litert_lacks(rng, power, wide, known):
+    tensors = [tensor((2, 3, 4))]
+    *_, node = lstm(rng, 0, tensors, 5)
+    attributes = {"wide": wide, "cell_power": power}
+    node = dataclasses.replace(
+        node, kernel="tflite.lstm", attributes=attributes, inputs=(0,), products=()
+    )
+    text = claim([node], tensors, "single")[0]
+    assert text.endswith("in mode single" if known else (
+        f", but not {node.operator}: LiteRT does not have it, and Weft computes it as TFLite Micro"
+    ))
+    assert claim([node], tensors)[0] == "equal to TFLite Micro in mode tflite"
+
+
+def of_int16(scale):
+    return Tensor(
+        "", (4, 6), np.dtype(np.int16), Quantization(np.float32([scale]), np.zeros(1, np.int64))
+    )
+
+
+@pytest.mark.parametrize("operator, kernel, x, y, attributes, mode, part", [
+    ("QUANTIZE", "table", tensor((4, 6)), tensor((4, 6), np.uint8), {}, "single",
+     "values of QUANTIZE next to ties may differ by 1"),
+    ("QUANTIZE", "table", tensor((4, 6)), tensor((4, 6), scale=0.1), {}, "single", None),
+    ("QUANTIZE", "table", tensor((4, 6)), tensor((4, 6), np.uint8), {}, "tflite", None),
+    ("SUM", "tflite.sum", of_int16(0.1), of_int16(0.3), {}, "single",
+     "values of SUM next to ties may differ by 1"),
+    ("ADD", "tflite.add", of_int16(2.0**-9), of_int16(2.0**-8), {}, "single",
+     "values of ADD next to ties may differ by 1"),
+    ("ADD", "tflite.add", of_int16(0.1), of_int16(0.3), {}, "single", None),
+    ("ADD", "tflite.plain_add", of_int16(1), of_int16(1), {"low": 0, "high": 9}, "single",
+     "not ADD: LiteRT applies its activation, Weft and TFLite Micro do not"),
+    ("SPACE_TO_BATCH_ND", "pad", tensor((4, 6)), tensor((4, 8)), {"padding": ((0, 0), (1, 1))},
+     "tflite", PADS),
+    ("SPACE_TO_BATCH_ND", "pad", tensor((4, 6)), tensor((4, 6)), {"padding": ((0, 0), (0, 0))},
+     "tflite", None),
+])
+def test_operators_that_a_runtime_computes_in_another_way(
+    operator, kernel, x, y, attributes, mode, part
+):
+    tensors = [x]
+    node = host(operator, kernel, 0, tensors, y=y, **attributes)
+    if operator == "ADD":
+        node = dataclasses.replace(node, inputs=(0, 0))
+    text = claim([node], tensors, mode)[0]
+    assert text.endswith(f", but {part}" if part else f"in mode {mode}" if mode == "single" else "")
+    assert part or ", but " not in text
+
+
+def test_sums_of_litert_overflow():
+    tensors = [tensor((4, 6), scale=1.0), tensor((4, 6), scale=1 / 256), tensor((4, 6), scale=1.0)]
+    node = Host(
+        operator="ADD", name="a", position=(0,), inputs=(0, 1), outputs=(2,), kernel="tflite.add",
+        attributes={}, reason="",
+    )
+    assert claim([node], tensors, "single")[0].endswith(
+        ", but not ADD: sums in LiteRT overflow (a known fault)"
+    )
+    tensors[1] = tensor((4, 6), scale=1 / 255)
+    assert claim([node], tensors, "single")[0].endswith("in mode single")
+
+
+def test_tflite_micro_has_no_uint8(rng):
+    tensors = [tensor((1, 4, 4, 2), np.uint8)]
+    node = convolution(rng, 0, tensors, 3, dtype=np.uint8, w_dtype=np.uint8)
+    assert claim([node], tensors)[0] == "equal to int8 in TFLite Micro, which has no uint8"
+    assert claim([node], tensors, "single")[0] == "equal to LiteRT in mode single"
+
+
+def test_several_limits_are_named(rng):
+    tensors = [Tensor("x", (4, 5), F32)]
+    nodes = [
+        host("LOGISTIC", "onnx.sigmoid", 0, tensors), host("COS", "tflite.model", 1, tensors),
+        host("LOGISTIC", "onnx.sigmoid", 2, tensors),
+    ]
+    assert claim(nodes, tensors, "single")[0] == (
+        "equal to LiteRT in mode single, but float32 results of LOGISTIC are close, and not COS: it"
+        " runs in TFLite Micro"
+    )
+
+
+def test_a_table_is_exact(rng):
+    tensors = [tensor((4, 6))]
+    assert claim([table_of(rng, 0, tensors)], tensors)[1:] == (0.0, 0.0)

@@ -1,0 +1,53 @@
+"""Tests of the comparison with a runtime: integers by bytes, floats within a tolerance."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from weft.models.exactness import Exactness
+from weft.models.oracles import compare
+
+
+def program(absolute=0.0, relative=0.0, dtype="float32"):
+    """A program whose output is tensor 0."""
+    return SimpleNamespace(
+        tensors=[SimpleNamespace(name="y", dtype=np.dtype(dtype))], outputs=(0,),
+        exactness=Exactness("close to a runtime", (absolute,), (relative,)),
+    )
+
+
+def difference(kind, y, other):
+    [found] = compare(kind, [y], [np.array(other, y.dtype)])
+    return found
+
+
+def test_a_byte_of_integers_is_a_difference():
+    found = difference(program(), np.int8([1, 2, 3]), [1, 2, 4])
+    assert (found.different, found.largest, found.is_allowed) == (1, 1, False)
+    assert difference(program(), np.int8([1, 2]), [1, 2]).is_allowed
+
+
+def test_floats_may_differ_by_a_part_of_the_largest_value():
+    host = program(relative=1e-5)
+    assert difference(host, np.float32([1, 100]), [1.0009, 100]).is_allowed
+    assert not difference(host, np.float32([1, 100]), [1.0011, 100]).is_allowed
+
+
+def test_integers_next_to_ties_may_differ_by_a_step():
+    ties = program(absolute=1.0)
+    assert difference(ties, np.int8([1, 2]), [1, 3]).is_allowed
+    assert not difference(ties, np.int8([1, 2]), [1, 4]).is_allowed
+
+
+@pytest.mark.parametrize(("y", "allowed"), [
+    ([np.nan, 1], True), ([0, 1], False), ([np.inf, 1], False),
+])
+def test_nan_equals_nan_only(y, allowed):
+    found = difference(program(relative=1 / 64), np.float32(y), [np.nan, 1])
+    assert found.is_allowed is allowed
+
+
+def test_infinities_of_other_signs_differ():
+    found = difference(program(relative=1 / 64), np.float32([np.inf, 1]), [-np.inf, 1])
+    assert not found.is_allowed

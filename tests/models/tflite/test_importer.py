@@ -1,0 +1,197 @@
+"""Errors of TFLite files: a message names the file, the operator and the rule."""
+
+import numpy as np
+import pytest
+from tflite_files import T, build
+
+from weft.models import ModelError
+from weft.models.tflite import load
+from weft.models.tflite.cutout import cut
+from weft.models.tflite.reader import read
+
+X, Y = T((1, 8), scale=0.1), T((1, 8), scale=0.1)
+
+
+def file(name="RELU", tensors=None, ins=("x",), outs=("y",), options=None, fed=("x",)):
+    return build(
+        {"x": X, "y": Y} | (tensors or {}), [(name, list(ins), list(outs), options)], list(fed),
+        list(outs),
+    )
+
+
+def conv(**changes):
+    tensors = {
+        "x": T((1, 4, 4, 3), scale=0.1), "y": T((1, 4, 4, 5), scale=0.1),
+        "w": T(data=np.ones((5, 3, 3, 3), np.int8), scale=np.full(5, 0.1)),
+        "b": T(data=np.ones(5, np.int32)),
+    }
+    options = {
+        "strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1,
+        "padding": 0,
+    }
+    tensors |= {key: value for key, value in changes.items() if key in tensors}
+    options |= {key: value for key, value in changes.items() if key not in tensors}
+    return file("CONV_2D", tensors, ["x", "w", "b"], options=("Conv2DOptions", options))
+
+
+@pytest.mark.parametrize("data, message", [
+    (b"", r"net: bytes 4..7 of a TFLite file must be TFL3, not b''"),
+    (b"\x08\0\0\0TFL3" + b"\xff" * 8, r"net: the model must lie inside the file \(16 bytes\)"),
+])
+def test_rejects_what_is_no_tflite_file(data, message):
+    with pytest.raises(ModelError, match=message):
+        load(data, "net")
+
+
+@pytest.mark.parametrize("changes, message", [
+    (dict(w=T(data=np.ones((5, 3, 3, 2), np.int8), scale=0.1)),
+     r"weights \(5, 3, 3, 2\) must divide the 3 channels of the input into groups"),
+    (dict(strideH=0), "stride must be at least 1, not 0"),
+    (dict(dilationWFactor=-1), "dilation must be at least 1, not -1"),
+    (dict(padding=1), r"output 0 must be of shape \(1, 2, 2, 5\), not \(1, 4, 4, 5\)"),
+    (dict(b=T(data=np.ones(4, np.int32))), r"bias must be of shape \(5,\), not \(4,\)"),
+    (dict(b=T(data=np.ones(5, np.float32))), "bias must be an integer, not float32"),
+    (dict(x=T((1, 4, 4, 3), scale=np.nan)), "scales of 'x' must be finite and above 0"),
+    (dict(x=T((1, 4, 4, 3))), "tensor 'x' must have a scale"),
+    (dict(x=T((1, 4, 4, 3), scale=0.1, zero=200)),
+     "zero points of 'x' must be in -128..127, not 200"),
+    (dict(y=T((1, 4, 4, 5), scale=np.full(5, 0.1), axis=3)),
+     "tensor 'y' must have one scale, not 5"),
+    (dict(w=T(data=np.ones((5, 3, 3, 3), np.int8), scale=np.full(3, 0.1), axis=3)),
+     "scales of 'w' must be along axis 0, not 3"),
+    (dict(x=T((1, 4, 4, 3), scale=1e30)),
+     r"x_scale \* w_scale / y_scale must be above 0 and below 2\*\*30"),
+    (dict(x=T((4, 4, 3), scale=0.1)), "input must have 4 dimensions, not 3"),
+])
+def test_rejects_a_convolution(changes, message):
+    with pytest.raises(ModelError, match=rf"^net: operator 0 \(CONV_2D, 'y'\): {message}"):
+        load(conv(**changes), "net")
+
+
+def test_rejects_what_breaks_a_rule_of_its_operator():
+    data = file()
+    graph = load(data, "net")
+    assert graph.operators == ("RELU",)
+    tensors = {"w": T(data=np.ones((3, 8), np.int8), scale=0.1)}
+    with pytest.raises(ModelError, match=r"\(FULLY_CONNECTED, 'y'\): the output must have 3"):
+        load(file("FULLY_CONNECTED", tensors, ["x", "w"]), "net")
+    with pytest.raises(ModelError, match="input 1 must be present|inputs must be 2..3, not 1"):
+        load(file("FULLY_CONNECTED"), "net")
+    with pytest.raises(ModelError, match="options must be FullyConnectedOptions, not AddOptions"):
+        load(file("FULLY_CONNECTED", tensors, ["x", "w"], options=("AddOptions", {})), "net")
+
+
+def test_the_output_of_a_concatenation_has_all_inputs():
+    options = "ConcatenationOptions", {"axis": 1}
+    with pytest.raises(ModelError, match=r"output 0 must be of shape \(1, 16\), not \(1, 8\)"):
+        load(file("CONCATENATION", {}, ["x", "x"], options=options), "net")
+
+
+@pytest.mark.parametrize("name, message", [
+    ("UNIDIRECTIONAL_SEQUENCE_RNN",
+     "this operator; the nearest supported operator is UNIDIRECTIONAL_SEQUENCE_LSTM"),
+    (9999, r"\(code 9999, 'y'\): neither Weft nor TFLite Micro has this operator"),
+    ("DENSIFY", "neither Weft nor TFLite Micro has this operator$"),
+    ("custom:Sharpen",
+     "has the custom operator 'Sharpen'; convert the network without it, or end the network "),
+    ("custom:", "has the custom operator ''; "),
+])
+def test_rejects_operators_that_nothing_runs(name, message):
+    with pytest.raises(ModelError, match=message):
+        load(file(name), "net")
+
+
+def test_rejects_what_is_not_computed():
+    with pytest.raises(ModelError, match="input 'z' must be computed before"):
+        load(file("ADD", {"z": X}, ["x", "z"]), "net")
+    with pytest.raises(ModelError, match="output 'x' must be written once"):
+        load(build({"x": X}, [("RELU", ["x"], ["x"], None)], ["x"], ["x"]), "net")
+    with pytest.raises(ModelError, match="output 'y' must be computed"):
+        load(build({"x": X, "y": Y}, [], ["x"], ["y"]), "net")
+
+
+def test_a_constant_must_fill_its_tensor():
+    wrong = T((3, 7), "int8", scale=0.1)
+    wrong.data = np.ones((3, 8), np.int8)
+    with pytest.raises(ModelError, match=r"'w'\): data of shape \(3, 7\) must have 21 bytes"):
+        load(file("FULLY_CONNECTED", {"w": wrong}, ["x", "w"]), "net")
+
+
+@pytest.mark.parametrize("number", [2, 99, -2])
+def test_tensors_of_an_operator_must_exist(number):
+    message = rf"net: operator 0 \(ADD\): Inputs must be tensors -1..1, not {number}"
+    with pytest.raises(ModelError, match=message):
+        load(file("ADD", ins=["x", number]), "net")
+
+
+def test_scales_must_be_as_many_as_channels():
+    wrong = T(data=np.ones((5, 3, 3, 3), np.int8), scale=np.full(3, 0.1))
+    with pytest.raises(ModelError, match=r"net: tensor 2 \('w'\): scales must be 1 or 5, not 3"):
+        load(conv(w=wrong), "net")
+
+
+def test_a_cut_operator_has_its_constants_and_options():
+    constants = {
+        "w": T(data=np.arange(-8, 7).reshape(5, 3).astype(np.int8), dtype="int4", scale=0.1),
+        "b": T(data=np.arange(5, dtype=np.int32)),
+    }
+    tensors = {"x": T((2, 3), scale=0.1, zero=4), "y": T((2, 5), scale=0.2), **constants}
+    options = "FullyConnectedOptions", {"fusedActivationFunction": 1, "keepNumDims": True}
+    whole = read(file("FULLY_CONNECTED", tensors, ["x", "w", "b"], options=options), "net")
+    values = {i: t.data for i, t in enumerate(whole.tensors) if t.data is not None}
+    data, fed = cut(whole, whole.operators[0], values)
+    part = read(data, "part")
+    assert [whole.tensors[i].name for i in fed] == ["x"]
+    [operator] = part.operators
+    found = [part.tensors[i] for i in (*operator.inputs, *operator.outputs)]
+    for tensor, name in zip(found, ("x", "w", "b", "y"), strict=True):
+        [given] = [t for t in whole.tensors if t.name == name]
+        assert (tensor.shape, tensor.dtype) == (given.shape, given.dtype)
+        assert np.array_equal(tensor.data, given.data) or tensor.data is given.data is None
+        if given.quantization is not None:
+            assert tensor.quantization.scale == given.quantization.scale
+            assert tensor.quantization.zero == given.quantization.zero
+    options = operator.options("FullyConnectedOptions")
+    assert (options.FusedActivationFunction(), options.KeepNumDims()) == (1, True)
+
+
+def test_constants_that_are_converted_are_folded():
+    """float16 weights behind a DEQUANTIZE, as converters write them."""
+    half = np.arange(24).reshape(3, 8).astype(np.float16)
+    tensors = {
+        "x": T((1, 8), "float32"), "y": T((1, 3), "float32"), "h": T(data=half),
+        "w": T((3, 8), "float32"),
+    }
+    data = build(tensors, [
+        ("DEQUANTIZE", ["h"], ["w"], None),
+        ("FULLY_CONNECTED", ["x", "w"], ["y"], ("FullyConnectedOptions", {})),
+    ], ["x"], ["y"])
+    [node] = load(data, "net").nodes
+    assert node.position == (1,)
+    assert np.array_equal(node.weights[0], half.T) and node.weights.dtype == np.float32
+
+
+def test_dimensions_of_any_size_are_fixed_and_noted():
+    tensors = {"x": T((-1, 8), scale=0.1), "y": T((-1, 8), scale=0.1)}
+    graph = load(file("RELU", tensors), "net")
+    assert [tensor.shape for tensor in graph.tensors] == [(1, 8), (1, 8)]
+    assert graph.notes[0].startswith("2 tensors have dimensions of any size")
+
+
+def test_a_name_is_short_and_printable():
+    name = "a\x1b[31m" + "b" * 5000
+    tensors = {"x": X, name: Y}
+    graph = load(build(tensors, [("RELU", ["x"], [name], None)], ["x"], [name]), "net")
+    assert graph.tensors[1].name == "a?[31m" + "b" * 250
+
+
+@pytest.mark.parametrize("changes, macs", [
+    (dict(w=T(data=np.ones((5, 3, 3, 3), np.int16), scale=0.1)), 2 * 2 * 5 * 27),
+    (dict(fusedActivationFunction=2), 0),
+])
+def test_a_product_that_the_runtime_computes_has_its_macs(changes, macs):
+    """A fallback's MAC count in the share of the core: here int16 weights, which Weft lacks."""
+    graph = load(conv(padding=1, y=T((1, 2, 2, 5), scale=0.1), **changes), "net")
+    [node] = graph.nodes
+    assert getattr(node, "macs", 0) == macs
+    assert (getattr(node, "kernel", "") == "tflite.model") == bool(macs)

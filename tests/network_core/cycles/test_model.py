@@ -1,0 +1,68 @@
+"""The cycle model of lists: skipped cycles, limits, a list computed by hand."""
+
+import numpy as np
+import pytest
+from chip_lists import random_list
+
+from weft.config import Config
+from weft.network_core.addresses import split
+from weft.network_core.config import ChipConfig
+from weft.network_core.cycles import predict_list
+from weft.network_core.cycles.model import _ListModel
+from weft.network_core.cycles.output import PlainLayer
+from weft.network_core.descriptors import ListEnd, ListJob, ListLoad
+
+CORE = Config(rows=4, cols=4, depth=4, lanes=2, requantize="tflite", activation="none")
+CHIP = ChipConfig(core=CORE, words=2048, b_words=256, lines=64, read_vectors=4)  # 5 banks
+
+
+def test_skipped_cycles_change_nothing(monkeypatch):
+    rng = np.random.default_rng(22)
+    cases = [random_list(rng, CHIP, most_pixels=5, most_kernel=2) for _ in range(12)]
+    skips = []
+    for case in cases:
+        place = case.descriptors, case.list_address, case.log_address
+        with monkeypatch.context() as patch:
+            patch.setattr(_ListModel, "skip", lambda model: skips.append(model.now))
+            expected = predict_list(CHIP, *place)
+        assert predict_list(CHIP, *place) == expected
+        assert len(expected.jobs) == case.jobs
+    assert len(skips) > 12 * 500  # without skipping, every cycle is computed
+
+
+def test_an_empty_list_by_hand():
+    """Both heads read the same END.
+
+    The heads begin in cycle 1. The reader reads for the loads: 8 requests in cycles 3 to 10. The
+    last vectors arrive in cycle 18, and the reader is done in 21. From 22 on it reads for the jobs,
+    and is done in 42. Faults, check and result take 3 cycles: both heads have ended in 46. After 7
+    cycles nothing can follow, and the cycle of the stop counts too.
+    """
+    prediction = predict_list(CHIP, [ListEnd()], split(0, 5), split(100, 5))
+    assert prediction.jobs == ()
+    assert prediction.cycles == 46 + 7 + 1
+
+
+def test_a_deadlock_is_refused():
+    job = ListJob(
+        loads=1, panel_rows=1, out_height=1, out_width=1, columns=1, tile_words=1,
+    )
+    for descriptors in ([job, ListEnd()], [ListLoad(jobs=1, words=1), ListEnd()]):
+        with pytest.raises(ValueError, match="loads and jobs of a list must not wait"):
+            predict_list(CHIP, descriptors, 0, 0)
+
+
+def test_a_limit():
+    with pytest.raises(ValueError, match="a list must end in 10 cycles"):
+        predict_list(CHIP, [ListEnd()], 0, 0, limit=10)
+
+
+@pytest.mark.parametrize("multiplier, cycles", [("plain", 59), ("fip", 60)])
+def test_a_layer_of_one_step_on_an_ecp5(multiplier, cycles):
+    """From the last store before the job's start to its own last store."""
+    core = Config(
+        rows=8, cols=8, depth=8, lanes=8, requantize="tflite", activation="none", target="ecp5",
+        multiplier=multiplier,
+    )
+    job = ListJob(cross=1, panel_rows=8, out_height=1, out_width=8, columns=8, tile_words=1)
+    assert PlainLayer(ChipConfig(core=core), job, 1).finish() == cycles

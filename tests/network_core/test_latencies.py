@@ -1,0 +1,65 @@
+"""The latencies of a core for networks: figures computed by hand, and the slot of ADD."""
+
+import pytest
+
+from weft.config import Config
+from weft.hw.network_core.array_section import ArraySection
+from weft.network_core.config import ChipConfig
+from weft.network_core.latencies import (
+    MAP_READ,
+    add_slot,
+    array_write,
+    join,
+    read_delay,
+    rescale,
+    sum_latency,
+    total_latency,
+)
+
+
+def core(mode="tflite", cycles=1, **more):
+    return Config(requantize=mode, scale_cycles=cycles, activation="none", **more)
+
+
+@pytest.mark.parametrize("lanes, stages", [(2, (5, 5, 0, 22)), (4, (4, 4, 0, 21))])
+def test_stages_of_a_chunk(lanes, stages):
+    """2 cycles read sums, 2 select lanes, or 1 waits, 1 corrects; bias 1, scaler 11, clamp 5."""
+    ecp5 = core(target="ecp5", cols=4, lanes=lanes, depth=4, multiplier="fip")
+    assert (sum_latency(ecp5), join(ecp5), read_delay(ecp5), rescale(ecp5)) == stages
+
+
+def test_parameters_may_take_longer_than_sums():
+    """The sums are read 2 cycles after the request; the parameters take 3 cycles."""
+    assert (sum_latency(core()), join(core()), read_delay(core()), rescale(core())) == (1, 3, 2, 20)
+
+
+def test_slot_of_add():
+    """A result after 20 cycles, the word of the added byte 4 later, their sum 1 later, which meets
+    its scale 3 after the slot: 22, and the next odd slot.
+    """
+    assert add_slot(core()) == 23
+    assert rescale(core(), add=True) == 23 + rescale(core())
+
+
+@pytest.mark.parametrize("mode", ["tflite", "single"])
+@pytest.mark.parametrize("cycles", [1, 2, 4, 8, 16, 32])
+def test_the_slot_of_add_follows_the_total_and_is_odd(mode, cycles):
+    config = core(mode, cycles)
+    late = join(config) + add_slot(config) * cycles - total_latency(config)
+    assert add_slot(config) % 2 == 1 and 0 <= late < 2 * cycles
+
+
+@pytest.mark.parametrize("config", [
+    core(depth=4), core(target="ecp5", depth=4, multiplier="fip"),
+    core(rows=8, cols=8, depth=8, hop=2, target="ecp5", multiplier="plain"),
+    core(rows=3, cols=8, depth=4, lanes=4, multiplier="fip"),
+    core(rows=2, depth=8, target="ice40up"),
+])
+def test_the_array_section_has_the_latency(config):
+    chip = ChipConfig(core=config)
+    assert ArraySection.write_latency(chip, MAP_READ) == array_write(config)
+
+
+def test_an_array_by_hand():
+    """From the memory 7, MAC cell 2, result register 1; rows and columns 4 to 7 are a hop later."""
+    assert array_write(core(rows=8, cols=8, depth=4, multiplier="plain")) == 7 + 2 + 1 + 1 + 1
