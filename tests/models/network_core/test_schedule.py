@@ -5,6 +5,8 @@ import pytest
 from network_chips import network_chip
 from rejects import rejects
 
+from weft.models.network_core import schedule as module
+from weft.models.network_core.buffer_places import BufferPlaces
 from weft.models.network_core.schedule import LayerDemand, schedule_buffers
 from weft.models.network_core.weights import LayerWords
 
@@ -122,3 +124,37 @@ def test_a_part_lies_where_the_fewest_jobs_must_end():
     assert [(part.b_word, part.b_jobs) for part in schedule_buffers(layers, CHIP).parts] == [
         (0, 0), (40, 0), (60, 0), (0, 1), (90, 0),
     ]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_shares_that_cannot_be_better_change_nothing(seed, monkeypatch):
+    """A schedule that stops early is equal to one that follows each of its shares to the end."""
+    rng = np.random.default_rng(seed)
+    demands = [entry for _ in range(1 + seed % 3) for entry in random_demands(rng)]
+    small = network_chip(4, 4, 4, 2, b_words=150, lines=45)
+    found = schedule_buffers(demands, small)
+    monkeypatch.setattr(module._Search, "_least", lambda *_: -1)
+    monkeypatch.setattr(module._State, "follows", lambda *_: False)
+    assert schedule_buffers(demands, small) == found
+
+
+def test_shares_that_cannot_be_better_end_soon(monkeypatch):
+    """Less than half of the places are computed."""
+    taken = []
+    take = BufferPlaces.take
+    monkeypatch.setattr(
+        BufferPlaces, "take", lambda self, *given: taken.append(1) or take(self, *given)
+    )
+    rng = np.random.default_rng(1)
+    demands = [demand(int(width) // 4, int(width)) for width in rng.integers(8, 40, 60)]
+
+    def places():
+        taken.clear()
+        schedule_buffers(demands, CHIP)
+        return len(taken)
+
+    few = places()
+    monkeypatch.setattr(module._Search, "_least", lambda *_: -1)
+    monkeypatch.setattr(module._State, "follows", lambda *_: False)
+    whole = places()
+    assert 2 * few < whole

@@ -1,6 +1,8 @@
 """Compiles a graph for a core for networks: layers, places, lists, and the image of the memory."""
 
+import contextlib
 import operator
+from dataclasses import dataclass
 from typing import SupportsIndex
 
 from weft.models.errors import ModelError, UnfitError
@@ -8,9 +10,9 @@ from weft.models.exactness import exactness_of
 from weft.models.host_modes import in_mode
 from weft.models.ir import Graph
 from weft.models.network_core.division import divide
-from weft.models.network_core.image import make_image
-from weft.models.network_core.memory import plan_maps
-from weft.models.network_core.pitches import panels_of, panels_of_parts
+from weft.models.network_core.image import MemoryImage, make_image
+from weft.models.network_core.memory import MapPlacement, plan_maps
+from weft.models.network_core.pitches import Panels, panels_of, panels_of_parts
 from weft.models.network_core.prediction import predict_run
 from weft.models.network_core.program import (
     ChipInput,
@@ -21,7 +23,7 @@ from weft.models.network_core.program import (
     ChipStep,
     memory_needs,
 )
-from weft.models.network_core.schedule import LayerDemand, schedule_buffers
+from weft.models.network_core.schedule import BufferSchedule, LayerDemand, schedule_buffers
 from weft.models.network_core.weights import LayerWords
 from weft.models.target import NetworkTarget
 from weft.network_core.config import has_single_port
@@ -74,78 +76,125 @@ def compile_chip(
     sizes = [
         LayerWords.of(layer, divided.maps[layer.x].channels, chip) for layer in divided.layers
     ]
-    found = None
-    for tight in ({}, {"dense": True}, {"dense": True, "fewest": True}):
-        try:
-            return _compiled(
-                divided, exactness, sizes, target, chip, batch, activations, **tight
-            )
-        except _TooLarge as error:
-            found = error  # of the smallest program
-        except ValueError as error:
-            raise UnfitError(f"{graph.name}: {error}") from error
-    raise UnfitError(f"{graph.name}: {found}")
+    compiler = _Compiler(divided, exactness, sizes, target, batch, activations)
+    try:
+        return compiler.program()
+    except (_TooLarge, ValueError) as error:
+        raise UnfitError(f"{graph.name}: {error}") from error
 
 
 class _TooLarge(Exception):
     """The memory is too small; the text has the numbers."""
 
 
-def _compiled(
-    divided, exactness, sizes, target, chip, batch, activations, dense=False, fewest=False
-):
-    """Return the program; ``dense``: with the smallest maps; ``fewest``: with the fewest jobs."""
-    core = chip.core
-    plan = plan_maps(divided, sizes, chip, keep=activations, dense=dense)
-    maps = plan.maps
-    panels = [
-        panels_of_parts(layer.parts, core.rows) if layer.parts > 1
-        else panels_of(layer.window, maps[layer.x].pitches, core.rows, chip.banks)
-        for layer in divided.layers
-    ]
-    demands = [
-        LayerDemand(
-            f"{layer.operators[0]} {layer.name}", size, found.count, found.rows,
-            layer.addition is not None,
+@dataclass(frozen=True)
+class _Layout:
+    """Where all of a program lies: maps, jobs, and the bytes of the memory."""
+
+    plan: MapPlacement
+    panels: list[Panels]
+    schedule: BufferSchedule
+    results: list[tuple[ChipResult, ...]]
+    ends: list[tuple[int, int]]
+    image: MemoryImage
+    areas: dict[str, int]
+
+
+class _Compiler:
+    """Compiles divided networks: with the fewest cycles for which the memory is large enough."""
+
+    def __init__(self, divided, exactness, sizes, target, batch, activations):
+        self._divided, self._exactness, self._sizes = divided, exactness, sizes
+        self._target, self._chip = target, target.chip
+        self._batch, self._activations = batch, activations
+
+    def program(self) -> ChipProgram:
+        """Return the program; _TooLarge if none fits the memory, ValueError for the buffers."""
+        self._check_smallest()
+        for tight in ({}, {"dense": True}):
+            with contextlib.suppress(_TooLarge):
+                return self._program(self._layout(**tight))
+        return self._program(self._layout(dense=True, fewest=True))
+
+    def _check_smallest(self):
+        """Raise _TooLarge if no program fits the memory: a good schedule takes much longer.
+
+        The smallest one has the fewest jobs. Its maps are dense, except that placing larger maps
+        may by chance need less memory.
+        """
+        with contextlib.suppress(ValueError):  # of large jobs; smaller ones may have none
+            try:
+                self._layout(dense=True, fewest=True)
+            except _TooLarge as error:
+                try:
+                    self._layout(fewest=True)
+                except _TooLarge:
+                    raise error from None
+
+    def _layout(self, dense=False, fewest=False) -> _Layout:
+        """Return a layout; ``dense``: with the smallest maps; ``fewest``: with the fewest jobs."""
+        divided, sizes, chip, batch = self._divided, self._sizes, self._chip, self._batch
+        core = chip.core
+        plan = plan_maps(divided, sizes, chip, keep=self._activations, dense=dense)
+        maps = plan.maps
+        panels = [
+            panels_of_parts(layer.parts, core.rows) if layer.parts > 1
+            else panels_of(layer.window, maps[layer.x].pitches, core.rows, chip.banks)
+            for layer in divided.layers
+        ]
+        demands = [
+            LayerDemand(
+                f"{layer.operators[0]} {layer.name}", size, found.count, found.rows,
+                layer.addition is not None,
+            )
+            for layer, size, found in zip(divided.layers, sizes, panels, strict=True)
+        ]
+        schedule = schedule_buffers(demands, chip, fewest=fewest)
+        depth = core.depth
+        results = [
+            tuple(ChipResult(tensor, maps[place]) for tensor, place in segment.results.items())
+            for segment in divided.segments
+        ]
+        ends = [
+            (found[0].place.first if found else 0, _result_bytes(found, batch, depth))
+            for found in results
+        ]
+        counts = [
+            sum(part.layer in segment.layers for part in schedule.parts)
+            for segment in divided.segments
+        ]
+        log_vectors = batch * max(counts, default=0) * -(-_LOG_BYTES // depth)
+        image = make_image(
+            divided, sizes, panels, schedule, maps, plan.vectors, batch, chip, ends, log_vectors,
         )
-        for layer, size, found in zip(divided.layers, sizes, panels, strict=True)
-    ]
-    schedule = schedule_buffers(demands, chip, fewest=fewest)
-    depth = core.depth
-    results = [
-        tuple(ChipResult(tensor, maps[place]) for tensor, place in segment.results.items())
-        for segment in divided.segments
-    ]
-    ends = [
-        (found[0].place.first if found else 0, _result_bytes(found, batch, depth))
-        for found in results
-    ]
-    counts = [
-        sum(part.layer in segment.layers for part in schedule.parts)
-        for segment in divided.segments
-    ]
-    log_vectors = batch * max(counts, default=0) * -(-_LOG_BYTES // depth)
-    image = make_image(
-        divided, sizes, panels, schedule, maps, plan.vectors, batch, chip, ends, log_vectors,
-    )
-    areas = {
-        "maps": plan.vectors * batch * depth, "setup": max(map(len, image.setup), default=0),
-        **image.areas, "log": log_vectors * depth,
-    }
-    _check_size(areas, divided, plan, batch, chip)
-    written: set[int] = set()
-    segments = tuple(
-        _segment(divided, number, sizes, panels, schedule, maps, image, chip, written, found, end)
-        for number, (found, (_, end)) in enumerate(zip(results, ends, strict=True))
-    )
-    return ChipProgram(
-        name=divided.name, source=divided.source, mode=divided.mode, target=target,
-        tensors=divided.tensors, inputs=divided.inputs, outputs=divided.outputs,
-        operators=divided.operators, exactness=exactness, notes=divided.notes, batch=batch,
-        setup=image.setup,
-        segments=segments, after=divided.after, log=image.end, arena=plan.vectors, areas=areas,
-        keeps_maps=activations,
-    )
+        areas = {
+            "maps": plan.vectors * batch * depth,
+            "setup": max(map(len, image.setup), default=0), **image.areas,
+            "log": log_vectors * depth,
+        }
+        _check_size(areas, divided, plan, batch, chip)
+        return _Layout(plan, panels, schedule, results, ends, image, areas)
+
+    def _program(self, layout: _Layout) -> ChipProgram:
+        divided, image = self._divided, layout.image
+        written: set[int] = set()
+        segments = tuple(
+            _segment(
+                divided, number, self._sizes, layout.panels, layout.schedule, layout.plan.maps,
+                image, self._chip, written, found, end,
+            )
+            for number, (found, (_, end)) in enumerate(
+                zip(layout.results, layout.ends, strict=True)
+            )
+        )
+        return ChipProgram(
+            name=divided.name, source=divided.source, mode=divided.mode, target=self._target,
+            tensors=divided.tensors, inputs=divided.inputs, outputs=divided.outputs,
+            operators=divided.operators, exactness=self._exactness, notes=divided.notes,
+            batch=self._batch, setup=image.setup, segments=segments, after=divided.after,
+            log=image.end, arena=layout.plan.vectors, areas=layout.areas,
+            keeps_maps=self._activations,
+        )
 
 
 def _segment(

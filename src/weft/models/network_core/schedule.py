@@ -1,9 +1,11 @@
 """Jobs of a network and the loads before them: what is resident, and what waits for which job."""
 
+import functools
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from weft.models.network_core.buffer_places import BufferPlaces
 from weft.models.network_core.weights import LINES_OF_ADD, LayerWords
 from weft.network_core.config import ADD_TABLE_WORDS, ChipConfig
 
@@ -113,7 +115,7 @@ def schedule_buffers(
     words = sum(demand.sizes.words(demand.sizes.tiles) for demand in demands)
     resident = words <= chip.b_words
     if fewest:
-        return _schedule(demands, chip, [1] * len(demands), False, resident)
+        return _Search(demands, chip, False, resident).schedule([1] * len(demands))
     return min(
         (_best_shares(demands, chip, equal, resident) for equal in (False, True)),
         key=lambda found: found.cycles,
@@ -122,23 +124,18 @@ def schedule_buffers(
 
 def _best_shares(demands, chip, equal, b_resident):
     """Return the best schedule whose jobs of a layer are full, or ``equal``."""
-    def tried(shares):
-        return _schedule(demands, chip, shares, equal, b_resident)
-
-    cycles, shares = min(
-        (tried(shares).cycles, shares) for shares in ([share] * len(demands) for share in _SHARES)
+    search = _Search(demands, chip, equal, b_resident)
+    best = min(
+        (search.tried([share] * len(demands)) for share in _SHARES),
+        key=lambda found: (found.cycles, found.shares),
     )
-    for layer, demand in enumerate(demands):
+    for layer in range(len(demands)):
         # Shares with other numbers of tiles; the first one of each.
-        tiles = {
-            _tiles_of(demand, chip, share, b_resident, True): share for share in reversed(_SHARES)
-        }
+        tiles = {search.tiles(layer, share, True): share for share in reversed(_SHARES)}
         for share in tiles.values() if len(tiles) > 1 else ():
-            other = [*shares[:layer], share, *shares[layer + 1 :]]
-            found = tried(other).cycles
-            if found < cycles:
-                cycles, shares = found, other
-    return tried(shares)
+            other = [*best.shares[:layer], share, *best.shares[layer + 1 :]]
+            best = search.better(best, other, layer) or best
+    return search.schedule(best.shares)
 
 
 def _first_tiles(sizes, most, equal):
@@ -153,46 +150,217 @@ def _first_tiles(sizes, most, equal):
     return [(2 * n * granules + jobs) // (2 * jobs) * sizes.granule for n in range(jobs)]
 
 
-def _lines(demand, tiles):
-    return tiles * demand.sizes.row_lines + demand.adds * LINES_OF_ADD
+@dataclass(frozen=True)
+class _Job:
+    """A job of a layer, wherever its words and lines are.
+
+    ``cycles`` are those of the job, ``b_load`` and ``line_load`` those of its loads; 0 without one.
+    """
+
+    first: int
+    tiles: int
+    words: int
+    lines: int
+    cycles: int
+    b_load: int
+    line_load: int
 
 
-def _schedule(demands, chip, shares, equal, b_resident):
-    """Return the schedule in which each layer's jobs use at most a share of each buffer."""
-    each = [
-        _tiles_of(demand, chip, share, b_resident, True)
-        for demand, share in zip(demands, shares, strict=True)
-    ]
-    total = sum(
-        demand.sizes.tiles * demand.sizes.row_lines
-        + demand.adds * LINES_OF_ADD * -(-demand.sizes.tiles // tiles)
-        for demand, tiles in zip(demands, each, strict=True)
-    )
-    lines_resident = total <= chip.lines
-    b, lines = _Places(chip.b_words), _Places(chip.lines)
-    parts: list[Part] = []
-    table_jobs = 0  # until the last one with ADD
-    for layer, (demand, share) in enumerate(zip(demands, shares, strict=True)):
-        tiles = _tiles_of(demand, chip, share, b_resident, lines_resident)
-        firsts = _first_tiles(demand.sizes, tiles, equal)
-        for first, end in itertools.pairwise([*firsts, demand.sizes.tiles]):
+@dataclass
+class _State:
+    """The buffers and the time after some jobs.
+
+    Attributes
+    ----------
+    b, lines : BufferPlaces
+    ends : list of int
+        When each job ends; the first one is the start.
+    loaded : int
+        When the last load ends.
+    table_jobs : int
+        Jobs until the last one with ADD.
+    """
+
+    b: BufferPlaces
+    lines: BufferPlaces
+    ends: list[int] = field(default_factory=lambda: [0])
+    loaded: int = 0
+    table_jobs: int = 0
+
+    def copied(self) -> "_State":
+        """Return a state that goes on from this one."""
+        return _State(
+            self.b.copied(), self.lines.copied(), self.ends.copy(), self.loaded, self.table_jobs
+        )
+
+    def follows(self, other: "_State") -> bool:
+        """Whether all that later jobs wait for is where it is in ``other``, and ends no earlier.
+
+        So equal jobs end no earlier from here on than they do after ``other``.
+        """
+        return (
+            self.loaded >= other.loaded and self.ends[-1] >= other.ends[-1]
+            and self.ends[self.table_jobs] >= other.ends[other.table_jobs]
+            and self.b.follow(other.b, self.ends, other.ends)
+            and self.lines.follow(other.lines, self.ends, other.ends)
+        )
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """Shares, the states before each layer, and the cycles of all jobs, with their waits.
+
+    ``rest`` has for each layer the cycles of the jobs, and of the loads, from this layer on.
+    """
+
+    shares: list[int]
+    lines_resident: bool
+    states: tuple[_State, ...]
+    rest: tuple[tuple[int, int], ...]
+    cycles: int
+
+
+class _Search:
+    """Schedules of a network with different shares of the buffers.
+
+    Schedules that differ from a layer on share the states before it.
+    """
+
+    def __init__(self, demands, chip, equal, b_resident):
+        self._demands, self._chip = demands, chip
+        self._equal, self._b_resident = equal, b_resident
+        self.tiles = functools.cache(self._tiles)
+        self._jobs = functools.cache(self._jobs_of)
+        word = max(1, chip.add_table_vectors // chip.read_vectors)
+        self._table_load = _cycles_of_load(ADD_TABLE_WORDS * word)
+
+    def schedule(self, shares) -> BufferSchedule:
+        """Return the schedule in which each layer's jobs use at most a share of each buffer."""
+        resident = self._lines_resident(shares)
+        state, parts = self._start(), []
+        for layer in range(len(self._demands)):
+            self._advance(state, layer, self.tiles(layer, shares[layer], resident), resident, parts)
+        return BufferSchedule(tuple(parts), self._b_resident, resident, state.ends[-1])
+
+    def tried(self, shares) -> _Tried:
+        """Return the cycles of some shares."""
+        found = self._from(0, [], shares, self._lines_resident(shares), None)
+        assert found is not None  # nothing to be better than
+        return found
+
+    def better(self, best: _Tried, shares, layer) -> _Tried | None:
+        """Return the cycles of shares that differ at one layer; None if they are not fewer."""
+        resident = self._lines_resident(shares)
+        if resident != best.lines_resident:
+            return self._from(0, [], shares, resident, best)
+        return self._from(layer, list(best.states[:layer]), shares, resident, best)
+
+    def _from(self, first, states, shares, resident, best):
+        """The cycles from a layer on, after ``states``; None as soon as ``best`` is not worse."""
+        layers = range(len(self._demands))
+        tiles = [self.tiles(layer, shares[layer], resident) for layer in layers]
+        state = best.states[first].copied() if first else self._start()
+        rest = [(0, 0)]
+        for layer in reversed(layers):
+            rest.append(self._sums(layer, tiles[layer], resident, rest[-1]))
+        rest.reverse()
+        for layer in layers[first:]:
+            if best and (
+                self._least(state, rest[layer]) >= best.cycles
+                or resident == best.lines_resident and layer > first
+                and state.follows(best.states[layer])
+            ):
+                return None
+            states.append(state.copied())
+            self._advance(state, layer, tiles[layer], resident)
+        cycles = state.ends[-1]
+        if best and cycles >= best.cycles:
+            return None
+        return _Tried(shares, resident, tuple(states), tuple(rest), cycles)
+
+    def _start(self):
+        return _State(BufferPlaces(self._chip.b_words), BufferPlaces(self._chip.lines))
+
+    def _lines_resident(self, shares):
+        """Whether the parameter lines of all layers fit."""
+        total = 0
+        for layer, (demand, share) in enumerate(zip(self._demands, shares, strict=True)):
+            tiles = self.tiles(layer, share, True)
+            total += demand.sizes.tiles * demand.sizes.row_lines
+            total += demand.adds * LINES_OF_ADD * -(-demand.sizes.tiles // tiles)
+        return total <= self._chip.lines
+
+    def _tiles(self, layer, share, lines_resident):
+        demand = self._demands[layer]
+        return _tiles_of(demand, self._chip, share, self._b_resident, lines_resident)
+
+    def _jobs_of(self, layer, tiles, lines_resident):
+        """Return the jobs of a layer, each of some tiles."""
+        demand, chip = self._demands[layer], self._chip
+        sizes, found = demand.sizes, []
+        firsts = _first_tiles(sizes, tiles, self._equal)
+        for first, end in itertools.pairwise([*firsts, sizes.tiles]):
             count = end - first
-            words, line_count = demand.sizes.words(count), _lines(demand, count)
+            words, lines = sizes.words(count), _lines(demand, count)
+            b_load = line_load = 0
+            if not (self._b_resident or sizes.filled):
+                vectors = words * (1 if sizes.diagonal else chip.core.cols)
+                b_load = _cycles_of_load(vectors / chip.read_vectors)
+            if not lines_resident:
+                line_load = _cycles_of_load(lines * chip.line_vectors / chip.read_vectors)
+            cycles = _JOB_LATENCY + demand.cycles(count, chip)
+            found.append(_Job(first, count, words, lines, cycles, b_load, line_load))
+        return tuple(found)
+
+    def _sums(self, layer, tiles, lines_resident, after):
+        """Return the cycles of the jobs and of the loads of a layer, and of ``after``."""
+        jobs = self._jobs(layer, tiles, lines_resident)
+        loads = sum(job.b_load + job.line_load for job in jobs)
+        if self._demands[layer].adds:
+            loads += self._table_load
+        return after[0] + sum(job.cycles for job in jobs), after[1] + loads
+
+    def _least(self, state, rest):
+        """Return cycles that all jobs take at least: jobs, or loads, follow each other."""
+        return max(state.ends[-1] + rest[0], state.loaded + rest[1])
+
+    def _advance(self, state, layer, tiles, lines_resident, parts=None):
+        """Append the jobs of a layer to a state, and to ``parts``."""
+        demand, ends = self._demands[layer], state.ends
+        jobs = self._jobs(layer, tiles, lines_resident)
+        for job in jobs:
+            done, words = len(ends) - 1, job.words
             if not demand.sizes.filled:
-                b_word, b_jobs = b.take(words, len(parts))
-            elif not first:  # all jobs of the layer share these words
-                b_word, b_jobs = b.take(words, len(parts) + len(firsts) - 1)
+                b_word, b_jobs = state.b.take(words, done)
+            elif not job.first:  # all jobs of the layer share these words
+                b_word, b_jobs = state.b.take(words, done + len(jobs) - 1)
             else:
                 words = 0
-            line, line_jobs = lines.take(line_count, len(parts))
-            parts.append(Part(
-                layer, first, count, b_word, line, words, line_count, b_jobs, line_jobs,
-                table_jobs if demand.adds and not first else None,
-            ))
+            line, line_jobs = state.lines.take(job.lines, done)
+            table_jobs = state.table_jobs if demand.adds and not job.first else None
+            if job.b_load:
+                state.loaded = max(state.loaded, ends[b_jobs]) + job.b_load
+            if job.line_load:
+                state.loaded = max(state.loaded, ends[line_jobs]) + job.line_load
+            if table_jobs is not None:
+                state.loaded = max(state.loaded, ends[table_jobs]) + self._table_load
+            ends.append(max(ends[-1], state.loaded) + job.cycles)
+            if parts is not None:
+                parts.append(Part(
+                    layer, job.first, job.tiles, b_word, line, words, job.lines, b_jobs, line_jobs,
+                    table_jobs,
+                ))
         if demand.adds:
-            table_jobs = len(parts)
-    cycles = _cycles(parts, demands, chip, b_resident, lines_resident)
-    return BufferSchedule(tuple(parts), b_resident, lines_resident, cycles)
+            state.table_jobs = len(ends) - 1
+
+
+def _cycles_of_load(reads):
+    """Return the approximate cycles of a load."""
+    return int(_LOAD_FACTOR * reads) + _LOAD_LATENCY
+
+
+def _lines(demand, tiles):
+    return tiles * demand.sizes.row_lines + demand.adds * LINES_OF_ADD
 
 
 def _tiles_of(demand, chip, share, b_resident, lines_resident):
@@ -216,57 +384,3 @@ def _tiles_of(demand, chip, share, b_resident, lines_resident):
             room = max(least, size // share) - fixed
             limits.append(room // each // sizes.granule * sizes.granule)
     return max(min(limits), min(sizes.granule, sizes.tiles))
-
-
-class _Places:
-    """Places parts in a buffer, where the fewest jobs must end before."""
-
-    def __init__(self, size):
-        self._size = size
-        self._next = 0
-        self._used: list[tuple[int, int, int]] = []  # start, end, job
-
-    def take(self, size, job):
-        """Return the first word of a part, and the jobs that must have ended before its load."""
-        ends = [self._next, 0, *(end for _, end, _ in self._used)]
-        starts = [*ends, *(start - size for start, _, _ in self._used), self._size - size]
-        waits, _, start = min(
-            (self._waits(start, start + size), number, start)
-            for number, start in enumerate(starts) if 0 <= start <= self._size - size
-        )
-        end = start + size
-        self._used = [entry for entry in self._used if not _overlap(entry, start, end)]
-        self._used.append((start, end, job))
-        self._next = end
-        return start, waits
-
-    def _waits(self, start, end):
-        return max((job + 1 for *_, job in self._overlapped(start, end)), default=0)
-
-    def _overlapped(self, start, end):
-        return [entry for entry in self._used if _overlap(entry, start, end)]
-
-
-def _overlap(entry, start, end):
-    return entry[0] < end and start < entry[1]
-
-
-def _cycles(parts, demands, chip, b_resident, lines_resident):
-    """Return the approximate cycles of all jobs, with their waits for loads."""
-    loaded, ends = 0, [0]
-    for part in parts:
-        demand = demands[part.layer]
-        loads = []
-        if not (b_resident or demand.sizes.filled):
-            vectors = part.words * (1 if demand.sizes.diagonal else chip.core.cols)
-            loads.append((part.b_jobs, vectors / chip.read_vectors))
-        if not lines_resident:
-            loads.append((part.line_jobs, part.lines * chip.line_vectors / chip.read_vectors))
-        if part.table_jobs is not None:
-            word = max(1, chip.add_table_vectors // chip.read_vectors)
-            loads.append((part.table_jobs, ADD_TABLE_WORDS * word))
-        for jobs, reads in loads:
-            loaded = max(loaded, ends[jobs]) + int(_LOAD_FACTOR * reads) + _LOAD_LATENCY
-        start = max(ends[-1], loaded)
-        ends.append(start + _JOB_LATENCY + demand.cycles(part.tiles, chip))
-    return ends[-1]
