@@ -56,7 +56,7 @@ RUNS = [
     Run("kws_int8", "kws", "keyword spotting", NETWORKS_UP5K, 20_000, 25),
     Run("resnet8_int8", "resnet8", "image classification", NETWORKS_85F, 271, 14),
     Run("resnet8_int8", "resnet8", "image classification", NETWORKS_UP5K, 60_000, 65),
-    Run("vww_96_int8", "vww", "visual wake words", NETWORKS_85F, 384, 110),
+    Run("vww_96_int8", "vww", "visual wake words", NETWORKS_85F, 268, 110),
 ]
 
 

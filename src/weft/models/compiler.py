@@ -7,6 +7,7 @@ import numpy as np
 
 from weft.cycles import predict
 from weft.geometry import operands
+from weft.models.dead_channels import leave_out_channels, notes_of
 from weft.models.errors import ModelError
 from weft.models.exactness import exactness_of
 from weft.models.fusion import FusedNode, fuse_tables
@@ -34,8 +35,8 @@ def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
     target : NetworkTarget, Config, str or path
         As for `weft.models.target.target_of`.
     fuse : bool
-        Fuse table operators into the products before them. Then a session cannot give the output
-        of such a product.
+        Fuse table operators into the products before them, and leave out channels that no result
+        depends on. Then a session cannot give the outputs of such operators.
 
     Raises
     ------
@@ -48,6 +49,9 @@ def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
     config = target.config
     mode = mode_of(graph.source, config)
     graph = in_mode(graph, mode)
+    exactness, left_out = exactness_of(graph, mode, config), None
+    if fuse:
+        graph, left_out = leave_out_channels(graph, mode)
     decisions = [
         decide(node, graph.tensors, config, mode) if isinstance(node, Gemm) else None
         for node in graph.nodes
@@ -66,7 +70,8 @@ def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
     return Program(
         name=graph.name, source=graph.source, mode=mode, target=target, tensors=tensors,
         inputs=graph.inputs, outputs=graph.outputs, operators=graph.operators,
-        steps=tuple(steps), notes=graph.notes, exactness=exactness_of(graph, mode, config),
+        steps=tuple(steps), notes=notes_of(graph, left_out), exactness=exactness,
+        left_out=left_out,
     )
 
 
@@ -109,10 +114,11 @@ class _Compiler:
         b_shape = None if gemm.b is None else tensors[gemm.b].shape
         ways = candidates(gemm, x_shape, b_shape, config.cols)
         placement = Placement(decision.on_weft, decision.reason, decision.field)
-        macs = ways[0].macs(x_shape)
+        common |= dict(
+            placement=placement, macs=ways[0].macs(x_shape), left_out=gemm.left_out,
+        )
         if not decision.on_weft:
-            work = host_product(gemm, tensors, ways[0], self._mode)
-            return Step(**common, placement=placement, macs=macs, work=work)
+            return Step(**common, work=host_product(gemm, tensors, ways[0], self._mode))
         flags = core_flags(gemm, decision, config, table=fused.table is not None)
         copies = 2 if tensors[gemm.x].dtype == np.int16 else 1
         rows = ways[0]
@@ -121,8 +127,7 @@ class _Compiler:
         work = core_work(gemm, tensors, rows, config, self._mode, decision, fused.values)
         count, m, k, n = work.shape()
         return Step(
-            **common, placement=placement, macs=macs, method=rows.method,
-            products=(MatrixProduct(m, k, n, count),), work=work,
+            **common, method=rows.method, products=(MatrixProduct(m, k, n, count),), work=work,
         )
 
     def _recurrence(self, common, node):

@@ -13,6 +13,7 @@ from weft.commands import JobFlag
 from weft.config import Config
 from weft.host.product_stream import Packed
 from weft.models.arithmetic import FloatFinish, IntegerFinish
+from weft.models.dead_channels import LeftOut
 from weft.models.exactness import Exactness
 from weft.models.ir import Quantization, Tensor, Window
 from weft.models.lowering import MatrixRows, PairRows
@@ -39,9 +40,9 @@ __all__ = ["Decoder", "Encoder"]
 _CLASSES = {
     kind.__name__: kind for kind in (
         ChipInput, ChipProgram, ChipRename, ChipResult, ChipSegment, ChipStep, CoreWork, Estimate,
-        Exactness, FloatFinish, HostProduct, HostWork, InputForm, IntegerFinish, MapPitches,
-        MatrixProduct, MatrixRows, NetworkTarget, Packed, PairRows, PlacedMap, Placement, Program,
-        Quantization, RecurrentWork, Rescale, Step, Tensor, Window, WindowRows,
+        Exactness, FloatFinish, HostProduct, HostWork, InputForm, IntegerFinish, LeftOut,
+        MapPitches, MatrixProduct, MatrixRows, NetworkTarget, Packed, PairRows, PlacedMap,
+        Placement, Program, Quantization, RecurrentWork, Rescale, Step, Tensor, Window, WindowRows,
     )
 }
 _HINTS = {name: typing.get_type_hints(kind) for name, kind in _CLASSES.items()}

@@ -191,6 +191,9 @@ class Gemm(Node):
     table : array [256] or None
         Results by the byte of the requantized value; of the type of y. An importer leaves it None:
         the compiler fuses table operators.
+    left_out : int
+        Multiply-accumulate operations of the operator that are left out: `dead_channels`. An
+        importer leaves it 0.
     """
 
     x: int
@@ -206,6 +209,7 @@ class Gemm(Node):
     requantization: Requantization | None = None
     activation: str = "none"
     table: np.ndarray | None = None
+    left_out: int = 0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

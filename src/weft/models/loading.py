@@ -47,7 +47,7 @@ class NeuralNetwork:
             ``[chip]``, gives a program for a core for networks.
         activations : bool
             Keep the output of each operator, so that a session can return it: tables of activations
-            are then not fused into the products before them.
+            are then not fused into the products before them, and no channels are left out.
         batch : int
             Inferences that a core for networks computes at once; 1 for other cores, which take any
             number.

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weft.host.transport import Transport
+from weft.models.dead_channels import LeftOut
 from weft.models.exactness import Exactness
 from weft.models.ir import Tensor
 from weft.models.target import NetworkTarget
@@ -112,7 +113,7 @@ class Step:
     placement : Placement
     macs : int
         Multiply-accumulate operations of the operator in one inference; 0 if it has no product.
-        Zeros of block-diagonal weights and padding do not count.
+        Zeros of block-diagonal weights, padding and ``left_out`` do not count.
     method : str
         How the operator becomes products: ``matrix``, ``pointwise``, ``windows``,
         ``block-diagonal``, ``toeplitz``; empty on the host.
@@ -129,6 +130,8 @@ class Step:
         Bytes of the B buffer that the weights occupy between inferences.
     work : CoreWork, HostProduct, HostWork or RecurrentWork
         What the session executes.
+    left_out : int
+        Multiply-accumulate operations of the operator that are not computed: `LeftOut`.
     """
 
     operators: tuple[str, ...]
@@ -144,6 +147,7 @@ class Step:
     weights: str = ""
     resident_bytes: int = 0
     work: CoreWork | HostProduct | HostWork | RecurrentWork
+    left_out: int = 0
 
     @property
     def operands(self) -> tuple[int, ...]:
@@ -176,6 +180,8 @@ class CompiledNetwork:
         How exactly the outputs equal those of the runtime.
     notes : tuple of str
         Facts about import and compilation that a user should know.
+    left_out : LeftOut or None
+        Channels that it does not compute; None if it computes all, to return all activations.
     """
 
     name: str
@@ -188,6 +194,7 @@ class CompiledNetwork:
     operators: tuple[str, ...]
     exactness: Exactness
     notes: tuple[str, ...] = ()
+    left_out: LeftOut | None = None
 
     def save(self, path) -> None:
         """Write the program to a file; `weft.load` reads it."""

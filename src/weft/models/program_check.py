@@ -56,6 +56,11 @@ def check(program: CompiledNetwork) -> None:
         limits = getattr(program.exactness, what)
         fits = len(limits) == len(program.outputs) and all(0 <= limit < 1e6 for limit in limits)
         require(fits, f"exactness must have a limit for each output, {what}: {limits}")
+    if program.left_out is not None:
+        found = program.left_out
+        _numbers("left_out", found.tensors, program, 0)
+        fits = 0 <= found.channels < 1 << 53 and 0 <= found.macs < 1 << 53
+        require(fits, f"left_out must have channels and MAC of 0 or more, not {found}")
     if isinstance(program, ChipProgram):
         check_chip_program(program)
     steps = program.host if isinstance(program, ChipProgram) else program.steps

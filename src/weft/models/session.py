@@ -97,7 +97,8 @@ class Session(ProgramSession):
         activations : bool
             Return the output of each operator, too: a dict of arrays ``out0``, ``out1`` ... in the
             order of the operators in the file; ``out3_1`` is the second output of operator 3. The
-            output of an operator that is fused with a later one is missing.
+            output of an operator that is fused with a later one, or lacks channels, is missing:
+            compile with ``activations=True`` to get it.
         watch : callable, optional
             Called with the `StepRecord` of each step when it has ended.
 
@@ -118,6 +119,7 @@ class Session(ProgramSession):
         """
         values, inferences, is_float = read_inputs(self.program, x)
         records, outputs = [], {}
+        narrow = set(self.program.left_out.tensors if self.program.left_out else ())
         with self._lock:
             for place, (step, run) in enumerate(zip(self.program.steps, self._runs, strict=True)):
                 start = time.perf_counter()
@@ -126,7 +128,7 @@ class Session(ProgramSession):
                 records.append(StepRecord(step, outcome.stats, seconds, outcome.core_seconds))
                 if watch is not None:
                     watch(records[-1])
-                if activations:
+                if activations and not narrow & set(step.outputs):
                     outputs |= output_names(step, [joined(values[n]) for n in step.outputs])
                 for number in step.inputs:
                     if self._last_use[number] == place and number not in self.program.outputs:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from c_network import LoadedNetwork, shared_library, write_sources
 from digits import CNN
+from graph_runner import run_graph
 from graphs import chain, fully_connected, graph_of, tensor
 from lstm_files import lstm as recurrent_file
 from rejects import rejects
@@ -46,6 +47,19 @@ def test_digits_equal_tflite_micro(tmp_path, bus):
         [expected] = micro(CNN.read_bytes(), [x])
         assert error == 0
         np.testing.assert_array_equal(y, expected.ravel())
+
+
+def test_a_network_without_dead_channels(tmp_path):
+    rng = np.random.default_rng(1)
+    tensors = [tensor((1, 9), zero=3)]
+    nodes = [fully_connected(rng, n, tensors, size, position=n) for n, size in enumerate((8, 5))]
+    nodes[0].weights[:, :, 2], nodes[1].weights[:, 6] = 0, 0
+    graph = graph_of(nodes, tensors)
+    network, shape = loaded(tmp_path, NeuralNetwork(graph, b""), "axi")
+    x = rng.integers(-128, 128, shape, np.int8)
+    error, y = network(x, 5)
+    assert error == 0 and compile_graph(graph, CONFIG).left_out.channels == 2
+    np.testing.assert_array_equal(y, run_graph(graph, [x])[2].ravel())
 
 
 @pytest.mark.slow

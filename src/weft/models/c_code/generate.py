@@ -14,7 +14,9 @@ from weft.models.c_code.operators import OperatorCall, operator_problem
 from weft.models.c_code.sources import check_prefix
 from weft.models.c_code.templates import HEADER, SOURCE
 from weft.models.c_code.tensors import is_alias
+from weft.models.dead_channels import leave_out_channels
 from weft.models.errors import ModelError
+from weft.models.host_modes import in_mode
 from weft.models.ir import Gemm, Graph
 from weft.models.program import Program
 from weft.models.work import HostWork
@@ -39,6 +41,8 @@ def c_files(graph: Graph, program: Program, prefix: str = "weft") -> dict[str, b
         If there is no C code for an operator, or the prefix is not valid.
     """
     check_prefix(prefix)
+    if program.left_out is not None:  # the program lacks channels of the graph
+        graph, _ = leave_out_channels(in_mode(graph, program.mode), program.mode)
     return _ProductGenerator(graph, program).files(prefix)
 
 

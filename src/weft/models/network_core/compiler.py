@@ -1,10 +1,12 @@
 """Compiles a graph for a core for networks: layers, places, lists, and the image of the memory."""
 
 import contextlib
+import dataclasses
 import operator
 from dataclasses import dataclass
 from typing import SupportsIndex
 
+from weft.models.dead_channels import leave_out_channels, notes_of
 from weft.models.errors import ModelError, UnfitError
 from weft.models.exactness import exactness_of
 from weft.models.host_modes import in_mode
@@ -48,8 +50,8 @@ def compile_chip(
     batch : int
         Inferences of each list; each has maps of its own.
     activations : bool
-        Keep all maps until the end, and compute ADD in a layer of its own: so a session can return
-        the output of each operator.
+        Keep all maps until the end with all their channels, and compute ADD in a layer of its own:
+        so a session can return the output of each operator.
 
     Raises
     ------
@@ -64,8 +66,13 @@ def compile_chip(
     if not isinstance(batch, SupportsIndex) or not 1 <= batch <= _MAX_BATCH:
         raise ModelError(f"batch must be an integer in 1..{_MAX_BATCH}, not {batch!r}")
     batch = operator.index(batch)
-    divided = divide(graph, core.requantize, core.cols, core.depth, fuse=not activations)
-    exactness = exactness_of(in_mode(graph, core.requantize), core.requantize, core)
+    mode = core.requantize
+    graph, left_out = in_mode(graph, mode), None
+    exactness = exactness_of(graph, mode, core)
+    if not activations:
+        graph, left_out = leave_out_channels(graph, mode, max(core.cols, core.depth))
+    graph = dataclasses.replace(graph, notes=notes_of(graph, left_out))
+    divided = divide(graph, mode, core.cols, core.depth, fuse=not activations)
     products = [step for step in divided.after if step.macs]
     if products and not divided.layers:
         first = products[0]
@@ -76,7 +83,7 @@ def compile_chip(
     sizes = [
         LayerWords.of(layer, divided.maps[layer.x].channels, chip) for layer in divided.layers
     ]
-    compiler = _Compiler(divided, exactness, sizes, target, batch, activations)
+    compiler = _Compiler(divided, exactness, left_out, sizes, target, batch, activations)
     try:
         return compiler.program()
     except (_TooLarge, ValueError) as error:
@@ -103,8 +110,9 @@ class _Layout:
 class _Compiler:
     """Compiles divided networks: with the fewest cycles for which the memory is large enough."""
 
-    def __init__(self, divided, exactness, sizes, target, batch, activations):
-        self._divided, self._exactness, self._sizes = divided, exactness, sizes
+    def __init__(self, divided, exactness, left_out, sizes, target, batch, activations):
+        self._divided, self._sizes = divided, sizes
+        self._exactness, self._left_out = exactness, left_out
         self._target, self._chip = target, target.chip
         self._batch, self._activations = batch, activations
 
@@ -193,7 +201,7 @@ class _Compiler:
             operators=divided.operators, exactness=self._exactness, notes=divided.notes,
             batch=self._batch, setup=image.setup, segments=segments, after=divided.after,
             log=image.end, arena=layout.plan.vectors, areas=layout.areas,
-            keeps_maps=self._activations,
+            keeps_maps=self._activations, left_out=self._left_out,
         )
 
 
@@ -232,7 +240,7 @@ def _steps(divided, segment, sizes, panels, schedule, maps, prediction):
             tuple(divided.maps[n].tensor for n in (layer.x, layer.added) if n >= 0),
             divided.maps[layer.y].tensor, maps[layer.y], first, jobs,
             panels[number].count, panels[number].rows, sizes[number].words(sizes[number].tiles),
-            end - before,
+            end - before, layer.left_out,
         )
         before, first = end, first + jobs
 

@@ -164,7 +164,8 @@ class _Division:
         macs = math.prod(found.window.output) * gemm.weights.size
         x = self._places.input(gemm.x, size) if form is None else self._places.written(form)
         self._append(
-            gemm, x, (*found.window.output, columns), pad, columns=columns, macs=macs, **fields,
+            gemm, x, (*found.window.output, columns), pad, columns=columns, macs=macs,
+            left_out=gemm.left_out, **fields,
         )
 
     def _pool(self, node):

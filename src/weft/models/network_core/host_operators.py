@@ -38,6 +38,7 @@ def host_step(graph: Graph, node: Node, mode: str, reason: str, before: Node | N
         operators=tuple(n.operator for n in nodes), name=node.name,
         position=tuple(place for n in nodes for place in n.position), inputs=node.inputs,
         outputs=node.outputs, macs=macs, placement=Placement(False, reason), work=work,
+        left_out=node.left_out if isinstance(node, Gemm) else 0,
     )
 
 

@@ -146,8 +146,8 @@ class NetworkLayer:
         Name of the first one, for messages.
     position : tuple of int
         Their places in the file.
-    macs : int
-        Multiply-accumulate operations of the operators.
+    macs, left_out : int
+        Multiply-accumulate operations of the operators: computed ones, and those left out.
     x, y : int
         Maps, by their place in `ChipGraph.maps`.
     added : int
@@ -175,6 +175,7 @@ class NetworkLayer:
     name: str
     position: tuple[int, ...]
     macs: int
+    left_out: int = 0
     x: int
     y: int
     added: int = -1

@@ -69,6 +69,8 @@ class ChipStep:
     cycles : int
         Predicted cycles in the first inference, from the last store of the layer before to its own
         last store.
+    left_out : int
+        As in `weft.models.program.Step`.
     """
 
     operators: tuple[str, ...]
@@ -84,6 +86,7 @@ class ChipStep:
     panel_rows: int
     words: int
     cycles: int
+    left_out: int = 0
 
 
 @dataclass(frozen=True)

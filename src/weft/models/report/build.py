@@ -12,7 +12,7 @@ from weft.models.program import Estimate, Program
 from weft.models.report.chip import ChipReport
 from weft.models.report.energy import energy
 from weft.models.report.figures import Energy, LayerReport, LayerStreams, NetworkReport
-from weft.models.report.placement import placement_line, remedy_of
+from weft.models.report.placement import left_out_json, placement_line, remedy_of
 from weft.models.report.streams import ceilings, step_streams, transfers
 
 __all__ = ["report"]
@@ -44,7 +44,8 @@ def report(
         name=program.name, source=program.source, mode=program.mode,
         placement=placement_line(program), target=target.name, config=config.name,
         config_hash=config.hash, clock=target.clock, baud=target.baud, ceilings=able,
-        layers=layers, notes=program.notes, against=None if against is None else report(against),
+        layers=layers, notes=program.notes,
+        left_out=left_out_json(program), against=None if against is None else report(against),
     )
 
 

@@ -16,7 +16,7 @@ from weft.models.report.chip_placement import (
     list_bytes,
 )
 from weft.models.report.figures import Ceilings, NetworkReport
-from weft.models.report.placement import reason_lines, remedy_of
+from weft.models.report.placement import left_out_json, reason_lines, remedy_of
 from weft.network_core.config import has_single_port
 from weft.network_core.microcode.latencies import LOAD_VECTOR
 
@@ -244,6 +244,7 @@ class ChipReport:
                 for layer in self.layers if not layer.on_weft
             ],
             "notes": list(program.notes),
+            "left_out": left_out_json(program),
             "against": self.against and self.against.to_json(),
         }
 

@@ -22,7 +22,7 @@ _DONE = 8  # bytes of payload before the result
 def chip_placement_line(program: ChipProgram) -> str:
     """Return one line for people, as `weft.models.report.placement.placement_line`."""
     on_core = {n for step in _on_core(program) for n in step.position}
-    text = operators_text(program, on_core, sum(step.macs for step in program.layers))
+    text = operators_text(program, on_core, program.layers)
     where = {0: "", 1: ", one list on the core"}.get(
         len(program.segments), f", {len(program.segments)} lists on the core"
     )

@@ -207,6 +207,8 @@ class NetworkReport:
     layers : tuple of LayerReport
         In the order of execution.
     notes : tuple of str
+    left_out : dict or None
+        ``channels`` and ``macs`` that are not computed; None if the program computes all.
     against : NetworkReport, ChipReport or None
         The same network on another target, to compare with.
     """
@@ -223,6 +225,7 @@ class NetworkReport:
     ceilings: Ceilings
     layers: tuple[LayerReport, ...]
     notes: tuple[str, ...] = ()
+    left_out: dict[str, int] | None = None
     against: "NetworkReport | ChipReport | None" = None
 
     @property

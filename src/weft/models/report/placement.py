@@ -10,7 +10,8 @@ from weft.models.report.streams import step_streams
 from weft.models.work import HostProduct, RecurrentWork
 
 __all__ = [
-    "operators_text", "placement_line", "reason_lines", "reasons_of", "remedy_of", "time_text",
+    "left_out_json", "operators_text", "placement_line", "reason_lines", "reasons_of", "remedy_of",
+    "time_text",
 ]
 
 # Kernels that a core for networks computes, if their maps are of 8 bits (`division`).
@@ -32,25 +33,36 @@ def placement_line(program: Program) -> str:
     for networks that computes single products has no cost here.
     """
     on_weft = {n for step in program.steps if step.placement.on_weft for n in step.position}
-    macs = sum(step.macs for step in program.steps if step.placement.on_weft)
-    text = operators_text(program, on_weft, macs)
+    text = operators_text(program, on_weft, [s for s in program.steps if s.placement.on_weft])
     cost = _cost(program) if program.target.chip is None else "single products on the core"
     return f"{program.name}: {text}; {program.exactness.claim}; {program.target.name}: {cost}"
 
 
-def operators_text(program: CompiledNetwork, on_weft: set[int], macs: int) -> str:
+def operators_text(program: CompiledNetwork, on_weft: set[int], steps) -> str:
     """``10 of 13 operators on Weft (100 % of 2,656,768 MAC), 3 on the host (ADD, SOFTMAX)``.
 
-    ``on_weft`` are the places of operators in the file, ``macs`` the MAC of products on the core.
+    ``on_weft`` are the places of operators in the file, ``steps`` those on the core. MAC
+    that are left out count where the others of the operator are computed.
     """
     rest = [name for n, name in enumerate(program.operators) if n not in on_weft]
     text = f"{len(on_weft)} of {len(program.operators)} operators on Weft"
-    total = sum(step.macs for step in program.steps)
+    total = _macs_of(program.steps)
     if total:
-        text += f" ({_percent(macs / total)} of {total:,} MAC)"
+        text += f" ({_percent(_macs_of(steps) / total)} of {total:,} MAC)"
     if rest:
         text += f", {len(rest)} on the host ({', '.join(dict.fromkeys(rest))})"
     return text
+
+
+def _macs_of(steps):
+    """The multiply-accumulate operations in the file."""
+    return sum(step.macs + step.left_out for step in steps)
+
+
+def left_out_json(program: CompiledNetwork) -> dict[str, int] | None:
+    """Return the numbers of what a program does not compute; None if it computes all."""
+    found = program.left_out
+    return None if found is None else {"channels": found.channels, "macs": found.macs}
 
 
 def reasons_of(program: Program) -> list[str]:
