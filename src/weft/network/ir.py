@@ -77,6 +77,8 @@ class Node:
         fuses ``DequantizeLinear, Conv, QuantizeLinear`` to one node gives all of them.
     inputs, outputs : tuple of int
         Tensors. -1 is an optional input that is absent.
+    refused : mapping of str to str
+        Messages by mode: modes whose runtime refuses the node (`weft.network.host_modes`).
     """
 
     operator: str
@@ -84,6 +86,7 @@ class Node:
     position: tuple[int, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from weft.network.tflite.context import Context, Fallback
 from weft.network.tflite.cutout import cut
 from weft.network.tflite.reader import read
 from weft.network.tflite.runtime import memory
+from weft.network.tflite.scales import refusals
 from weft.network.tflite.supported import CALLERS, CUSTOM, RUNTIME
 
 __all__ = ["import_file"]
@@ -42,7 +43,7 @@ def import_file(data: bytes, name: str) -> Graph:
     for operator in file.operators:
         if not operator.outputs:
             raise operator.error("outputs must be at least 1, not 0")
-        nodes += _nodes(graph, operator)
+        nodes += _refused(graph, operator, _nodes(graph, operator))
     _order(file, graph, nodes)
     tensors = [
         dataclasses.replace(tensor, data=graph.values.get(i))
@@ -96,6 +97,14 @@ def _check(operator):
         near = difflib.get_close_matches(operator.name, sorted({*BUILDERS, *RUNTIME}), 1)
         hint = f"; the nearest supported operator is {near[0]}" if near else ""
         raise operator.error(f"neither Weft nor TFLite Micro has this operator{hint}")
+
+
+def _refused(graph, operator, nodes):
+    """The nodes of an operator, with the modes whose runtime refuses its scales."""
+    if not nodes:
+        return nodes
+    refused = refusals(graph, operator)
+    return [dataclasses.replace(nodes[0], refused=refused), *nodes[1:]] if refused else nodes
 
 
 def _nodes(graph, operator):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from weft.network.ir import Tensor
+from weft.network.tflite import lite
 from weft.network.tflite.context import Fallback
 from weft.network.tflite.quantized import per_tensor
 
@@ -65,10 +66,10 @@ def _concatenation(graph, operator):
         if shape != [*y.shape[:axis], *y.shape[axis + 1 :]]:
             raise operator.error(f"inputs must differ along axis {axis} alone: {tensor.shape}")
     graph.expect(operator, [*y.shape[:axis], sum(sizes), *y.shape[axis + 1 :]])
-    if y.dtype == np.uint8 and y.quantization is not None:
-        if len({per_tensor(operator, tensor) for tensor in (*inputs, y)}) > 1:
-            raise Fallback("a concatenation of uint8 with different scales")
-    return _moved(graph, operator, "concatenation", tuple(range(len(inputs))), axis=axis)
+    node = _moved(graph, operator, "concatenation", tuple(range(len(inputs))), axis=axis)
+    if y.dtype != np.uint8 or y.quantization is None:
+        return node
+    return dataclasses.replace(node, single=lite.concatenation(operator, inputs, y, axis))
 
 
 def _pack(graph, operator):
@@ -208,7 +209,8 @@ def _pad(graph, operator):
             raise operator.error(f"padding value must be one {x.dtype}")
         value = value.ravel()[0].item()
     else:
-        value = per_tensor(operator, x)[1] if x.quantization is not None else 0
+        y = graph.output(operator)
+        value = per_tensor(operator, y)[1] if y.quantization is not None else 0
     return _moved(graph, operator, "pad", padding=pairs, value=value)
 
 

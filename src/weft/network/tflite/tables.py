@@ -36,7 +36,7 @@ def scaled(x, dtype, x_zero, y_zero, multiplier, shift):
 def relu(low, high, operator, x, y):
     """``x`` limited to ``low..high`` (numbers or None), then scaled.
 
-    RELU scales; the others need equal scales in TFLite and limit the values.
+    RELU scales; RELU6 limits the values, whatever the scale of y is.
     """
     (x_scale, x_zero), (y_scale, y_zero) = per_tensor(operator, x), per_tensor(operator, y)
     if high is None:
@@ -95,10 +95,10 @@ def tanh(operator, x, y):
 
 
 def _fixed(operator, x, y, bits, zero, function):
-    """A function of fixed point, rounded to ``bits`` fractional bits; x beyond +-15 saturates."""
-    found, expected = per_tensor(operator, y), (2.0**-bits, zero)
-    if found != expected:
-        raise operator.error(f"scale and zero point of y must be {expected}, not {found}")
+    """A function of fixed point, rounded to ``bits`` fractional bits; x beyond +-15 saturates.
+
+    TFLite Micro does not look at the scale of y.
+    """
     x_scale, x_zero = per_tensor(operator, x)
     multiplier, shift = multiplier_of(x_scale * 2**27)
     values = _values(x) - x_zero
