@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from weft.network.kernels.fixed_point import clamp
+from weft.network.kernels.fixed_point import clamp, multiply
 from weft.network.kernels.gemmlowp import INT16
 
 __all__ = ["KERNELS", "scaled_total"]
@@ -138,6 +138,16 @@ def _quantize(inputs, attributes):
     return [clamp(y, limits.min, limits.max, attributes["dtype"])]
 
 
+def _leaky_relu(inputs, attributes):
+    """int16; ``zeros``; ``multipliers``, ``shifts`` of x from 0 on, and below."""
+    zero, y_zero = attributes["zeros"]
+    (m, n), (s, t) = attributes["multipliers"], attributes["shifts"]
+    x = inputs[0].astype(np.int64) - zero
+    y = np.where(x >= 0, multiply(x, m, s), multiply(x, n, t)) + y_zero
+    limits = np.iinfo(inputs[0].dtype)
+    return [clamp(y, limits.min, limits.max, inputs[0].dtype)]
+
+
 def _of_int16(function):
     """A function of gemmlowp; ``shift`` : to 12 fractional bits."""
 
@@ -150,7 +160,7 @@ def _of_int16(function):
 
 KERNELS = {
     "litert.add": _add, "litert.mul": _mul, "litert.sum": _sum,
-    "litert.concatenation": _concatenation,
+    "litert.concatenation": _concatenation, "litert.leaky_relu": _leaky_relu,
     "litert.resize_bilinear": _resize_bilinear, "litert.softmax": _softmax,
     "litert.quantize": _quantize, "litert.logistic16": _of_int16(INT16.logistic),
     "litert.tanh16": _of_int16(INT16.tanh),

@@ -100,7 +100,7 @@ def leaky_relu16(operator, x, y, alpha):
     below = np.float32(scale) * np.float32(alpha) / np.float32(y_scale)
     ratios = np.float32(scale) / np.float32(y_scale), below
     pairs = [multiplier_and_shift(operator, float(ratio)) for ratio in ratios]
-    return "tflite.leaky_relu_quantized", {
+    return "litert.leaky_relu", {
         "zeros": (zero, y_zero), "multipliers": tuple(m for m, _ in pairs),
         "shifts": tuple(s for _, s in pairs),
     }

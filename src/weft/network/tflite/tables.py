@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from weft.network.kernels import fixed_point
+from weft.network.kernels import fixed_point, tflite_unary
 from weft.network.kernels.fixed_point import multiplier_of, multiply, round_shift
 from weft.network.tflite.quantized import half_away, multiplier_and_shift, per_tensor
 
@@ -133,9 +133,9 @@ def leaky_relu(alpha, operator, x, y):
     """``x``, or ``alpha * x`` below 0."""
     attributes = leaky_attributes(operator, x, y, alpha)
     zero, y_zero = attributes["zeros"]
-    (m, n), (s, t) = attributes["multipliers"], attributes["shifts"]
-    values = _values(x) - zero
-    values = np.where(values >= 0, multiply(values, m, s), multiply(values, n, t))
+    values = tflite_unary.leaky_relu(
+        _values(x) - zero, attributes["multipliers"], attributes["shifts"]
+    )
     return _limited(values + y_zero, y.dtype)
 
 
