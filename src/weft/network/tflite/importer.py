@@ -13,12 +13,13 @@ from weft.network.tflite import (
     products,
     recurrent,
     reducing,
+    strided_slice,
     unary,
 )
 from weft.network.tflite.context import Context, Fallback
 from weft.network.tflite.cutout import cut
 from weft.network.tflite.reader import read
-from weft.network.tflite.runtime import memory
+from weft.network.tflite.runtime import attempt, memory
 from weft.network.tflite.scales import refusals
 from weft.network.tflite.supported import CALLERS, CUSTOM, RUNTIME
 
@@ -26,7 +27,8 @@ __all__ = ["import_file"]
 
 BUILDERS = {
     **products.BUILDERS, **arithmetic.BUILDERS, **unary.BUILDERS, **moving.BUILDERS,
-    **reducing.BUILDERS, **recurrent.BUILDERS, **lstm.BUILDERS, **bidirectional.BUILDERS,
+    **strided_slice.BUILDERS, **reducing.BUILDERS, **recurrent.BUILDERS, **lstm.BUILDERS,
+    **bidirectional.BUILDERS,
 }
 
 
@@ -128,12 +130,19 @@ def _nodes(graph, operator):
         raise operator.error("constants must not have a sparse encoding")
     model, fed = cut(graph.file, operator, graph.values)
     graph.spend(operator, len(model))
+    tensors = graph.file.tensors
+    attributes = _attributes(
+        operator.label, model, [tensors[i] for i in used], len(operator.outputs)
+    )
+    try:
+        attempt(attributes, [tensors[i] for i in fed])
+    except ModelError as error:
+        text = str(error).removeprefix(f"{operator.label}: ")
+        raise operator.error(f"{reason}, and {text}") from error
     return [Host(
         operator=operator.custom or operator.name, name=graph.output(operator).name,
         position=(operator.position,), inputs=fed, outputs=operator.outputs,
-        kernel="tflite.model", reason=reason,
-        attributes=_attributes(operator.label, model, [graph.file.tensors[i] for i in used],
-                               len(operator.outputs)),
+        kernel="tflite.model", reason=reason, attributes=attributes,
     )]
 
 
@@ -155,11 +164,14 @@ def _whole(file, reason):
         raise ModelError(f"{file.name}: outputs must be at least 1, not 0")
     if file.sparse:
         raise ModelError(f"{file.name}: constants must not have a sparse encoding")
+    attributes = _attributes(file.name, file.data, file.tensors, len(file.outputs))
+    # A loop may never end with the values of a trial.
+    attempt(attributes, [file.tensors[i] for i in file.inputs], run="WHILE" not in file.used)
     node = Host(
         operator=file.operators[-1].name, name=file.tensors[file.outputs[0]].name,
         position=tuple(range(len(file.operators))), inputs=file.inputs, outputs=file.outputs,
         kernel="tflite.model", reason=f"the whole file runs in TFLite Micro: {reason}",
-        attributes=_attributes(file.name, file.data, file.tensors, len(file.outputs)),
+        attributes=attributes,
     )
     return _graph(file, [node], file.tensors, [node.reason])
 
