@@ -8,7 +8,7 @@ from weft.network.chip.division import divide
 from weft.network.chip.image import make_image
 from weft.network.chip.memory import plan_maps
 from weft.network.chip.pitches import panels_of, panels_of_parts
-from weft.network.chip.prediction import predict_run
+from weft.network.chip.prediction import predict_run, program_conditions
 from weft.network.chip.program import (
     ChipInput,
     ChipProgram,
@@ -133,10 +133,13 @@ def _compiled(
         _segment(divided, number, sizes, panels, schedule, maps, image, chip, written, found, end)
         for number, (found, (_, end)) in enumerate(zip(results, ends, strict=True))
     )
+    notes = tuple(divided.notes)
+    if chip.program_words and segments:
+        notes += (f"the cycles are for {program_conditions(chip)}",)
     return ChipProgram(
         name=divided.name, source=divided.source, mode=divided.mode, target=target,
         tensors=divided.tensors, inputs=divided.inputs, outputs=divided.outputs,
-        operators=divided.operators, notes=divided.notes, batch=batch, setup=image.setup,
+        operators=divided.operators, notes=notes, batch=batch, setup=image.setup,
         segments=segments, after=divided.after, log=image.end, arena=plan.vectors, areas=areas,
         keeps_maps=activations,
     )
