@@ -58,7 +58,7 @@ def differences(core, lists):
 
 
 @pytest.mark.parametrize("seed, count", [
-    (1, 300), pytest.param(2, 5000, marks=pytest.mark.slow),
+    (1, 300), pytest.param(2, 2000, marks=pytest.mark.slow),
 ])
 def test_mutated_lists(core, seed, count):
     lists = mutated_lists(np.random.default_rng(seed), core.chip, count)

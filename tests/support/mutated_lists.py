@@ -78,7 +78,8 @@ def _mutated(rng, chip, case):
         for _ in range(rng.choice([1, 2, 2, 3])):
             if rng.random() < 0.3:
                 number = int(rng.integers(len(entries)))
-            changes.append((number, *_change(rng, chip, case, descriptors[number], entries[number])))
+            change = _change(rng, chip, case, descriptors[number], entries[number])
+            changes.append((number, *change))
     mutant = _with_words(chip, case, entries)
     names = {name for _, name, _ in changes}
     changes = [f"{type(descriptors[n]).__name__} {n}: {name} = {value:#x}"
