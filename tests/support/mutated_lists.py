@@ -23,9 +23,11 @@ __all__ = ["MutatedList", "mutated_lists"]
 # Changes of these addresses could store a map over the list, which is undefined.
 STORED = {"output", "output_pixel_step", "output_row_step", "output_step"}
 WAITS = {"loads", "jobs", "body_loads", "body_jobs"}
-# With another value of these, a job may use words that no load of the list has written.
+# With another value of these, a job may use words that no load of the list has written, or read
+# vectors that it stores.
 UNDEFINED = {
     *WAITS, "body", "target", "fill", "source", "source_step", "first_word", "words",
+    "first_x",
 }
 
 
