@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from weft.cli.argument_types import integer, number, path
-from weft.cli.engine_options import add_engine, duration
+from weft.cli.engine_options import add_engine, check_cluster, duration
 from weft.cli.explore_model import FAMILIES
 from weft.cli.explore_options import STORE, engine_of, store_of
 from weft.cli.output_paths import output_folder
@@ -21,7 +21,7 @@ that the next exploration continues where this one stopped. docs/explore.md desc
 
   weft explore --board ulx3s-25f --workload kws.tflite --objective latency --budget 2h
   weft explore --board icebreaker --workload 64x64x64 --objective area --rate 100
-  weft explore --board ulx3s-85f --workload kws.tflite vww.tflite --cluster tcp://host:8786
+  weft explore --board ulx3s-85f --workload kws.tflite vww.tflite --jobs 4
   weft explore --board ulx3s-25f --for networks --workload kws.tflite
   weft explore --board ulx3s-25f --for networks --workload kws.tflite --budget 0s
   weft explore report                 one offline page about the last exploration
@@ -119,6 +119,7 @@ def add(parser):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
+    check_cluster(args)
     if args.action == "record":
         from weft.cli.explore_record import record
 

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from weft.cli.argument_types import integer, path
-from weft.cli.engine_options import add_engine, duration, limits_of, started
+from weft.cli.engine_options import add_engine, check_cluster, duration, limits_of, started
 from weft.cli.output_paths import output_file
 from weft.cli.progress import progress
 from weft.config import Config
@@ -23,7 +23,7 @@ repeats it. docs/testing.md describes the checks, docs/explore.md the engine and
   weft regress --configs 300 --checks lint         only lint
   weft regress --draw 7 --seeds 3 --budget 8h      other Configs, 3 seeds of each check
   weft regress --config my.toml --seeds 20         one design
-  weft regress --cluster tcp://host:8786           on the workers of a cluster
+  weft regress --jobs 4                            4 cases at once
   weft regress --only 1.3/icarus/2                 repeat one case
 
 Exit code 1 if a case failed, or none was finished.
@@ -81,6 +81,7 @@ def run(args) -> int:
     from weft.cli.regress_result import Regression
     from weft.regress.matrix import GIVEN, case_of, drawn, matrix
 
+    check_cluster(args)
     file = args.json and output_file(args.json)
     given = None if args.config is None else Config.from_toml(args.config)
     tests = tuple(args.tests)
