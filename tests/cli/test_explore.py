@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import os
 import re
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from weft.explore.network_features import ram_blocks
 from weft.explore.points import PACKED, Point, PointOutcome
 from weft.explore.store import PointStore
 from weft.tasks import engine
+from weft.tasks.store import Claimant
 
 DIGITS = str(Path("examples/digits_cnn.tflite").absolute())
 SEARCH = ["--board", "ulx3s-25f", "--workload", "16x32x16", "--jobs", "2"]
@@ -93,6 +95,26 @@ def test_a_second_search_continues_and_repeats_nothing(run, monkeypatch):
 def store_keys(run):
     with PointStore(run.folder / "build/explore.sqlite") as store:
         return {point.key for point, _ in store.all()}
+
+
+def test_a_point_that_perhaps_nobody_runs_is_no_success(run, monkeypatch):
+    """The search goes on without it; a process that runs it is no fault."""
+    claim, given = PointStore.claim, []
+    others = {1: Claimant("far", 7, "now"), 2: Claimant.here()}
+
+    def left(store, point, seconds):
+        given.append(point)
+        return others.get(len(given)) or claim(store, point, seconds)
+
+    monkeypatch.setattr(PointStore, "claim", left)
+    code, said = explored(run)
+    assert code == 1 and "winner: " in said
+    assert f"{given[0]}: left to process 7 of far, which may have ended\n" in said
+    assert f"{given[1]}: left to process {os.getpid()}, which runs\n" in said
+    given.clear()
+    others.pop(1)
+    code, said = explored(run, "--store", "other.sqlite")
+    assert code == 0 and said.count("left to process") == 1
 
 
 def test_a_budget_of_nothing_prints_estimates_only(run, monkeypatch):

@@ -32,7 +32,8 @@ def cluster(tmp_path):
 
 def run(engine, store, points, on_outcome=lambda *arguments: None):
     waiting = iter(points)
-    run_items(lambda: next(waiting, None), engine, store, seconds=60, on_outcome=on_outcome)
+    run_items(lambda: next(waiting, None), engine, store, seconds=60, on_outcome=on_outcome,
+              on_left=lambda *arguments: pytest.fail())
 
 
 def test_a_killed_worker_costs_a_retry(cluster, tmp_path):

@@ -46,7 +46,8 @@ def test_a_killed_worker_costs_a_retry(cluster, tmp_path):
         while engine.workers < 2:
             time.sleep(0.1)
         run_items(
-            lambda: next(waiting, None), engine, store, seconds=60, on_outcome=arrived
+            lambda: next(waiting, None), engine, store, seconds=60, on_outcome=arrived,
+            on_left=lambda *arguments: pytest.fail(),
         )
         assert {one: store.get(one) for one in cases} == found
     assert all(outcome.done for outcome in found.values()) and len(found) == 6

@@ -3,7 +3,7 @@
 import itertools
 from pathlib import Path
 
-from weft.cli.explore_options import engine_of, store_of
+from weft.cli.explore_options import Left, engine_of, store_of
 from weft.cli.output_paths import output_file, part_of
 from weft.cli.progress import progress
 
@@ -41,8 +41,11 @@ def record(args) -> int:
                     engine.forget(point)
                     show.say(f"{point}: {outcome}")
 
-            run_items(lambda: next(waiting, None), engine, store, seconds=60 * args.minutes,
-                       on_outcome=arrived)
+            left = Left(show.say)
+            run_items(
+                lambda: next(waiting, None), engine, store, seconds=60 * args.minutes,
+                on_outcome=arrived, on_left=left,
+            )
     if args.bench:
         found |= {point.key: (point, outcome)
                   for point, outcome in recorded.bench_points(args.bench)}
@@ -51,7 +54,7 @@ def record(args) -> int:
     recorded.write(part, done)
     part.replace(path)
     print(f"{path}: {len(done)} points")
-    return 0
+    return int(left.lost > 0)
 
 
 def _more(args):

@@ -26,7 +26,8 @@ repeats it. docs/testing.md describes the checks, docs/explore.md the engine and
   weft regress --jobs 4                            4 cases at once
   weft regress --only 1.3/icarus/2                 repeat one case
 
-Exit code 1 if a case failed, or none was finished.
+Exit code 1 if a case failed, none was finished, or one did not run, unless another process of this
+machine runs it.
 """
 STORE = "regress.sqlite"
 CHECKS = "lint", "products", "benches"
@@ -129,7 +130,10 @@ def _run(cases, args, show, found):
             show.say(f"{case}  {case.config.name}: {outcome}{' (known)' if known else ''}")
 
         if args.only is None:
-            run_items(next_case, engine, store, seconds=60 * args.minutes, on_outcome=arrived)
+            run_items(
+                next_case, engine, store, seconds=60 * args.minutes, on_outcome=arrived,
+                on_left=found.leave,
+            )
             return
         engine.submit(cases[0])
         for case, result in engine.results():
