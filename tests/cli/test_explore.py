@@ -2,10 +2,7 @@
 
 import dataclasses
 import functools
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
@@ -98,23 +95,13 @@ def store_keys(run):
 
 
 def test_a_point_that_perhaps_nobody_runs_is_no_success(run, monkeypatch):
-    """The search goes on without it; a process that runs it is no fault."""
-    claim, given = PointStore.claim, []
-    others = {1: Claimant("far", 7, "now"), 2: Claimant.here()}
-
-    def left(store, point, seconds):
-        given.append(point)
-        return others.get(len(given)) or claim(store, point, seconds)
-
-    monkeypatch.setattr(PointStore, "claim", left)
+    claim, others = PointStore.claim, [Claimant("far", 7, "now")]
+    monkeypatch.setattr(
+        PointStore, "claim", lambda *args: others.pop() if others else claim(*args)
+    )
     code, said = explored(run)
     assert code == 1 and "winner: " in said
-    assert f"{given[0]}: left to process 7 of far, which may have ended\n" in said
-    assert f"{given[1]}: left to process {os.getpid()}, which runs\n" in said
-    given.clear()
-    others.pop(1)
-    code, said = explored(run, "--store", "other.sqlite")
-    assert code == 0 and said.count("left to process") == 1
+    assert ": left to process 7 of far, which may have ended\n" in said
 
 
 def test_a_budget_of_nothing_prints_estimates_only(run, monkeypatch):
@@ -406,14 +393,3 @@ def test_the_clock_can_be_made_by_the_board():
         clock = clock_of(board, 1.2 * board.clock)
         assert board.clock <= clock <= 1.2 * board.clock
     assert clock_of(BOARDS["icebreaker"], 1.0) is None
-
-
-def test_estimates_need_no_engine(run):
-    """`weft estimate` works without distributed."""
-    code = (
-        "import sys; sys.modules['distributed'] = sys.modules['psutil'] = None;"
-        "from weft.cli import main; main(['estimate', '--board', 'ulx3s-25f', '--workload',"
-        " '8x8x8'])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr

@@ -148,9 +148,11 @@ ICARUS = [*BENCHES, "--draw", 2, "--simulators", "icarus"]
 
 def test_a_case_that_a_live_process_runs_is_left_to_it(run, claims):
     with subprocess.Popen(["sleep", "600"]) as process:
-        claims(Claimant(os.uname().nodename, process.pid, _start_of(process.pid)), 5)
-        code, said = run(*ICARUS, "--configs", 3, "--json", "x.json")
-        process.kill()
+        try:
+            claims(Claimant(os.uname().nodename, process.pid, _start_of(process.pid)), 5)
+            code, said = run(*ICARUS, "--configs", 3, "--json", "x.json")
+        finally:
+            process.kill()
     left = f"left to process {process.pid}, which runs"
     assert f"1 of 3 cases did not run: {left}\nthe same command continues" in said
     assert code == 0 and run.runs() == ["icarus 4 1", "icarus 6 1"]

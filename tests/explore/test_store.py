@@ -1,5 +1,6 @@
 """The store: outcomes survive crashes, damage and a full disk, and two explorations share it."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -17,6 +18,15 @@ from weft.tasks.store import Claimant, StoreError, _start_of
 
 ONE, TWO = Claimant("one", 1, ""), Claimant("two", 2, "")
 DONE = PointOutcome(used={"LUT": 10}, fmax=123.4, path="a to b")
+
+
+@contextlib.contextmanager
+def sleeping_process():
+    with subprocess.Popen(["sleep", "600"]) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.fixture
@@ -106,7 +116,7 @@ def test_a_process_of_another_machine_keeps_its_claim(path):
 
 
 def test_a_process_that_waits_for_its_parent_has_ended():
-    with subprocess.Popen(["sleep", "600"]) as process:
+    with sleeping_process() as process:
         one = Claimant(os.uname().nodename, process.pid, _start_of(process.pid))
         assert one.alive
         process.kill()
@@ -117,7 +127,7 @@ def test_a_process_that_waits_for_its_parent_has_ended():
 
 def test_knows_a_process_on_a_system_without_proc(monkeypatch, tmp_path):
     monkeypatch.setattr(store, "PROC", tmp_path)
-    with subprocess.Popen(["sleep", "600"]) as process:
+    with sleeping_process() as process:
         one = Claimant(os.uname().nodename, process.pid, _start_of(process.pid))
         assert one.alive and float(one.start) > 1e9
         assert Claimant(one.host, one.number, "1.00").alive is False
