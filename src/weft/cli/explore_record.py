@@ -1,10 +1,9 @@
 """``weft explore record``: measures the points that the estimates are fitted to."""
 
 import itertools
-from pathlib import Path
 
 from weft.cli.explore_options import Left, engine_of, store_of
-from weft.cli.output_paths import output_file, part_of
+from weft.cli.output_paths import output_file
 from weft.cli.progress import progress
 
 __all__ = ["record"]
@@ -49,10 +48,8 @@ def record(args) -> int:
     if args.bench:
         found |= {point.key: (point, outcome)
                   for point, outcome in recorded.bench_points(args.bench)}
-    part = part_of(Path(path))
     done = [(point, outcome) for point, outcome in found.values() if outcome.done]
-    recorded.write(part, done)
-    part.replace(path)
+    recorded.write(path, done)
     print(f"{path}: {len(done)} points")
     return int(left.lost > 0)
 

@@ -1,12 +1,12 @@
 """``weft quantize``: makes an int8 network of a float ONNX file, and shows what that changed."""
 
 import math
-import os
 from pathlib import Path
 
 from weft.cli.argument_types import number, path
-from weft.cli.output_paths import output_file, part_of
+from weft.cli.output_paths import output_file
 from weft.cli.progress import progress
+from weft.files import write_bytes
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -67,9 +67,7 @@ def run(args) -> int:
             )
         with show.task("comparing", total=len(feeds)) as advance:
             agreement = compare(prepared, quantized, feeds, advance=advance)
-    part = part_of(output)
-    part.write_bytes(quantized)
-    os.replace(part, output)
+    write_bytes(output, quantized)
     _print(agreement, source, output, feeds.samples)
     return 0 if agreement.top1 >= args.min_top1 else 1
 

@@ -7,6 +7,8 @@ import zlib
 from collections import Counter
 from pathlib import Path
 
+from weft.files import write_bytes, write_text
+
 __all__ = ["Regression", "repeat_command"]
 
 
@@ -64,7 +66,7 @@ class Regression:
         for case, log in self._logs.items():
             path = folder() / "regress" / f"{str(case).replace('/', '-')}.log"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(zlib.decompress(log))
+            write_bytes(path, zlib.decompress(log))
             say(f"{case}: test.log is {path}")
 
     def write(self, path: Path) -> None:
@@ -77,7 +79,7 @@ class Regression:
             **{name: counts[name] for name in ("passed", "failed", "not run")},
             "cases": [self._values(case) for case in self._cases],
         }
-        path.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+        write_text(path, json.dumps(values, indent=1) + "\n")
 
     def print(self) -> None:
         """Print the failures and the table."""

@@ -6,6 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
+from weft.files import write_bytes
+
 __all__ = ["MANIFEST", "check", "manifest", "write"]
 
 MANIFEST = "kit.json"
@@ -38,7 +40,7 @@ def write(folder: Path, files: dict[str, bytes]) -> None:
         for name, data in files.items():
             path = new / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            write_bytes(path, data)
         if folder.exists():
             folder.rename(old)
         new.rename(folder)
