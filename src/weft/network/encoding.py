@@ -32,6 +32,7 @@ from weft.network.rescale import Rescale
 from weft.network.target import NetworkTarget
 from weft.network.windows import WindowRows
 from weft.network.work import CoreWork, HostProduct, HostWork, RecurrentWork
+from weft.visible import visible
 
 __all__ = ["Decoder", "Encoder"]
 
@@ -138,7 +139,9 @@ class Decoder:
 
     def decode(self, value):
         """Return the object of a JSON value."""
-        if value is None or isinstance(value, bool | int | str):
+        if isinstance(value, str):
+            return visible(value)
+        if value is None or isinstance(value, bool | int):
             return value
         if isinstance(value, list):
             return tuple(self.decode(part) for part in value)

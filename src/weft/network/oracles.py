@@ -98,8 +98,7 @@ def expected(oracle: str, network: NeuralNetwork, program: Program, x) -> list[n
     else:
         from weft.network.onnx.oracle import ort
 
-        names = [program.tensors[number].name for number in program.inputs]
-        results = ort(network.data, names, feeds)
+        results = ort(network.data, feeds)
     joined = [np.stack(outputs) for outputs in zip(*results, strict=True)]
     return [y[0] if len(y) == 1 else y.reshape(-1, *y.shape[2:]) for y in joined]
 

@@ -5,7 +5,7 @@ from weft.network.onnx.fallback import needs_runtime, open_session, run_session
 __all__ = ["ort"]
 
 
-def ort(data: bytes, names: list[str], inferences: list) -> list:
+def ort(data: bytes, inferences: list) -> list:
     """The outputs of onnxruntime for each inference, node by node as the file has them.
 
     Optimizations are off. With them, onnxruntime replaces ``DequantizeLinear, Softmax,
@@ -16,8 +16,6 @@ def ort(data: bytes, names: list[str], inferences: list) -> list:
     ----------
     data : bytes
         The file.
-    names : list of str
-        Names of the inputs.
     inferences : list of list of array
         The inputs of each inference.
 
@@ -28,6 +26,7 @@ def ort(data: bytes, names: list[str], inferences: list) -> list:
     """
     needs_runtime("a check with ort")
     session = open_session(data, "the network")
+    names = [value.name for value in session.get_inputs()]
     return [
         run_session(session, dict(zip(names, inputs, strict=True)), "the network")
         for inputs in inferences
