@@ -24,11 +24,11 @@ def whole(path) -> Iterator[Path]:
     If the block or the system raises an error, nothing of the file is left, an older file of this
     name stays, and an OSError has the name of the file. A link to a file stays a link.
     """
-    path = Path(os.path.realpath(path))
-    part = part_of(path)
+    real = Path(os.path.realpath(path))
+    part = part_of(real)
     try:
         yield part
-        os.replace(part, path)
+        os.replace(part, real)
     except OSError as error:
         if error.errno in _WRITE_ERRORS or error.filename in (part, str(part)):
             error.filename, error.filename2 = str(path), None
