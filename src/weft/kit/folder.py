@@ -39,8 +39,12 @@ def write(folder: Path, files: dict[str, bytes]) -> None:
     try:
         for name, data in files.items():
             path = new / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_bytes(path, data)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_bytes(path, data)
+            except OSError as error:
+                error.filename = str(folder / name)  # instead of the name in the new folder
+                raise
         if folder.exists():
             folder.rename(old)
         new.rename(folder)
