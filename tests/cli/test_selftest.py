@@ -168,7 +168,7 @@ def test_a_core_for_networks(stuck, monkeypatch, capsys):
 
 def test_rejects_a_core_of_another_config(monkeypatch, capsys):
     monkeypatch.setattr(
-        "weft.cli.transports._given_config", lambda args: Config(rows=5)
+        "weft.cli.transports.given_config", lambda args: Config(rows=5)
     )
     monkeypatch.setattr(
         "weft.host.opening.open_transport",
