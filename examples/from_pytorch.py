@@ -25,7 +25,7 @@ def main(port=None):
     file = io.BytesIO()
     torch.onnx.export(
         module, torch.from_numpy(samples[:1]), file, input_names=["x"], dynamo=False,
-        dynamic_axes={"x": [0]},
+        dynamic_axes={"x": {0: "batch"}},
     )
     model = prepare(file.getvalue(), "net.onnx")
     int8 = quantize(model, "net.onnx", Feeds({"x": samples}, model, "samples"), method="min-max")
