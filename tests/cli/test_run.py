@@ -212,3 +212,13 @@ def test_checks_float_inputs(folder, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "y: all 5 values equal TFLite Micro"
     assert lines[-2].startswith("y: float32 [1, 5]: ")
+
+
+def test_another_runtime_than_the_one_of_the_mode_is_named(folder, capsys, monkeypatch):
+    (folder / "single.toml").write_text(CONFIG + 'requantize = "single"\n')
+    monkeypatch.setattr(
+        "weft.models.tflite.oracle.tflm", lambda *args: [[np.zeros((1, 5), np.int8)] * args[3]]
+    )
+    assert main(["run", "net.tflite", "--config", "single.toml", "--check", "tflm"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "The Config rounds as LiteRT (mode single), as the first line says." in lines

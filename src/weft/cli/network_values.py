@@ -109,6 +109,11 @@ def finish(args, network, program, samples, outputs, answers, activations) -> in
         return 0
     status = check_outputs(program, outputs, answers)
     if status:
+        from weft.models.exactness import RUNTIMES
+        from weft.models.oracles import ORACLES
+
+        if (runtime := RUNTIMES[program.mode]) != ORACLES[args.check][0]:
+            print(f"The Config rounds as {runtime} (mode {program.mode}), as the first line says.")
         from weft.models.layer_check import first_difference
 
         found = activations()

@@ -41,8 +41,8 @@ def _run(args, network, target, transport):
         except UnfitError as error:
             if html:
                 raise ModelError(f"--html needs a network that fits the core; {error}") from error
-            print(f"{error}. The products run on the core one by one, over the link.")
-            return _run_streamed(args, network, target, (output, activations, None), transport)
+            files = output, activations, None
+            return _run_streamed(args, network, target, files, transport, error)
     samples, inferences, answers = prepared(args, network, program)
     with program.open(_runner(args, program.chip, transport)) as session:
         found = session(
@@ -77,13 +77,17 @@ def _activations(args, network, target, x):
     return values
 
 
-def _run_streamed(args, network, target, files, transport):
-    """Run a network that does not fit: the core gets each product over the link."""
+def _run_streamed(args, network, target, files, transport, error):
+    """Run a network that does not fit, by this error: the core gets each product over the link."""
     from weft.host.list_transport import ListTransport, product_config
     from weft.models.compiler import compile_graph
 
     streamed = dataclasses.replace(target, config=product_config(target.chip))
     program = compile_graph(network.graph, streamed, fuse=args.activations is None)
+    if any(step.placement.on_weft for step in program.steps):
+        print(f"{error}. The products run on the core one by one, over the link.")
+    else:
+        print(f"{error}. The core has no product to compute.")
     return run_products(
         args, network, program, files,
         lambda: ListTransport(_runner(args, target.chip, transport)),
