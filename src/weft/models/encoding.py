@@ -14,7 +14,7 @@ from weft.config import Config
 from weft.host.product_stream import Packed
 from weft.models.arithmetic import FloatFinish, IntegerFinish
 from weft.models.exactness import Exactness
-from weft.models.ir import Quantization, Tensor, Window
+from weft.models.ir import Quantization, State, Tensor, Window
 from weft.models.lowering import MatrixRows, PairRows
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.layers import InputForm
@@ -41,7 +41,7 @@ _CLASSES = {
         ChipInput, ChipProgram, ChipRename, ChipResult, ChipSegment, ChipStep, CoreWork, Estimate,
         Exactness, FloatFinish, HostProduct, HostWork, InputForm, IntegerFinish, MapPitches,
         MatrixProduct, MatrixRows, NetworkTarget, Packed, PairRows, PlacedMap, Placement, Program,
-        Quantization, RecurrentWork, Rescale, Step, Tensor, Window, WindowRows,
+        Quantization, RecurrentWork, Rescale, State, Step, Tensor, Window, WindowRows,
     )
 }
 _HINTS = {name: typing.get_type_hints(kind) for name, kind in _CLASSES.items()}

@@ -174,18 +174,24 @@ class HostProductRun:
 
 
 class KernelRun:
-    """Runs a kernel, one inference after another; it keeps the state of a stateful one."""
+    """Runs a kernel, one inference after another.
+
+    Attributes
+    ----------
+    state : dict
+        What a stateful kernel keeps from inference to inference; empty at first.
+    """
 
     def __init__(self, work: HostWork):
         self._work = work
-        self._state: dict = {}
+        self.state: dict = {}
 
     def __call__(self, values: list, inferences: int, record: bool) -> InferenceOutcome:
         """Run the kernel; ``values`` are its inputs, each [inferences, ...] or None."""
         results = [
             kernels.run(
                 self._work.kernel, [None if v is None else v[index, ...] for v in values],
-                self._work.attributes, self._state,
+                self._work.attributes, self.state,
             )
             for index in range(inferences)
         ]
@@ -203,12 +209,17 @@ class RecurrentRun:
     work : RecurrentWork
     runs : sequence of CoreRun or HostProductRun
         For each product of the work.
+
+    Attributes
+    ----------
+    state : dict
+        As of `KernelRun`.
     """
 
     def __init__(self, work: RecurrentWork, runs: Sequence[CoreRun | HostProductRun]):
         self._work = work
         self._runs = runs
-        self._state: dict = {}
+        self.state: dict = {}
 
     def __call__(self, values: list, inferences: int, record: bool) -> InferenceOutcome:
         """Run the layer; ``values`` are its inputs, each [inferences, ...] or None."""
@@ -219,7 +230,7 @@ class RecurrentRun:
             kernel = [
                 kernels.recurrence(
                     self._work.kernel, [None if v is None else v[index, ...] for v in values],
-                    self._work.attributes, self._state, self._work.mode,
+                    self._work.attributes, self.state, self._work.mode,
                 )
                 for index in range(first, first + together)
             ]

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "Gemm", "Graph", "Host", "Node", "Quantization", "Recurrence", "Requantization", "Tensor",
-    "Window",
+    "Gemm", "Graph", "Host", "Node", "Quantization", "Recurrence", "Requantization", "State",
+    "Tensor", "Window",
 ]
 
 
@@ -268,6 +268,28 @@ class Recurrence(Node):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class State:
+    """A variable of a network, which keeps its value from inference to inference.
+
+    Attributes
+    ----------
+    name : str
+        Name in the file.
+    initial : array
+        Its value before the first inference.
+    before : int
+        Tensor with its value when an inference starts: nodes read it, none writes it.
+    after : int
+        Tensor whose value it has when the inference has ended; of the same shape and type.
+    """
+
+    name: str
+    initial: np.ndarray
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Graph:
     """A whole network, as an importer gives it.
 
@@ -286,6 +308,8 @@ class Graph:
         The operators of the file, in its order; `Node.position` counts in it.
     notes : tuple of str
         Facts about the import that a user should know.
+    states : tuple of State
+        Its variables.
     """
 
     name: str
@@ -296,3 +320,9 @@ class Graph:
     outputs: tuple[int, ...]
     operators: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    states: tuple[State, ...] = ()
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """The tensors that are read when all nodes have ended: outputs, and values of states."""
+        return (*self.outputs, *(state.after for state in self.states))

@@ -56,6 +56,7 @@ def check(program: CompiledNetwork) -> None:
         limits = getattr(program.exactness, what)
         fits = len(limits) == len(program.outputs) and all(0 <= limit < 1e6 for limit in limits)
         require(fits, f"exactness must have a limit for each output, {what}: {limits}")
+    _states(program)
     if isinstance(program, ChipProgram):
         check_chip_program(program)
     steps = program.host if isinstance(program, ChipProgram) else program.steps
@@ -74,6 +75,24 @@ def _numbers(what, numbers, program, low):
     last = len(program.tensors) - 1
     for number in numbers:
         require(low <= number <= last, f"{what} must be tensors in {low}..{last}, not {number}")
+
+
+def _states(program):
+    """The variables: their tensors, and the types and shapes of these."""
+    begun = [*program.inputs, *(state.before for state in program.states)]
+    for state in program.states:
+        what = f"variable {state.name[:80]!r}"
+        require(state.name != "", "a variable must have a name")
+        _numbers(f"tensors of {what}", (state.before, state.after), program, 0)
+        for number in (state.before, state.after):
+            tensor = program.tensors[number]
+            require(
+                (tensor.shape, tensor.dtype) == (state.initial.shape, state.initial.dtype),
+                f"{what} must have one shape and type: its initial value has"
+                f" {state.initial.shape} {state.initial.dtype}, tensor {number} has"
+                f" {tensor.shape} {tensor.dtype}",
+            )
+        require(begun.count(state.before) == 1, f"{what} must have a tensor of its own")
 
 
 def _step(program, number, step: Step):

@@ -62,6 +62,11 @@ def compile_chip(
     if not isinstance(batch, SupportsIndex) or not 1 <= batch <= _MAX_BATCH:
         raise ModelError(f"batch must be an integer in 1..{_MAX_BATCH}, not {batch!r}")
     batch = operator.index(batch)
+    if graph.states and batch > 1:
+        raise ModelError(
+            f"{graph.name}: batch must be 1, not {batch}: an inference needs the variables of the"
+            " one before"
+        )
     divided = divide(graph, core.requantize, core.cols, core.depth, fuse=not activations)
     exactness = exactness_of(in_mode(graph, core.requantize), core.requantize, core)
     products = [step for step in divided.after if step.macs]
@@ -141,7 +146,8 @@ def _compiled(
     return ChipProgram(
         name=divided.name, source=divided.source, mode=divided.mode, target=target,
         tensors=divided.tensors, inputs=divided.inputs, outputs=divided.outputs,
-        operators=divided.operators, exactness=exactness, notes=divided.notes, batch=batch,
+        operators=divided.operators, exactness=exactness, notes=divided.notes,
+        states=divided.states, batch=batch,
         setup=image.setup,
         segments=segments, after=divided.after, log=image.end, arena=plan.vectors, areas=areas,
         keeps_maps=activations,

@@ -65,7 +65,7 @@ class _Division:
         self._pads = PaddedMaps()
         self._renamed: list[tuple] = []
         readers = Counter(number for node in graph.nodes for number in node.inputs)
-        readers.update(graph.outputs)
+        readers.update(graph.results)
         self._readers = readers
 
     def divided(self) -> ChipGraph:
@@ -78,8 +78,8 @@ class _Division:
         layers = sorted(self._layers, key=self._list_of)
         count = self._list_of(layers[-1]) + 1 if layers else 0
         wanted = [number for _, step in self._host for number in step.operands if number >= 0]
-        wanted += [*graph.outputs, *(form.tensor for form in places.forms)]
-        read = {*wanted, *graph.outputs}
+        wanted += [*graph.results, *(form.tensor for form in places.forms)]
+        read = set(wanted)
         tensors = tuple(
             tensor if number in read else dataclasses.replace(tensor, data=None)
             for number, tensor in enumerate(self._tensors)
@@ -87,7 +87,7 @@ class _Division:
         return ChipGraph(
             name=graph.name, source=graph.source, mode=self._mode, tensors=tensors,
             inputs=graph.inputs, outputs=graph.outputs, operators=graph.operators,
-            notes=graph.notes, maps=tuple(places.maps), layers=tuple(layers),
+            notes=graph.notes, states=graph.states, maps=tuple(places.maps), layers=tuple(layers),
             segments=tuple(self._segment(n, layers, wanted) for n in range(count)),
             after=tuple(step for first, step in self._host if first == count),
         )

@@ -22,6 +22,8 @@ def check_chip_program(program: ChipProgram) -> None:
     chip = program.chip
     require(program.mode == chip.core.requantize, "mode must be the one of the core")
     require(1 <= program.batch <= 0xFFFF, f"batch must be in 1..65535, not {program.batch}")
+    fits = program.batch == 1 or not program.states
+    require(fits, f"batch must be 1 with variables, not {program.batch}")
     _areas(program)
     for step in program.host:
         require(not core_works(step.work), "operators of the host must run there")

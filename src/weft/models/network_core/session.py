@@ -1,6 +1,5 @@
 """Runs a compiled network on a core for networks."""
 
-import dataclasses
 import struct
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from weft.models.network_core.places import input_writes, map_values
 from weft.models.network_core.program import ChipProgram, ChipRename, ChipSegment, ChipStep
 from weft.models.network_core.runner import ChipRunner
 from weft.models.program import Step
-from weft.models.program_session import ProgramSession, joined, output_names
+from weft.models.program_session import ProgramSession, Records
 from weft.network_core.addresses import split
 from weft.network_core.config import ChipConfig
 from weft.network_core.descriptors import ListError
@@ -45,6 +44,10 @@ class ChipRecord:
     step: ChipStep | ChipRename | Step
     cycles: int | None
     seconds: float
+
+    def __add__(self, other: "ChipRecord") -> "ChipRecord":
+        """Return the record with the time of further inferences."""
+        return ChipRecord(self.step, self.cycles, self.seconds + other.seconds)
 
 
 class ChipSession(ProgramSession):
@@ -114,39 +117,44 @@ class ChipSession(ProgramSession):
                 f"{program.name}: activations need a program that is compiled with activations=True"
             )
         values, inferences, is_float = read_inputs(program, x)
-        run = _Records(inferences, program.batch, watch, keep=activations, stats=stats)
-        parts = []
-        with self._lock:
-            for first in range(0, inferences, program.batch):
-                count = min(program.batch, inferences - first)
-                given = {n: value[first : first + count] for n, value in values.items()}
-                parts.append(self._run_batch(given, count, run, activations))
-        found = {n: np.concatenate([part[n] for part in parts]) for n in program.outputs}
+        parts = -(-inferences // program.batch)
+        run = Records(parts, watch, keep=activations)
+        log = stats or watch is not None  # else the log of the core is not read
+        with self._call():
+            found = self._in_turn(
+                values, inferences, program.batch,
+                lambda part, count: self._run_batch(part, count, run, log, activations),
+            )
         added = [*([run.records] if stats else []), *([run.outputs()] if activations else [])]
         return self._results(found, inferences, is_float, *added)
 
-    def _run_batch(self, values, count, run, activations):
-        """Run all operators for ``count`` inferences; return the outputs, each [count, ...]."""
+    def _run_batch(self, values, count, run, log, activations):
+        """Run all operators for ``count`` inferences."""
         program = self.program
         self._setup()
         cycles = []
         for segment in program.segments:
             for step in segment.before:
                 self._host(step, values, count, run)
-            cycles.append(self._list(segment, values, count, run, activations))
+            cycles.append(self._list(segment, values, count, run, log, activations))
         for step in program.after:
             self._host(step, values, count, run)
         self.cycles = None if None in cycles else sum(cycles)
-        run.end_batch()
-        return {number: self._value(values, number, count) for number in program.outputs}
+        run.end_part()
+
+    def _all_runs(self):
+        return self._host_runs.values()
 
     def _host(self, step, values, inferences, run):
         """Run an operator of the host."""
         start = time.perf_counter()
         self._run_step(step, self._host_runs[step], values, inferences)
-        run.note(step, None, time.perf_counter() - start, [values[n] for n in step.outputs])
+        seconds = time.perf_counter() - start
+        run.note(ChipRecord(step, None, seconds), [values[n] for n in step.outputs])
 
-    def _list(self, segment: ChipSegment, values, inferences, run, activations) -> int | None:
+    def _list(
+        self, segment: ChipSegment, values, inferences, run, log, activations
+    ) -> int | None:
         """Run a list, and add its results to ``values``; return its cycles."""
         wanted = {result.tensor: result.place for result in segment.results}
         if activations:
@@ -162,11 +170,11 @@ class ChipSession(ProgramSession):
             values[tensor] = np.stack([
                 self._read(segment, tensor, place, n, report) for n in range(inferences)
             ])
-        layers = self._cycles_of_layers(segment, report, run.log)
+        layers = self._cycles_of_layers(segment, report, log)
         for step, cycles in zip(segment.steps, layers, strict=True):
-            run.note(step, cycles, 0.0, [values[step.tensor]] if activations else [])
+            run.note(ChipRecord(step, cycles, 0.0), [values[step.tensor]] if activations else [])
         for other in segment.renamed if activations else ():
-            run.note(other, None, 0.0, [values[other.tensor]])
+            run.note(ChipRecord(other, None, 0.0), [values[other.tensor]])
         return report.cycles
 
     def _write(self, entry, values, inference):
@@ -247,61 +255,3 @@ def _place(job, steps):
         if job < step.first_job + step.jobs:
             return f"in job {job} (layer {number} of {len(steps)}: {', '.join(step.operators)})"
     return f"after its last job, {job - 1}"
-
-
-class _Records:
-    """The records and the outputs of the steps, over all batches of a call.
-
-    Parameters
-    ----------
-    inferences, batch : int
-    watch : callable or None
-        Called with the record of a step in the last batch.
-    keep : bool
-        Keep the outputs.
-    stats : bool
-        The records are returned.
-
-    Attributes
-    ----------
-    records : list of ChipRecord
-    log : bool
-        Whether the records are for a caller; else the log of the core is not read.
-    """
-
-    def __init__(self, inferences, batch, watch, *, keep, stats):
-        self.records: list[ChipRecord] = []
-        self._left = -(-inferences // batch) - 1  # batches after this one
-        self._watch, self._keep = watch, keep
-        self.log = stats or watch is not None
-        self._next = 0
-        self._outputs: dict[str, np.ndarray] = {}  # of this batch, by name
-        self._batches: list[dict[str, np.ndarray]] = []
-
-    def note(self, step, cycles, seconds, outputs):
-        """A step has ended, with these outputs."""
-        if self._next == len(self.records):
-            self.records.append(ChipRecord(step, cycles, seconds))
-        else:
-            before = self.records[self._next]
-            self.records[self._next] = dataclasses.replace(
-                before, seconds=before.seconds + seconds
-            )
-        if self._watch is not None and not self._left:
-            self._watch(self.records[self._next])
-        self._next += 1
-        if self._keep:
-            self._outputs |= output_names(step, outputs)
-
-    def end_batch(self):
-        """All steps have ended."""
-        self._batches.append(self._outputs)
-        self._outputs, self._next = {}, 0
-        self._left -= 1
-
-    def outputs(self):
-        """Return the outputs of all operators, inferences joined along the first axis."""
-        return {
-            name: joined(np.concatenate([batch[name] for batch in self._batches]))
-            for name in self._batches[0]
-        }

@@ -103,7 +103,7 @@ class File:
     data : bytes
         The whole file.
     tensors : list of Tensor
-        Tensors of the first subgraph; constants with their data.
+        Tensors of one subgraph; constants with their data.
     dynamic : tuple of frozenset of int
         The axes of each tensor that may have any size; the file stores one that may be wrong.
     kinds : tuple of str
@@ -111,8 +111,6 @@ class File:
     variables : frozenset of int
         Tensors that an operator keeps from run to run.
     operators : tuple of TfliteOperator
-    used : frozenset of str
-        Names of the operators of all subgraphs.
     inputs, outputs : tuple of int
     subgraphs : int
         Number of subgraphs in the file.
@@ -128,7 +126,6 @@ class File:
     kinds: tuple[str, ...]
     variables: frozenset[int]
     operators: tuple[TfliteOperator, ...]
-    used: frozenset[str]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     subgraphs: int
