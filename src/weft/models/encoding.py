@@ -31,7 +31,7 @@ from weft.models.program import Estimate, MatrixProduct, Placement, Program, Ste
 from weft.models.rescale import Rescale
 from weft.models.target import NetworkTarget
 from weft.models.windows import WindowRows
-from weft.models.work import CoreWork, HostProduct, HostWork, RecurrentWork
+from weft.models.work import CoreWork, HostProduct, HostWork, ListProduct, RecurrentWork
 from weft.network_core.config import ChipConfig
 
 __all__ = ["Decoder", "Encoder"]
@@ -39,9 +39,10 @@ __all__ = ["Decoder", "Encoder"]
 _CLASSES = {
     kind.__name__: kind for kind in (
         ChipInput, ChipProgram, ChipRename, ChipResult, ChipSegment, ChipStep, CoreWork, Estimate,
-        Exactness, FloatFinish, HostProduct, HostWork, InputForm, IntegerFinish, MapPitches,
-        MatrixProduct, MatrixRows, NetworkTarget, Packed, PairRows, PlacedMap, Placement, Program,
-        Quantization, RecurrentWork, Rescale, State, Step, Tensor, Window, WindowRows,
+        Exactness, FloatFinish, HostProduct, HostWork, InputForm, IntegerFinish, ListProduct,
+        MapPitches, MatrixProduct, MatrixRows, NetworkTarget, Packed, PairRows, PlacedMap,
+        Placement, Program, Quantization, RecurrentWork, Rescale, State, Step, Tensor, Window,
+        WindowRows,
     )
 }
 _HINTS = {name: typing.get_type_hints(kind) for name, kind in _CLASSES.items()}

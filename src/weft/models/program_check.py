@@ -12,7 +12,7 @@ from weft.models.network_core.program import ChipProgram
 from weft.models.network_core.program_check import check_chip_program
 from weft.models.program import CompiledNetwork, Step
 from weft.models.windows import WindowRows
-from weft.models.work import CoreWork, HostWork, RecurrentWork, core_works
+from weft.models.work import CoreWork, HostWork, RecurrentWork, core_works, list_products
 
 __all__ = ["check"]
 
@@ -59,11 +59,14 @@ def check(program: CompiledNetwork) -> None:
     _states(program)
     if isinstance(program, ChipProgram):
         check_chip_program(program)
-    steps = program.host if isinstance(program, ChipProgram) else program.steps
+    is_chip = isinstance(program, ChipProgram)
+    steps = program.host if is_chip else program.steps
     for number, step in enumerate(steps):
         try:
             _step(program, number, step)
-            on_weft = len(core_works(step.work)) > 0
+            fits = is_chip or not list_products(step.work)
+            require(fits, "lists must be for a core for networks")
+            on_weft = len(core_works(step.work)) + len(list_products(step.work)) > 0
             require(
                 step.placement.on_weft == on_weft, f"on_weft must be {on_weft}, as its work says"
             )

@@ -262,3 +262,9 @@ class ChipGraph:
     layers: tuple[NetworkLayer, ...]
     segments: tuple[GraphSegment, ...]
     after: tuple[Step, ...]
+
+    @property
+    def host(self) -> tuple[Step, ...]:
+        """All operators of the host."""
+        before = (step for segment in self.segments for step in segment.before)
+        return (*before, *self.after)

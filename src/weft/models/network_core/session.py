@@ -3,14 +3,17 @@
 import struct
 import time
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
+from weft.host.list_products import ListProducts
 from weft.host.recovery import AcceleratorError
 from weft.models.errors import ModelError
 from weft.models.execution import host_run
 from weft.models.inputs import read_inputs
+from weft.models.network_core.list_steps import core_sums
 from weft.models.network_core.places import input_writes, map_values
 from weft.models.network_core.program import ChipProgram, ChipRename, ChipSegment, ChipStep
 from weft.models.network_core.runner import ChipRunner
@@ -36,7 +39,8 @@ class ChipRecord:
         A layer on the core, an operator without work, or an operator of the host.
     cycles : int or None
         Cycles of the layer in one inference: from the end of the job before its first one to its
-        last store. None on the host, and if the runner does not count cycles.
+        last store. Of products between lists: of their lists, for all inferences that run at once.
+        None on the host, and if the runner does not count cycles.
     seconds : float
         Time of the host; 0 for a layer.
     """
@@ -94,7 +98,16 @@ class ChipSession(ProgramSession):
         self.cycles: int | None = None
         self._runner = runner
         self._timeout = timeout
-        self._host_runs = {step: host_run(step.work) for step in program.host}
+        self._products = None  # between the lists
+        multiply = []
+        if program.products:
+            depth = program.chip.core.depth
+            self._products = ListProducts(
+                runner, timeout=timeout, first=program.products_first,
+                vectors=program.areas["products"] // depth,
+            )
+            multiply = [core_sums(self._products)]
+        self._host_runs = {step: host_run(step.work, *multiply) for step in program.host}
         self._ready = False  # whether the resident weights are in the buffers
         self._write_runs()
 
@@ -135,22 +148,31 @@ class ChipSession(ProgramSession):
         cycles = []
         for segment in program.segments:
             for step in segment.before:
-                self._host(step, values, count, run)
+                cycles.append(self._host(step, values, count, run))
             cycles.append(self._list(segment, values, count, run, log, activations))
         for step in program.after:
-            self._host(step, values, count, run)
+            cycles.append(self._host(step, values, count, run))
         self.cycles = None if None in cycles else sum(cycles)
         run.end_part()
 
     def _all_runs(self):
         return self._host_runs.values()
 
-    def _host(self, step, values, inferences, run):
-        """Run an operator of the host."""
-        start = time.perf_counter()
-        self._run_step(step, self._host_runs[step], values, inferences)
+    def _host(self, step, values, inferences, run) -> int | None:
+        """Run an operator of the host, with its products on the core; return their cycles."""
+        start, run_step = time.perf_counter(), self._host_runs[step]
+        if not step.placement.on_weft:
+            self._run_step(step, run_step, values, inferences)
+            counted, cycles = 0, None
+        else:
+            before = self._products.counters.counted
+            with self._lists_run():
+                self._run_step(step, run_step, values, inferences)
+            after = self._products.counters.counted
+            counted = cycles = None if None in (before, after) else after - before
         seconds = time.perf_counter() - start
-        run.note(ChipRecord(step, None, seconds), [values[n] for n in step.outputs])
+        run.note(ChipRecord(step, cycles, seconds), [values[n] for n in step.outputs])
+        return counted
 
     def _list(
         self, segment: ChipSegment, values, inferences, run, log, activations
@@ -163,9 +185,8 @@ class ChipSession(ProgramSession):
             given = self._value(values, entry.form.tensor, inferences)
             for n in range(inferences):
                 self._write(entry, given[n, ...], n)
-        self._ready = False  # an error or an interrupt empties the buffers
-        report = self._execute(segment.run_first, segment.steps)
-        self._ready = True
+        with self._lists_run():
+            report = self._execute(segment.run_first, segment.steps)
         for tensor, place in wanted.items():
             values[tensor] = np.stack([
                 self._read(segment, tensor, place, n, report) for n in range(inferences)
@@ -217,6 +238,13 @@ class ChipSession(ProgramSession):
         write = self._runner.write_program if chip.program_words else self._runner.write
         write(self._address(first), data)
 
+    @contextmanager
+    def _lists_run(self):
+        """Lists run: an error or an interrupt empties the buffers, and may mean lost power."""
+        written, self._ready, self._written = self._written, False, False
+        yield
+        self._ready, self._written = True, written
+
     def _execute(self, first, steps) -> ListReport:
         """Execute a list with these layers; without one it loads resident weights."""
         written, self._written = self._written, False  # a lost connection may mean lost power
@@ -224,6 +252,8 @@ class ChipSession(ProgramSession):
             self._address(first), self._address(self.program.log), timeout=self._timeout
         )
         self._written = written
+        if self._products is not None:
+            self._products.forget()  # the list has used the buffers
         if report.error != ListError.NONE:
             raise AcceleratorError(
                 f"{self.program.name}: {report.problem(_place(report.jobs, steps))}"
