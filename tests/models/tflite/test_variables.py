@@ -233,9 +233,10 @@ def test_the_runtime_has_files_with_other_calls(rng, order, message):
     if order:
         data = stream(rng, np.zeros((1, 2, 6, 4), np.int8), order)
     else:
-        part = {"h": T((), "resource"), "a": T((1, 4)), "b": T(data=np.ones((1, 4), np.int8))}
+        one, rows = T(data=np.ones((1, 4), np.int8), scale=1), {"scale": 1}
+        part = {"h": T((), "resource"), "a": T((1, 4), **rows), "b": one}
         call = part, [HANDLE, ("ABS", ["b"], ["a"], None), assign("a")], [], []
-        tensors = {"h": T((), "resource"), "x": T((1, 4)), "old": T((1, 4))}
+        tensors = {"h": T((), "resource"), "x": T((1, 4), **rows), "old": T((1, 4), **rows)}
         data = build(tensors, [ONCE, HANDLE, READ, assign("x")], ["x"], ["old"], extra=[call])
     graph = load(data, "net")
     [node] = graph.nodes

@@ -111,6 +111,8 @@ class File:
     variables : frozenset of int
         Tensors that an operator keeps from run to run.
     operators : tuple of TfliteOperator
+    used : frozenset of str
+        Names of the operators of all subgraphs.
     inputs, outputs : tuple of int
     subgraphs : int
         Number of subgraphs in the file.
@@ -126,6 +128,7 @@ class File:
     kinds: tuple[str, ...]
     variables: frozenset[int]
     operators: tuple[TfliteOperator, ...]
+    used: frozenset[str]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     subgraphs: int
