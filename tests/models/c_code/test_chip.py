@@ -159,7 +159,8 @@ def test_names_and_memory(tmp_path):
     program = compile_chip(graph, target_of(CHIP))
     network = LoadedChipNetwork(tmp_path, program, prefix="mm")
     assert "int mm_net_2_x_run(mm_core *core" in network.header
-    found = {key: int(n) for key, n in re.findall(r"MM_NET_2_X_(\w+)_BYTES = (\d+)", network.header)}
+    sizes = re.findall(r"MM_NET_2_X_(\w+)_BYTES = (\d+)", network.header)
+    found = {key: int(n) for key, n in sizes}
     assert (found["INPUT"], found["OUTPUT"]) == (64, 64)
     assert found["RAM"] == 65  # the map before the pool, and no row
     images = [*program.setup, *(segment.run for segment in program.segments)]
@@ -245,8 +246,10 @@ def test_one_network_for_two_cores_links(tmp_path):
         sources += write_sources(folder, ip, chip_c_files(program, prefix))
     main = tmp_path / "main.c"
     main.write_text(
-        '#include "weft/net.h"\n#include "mm/net.h"\nint both(weft_core *a, mm_core *b, int8_t *x);\n'
-        "int both(weft_core *a, mm_core *b, int8_t *x)\n{\n    return same_load(a) | mm_same_load(b)"
+        '#include "weft/net.h"\n#include "mm/net.h"\n'
+        "int both(weft_core *a, mm_core *b, int8_t *x);\n"
+        "int both(weft_core *a, mm_core *b, int8_t *x)\n"
+        "{\n    return same_load(a) | mm_same_load(b)"
         " | same_run(a, x, x + SAME_INPUT_BYTES)"
         " | mm_same_run(b, x, x + MM_SAME_INPUT_BYTES);\n}\n"
     )
