@@ -220,6 +220,8 @@ def test_a_state_lasts_for_a_session(monkeypatch):
         with opened(graph) as session:
             assert session(x)[0, 0] == 1
             assert session(np.repeat(x, 2, 0))[:, 0].tolist() == [2, 3]
+            session.reset()
+            assert session(x)[0, 0] == 1
 
 
 def fail(inputs, attributes):

@@ -136,16 +136,26 @@ def _watch(program):
         step = record.step
         text = f"{min(step.position):>8}  {'+'.join(step.operators):<28}"
         if isinstance(step, Step):
-            print(f"{text} {'host':>14} {'':>27} {1e3 * record.seconds:>8.2f}", flush=True)
+            place, sizes = "host", " " * 27
+            if step.estimate is not None:
+                place = "products"
+                sizes = f"{step.estimate.jobs:>5} {step.estimate.cycles:>10,} {_counted(record)}"
+            print(f"{text} {place:>14} {sizes} {1e3 * record.seconds:>8.2f}", flush=True)
             return
         size = f"{step.place.height}x{step.place.width}x{step.place.channels}"
         if isinstance(step, ChipRename):
             print(f"{text} {size:>14}", flush=True)
             return
-        cycles = "" if record.cycles is None else f"{record.cycles:,}"
-        print(f"{text} {size:>14} {step.jobs:>5} {step.cycles:>10,} {cycles:>10}", flush=True)
+        print(
+            f"{text} {size:>14} {step.jobs:>5} {step.cycles:>10,} {_counted(record)}", flush=True
+        )
 
     return watch
+
+
+def _counted(record):
+    """The cycles of a record, as a column."""
+    return f"{'' if record.cycles is None else f'{record.cycles:,}':>10}"
 
 
 def _show(program, records, cycles, inferences):

@@ -58,7 +58,7 @@ def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
     compiler = _Compiler(graph, config, mode)
     steps = [compiler.step(fused, by_node[id(fused.node)]) for fused in nodes]
     steps = _scheduled(steps, config)
-    read = {*graph.outputs, *(number for step in steps for number in step.operands)}
+    read = {*graph.results, *(number for step in steps for number in step.operands)}
     tensors = tuple(
         tensor if number in read else dataclasses.replace(tensor, data=None)
         for number, tensor in enumerate(graph.tensors)
@@ -66,7 +66,8 @@ def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
     return Program(
         name=graph.name, source=graph.source, mode=mode, target=target, tensors=tensors,
         inputs=graph.inputs, outputs=graph.outputs, operators=graph.operators,
-        steps=tuple(steps), notes=graph.notes, exactness=exactness_of(graph, mode, config),
+        steps=tuple(steps), notes=graph.notes, states=graph.states,
+        exactness=exactness_of(graph, mode, config),
     )
 
 

@@ -14,7 +14,7 @@ from weft.config import Config
 from weft.host.product_stream import Packed
 from weft.models.arithmetic import FloatFinish, IntegerFinish
 from weft.models.exactness import Exactness
-from weft.models.ir import Quantization, Tensor, Window
+from weft.models.ir import Quantization, State, Tensor, Window
 from weft.models.lowering import MatrixRows, PairRows
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.layers import InputForm
@@ -31,7 +31,7 @@ from weft.models.program import Estimate, MatrixProduct, Placement, Program, Ste
 from weft.models.rescale import Rescale
 from weft.models.target import NetworkTarget
 from weft.models.windows import WindowRows
-from weft.models.work import CoreWork, HostProduct, HostWork, RecurrentWork
+from weft.models.work import CoreWork, HostProduct, HostWork, ListProduct, RecurrentWork
 from weft.network_core.config import ChipConfig
 from weft.visible import visible
 
@@ -40,9 +40,10 @@ __all__ = ["Decoder", "Encoder"]
 _CLASSES = {
     kind.__name__: kind for kind in (
         ChipInput, ChipProgram, ChipRename, ChipResult, ChipSegment, ChipStep, CoreWork, Estimate,
-        Exactness, FloatFinish, HostProduct, HostWork, InputForm, IntegerFinish, MapPitches,
-        MatrixProduct, MatrixRows, NetworkTarget, Packed, PairRows, PlacedMap, Placement, Program,
-        Quantization, RecurrentWork, Rescale, Step, Tensor, Window, WindowRows,
+        Exactness, FloatFinish, HostProduct, HostWork, InputForm, IntegerFinish, ListProduct,
+        MapPitches, MatrixProduct, MatrixRows, NetworkTarget, Packed, PairRows, PlacedMap,
+        Placement, Program, Quantization, RecurrentWork, Rescale, State, Step, Tensor, Window,
+        WindowRows,
     )
 }
 _HINTS = {name: typing.get_type_hints(kind) for name, kind in _CLASSES.items()}

@@ -24,12 +24,12 @@ EXACT = frozenset({
     "onnx.dequantize", "onnx.divide", "onnx.dynamic_quantize", "onnx.equal", "onnx.floor",
     "onnx.gather", "onnx.greater", "onnx.less", "onnx.max_pool", "onnx.model", "onnx.multiply",
     "onnx.negative", "onnx.quantize", "onnx.relu", "onnx.round", "onnx.select", "onnx.sqrt",
-    "onnx.subtract", "pad", "rearrange", "reduce_max", "reduce_min", "reshape", "reverse", "select",
-    "slice", "split", "stack", "table", "tflite.abs", "tflite.cast", "tflite.ceil", "tflite.clip",
-    "tflite.dequantize", "tflite.equal", "tflite.floor", "tflite.greater", "tflite.greater_equal",
-    "tflite.less", "tflite.less_equal", "tflite.max_pool", "tflite.model", "tflite.neg",
-    "tflite.not_equal", "tflite.plain_add", "tflite.plain_div", "tflite.plain_mul",
-    "tflite.plain_squared_difference", "tflite.plain_sub", "tflite.quantize",
+    "onnx.subtract", "pad", "read_variable", "rearrange", "reduce_max", "reduce_min", "reshape",
+    "reverse", "select", "slice", "split", "stack", "table", "tflite.abs", "tflite.cast",
+    "tflite.ceil", "tflite.clip", "tflite.dequantize", "tflite.equal", "tflite.floor",
+    "tflite.greater", "tflite.greater_equal", "tflite.less", "tflite.less_equal", "tflite.max_pool",
+    "tflite.model", "tflite.neg", "tflite.not_equal", "tflite.plain_add", "tflite.plain_div",
+    "tflite.plain_mul", "tflite.plain_squared_difference", "tflite.plain_sub", "tflite.quantize",
     "tflite.resize_nearest", "tflite.round", "tflite.sqrt", "tflite.square", "tile", "transpose",
     "unstack",
 })
@@ -86,11 +86,29 @@ class _Analysis:
         self._recurrent: dict[str, None] = {}  # recurrent layers in bfloat16
         self._others: dict[str, dict[str, None]] = {}  # by why the runtime differs
         self._products: set[str] = set()  # types of the products that are not of integers
+        self._adds_up = False  # whether differences grow from inference to inference
 
     def exactness(self) -> Exactness:
         graph = self._graph
-        found: dict[int, _Distance] = {}
-        for node in graph.nodes:
+        found = self._distances({})
+        carried = {
+            state.before: found[state.after] for state in graph.states if state.after in found
+        }
+        if carried:  # into the next inference
+            found = self._distances(carried)
+            self._adds_up = any(
+                found[state.after].steps > carried[state.before].steps
+                for state in graph.states if state.before in carried
+            )
+        ends = [found.get(number, _Distance()) for number in graph.outputs]
+        return Exactness(
+            self._claim(), tuple(d.steps for d in ends), tuple(d.relative for d in ends)
+        )
+
+    def _distances(self, found: dict[int, _Distance]) -> dict[int, _Distance]:
+        """Return the distances of all tensors; ``found`` has those when an inference starts."""
+        found = dict(found)
+        for node in self._graph.nodes:
             before = [found[n] for n in node.inputs if n in found]
             distance = _Distance(
                 max((d.steps for d in before), default=0.0),
@@ -100,10 +118,7 @@ class _Analysis:
             for number in node.outputs:
                 if number >= 0:
                     found[number] = self._after(node, distance, own, number)
-        ends = [found.get(number, _Distance()) for number in graph.outputs]
-        return Exactness(
-            self._claim(), tuple(d.steps for d in ends), tuple(d.relative for d in ends)
-        )
+        return found
 
     def _after(self, node, before, own, number):
         """The distance of an output of a node."""
@@ -179,6 +194,10 @@ class _Analysis:
                 return "LiteRT does not have it, and Weft computes it as TFLite Micro"
             if kernel == "tflite.plain_add" and node.attributes["low"] is not None:
                 return "LiteRT applies its activation, Weft and TFLite Micro do not"
+            if kernel == "tflite.svdf" and node.attributes["time"].dtype == np.int8:
+                return "LiteRT takes its state of 8 bits for one of 16 bits"
+            if kernel == "read_variable" and not node.attributes["assigned"]:
+                return "in LiteRT the variable has no first value"
             if kernel in ("tflite.add", "tflite.sub") and self._overflows(node):
                 return "sums in LiteRT overflow (a known fault)"
         pads = self._mode == "tflite" and node.operator == "SPACE_TO_BATCH_ND" and kernel == "pad"
@@ -216,6 +235,8 @@ class _Analysis:
             limits.append(f"differences grow with the steps of {_names(self._recurrent)}")
         if self._ties:
             limits.append(f"values of {_names(self._ties)} next to ties may differ by 1")
+        if self._adds_up:
+            limits.append("differences in variables add up from inference to inference")
         limits += [f"not {_names(names)}: {why}" for why, names in self._others.items()]
         return f"{claim}, but {', and '.join(limits)}" if limits else claim
 

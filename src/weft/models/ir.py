@@ -20,8 +20,8 @@ import numpy as np
 from weft.visible import short, visible
 
 __all__ = [
-    "Gemm", "Graph", "Host", "Node", "Quantization", "Recurrence", "Requantization", "Tensor",
-    "Window",
+    "Gemm", "Graph", "Host", "Node", "Quantization", "Recurrence", "Requantization", "State",
+    "Tensor", "Window",
 ]
 
 
@@ -281,6 +281,31 @@ class Recurrence(Node):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class State:
+    """A variable of a network, which keeps its value from inference to inference.
+
+    Attributes
+    ----------
+    name : str
+        Name in the file.
+    initial : array
+        Its value before the first inference.
+    before : int
+        Tensor with its value when an inference starts: nodes read it, none writes it.
+    after : int
+        Tensor whose value it has when the inference has ended; of the same shape and type.
+    """
+
+    name: str
+    initial: np.ndarray
+    before: int
+    after: int
+
+    def __post_init__(self):
+        _show(self, "name")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Graph:
     """A whole network, as an importer gives it.
 
@@ -299,6 +324,8 @@ class Graph:
         The operators of the file, in its order; `Node.position` counts in it.
     notes : tuple of str
         Facts about the import that a user should know.
+    states : tuple of State
+        Its variables.
     """
 
     name: str
@@ -309,11 +336,17 @@ class Graph:
     outputs: tuple[int, ...]
     operators: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    states: tuple[State, ...] = ()
 
     def __post_init__(self):
         _show(self, "name")
         for name in ("operators", "notes"):
             object.__setattr__(self, name, tuple(map(visible, getattr(self, name))))
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """The tensors that are read when all nodes have ended: outputs, and values of states."""
+        return (*self.outputs, *(state.after for state in self.states))
 
 
 def _show(part, *names):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from weft.host.transport import Transport
 from weft.models.exactness import Exactness
-from weft.models.ir import Tensor
+from weft.models.ir import State, Tensor
 from weft.models.target import NetworkTarget
 from weft.models.work import CoreWork, HostProduct, HostWork, RecurrentWork
 
@@ -176,6 +176,9 @@ class CompiledNetwork:
         How exactly the outputs equal those of the runtime.
     notes : tuple of str
         Facts about import and compilation that a user should know.
+    states : tuple of State
+        Variables that keep their values from inference to inference. So inferences follow each
+        other.
     """
 
     name: str
@@ -188,6 +191,12 @@ class CompiledNetwork:
     operators: tuple[str, ...]
     exactness: Exactness
     notes: tuple[str, ...] = ()
+    states: tuple[State, ...] = ()
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """The tensors that are read at the end: outputs, and values of states."""
+        return (*self.outputs, *(state.after for state in self.states))
 
     def save(self, path) -> None:
         """Write the program to a file; `weft.load` reads it."""

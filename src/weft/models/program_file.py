@@ -23,7 +23,7 @@ from weft.network_core.config import ChipConfig
 __all__ = ["VERSION", "read_program", "write_program"]
 
 FORMAT = "weft program"
-VERSION = 6
+VERSION = 7
 _MAIN = "program.json"
 _DATE = (1980, 1, 1, 0, 0, 0)  # equal programs give equal files
 

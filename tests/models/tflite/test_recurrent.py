@@ -42,9 +42,17 @@ def same_over_runs(rng, data, graph, count=8):
     assert not all(anew)
 
 
-@pytest.mark.parametrize("batch", [1, 3])
-def test_svdf_is_a_product_and_a_state(rng, batch):
+@pytest.mark.parametrize("kind, zero, batch", [
+    ("int16", 0, 1), ("int16", 0, 3), ("int8", 0, 1), ("int8", -7, 2), ("int8", 100, 2),
+])
+def test_svdf_is_a_product_and_a_state(rng, kind, zero, batch):
+    """A zero point of the state wraps what exceeds a byte."""
     tensors = svdf(rng)
+    if kind == "int8":
+        time = rng.integers(-128, 128, (8, 4)).astype(np.int8)
+        tensors["t"] = T(data=time, scale=0.01)
+        tensors["s"] = T((1, 32), "int8", scale=0.02, zero=zero, variable=True)
+        tensors["b"].scale = 0.0002
     for key, width in (("x", 6), ("s", 32), ("y", 4)):
         tensors[key].shape = batch, width
     tensors["x"].zero, tensors["y"].zero = -11, -128

@@ -77,23 +77,6 @@ def test_an_operator_of_a_custom_code(rng):
     assert graph.nodes[0].kernel == "tflite.model"
 
 
-def test_a_resource_keeps_the_whole_file(rng):
-    """A counter: the variable and its operators are one node, with its state."""
-    tensors = {
-        "h": T((), "resource"), "x": T((1, 4), "float32"), "v": T((1, 4), "float32"),
-        "y": T((1, 4), "float32"),
-    }
-    operators = [
-        ("VAR_HANDLE", [], ["h"], ("VarHandleOptions", {"container": "", "sharedName": "n"})),
-        ("READ_VARIABLE", ["h"], ["v"], ("ReadVariableOptions", {})),
-        ("ADD", ["v", "x"], ["y"], ("AddOptions", {})),
-        ("ASSIGN_VARIABLE", ["h", "y"], [], ("AssignVariableOptions", {})),
-    ]
-    graph = load(build(tensors, operators, ["x"], ["y"]), "net")
-    [node] = graph.nodes
-    assert node.position == (0, 1, 2, 3) and "READ_VARIABLE" in node.reason
-
-
 def test_a_second_subgraph_that_is_not_used(rng):
     x, y = T((2, 4), scale=0.1), T((2, 4), scale=0.1)
     part = {"x": x, "y": y}, [("RELU", ["x"], ["y"], None)], ["x"], ["y"]

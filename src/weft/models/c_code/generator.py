@@ -34,7 +34,13 @@ def checked_call(call: str) -> list[str]:
 
 
 def require_no_state(program, steps) -> None:
-    """Raise ModelError for a recurrent layer, or another operator with a state."""
+    """Raise ModelError for variables, a recurrent layer, or another operator with a state."""
+    if program.states:
+        raise ModelError(
+            f"{program.name}: variable {program.states[0].name}: no C code: C code keeps no"
+            f" variables; a program file runs them from Python: weft run {program.name}.weft"
+            " --on PORT"
+        )
     for step in steps:
         is_recurrent = isinstance(step.work, RecurrentWork)
         if is_recurrent or (isinstance(step.work, HostWork) and step.work.kernel == "tflite.svdf"):

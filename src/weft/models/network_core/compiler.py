@@ -9,6 +9,7 @@ from weft.models.host_modes import in_mode
 from weft.models.ir import Graph
 from weft.models.network_core.division import divide
 from weft.models.network_core.image import make_image
+from weft.models.network_core.list_steps import estimated, products_area
 from weft.models.network_core.memory import plan_maps
 from weft.models.network_core.pitches import panels_of, panels_of_parts
 from weft.models.network_core.prediction import predict_run, program_conditions
@@ -62,7 +63,14 @@ def compile_chip(
     if not isinstance(batch, SupportsIndex) or not 1 <= batch <= _MAX_BATCH:
         raise ModelError(f"batch must be an integer in 1..{_MAX_BATCH}, not {batch!r}")
     batch = operator.index(batch)
-    divided = divide(graph, core.requantize, core.cols, core.depth, fuse=not activations)
+    if graph.states and batch > 1:
+        raise ModelError(
+            f"{graph.name}: batch must be 1, not {batch}: an inference needs the variables of the"
+            " one before"
+        )
+    divided = divide(
+        graph, core.requantize, core.cols, core.depth, fuse=not activations, chip=chip
+    )
     exactness = exactness_of(in_mode(graph, core.requantize), core.requantize, core)
     products = [step for step in divided.after if step.macs]
     if products and not divided.layers:
@@ -110,7 +118,8 @@ def _compiled(
         )
         for layer, size, found in zip(divided.layers, sizes, panels, strict=True)
     ]
-    schedule = schedule_buffers(demands, chip, fewest=fewest)
+    products = [step for step in divided.host if step.placement.on_weft]
+    schedule = schedule_buffers(demands, chip, fewest=fewest, alone=not products)
     depth = core.depth
     results = [
         tuple(ChipResult(tensor, maps[place]) for tensor, place in segment.results.items())
@@ -133,9 +142,27 @@ def _compiled(
         **image.areas, "log": log_vectors * depth,
     }
     _check_size(areas, divided, plan, batch, chip)
+    first = image.end + log_vectors
+    if products:
+        try:
+            vectors = products_area(products, divided.tensors, chip, batch, chip.vectors - first)
+        except ValueError as error:
+            raise _TooLarge(f"single products need memory beside the maps: {error}") from error
+        areas["products"] = vectors * depth
+
+    def estimates(steps):
+        """Return the steps with the cost of their products."""
+        return tuple(
+            estimated(step, divided.tensors, chip, batch, first, vectors)
+            if step.placement.on_weft else step for step in steps
+        )
+
     written: set[int] = set()
     segments = tuple(
-        _segment(divided, number, sizes, panels, schedule, maps, image, chip, written, found, end)
+        _segment(
+            divided, number, estimates(divided.segments[number].before), sizes, panels, schedule,
+            maps, image, chip, written, found, end,
+        )
         for number, (found, (_, end)) in enumerate(zip(results, ends, strict=True))
     )
     notes = tuple(divided.notes)
@@ -144,17 +171,18 @@ def _compiled(
     return ChipProgram(
         name=divided.name, source=divided.source, mode=divided.mode, target=target,
         tensors=divided.tensors, inputs=divided.inputs, outputs=divided.outputs,
-        operators=divided.operators, exactness=exactness, notes=notes, batch=batch,
-        setup=image.setup,
-        segments=segments, after=divided.after, log=image.end, arena=plan.vectors, areas=areas,
+        operators=divided.operators, exactness=exactness, notes=notes, states=divided.states,
+        batch=batch, setup=image.setup, segments=segments, after=estimates(divided.after),
+        log=image.end, arena=plan.vectors, areas=areas,
         keeps_maps=activations,
     )
 
 
 def _segment(
-    divided, number, sizes, panels, schedule, maps, image, chip, written, results, result_bytes
+    divided, number, before, sizes, panels, schedule, maps, image, chip, written, results,
+    result_bytes,
 ):
-    """Return one list, with its operators of the host; ``written`` are maps that are written."""
+    """Return one list, after the operators ``before``; ``written`` are maps that are written."""
     segment, (first, run) = divided.segments[number], image.runs[number]
     read = {n for layer in segment.layers
             for n in (divided.layers[layer].x, divided.layers[layer].added)}
@@ -162,7 +190,7 @@ def _segment(
     written.update(new)
     prediction = predict_run(chip, run, first, image.end)
     return ChipSegment(
-        before=segment.before,
+        before=before,
         written=tuple(ChipInput(divided.maps[n].form, maps[n]) for n in new),
         run=run, run_first=first, results=results, result_bytes=result_bytes,
         steps=tuple(_steps(divided, segment, sizes, panels, schedule, maps, prediction)),

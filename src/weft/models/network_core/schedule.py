@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from weft.models.network_core.weights import LINES_OF_ADD, LayerWords
 from weft.network_core.config import ADD_TABLE_WORDS, ChipConfig
 
-__all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers"]
+__all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers", "tile_limits"]
 
 _JOB_LATENCY = 58  # cycles from the last store of a job to the one of the next, less its steps
 _LOAD_FACTOR = 1.6  # stores of the job that runs delay reads
@@ -93,11 +93,12 @@ class BufferSchedule:
 
 
 def schedule_buffers(
-    demands: Sequence[LayerDemand], chip: ChipConfig, *, fewest: bool = False,
+    demands: Sequence[LayerDemand], chip: ChipConfig, *, fewest: bool = False, alone: bool = True,
 ) -> BufferSchedule:
     """Divide layers into jobs, and place their weights and parameters in the buffers.
 
-    If all words of B fit, they are resident; parameters likewise. The first job of each layer with
+    If all words of B fit, they are resident; parameters likewise. They are not if the lists are not
+    ``alone``: then others use the buffers between them. The first job of each layer with
     ADD loads the ADD table. Otherwise a job uses at most a share of B, so that weights load while
     jobs before it compute. The shares of `_SHARES` are tried for all layers together, and then for
     each layer alone; jobs of equal sizes are tried, too.
@@ -111,19 +112,19 @@ def schedule_buffers(
         If a tile has more words than B, or a layer more lines than the parameter buffer.
     """
     words = sum(demand.sizes.words(demand.sizes.tiles) for demand in demands)
-    resident = words <= chip.b_words
+    resident = alone and words <= chip.b_words
     if fewest:
-        return _schedule(demands, chip, [1] * len(demands), False, resident)
+        return _schedule(demands, chip, [1] * len(demands), False, resident, alone)
     return min(
-        (_best_shares(demands, chip, equal, resident) for equal in (False, True)),
+        (_best_shares(demands, chip, equal, resident, alone) for equal in (False, True)),
         key=lambda found: found.cycles,
     )
 
 
-def _best_shares(demands, chip, equal, b_resident):
+def _best_shares(demands, chip, equal, b_resident, alone):
     """Return the best schedule whose jobs of a layer are full, or ``equal``."""
     def tried(shares):
-        return _schedule(demands, chip, shares, equal, b_resident)
+        return _schedule(demands, chip, shares, equal, b_resident, alone)
 
     cycles, shares = min(
         (tried(shares).cycles, shares) for shares in ([share] * len(demands) for share in _SHARES)
@@ -157,7 +158,7 @@ def _lines(demand, tiles):
     return tiles * demand.sizes.row_lines + demand.adds * LINES_OF_ADD
 
 
-def _schedule(demands, chip, shares, equal, b_resident):
+def _schedule(demands, chip, shares, equal, b_resident, alone):
     """Return the schedule in which each layer's jobs use at most a share of each buffer."""
     each = [
         _tiles_of(demand, chip, share, b_resident, True)
@@ -168,7 +169,7 @@ def _schedule(demands, chip, shares, equal, b_resident):
         + demand.adds * LINES_OF_ADD * -(-demand.sizes.tiles // tiles)
         for demand, tiles in zip(demands, each, strict=True)
     )
-    lines_resident = total <= chip.lines
+    lines_resident = alone and total <= chip.lines
     b, lines = _Places(chip.b_words), _Places(chip.lines)
     parts: list[Part] = []
     table_jobs = 0  # until the last one with ADD
@@ -195,25 +196,34 @@ def _schedule(demands, chip, shares, equal, b_resident):
     return BufferSchedule(tuple(parts), b_resident, lines_resident, cycles)
 
 
+def tile_limits(
+    sizes: LayerWords, chip: ChipConfig, adds: bool = False
+) -> tuple[tuple[str, int, int, int], ...]:
+    """Return for both buffers: what they have, how much, how much a tile needs, and a least job."""
+    least, each = min(sizes.granule, sizes.tiles), 0 if sizes.filled else sizes.tile_words
+    words = sizes.tile_words if sizes.filled else each * least
+    return (
+        ("words of B", chip.b_words, each, words),
+        ("parameter lines", chip.lines, sizes.row_lines,
+         sizes.row_lines * least + adds * LINES_OF_ADD),
+    )
+
+
 def _tiles_of(demand, chip, share, b_resident, lines_resident):
     """Return the tiles of each job of a layer."""
     sizes, limits = demand.sizes, [demand.sizes.tiles]
-    for name, size, resident, each, fixed in (
-        ("words of B", chip.b_words, b_resident, 0 if sizes.filled else sizes.tile_words,
-         sizes.tile_words if sizes.filled else 0),
-        ("parameter lines", chip.lines, lines_resident, sizes.row_lines,
-         demand.adds * LINES_OF_ADD),
+    for (name, size, each, least), resident in zip(
+        tile_limits(sizes, chip, demand.adds), (b_resident, lines_resident), strict=True
     ):
         if resident:
             continue
-        least = fixed + each * min(sizes.granule, sizes.tiles)
         if least > size:
             raise ValueError(
                 f"{demand.name} must have at most {size} {name} in"
                 f" {'a tile' if sizes.granule == 1 else f'{sizes.granule} tiles'}, not {least}"
             )
         if each:
-            room = max(least, size // share) - fixed
+            room = max(least, size // share) - (least - each * min(sizes.granule, sizes.tiles))
             limits.append(room // each // sizes.granule * sizes.granule)
     return max(min(limits), min(sizes.granule, sizes.tiles))
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from weft.models.program import CompiledNetwork, Program, Step
 from weft.models.report.streams import step_streams
-from weft.models.work import HostProduct, RecurrentWork
+from weft.models.work import HostProduct, RecurrentWork, list_products
 
 __all__ = [
     "operators_text", "placement_line", "reason_lines", "reasons_of", "remedy_of", "time_text",
@@ -68,11 +68,16 @@ def reasons_of(program: Program) -> list[str]:
 
 
 def remedy_of(program: CompiledNetwork, step: Step) -> str:
-    """What would bring the work of the host to a core, for people; empty if the host has none."""
+    """What would bring the work of the host to a core, or what the core computes of it, for people.
+
+    Empty if the host has none.
+    """
     given, work = step.placement, step.work
     if given.field:
         saves = f" (saves {given.extra_bytes:,} bytes of results)" if given.extra_bytes else ""
         return f"{given.field} in the Config changes this{saves}"
+    if list_products(work):
+        return "the core computes its products one by one, over the link"
     if given.on_weft or not given.reason:
         return ""
     parts = work.products if isinstance(work, RecurrentWork) else (work,)
