@@ -26,6 +26,7 @@ def test_escapes_what_is_not_printed():
     assert visible("größe/日本 x") == "größe/日本 x"
     assert visible("\udcff\0\r\t\u200b") == r"\udcff\x00\r\t\u200b"
     assert visible("a\nb\x1b", keep="\n") == "a\nb\\x1b"
+    assert visible(b"a\xff\x1b") == r"a\xff\x1b"
     assert ModelError("x\x1b\n").args == (r"x\x1b\n",)
 
 

@@ -250,7 +250,7 @@ def test_compiles_to_c_code(folder, capsys):
     command = ["compile", "net.tflite", "--config", "chip.toml", "-o", "net.weft", "--c", "c"]
     assert main([*command, "--prefix", "mm"]) == 0
     assert capsys.readouterr().out.endswith("c: net.c and net.h, with 2 other files\n")
-    assert "int net_load(mm_core *core);" in (folder / "c/net.h").read_text()
+    assert "int mm_net_load(mm_core *core);" in (folder / "c/net.h").read_text()
 
 
 @pytest.mark.parametrize("on", ["golden", "/dev/board"])
