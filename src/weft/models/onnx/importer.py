@@ -23,7 +23,7 @@ def load(data: bytes, name: str, *, shapes=None) -> Graph:
     float32) become `weft.models.ir.Gemm`:
 
     - products of ``QLinearConv``, ``QLinearMatMul``, ``QGemm``, ``ConvInteger``,
-      ``MatMulInteger``;
+      ``MatMulInteger``, ``MatMulIntegerToFloat`` and ``DynamicQuantizeMatMul``;
     - products between ``DequantizeLinear`` and ``QuantizeLinear``, with a ``Relu`` or ``Clip``
       after them. onnxruntime fuses some of these and computes the others in float32; here all of
       them are integer products. `Graph.notes` says how many;
@@ -49,7 +49,8 @@ def load(data: bytes, name: str, *, shapes=None) -> Graph:
         before it runs. The message names the file, and the node or the tensor.
     """
     model, notes = read(data, name, shapes)
-    return Importer(Source.of(model, name, len(data)), notes).graph()
+    source = Source.of(model, name, len(data))
+    return Importer(source, [*notes, *source.notes]).graph()
 
 
 class Importer:
@@ -158,13 +159,21 @@ class Importer:
         outputs = [name for name in operator.outputs if name]
         if lowered is None:
             model, names = cut_out(operator, source.types, source.constants, source.opsets)
-            check_runs(model, operator, why, source.types, source.file)
+            try:
+                check_runs(model, operator, why, source.types, source.file)
+            except ModelError:
+                parts = source.body(operator)
+                for part in parts:
+                    self._lower(part)
+                if parts:
+                    return
+                raise
             kernel, attributes, reason = "onnx.model", {"model": model}, why
             macs = macs_of(operator, source.types)
         else:
             kernel, names, attributes, reason = lowered
         self.emit(Host(
-            operator=operator.kind, name=operator.name, position=(operator.index,),
+            operator=operator.title, name=operator.name, position=(operator.index,),
             inputs=tuple(self.value(name) if name else -1 for name in names),
             outputs=tuple(self.tensor(name) for name in outputs),
             kernel=kernel, attributes=attributes, reason=reason, macs=macs,
@@ -173,7 +182,7 @@ class Importer:
     def add_host(self, operator, kernel, inputs, output, reason, **attributes):
         """Append a further node of an operator, between given tensors."""
         self.emit(Host(
-            operator=operator.kind, name=operator.name, position=(operator.index,),
+            operator=operator.title, name=operator.name, position=(operator.index,),
             inputs=tuple(inputs), outputs=(output,), kernel=kernel, attributes=attributes,
             reason=reason,
         ))

@@ -28,6 +28,7 @@ TWINS = {
     "QGemm":                    ("Gemm", (0, 3), 8),
     "QuantizeLinear":           ("Identity", (0,), 2),
     "DequantizeLinear":         ("Identity", (0,), 1),
+    "MatMulIntegerToFloat":     ("MatMul", (0, 1), 2),
 }
 
 

@@ -31,6 +31,8 @@ class OnnxOperator:
     proto : onnx.NodeProto
     captured : tuple of str
         Tensors of this graph that its subgraphs read.
+    title : str
+        Operator of the file: another one than ``kind`` if this is a part of it.
     """
 
     index: int
@@ -42,6 +44,7 @@ class OnnxOperator:
     attributes: Mapping[str, Any]
     proto: Any
     captured: tuple[str, ...] = ()
+    title: str = ""
 
     @property
     def reads(self):

@@ -193,7 +193,10 @@ def _converted(model, name):
         raise ModelError(
             f"{name}: must import the standard operators once, not {len(versions)} times"
         )
-    if not versions or versions[0] >= OPSET:
+    if not versions:  # nodes of other operators, which are taken apart into standard ones
+        model.opset_import.append(onnx.helper.make_opsetid("", OPSET))
+        return model, []
+    if versions[0] >= OPSET:
         return model, []
     converted = onnx.ModelProto.FromString(convert(model.SerializeToString(), name, OPSET))
     for old, new in zip(model.graph.input, converted.graph.input, strict=False):
