@@ -53,10 +53,12 @@ def run(args) -> int:
     """Run the command; return its exit code."""
     from weft.models.onnx.agreement import compare
     from weft.models.onnx.calibration import Feeds, read_arrays
+    from weft.models.onnx.external import self_contained
     from weft.models.onnx.quantize import prepare, quantize
 
     source, output = Path(args.network), output_file(args.output)
     data, arrays = source.read_bytes(), read_arrays(args.data)
+    data = self_contained(data, source.name, source.parent)
     with progress() as show:
         with show.task("preparing the float network"):
             prepared = prepare(data, source.name)
@@ -70,11 +72,11 @@ def run(args) -> int:
     part = part_of(output)
     part.write_bytes(quantized)
     os.replace(part, output)
-    _print(agreement, source, output, feeds.samples)
+    _print(agreement, source.name, len(data), output, feeds.samples)
     return 0 if agreement.top1 >= args.min_top1 else 1
 
 
-def _print(agreement, source, output, samples):
+def _print(agreement, name, size, output, samples):
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -89,10 +91,9 @@ def _print(agreement, source, output, samples):
         sqnr = "equal" if math.isinf(row.sqnr) and row.sqnr > 0 else f"{row.sqnr:.1f}"
         style = "yellow" if row.sqnr < WEAK else None
         table.add_row(row.name, row.operator, sqnr, f"{row.cosine:.5f}", style=style)
-    console.print(f"{source.name}: float against int8, {samples} samples", highlight=False)
+    console.print(f"{name}: float against int8, {samples} samples", highlight=False)
     console.print(table)
     console.print(f"top-1 agrees in {agreement.top1:.1%} of the results", highlight=False)
-    sizes = source.stat().st_size, output.stat().st_size
     console.print(
-        f"{output}: {sizes[1]:,} bytes ({source.name}: {sizes[0]:,} bytes)", highlight=False
+        f"{output}: {output.stat().st_size:,} bytes ({name}: {size:,} bytes)", highlight=False
     )

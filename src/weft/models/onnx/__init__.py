@@ -4,6 +4,7 @@
 module                  content
 ======================  ==========================================================================
 `reading`               bytes become a checked model of operator set 13 or newer, of fixed sizes
+`external`              tensors in other files become part of the model
 `conversion`            to a newer operator set, in a process of its own
 `inference`             types of the outputs of one node
 `nodes`                 the nodes and tensors of the file as plain values
