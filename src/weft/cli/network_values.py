@@ -2,6 +2,7 @@
 
 from weft.cli.network_explanation import explained
 from weft.cli.network_fallback import refuse_fallbacks
+from weft.files import whole
 
 __all__ = ["check_outputs", "inputs_of", "prepared", "show_outputs", "write_outputs"]
 
@@ -76,10 +77,10 @@ def write_outputs(output, activations, outputs, values) -> None:
     import numpy as np
 
     if output:
-        with open(output, "wb") as file:
+        with whole(output) as part, open(part, "wb") as file:
             np.save(file, outputs[0])
     if activations:
-        with open(activations, "wb") as file:
+        with whole(activations) as part, open(part, "wb") as file:
             np.savez(file, **values)
 
 

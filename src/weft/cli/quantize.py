@@ -1,12 +1,13 @@
 """``weft quantize``: makes an int8 network of a float ONNX file, and shows what that changed."""
 
 import math
-import os
 from pathlib import Path
 
 from weft.cli.argument_types import number, path
-from weft.cli.output_paths import output_file, part_of
+from weft.cli.output_paths import output_file
 from weft.cli.progress import progress
+from weft.files import write_bytes
+from weft.visible import visible
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -69,9 +70,7 @@ def run(args) -> int:
             )
         with show.task("comparing", total=len(feeds)) as advance:
             agreement = compare(prepared, quantized, feeds, advance=advance)
-    part = part_of(output)
-    part.write_bytes(quantized)
-    os.replace(part, output)
+    write_bytes(output, quantized)
     _print(agreement, source.name, len(data), output, feeds.samples)
     return 0 if agreement.top1 >= args.min_top1 else 1
 
@@ -80,6 +79,7 @@ def _print(agreement, name, size, output, samples):
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     console = Console()
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
@@ -90,10 +90,10 @@ def _print(agreement, name, size, output, samples):
     for row in agreement.rows:
         sqnr = "equal" if math.isinf(row.sqnr) and row.sqnr > 0 else f"{row.sqnr:.1f}"
         style = "yellow" if row.sqnr < WEAK else None
-        table.add_row(row.name, row.operator, sqnr, f"{row.cosine:.5f}", style=style)
-    console.print(f"{name}: float against int8, {samples} samples", highlight=False)
+        names = (Text(visible(text)) for text in (row.name, row.operator))
+        table.add_row(*names, sqnr, f"{row.cosine:.5f}", style=style)
+    name = visible(name)
+    print(f"{name}: float against int8, {samples} samples")
     console.print(table)
-    console.print(f"top-1 agrees in {agreement.top1:.1%} of the results", highlight=False)
-    console.print(
-        f"{output}: {output.stat().st_size:,} bytes ({name}: {size:,} bytes)", highlight=False
-    )
+    print(f"top-1 agrees in {agreement.top1:.1%} of the results")
+    print(f"{visible(str(output))}: {output.stat().st_size:,} bytes ({name}: {size:,} bytes)")

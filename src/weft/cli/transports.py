@@ -3,7 +3,7 @@
 from weft.cli.argument_types import integer
 from weft.cli.options import add_config, config_of
 
-__all__ = ["NAMES", "add_baud", "add_transport", "open_by_name", "open_named"]
+__all__ = ["NAMES", "add_baud", "add_transport", "given_config", "open_by_name", "open_named"]
 
 NAMES = """\
 TRANSPORT is
@@ -38,7 +38,7 @@ def add_baud(parser):
     )
 
 
-def _given_config(args):
+def given_config(args):
     """The Config of the options; None if no option is given and the transport needs none."""
     import dataclasses
 
@@ -55,7 +55,7 @@ def open_named(args, show):
     Returns (transport, Config that the core must have or None). ``show`` reports steps that take
     long. Raises ConfigError, TransportError or ToolError.
     """
-    config = _given_config(args)
+    config = given_config(args)
     return open_by_name(args.transport, config, args.baud, show), config
 
 

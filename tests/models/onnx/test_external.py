@@ -50,8 +50,8 @@ def test_equal_to_the_model_with_all_in_itself(saved, tmp_path):
     path, whole = saved
     x = np.random.default_rng(1).normal(size=(2, 40)).astype(F32)
     network = weft.load(path)
-    [[expected]] = ort(whole, ["x"], [[x]], optimized=False)
-    [[answer]] = ort(network.data, ["x"], [[x]], optimized=False)  # as --check ort does
+    [[expected]] = ort(whole, [[x]], optimized=False)
+    [[answer]] = ort(network.data, [[x]], optimized=False)  # as --check ort does
     assert np.array_equal(answer, expected)
     network.compile(CONFIG).save(tmp_path / "net.weft")
     path.with_name("net.onnx.data").unlink()

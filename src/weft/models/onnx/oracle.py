@@ -5,15 +5,13 @@ from weft.models.onnx.fallback import needs_runtime, open_session, run_session
 __all__ = ["ort"]
 
 
-def ort(data: bytes, names: list[str], inferences: list, *, optimized: bool) -> list:
+def ort(data: bytes, inferences: list, *, optimized: bool) -> list:
     """The outputs of onnxruntime for each inference.
 
     Parameters
     ----------
     data : bytes
         The file.
-    names : list of str
-        Names of the inputs.
     inferences : list of list of array
         The inputs of each inference.
     optimized : bool
@@ -28,6 +26,7 @@ def ort(data: bytes, names: list[str], inferences: list, *, optimized: bool) -> 
     """
     needs_runtime("a check with ort")
     session = open_session(data, "the network", optimized=optimized)
+    names = [value.name for value in session.get_inputs()]
     return [
         run_session(session, dict(zip(names, inputs, strict=True)), "the network")
         for inputs in inferences

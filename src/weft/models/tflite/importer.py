@@ -13,20 +13,23 @@ from weft.models.tflite import (
     products,
     recurrent,
     reducing,
+    strided_slice,
     unary,
 )
 from weft.models.tflite.context import Context, Fallback
 from weft.models.tflite.cutout import cut
 from weft.models.tflite.macs import macs_of
 from weft.models.tflite.reader import read
-from weft.models.tflite.runtime import memory
+from weft.models.tflite.runtime import attempt, memory
+from weft.models.tflite.scales import refusals
 from weft.models.tflite.supported import CALLERS, CUSTOM, RUNTIME
 
 __all__ = ["import_file"]
 
 BUILDERS = {
     **products.BUILDERS, **arithmetic.BUILDERS, **unary.BUILDERS, **moving.BUILDERS,
-    **reducing.BUILDERS, **recurrent.BUILDERS, **lstm.BUILDERS, **bidirectional.BUILDERS,
+    **strided_slice.BUILDERS, **reducing.BUILDERS, **recurrent.BUILDERS, **lstm.BUILDERS,
+    **bidirectional.BUILDERS,
 }
 
 
@@ -43,7 +46,7 @@ def import_file(data: bytes, name: str) -> Graph:
     for operator in file.operators:
         if not operator.outputs:
             raise operator.error("outputs must be at least 1, not 0")
-        nodes += _nodes(graph, operator)
+        nodes += _refused(graph, operator, _nodes(graph, operator))
     _order(file, graph, nodes)
     tensors = [
         dataclasses.replace(tensor, data=graph.values.get(i))
@@ -99,6 +102,14 @@ def _check(operator):
         raise operator.error(f"neither Weft nor TFLite Micro has this operator{hint}")
 
 
+def _refused(graph, operator, nodes):
+    """The nodes of an operator, with the modes whose runtime refuses its scales."""
+    if not nodes:
+        return nodes
+    refused = refusals(graph, operator)
+    return [dataclasses.replace(nodes[0], refused=refused), *nodes[1:]] if refused else nodes
+
+
 def _nodes(graph, operator):
     """The nodes of an operator: an empty list if its outputs became constants."""
     reason = "Weft has no kernel of its own for it"
@@ -120,12 +131,20 @@ def _nodes(graph, operator):
         raise operator.error("constants must not have a sparse encoding")
     model, fed = cut(graph.file, operator, graph.values)
     graph.spend(operator, len(model))
+    tensors = graph.file.tensors
+    attributes = _attributes(
+        operator.label, model, [tensors[i] for i in used], len(operator.outputs)
+    )
+    try:
+        attempt(attributes, [tensors[i] for i in fed])
+    except ModelError as error:
+        text = str(error).removeprefix(f"{operator.label}: ")
+        raise operator.error(f"{reason}, and {text}") from error
     return [Host(
         operator=operator.custom or operator.name, name=graph.output(operator).name,
         position=(operator.position,), inputs=fed, outputs=operator.outputs,
-        kernel="tflite.model", reason=reason, macs=macs_of(operator, graph.file.tensors),
-        attributes=_attributes(operator.label, model, [graph.file.tensors[i] for i in used],
-                               len(operator.outputs)),
+        kernel="tflite.model", reason=reason, attributes=attributes,
+        macs=macs_of(operator, graph.file.tensors),
     )]
 
 
@@ -147,11 +166,14 @@ def _whole(file, reason):
         raise ModelError(f"{file.name}: outputs must be at least 1, not 0")
     if file.sparse:
         raise ModelError(f"{file.name}: constants must not have a sparse encoding")
+    attributes = _attributes(file.name, file.data, file.tensors, len(file.outputs))
+    # A loop may never end with the values of a trial.
+    attempt(attributes, [file.tensors[i] for i in file.inputs], run="WHILE" not in file.used)
     node = Host(
         operator=file.operators[-1].name, name=file.tensors[file.outputs[0]].name,
         position=tuple(range(len(file.operators))), inputs=file.inputs, outputs=file.outputs,
         kernel="tflite.model", reason=f"the whole file runs in TFLite Micro: {reason}",
-        attributes=_attributes(file.name, file.data, file.tensors, len(file.outputs)),
+        attributes=attributes,
         macs=sum(macs_of(operator, file.tensors) for operator in file.operators),
     )
     return _graph(file, [node], file.tensors, [node.reason])

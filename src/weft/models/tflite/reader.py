@@ -13,6 +13,7 @@ import tflite
 from weft.models.errors import ModelError
 from weft.models.ir import Quantization, Tensor
 from weft.models.tflite.file import PARSER_ERRORS, File, TfliteOperator
+from weft.visible import visible
 
 __all__ = ["read"]
 
@@ -102,9 +103,8 @@ class _Reader:
         return [get(i) for i in range(count)]
 
     def text(self, raw):
-        """At most ``TEXT`` printable characters."""
-        text = (raw or b"")[:TEXT].decode("utf-8", "replace")
-        return "".join(c if c.isprintable() else "?" for c in text)
+        """At most ``TEXT`` characters of a name."""
+        return visible((raw or b"")[:TEXT].decode("utf-8", "replace"))
 
     def file(self):
         model = tflite.Model.GetRootAs(self.data)
