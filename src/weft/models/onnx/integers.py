@@ -220,9 +220,10 @@ def _between(importer, operator):
         return False
     if operator.kind == "Gemm" and rounded and x.dtype == np.uint8:
         importer.note(
-            f"{operator.name}: a known fault of onnxruntime (issue 24711): with its default options"
-            " it reads the bias of a Gemm as if its scale were that of x times w; Weft equals"
-            " onnxruntime without optimizations"
+            operator.name,
+            "a known fault of onnxruntime (issue 24711): with its default options it reads the bias"
+            " of a Gemm as if its scale were that of x times w; Weft equals onnxruntime without"
+            " optimizations"
         )
     importer.fused["sums" if result is None else "result"] += 1
     importer.fused["bias"] += rounded

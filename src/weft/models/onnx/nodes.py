@@ -10,7 +10,7 @@ from weft.models.errors import ModelError
 
 __all__ = [
     "OnnxOperator", "array_of", "attributes_of", "captured_names", "constant_of", "input_type",
-    "used_names",
+    "is_quantized", "used_names",
 ]
 
 
@@ -50,6 +50,11 @@ class OnnxOperator:
     def reads(self):
         """All tensors that it reads, each once."""
         return list(dict.fromkeys(name for name in (*self.inputs, *self.captured) if name))
+
+
+def is_quantized(kind: str) -> bool:
+    """Whether an operator has quantized operands, or makes them."""
+    return kind.startswith("Q") or any(part in kind for part in ("Quant", "Integer", "NBits"))
 
 
 def array_of(tensor, file):
