@@ -48,6 +48,7 @@ LAYERS = {
     ),
     "src/weft/models/onnx/": (*NETWORK, "onnx", "onnxruntime"),
     "src/weft/models/report/": (*NETWORK, "matplotlib", "rich"),
+    "src/weft/models/media": (*NETWORK, "PIL"),
     "src/weft/models/target": (*NETWORK, "weft.boards"),
     "src/weft/models/": NETWORK,
     "src/weft/explore/": (

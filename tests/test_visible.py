@@ -14,7 +14,7 @@ from weft.models.c_code import c_files
 from weft.models.errors import ModelError
 from weft.models.report import report
 from weft.models.report.page import page
-from weft.visible import visible
+from weft.visible import short, visible
 
 HOSTILE = "a\x1b[2J\n\u202eb\x9b\x7f\u2028*/<em>"
 SHOWN = r"a\x1b[2J\n\u202eb\x9b\x7f\u2028*/<em>"
@@ -137,3 +137,9 @@ def test_a_table_shows_the_name(onnx_file, capsys):
     said = capsys.readouterr().out
     assert is_plain(said)
     assert "".join(re.findall(r"^ *(\S+)", said, re.M)).count("[red]") == 1
+
+
+def test_a_long_name_loses_its_middle():
+    name = "model/conv2d/Relu;" * 12
+    assert short(name) == "model/conv2d/Relu;model/conv2d/Relu;...lu;model/conv2d/Relu;"
+    assert short("x" * 60) == "x" * 60 and len(short("x" * 61)) == 60

@@ -1,6 +1,6 @@
 """Text of a file in a form that a terminal, a page or a comment shows and does not obey."""
 
-__all__ = ["visible"]
+__all__ = ["short", "visible"]
 
 
 def visible(text: str, keep: str = "") -> str:
@@ -12,3 +12,11 @@ def visible(text: str, keep: str = "") -> str:
     return "".join(
         c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text
     )
+
+
+def short(name: str) -> str:
+    """``name`` in at most 60 characters, for messages: the middle of a longer one is left out.
+
+    Converters give a fused operator the names of all its parts.
+    """
+    return name if len(name) <= 60 else f"{name[:36]}...{name[-21:]}"

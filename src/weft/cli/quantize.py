@@ -4,6 +4,13 @@ import math
 from pathlib import Path
 
 from weft.cli.argument_types import number, path
+from weft.cli.network_inputs import (
+    add_normalization,
+    layout_of,
+    media_files,
+    normalization_of,
+    refuse_normalization,
+)
 from weft.cli.output_paths import output_file
 from weft.cli.progress import progress
 from weft.files import write_bytes
@@ -22,7 +29,8 @@ ratio, in dB; higher is better) and cosine (1 is equal), and the share of sample
   weft quantize net.onnx --data calib.npz -o net.int8.onnx --method entropy --min-top1 0.98
 
 The data has one array for each input, with the samples along its first axis (numpy.savez), or a
-single array (numpy.save). Exit code 1 if top-1 agrees in fewer samples than --min-top1.
+single array (numpy.save), or is a folder of pictures or sounds. Exit code 1 if top-1 agrees in
+fewer samples than --min-top1.
 """
 METHODS = ["min-max", "entropy", "percentile"]
 WEAK = 20  # dB of SQNR below which a tensor is highlighted
@@ -33,8 +41,9 @@ def add(parser):
     parser.add_argument("network", type=path("network"), help="the float network, an .onnx file")
     parser.add_argument(
         "--data", metavar="FILE", required=True, type=path("data"),
-        help="calibration data, an .npz or .npy file",
+        help="calibration data: an .npz or .npy file, or a folder of pictures or sounds",
     )
+    add_normalization(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE", required=True, type=path("output"),
         help="the quantized network to write",
@@ -53,17 +62,16 @@ def add(parser):
 def run(args) -> int:
     """Run the command; return its exit code."""
     from weft.models.onnx.agreement import compare
-    from weft.models.onnx.calibration import Feeds, read_arrays
+    from weft.models.onnx.calibration import Feeds
     from weft.models.onnx.external import self_contained
     from weft.models.onnx.quantize import prepare, quantize
 
     source, output = Path(args.network), output_file(args.output)
-    data, arrays = source.read_bytes(), read_arrays(args.data)
-    data = self_contained(data, source.name, source.parent)
+    data = self_contained(source.read_bytes(), source.name, source.parent)
     with progress() as show:
         with show.task("preparing the float network"):
             prepared = prepare(data, source.name)
-        feeds = Feeds(arrays, prepared, args.data)
+        feeds = Feeds(_arrays(args, prepared), prepared, args.data)
         with show.task("calibrating", total=len(feeds)) as advance:
             quantized = quantize(
                 prepared, source.name, feeds, method=args.method, advance=advance
@@ -73,6 +81,26 @@ def run(args) -> int:
     write_bytes(output, quantized)
     _print(agreement, source.name, len(data), output, feeds.samples)
     return 0 if agreement.top1 >= args.min_top1 else 1
+
+
+def _arrays(args, model):
+    """The calibration data: arrays of a file, or of all files of a folder."""
+    import numpy as np
+
+    from weft.models.errors import ModelError
+    from weft.models.media import read_media
+    from weft.models.onnx.calibration import input_tensors, read_arrays
+
+    given = normalization_of(args)
+    if not Path(args.data).is_dir():
+        refuse_normalization(args)
+        return read_arrays(args.data)
+    tensor, *others = input_tensors(model)
+    if others:
+        raise ModelError(f"{args.data}: a network with {1 + len(others)} inputs needs an .npz file")
+    layout = layout_of(tensor, "onnx")
+    values = [read_media(file, tensor, layout, given) for file in media_files(args.data)]
+    return {tensor.name: np.concatenate(values)}
 
 
 def _print(agreement, name, size, output, samples):

@@ -63,11 +63,6 @@ def run(args) -> int:
         print(found)
     else:
         _show(found)
-    if target is None and not args.network.endswith(".weft"):
-        print(
-            f"No target was named: this is {found.target}. Choose with --board or --config;"
-            " weft build --list has the boards."
-        )
     if html:
         print(f"page: {html}")
     return 0

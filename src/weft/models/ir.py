@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.visible import visible
+from weft.visible import short, visible
 
 __all__ = [
     "Gemm", "Graph", "Host", "Node", "Quantization", "Recurrence", "Requantization", "Tensor",
@@ -76,7 +76,8 @@ class Node:
     operator : str
         Operator as the file names it: ``CONV_2D``, ``QLinearConv``.
     name : str
-        Name of the operator in the file, or of its first output; for messages.
+        Name of the operator in the file, or of its first output, in the form of
+        `weft.visible.short`; for messages.
     position : tuple of int
         Places in the file of the operators that the node stands for, from 0. An importer that
         fuses ``DequantizeLinear, Conv, QuantizeLinear`` to one node gives all of them.
@@ -99,6 +100,7 @@ class Node:
 
     def __post_init__(self):
         _show(self, *(part for part in ("operator", "name", "reason") if hasattr(self, part)))
+        object.__setattr__(self, "name", short(self.name))
 
 
 @dataclass(frozen=True)

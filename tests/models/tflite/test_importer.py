@@ -95,6 +95,8 @@ def test_the_output_of_a_concatenation_has_all_inputs():
     ("custom:Sharpen",
      "has the custom operator 'Sharpen'; convert the network without it, or end the network "),
     ("custom:", "has the custom operator ''; "),
+    ("custom:ethos-u", r"was compiled for an Arm Ethos-U \(by Vela\); use the .tflite file from"),
+    ("custom:FlexErf", "FlexErf is an operator of TensorFlow, .*; convert the network without SEL"),
 ])
 def test_rejects_operators_that_nothing_runs(name, message):
     with pytest.raises(ModelError, match=message):

@@ -2,9 +2,8 @@
 
 import math
 
-from weft.c_names import identifier
 from weft.models.c_code.operators import OPERATORS, OperatorCall
-from weft.models.c_code.sources import filled_sources
+from weft.models.c_code.sources import filled_sources, public_name
 from weft.models.c_code.tensors import TensorAddresses
 from weft.models.errors import ModelError
 from weft.models.work import HostWork, RecurrentWork
@@ -82,7 +81,7 @@ class Generator:
     def _filled(self, header: str, source: str, prefix: str, **values) -> dict[str, bytes]:
         """Return all files; ``values`` are the ones that only this kind of core has."""
         program, tensors = self._program, self._tensors
-        name = identifier(program.name)
+        name = public_name(program.name, prefix)
         sizes = {
             what: math.prod(program.tensors[found[0]].shape)
             for what, found in (("input", program.inputs), ("output", program.outputs))

@@ -2,7 +2,7 @@
 
 from weft.models.onnx.fallback import needs_runtime, open_session, run_session
 
-__all__ = ["ort"]
+__all__ = ["ort", "with_outputs"]
 
 
 def ort(data: bytes, inferences: list, *, optimized: bool) -> list:
@@ -31,3 +31,21 @@ def ort(data: bytes, inferences: list, *, optimized: bool) -> list:
         run_session(session, dict(zip(names, inputs, strict=True)), "the network")
         for inputs in inferences
     ]
+
+
+def with_outputs(data: bytes, names: dict[int, str]) -> tuple[bytes, list[int]]:
+    """The file with other outputs: the tensors of these names, as far as its nodes compute them.
+
+    Returns the file, and the keys of ``names`` in the order of its outputs.
+    """
+    import onnx
+
+    model = onnx.ModelProto.FromString(data)
+    computed = {name for node in model.graph.node for name in node.output}
+    kept = {name: number for number, name in names.items() if name in computed}
+    present = {value.name: value for value in model.graph.output}
+    del model.graph.output[:]
+    model.graph.output.extend(
+        present.get(name) or onnx.helper.make_empty_tensor_value_info(name) for name in kept
+    )
+    return model.SerializeToString(), [*kept.values()]

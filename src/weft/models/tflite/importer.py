@@ -22,7 +22,7 @@ from weft.models.tflite.macs import macs_of
 from weft.models.tflite.reader import read
 from weft.models.tflite.runtime import attempt, memory
 from weft.models.tflite.scales import refusals
-from weft.models.tflite.supported import CALLERS, CUSTOM, RUNTIME
+from weft.models.tflite.supported import CALLERS, COMPILED, CUSTOM, RUNTIME
 
 __all__ = ["import_file"]
 
@@ -91,6 +91,16 @@ def _graph(file, nodes, tensors, notes):
 def _check(operator):
     """Raise ModelError for an operator that neither Weft nor TFLite Micro has."""
     if operator.custom or operator.name == "CUSTOM":
+        if operator.custom in COMPILED:
+            raise operator.error(
+                f"the network was compiled for {COMPILED[operator.custom]}; use the .tflite file"
+                " from before this compilation"
+            )
+        if operator.custom.startswith("Flex"):
+            raise operator.error(
+                f"{operator.custom} is an operator of TensorFlow, which only its Flex delegate"
+                " runs; convert the network without SELECT_TF_OPS, or end it before this operator"
+            )
         if operator.custom not in CUSTOM:
             raise operator.error(
                 f"neither Weft nor TFLite Micro has the custom operator {operator.custom!r};"

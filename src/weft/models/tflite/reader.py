@@ -13,7 +13,7 @@ import tflite
 from weft.models.errors import ModelError
 from weft.models.ir import Quantization, Tensor
 from weft.models.tflite.file import PARSER_ERRORS, File, TfliteOperator
-from weft.visible import visible
+from weft.visible import short, visible
 
 __all__ = ["read"]
 
@@ -182,7 +182,7 @@ class _Reader:
         if table is not None and not 0 <= table.Pos < len(self.data):
             raise self.error(f"options must lie inside the file, not at {table.Pos}")
         output = tensors[outputs[0]].name if outputs else ""
-        label = f"{self.name}: operator {i} ({custom or name}, {output!r})"
+        label = f"{self.name}: operator {i} ({custom or name}, {short(output)!r})"
         return TfliteOperator(
             position=i, name=name, custom=custom, code=code, version=version, inputs=inputs,
             outputs=outputs, intermediates=middle, label=label,
