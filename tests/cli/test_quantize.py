@@ -38,6 +38,22 @@ def test_writes_a_network_and_a_table(folder, capsys):
     assert sorted(path.name for path in (folder / "out").iterdir()) == ["net.int8.onnx"]
 
 
+def test_weights_in_another_file(folder, capsys):
+    """The sizes that it prints are those of the whole models."""
+    import onnx
+
+    size = (folder / "net.onnx").stat().st_size
+    onnx.save(onnx.load("net.onnx"), "net.onnx", save_as_external_data=True, location="net.data",
+              size_threshold=0)
+    assert (folder / "net.onnx").stat().st_size < size
+    command = ["quantize", "net.onnx", "--data", "calib.npz", "-o"]
+    assert main([*command, "a.onnx"]) == 0
+    assert f"(net.onnx: {size:,} bytes)" in capsys.readouterr().out
+    (folder / "net.data").unlink()
+    assert main([*command, "b.onnx"]) == 2
+    assert "its data file 'net.data' must be beside the model" in capsys.readouterr().err
+
+
 @pytest.mark.exit_code("quantize", 1)
 def test_too_little_agreement_is_exit_code_1(folder, monkeypatch):
     from weft.models.onnx import agreement

@@ -63,10 +63,11 @@ def run(args) -> int:
     """Run the command; return its exit code."""
     from weft.models.onnx.agreement import compare
     from weft.models.onnx.calibration import Feeds
+    from weft.models.onnx.external import self_contained
     from weft.models.onnx.quantize import prepare, quantize
 
     source, output = Path(args.network), output_file(args.output)
-    data = source.read_bytes()
+    data = self_contained(source.read_bytes(), source.name, source.parent)
     with progress() as show:
         with show.task("preparing the float network"):
             prepared = prepare(data, source.name)
@@ -78,7 +79,7 @@ def run(args) -> int:
         with show.task("comparing", total=len(feeds)) as advance:
             agreement = compare(prepared, quantized, feeds, advance=advance)
     write_bytes(output, quantized)
-    _print(agreement, source, output, feeds.samples)
+    _print(agreement, source.name, len(data), output, feeds.samples)
     return 0 if agreement.top1 >= args.min_top1 else 1
 
 
@@ -102,7 +103,7 @@ def _arrays(args, model):
     return {tensor.name: np.concatenate(values)}
 
 
-def _print(agreement, source, output, samples):
+def _print(agreement, name, size, output, samples):
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -119,8 +120,8 @@ def _print(agreement, source, output, samples):
         style = "yellow" if row.sqnr < WEAK else None
         names = (Text(visible(text)) for text in (row.name, row.operator))
         table.add_row(*names, sqnr, f"{row.cosine:.5f}", style=style)
-    name, sizes = visible(source.name), (source.stat().st_size, output.stat().st_size)
+    name = visible(name)
     print(f"{name}: float against int8, {samples} samples")
     console.print(table)
     print(f"top-1 agrees in {agreement.top1:.1%} of the results")
-    print(f"{visible(str(output))}: {sizes[1]:,} bytes ({name}: {sizes[0]:,} bytes)")
+    print(f"{visible(str(output))}: {output.stat().st_size:,} bytes ({name}: {size:,} bytes)")

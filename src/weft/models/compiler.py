@@ -13,6 +13,7 @@ from weft.models.fusion import FusedNode, fuse_tables
 from weft.models.host_modes import in_mode
 from weft.models.ir import Gemm, Graph, Recurrence
 from weft.models.lowering import candidates
+from weft.models.onnx.nodes import is_quantized
 from weft.models.placement import Decision, decide, mode_of
 from weft.models.products import core_flags, core_work, host_product
 from weft.models.program import Estimate, MatrixProduct, Placement, Program, Step
@@ -66,9 +67,22 @@ def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
     return Program(
         name=graph.name, source=graph.source, mode=mode, target=target, tensors=tensors,
         inputs=graph.inputs, outputs=graph.outputs, operators=graph.operators,
-        steps=tuple(steps), notes=graph.notes, states=graph.states,
+        steps=tuple(steps), notes=(*graph.notes, *_notes(graph, config)), states=graph.states,
         exactness=exactness_of(graph, mode, config),
     )
+
+
+def _notes(graph, config):
+    """What a user can do about a float network on a core for integers."""
+    quantized = any(is_quantized(kind) for kind in graph.operators)
+    floats = any(
+        isinstance(node, Gemm) and graph.tensors[node.x].dtype == np.float32 for node in graph.nodes
+    )
+    if graph.source == "onnx" and floats and not quantized and config.data_type.acc.name == "int32":
+        yield (
+            "its products are of float32, which a core for integers does not compute; weft quantize"
+            " makes an int8 network of the file"
+        )
 
 
 class _Compiler:

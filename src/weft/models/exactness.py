@@ -152,7 +152,7 @@ class _Analysis:
             gemms = (node,) if isinstance(node, Gemm) else node.products
             if any(self._graph.tensors[gemm.x].dtype == np.float32 for gemm in gemms):
                 return self._float_product(name, getattr(node, "steps", 0))
-        elif node.kernel not in EXACT and self._has_floats(node):
+        elif self._has_floats(node) and (node.kernel not in EXACT or self._has_sums(node)):
             self._floats[name] = None
             return _Distance(0.0, FLOAT32)
         if node.ties or self._has_ties(node):
@@ -172,6 +172,14 @@ class _Analysis:
     def _has_floats(self, node):
         numbers = (*node.inputs, *node.outputs)
         return any(self._graph.tensors[n].dtype.kind == "f" for n in numbers if n >= 0)
+
+    def _has_sums(self, node):
+        """Whether onnxruntime computes a product of floats of the node.
+
+        Alone it adds in another order than in the file, where it packs constant weights.
+        """
+        dtypes = [self._graph.tensors[n].dtype.kind for n in node.outputs if n >= 0]
+        return node.kernel == "onnx.model" and node.macs > 0 and "f" in dtypes
 
     def _has_ties(self, node):
         """Whether LiteRT rounds a tie of the node in another way than Weft does."""

@@ -30,6 +30,8 @@ def read_inputs(program: Program, x) -> tuple[dict[int, np.ndarray], int, bool]:
     values, counts, is_float = {}, set(), False
     for number, array in zip(program.inputs, given, strict=True):
         tensor = program.tensors[number]
+        if isinstance(array, np.ma.MaskedArray):
+            raise TypeError(f"input {tensor.name} must be an array without a mask: fill it first")
         array = np.asarray(array)
         if array.dtype.kind == "f" and tensor.dtype.kind in "iu" and tensor.quantization:
             array, is_float = quantized(array, tensor, program.source), True

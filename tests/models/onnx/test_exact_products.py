@@ -90,6 +90,19 @@ def test_a_model_without_the_standard_operators():
     assert np.array_equal(z, requantized(products(x, 3, -7)))
 
 
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("opset", [1, 6, 9])
+def test_a_model_of_an_old_operator_set(opset, relu):
+    """Which has a Cast of another form, or no Add of integers."""
+    b = Builder(seed=108, opset=opset)
+    x = activations(b.rng)
+    y = b.node("MatMulIntegerToFloat", b.input("x", [M, K], U8), W, F32(1), F32(1), U8(3), I8(5),
+               domain="com.microsoft")
+    y = b.node("Relu", y) if relu else y
+    [[z]] = ort(b.bytes(y), [[x]], optimized=False)
+    assert np.array_equal(z, products(x, 3, 5).clip(min=0 if relu else None))
+
+
 def test_qlinear_conv():
     """A convolution of 1x1 is a product of matrices."""
     b = Builder(seed=105)

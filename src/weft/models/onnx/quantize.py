@@ -9,6 +9,7 @@ from weft.files import write_bytes
 from weft.models.errors import ModelError
 from weft.models.onnx.calibration import Feeds
 from weft.models.onnx.exported import rewrite
+from weft.models.onnx.nodes import is_quantized
 from weft.models.onnx.reading import upgraded
 
 __all__ = ["METHODS", "prepare", "quantize"]
@@ -31,8 +32,7 @@ def prepare(data: bytes, name: str) -> bytes:
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
     model = upgraded(data, name)
-    quantized = [node for node in model.graph.node if "Quant" in node.op_type
-                 or node.op_type.startswith("QLinear") or node.op_type.endswith("Integer")]
+    quantized = [node for node in model.graph.node if is_quantized(node.op_type)]
     if quantized:
         node = quantized[0]
         raise ModelError(

@@ -42,9 +42,12 @@ def operators_text(program: CompiledNetwork, on_weft: set[int], macs: int) -> st
     """``10 of 13 operators on Weft (100 % of 2,656,768 MAC), 3 on the host (ADD, SOFTMAX)``.
 
     ``on_weft`` are the places of operators in the file, ``macs`` the MAC of products on the core.
+    Operators that nothing executes are not counted: constants, new names, and the conversions
+    around another operator.
     """
-    rest = [name for n, name in enumerate(program.operators) if n not in on_weft]
-    text = f"{len(on_weft)} of {len(program.operators)} operators on Weft"
+    run = on_weft.union(*(step.position for step in program.steps))
+    rest = [program.operators[n] for n in sorted(run - on_weft)]
+    text = f"{len(on_weft)} of {len(run)} operators on Weft"
     total = sum(step.macs for step in program.steps)
     if total:
         text += f" ({_percent(macs / total)} of {total:,} MAC)"
