@@ -74,7 +74,7 @@ def test_printed_layers_equal_the_cycle_model():
     assert [tuple(map(int, layer[:3])) for layer in layers] == [
         (450, 64, 64), (450, 64, 32), (450, 32, 10),
     ]
-    with digits_network("int8").compile(Config()).open("golden") as session:
+    with digits_network("int8").compile(Config(), activations=True).open("golden") as session:
         records = session(digits_images()[0], stats=True)[1]
     total = 0
     for (*shape, cycles, predicted, used), record in zip(layers, records, strict=True):

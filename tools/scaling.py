@@ -127,6 +127,6 @@ def outcomes_a_second(point: Point, layout: int, count: int = 300) -> float:
         start = time.monotonic()
         run_items(
             lambda: next(waiting, None), engine, store, seconds=60,
-            on_outcome=lambda *arguments: None,
+            on_outcome=lambda *arguments: None, on_left=lambda *arguments: None,
         )
         return count / (time.monotonic() - start)

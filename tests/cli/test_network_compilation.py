@@ -39,5 +39,6 @@ def test_names_the_smallest_core_that_the_network_fits(network):
 
 def test_no_board_may_have_more_memory(network):
     chip = network_chip(3, 4, 4, 2, words=65536, b_words=8)
-    with pytest.raises(UnfitError, match=rf"at most 8 words of B in a tile, not 18{WAYS}$"):
+    text = rf"a tile needs 18 words of B, and the buffer has 8{WAYS}$"
+    with pytest.raises(UnfitError, match=text):
         compiled(Namespace(batch=None), network, chip)

@@ -4,13 +4,17 @@ import dataclasses
 
 import numpy as np
 import pytest
+from chip_networks import NetworkBuilder
 from graphs import graph_of, lstm, tensor
+from network_chips import network_chip
 from rejects import rejects
 
 from weft.cli.network_fallback import refuse_fallbacks
 from weft.config import Config
 from weft.models.compiler import compile_graph
 from weft.models.errors import ModelError
+from weft.models.network_core.compiler import compile_chip
+from weft.models.target import target_of
 
 SIZE = dict(rows=2, cols=2, a_words=64, b_words=64)
 
@@ -23,6 +27,21 @@ def graph():
 
 def test_a_recurrent_layer_on_the_core_is_allowed(graph):
     refuse_fallbacks(compile_graph(graph, Config(**SIZE)))
+
+
+@pytest.mark.parametrize("program_words", [0, 2048])
+def test_single_products_on_a_core_for_networks_are_allowed(program_words):
+    """A core with a program memory has none."""
+    chip = network_chip(2, 4, 4, 2, program_words=program_words)
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 4, 4, 3))
+    builder.convolution(builder.convolution(0, 4), 4)
+    builder.on_host()
+    program = compile_chip(builder.graph(), target_of(chip))
+    if not program_words:
+        refuse_fallbacks(program)
+        return
+    with pytest.raises(ModelError, match="n1.* must not run on the host .*: weights minus their"):
+        refuse_fallbacks(program)
 
 
 def test_a_recurrent_layer_on_the_host_is_refused(graph):

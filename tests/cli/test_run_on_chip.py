@@ -86,6 +86,45 @@ def divided(folder):
     return "divided.tflite"
 
 
+def test_single_products(folder, capsys):
+    """TRANSPOSE_CONV is no layer; the core computes its product between two lists."""
+    pytest.importorskip("tflite_micro")
+    rng = np.random.default_rng(1)
+    tensors = {
+        "x": T((1, 4, 4, 8), scale=0.1, zero=-3), "a": T((1, 4, 4, 8), scale=0.1, zero=2),
+        "s": T(data=np.int32([1, 8, 8, 4])), "y": T((1, 8, 8, 4), scale=0.2, zero=1),
+    }
+    for name, shape in (("wa", (8, 1, 1, 8)), ("w", (4, 2, 2, 8))):
+        tensors[name] = T(data=rng.integers(-127, 128, shape).astype(np.int8), scale=0.01)
+    tensors["ba"] = T(data=rng.integers(-900, 900, 8).astype(np.int32), scale=0.001)
+    window = dict(padding=1, strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
+    turned = ("TransposeConvOptions", dict(padding=1, strideH=2, strideW=2))
+    data = build(tensors, [
+        ("CONV_2D", ["x", "wa", "ba"], ["a"], ("Conv2DOptions", window)),
+        ("TRANSPOSE_CONV", ["s", "w", "a"], ["y"], turned),
+    ], ["x"], ["y"])
+    (folder / "turned.tflite").write_bytes(data)
+    command = ["turned.tflite", "--config", "chip.toml"]
+    assert main(["run", *command, "--layers", "--check", "tflm", "--fallback", "refuse"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(
+        "turned: 2 of 2 operators on Weft (100 % of 9,216 MAC); equal to TFLite Micro in mode"
+        " tflite; chip, one list and single products on the core: "
+    )
+    assert lines[1] == (
+        "partly on the host: TRANSPOSE_CONV: a transposed convolution spreads its input; the core"
+        " computes its products one by one, over the link"
+    )
+    [row] = [line.split() for line in lines if "TRANSPOSE_CONV " in line]
+    assert main(["report", *command, "--json", "--html", "turned.html"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    [product] = facts["products"]
+    assert row[:5] == ["1", "TRANSPOSE_CONV", "products", str(product["jobs"]),
+                       f"{product['cycles']:,}"]
+    assert facts["cycles"] == product["cycles"] + sum(found["cycles"] for found in facts["lists"])
+    assert "products" in (folder / "turned.html").read_text()
+
+
 def test_several_lists(divided, capsys):
     pytest.importorskip("tflite_micro")
     command = ["run", divided, "--config", "chip.toml", "--layers", "--activations", "a.npz"]
@@ -211,7 +250,7 @@ def test_compiles_to_c_code(folder, capsys):
     command = ["compile", "net.tflite", "--config", "chip.toml", "-o", "net.weft", "--c", "c"]
     assert main([*command, "--prefix", "mm"]) == 0
     assert capsys.readouterr().out.endswith("c: net.c and net.h, with 2 other files\n")
-    assert "int net_load(mm_core *core);" in (folder / "c/net.h").read_text()
+    assert "int mm_net_load(mm_core *core);" in (folder / "c/net.h").read_text()
 
 
 @pytest.mark.parametrize("on", ["golden", "/dev/board"])
@@ -234,3 +273,14 @@ def test_a_network_that_does_not_fit_runs_product_by_product(folder, capsys, mon
     [cost] = [line for line in lines if " lists; " in line]
     assert re.match(r"[\d,]+ cycles of \d+ lists; [\d,]+ bytes to the core, [\d,]+ from it; ", cost)
     assert lines[-1].endswith("all 10 values equal TFLite Micro")
+
+
+def test_a_network_without_a_product_for_the_core_says_so(folder, capsys):
+    from lstm_files import lstm
+
+    data = lstm(np.random.default_rng(1), 1, 3, activation=1)  # RELU: TFLite Micro computes it
+    (folder / "lstm.tflite").write_bytes(data)
+    assert main(["run", "lstm.tflite", "--config", "chip.toml"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("The core has no product to compute.")
+    assert lines[1].startswith("lstm: 0 of 1 operators on Weft (0 % of ")

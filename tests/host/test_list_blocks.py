@@ -5,7 +5,7 @@ import pytest
 from network_chips import BATCH1, LARGE, TINY, network_chip
 from rejects import rejects
 
-from weft.host.list_blocks import BlockSizes, block_sizes, map_pitch
+from weft.host.list_blocks import BlockSizes, block_sizes, map_pitch, whole_vectors
 
 CRAMPED = network_chip(2, 4, 4, 2, words=128, b_words=8, lines=8, read_vectors=2)
 
@@ -38,6 +38,19 @@ def test_a_product_that_fits_is_one_block():
         rows=100, words=16, tiles=2, log=64, a=65, source=65 + 1600,
         output=65 + 1600 + 2 * (16 * 8 + 12),
     )
+
+
+@pytest.mark.parametrize("chip", [LARGE, BATCH1, TINY, CRAMPED], ids=lambda c: c.core.name)
+def test_vectors_that_limit_no_block(chip):
+    """With so many, blocks are as those of a memory without an end; and they lie in them."""
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        m, k, n = (int(2 ** rng.uniform(0, 12)) for _ in range(3))
+        vectors = whole_vectors(chip, m, k, n, 4)
+        found = block_sizes(chip, m, k, n, 4, vectors)
+        assert found == block_sizes(chip, m, k, n, 4, 1 << 40)
+        results = found.rows * -(-min(n, found.tiles * chip.core.cols) * 4 // chip.core.depth)
+        assert found.output + results <= vectors
 
 
 @pytest.mark.parametrize("vectors, pitch", [(1, 1), (3, 4), (9, 10), (16, 16)])

@@ -18,8 +18,10 @@ def test_measured_and_predicted():
     addresses = split(100, SMALL.banks), split(200, SMALL.banks)
     counters.add(LIST, *addresses, 1000)
     assert (counters.lists, counters.steps, counters.cycles()) == (1, 3 * 3 * 5, 1000)
+    assert counters.counted == 1000
     counters.add(LIST, *addresses, None)
     counters.add(LIST, *addresses, None)
+    assert counters.counted is None
     predicted = predict_list(SMALL, LIST, *addresses).cycles
     assert (counters.lists, counters.steps) == (3, 3 * 45)
     assert counters.cycles() == counters.cycles() == 1000 + 2 * predicted

@@ -11,6 +11,7 @@ from weft import Accelerator
 from weft.host.accelerator import AcceleratorError
 from weft.host.board import BoardTransport
 from weft.host.golden import GoldenTransport
+from weft.host.list_products import ListProducts
 from weft.host.list_transport import ListTransport, product_config
 from weft.host.transport import TransportError
 from weft.models.network_core.golden_runner import GoldenRunner
@@ -93,6 +94,26 @@ def test_all_arguments_equal_the_golden_core(chip):
         y, expected = (acc.matmul(left, right, **arguments) for acc in (lists, golden))
         assert (y.dtype, y.shape) == (expected.dtype, expected.shape)
         assert (y == expected).all(), arguments
+
+
+@CHIPS
+def test_products_stay_in_their_part_of_the_memory(chip):
+    rng, runner = np.random.default_rng(8), Runner(chip)
+    depth, first = chip.core.depth, 60
+    vectors = chip.vectors - first - 5
+    products = ListProducts(runner, first=first, vectors=vectors)
+    part = slice(first * depth, (first + vectors) * depth)
+    before = runner.memory.copy()
+    for m, k, n in ((1, 1, 1), (17, 9, 33), (3, 70, 7)):
+        a, b = operands(rng, (m, k), (n, k))
+        assert (products.sums(a, b) == a.astype(int) @ b.T.astype(int)).all()
+    assert (runner.memory[part] != before[part]).any()
+    runner.memory[part] = before[part]
+    np.testing.assert_array_equal(runner.memory, before)
+    # Others use the buffers: without `forget`, the products would compute with their contents.
+    runner._buffers = type(runner._buffers)(chip)
+    products.forget()
+    assert (products.sums(a, b) == a.astype(int) @ b.T.astype(int)).all()
 
 
 def test_resident_and_prepared_products():

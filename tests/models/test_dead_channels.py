@@ -13,7 +13,7 @@ from products import integers
 from weft.config import Config
 from weft.models.compiler import compile_graph
 from weft.models.dead_channels import leave_out_channels
-from weft.models.ir import Gemm, Host
+from weft.models.ir import Gemm, Host, State
 from weft.models.network_core.compiler import compile_chip
 from weft.models.target import target_of
 
@@ -198,6 +198,15 @@ def test_a_bias_that_could_overflow_stays():
     large = dataclasses.replace(gemm, bias=np.full(5, (1 << 30) - 1))
     graph = dataclasses.replace(graph, nodes=(*graph.nodes[:-1], large))
     assert left_out(graph).channels == 0
+
+
+def test_variables_keep_all_channels():
+    graph = network(0, BORDER)
+    assert left_out(graph).channels == 1
+    state = State(
+        name="s", initial=np.zeros(graph.tensors[1].shape, np.int8), before=0, after=1
+    )
+    assert left_out(dataclasses.replace(graph, states=(state,))).channels == 0
 
 
 def test_activations_lack_the_outputs_without_all_channels():

@@ -97,7 +97,7 @@ def test_reading_and_running_import_no_parser(contents, tmp_path):
 
 
 @pytest.mark.parametrize("main, message", [
-    (lambda m: m.update(version=1), "version must be 7, not 1; compile the network again"),
+    (lambda m: m.update(version=1), "version must be 8, not 1; compile the network again"),
     (lambda m: m.update(format="zip"), "format must be 'weft program'"),
     (lambda m: m.update(config_hash=1), "the Config must have the hash 1, not"),
     (lambda m: m["config"].update(rows=0), "rows must be in 1..64, not 0"),

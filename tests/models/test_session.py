@@ -153,6 +153,8 @@ def test_watch_sees_each_step_when_it_ends(graph):
     (np.zeros((1, 21), np.int8), ValueError, r"input x must be of shape \(1, 20\), not \(1, 21\)"),
     (np.zeros((0, 20), np.int8), ValueError, r"input x must be of shape \(1, 20\), not \(0, 20\)"),
     (np.zeros((1, 20), np.uint8), TypeError, "input x must be int8, not uint8"),
+    (np.ma.array(np.zeros((1, 20), np.int8), mask=[[True] * 20]), TypeError,
+     "input x must be an array without a mask"),
     ([], ValueError, r"inputs must be 1 \(x\), not 0"),
     ({"y": 1}, ValueError, "inputs must be x, not y"),
 ])
@@ -220,6 +222,8 @@ def test_a_state_lasts_for_a_session(monkeypatch):
         with opened(graph) as session:
             assert session(x)[0, 0] == 1
             assert session(np.repeat(x, 2, 0))[:, 0].tolist() == [2, 3]
+            session.reset()
+            assert session(x)[0, 0] == 1
 
 
 def fail(inputs, attributes):

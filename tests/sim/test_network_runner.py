@@ -57,6 +57,27 @@ def test_several_lists():
     np.testing.assert_array_equal(y, np.concatenate(wanted))
 
 
+def test_products_between_lists():
+    """A map outlives them; the cycles of lists and products are the predicted ones."""
+    rng = np.random.default_rng(1)
+    builder = NetworkBuilder(rng, (1, 5, 5, 3))
+    first = builder.convolution(0, 8)
+    x = builder.convolution(first, 8)
+    builder.on_host()
+    builder.dense(builder.add(builder.convolution(x, 8), first), 6)
+    graph = builder.graph()
+    program = compile_chip(graph, target_of(SIMULATED))
+    assert len(program.segments) == 2 and len(program.products) == 1
+    x = integers(rng, np.int8, 2, 5, 5, 3)
+    with program.open(NetworkDuel(SIMULATED)) as session:
+        y, records = session(x, stats=True)
+        assert session.cycles == program.cycles
+    [step] = program.products
+    assert [r.cycles for r in records if r.step is step] == [step.estimate.cycles]
+    wanted = [run_graph(graph, [row[None]])[graph.outputs[0]] for row in x]
+    np.testing.assert_array_equal(y, np.concatenate(wanted))
+
+
 def test_matrix_products():
     """Sums and results; the predicted cycles are the ones of the simulated core."""
     rng = np.random.default_rng(2)

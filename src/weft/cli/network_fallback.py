@@ -13,7 +13,8 @@ def refuse_fallbacks(program) -> None:
     for step in steps:
         runtime = isinstance(step.work, HostWork) and step.work.kernel.endswith(".model")
         parts = step.work.products if isinstance(step.work, RecurrentWork) else (step.work,)
-        if runtime or any(isinstance(part, HostProduct) for part in parts):
+        product = any(isinstance(part, HostProduct) for part in parts)
+        if runtime or product and not step.placement.on_weft:
             field = f"; {step.placement.field} would change this" if step.placement.field else ""
             raise ModelError(
                 f"{program.name}: operator {step.position[0]} ({step.operators[0]} {step.name})"

@@ -119,7 +119,7 @@ def _network(config, show):
 
     images, labels = digits_images()
     network = digits_network(NETWORKS[config.dtype].kind)
-    program = network.compile(config)
+    program = network.compile(config, activations=True)
     with tempfile.TemporaryDirectory() as scratch:
         trace = Path(scratch) / "activity"
         with show.task("building the simulated accelerator"):

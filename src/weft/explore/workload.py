@@ -205,7 +205,7 @@ def _network_cost(program):
     """The cost of a program."""
     if program.target.chip is not None:
         sent, received = link_bytes(program)
-        macs = sum(step.macs for step in program.layers)
+        macs = sum(step.macs for step in (*program.layers, *program.products))
         return WorkloadCost(
             program.cycles, program.cycles, macs, sent, received, 0.0, program.memory_used
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from weft.network_core.config import ChipConfig
 from weft.network_core.descriptors import DESCRIPTOR_BYTES
 
-__all__ = ["LOG_BYTES", "BlockSizes", "block_sizes", "map_pitch"]
+__all__ = ["LOG_BYTES", "BlockSizes", "block_sizes", "map_pitch", "whole_vectors"]
 
 LOG_BYTES = 8  # of an entry of the log
 DESCRIPTORS = 4  # of a list: two loads, a job, the end
@@ -15,7 +15,7 @@ _MAX_ROWS = (1 << 16) - 1  # pixels of a row of a map
 
 @dataclass(frozen=True)
 class BlockSizes:
-    """The largest block of a product, and its places in the memory, in vectors.
+    """The largest block of a product, and its places in its part of the memory, in vectors.
 
     Attributes
     ----------
@@ -47,17 +47,36 @@ def map_pitch(chip: ChipConfig, vectors: int) -> int:
     return pitch
 
 
-def block_sizes(chip: ChipConfig, m: int, k: int, n: int, size: int) -> BlockSizes:
+def whole_vectors(chip: ChipConfig, m: int, k: int, n: int, size: int) -> int:
+    """Return the vectors with which the memory does not limit the blocks of a product.
+
+    Arguments are as for `block_sizes`.
+    """
+    core, depth = chip.core, chip.core.depth
+    all_words = -(-k // depth)
+    words = _even(all_words, min(all_words, chip.b_words))
+    most = max(1, min(chip.b_words // words, chip.lines // chip.row_chunks))
+    tiles = _even(-(-n // core.cols), min(-(-n // core.cols), most))
+    row = map_pitch(chip, words) + -(-min(n, tiles * core.cols) * size // depth)
+    source = tiles * (words * core.cols + chip.row_chunks * chip.line_vectors)
+    fixed = DESCRIPTORS * -(-DESCRIPTOR_BYTES // depth) + -(-LOG_BYTES // depth)
+    return fixed + max(2 * source, source + min(m, _MAX_ROWS) * row)
+
+
+def block_sizes(
+    chip: ChipConfig, m: int, k: int, n: int, size: int, vectors: int | None = None
+) -> BlockSizes:
     """Return the blocks of ``C[m, n] = A[m, k] x B[k, n]`` with results of ``size`` bytes.
 
     K is divided only if a tile does not fit. A block of B takes at most half of the memory, if that
-    is enough for a tile.
+    is enough for a tile. The product may use ``vectors`` of the memory; None: all.
 
     Raises ValueError if the memory or a buffer is too small for any product.
     """
     core, depth = chip.core, chip.core.depth
     log = DESCRIPTORS * -(-DESCRIPTOR_BYTES // depth)
-    space = chip.vectors - log - -(-LOG_BYTES // depth)
+    vectors = chip.vectors if vectors is None else vectors
+    space = vectors - log - -(-LOG_BYTES // depth)
     all_words, all_tiles = -(-k // depth), -(-n // core.cols)
     lines = chip.row_chunks * chip.line_vectors  # vectors of the parameter lines of a tile
 
@@ -79,7 +98,7 @@ def block_sizes(chip: ChipConfig, m: int, k: int, n: int, size: int) -> BlockSiz
     if not words or chip.row_chunks > chip.lines:
         raise ValueError(
             f"a core for networks must have a memory and buffers for a product of one tile, not"
-            f" {chip.memory_bytes} bytes and {chip.lines} lines"
+            f" {vectors * depth} bytes and {chip.lines} lines"
         )
     words = _even(all_words, words)
     fits = [

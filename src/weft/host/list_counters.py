@@ -33,6 +33,7 @@ class ListCounters:
         self._chip = chip
         self._cycles = 0
         self._uncounted: Counter = Counter()
+        self._predicted = False
 
     def add(self, descriptors: Sequence, first: int, log: int, cycles: int | None) -> None:
         """Count a list, with the addresses of its START; ``cycles`` is None if not counted."""
@@ -41,9 +42,15 @@ class ListCounters:
         if cycles is not None:
             self._cycles += cycles
             return
+        self._predicted = True
         self._uncounted[tuple(descriptors), first, log] += 1
         if len(self._uncounted) > _MAX_UNCOUNTED:
             self.cycles()
+
+    @property
+    def counted(self) -> int | None:
+        """The cycles of all lists as the core has counted them; None if it has not."""
+        return None if self._predicted else self._cycles
 
     def cycles(self) -> int:
         """Return the cycles of all lists. Predicts those that the core has not counted."""

@@ -34,6 +34,8 @@ class ListProducts:
         Or a model with its methods `write`, `read`, `run` and `close`.
     timeout : float
         Maximum seconds of a list.
+    first, vectors : int
+        The part of the memory that products use; by default all of it.
 
     Attributes
     ----------
@@ -51,7 +53,9 @@ class ListProducts:
         program memory.
     """
 
-    def __init__(self, runner, *, timeout: float = 60.0):
+    def __init__(
+        self, runner, *, timeout: float = 60.0, first: int = 0, vectors: int | None = None
+    ):
         if not isinstance(getattr(runner, "chip", None), ChipConfig):
             raise TypeError(
                 "runner must have a core for networks, as"
@@ -63,7 +67,9 @@ class ListProducts:
                 "a core for matrix products must have no program memory; this one runs programs of"
                 " networks only"
             )
-        block_sizes(self.chip, 1, 1, self.chip.core.cols, 4)
+        self._first = first
+        self._vectors = self.chip.vectors - first if vectors is None else vectors
+        block_sizes(self.chip, 1, 1, self.chip.core.cols, 4, self._vectors)
         self.counters = ListCounters(self.chip)
         self.runner = runner
         self._timeout = timeout
@@ -78,7 +84,7 @@ class ListProducts:
 
     def is_whole(self, m: int, k: int, n: int) -> bool:
         """Return whether a product with int8 results needs no partial sums of K."""
-        return block_sizes(self.chip, m, k, n, 1).words * self.chip.core.depth >= k
+        return block_sizes(self.chip, m, k, n, 1, self._vectors).words * self.chip.core.depth >= k
 
     def sums(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the sums of int8 ``a`` [M, K] and ``b`` [N, K], int32 [M, N]; they wrap.
@@ -120,7 +126,7 @@ class ListProducts:
         """
         (m, k), n = a.shape, len(b)
         size = 4 if "sums" in fields else 1
-        blocks = block_sizes(self.chip, m, k, n, size)
+        blocks = block_sizes(self.chip, m, k, n, size, self._vectors)
         depth, cols, words = self.chip.core.depth, self.chip.core.cols, blocks.words
         of_m, of_k, of_n = (
             [slice(first, min(first + step, total)) for first in range(0, total, step)]
@@ -139,7 +145,7 @@ class ListProducts:
                 try:
                     raw = self._block(a[of_m[i], ks], packed[j], blocks, fields, size)
                 except BaseException:
-                    self._forget()
+                    self.forget()
                     raise
                 yield of_m[i], of_n[j], raw
 
@@ -182,9 +188,9 @@ class ListProducts:
             columns=n, tile_words=vectors, kernel_height=1, kernel_width=1, tap_vectors=vectors,
             group_tiles=-(-n // core.cols), in_height=1, in_width=m, stride_y=1, stride_x=1,
             dilation_y=1, dilation_x=1, input=self._address(blocks.a),
-            input_pixel_step=self._address(pitch), b_word=places[0], b_step=vectors,
+            input_pixel_step=split(pitch, chip.banks), b_word=places[0], b_step=vectors,
             parameter_line=places[1], output=self._address(blocks.output),
-            output_pixel_step=self._address(width), **fields,
+            output_pixel_step=split(width, chip.banks), **fields,
         )
         count = m * width * depth
         end = ListEnd(
@@ -225,15 +231,15 @@ class ListProducts:
         return report
 
     def _write(self, number, data, **form):
-        """Write to the memory from vector ``number`` on; ``form`` as for the runner."""
+        """Write from vector ``number`` of the products' part on; ``form`` as for the runner."""
         self.runner.write(self._address(number), data, **form)
         self.counters.sent += len(data)
 
-    def _forget(self):
-        """Send everything again: the contents of the memory and of the buffers are unknown."""
+    def forget(self) -> None:
+        """Send everything again: others have used the memory or the buffers."""
         self._b.clear()
         self._lines.clear()
         self._a, self._list = None, b""
 
     def _address(self, number):
-        return split(number, self.chip.banks)
+        return split(self._first + number, self.chip.banks)

@@ -14,6 +14,7 @@ from weft.models.fusion import FusedNode, fuse_tables
 from weft.models.host_modes import in_mode
 from weft.models.ir import Gemm, Graph, Recurrence
 from weft.models.lowering import candidates
+from weft.models.onnx.nodes import is_quantized
 from weft.models.placement import Decision, decide, mode_of
 from weft.models.products import core_flags, core_work, host_product
 from weft.models.program import Estimate, MatrixProduct, Placement, Program, Step
@@ -62,7 +63,7 @@ def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
     compiler = _Compiler(graph, config, mode)
     steps = [compiler.step(fused, by_node[id(fused.node)]) for fused in nodes]
     steps = _scheduled(steps, config)
-    read = {*graph.outputs, *(number for step in steps for number in step.operands)}
+    read = {*graph.results, *(number for step in steps for number in step.operands)}
     tensors = tuple(
         tensor if number in read else dataclasses.replace(tensor, data=None)
         for number, tensor in enumerate(graph.tensors)
@@ -70,9 +71,22 @@ def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
     return Program(
         name=graph.name, source=graph.source, mode=mode, target=target, tensors=tensors,
         inputs=graph.inputs, outputs=graph.outputs, operators=graph.operators,
-        steps=tuple(steps), notes=notes_of(graph, left_out), exactness=exactness,
-        left_out=left_out,
+        steps=tuple(steps), notes=(*notes_of(graph, left_out), *_notes(graph, config)),
+        states=graph.states, exactness=exactness, left_out=left_out,
     )
+
+
+def _notes(graph, config):
+    """What a user can do about a float network on a core for integers."""
+    quantized = any(is_quantized(kind) for kind in graph.operators)
+    floats = any(
+        isinstance(node, Gemm) and graph.tensors[node.x].dtype == np.float32 for node in graph.nodes
+    )
+    if graph.source == "onnx" and floats and not quantized and config.data_type.acc.name == "int32":
+        yield (
+            "its products are of float32, which a core for integers does not compute; weft quantize"
+            " makes an int8 network of the file"
+        )
 
 
 class _Compiler:

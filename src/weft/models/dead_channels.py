@@ -66,7 +66,7 @@ def notes_of(graph: Graph, left_out: LeftOut | None) -> tuple[str, ...]:
 class _Liveness:
     """Which channels are needed: by tensor, bool [channels]; a tensor keeps at least one.
 
-    It grows from the outputs of the network until no operator needs more.
+    It grows from the outputs of the network, and its variables, until no operator needs more.
     """
 
     def __init__(self, graph, constants, multiple):
@@ -74,7 +74,7 @@ class _Liveness:
         self.live = {
             number: np.zeros(found.count, bool) for number, found in constants.channels.items()
         }
-        for number in graph.outputs:
+        for number in graph.results:
             self._need(number, True)
         self._grow(graph)
         for live in self.live.values():

@@ -15,7 +15,7 @@ from weft.host.product_stream import Packed
 from weft.models.arithmetic import FloatFinish, IntegerFinish
 from weft.models.dead_channels import LeftOut
 from weft.models.exactness import Exactness
-from weft.models.ir import Quantization, Tensor, Window
+from weft.models.ir import Quantization, State, Tensor, Window
 from weft.models.lowering import MatrixRows, PairRows
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.layers import InputForm
@@ -32,8 +32,9 @@ from weft.models.program import Estimate, MatrixProduct, Placement, Program, Ste
 from weft.models.rescale import Rescale
 from weft.models.target import NetworkTarget
 from weft.models.windows import WindowRows
-from weft.models.work import CoreWork, HostProduct, HostWork, RecurrentWork
+from weft.models.work import CoreWork, HostProduct, HostWork, ListProduct, RecurrentWork
 from weft.network_core.config import ChipConfig
+from weft.visible import visible
 
 __all__ = ["Decoder", "Encoder"]
 
@@ -41,8 +42,9 @@ _CLASSES = {
     kind.__name__: kind for kind in (
         ChipInput, ChipProgram, ChipRename, ChipResult, ChipSegment, ChipStep, CoreWork, Estimate,
         Exactness, FloatFinish, HostProduct, HostWork, InputForm, IntegerFinish, LeftOut,
-        MapPitches, MatrixProduct, MatrixRows, NetworkTarget, Packed, PairRows, PlacedMap,
-        Placement, Program, Quantization, RecurrentWork, Rescale, Step, Tensor, Window, WindowRows,
+        ListProduct, MapPitches, MatrixProduct, MatrixRows, NetworkTarget, Packed, PairRows,
+        PlacedMap, Placement, Program, Quantization, RecurrentWork, Rescale, State, Step, Tensor,
+        Window, WindowRows,
     )
 }
 _HINTS = {name: typing.get_type_hints(kind) for name, kind in _CLASSES.items()}
@@ -140,7 +142,9 @@ class Decoder:
 
     def decode(self, value):
         """Return the object of a JSON value."""
-        if value is None or isinstance(value, bool | int | str):
+        if isinstance(value, str):
+            return visible(value)
+        if value is None or isinstance(value, bool | int):
             return value
         if isinstance(value, list):
             return tuple(self.decode(part) for part in value)

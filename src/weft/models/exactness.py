@@ -24,12 +24,12 @@ EXACT = frozenset({
     "onnx.dequantize", "onnx.divide", "onnx.dynamic_quantize", "onnx.equal", "onnx.floor",
     "onnx.gather", "onnx.greater", "onnx.less", "onnx.max_pool", "onnx.model", "onnx.multiply",
     "onnx.negative", "onnx.quantize", "onnx.relu", "onnx.round", "onnx.select", "onnx.sqrt",
-    "onnx.subtract", "pad", "rearrange", "reduce_max", "reduce_min", "reshape", "reverse", "select",
-    "slice", "split", "stack", "table", "tflite.abs", "tflite.cast", "tflite.ceil", "tflite.clip",
-    "tflite.dequantize", "tflite.equal", "tflite.floor", "tflite.greater", "tflite.greater_equal",
-    "tflite.less", "tflite.less_equal", "tflite.max_pool", "tflite.model", "tflite.neg",
-    "tflite.not_equal", "tflite.plain_add", "tflite.plain_div", "tflite.plain_mul",
-    "tflite.plain_squared_difference", "tflite.plain_sub", "tflite.quantize",
+    "onnx.subtract", "pad", "read_variable", "rearrange", "reduce_max", "reduce_min", "reshape",
+    "reverse", "select", "slice", "split", "stack", "table", "tflite.abs", "tflite.cast",
+    "tflite.ceil", "tflite.clip", "tflite.dequantize", "tflite.equal", "tflite.floor",
+    "tflite.greater", "tflite.greater_equal", "tflite.less", "tflite.less_equal", "tflite.max_pool",
+    "tflite.model", "tflite.neg", "tflite.not_equal", "tflite.plain_add", "tflite.plain_div",
+    "tflite.plain_mul", "tflite.plain_squared_difference", "tflite.plain_sub", "tflite.quantize",
     "tflite.resize_nearest", "tflite.round", "tflite.sqrt", "tflite.square", "tile", "transpose",
     "unstack",
 })
@@ -83,13 +83,32 @@ class _Analysis:
         # Names of operators, in their order:
         self._ties: dict[str, None] = {}
         self._floats: dict[str, None] = {}  # sums or functions of float32
+        self._recurrent: dict[str, None] = {}  # recurrent layers in bfloat16
         self._others: dict[str, dict[str, None]] = {}  # by why the runtime differs
         self._products: set[str] = set()  # types of the products that are not of integers
+        self._adds_up = False  # whether differences grow from inference to inference
 
     def exactness(self) -> Exactness:
         graph = self._graph
-        found: dict[int, _Distance] = {}
-        for node in graph.nodes:
+        found = self._distances({})
+        carried = {
+            state.before: found[state.after] for state in graph.states if state.after in found
+        }
+        if carried:  # into the next inference
+            found = self._distances(carried)
+            self._adds_up = any(
+                found[state.after].steps > carried[state.before].steps
+                for state in graph.states if state.before in carried
+            )
+        ends = [found.get(number, _Distance()) for number in graph.outputs]
+        return Exactness(
+            self._claim(), tuple(d.steps for d in ends), tuple(d.relative for d in ends)
+        )
+
+    def _distances(self, found: dict[int, _Distance]) -> dict[int, _Distance]:
+        """Return the distances of all tensors; ``found`` has those when an inference starts."""
+        found = dict(found)
+        for node in self._graph.nodes:
             before = [found[n] for n in node.inputs if n in found]
             distance = _Distance(
                 max((d.steps for d in before), default=0.0),
@@ -99,10 +118,7 @@ class _Analysis:
             for number in node.outputs:
                 if number >= 0:
                     found[number] = self._after(node, distance, own, number)
-        ends = [found.get(number, _Distance()) for number in graph.outputs]
-        return Exactness(
-            self._claim(), tuple(d.steps for d in ends), tuple(d.relative for d in ends)
-        )
+        return found
 
     def _after(self, node, before, own, number):
         """The distance of an output of a node."""
@@ -135,8 +151,8 @@ class _Analysis:
         if isinstance(node, Gemm | Recurrence):
             gemms = (node,) if isinstance(node, Gemm) else node.products
             if any(self._graph.tensors[gemm.x].dtype == np.float32 for gemm in gemms):
-                return self._float_product()
-        elif node.kernel not in EXACT and self._has_floats(node):
+                return self._float_product(name, getattr(node, "steps", 0))
+        elif self._has_floats(node) and (node.kernel not in EXACT or self._has_sums(node)):
             self._floats[name] = None
             return _Distance(0.0, FLOAT32)
         if node.ties or self._has_ties(node):
@@ -144,15 +160,26 @@ class _Analysis:
             return _Distance(1.0)
         return _Distance()
 
-    def _float_product(self):
+    def _float_product(self, name, steps):
+        """The distance of a product; ``steps`` in time of a recurrent layer, which amplify it."""
         kind = self._config.data_type
         on_core = kind.acc.name != "int32"
         self._products.add(kind.a.name if on_core else "float32")
-        return _Distance(0.0, BFLOAT16 if on_core else FLOAT32)
+        if on_core and steps:
+            self._recurrent[name] = None
+        return _Distance(0.0, BFLOAT16 * (steps + 1) if on_core else FLOAT32)
 
     def _has_floats(self, node):
         numbers = (*node.inputs, *node.outputs)
         return any(self._graph.tensors[n].dtype.kind == "f" for n in numbers if n >= 0)
+
+    def _has_sums(self, node):
+        """Whether onnxruntime computes a product of floats of the node.
+
+        Alone it adds in another order than in the file, where it packs constant weights.
+        """
+        dtypes = [self._graph.tensors[n].dtype.kind for n in node.outputs if n >= 0]
+        return node.kernel == "onnx.model" and node.macs > 0 and "f" in dtypes
 
     def _has_ties(self, node):
         """Whether LiteRT rounds a tie of the node in another way than Weft does."""
@@ -175,6 +202,10 @@ class _Analysis:
                 return "LiteRT does not have it, and Weft computes it as TFLite Micro"
             if kernel == "tflite.plain_add" and node.attributes["low"] is not None:
                 return "LiteRT applies its activation, Weft and TFLite Micro do not"
+            if kernel == "tflite.svdf" and node.attributes["time"].dtype == np.int8:
+                return "LiteRT takes its state of 8 bits for one of 16 bits"
+            if kernel == "read_variable" and not node.attributes["assigned"]:
+                return "in LiteRT the variable has no first value"
             if kernel in ("tflite.add", "tflite.sub") and self._overflows(node):
                 return "sums in LiteRT overflow (a known fault)"
         pads = self._mode == "tflite" and node.operator == "SPACE_TO_BATCH_ND" and kernel == "pad"
@@ -208,8 +239,12 @@ class _Analysis:
         limits = []
         if self._floats and not self._products:
             limits.append(f"float32 results of {_names(self._floats)} are close")
+        if self._recurrent:
+            limits.append(f"differences grow with the steps of {_names(self._recurrent)}")
         if self._ties:
             limits.append(f"values of {_names(self._ties)} next to ties may differ by 1")
+        if self._adds_up:
+            limits.append("differences in variables add up from inference to inference")
         limits += [f"not {_names(names)}: {why}" for why, names in self._others.items()]
         return f"{claim}, but {', and '.join(limits)}" if limits else claim
 

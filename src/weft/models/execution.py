@@ -1,7 +1,7 @@
 """Runs one step of a program: on the core, or on the host."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from weft.host.product_stream import Setup
 from weft.host.stats import Stats, sum_stats
 from weft.models import kernels
 from weft.models.arithmetic import FloatFinish, core_parts, host_part
-from weft.models.work import CoreWork, HostProduct, HostWork, RecurrentWork
+from weft.models.work import CoreWork, HostProduct, HostWork, ListProduct, RecurrentWork
 
 __all__ = [
     "CoreRun", "HostProductRun", "InferenceOutcome", "KernelRun", "RecurrentRun", "host_run",
@@ -142,11 +142,23 @@ class CoreRun:
         return rows.arrange(finish.apply(rows.outputs(finish.sums(raw, a, columns))))
 
 
-class HostProductRun:
-    """Computes a product on the host: exact integer sums, or float32."""
+def _multiply(a, b):
+    return matmul(a, b, bits=64)
 
-    def __init__(self, work: HostProduct):
+
+class HostProductRun:
+    """Computes a product on the host: exact integer sums, or float32.
+
+    Parameters
+    ----------
+    work : HostProduct
+    multiply : callable
+        ``multiply(a, b)`` gives the integer products of a [count, m, k] and b [count, k, n], int64.
+    """
+
+    def __init__(self, work: HostProduct, multiply: Callable = _multiply):
         self._work = work
+        self._multiply = multiply
 
     def __call__(self, values: list, inferences: int, record: bool) -> InferenceOutcome:
         """Compute the step; ``values`` are as in `CoreRun`."""
@@ -169,23 +181,29 @@ class HostProductRun:
             with np.errstate(all="ignore"):  # infinity and NaN are results, as on every host
                 y = finish.apply(rows.outputs(np.matmul(a, b)))
         else:
-            y = finish.apply(rows.outputs(finish.sums(matmul(a, b, bits=64), a, columns)))
+            y = finish.apply(rows.outputs(finish.sums(self._multiply(a, b), a, columns)))
         return InferenceOutcome([rows.arrange(y)])
 
 
 class KernelRun:
-    """Runs a kernel, one inference after another; it keeps the state of a stateful one."""
+    """Runs a kernel, one inference after another.
+
+    Attributes
+    ----------
+    state : dict
+        What a stateful kernel keeps from inference to inference; empty at first.
+    """
 
     def __init__(self, work: HostWork):
         self._work = work
-        self._state: dict = {}
+        self.state: dict = {}
 
     def __call__(self, values: list, inferences: int, record: bool) -> InferenceOutcome:
         """Run the kernel; ``values`` are its inputs, each [inferences, ...] or None."""
         results = [
             kernels.run(
                 self._work.kernel, [None if v is None else v[index, ...] for v in values],
-                self._work.attributes, self._state,
+                self._work.attributes, self.state,
             )
             for index in range(inferences)
         ]
@@ -203,12 +221,17 @@ class RecurrentRun:
     work : RecurrentWork
     runs : sequence of CoreRun or HostProductRun
         For each product of the work.
+
+    Attributes
+    ----------
+    state : dict
+        As of `KernelRun`.
     """
 
     def __init__(self, work: RecurrentWork, runs: Sequence[CoreRun | HostProductRun]):
         self._work = work
         self._runs = runs
-        self._state: dict = {}
+        self.state: dict = {}
 
     def __call__(self, values: list, inferences: int, record: bool) -> InferenceOutcome:
         """Run the layer; ``values`` are its inputs, each [inferences, ...] or None."""
@@ -219,7 +242,7 @@ class RecurrentRun:
             kernel = [
                 kernels.recurrence(
                     self._work.kernel, [None if v is None else v[index, ...] for v in values],
-                    self._work.attributes, self._state, self._work.mode,
+                    self._work.attributes, self.state, self._work.mode,
                 )
                 for index in range(first, first + together)
             ]
@@ -253,9 +276,15 @@ class RecurrentRun:
 
 
 def host_run(
-    work: HostProduct | HostWork | RecurrentWork,
+    work: HostProduct | HostWork | RecurrentWork, multiply: Callable = _multiply,
 ) -> HostProductRun | KernelRun | RecurrentRun:
-    """Return the runner of a step that the host computes."""
+    """Return the runner of a step that the host computes.
+
+    ``multiply``, as of `HostProductRun`, is for each `ListProduct`.
+    """
+    def product(part):
+        return HostProductRun(part, multiply if isinstance(part, ListProduct) else _multiply)
+
     if isinstance(work, RecurrentWork):
-        return RecurrentRun(work, [HostProductRun(product) for product in work.products])
-    return HostProductRun(work) if isinstance(work, HostProduct) else KernelRun(work)
+        return RecurrentRun(work, [product(part) for part in work.products])
+    return product(work) if isinstance(work, HostProduct) else KernelRun(work)

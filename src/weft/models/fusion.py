@@ -64,7 +64,7 @@ def fuse_tables(graph: Graph, fusable: Sequence[bool], has_table: bool) -> list[
         Whether the core has an activation table.
     """
     readers = Counter(number for node in graph.nodes for number in node.inputs)
-    readers.update(graph.outputs)
+    readers.update(graph.results)
     products = {
         node.outputs[0]: node for node, fuses in zip(graph.nodes, fusable, strict=True)
         if fuses and isinstance(node, Gemm)

@@ -23,7 +23,7 @@ class NeuralNetwork:
     ----------
     graph : Graph
     data : bytes
-        The file, for its runtime.
+        The file, for its runtime; with the tensors that it has in other files.
     """
 
     def __init__(self, graph: Graph, data: bytes):
@@ -90,7 +90,8 @@ def load(source, name: str | None = None, *, shapes=None) -> NeuralNetwork | Pro
     Parameters
     ----------
     source : path or bytes
-        A file, or its contents. The contents decide which kind it is.
+        A file, or its contents. The contents decide which kind it is. An ``.onnx`` file may have
+        tensors in other files of its folder; its contents alone may not.
     name : str, optional
         Name of the network; by default the file's name without its suffix, or ``network``.
     shapes : mapping of str to tuple of int, optional
@@ -104,9 +105,10 @@ def load(source, name: str | None = None, *, shapes=None) -> NeuralNetwork | Pro
         If the file cannot be read.
     """
     if isinstance(source, bytes | bytearray | memoryview):
-        data, file = bytes(source), name or "network"
+        data, file, folder = bytes(source), name or "network", None
     elif isinstance(source, str | os.PathLike):
-        data, file = Path(source).read_bytes(), Path(source).name
+        path = Path(source)
+        data, file, folder = path.read_bytes(), path.name, path.parent
     else:
         raise ModelError(f"source must be a path or bytes, not a {type(source).__name__}")
     stem, suffix = os.path.splitext(file)
@@ -122,8 +124,12 @@ def load(source, name: str | None = None, *, shapes=None) -> NeuralNetwork | Pro
         from weft.models.tflite import load as import_file
     elif is_onnx:
         from weft.models.onnx import load as import_onnx
+        from weft.models.onnx.external import self_contained
 
-        return NeuralNetwork(import_onnx(data, f"{name}.onnx", shapes=shapes), data)
+        file = f"{name.removesuffix('.onnx')}.onnx"
+        if folder is not None:
+            data = self_contained(data, file, folder)
+        return NeuralNetwork(import_onnx(data, file, shapes=shapes), data)
     else:
         raise ModelError(f"{file} must be a .tflite, .onnx or .weft file, not one of {suffix}")
     return NeuralNetwork(import_file(data, name), data)

@@ -67,8 +67,11 @@ def core_work(
     )
 
 
-def host_product(gemm: Gemm, tensors: tuple[Tensor, ...], rows, mode: str) -> HostProduct:
-    """Return the work of a product on the host.
+def host_product(
+    gemm: Gemm, tensors: tuple[Tensor, ...], rows, mode: str,
+    kind: type[HostProduct] = HostProduct,
+) -> HostProduct:
+    """Return the work of a product that the host finishes, or computes: of a ``kind``.
 
     Raises ValueError if a scale is not valid.
     """
@@ -80,7 +83,7 @@ def host_product(gemm: Gemm, tensors: tuple[Tensor, ...], rows, mode: str) -> Ho
     else:
         columns, finish = _integer(gemm, tensors, rows, mode, split=False)
         weights = None if columns is None else columns.swapaxes(1, 2)
-    return HostProduct(
+    return kind(
         x=gemm.x, b=gemm.b, x_zero=gemm.x_zero, rows=rows, weights=weights, finish=finish,
     )
 

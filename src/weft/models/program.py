@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from weft.host.transport import Transport
 from weft.models.dead_channels import LeftOut
 from weft.models.exactness import Exactness
-from weft.models.ir import Tensor
+from weft.models.ir import State, Tensor
 from weft.models.target import NetworkTarget
 from weft.models.work import CoreWork, HostProduct, HostWork, RecurrentWork
 
@@ -182,6 +182,9 @@ class CompiledNetwork:
         Facts about import and compilation that a user should know.
     left_out : LeftOut or None
         Channels that it does not compute; None if it computes all, to return all activations.
+    states : tuple of State
+        Variables that keep their values from inference to inference. So inferences follow each
+        other.
     """
 
     name: str
@@ -195,6 +198,12 @@ class CompiledNetwork:
     exactness: Exactness
     notes: tuple[str, ...] = ()
     left_out: LeftOut | None = None
+    states: tuple[State, ...] = ()
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """The tensors that are read at the end: outputs, and values of states."""
+        return (*self.outputs, *(state.after for state in self.states))
 
     def save(self, path) -> None:
         """Write the program to a file; `weft.load` reads it."""

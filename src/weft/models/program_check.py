@@ -12,7 +12,7 @@ from weft.models.network_core.program import ChipProgram
 from weft.models.network_core.program_check import check_chip_program
 from weft.models.program import CompiledNetwork, Step
 from weft.models.windows import WindowRows
-from weft.models.work import CoreWork, HostWork, RecurrentWork, core_works
+from weft.models.work import CoreWork, HostWork, RecurrentWork, core_works, list_products
 
 __all__ = ["check"]
 
@@ -61,13 +61,17 @@ def check(program: CompiledNetwork) -> None:
         _numbers("left_out", found.tensors, program, 0)
         fits = 0 <= found.channels < 1 << 53 and 0 <= found.macs < 1 << 53
         require(fits, f"left_out must have channels and MAC of 0 or more, not {found}")
+    _states(program)
     if isinstance(program, ChipProgram):
         check_chip_program(program)
-    steps = program.host if isinstance(program, ChipProgram) else program.steps
+    is_chip = isinstance(program, ChipProgram)
+    steps = program.host if is_chip else program.steps
     for number, step in enumerate(steps):
         try:
             _step(program, number, step)
-            on_weft = len(core_works(step.work)) > 0
+            fits = is_chip or not list_products(step.work)
+            require(fits, "lists must be for a core for networks")
+            on_weft = len(core_works(step.work)) + len(list_products(step.work)) > 0
             require(
                 step.placement.on_weft == on_weft, f"on_weft must be {on_weft}, as its work says"
             )
@@ -79,6 +83,24 @@ def _numbers(what, numbers, program, low):
     last = len(program.tensors) - 1
     for number in numbers:
         require(low <= number <= last, f"{what} must be tensors in {low}..{last}, not {number}")
+
+
+def _states(program):
+    """The variables: their tensors, and the types and shapes of these."""
+    begun = [*program.inputs, *(state.before for state in program.states)]
+    for state in program.states:
+        what = f"variable {state.name[:80]!r}"
+        require(state.name != "", "a variable must have a name")
+        _numbers(f"tensors of {what}", (state.before, state.after), program, 0)
+        for number in (state.before, state.after):
+            tensor = program.tensors[number]
+            require(
+                (tensor.shape, tensor.dtype) == (state.initial.shape, state.initial.dtype),
+                f"{what} must have one shape and type: its initial value has"
+                f" {state.initial.shape} {state.initial.dtype}, tensor {number} has"
+                f" {tensor.shape} {tensor.dtype}",
+            )
+        require(begun.count(state.before) == 1, f"{what} must have a tensor of its own")
 
 
 def _step(program, number, step: Step):

@@ -2,19 +2,24 @@
 
 import math
 import threading
+from collections.abc import Callable, Iterable
+from contextlib import contextmanager
 from typing import Self
 
 import numpy as np
 
 from weft.models.errors import ModelError
-from weft.models.execution import InferenceOutcome
+from weft.models.execution import InferenceOutcome, KernelRun, RecurrentRun
 from weft.models.inputs import dequantized
 
-__all__ = ["ProgramSession", "joined", "output_names"]
+__all__ = ["ProgramSession", "Records", "joined"]
 
 
 class ProgramSession:
     """The base class of sessions. It is also a context manager that closes the session at its end.
+
+    A session keeps what the network keeps from inference to inference: the values of variables, and
+    the states of operators.
 
     Parameters
     ----------
@@ -24,6 +29,7 @@ class ProgramSession:
     def __init__(self, program):
         self.program = program
         self._lock = threading.Lock()  # calls of threads wait for each other
+        self._states = self._initial()  # values of variables, by `State.before`
 
     def __enter__(self) -> Self:
         return self
@@ -34,6 +40,64 @@ class ProgramSession:
     def close(self) -> None:
         """Release the core."""
         raise NotImplementedError
+
+    def reset(self) -> None:
+        """Give all variables and states of operators their initial values."""
+        with self._lock:
+            self._states = self._initial()
+            for run in self._kept():
+                run.state = {}
+
+    def _initial(self):
+        return {state.before: state.initial for state in self.program.states}
+
+    def _all_runs(self) -> Iterable:
+        """Return what runs the steps."""
+        raise NotImplementedError
+
+    def _kept(self):
+        return [run for run in self._all_runs() if isinstance(run, KernelRun | RecurrentRun)]
+
+    @contextmanager
+    def _call(self):
+        """Hold the session for a call; one that fails changes no variable and no state.
+
+        Only an operator that another runtime computes may have advanced.
+        """
+        with self._lock:
+            states, kept = self._states, [(run, dict(run.state)) for run in self._kept()]
+            try:
+                yield
+            except BaseException:
+                self._states = states
+                for run, state in kept:
+                    run.state = state
+                raise
+
+    def _in_turn(
+        self, values: dict, inferences: int, together: int, run_part: Callable[[dict, int], None],
+    ) -> dict[int, np.ndarray]:
+        """Run all inferences, at most ``together`` at once; return the outputs by tensor.
+
+        ``run_part(values, count)`` adds the results of ``count`` inferences to ``values``.
+        Inferences of a network with variables follow each other.
+        """
+        if self.program.states:
+            together = 1
+        parts = []
+        for first in range(0, inferences, together):
+            count = min(together, inferences - first)
+            part = {n: value[first : first + count] for n, value in values.items()}
+            part |= {n: value[None] for n, value in self._states.items()}
+            run_part(part, count)
+            self._states = {
+                state.before: self._value(part, state.after, count)[0, ...].copy()
+                for state in self.program.states
+            }
+            parts.append({n: self._value(part, n, count) for n in self.program.outputs})
+        if len(parts) == 1:
+            return parts[0]
+        return {n: np.concatenate([part[n] for part in parts]) for n in self.program.outputs}
 
     def _run_step(self, step, run, values, inferences, record=False) -> InferenceOutcome:
         """Run a step with ``run``, and add its outputs to ``values``.
@@ -93,9 +157,57 @@ def joined(value):
     return value.reshape(-1, *value.shape[2:]) if value.ndim > 1 else value
 
 
-def output_names(step, values):
-    """Return the outputs of an operator by their names: ``out3``, ``out3_1`` ..."""
-    return {
-        f"out{max(step.position)}" + (f"_{index}" if index else ""): value
-        for index, value in enumerate(values)
-    }
+class Records:
+    """The records and the outputs of the steps, over all parts of a call.
+
+    Parameters
+    ----------
+    parts : int
+        How often the steps run.
+    watch : callable or None
+        Called with the record of a step in the last part.
+    keep : bool
+        Keep the outputs.
+
+    Attributes
+    ----------
+    records : list
+        Of `StepRecord` or `ChipRecord`, which can be added.
+    """
+
+    def __init__(self, parts: int, watch: Callable | None, *, keep: bool):
+        self.records: list = []
+        self._left = parts - 1  # parts after this one
+        self._watch, self._keep = watch, keep
+        self._next = 0
+        self._outputs: dict[str, np.ndarray] = {}  # of this part, by name
+        self._parts: list[dict[str, np.ndarray]] = []
+
+    def note(self, record, outputs: list) -> None:
+        """A step has ended, with these outputs."""
+        if self._next == len(self.records):
+            self.records.append(record)
+        else:
+            self.records[self._next] += record
+        if self._watch is not None and not self._left:
+            self._watch(self.records[self._next])
+        self._next += 1
+        if self._keep:
+            step = record.step
+            self._outputs |= {
+                f"out{max(step.position)}" + (f"_{index}" if index else ""): value
+                for index, value in enumerate(outputs)
+            }
+
+    def end_part(self) -> None:
+        """All steps have ended."""
+        self._parts.append(self._outputs)
+        self._outputs, self._next = {}, 0
+        self._left -= 1
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        """Return the outputs of all operators, ``out3``, ``out3_1`` ..., of all inferences."""
+        return {
+            name: joined(np.concatenate([part[name] for part in self._parts]))
+            for name in self._parts[0]
+        }

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from weft.host.accelerator import Accelerator
 from weft.host.product_stream import Setup, table_load
-from weft.host.stats import Stats
+from weft.host.stats import Stats, sum_stats
 from weft.host.transport import Transport
 from weft.models.execution import CoreRun, HostProductRun, RecurrentRun, host_run
 from weft.models.inputs import read_inputs
 from weft.models.program import Program, Step
-from weft.models.program_session import ProgramSession, joined, output_names
+from weft.models.program_session import ProgramSession, Records
 from weft.models.work import CoreWork, HostProduct, RecurrentWork, core_works
 
 __all__ = ["Session", "StepRecord"]
@@ -40,6 +40,14 @@ class StepRecord:
     seconds: float
     core_seconds: float
 
+    def __add__(self, other: "StepRecord") -> "StepRecord":
+        """Return the cost of this and of further inferences."""
+        both = [stats for stats in (self.stats, other.stats) if stats is not None]
+        return StepRecord(
+            self.step, sum_stats(both) if both else None, self.seconds + other.seconds,
+            self.core_seconds + other.core_seconds,
+        )
+
 
 class Session(ProgramSession):
     """A program on a core: ``y = session(x)``. `Program.open` makes it.
@@ -47,7 +55,9 @@ class Session(ProgramSession):
     It uses the core exclusively until it is closed. It is also a context manager that closes the
     transport at its end. Threads may share it: calls wait for each other.
 
-    Operators with a state start anew with each session, and keep the state from call to call.
+    Variables and operators with a state start anew with each session and with `reset`, and keep
+    their values from call to call. The inferences of a network with variables run one after the
+    other.
 
     Parameters
     ----------
@@ -117,24 +127,36 @@ class Session(ProgramSession):
         ModelError
             If an operator of the host fails.
         """
-        values, inferences, is_float = read_inputs(self.program, x)
-        records, outputs = [], {}
+        program = self.program
+        values, inferences, is_float = read_inputs(program, x)
+        run = Records(inferences if program.states else 1, watch, keep=activations)
+        with self._call():
+            found = self._in_turn(
+                values, inferences, inferences,
+                lambda part, count: self._run_part(part, count, run, stats, activations),
+            )
+        added = [*([run.records] if stats else []), *([run.outputs()] if activations else [])]
+        return self._results(found, inferences, is_float, *added)
+
+    def _run_part(self, values, count, run, stats, activations):
+        """Run all steps for ``count`` inferences."""
         narrow = set(self.program.left_out.tensors if self.program.left_out else ())
-        with self._lock:
-            for place, (step, run) in enumerate(zip(self.program.steps, self._runs, strict=True)):
-                start = time.perf_counter()
-                outcome = self._run_step(step, run, values, inferences, stats)
-                seconds = time.perf_counter() - start
-                records.append(StepRecord(step, outcome.stats, seconds, outcome.core_seconds))
-                if watch is not None:
-                    watch(records[-1])
-                if activations and not narrow & set(step.outputs):
-                    outputs |= output_names(step, [joined(values[n]) for n in step.outputs])
-                for number in step.inputs:
-                    if self._last_use[number] == place and number not in self.program.outputs:
-                        values.pop(number, None)
-        added = [*([records] if stats else []), *([outputs] if activations else [])]
-        return self._results(values, inferences, is_float, *added)
+        for place, (step, step_run) in enumerate(zip(self.program.steps, self._runs, strict=True)):
+            start = time.perf_counter()
+            outcome = self._run_step(step, step_run, values, count, stats)
+            seconds = time.perf_counter() - start
+            run.note(
+                StepRecord(step, outcome.stats, seconds, outcome.core_seconds),
+                [values[n] for n in step.outputs]
+                if activations and not narrow & set(step.outputs) else [],
+            )
+            for number in step.inputs:
+                if self._last_use[number] == place and number not in self.program.results:
+                    values.pop(number, None)
+        run.end_part()
+
+    def _all_runs(self):
+        return self._runs
 
     def _setup_loads(self):
         """Return the loads before the first inference: resident weights, and one table.

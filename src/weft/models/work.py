@@ -14,7 +14,10 @@ from weft.models.arithmetic import FloatFinish, IntegerFinish
 from weft.models.lowering import MatrixRows, PairRows
 from weft.models.windows import WindowRows
 
-__all__ = ["CoreWork", "HostProduct", "HostWork", "RecurrentWork", "core_works"]
+__all__ = [
+    "CoreWork", "HostProduct", "HostWork", "ListProduct", "RecurrentWork", "core_works",
+    "list_products",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +60,10 @@ class HostProduct:
     rows: MatrixRows | PairRows | WindowRows
     weights: np.ndarray | None
     finish: IntegerFinish | FloatFinish
+
+
+class ListProduct(HostProduct):
+    """The same, but lists of a core for networks compute its sums; the host finishes them."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -175,3 +182,11 @@ def core_works(work: CoreWork | HostProduct | HostWork | RecurrentWork) -> list[
     if isinstance(work, RecurrentWork):
         return [part for part in work.products if isinstance(part, CoreWork)]
     return [work] if isinstance(work, CoreWork) else []
+
+
+def list_products(
+    work: CoreWork | HostProduct | HostWork | RecurrentWork
+) -> list[ListProduct]:
+    """Return the products of a step whose sums lists of a core for networks compute."""
+    parts = work.products if isinstance(work, RecurrentWork) else (work,)
+    return [part for part in parts if isinstance(part, ListProduct)]

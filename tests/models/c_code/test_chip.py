@@ -18,8 +18,8 @@ from rejects import rejects
 from tflite_files import micro
 
 import weft
-from weft.c_names import identifier
 from weft.models.c_code import chip_c_files
+from weft.models.c_code.sources import public_name
 from weft.models.errors import ModelError
 from weft.models.network_core.compiler import compile_chip
 from weft.models.target import target_of
@@ -34,7 +34,7 @@ class LoadedChipNetwork:
     """``network(x)`` runs the C code of a program; ``load`` loads it before."""
 
     def __init__(self, folder, program, device=None, prefix="weft"):
-        self.program, self.name = program, identifier(program.name)
+        self.program, self.name = program, public_name(program.name, prefix)
         self.device = device or NetworkRegisterModel(program.chip)
         files = chip_c_files(program, prefix)
         self.header, self.source = (files[name].decode() for name in ("net.h", "net.c"))
@@ -158,8 +158,9 @@ def test_names_and_memory(tmp_path):
     graph = dataclasses.replace(builder.graph(), name="2 x")
     program = compile_chip(graph, target_of(CHIP))
     network = LoadedChipNetwork(tmp_path, program, prefix="mm")
-    assert "int net_2_x_run(mm_core *core" in network.header
-    found = {key: int(n) for key, n in re.findall(r"NET_2_X_(\w+)_BYTES = (\d+)", network.header)}
+    assert "int mm_net_2_x_run(mm_core *core" in network.header
+    sizes = re.findall(r"MM_NET_2_X_(\w+)_BYTES = (\d+)", network.header)
+    found = {key: int(n) for key, n in sizes}
     assert (found["INPUT"], found["OUTPUT"]) == (64, 64)
     assert found["RAM"] == 65  # the map before the pool, and no row
     images = [*program.setup, *(segment.run for segment in program.segments)]
@@ -229,3 +230,28 @@ def test_rejects_a_recurrent_layer_before_a_layer():
     text = r"net: operator 0 \(LSTM lstm0\): no C code: C code has no operators with a state"
     with pytest.raises(ModelError, match=text):
         chip_c_files(program)
+
+
+def test_one_network_for_two_cores_links(tmp_path):
+    """Two prefixes share no symbol, and one C file includes both headers."""
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 8))
+    builder.dense(0, 4)
+    graph = dataclasses.replace(builder.graph(), name="same")
+    program = compile_chip(graph, target_of(CHIP))
+    sources = []
+    for prefix in ("weft", "mm"):
+        folder = tmp_path / prefix
+        folder.mkdir()
+        ip = NetworkIp(chip=program.chip, bus="axi", prefix=prefix)
+        sources += write_sources(folder, ip, chip_c_files(program, prefix))
+    main = tmp_path / "main.c"
+    main.write_text(
+        '#include "weft/net.h"\n#include "mm/net.h"\n'
+        "int both(weft_core *a, mm_core *b, int8_t *x);\n"
+        "int both(weft_core *a, mm_core *b, int8_t *x)\n"
+        "{\n    return same_load(a) | mm_same_load(b)"
+        " | same_run(a, x, x + SAME_INPUT_BYTES)"
+        " | mm_same_run(b, x, x + MM_SAME_INPUT_BYTES);\n}\n"
+    )
+    library = shared_library(tmp_path, [main, *sources], f"-I{tmp_path}/weft", f"-I{tmp_path}/mm")
+    assert ctypes.CDLL(str(library)).both

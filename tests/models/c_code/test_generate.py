@@ -126,7 +126,7 @@ def test_a_driver_of_another_config_does_not_compile(tmp_path):
 def test_any_name_gives_valid_c(tmp_path, name, identifier):
     graph = dataclasses.replace(chain(np.random.default_rng(1)), name=name)
     files = c_files(graph, compile_graph(graph, CONFIG), "mm")
-    assert f"int {identifier}_run(mm_core *core" in files["net.h"].decode()
+    assert f"int mm_{identifier}_run(mm_core *core" in files["net.h"].decode()
     write_sources(tmp_path, Ip(config=CONFIG, bus="axi", prefix="mm"), files)
     shared_library(tmp_path, [tmp_path / "net.c"], "-fsyntax-only")
 

@@ -13,6 +13,7 @@ from rejects import rejects
 from weft.config import Config
 from weft.ip import Ip
 from weft.models.c_code import c_files
+from weft.models.c_code.sources import public_name
 from weft.models.compiler import compile_graph
 from weft.models.errors import ModelError
 from weft.models.ir import Window
@@ -47,7 +48,8 @@ def network(rng):
 def check(folder, graph, config, bus, prefix="weft"):
     program = compile_graph(graph, config)
     ip = Ip(config=config, bus=bus, prefix=prefix)
-    loaded = LoadedNetwork(folder, ip, graph.name, c_files(graph, program, prefix))
+    name = public_name(graph.name, prefix)
+    loaded = LoadedNetwork(folder, ip, name, c_files(graph, program, prefix))
     rng = np.random.default_rng(4)
     for _ in range(2):
         x = integers(rng, np.int8, *graph.tensors[0].shape)

@@ -24,7 +24,9 @@ def test_a_network_that_does_not_fit_gets_no_long_schedule(network, monkeypatch)
     schedule = compiler.schedule_buffers
     monkeypatch.setattr(
         compiler, "schedule_buffers",
-        lambda *given, fewest=False: asked.append(fewest) or schedule(*given, fewest=fewest),
+        lambda *given, fewest=False, **options: (
+            asked.append(fewest) or schedule(*given, fewest=fewest, **options)
+        ),
     )
     small, large = (target_of(network_chip(3, 4, 4, 2, words=words)) for words in (64, 4096))
     with pytest.raises(UnfitError, match="^net: the memory must have "):

@@ -35,7 +35,7 @@ def result(b, y, x, dtype):
     data = b.bytes(y, dtype=dtype)
     moved = with_exact_products(onnx.ModelProto.FromString(data))
     assert [node.op_type for node in moved.graph.node][-7:-1] == ["Cast", "Add", "Cast"] * 2
-    [[z]] = ort(data, ["x"], [[x]], optimized=False)
+    [[z]] = ort(data, [[x]], optimized=False)
     return z
 
 
@@ -86,8 +86,21 @@ def test_a_model_without_the_standard_operators():
     model = b.model(y, dtype=U8)
     del model.opset_import[:]
     model.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
-    [[z]] = ort(model.SerializeToString(), ["x"], [[x]], optimized=False)
+    [[z]] = ort(model.SerializeToString(), [[x]], optimized=False)
     assert np.array_equal(z, requantized(products(x, 3, -7)))
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("opset", [1, 6, 9])
+def test_a_model_of_an_old_operator_set(opset, relu):
+    """Which has a Cast of another form, or no Add of integers."""
+    b = Builder(seed=108, opset=opset)
+    x = activations(b.rng)
+    y = b.node("MatMulIntegerToFloat", b.input("x", [M, K], U8), W, F32(1), F32(1), U8(3), I8(5),
+               domain="com.microsoft")
+    y = b.node("Relu", y) if relu else y
+    [[z]] = ort(b.bytes(y), [[x]], optimized=False)
+    assert np.array_equal(z, products(x, 3, 5).clip(min=0 if relu else None))
 
 
 def test_qlinear_conv():

@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 from graph_runner import run_graph
-from onnx_models import attention, cnn, require, run_runtime
+from onnx_models import Builder, attention, cnn, require, run_runtime
 
+import weft
+from weft.models.errors import ModelError
 from weft.models.ir import Gemm
 from weft.models.onnx import load
+from weft.models.report import placement_line
 
+F32, U8 = np.float32, np.uint8
 SIGNS = [("QUInt8", "QInt8"), ("QInt8", "QInt8"), ("QUInt8", "QUInt8")]
 
 
@@ -88,3 +92,64 @@ def test_every_byte_equals_onnxruntime(tmp_path, form, network, per_channel, sig
                 assert np.array_equal(ours, theirs), name
                 compared += theirs.size
         assert compared > 500
+
+
+def quantized_layers(count):
+    """Layers of uint8 whose float biases have no scale, and a shape that is computed."""
+    b = Builder(seed=230)
+    y = b.node("Identity", b.input("x", [2, 12]))
+    y = b.node("QuantizeLinear", y, F32(0.02), U8(128))
+    for _ in range(count):
+        y = b.node("DequantizeLinear", y, F32(0.02), U8(128))
+        w = b.constant(b.rng.integers(-100, 100, (12, 12)).astype(np.int8))
+        w = b.node("DequantizeLinear", w, F32(0.01), np.int8(0))
+        y = b.node("Relu", b.node("Gemm", y, w, b.weights(12)))
+        y = b.node("QuantizeLinear", y, F32(0.02), U8(128))
+    y = b.node("DequantizeLinear", y, F32(0.02), U8(128))
+    return b.bytes(b.node("Reshape", y, b.node("Shape", y)))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_note_about_many_layers_is_one_line(count):
+    require("onnx")
+    notes = [n for n in load(quantized_layers(count), "net.onnx").notes if "24711" in n]
+    [note] = notes
+    others = " and 2 more" if count == 3 else ""
+    assert note.startswith(f"Gemm4{others}: a known fault of onnxruntime")
+
+
+def test_operators_that_nothing_executes_are_not_counted():
+    """Conversions around a product are part of it; Identity and Shape are names and constants."""
+    require("onnx")
+    network = weft.load(quantized_layers(3), "net")
+    program = network.compile(weft.Config(rows=4, cols=4, depth=4, requantize="onnx"))
+    assert placement_line(program).startswith(
+        "net: 6 of 9 operators on Weft (100 % of 864 MAC), 3 on the host (QuantizeLinear, "
+        "DequantizeLinear, Reshape); "
+    )
+
+
+@pytest.mark.parametrize("dtype, build, told", [
+    ("int8", attention, True), ("bf16", attention, False), ("int8", None, False),
+])
+def test_a_float_network_on_a_core_for_integers_has_a_note(dtype, build, told):
+    require("onnx")
+    if build:
+        b, y = build()
+        data = b.bytes(y)
+    else:
+        data = quantized_layers(1)
+    core = {} if dtype == "bf16" else {"requantize": "onnx"}
+    program = weft.load(data).compile(weft.Config(rows=4, cols=4, dtype=dtype, **core))
+    assert sum("weft quantize makes an int8 network" in note for note in program.notes) == told
+
+
+def test_long_names_are_shortened():
+    require("onnx")
+    b = Builder(seed=231)
+    model = b.model(b.node("Squeeze", b.input("x", [2, 3]), np.int64([0])))
+    name = "/".join(f"layer{n}" for n in range(40))
+    model.graph.node[0].name = name
+    with pytest.raises(ModelError) as caught:
+        load(model.SerializeToString(), "net.onnx")
+    assert str(caught.value).startswith(f"net.onnx: node {name[:60]}...{name[-37:]} (Squeeze) does")

@@ -42,7 +42,7 @@ def test_rejects_data_in_other_files():
     tensor.ClearField("raw_data")
     tensor.data_location = 1
     tensor.external_data.add(key="location", value="../../secret.bin")
-    rejects(model, "tensor c0 must be in the file itself, not in '../../secret.bin'")
+    rejects(model, "tensor c0 must be in the model itself, not in the file '../../secret.bin'")
 
 
 def test_rejects_data_in_other_files_inside_a_subgraph():
@@ -52,7 +52,7 @@ def test_rejects_data_in_other_files_inside_a_subgraph():
     tensor = onnx.TensorProto(name="inner", data_type=1, dims=[1], data_location=1)
     body = onnx.helper.make_graph([], "body", [], [], [tensor])
     model.graph.node.append(onnx.helper.make_node("If", ["x"], ["y"], then_branch=body))
-    rejects(model, "tensor inner must be in the file itself")
+    rejects(model, "tensor inner must be in the model itself")
 
 
 @pytest.mark.parametrize("dims, message", [

@@ -26,7 +26,8 @@ def test_between(dtype, chain):
         y = b.node(kind, y)
     y = b.node("QuantizeLinear", y, F32(0.0173), dtype(3))
     [node] = compare(b, y, dtype, ["table"]).nodes
-    assert node.position == tuple(range(len(chain) + 2))
+    # Without the conversions around it, if there is an operator between them.
+    assert node.position == (tuple(range(1, len(chain) + 1)) or (0, 1))
 
 
 def test_between_with_constants():

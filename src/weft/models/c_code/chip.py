@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from weft.c_names import identifier
 from weft.models.c_code.arrays import array, numbers, struct
 from weft.models.c_code.chip_templates import CHIP_HEADER, CHIP_SOURCE
 from weft.models.c_code.generator import (
@@ -13,9 +12,10 @@ from weft.models.c_code.generator import (
     require_one,
 )
 from weft.models.c_code.operators import operator_problem
-from weft.models.c_code.sources import check_prefix
+from weft.models.c_code.sources import check_prefix, public_name
 from weft.models.c_code.tensors import is_alias
 from weft.models.errors import ModelError
+from weft.models.network_core.prediction import program_conditions
 from weft.models.network_core.program import ChipProgram, memory_needs
 from weft.models.work import HostWork
 
@@ -108,7 +108,7 @@ class _ChipGenerator(Generator):
             CHIP_HEADER, CHIP_SOURCE, prefix, cycles=f"{program.cycles:,}",
             ram=max(self._tensors.arena, 1) + self._row, row=self._row,
             hash=f"0x{program.chip.hash:08x}u", load="\n".join(load), body="\n".join(body),
-            **self._program_texts(),
+            **self._program_texts(prefix),
         )
 
     def _store(self, first, image):
@@ -117,19 +117,21 @@ class _ChipGenerator(Generator):
             return checked_call(f"weft_program_write(core, {first}, {image}, sizeof {image})")
         return checked_call(f"weft_write(core, {first}, NULL, {image}, sizeof {image})")
 
-    def _program_texts(self):
+    def _program_texts(self, prefix):
         """Return the texts about the program memory."""
         program, chip = self._program, self._program.chip
         if not chip.program_words:
-            return {"memory": "memory of the core", "program": ""}
+            return {"memory": "memory of the core", "program": "", "conditions": ""}
         row = chip.banks * chip.core.depth
         size = -(-memory_needs(program.areas, chip)[1] // row) * row
-        macro = identifier(program.name).upper()
+        macro = public_name(program.name, prefix).upper()
         return {
             "memory": f"program memory,\n * which has {macro}_PROGRAM_BYTES bytes or more. Call"
             " weft_program() before",
             "program": f"{macro}_PROGRAM_BYTES = {size}, /* of the memory for weft_program() */\n"
             "    ",
+            "conditions": f"\n * The cycles are for {program_conditions(chip)}."
+            .replace("cycle, and", "cycle,\n * and"),
         }
 
     def _image(self, name, data):

@@ -2,9 +2,8 @@
 
 import math
 
-from weft.c_names import identifier
 from weft.models.c_code.operators import OPERATORS, OperatorCall
-from weft.models.c_code.sources import filled_sources
+from weft.models.c_code.sources import filled_sources, public_name
 from weft.models.c_code.tensors import TensorAddresses
 from weft.models.errors import ModelError
 from weft.models.work import HostWork, RecurrentWork
@@ -35,7 +34,13 @@ def checked_call(call: str) -> list[str]:
 
 
 def require_no_state(program, steps) -> None:
-    """Raise ModelError for a recurrent layer, or another operator with a state."""
+    """Raise ModelError for variables, a recurrent layer, or another operator with a state."""
+    if program.states:
+        raise ModelError(
+            f"{program.name}: variable {program.states[0].name}: no C code: C code keeps no"
+            f" variables; a program file runs them from Python: weft run {program.name}.weft"
+            " --on PORT"
+        )
     for step in steps:
         is_recurrent = isinstance(step.work, RecurrentWork)
         if is_recurrent or (isinstance(step.work, HostWork) and step.work.kernel == "tflite.svdf"):
@@ -82,7 +87,7 @@ class Generator:
     def _filled(self, header: str, source: str, prefix: str, **values) -> dict[str, bytes]:
         """Return all files; ``values`` are the ones that only this kind of core has."""
         program, tensors = self._program, self._tensors
-        name = identifier(program.name)
+        name = public_name(program.name, prefix)
         sizes = {
             what: math.prod(program.tensors[found[0]].shape)
             for what, found in (("input", program.inputs), ("output", program.outputs))

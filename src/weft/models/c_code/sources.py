@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from importlib import resources
 
-from weft.c_names import prefix_problems, renamed
+from weft.c_names import identifier, prefix_problems, renamed
 from weft.models.c_code.templates import DATA, LICENCE
 from weft.models.errors import ModelError
 
-__all__ = ["check_prefix", "filled_sources"]
+__all__ = ["check_prefix", "filled_sources", "public_name"]
 
 _WITHOUT_ARITHMETIC = {"net_layer.h", "net_map.h"}
 
@@ -18,6 +18,14 @@ def check_prefix(prefix: str) -> None:
         raise ModelError(problem)
     if prefix.split("_")[0] == "net":
         raise ModelError(f"prefix must not start with net, as names of the C code do, not {prefix}")
+
+
+def public_name(name: str, prefix: str) -> str:
+    """Return the start of all public names of a network: ``digits_cnn``, or ``mm_digits_cnn``.
+
+    With a prefix of its own, one network for two cores links in one program.
+    """
+    return identifier(name) if prefix == "weft" else f"{prefix}_{identifier(name)}"
 
 
 def filled_sources(

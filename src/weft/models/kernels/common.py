@@ -9,6 +9,11 @@ from weft.models.errors import ModelError
 __all__ = ["KERNELS"]
 
 
+def _read_variable(inputs, attributes):
+    """The value of a variable; ``assigned`` : whether the file gives its first value."""
+    return [inputs[0]]
+
+
 def _reshape(inputs, attributes):
     """``shape`` : tuple of int, without -1."""
     return [inputs[0].reshape(attributes["shape"])]
@@ -138,7 +143,8 @@ def _logical(function):
 
 
 KERNELS = {
-    "reshape": _reshape, "transpose": _transpose, "rearrange": _rearrange, "table": _table,
+    "read_variable": _read_variable, "reshape": _reshape, "transpose": _transpose,
+    "rearrange": _rearrange, "table": _table,
     "concatenation": _concatenation, "stack": _stack, "unstack": _unstack, "split": _split,
     "slice": _slice, "pad": _pad, "mirror_pad": _mirror_pad, "gather": _gather,
     "broadcast": _broadcast, "tile": _tile, "reverse": _reverse,

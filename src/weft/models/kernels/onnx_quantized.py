@@ -54,7 +54,8 @@ def _dynamic_quantize(inputs, attributes):
     low, high = np.minimum(x.min(), F32(0)), np.maximum(x.max(), F32(0))
     scale = F32(1) if high == low else (high - low) / F32(255)
     zero = _saturated(F32(0) - low / scale, np.uint8)
-    return [_saturated(np.rint(x / scale) + F32(zero), np.uint8), np.asarray(scale, F32), zero]
+    y = _saturated(np.rint(x / scale) + F32(zero), np.uint8)
+    return [y, np.asarray(scale, F32), np.asarray(zero)]
 
 
 def _scale(inputs, attributes):

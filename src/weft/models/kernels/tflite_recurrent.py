@@ -15,21 +15,25 @@ def _svdf(inputs, attributes, state):
 
     ::
 
-        state = state[:, :, 1:] with int16(sums * scale_0) at the end
-        y = clamp((bias + sum of time * state over time and rank) * scale_1 + zero, low, high)
+        state = state[:, :, 1:] with clip(sums * scale_0) + state_zero at the end
+        total = bias + sum of time * (state - state_zero) over time and rank
+        y = clamp(total * scale_1 + zero, low, high)
 
-    The input has the sums of the features: int32 [batch, filters]. ``time`` : int16 [filters,
-    memory]; ``bias`` : int32 [filters / rank] or None; ``rank``; ``multipliers``, ``shifts`` :
+    The input has the sums of the features: int32 [batch, filters]. ``time`` : int8 or int16
+    [filters, memory], the type of the state; ``state_zero`` : its zero point, which may wrap the
+    clipped sum; ``bias`` : int32 [filters / rank] or None; ``rank``; ``multipliers``, ``shifts`` :
     pairs, of both scales; ``zero``, ``low``, ``high`` of y.
     """
     [sums] = inputs
-    time, rank = attributes["time"].astype(np.int64), attributes["rank"]
+    kind, zero = attributes["time"].dtype, attributes["state_zero"]
+    time, rank, limits = attributes["time"].astype(np.int64), attributes["rank"], np.iinfo(kind)
     (m, n), (s, t) = attributes["multipliers"], attributes["shifts"]
     batch, filters = sums.shape
     old = state.get("svdf")
     if old is None:
         old = np.zeros((batch, *time.shape), np.int64)
-    newest = np.clip(multiply(sums, m, s), -(1 << 15), (1 << 15) - 1)
+    newest = np.clip(multiply(sums, m, s), limits.min, limits.max) + zero
+    newest = newest.astype(kind).astype(np.int64) - zero  # it wraps
     new = state["svdf"] = np.concatenate([old[:, :, 1:], newest[:, :, None]], 2)
     total = wrap32((new * time).sum(2)).reshape(batch, filters // rank, rank).sum(2)
     if attributes["bias"] is not None:

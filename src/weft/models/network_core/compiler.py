@@ -13,9 +13,10 @@ from weft.models.host_modes import in_mode
 from weft.models.ir import Graph
 from weft.models.network_core.division import divide
 from weft.models.network_core.image import MemoryImage, make_image
+from weft.models.network_core.list_steps import estimated, products_area
 from weft.models.network_core.memory import MapPlacement, plan_maps
 from weft.models.network_core.pitches import Panels, panels_of, panels_of_parts
-from weft.models.network_core.prediction import predict_run
+from weft.models.network_core.prediction import predict_run, program_conditions
 from weft.models.network_core.program import (
     ChipInput,
     ChipProgram,
@@ -66,13 +67,18 @@ def compile_chip(
     if not isinstance(batch, SupportsIndex) or not 1 <= batch <= _MAX_BATCH:
         raise ModelError(f"batch must be an integer in 1..{_MAX_BATCH}, not {batch!r}")
     batch = operator.index(batch)
+    if graph.states and batch > 1:
+        raise ModelError(
+            f"{graph.name}: batch must be 1, not {batch}: an inference needs the variables of the"
+            " one before"
+        )
     mode = core.requantize
     graph, left_out = in_mode(graph, mode), None
     exactness = exactness_of(graph, mode, core)
     if not activations:
         graph, left_out = leave_out_channels(graph, mode, max(core.cols, core.depth))
     graph = dataclasses.replace(graph, notes=notes_of(graph, left_out))
-    divided = divide(graph, mode, core.cols, core.depth, fuse=not activations)
+    divided = divide(graph, mode, core.cols, core.depth, fuse=not activations, chip=chip)
     products = [step for step in divided.after if step.macs]
     if products and not divided.layers:
         first = products[0]
@@ -96,7 +102,10 @@ class _TooLarge(Exception):
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where all of a program lies: maps, jobs, and the bytes of the memory."""
+    """Where all of a program lies: maps, jobs, and the bytes of the memory.
+
+    ``products`` has the first vector and the vectors for single products of the host.
+    """
 
     plan: MapPlacement
     panels: list[Panels]
@@ -105,6 +114,7 @@ class _Layout:
     ends: list[tuple[int, int]]
     image: MemoryImage
     areas: dict[str, int]
+    products: tuple[int, int]
 
 
 class _Compiler:
@@ -157,7 +167,8 @@ class _Compiler:
             )
             for layer, size, found in zip(divided.layers, sizes, panels, strict=True)
         ]
-        schedule = schedule_buffers(demands, chip, fewest=fewest)
+        products = [step for step in divided.host if step.placement.on_weft]
+        schedule = schedule_buffers(demands, chip, fewest=fewest, alone=not products)
         depth = core.depth
         results = [
             tuple(ChipResult(tensor, maps[place]) for tensor, place in segment.results.items())
@@ -181,34 +192,58 @@ class _Compiler:
             "log": log_vectors * depth,
         }
         _check_size(areas, divided, plan, batch, chip)
-        return _Layout(plan, panels, schedule, results, ends, image, areas)
+        first, vectors = image.end + log_vectors, 0
+        if products:
+            try:
+                vectors = products_area(
+                    products, divided.tensors, chip, batch, chip.vectors - first
+                )
+            except ValueError as error:
+                raise _TooLarge(
+                    f"single products need memory beside the maps: {error}"
+                ) from error
+            areas["products"] = vectors * depth
+        return _Layout(plan, panels, schedule, results, ends, image, areas, (first, vectors))
+
+    def _estimated(self, steps, layout):
+        """Return operators of the host with the cost of their products."""
+        return tuple(
+            estimated(step, self._divided.tensors, self._chip, self._batch, *layout.products)
+            if step.placement.on_weft else step for step in steps
+        )
 
     def _program(self, layout: _Layout) -> ChipProgram:
         divided, image = self._divided, layout.image
         written: set[int] = set()
         segments = tuple(
             _segment(
-                divided, number, self._sizes, layout.panels, layout.schedule, layout.plan.maps,
-                image, self._chip, written, found, end,
+                divided, number, self._estimated(divided.segments[number].before, layout),
+                self._sizes, layout.panels, layout.schedule, layout.plan.maps, image, self._chip,
+                written, found, end,
             )
             for number, (found, (_, end)) in enumerate(
                 zip(layout.results, layout.ends, strict=True)
             )
         )
+        notes = tuple(divided.notes)
+        if self._chip.program_words and segments:
+            notes += (f"the cycles are for {program_conditions(self._chip)}",)
         return ChipProgram(
             name=divided.name, source=divided.source, mode=divided.mode, target=self._target,
             tensors=divided.tensors, inputs=divided.inputs, outputs=divided.outputs,
-            operators=divided.operators, exactness=self._exactness, notes=divided.notes,
-            batch=self._batch, setup=image.setup, segments=segments, after=divided.after,
+            operators=divided.operators, exactness=self._exactness, notes=notes,
+            states=divided.states, batch=self._batch, setup=image.setup, segments=segments,
+            after=self._estimated(divided.after, layout),
             log=image.end, arena=layout.plan.vectors, areas=layout.areas,
             keeps_maps=self._activations, left_out=self._left_out,
         )
 
 
 def _segment(
-    divided, number, sizes, panels, schedule, maps, image, chip, written, results, result_bytes
+    divided, number, before, sizes, panels, schedule, maps, image, chip, written, results,
+    result_bytes,
 ):
-    """Return one list, with its operators of the host; ``written`` are maps that are written."""
+    """Return one list, after the operators ``before``; ``written`` are maps that are written."""
     segment, (first, run) = divided.segments[number], image.runs[number]
     read = {n for layer in segment.layers
             for n in (divided.layers[layer].x, divided.layers[layer].added)}
@@ -216,7 +251,7 @@ def _segment(
     written.update(new)
     prediction = predict_run(chip, run, first, image.end)
     return ChipSegment(
-        before=segment.before,
+        before=before,
         written=tuple(ChipInput(divided.maps[n].form, maps[n]) for n in new),
         run=run, run_first=first, results=results, result_bytes=result_bytes,
         steps=tuple(_steps(divided, segment, sizes, panels, schedule, maps, prediction)),

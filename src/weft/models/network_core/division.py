@@ -11,7 +11,13 @@ from weft.models.host_modes import in_mode
 from weft.models.ir import Gemm, Graph, Window
 from weft.models.network_core.additions import addition
 from weft.models.network_core.host_operators import host_step
-from weft.models.network_core.layers import ChipGraph, GraphSegment, NetworkLayer, WeightLayout
+from weft.models.network_core.layers import (
+    ChipGraph,
+    GraphSegment,
+    InputForm,
+    NetworkLayer,
+    WeightLayout,
+)
 from weft.models.network_core.padding import PaddedMaps
 from weft.models.network_core.pools import (
     NO_PADDING,
@@ -22,8 +28,11 @@ from weft.models.network_core.pools import (
 )
 from weft.models.network_core.products import half_of, product_of
 from weft.models.network_core.refusal import Refusal, WrongMap
+from weft.models.network_core.schedule import tile_limits
 from weft.models.network_core.tensor_places import TensorPlaces
+from weft.models.network_core.weights import LayerWords
 from weft.models.program import Step
+from weft.network_core.config import ChipConfig
 
 __all__ = ["divide"]
 
@@ -31,12 +40,17 @@ _BIT8 = np.dtype(np.int8), np.dtype(np.uint8)
 _JOINED = "concatenation"  # the kernel that needs no layer if its inputs are layers
 
 
-def divide(graph: Graph, mode: str, cols: int, depth: int, *, fuse: bool = True) -> ChipGraph:
+def divide(
+    graph: Graph, mode: str, cols: int, depth: int, *, fuse: bool = True,
+    chip: ChipConfig | None = None,
+) -> ChipGraph:
     """Return the layers of a network, and the operators of the host.
 
     The host computes an operator if the core cannot, and an operator without products that would
     begin a list after the first one. The lists are as few as possible. ``fuse``: ADD belongs to
-    the layer before it, if only ADD reads this layer's result.
+    the layer before it, if only ADD reads this layer's result. With the ``chip``, an operator is no
+    layer if its weights do not fit the buffers, and products that are no layers have their sums
+    from the core.
 
     Raises
     ------
@@ -50,22 +64,22 @@ def divide(graph: Graph, mode: str, cols: int, depth: int, *, fuse: bool = True)
             f"{graph.name}: a core for networks has the rounding of TensorFlow Lite, and the"
             f" network must be a .tflite file, not .{graph.source}"
         )
-    return _Division(in_mode(graph, mode), mode, cols, depth, fuse).divided()
+    return _Division(in_mode(graph, mode), mode, cols, depth, fuse, chip).divided()
 
 
 class _Division:
     """The state of `divide`: layers, operators of the host, and where each tensor is."""
 
-    def __init__(self, graph, mode, cols, depth, fuse):
+    def __init__(self, graph, mode, cols, depth, fuse, chip):
         self._graph, self._tensors, self._mode = graph, graph.tensors, mode
-        self._cols, self._depth, self._fuse = cols, depth, fuse
+        self._cols, self._depth, self._fuse, self._chip = cols, depth, fuse, chip
         self._places = TensorPlaces(graph.tensors, depth)
         self._layers: list[NetworkLayer] = []
         self._host: list[tuple[int, Step]] = []  # with the list that it is computed before
         self._pads = PaddedMaps()
         self._renamed: list[tuple] = []
         readers = Counter(number for node in graph.nodes for number in node.inputs)
-        readers.update(graph.outputs)
+        readers.update(graph.results)
         self._readers = readers
 
     def divided(self) -> ChipGraph:
@@ -78,8 +92,8 @@ class _Division:
         layers = sorted(self._layers, key=self._list_of)
         count = self._list_of(layers[-1]) + 1 if layers else 0
         wanted = [number for _, step in self._host for number in step.operands if number >= 0]
-        wanted += [*graph.outputs, *(form.tensor for form in places.forms)]
-        read = {*wanted, *graph.outputs}
+        wanted += [*graph.results, *(form.tensor for form in places.forms)]
+        read = set(wanted)
         tensors = tuple(
             tensor if number in read else dataclasses.replace(tensor, data=None)
             for number, tensor in enumerate(self._tensors)
@@ -87,7 +101,7 @@ class _Division:
         return ChipGraph(
             name=graph.name, source=graph.source, mode=self._mode, tensors=tensors,
             inputs=graph.inputs, outputs=graph.outputs, operators=graph.operators,
-            notes=graph.notes, maps=tuple(places.maps), layers=tuple(layers),
+            notes=graph.notes, states=graph.states, maps=tuple(places.maps), layers=tuple(layers),
             segments=tuple(self._segment(n, layers, wanted) for n in range(count)),
             after=tuple(step for first, step in self._host if first == count),
         )
@@ -133,22 +147,33 @@ class _Division:
         pad = None
         if isinstance(node, Gemm):
             node, pad = self._pads.inside(node)
-        step = host_step(self._graph, node, self._mode, reason, pad)
+        step = host_step(self._graph, node, self._mode, reason, pad, self._chip)
         first = self._places.host_list(step.operands)
         self._host.append((first, step))
         self._places.on_host(node.outputs, first)
 
-    def _append(self, node, x, size, before=None, **fields):
-        """Append a layer that reads map x; ``size`` is the one of its output.
+    def _append(self, node, source, size, before=None, **fields):
+        """Append a layer; ``size`` is the one of its output.
 
-        ``before`` is an operator in its window.
+        ``source`` is the form of the map that the host writes, or the tensor and the size of the
+        map that it reads. ``before`` is an operator in its window. Raises Refusal if the layer does
+        not fit the buffers.
         """
-        nodes = [node] if before is None else [before, node]
-        y = self._places.computed(node.outputs[0], size, self._places.first_list[x])
-        self._layers.append(NetworkLayer(
+        nodes, places = [node] if before is None else [before, node], self._places
+        layer = NetworkLayer(
             operators=tuple(n.operator for n in nodes), name=node.name,
-            position=tuple(place for n in nodes for place in n.position), x=x, y=y, **fields,
-        ))
+            position=tuple(place for n in nodes for place in n.position), x=-1, y=-1, **fields,
+        )
+        is_form = isinstance(source, InputForm)
+        if self._chip is not None:
+            channels = (source.map_size if is_form else source[1])[2]
+            sizes = LayerWords.of(layer, channels, self._chip)
+            for name, room, _, least in tile_limits(sizes, self._chip):
+                if least > room:
+                    raise Refusal(f"a tile needs {least:,} {name}, and the buffer has {room:,}")
+        x = places.written(source) if is_form else places.input(*source)
+        y = places.computed(node.outputs[0], size, places.first_list[x])
+        self._layers.append(dataclasses.replace(layer, x=x, y=y))
 
     def _product(self, gemm):
         gemm, pad = self._pads.inside(gemm)
@@ -162,10 +187,9 @@ class _Division:
         size = fields.pop("size")
         columns = len(found.bias)
         macs = math.prod(found.window.output) * gemm.weights.size
-        x = self._places.input(gemm.x, size) if form is None else self._places.written(form)
         self._append(
-            gemm, x, (*found.window.output, columns), pad, columns=columns, macs=macs,
-            left_out=gemm.left_out, **fields,
+            gemm, form or (gemm.x, size), (*found.window.output, columns), pad, columns=columns,
+            macs=macs, left_out=gemm.left_out, **fields,
         )
 
     def _pool(self, node):
@@ -209,7 +233,7 @@ class _Division:
         if window.output != (1, 1) or channels % columns:
             columns, parts = channels, 1
         self._append(
-            node, self._places.input(node.inputs[0], size), (*window.output, channels),
+            node, (node.inputs[0], size), (*window.output, channels),
             columns=columns, parts=parts, macs=0, window=window, layout=WeightLayout.EQUAL,
             weights=np.full((taps, columns), scale.weight, np.int8), x_zero=x_zero,
             bias=np.full(columns, -x_zero * taps * scale.weight),

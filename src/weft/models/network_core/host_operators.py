@@ -1,16 +1,24 @@
-"""Operators that the host computes, as steps of a program for a core for networks."""
+"""Operators that are no layers, as steps of a program for a core for networks.
+
+The host computes them. The sums of their products come from the core, if it can compute them.
+"""
 
 from weft.models.errors import ModelError
 from weft.models.ir import Gemm, Graph, Node, Recurrence
 from weft.models.lowering import candidates
+from weft.models.network_core.list_steps import shape_of
+from weft.models.placement import decide
 from weft.models.products import host_product
-from weft.models.program import Placement, Step
-from weft.models.work import HostProduct, HostWork, RecurrentWork
+from weft.models.program import MatrixProduct, Placement, Step
+from weft.models.work import HostProduct, HostWork, ListProduct, RecurrentWork, list_products
+from weft.network_core.config import ChipConfig
 
 __all__ = ["host_step"]
 
 
-def host_step(graph: Graph, node: Node, mode: str, reason: str, before: Node | None) -> Step:
+def host_step(
+    graph: Graph, node: Node, mode: str, reason: str, before: Node | None, chip: ChipConfig | None
+) -> Step:
     """Return the step of a node.
 
     Parameters
@@ -18,9 +26,11 @@ def host_step(graph: Graph, node: Node, mode: str, reason: str, before: Node | N
     mode : str
         Rounding mode.
     reason : str
-        Why the core does not compute it.
+        Why it is no layer.
     before : Node or None
         An operator that a convolution computes, too: PAD in its window.
+    chip : ChipConfig or None
+        The core, for the products; None: the host computes them.
 
     Raises
     ------
@@ -29,25 +39,31 @@ def host_step(graph: Graph, node: Node, mode: str, reason: str, before: Node | N
     """
     nodes = [node] if before is None else [before, node]
     try:
-        macs, work = _work(graph, node, mode)
+        macs, work = _work(graph, node, mode, chip)
     except ValueError as error:
         raise ModelError(
             f"{graph.name}: operator {node.position[0]} ({node.operator} {node.name}): {error}"
         ) from error
+    found = list_products(work)
+    shapes = ((*shape_of(part, graph.tensors, 1), part.rows.count) for part in found)
+    times = node.steps if isinstance(node, Recurrence) else 1
     return Step(
         operators=tuple(n.operator for n in nodes), name=node.name,
         position=tuple(place for n in nodes for place in n.position), inputs=node.inputs,
-        outputs=node.outputs, macs=macs, placement=Placement(False, reason), work=work,
+        outputs=node.outputs, macs=macs, placement=Placement(bool(found), reason), work=work,
+        method=found[0].rows.method if found else "",
+        products=tuple(MatrixProduct(m, k, n, count * times) for m, k, n, count in shapes),
         left_out=node.left_out if isinstance(node, Gemm) else 0,
     )
 
 
-def _work(graph, node, mode) -> tuple[int, HostProduct | HostWork | RecurrentWork]:
+def _work(graph, node, mode, chip) -> tuple[int, HostProduct | HostWork | RecurrentWork]:
     """Return the MAC and the work of a node."""
     if isinstance(node, Gemm):
-        return _product(graph, node, mode)
+        return _product(graph, node, mode, _core_for([node], graph, mode, chip))
     if isinstance(node, Recurrence):
-        products = [_product(graph, gemm, mode) for gemm in node.products]
+        chip = _core_for(node.products, graph, mode, chip)
+        products = [_product(graph, gemm, mode, chip) for gemm in node.products]
         return sum(macs for macs, _ in products) * node.steps, RecurrentWork(
             kernel=node.kernel, attributes=node.attributes, steps=node.steps, mode=mode,
             products=tuple(work for _, work in products),
@@ -55,8 +71,21 @@ def _work(graph, node, mode) -> tuple[int, HostProduct | HostWork | RecurrentWor
     return node.macs, HostWork(node.kernel, node.attributes)
 
 
-def _product(graph, gemm, mode):
+def _core_for(gemms, graph, mode, chip):
+    """Return the core, if it can compute all these products; else None.
+
+    A core with a program memory has only the lists there.
+    """
+    able = chip is not None and not chip.program_words and all(
+        decide(gemm, graph.tensors, chip.core, mode).on_weft for gemm in gemms
+    )
+    return chip if able else None
+
+
+def _product(graph, gemm, mode, chip):
     x = graph.tensors[gemm.x].shape
     b = None if gemm.b is None else graph.tensors[gemm.b].shape
-    rows, *_ = candidates(gemm, x, b, 1)
-    return rows.macs(x), host_product(gemm, graph.tensors, rows, mode)
+    ways = candidates(gemm, x, b, 1 if chip is None else chip.core.cols)
+    rows = min(ways, key=lambda way: way.count) if chip is not None else ways[0]
+    kind = HostProduct if chip is None else ListProduct
+    return ways[0].macs(x), host_product(gemm, graph.tensors, rows, mode, kind)

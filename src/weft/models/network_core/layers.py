@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weft.models.ir import Host, Tensor, Window
+from weft.models.ir import Host, State, Tensor, Window
 from weft.models.program import Step
 
 __all__ = [
@@ -241,6 +241,7 @@ class ChipGraph:
         Tensors of the network.
     operators : tuple of str
     notes : tuple of str
+    states : tuple of State
     maps : tuple of NetworkMap
     layers : tuple of NetworkLayer
         In the order of execution.
@@ -257,7 +258,14 @@ class ChipGraph:
     outputs: tuple[int, ...]
     operators: tuple[str, ...]
     notes: tuple[str, ...]
+    states: tuple[State, ...]
     maps: tuple[NetworkMap, ...]
     layers: tuple[NetworkLayer, ...]
     segments: tuple[GraphSegment, ...]
     after: tuple[Step, ...]
+
+    @property
+    def host(self) -> tuple[Step, ...]:
+        """All operators of the host."""
+        before = (step for segment in self.segments for step in segment.before)
+        return (*before, *self.after)

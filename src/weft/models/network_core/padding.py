@@ -31,8 +31,8 @@ class PaddedMaps:
                     f"its value must be the zero point {other.x_zero}, not"
                     f" {node.attributes['value']}"
                 )
-        if y in graph.outputs or not readers:
-            raise Refusal("its output is an output of the network")
+        if y in graph.results or not readers:
+            raise Refusal("the host reads its output")
         self._nodes[y] = node
 
     def inside(self, gemm: Gemm) -> tuple[Gemm, Host | None]:

@@ -171,7 +171,8 @@ class ChipProgram(CompiledNetwork):
         Vectors of the maps of one inference; they start at vector 0.
     areas : mapping of str to int
         Bytes of ``maps``, the largest ``setup``, which shares their place, all lists (``list``),
-        ``weights`` and ``parameters`` that an inference loads, and ``log``.
+        ``weights`` and ``parameters`` that an inference loads, and ``log``. With products between
+        the lists, ``products``: the place where they are computed.
     keeps_maps : bool
         No map overwrites another one.
     """
@@ -207,6 +208,16 @@ class ChipProgram(CompiledNetwork):
         return tuple(step for step in self.steps if isinstance(step, Step))
 
     @property
+    def products(self) -> tuple[Step, ...]:
+        """The operators of the host whose products the core computes, in lists of their own."""
+        return tuple(step for step in self.host if step.placement.on_weft)
+
+    @property
+    def products_first(self) -> int:
+        """First vector of the place where products are computed: after the log."""
+        return self.log + self.areas["log"] // self.chip.core.depth
+
+    @property
     def jobs(self) -> int:
         """Jobs of all lists."""
         return self.batch * sum(step.jobs for step in self.layers)
@@ -218,8 +229,9 @@ class ChipProgram(CompiledNetwork):
 
     @property
     def cycles(self) -> int:
-        """Predicted cycles of all lists, from START to the end of each."""
-        return sum(segment.cycles for segment in self.segments)
+        """Predicted cycles of all lists, from START to the end of each, products included."""
+        found = sum(segment.cycles for segment in self.segments)
+        return found + sum(step.estimate.cycles for step in self.products if step.estimate)
 
     def open(self, runner, *, timeout: float = 60.0):
         """Return a `weft.models.network_core.session.ChipSession`; its arguments are described

@@ -2,10 +2,12 @@
 
 import math
 
+from weft.host.list_blocks import block_sizes
 from weft.models.errors import ModelError, require
 from weft.models.network_core.jobs import PlacedMap
+from weft.models.network_core.list_steps import shape_of
 from weft.models.network_core.program import ChipProgram, memory_needs
-from weft.models.work import core_works
+from weft.models.work import core_works, list_products
 from weft.network_core.descriptors import ListJob, ListLoop, unpack_list
 
 __all__ = ["check_chip_program"]
@@ -22,9 +24,15 @@ def check_chip_program(program: ChipProgram) -> None:
     chip = program.chip
     require(program.mode == chip.core.requantize, "mode must be the one of the core")
     require(1 <= program.batch <= 0xFFFF, f"batch must be in 1..65535, not {program.batch}")
+    fits = program.batch == 1 or not program.states
+    require(fits, f"batch must be 1 with variables, not {program.batch}")
     _areas(program)
     for step in program.host:
-        require(not core_works(step.work), "operators of the host must run there")
+        require(not core_works(step.work), "a command stream must be for another core")
+        require(
+            not step.placement.on_weft or step.estimate is not None,
+            "a product on the core must have an estimate",
+        )
     renamed = [step for segment in program.segments for step in segment.renamed]
     for step in (*program.steps, *renamed):
         require(
@@ -68,7 +76,8 @@ def _areas(program):
     """The sizes of all parts of the memory."""
     chip, depth = program.chip, program.chip.core.depth
     areas = program.areas
-    require(set(areas) == _AREAS, f"areas must be {', '.join(sorted(_AREAS))}")
+    names = _AREAS | ({"products"} if program.products else set())
+    require(set(areas) == names, f"areas must be {', '.join(sorted(names))}")
     require(all(isinstance(n, int) and n >= 0 for n in areas.values()), "areas must be bytes")
     needed, program_needed = memory_needs(areas, chip)
     require(needed <= chip.memory_bytes, "areas must fit the memory")
@@ -85,6 +94,17 @@ def _areas(program):
         require(segment.run_first * depth == first, "lists must follow each other")
         first += len(segment.run)
     require(program.log * depth == first, "the log must follow the lists")
+    require(
+        not (program.products and chip.program_words),
+        "a core with a program memory must have no products between lists",
+    )
+    for step in program.products:
+        for work in list_products(step.work):
+            shape = shape_of(work, program.tensors, program.batch)
+            try:
+                block_sizes(chip, *shape, 4, areas["products"] // depth)
+            except ValueError as error:
+                raise ModelError(f"products must fit their area: {error}") from error
 
 
 def _is_form(form):

@@ -9,7 +9,7 @@ from weft.models.network_core.buffer_places import BufferPlaces
 from weft.models.network_core.weights import LINES_OF_ADD, LayerWords
 from weft.network_core.config import ADD_TABLE_WORDS, ChipConfig
 
-__all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers"]
+__all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers", "tile_limits"]
 
 _JOB_LATENCY = 58  # cycles from the last store of a job to the one of the next, less its steps
 _LOAD_FACTOR = 1.6  # stores of the job that runs delay reads
@@ -95,11 +95,12 @@ class BufferSchedule:
 
 
 def schedule_buffers(
-    demands: Sequence[LayerDemand], chip: ChipConfig, *, fewest: bool = False,
+    demands: Sequence[LayerDemand], chip: ChipConfig, *, fewest: bool = False, alone: bool = True,
 ) -> BufferSchedule:
     """Divide layers into jobs, and place their weights and parameters in the buffers.
 
-    If all words of B fit, they are resident; parameters likewise. The first job of each layer with
+    If all words of B fit, they are resident; parameters likewise. They are not if the lists are not
+    ``alone``: then others use the buffers between them. The first job of each layer with
     ADD loads the ADD table. Otherwise a job uses at most a share of B, so that weights load while
     jobs before it compute. The shares of `_SHARES` are tried for all layers together, and then for
     each layer alone; jobs of equal sizes are tried, too.
@@ -113,18 +114,18 @@ def schedule_buffers(
         If a tile has more words than B, or a layer more lines than the parameter buffer.
     """
     words = sum(demand.sizes.words(demand.sizes.tiles) for demand in demands)
-    resident = words <= chip.b_words
+    resident = alone and words <= chip.b_words
     if fewest:
-        return _Search(demands, chip, False, resident).schedule([1] * len(demands))
+        return _Search(demands, chip, False, resident, alone).schedule([1] * len(demands))
     return min(
-        (_best_shares(demands, chip, equal, resident) for equal in (False, True)),
+        (_best_shares(demands, chip, equal, resident, alone) for equal in (False, True)),
         key=lambda found: found.cycles,
     )
 
 
-def _best_shares(demands, chip, equal, b_resident):
+def _best_shares(demands, chip, equal, b_resident, alone):
     """Return the best schedule whose jobs of a layer are full, or ``equal``."""
-    search = _Search(demands, chip, equal, b_resident)
+    search = _Search(demands, chip, equal, b_resident, alone)
     best = min(
         (search.tried([share] * len(demands)) for share in _SHARES),
         key=lambda found: (found.cycles, found.shares),
@@ -226,8 +227,8 @@ class _Search:
     Schedules that differ from a layer on share the states before it.
     """
 
-    def __init__(self, demands, chip, equal, b_resident):
-        self._demands, self._chip = demands, chip
+    def __init__(self, demands, chip, equal, b_resident, alone):
+        self._demands, self._chip, self._alone = demands, chip, alone
         self._equal, self._b_resident = equal, b_resident
         self.tiles = functools.cache(self._tiles)
         self._jobs = functools.cache(self._jobs_of)
@@ -288,7 +289,7 @@ class _Search:
             tiles = self.tiles(layer, share, True)
             total += demand.sizes.tiles * demand.sizes.row_lines
             total += demand.adds * LINES_OF_ADD * -(-demand.sizes.tiles // tiles)
-        return total <= self._chip.lines
+        return self._alone and total <= self._chip.lines
 
     def _tiles(self, layer, share, lines_resident):
         demand = self._demands[layer]
@@ -363,24 +364,33 @@ def _lines(demand, tiles):
     return tiles * demand.sizes.row_lines + demand.adds * LINES_OF_ADD
 
 
+def tile_limits(
+    sizes: LayerWords, chip: ChipConfig, adds: bool = False
+) -> tuple[tuple[str, int, int, int], ...]:
+    """Return for both buffers: what they have, how much, how much a tile needs, and a least job."""
+    least, each = min(sizes.granule, sizes.tiles), 0 if sizes.filled else sizes.tile_words
+    words = sizes.tile_words if sizes.filled else each * least
+    return (
+        ("words of B", chip.b_words, each, words),
+        ("parameter lines", chip.lines, sizes.row_lines,
+         sizes.row_lines * least + adds * LINES_OF_ADD),
+    )
+
+
 def _tiles_of(demand, chip, share, b_resident, lines_resident):
     """Return the tiles of each job of a layer."""
     sizes, limits = demand.sizes, [demand.sizes.tiles]
-    for name, size, resident, each, fixed in (
-        ("words of B", chip.b_words, b_resident, 0 if sizes.filled else sizes.tile_words,
-         sizes.tile_words if sizes.filled else 0),
-        ("parameter lines", chip.lines, lines_resident, sizes.row_lines,
-         demand.adds * LINES_OF_ADD),
+    for (name, size, each, least), resident in zip(
+        tile_limits(sizes, chip, demand.adds), (b_resident, lines_resident), strict=True
     ):
         if resident:
             continue
-        least = fixed + each * min(sizes.granule, sizes.tiles)
         if least > size:
             raise ValueError(
                 f"{demand.name} must have at most {size} {name} in"
                 f" {'a tile' if sizes.granule == 1 else f'{sizes.granule} tiles'}, not {least}"
             )
         if each:
-            room = max(least, size // share) - fixed
+            room = max(least, size // share) - (least - each * min(sizes.granule, sizes.tiles))
             limits.append(room // each // sizes.granule * sizes.granule)
     return max(min(limits), min(sizes.granule, sizes.tiles))

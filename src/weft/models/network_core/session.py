@@ -1,22 +1,24 @@
 """Runs a compiled network on a core for networks."""
 
-import dataclasses
 import struct
 import time
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
+from weft.host.list_products import ListProducts
 from weft.host.recovery import AcceleratorError
 from weft.models.errors import ModelError
 from weft.models.execution import host_run
 from weft.models.inputs import read_inputs
+from weft.models.network_core.list_steps import core_sums
 from weft.models.network_core.places import input_writes, map_values
 from weft.models.network_core.program import ChipProgram, ChipRename, ChipSegment, ChipStep
 from weft.models.network_core.runner import ChipRunner
 from weft.models.program import Step
-from weft.models.program_session import ProgramSession, joined, output_names
+from weft.models.program_session import ProgramSession, Records
 from weft.network_core.addresses import split
 from weft.network_core.config import ChipConfig
 from weft.network_core.descriptors import ListError
@@ -37,7 +39,8 @@ class ChipRecord:
         A layer on the core, an operator without work, or an operator of the host.
     cycles : int or None
         Cycles of the layer in one inference: from the end of the job before its first one to its
-        last store. None on the host, and if the runner does not count cycles.
+        last store. Of products between lists: of their lists, for all inferences that run at once.
+        None on the host, and if the runner does not count cycles.
     seconds : float
         Time of the host; 0 for a layer.
     """
@@ -45,6 +48,10 @@ class ChipRecord:
     step: ChipStep | ChipRename | Step
     cycles: int | None
     seconds: float
+
+    def __add__(self, other: "ChipRecord") -> "ChipRecord":
+        """Return the record with the time of further inferences."""
+        return ChipRecord(self.step, self.cycles, self.seconds + other.seconds)
 
 
 class ChipSession(ProgramSession):
@@ -91,7 +98,16 @@ class ChipSession(ProgramSession):
         self.cycles: int | None = None
         self._runner = runner
         self._timeout = timeout
-        self._host_runs = {step: host_run(step.work) for step in program.host}
+        self._products = None  # between the lists
+        multiply = []
+        if program.products:
+            depth = program.chip.core.depth
+            self._products = ListProducts(
+                runner, timeout=timeout, first=program.products_first,
+                vectors=program.areas["products"] // depth,
+            )
+            multiply = [core_sums(self._products)]
+        self._host_runs = {step: host_run(step.work, *multiply) for step in program.host}
         self._ready = False  # whether the resident weights are in the buffers
         self._write_runs()
 
@@ -114,39 +130,53 @@ class ChipSession(ProgramSession):
                 f"{program.name}: activations need a program that is compiled with activations=True"
             )
         values, inferences, is_float = read_inputs(program, x)
-        run = _Records(inferences, program.batch, watch, keep=activations, stats=stats)
-        parts = []
-        with self._lock:
-            for first in range(0, inferences, program.batch):
-                count = min(program.batch, inferences - first)
-                given = {n: value[first : first + count] for n, value in values.items()}
-                parts.append(self._run_batch(given, count, run, activations))
-        found = {n: np.concatenate([part[n] for part in parts]) for n in program.outputs}
+        parts = -(-inferences // program.batch)
+        run = Records(parts, watch, keep=activations)
+        log = stats or watch is not None  # else the log of the core is not read
+        with self._call():
+            found = self._in_turn(
+                values, inferences, program.batch,
+                lambda part, count: self._run_batch(part, count, run, log, activations),
+            )
         added = [*([run.records] if stats else []), *([run.outputs()] if activations else [])]
         return self._results(found, inferences, is_float, *added)
 
-    def _run_batch(self, values, count, run, activations):
-        """Run all operators for ``count`` inferences; return the outputs, each [count, ...]."""
+    def _run_batch(self, values, count, run, log, activations):
+        """Run all operators for ``count`` inferences."""
         program = self.program
         self._setup()
         cycles = []
         for segment in program.segments:
             for step in segment.before:
-                self._host(step, values, count, run)
-            cycles.append(self._list(segment, values, count, run, activations))
+                cycles.append(self._host(step, values, count, run))
+            cycles.append(self._list(segment, values, count, run, log, activations))
         for step in program.after:
-            self._host(step, values, count, run)
+            cycles.append(self._host(step, values, count, run))
         self.cycles = None if None in cycles else sum(cycles)
-        run.end_batch()
-        return {number: self._value(values, number, count) for number in program.outputs}
+        run.end_part()
 
-    def _host(self, step, values, inferences, run):
-        """Run an operator of the host."""
-        start = time.perf_counter()
-        self._run_step(step, self._host_runs[step], values, inferences)
-        run.note(step, None, time.perf_counter() - start, [values[n] for n in step.outputs])
+    def _all_runs(self):
+        return self._host_runs.values()
 
-    def _list(self, segment: ChipSegment, values, inferences, run, activations) -> int | None:
+    def _host(self, step, values, inferences, run) -> int | None:
+        """Run an operator of the host, with its products on the core; return their cycles."""
+        start, run_step = time.perf_counter(), self._host_runs[step]
+        if not step.placement.on_weft:
+            self._run_step(step, run_step, values, inferences)
+            counted, cycles = 0, None
+        else:
+            before = self._products.counters.counted
+            with self._lists_run():
+                self._run_step(step, run_step, values, inferences)
+            after = self._products.counters.counted
+            counted = cycles = None if None in (before, after) else after - before
+        seconds = time.perf_counter() - start
+        run.note(ChipRecord(step, cycles, seconds), [values[n] for n in step.outputs])
+        return counted
+
+    def _list(
+        self, segment: ChipSegment, values, inferences, run, log, activations
+    ) -> int | None:
         """Run a list, and add its results to ``values``; return its cycles."""
         wanted = {result.tensor: result.place for result in segment.results}
         if activations:
@@ -155,18 +185,17 @@ class ChipSession(ProgramSession):
             given = self._value(values, entry.form.tensor, inferences)
             for n in range(inferences):
                 self._write(entry, given[n, ...], n)
-        self._ready = False  # an error or an interrupt empties the buffers
-        report = self._execute(segment.run_first, segment.steps)
-        self._ready = True
+        with self._lists_run():
+            report = self._execute(segment.run_first, segment.steps)
         for tensor, place in wanted.items():
             values[tensor] = np.stack([
                 self._read(segment, tensor, place, n, report) for n in range(inferences)
             ])
-        layers = self._cycles_of_layers(segment, report, run.log)
+        layers = self._cycles_of_layers(segment, report, log)
         for step, cycles in zip(segment.steps, layers, strict=True):
-            run.note(step, cycles, 0.0, [values[step.tensor]] if activations else [])
+            run.note(ChipRecord(step, cycles, 0.0), [values[step.tensor]] if activations else [])
         for other in segment.renamed if activations else ():
-            run.note(other, None, 0.0, [values[other.tensor]])
+            run.note(ChipRecord(other, None, 0.0), [values[other.tensor]])
         return report.cycles
 
     def _write(self, entry, values, inference):
@@ -209,6 +238,13 @@ class ChipSession(ProgramSession):
         write = self._runner.write_program if chip.program_words else self._runner.write
         write(self._address(first), data)
 
+    @contextmanager
+    def _lists_run(self):
+        """Lists run: an error or an interrupt empties the buffers, and may mean lost power."""
+        written, self._ready, self._written = self._written, False, False
+        yield
+        self._ready, self._written = True, written
+
     def _execute(self, first, steps) -> ListReport:
         """Execute a list with these layers; without one it loads resident weights."""
         written, self._written = self._written, False  # a lost connection may mean lost power
@@ -216,6 +252,8 @@ class ChipSession(ProgramSession):
             self._address(first), self._address(self.program.log), timeout=self._timeout
         )
         self._written = written
+        if self._products is not None:
+            self._products.forget()  # the list has used the buffers
         if report.error != ListError.NONE:
             raise AcceleratorError(
                 f"{self.program.name}: {report.problem(_place(report.jobs, steps))}"
@@ -247,61 +285,3 @@ def _place(job, steps):
         if job < step.first_job + step.jobs:
             return f"in job {job} (layer {number} of {len(steps)}: {', '.join(step.operators)})"
     return f"after its last job, {job - 1}"
-
-
-class _Records:
-    """The records and the outputs of the steps, over all batches of a call.
-
-    Parameters
-    ----------
-    inferences, batch : int
-    watch : callable or None
-        Called with the record of a step in the last batch.
-    keep : bool
-        Keep the outputs.
-    stats : bool
-        The records are returned.
-
-    Attributes
-    ----------
-    records : list of ChipRecord
-    log : bool
-        Whether the records are for a caller; else the log of the core is not read.
-    """
-
-    def __init__(self, inferences, batch, watch, *, keep, stats):
-        self.records: list[ChipRecord] = []
-        self._left = -(-inferences // batch) - 1  # batches after this one
-        self._watch, self._keep = watch, keep
-        self.log = stats or watch is not None
-        self._next = 0
-        self._outputs: dict[str, np.ndarray] = {}  # of this batch, by name
-        self._batches: list[dict[str, np.ndarray]] = []
-
-    def note(self, step, cycles, seconds, outputs):
-        """A step has ended, with these outputs."""
-        if self._next == len(self.records):
-            self.records.append(ChipRecord(step, cycles, seconds))
-        else:
-            before = self.records[self._next]
-            self.records[self._next] = dataclasses.replace(
-                before, seconds=before.seconds + seconds
-            )
-        if self._watch is not None and not self._left:
-            self._watch(self.records[self._next])
-        self._next += 1
-        if self._keep:
-            self._outputs |= output_names(step, outputs)
-
-    def end_batch(self):
-        """All steps have ended."""
-        self._batches.append(self._outputs)
-        self._outputs, self._next = {}, 0
-        self._left -= 1
-
-    def outputs(self):
-        """Return the outputs of all operators, inferences joined along the first axis."""
-        return {
-            name: joined(np.concatenate([batch[name] for batch in self._batches]))
-            for name in self._batches[0]
-        }

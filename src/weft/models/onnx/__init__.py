@@ -4,9 +4,11 @@
 module                  content
 ======================  ==========================================================================
 `reading`               bytes become a checked model of operator set 13 or newer, of fixed sizes
+`external`              tensors in other files become part of the model
 `conversion`            to a newer operator set, in a process of its own
 `inference`             types of the outputs of one node
 `nodes`                 the nodes and tensors of the file as plain values
+`inlining`              nodes that stand for one: the branch of an If, the body of a function
 `source`                a model becomes operators, types and constants; constants are folded
 `importer`              operators become nodes of the graph
 `operands`              operands and results of quantized products

@@ -111,7 +111,7 @@ def lower(importer, operator) -> bool:
         weights = np.ascontiguousarray(constant.transpose(form.b_axes)).reshape(1, depth, columns)
     y = importer.new_tensor(operator.outputs[0], (*batch, rows, columns), FLOAT)
     importer.emit(Gemm(
-        operator=operator.kind, name=operator.name, position=(operator.index,),
+        operator=operator.title, name=operator.name, position=(operator.index,),
         inputs=(x,) if b is None else (x, b), outputs=(y,), x=x, weights=weights, b=b,
     ))
     importer.add_host(

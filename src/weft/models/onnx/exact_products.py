@@ -7,6 +7,9 @@ import numpy as np
 __all__ = ["with_exact_products"]
 
 
+OLDEST = 7  # the operator set in which Cast and Add have the form of today
+
+
 class Places(NamedTuple):
     """Numbers of the inputs of a product; None for activations that the product quantizes."""
 
@@ -42,19 +45,41 @@ def with_exact_products(model):
     Returns
     -------
     onnx.ModelProto
-        A new one, unless the model has no products of integers.
+        A new one, unless no product needs it.
     """
     if not any(node.op_type in PRODUCTS for node in model.graph.node):
         return model
     types = _types(model)
-    moved = type(model)()
-    moved.CopyFrom(model)
+    if not any(_saturates(node, types) for node in model.graph.node):
+        return model
+    moved = _with_casts(model)
+    nodes = list(moved.graph.node)
+    nodes = [type(node).FromString(node.SerializeToString()) for node in nodes]
     del moved.graph.node[:]
-    for node in model.graph.node:
+    for node in nodes:
         if _saturates(node, types):
             moved.graph.node.extend(_moved(node, moved.graph))
         else:
             moved.graph.node.append(node)
+    return moved
+
+
+def _with_casts(model):
+    """A copy of the model in an operator set that has the nodes of `_moved`."""
+    from onnx import helper
+
+    from weft.models.onnx.conversion import convert
+    from weft.models.onnx.reading import OPSET
+
+    moved = type(model)()
+    moved.CopyFrom(model)
+    standard = [entry for entry in moved.opset_import if entry.domain in ("", "ai.onnx")]
+    if not standard:
+        moved.opset_import.append(helper.make_opsetid("", OPSET))
+    elif standard[0].version < OLDEST:
+        if any(node.domain in ("", "ai.onnx") for node in moved.graph.node):
+            return type(model).FromString(convert(model.SerializeToString(), "the model", OPSET))
+        standard[0].version = OPSET
     return moved
 
 

@@ -31,14 +31,18 @@ def cut_out(operator, types, constants, opsets) -> tuple[bytes, tuple[str, ...]]
 
 def _oldest(node, opsets):
     """The operator sets, the standard one as old as the node allows: the runtime may lack new ones.
+
+    It is not older than the oldest one that this package reads, so that nodes of it can be added.
     """
     import onnx
+
+    from weft.models.onnx.reading import OPSET
 
     oldest = []
     for entry in opsets:
         entry = type(entry).FromString(entry.SerializeToString())
         if entry.domain in ("", "ai.onnx"):
-            nodes, since = [node], 1
+            nodes, since = [node], OPSET
             while nodes:
                 part = nodes.pop()
                 for attribute in part.attribute:

@@ -52,7 +52,7 @@ def lower(importer, operator) -> bool:
     y = final if layout.y_shape == y_shape else importer.new_tensor(name, layout.y_shape, FLOAT)
     importer.take(places)
     importer.emit(Gemm(
-        operator=operator.kind, name=operator.name,
+        operator=operator.title, name=operator.name,
         position=tuple(sorted({operator.index, *places})), inputs=tuple(inputs), outputs=(y,),
         x=inputs[0], weights=product.weights, b=b, bias=product.bias, activation=activation,
         **layout.arguments,

@@ -1,6 +1,7 @@
 """Operators become nodes: products with the neighbours that fuse, and the rest for the host."""
 
-from collections import Counter
+import dataclasses
+from collections import Counter, defaultdict
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from weft.models.onnx.source import Source, dequantized
 
 __all__ = ["Importer", "load"]
 
+CONVERSIONS = ("QuantizeLinear", "DequantizeLinear")
+
 
 def load(data: bytes, name: str, *, shapes=None) -> Graph:
     """The network of an ``.onnx`` file.
@@ -23,7 +26,7 @@ def load(data: bytes, name: str, *, shapes=None) -> Graph:
     float32) become `weft.models.ir.Gemm`:
 
     - products of ``QLinearConv``, ``QLinearMatMul``, ``QGemm``, ``ConvInteger``,
-      ``MatMulInteger``;
+      ``MatMulInteger``, ``MatMulIntegerToFloat`` and ``DynamicQuantizeMatMul``;
     - products between ``DequantizeLinear`` and ``QuantizeLinear``, with a ``Relu`` or ``Clip``
       after them. onnxruntime fuses some of these and computes the others in float32; here all of
       them are integer products. `Graph.notes` says how many;
@@ -49,7 +52,8 @@ def load(data: bytes, name: str, *, shapes=None) -> Graph:
         before it runs. The message names the file, and the node or the tensor.
     """
     model, notes = read(data, name, shapes)
-    return Importer(Source.of(model, name, len(data)), notes).graph()
+    source = Source.of(model, name, len(data))
+    return Importer(source, [*notes, *source.notes]).graph()
 
 
 class Importer:
@@ -66,6 +70,7 @@ class Importer:
         self.source = source
         self.fused = Counter()
         self._notes = list(notes)
+        self._facts = defaultdict(list)  # names of operators, by what is said about them
         self._tensors, self._nodes = [], []
         self._numbers = {}  # of tensors, by name
         self._quantizations = {}
@@ -82,7 +87,8 @@ class Importer:
         return Graph(
             name=source.name, source="onnx", tensors=self._quantized_tensors(),
             nodes=tuple(self._nodes), inputs=inputs, outputs=outputs,
-            operators=tuple(source.kinds), notes=(*self._notes, *self._fusion_notes()),
+            operators=tuple(source.kinds),
+            notes=(*self._notes, *self._operator_notes(), *self._fusion_notes()),
         )
 
     # Tensors
@@ -137,12 +143,18 @@ class Importer:
     # Nodes
 
     def emit(self, node):
-        """Append a node."""
-        self._nodes.append(node)
+        """Append a node.
 
-    def note(self, text):
-        """Add a fact that a user should know."""
-        self._notes.append(text)
+        A QuantizeLinear or DequantizeLinear around another operator is a part of it: the operator
+        alone has a place in the file.
+        """
+        kinds = self.source.kinds
+        position = tuple(place for place in node.position if kinds[place] not in CONVERSIONS)
+        self._nodes.append(dataclasses.replace(node, position=position or node.position))
+
+    def note(self, name, text):
+        """Add a fact about an operator that a user should know; equal facts are told once."""
+        self._facts[text].append(name)
 
     def take(self, places):
         """Mark operators that a node stands for."""
@@ -158,13 +170,21 @@ class Importer:
         outputs = [name for name in operator.outputs if name]
         if lowered is None:
             model, names = cut_out(operator, source.types, source.constants, source.opsets)
-            check_runs(model, operator, why, source.types, source.file)
+            try:
+                check_runs(model, operator, why, source.types, source.file)
+            except ModelError:
+                parts = source.body(operator)
+                for part in parts:
+                    self._lower(part)
+                if parts:
+                    return
+                raise
             kernel, attributes, reason = "onnx.model", {"model": model}, why
             macs = macs_of(operator, source.types)
         else:
             kernel, names, attributes, reason = lowered
         self.emit(Host(
-            operator=operator.kind, name=operator.name, position=(operator.index,),
+            operator=operator.title, name=operator.name, position=(operator.index,),
             inputs=tuple(self.value(name) if name else -1 for name in names),
             outputs=tuple(self.tensor(name) for name in outputs),
             kernel=kernel, attributes=attributes, reason=reason, macs=macs,
@@ -173,7 +193,7 @@ class Importer:
     def add_host(self, operator, kernel, inputs, output, reason, **attributes):
         """Append a further node of an operator, between given tensors."""
         self.emit(Host(
-            operator=operator.kind, name=operator.name, position=(operator.index,),
+            operator=operator.title, name=operator.name, position=(operator.index,),
             inputs=tuple(inputs), outputs=(output,), kernel=kernel, attributes=attributes,
             reason=reason,
         ))
@@ -217,7 +237,7 @@ class Importer:
         """All tensors, with the scales that the operators gave them."""
         source = self.source
         for operator in source.operators:
-            if operator.kind in ("QuantizeLinear", "DequantizeLinear"):
+            if operator.kind in CONVERSIONS:
                 name = (operator.outputs if operator.kind[0] == "Q" else operator.inputs)[0]
                 values = [source.constant(n) if n else None for n in operator.inputs[1:3]]
                 if values[0] is not None and not operator.attributes.get("block_size"):
@@ -232,6 +252,11 @@ class Importer:
                     t.name, t.shape, t.dtype, quantization, t.data
                 )
         return tuple(tensors)
+
+    def _operator_notes(self):
+        for text, names in self._facts.items():
+            others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            yield f"{names[0]}{others}: {text}"
 
     def _fusion_notes(self):
         if self.fused["result"]:

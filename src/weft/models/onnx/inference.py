@@ -14,6 +14,9 @@ SMALL = 4096  # constants of at most so many elements take part, such as the sha
 # Operators and which input is a shape; onnx makes as many dimensions as it has numbers.
 SHAPED = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 
+# Pools drop a last window that lies in the padding alone, as onnxruntime does, since this set.
+POOLS, POOLS_OPSET = ("AveragePool", "LpPool", "MaxPool"), 22
+
 # Quantized operators of com.microsoft, which onnx does not know: the operator with the same shapes,
 # the inputs that carry the shapes, and the input with the type of the result.
 TWINS = {
@@ -28,6 +31,7 @@ TWINS = {
     "QGemm":                    ("Gemm", (0, 3), 8),
     "QuantizeLinear":           ("Identity", (0,), 2),
     "DequantizeLinear":         ("Identity", (0,), 1),
+    "MatMulIntegerToFloat":     ("MatMul", (0, 1), 2),
 }
 
 
@@ -93,6 +97,9 @@ def _infer_standard(operator, types, constants, opsets, file):
         if name in constants and constants[name].size <= SMALL
     }
     names = [name for name in operator.reads if name not in known]
+    if operator.proto.op_type in POOLS:
+        versions = [entry.version for entry in opsets if entry.domain in ("", "ai.onnx")]
+        opsets = [onnx.helper.make_opsetid("", max(POOLS_OPSET, *versions))]
     try:
         model = one_node_model(operator.proto, types, names, known, opsets)
         inferred = onnx.shape_inference.infer_shapes(

@@ -1,6 +1,7 @@
 """Quantized products become `Gemm`: the QOperator form, integer products, and QDQ."""
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -26,8 +27,8 @@ def lower(importer, operator) -> bool:
     standard = operator.domain in ("", "ai.onnx")
     if standard and operator.kind in _NAMED:
         return _NAMED[operator.kind](importer, operator)
-    if operator.domain == "com.microsoft" and operator.kind == "QGemm":
-        return _qgemm(importer, operator)
+    if operator.domain == "com.microsoft" and operator.kind in _MICROSOFT:
+        return _MICROSOFT[operator.kind](importer, operator)
     if standard and operator.kind in ("Conv", "ConvTranspose", "MatMul", "Gemm"):
         return _between(importer, operator)
     return False
@@ -85,6 +86,43 @@ def _conv_integer(importer, operator):
 def _matmul_integer(importer, operator):
     axis = len(importer.source.types[operator.inputs[1]][1]) - 1
     return _integer(importer, operator, "MatMul", axis, _column_sums)
+
+
+def _matmul_to_float(importer, operator):
+    """``sum((a - za) * (b - zb)) * (sa * sb) + bias``: the core computes the sums."""
+    source = importer.source
+    x, w, x_scale, w_scale, x_zero, w_zero, bias = [*operator.inputs, "", "", ""][:7]
+    y, shape = operator.outputs[0], source.types[operator.outputs[0]][1]
+    if any(source.types[n][0] != np.float32 for n in (x_scale, w_scale, bias) if n):
+        return False
+    if math.prod(source.types[x_scale][1]) != 1:
+        return False
+    sums = f"{y}/sums"
+    source.types[sums] = np.dtype(np.int32), shape
+    product = dataclasses.replace(operator, inputs=(x, w, x_zero, w_zero), outputs=(sums,))
+    if not _matmul_integer(importer, product):
+        return False
+    scales = [source.constant(name) for name in (x_scale, w_scale)]
+    of_both = np.broadcast_shapes(*(source.types[name][1] for name in (x_scale, w_scale)))
+    constant = None if scales[0] is None or scales[1] is None else scales[0] * scales[1]
+    scale = importer.new_tensor(f"{y}/scale", of_both, np.float32, constant)
+    if constant is None:
+        importer.add_host(
+            operator, "onnx.multiply", [importer.value(x_scale), importer.value(w_scale)], scale,
+            "no product: the scale of x is computed",
+        )
+    result = importer.tensor(y)
+    scaled = importer.new_tensor(f"{y}/scaled", shape, np.float32) if bias else result
+    importer.add_host(
+        operator, "onnx.scale", [importer.tensor(sums), scale], scaled,
+        "float32 results of integer sums",
+    )
+    if bias:
+        importer.add_host(
+            operator, "onnx.add", [scaled, importer.value(bias)], result,
+            "a float32 bias of integer sums",
+        )
+    return True
 
 
 def _integer(importer, operator, kind, axis, sums_of):
@@ -154,6 +192,7 @@ _NAMED = {
     "QLinearConv": _qlinear_conv, "QLinearMatMul": _qlinear_matmul,
     "ConvInteger": _conv_integer, "MatMulInteger": _matmul_integer,
 }
+_MICROSOFT = {"MatMulIntegerToFloat": _matmul_to_float, "QGemm": _qgemm}
 
 
 def _between(importer, operator):
@@ -181,9 +220,10 @@ def _between(importer, operator):
         return False
     if operator.kind == "Gemm" and rounded and x.dtype == np.uint8:
         importer.note(
-            f"{operator.name}: a known fault of onnxruntime (issue 24711): with its default options"
-            " it reads the bias of a Gemm as if its scale were that of x times w; Weft equals"
-            " onnxruntime without optimizations"
+            operator.name,
+            "a known fault of onnxruntime (issue 24711): with its default options it reads the bias"
+            " of a Gemm as if its scale were that of x times w; Weft equals onnxruntime without"
+            " optimizations"
         )
     importer.fused["sums" if result is None else "result"] += 1
     importer.fused["bias"] += rounded
@@ -308,7 +348,7 @@ def _emit(
     sums = importer.new_tensor(f"{name}_sums", y_shape, dtype) if scaled else final
     y = sums if layout.y_shape == y_shape else importer.new_tensor(name, layout.y_shape, dtype)
     importer.emit(Gemm(
-        operator=operator.kind, name=operator.name,
+        operator=operator.title, name=operator.name,
         position=tuple(sorted({operator.index, *places})), inputs=tuple(inputs), outputs=(y,),
         x=inputs[0], x_zero=int(x.zero[0]), weights=layout.weights, w_zero=w_zero, b=b, bias=bias,
         requantization=requantization, ties=ties, **layout.arguments,

@@ -42,7 +42,18 @@ def _recurrent(operator, shapes, y):
     return steps * (math.prod(shapes[1]) + math.prod(shapes[2]))
 
 
+def _attention(operator, shapes, y):
+    """Of ONNX with q, k and v; of onnxruntime with the weights that make them of x."""
+    past = shapes[4][-2] if len(shapes) > 4 and shapes[4] else 0
+    if operator.domain != "com.microsoft":
+        return (math.prod(shapes[0]) + math.prod(y)) * (shapes[1][-2] + past)
+    batch, rows, _ = shapes[0]
+    of_q = (shapes[1][1] - y[-1]) // 2
+    return batch * rows * (math.prod(shapes[1]) + (rows + past) * (of_q + y[-1]))
+
+
 _PRODUCTS = {
+    "Attention": _attention,
     "Conv": _weights(1), "ConvInteger": _weights(1), "ConvTranspose": _transposed,
     "DynamicQuantizeMatMul": _matmul, "FusedConv": _weights(1), "FusedGemm": _gemm,
     "FusedMatMul": _matmul, "GRU": _recurrent, "Gemm": _gemm, "LSTM": _recurrent,

@@ -10,7 +10,7 @@ from weft.models.errors import ModelError
 
 __all__ = [
     "OnnxOperator", "array_of", "attributes_of", "captured_names", "constant_of", "input_type",
-    "used_names",
+    "is_quantized", "used_names",
 ]
 
 
@@ -31,6 +31,8 @@ class OnnxOperator:
     proto : onnx.NodeProto
     captured : tuple of str
         Tensors of this graph that its subgraphs read.
+    title : str
+        Operator of the file: another one than ``kind`` if this is a part of it.
     """
 
     index: int
@@ -42,11 +44,17 @@ class OnnxOperator:
     attributes: Mapping[str, Any]
     proto: Any
     captured: tuple[str, ...] = ()
+    title: str = ""
 
     @property
     def reads(self):
         """All tensors that it reads, each once."""
         return list(dict.fromkeys(name for name in (*self.inputs, *self.captured) if name))
+
+
+def is_quantized(kind: str) -> bool:
+    """Whether an operator has quantized operands, or makes them."""
+    return kind.startswith("Q") or any(part in kind for part in ("Quant", "Integer", "NBits"))
 
 
 def array_of(tensor, file):

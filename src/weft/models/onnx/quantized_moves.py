@@ -36,7 +36,7 @@ def lower(importer, operator) -> bool:
     places = {operator.index, *result.places, *(place for x in operands for place in x.places)}
     importer.take(result.places)
     importer.emit(Host(
-        operator=operator.kind, name=operator.name, position=tuple(sorted(places)),
+        operator=operator.title, name=operator.name, position=tuple(sorted(places)),
         inputs=tuple(importer.tensor(x.name) for x in operands),
         outputs=(importer.tensor(result.name),), kernel=kernel, attributes=attributes,
         reason=reason,

@@ -6,7 +6,7 @@ from weft.hints import to_install
 from weft.models.errors import ModelError
 from weft.models.onnx.conversion import convert
 
-__all__ = ["OPSET", "parse", "read", "upgraded"]
+__all__ = ["OPSET", "decoded", "parse", "raw_bytes", "read", "tensors_of", "upgraded"]
 
 OPSET = 13  # the oldest operator set with scales per channel in QuantizeLinear
 MAX_ELEMENTS = 1 << 31  # of one tensor
@@ -70,6 +70,16 @@ def parse(data: bytes, name: str):
 
     Raises ModelError otherwise; no other file is opened.
     """
+    model = decoded(data, name)
+    for part in _parts(model):
+        _check_values(part, name)
+    for tensor in tensors_of(model):
+        _check_tensor(tensor, name)
+    return model
+
+
+def decoded(data: bytes, name: str):
+    """The model of a file, not yet checked; ModelError if it is none."""
     try:
         import onnx
     except ModuleNotFoundError as error:
@@ -80,10 +90,6 @@ def parse(data: bytes, name: str):
     model = _guarded(name, what, onnx.ModelProto.FromString, data)
     if not model.graph.node:
         raise ModelError(f"{name}: must be an ONNX model with at least one node")
-    for part in _parts(model):
-        _check_values(part, name)
-        for tensor in _tensors(part):
-            _check_tensor(tensor, name)
     return model
 
 
@@ -110,6 +116,12 @@ def _parts(model):
                 if attribute.HasField("g"):
                     graphs.append(attribute.g)
                 graphs += attribute.graphs
+
+
+def tensors_of(model):
+    """All tensors of a model: initializers and attributes, in subgraphs and functions, too."""
+    for part in _parts(model):
+        yield from _tensors(part)
 
 
 def _tensors(part):
@@ -151,8 +163,8 @@ def _check_tensor(tensor, name):
     if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
         where = next((e.value for e in tensor.external_data if e.key == "location"), "")
         raise ModelError(
-            f"{name}: tensor {tensor.name} must be in the file itself, not in {where!r}; "
-            "save the model without external data"
+            f"{name}: tensor {tensor.name} must be in the model itself, not in the file {where!r}; "
+            "load the model by its path, which says the folder, or save it without external data"
         )
     count = math.prod(tensor.dims)
     if any(size < 0 for size in tensor.dims) or count > MAX_ELEMENTS:
@@ -168,7 +180,7 @@ def _check_tensor(tensor, name):
         raise ModelError(
             f"{name}: tensor {tensor.name} has an unknown data type, {tensor.data_type}"
         ) from None
-    needed = _raw_bytes(tensor.data_type, count, dtype)
+    needed = raw_bytes(tensor.data_type, count, dtype)
     if len(tensor.raw_data) != needed:
         raise ModelError(
             f"{name}: tensor {tensor.name} of shape {tuple(tensor.dims)} and type {dtype} must "
@@ -176,7 +188,8 @@ def _check_tensor(tensor, name):
         )
 
 
-def _raw_bytes(kind, count, dtype):
+def raw_bytes(kind, count, dtype):
+    """Bytes of ``count`` numbers of a type of ONNX; ``dtype`` is the one of numpy."""
     import onnx
 
     name = onnx.TensorProto.DataType.Name(kind)
@@ -193,7 +206,10 @@ def _converted(model, name):
         raise ModelError(
             f"{name}: must import the standard operators once, not {len(versions)} times"
         )
-    if not versions or versions[0] >= OPSET:
+    if not versions:  # nodes of other operators, which are taken apart into standard ones
+        model.opset_import.append(onnx.helper.make_opsetid("", OPSET))
+        return model, []
+    if versions[0] >= OPSET:
         return model, []
     converted = onnx.ModelProto.FromString(convert(model.SerializeToString(), name, OPSET))
     for old, new in zip(model.graph.input, converted.graph.input, strict=False):

@@ -8,6 +8,7 @@ import numpy as np
 
 from weft.models.errors import ModelError
 from weft.models.onnx.inference import infer, one_node_model
+from weft.models.onnx.inlining import body_of, branch_of, parts_of, renamed
 from weft.models.onnx.nodes import (
     OnnxOperator,
     array_of,
@@ -23,11 +24,12 @@ __all__ = ["Source", "dequantized"]
 # Operators that are computed here if all their inputs are constants. DequantizeLinear is missing:
 # quantized products need its inputs.
 FOLDED = {
-    "Abs", "Add", "And", "Cast", "Ceil", "Concat", "ConstantOfShape", "Div", "Equal", "Expand",
-    "Flatten", "Floor", "Gather", "GatherND", "Greater", "Less", "Max", "Min", "Mod", "Mul", "Neg",
-    "Not", "Pow", "QuantizeLinear", "Range", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum",
-    "Reshape", "ScatterND", "Slice", "Split", "Sqrt", "Squeeze", "Sub", "Tile", "Transpose",
-    "Unsqueeze", "Where",
+    "Abs", "Add", "And", "ArgMax", "ArgMin", "Cast", "Ceil", "Clip", "Concat", "ConstantOfShape",
+    "CumSum", "Div", "Equal", "Expand", "Flatten", "Floor", "Gather", "GatherElements", "GatherND",
+    "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "Not",
+    "Or", "Pow", "QuantizeLinear", "Range", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum",
+    "Reshape", "ScatterElements", "ScatterND", "Sign", "Slice", "Split", "Sqrt", "Squeeze", "Sub",
+    "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
 }
 OPTIONAL = {"BatchNormalization", "Dropout", "LayerNormalization", "MaxPool"}  # outputs after one
 MIN_FOLDED_BYTES = 1 << 24  # folding may make constants of this size, or of four times the file's
@@ -44,7 +46,9 @@ class Source:
     operators : list of OnnxOperator
         Operators that are not folded.
     kinds : list of str
-        All operators of the file.
+        All operators of the file; for an If with a known condition, those of its branch.
+    notes : list of str
+        Facts that a user should know.
     types : dict of (dtype, shape) by name
     constants : dict of array by name
     inputs, outputs : list of str
@@ -58,6 +62,7 @@ class Source:
     opsets: list
     operators: list = field(default_factory=list)
     kinds: list = field(default_factory=list)
+    notes: list = field(default_factory=list)
     types: dict = field(default_factory=dict)
     constants: dict = field(default_factory=dict)
     inputs: list = field(default_factory=list)
@@ -72,7 +77,8 @@ class Source:
         Raises ModelError if types cannot be inferred.
         """
         self = cls(file, file.removesuffix(".onnx"), list(model.opset_import))
-        limit = max(MIN_FOLDED_BYTES, 4 * size)
+        self._limit = max(MIN_FOLDED_BYTES, 4 * size)
+        self._alias, self._used, self._branches = {}, used_names(model.graph), 0
         for tensor in model.graph.initializer:
             self._constant(tensor.name, array_of(tensor, file))
         if model.graph.sparse_initializer:
@@ -81,11 +87,15 @@ class Source:
             if value.name not in self.constants:
                 self.inputs.append(value.name)
                 self.types[value.name] = input_type(value, file)
-        alias, used = {}, used_names(model.graph)
-        for index, node in enumerate(model.graph.node):
-            self._add(self._operator(index, node, alias, used), alias, limit)
+        for node in model.graph.node:
+            self._read(node)
+        if self._branches:
+            self.notes.append(
+                f"{self._branches} If with a condition that is known here: the branch that it takes"
+                " is in its place, and its operators are counted"
+            )
         for value in model.graph.output:
-            name = alias.get(value.name, value.name)
+            name = self._alias.get(value.name, value.name)
             if name not in self.types:
                 raise ModelError(f"{file}: output {value.name} is not computed")
             self.outputs.append(name)
@@ -94,6 +104,10 @@ class Source:
             for name in operator.reads:
                 self.users[name].append(operator)
         return self
+
+    def version(self) -> int:
+        """The version of the standard operators."""
+        return max(entry.version for entry in self.opsets if entry.domain in ("", "ai.onnx"))
 
     def only_user(self, name: str):
         """The one operator that reads a tensor; None if there are more, or it is an output."""
@@ -104,21 +118,42 @@ class Source:
         """Value of a constant, or None."""
         return self.constants.get(name)
 
-    def _operator(self, index, node, alias, used):
-        from onnx import NodeProto
+    def _read(self, node):
+        """Add a node of the file; for an If with a known condition, the branch that it takes."""
+        condition = None
+        if node.op_type == "If" and node.domain in ("", "ai.onnx") and len(node.input) == 1:
+            condition = self.constants.get(self._alias.get(node.input[0], node.input[0]))
+        branch = None
+        if condition is not None and condition.size == 1 and condition.dtype == np.bool_:
+            branch = branch_of(node, bool(condition.ravel()[0]))
+        if branch is None:
+            self.kinds.append(node.op_type)
+            self._add(self._operator(len(self.kinds) - 1, node))
+            return
+        if branch.sparse:
+            raise ModelError(f"{self.file}: sparse initializers are not supported; save dense ones")
+        self._branches += 1
+        for name, tensor in branch.constants:
+            self._constant(name, array_of(tensor, self.file))
+        self._used.update(name for _, name in branch.outputs)
+        for inner in branch.nodes:
+            self._used.update((*inner.input, *captured_names(inner)))
+        for inner in branch.nodes:
+            self._read(inner)
+        for name, inner in branch.outputs:
+            self._alias[name] = self._alias.get(inner, inner)
 
-        proto = NodeProto()
-        proto.CopyFrom(node)
-        while proto.op_type in OPTIONAL and len(proto.output) > 1 and proto.output[-1] not in used:
+    def _operator(self, index, node):
+        proto = renamed(node, self._alias)
+        while (
+            proto.op_type in OPTIONAL and len(proto.output) > 1
+            and proto.output[-1] not in self._used
+        ):
             del proto.output[-1]
-        for place, name in enumerate(proto.input):
-            proto.input[place] = alias.get(name, name)
-        self.kinds.append(node.op_type)
         name = node.name or next(filter(None, node.output), str(index))
         captured = captured_names(proto)
-        missing = [n for n in (*proto.input, *captured) if n and n not in self.types]
+        missing = [n for n in proto.input if n and n not in self.types]
         captured = tuple(n for n in captured if n in self.types)
-        missing = [n for n in missing if n in proto.input]
         if missing:
             raise ModelError(
                 f"{self.file}: node {name} ({node.op_type}) reads {missing[0]}, which no node "
@@ -126,20 +161,36 @@ class Source:
             )
         return OnnxOperator(
             index, node.op_type, node.domain, name, tuple(proto.input), tuple(proto.output),
-            attributes_of(proto, self.file, name), proto, captured,
+            attributes_of(proto, self.file, name), proto, captured, self.kinds[index],
         )
 
-    def _add(self, operator, alias, limit):
-        """Add an operator, or what replaces it: an alias, or constants."""
+    def _add(self, operator):
+        """Add an operator, or what replaces it: an alias, constants, or other operators."""
         standard = operator.domain in ("", "ai.onnx")
         kind, outputs = operator.kind, [name for name in operator.outputs if name]
         if standard and kind == "Constant":
             self._constant(outputs[0], constant_of(operator, self.file))
             return
         if standard and len(outputs) == 1 and (kind == "Identity" or self._drops_nothing(operator)):
-            alias[outputs[0]] = operator.inputs[0]
+            self._alias[outputs[0]] = operator.inputs[0]
             return
-        types = infer(operator, self.types, self.constants, self.opsets, self.file)
+        known = all(name in self.constants for name in operator.reads)
+        if standard and kind == "NonZero" and known and self.constants[operator.inputs[0]].ndim:
+            places = np.nonzero(self.constants[operator.inputs[0]])
+            self._constant(outputs[0], np.asarray(places, np.int64))
+            return
+        parts = parts_of(operator)
+        if parts is not None:
+            self._add_all(parts, operator)
+            return
+        try:
+            types = infer(operator, self.types, self.constants, self.opsets, self.file)
+        except ModelError:
+            parts = body_of(operator, self.types, self.opsets)
+            if parts is None:
+                raise
+            self._add_all(parts, operator)
+            return
         self.types.update(types)
         sizes = [dtype.itemsize * math.prod(shape) for dtype, shape in types.values()]
         if standard and kind in ("Shape", "Size"):
@@ -147,13 +198,30 @@ class Source:
             part = shape[operator.attributes.get("start", 0) : operator.attributes.get("end")]
             value = part if kind == "Shape" else math.prod(shape)
             self._constant(outputs[0], np.asarray(value, np.int64))
-        elif (
-            standard and kind in FOLDED and sum(sizes) <= limit
-            and all(name in self.constants for name in operator.reads)
-        ):
+        elif standard and kind in FOLDED and sum(sizes) <= self._limit and known:
             self._fold(operator)
         else:
             self.operators.append(operator)
+
+    def body(self, operator) -> list:
+        """The operators by which ONNX defines an operator; empty if it has no such definition."""
+        nodes = body_of(operator, self.types, self.opsets)
+        if nodes is None:
+            return []
+        start = len(self.operators)
+        self._add_all(nodes, operator)
+        parts = self.operators[start:]
+        del self.operators[start:]
+        # Nodes after the operator read its outputs by their names.
+        return [] if self._alias.keys() & set(operator.outputs) else parts
+
+    def _add_all(self, nodes, operator):
+        """Add the nodes that stand for an operator, at its place."""
+        for node in nodes:
+            self._used.update(node.input)
+        for node in nodes:
+            node.name = operator.name
+            self._add(self._operator(operator.index, node))
 
     def _drops_nothing(self, operator):
         """Whether an operator is a Dropout that is certain to be used after training."""

@@ -56,7 +56,7 @@ def lower(importer, operator) -> bool:
     importer.fused["table"] += bool(chain)
     kinds = {step.kind for step, _ in chain}
     importer.emit(Host(
-        operator=operator.kind, name=operator.name, position=tuple(sorted(places)),
+        operator=operator.title, name=operator.name, position=tuple(sorted(places)),
         inputs=(importer.tensor(x.name),), outputs=(importer.tensor(result.name),),
         kernel="table", attributes={"table": table}, reason="no product: a table of 256 results",
         ties="" if kinds <= EXACT else "onnxruntime computes it in float32",
@@ -114,7 +114,7 @@ def _qlinear(importer, operator):
     importer.quantize(operator.inputs[0], x_scale, x_zero)
     importer.quantize(operator.outputs[0], y_scale, y_zero)
     importer.emit(Host(
-        operator=operator.kind, name=operator.name, position=(operator.index,),
+        operator=operator.title, name=operator.name, position=(operator.index,),
         inputs=(importer.tensor(operator.inputs[0]),),
         outputs=(importer.tensor(operator.outputs[0]),),
         kernel="table", attributes={"table": table}, reason="no product: a table of 256 results",

@@ -98,8 +98,8 @@ def _live_maps(program):
     last = {}  # by tensor, the last step that reads it
     for n, step in enumerate(program.steps):
         last.update((tensor, n) for tensor in (*step.inputs, *step.outputs) if tensor >= 0)
-    last.update((tensor, len(program.steps)) for tensor in program.outputs)
-    live = set(program.inputs)
+    last.update((tensor, len(program.steps)) for tensor in program.results)
+    live = {*program.inputs, *(state.before for state in program.states)}
     sizes = []
     for n, step in enumerate(program.steps):
         live |= set(step.outputs) - {-1}

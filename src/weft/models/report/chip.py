@@ -27,6 +27,9 @@ __all__ = ["ChipLayer", "ChipReport"]
 class ChipLayer:
     """A layer on the core, an operator without work, or an operator of the host.
 
+    Between the lists, the core may compute the products of an operator of the host: then it has
+    ``jobs`` and ``cycles``, and no map.
+
     Attributes
     ----------
     operators, name, position, macs
@@ -146,7 +149,7 @@ class ChipReport:
         """All operators, in the order of execution."""
         program, found = self.program, []
         for segment, phases in zip(program.segments, self.phases, strict=True):
-            found += [_host_layer(program, step) for step in segment.before]
+            found += [self._host_layer(step) for step in segment.before]
             layers = [
                 self._core_layer(step, work)
                 for step, work in zip(segment.steps, phases.layers, strict=True)
@@ -154,7 +157,25 @@ class ChipReport:
             layers += [self._renamed(step) for step in segment.renamed]
             # The layers of a list are in the order of their last operators.
             found += sorted(layers, key=lambda layer: max(layer.position))
-        return (*found, *(_host_layer(program, step) for step in program.after))
+        return (*found, *(self._host_layer(step) for step in program.after))
+
+    def _host_layer(self, step: Step):
+        program = self.program
+        layer = ChipLayer(
+            operators=step.operators, name=step.name, position=step.position, macs=step.macs,
+            on_weft=step.placement.on_weft, reason=step.placement.reason,
+            remedy=remedy_of(program, step),
+        )
+        if step.estimate is None:
+            return layer
+        cycles = step.estimate.cycles // program.batch
+        seconds = program.target.core_seconds(cycles)
+        return dataclasses.replace(
+            layer, jobs=step.estimate.jobs, cycles=cycles,
+            utilization=_share(step.macs, cycles * program.chip.peak),
+            core_ms=None if seconds is None else 1e3 * seconds,
+            measured=dict(self.measured).get(step.position),
+        )
 
     def _core_layer(self, step: ChipStep, work):
         target, peak = self.program.target, self.program.chip.peak
@@ -180,16 +201,21 @@ class ChipReport:
     @property
     def on_weft(self) -> tuple[ChipLayer, ...]:
         """The layers on the core that have work."""
-        return tuple(layer for layer in self.layers if layer.jobs)
+        return tuple(layer for layer in self.layers if layer.jobs and layer.output)
+
+    @property
+    def products(self) -> tuple[ChipLayer, ...]:
+        """The operators of the host whose products the core computes, one by one."""
+        return tuple(layer for layer in self.layers if layer.jobs and not layer.output)
 
     @property
     def macs(self) -> int:
         """Multiply-accumulate operations on the core."""
-        return sum(layer.macs for layer in self.on_weft)
+        return sum(layer.macs for layer in (*self.on_weft, *self.products))
 
     @property
     def cycles(self) -> int:
-        """Predicted cycles of one inference: the sum of all lists."""
+        """Predicted cycles of one inference: the sum of all lists, products included."""
         return self.program.cycles // self.program.batch
 
     @property
@@ -238,6 +264,7 @@ class ChipReport:
                 for segment, phases in zip(program.segments, self.phases, strict=True)
             ],
             "layers": [dataclasses.asdict(layer) for layer in self.on_weft],
+            "products": [dataclasses.asdict(layer) for layer in self.products],
             "host": [
                 {"operator": layer.operator, "name": layer.name, "position": layer.position,
                  "reason": layer.reason, "remedy": layer.remedy}
@@ -255,16 +282,9 @@ class ChipReport:
 
     def reasons(self) -> Iterable[str]:
         """Return why the host computes operators, what would change this, and the notes."""
-        placed = ((layer.operator, False, layer.reason, layer.remedy)
-                  for layer in self.layers if not layer.on_weft)
+        placed = ((layer.operator, layer.on_weft, layer.reason, layer.remedy)
+                  for layer in self.layers if layer.reason)
         return [*reason_lines(placed), *self.program.notes]
-
-
-def _host_layer(program: ChipProgram, step: Step):
-    return ChipLayer(
-        operators=step.operators, name=step.name, position=step.position, macs=step.macs,
-        on_weft=False, reason=step.placement.reason, remedy=remedy_of(program, step),
-    )
 
 
 def _bound(cycles, work):

@@ -71,11 +71,13 @@ def _layers(report):
     for n, layer in enumerate(report.layers):
         place = "Weft" if layer.jobs else "nothing to do" if layer.on_weft else "host"
         cells = [str(n + 1), layer.operator, place, f"{layer.macs:,}" if layer.macs else ""]
-        if layer.on_weft:
+        if layer.output:
             cells.append(" x ".join(map(str, layer.output)))
         if layer.jobs:
-            cells += [f"{layer.panels:,}", f"{layer.jobs:,}", f"{layer.words:,}",
-                      f"{layer.cycles:,}"]
+            sizes = [f"{layer.panels:,}", f"{layer.jobs:,}", f"{layer.words:,}"]
+            if not layer.output:
+                sizes = ["products", "", f"{layer.jobs:,}", ""]
+            cells += [*sizes, f"{layer.cycles:,}"]
             cells += ["" if layer.measured is None else f"{layer.measured:,}"] * measured
             cells += [f"{layer.utilization:.1%}", layer.core_bound, f"{layer.work.load_bytes:,}"]
             if report.clock is not None:

@@ -58,6 +58,8 @@ def _timeline(report):
         first += phases.cycles
         axes.axvline(first, color=MARKS["ink"], lw=0.8)
     label = "cycles of the core, list after list (numbers: layers; a line ends a list)"
+    if report.products:
+        label = label.replace("list after list", "list after list, without single products")
     return timeline_of(
         figure, report, ["load", "compute", "drain, store"], spans, first, label
     )

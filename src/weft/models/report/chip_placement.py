@@ -3,6 +3,7 @@
 import numpy as np
 
 from weft.frames import WRITE_FIELDS
+from weft.models.network_core.list_steps import FRAME, frames
 from weft.models.network_core.places import input_writes
 from weft.models.network_core.program import ChipProgram, ChipSegment
 from weft.models.report.placement import (
@@ -14,7 +15,6 @@ from weft.models.report.placement import (
 
 __all__ = ["chip_placement_line", "chip_reasons", "link_bytes", "link_seconds", "list_bytes"]
 
-_FRAME = 12  # bytes of a frame without its payload: SYNC, type, sequence, length, two checksums
 _START = 8  # bytes of payload
 _DONE = 8  # bytes of payload before the result
 
@@ -22,12 +22,14 @@ _DONE = 8  # bytes of payload before the result
 def chip_placement_line(program: ChipProgram) -> str:
     """Return one line for people, as `weft.models.report.placement.placement_line`."""
     on_core = {n for step in _on_core(program) for n in step.position}
-    text = operators_text(program, on_core, program.layers)
+    text = operators_text(program, on_core, (*program.layers, *program.products))
     where = {0: "", 1: ", one list on the core"}.get(
         len(program.segments), f", {len(program.segments)} lists on the core"
     )
     if len(program.segments) == 1 and not program.host:
         where = ", whole network on the core"
+    if program.products:
+        where = where.replace(" on the core", " and single products on the core")
     return (
         f"{program.name}: {text}; {program.exactness.claim}; {program.target.name}{where}:"
         f" {_cost(program)}"
@@ -35,9 +37,9 @@ def chip_placement_line(program: ChipProgram) -> str:
 
 
 def _on_core(program):
-    """The layers, and the operators without work."""
+    """The layers, the operators without work, and those with products on the core."""
     renamed = (step for segment in program.segments for step in segment.renamed)
-    return (*program.layers, *renamed)
+    return (*program.layers, *renamed, *program.products)
 
 
 def _cost(program):
@@ -57,7 +59,8 @@ def chip_reasons(program: ChipProgram) -> list[str]:
     """
     between = {step for segment in program.segments[1:] for step in segment.before}
     return reason_lines(
-        ("+".join(step.operators), False, step.placement.reason, remedy_of(program, step))
+        ("+".join(step.operators), step.placement.on_weft, step.placement.reason,
+         remedy_of(program, step))
         for step in program.host
         if step.macs or step in between or getattr(step.work, "kernel", "").endswith(".model")
     )
@@ -67,9 +70,14 @@ def link_bytes(program: ChipProgram) -> tuple[int, int]:
     """Return the bytes to the core and from it for one inference: frames with their headers.
 
     The core acknowledges each WRITE and the START. The results that DONE does not carry are read
-    with frames of their own.
+    with frames of their own. Products between the lists are predicted for random operands: rows
+    that are equal to those before are not sent again.
     """
     sizes = [list_bytes(program, segment) for segment in program.segments]
+    sizes += [
+        (step.estimate.bytes_in // program.batch, step.estimate.bytes_out // program.batch)
+        for step in program.products if step.estimate
+    ]
     return sum(sent for sent, _ in sizes), sum(received for _, received in sizes)
 
 
@@ -83,29 +91,20 @@ def link_seconds(program: ChipProgram) -> float | None:
 
 def list_bytes(program: ChipProgram, segment: ChipSegment) -> tuple[int, int]:
     """Return the bytes to the core and from it for one list of one inference."""
-    sent = _FRAME + _START
-    received = 2 * _FRAME + _DONE + segment.result_bytes  # ACK and DONE
+    sent = FRAME + _START
+    received = 2 * FRAME + _DONE + segment.result_bytes  # ACK and DONE
     for entry in segment.written:
         tensor = program.tensors[entry.form.tensor]
         zeros = np.zeros(tensor.shape, tensor.dtype)
         for write in input_writes(entry, zeros, tensor.dtype, program.chip, 0):
             row = write.get("run", 0) * write.get("pixels", 0)
             size = len(write["data"])
-            count = _frames(size, row or 1, program.chip.write_bytes)
-            sent += size + count * (_FRAME + WRITE_FIELDS)
-            received += count * _FRAME
+            count = frames(size, row or 1, program.chip.write_bytes)
+            sent += size + count * (FRAME + WRITE_FIELDS)
+            received += count * FRAME
     if not segment.result_bytes:
         for result in segment.results:
             size = result.place.pitches.vectors * program.chip.core.depth
             count = -(-size // 1024)
-            sent, received = sent + count * (_FRAME + 8), received + count * _FRAME + size
+            sent, received = sent + count * (FRAME + 8), received + count * FRAME + size
     return sent, received
-
-
-def _frames(size, row, room):
-    """Return the number of WRITE frames for ``size`` bytes of data, in whole rows if they fit.
-
-    A frame has ``room`` for data, in bytes.
-    """
-    each = room // row * row if row <= room else room
-    return -(-size // each)

@@ -53,11 +53,13 @@ def _row(layer):
     text = f"{min(layer.position):>8}  {layer.operator:<28}"
     if not layer.on_weft:
         return f"{text} {layer.macs or '':>12} {'host':>14}"
-    size = "x".join(map(str, layer.output))
+    size = "x".join(map(str, layer.output or ("products",)))
     if not layer.jobs:
         return f"{text} {'':>12} {size:>14}"
+    sizes = f"{layer.panels:>7,} {layer.panel_rows:>5} {layer.jobs:>5} {layer.words:>8,}"
+    if not layer.output:
+        sizes = f"{'':>7} {'':>5} {layer.jobs:>5} {'':>8}"
     return (
-        f"{text} {layer.macs:>12,} {size:>14} {layer.panels:>7,} {layer.panel_rows:>5}"
-        f" {layer.jobs:>5} {layer.words:>8,} {layer.cycles:>10,} {layer.utilization:>6.1%}"
-        f"  {layer.core_bound}"
-    )
+        f"{text} {layer.macs:>12,} {size:>14} {sizes} {layer.cycles:>10,}"
+        f" {layer.utilization:>6.1%}  {layer.core_bound}"
+    ).rstrip()

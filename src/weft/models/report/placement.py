@@ -7,7 +7,7 @@ import numpy as np
 
 from weft.models.program import CompiledNetwork, Program, Step
 from weft.models.report.streams import step_streams
-from weft.models.work import HostProduct, RecurrentWork
+from weft.models.work import HostProduct, RecurrentWork, list_products
 
 __all__ = [
     "left_out_json", "operators_text", "placement_line", "reason_lines", "reasons_of", "remedy_of",
@@ -41,11 +41,14 @@ def placement_line(program: Program) -> str:
 def operators_text(program: CompiledNetwork, on_weft: set[int], steps) -> str:
     """``10 of 13 operators on Weft (100 % of 2,656,768 MAC), 3 on the host (ADD, SOFTMAX)``.
 
-    ``on_weft`` are the places of operators in the file, ``steps`` those on the core. MAC
-    that are left out count where the others of the operator are computed.
+    ``on_weft`` are the places of operators in the file, ``steps`` those with products on the core.
+    MAC that are left out count where the others of the operator are computed.
+    Operators that nothing executes are not counted: constants, new names, and the conversions
+    around another operator.
     """
-    rest = [name for n, name in enumerate(program.operators) if n not in on_weft]
-    text = f"{len(on_weft)} of {len(program.operators)} operators on Weft"
+    run = on_weft.union(*(step.position for step in program.steps))
+    rest = [program.operators[n] for n in sorted(run - on_weft)]
+    text = f"{len(on_weft)} of {len(run)} operators on Weft"
     total = _macs_of(program.steps)
     if total:
         text += f" ({_percent(_macs_of(steps) / total)} of {total:,} MAC)"
@@ -80,11 +83,16 @@ def reasons_of(program: Program) -> list[str]:
 
 
 def remedy_of(program: CompiledNetwork, step: Step) -> str:
-    """What would bring the work of the host to a core, for people; empty if the host has none."""
+    """What would bring the work of the host to a core, or what the core computes of it, for people.
+
+    Empty if the host has none.
+    """
     given, work = step.placement, step.work
     if given.field:
         saves = f" (saves {given.extra_bytes:,} bytes of results)" if given.extra_bytes else ""
         return f"{given.field} in the Config changes this{saves}"
+    if list_products(work):
+        return "the core computes its products one by one, over the link"
     if given.on_weft or not given.reason:
         return ""
     parts = work.products if isinstance(work, RecurrentWork) else (work,)

@@ -103,7 +103,7 @@ class File:
     data : bytes
         The whole file.
     tensors : list of Tensor
-        Tensors of the first subgraph; constants with their data.
+        Tensors of one subgraph; constants with their data.
     dynamic : tuple of frozenset of int
         The axes of each tensor that may have any size; the file stores one that may be wrong.
     kinds : tuple of str

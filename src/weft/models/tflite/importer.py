@@ -13,20 +13,24 @@ from weft.models.tflite import (
     products,
     recurrent,
     reducing,
+    strided_slice,
     unary,
 )
 from weft.models.tflite.context import Context, Fallback
 from weft.models.tflite.cutout import cut
 from weft.models.tflite.macs import macs_of
 from weft.models.tflite.reader import read
-from weft.models.tflite.runtime import memory
-from weft.models.tflite.supported import CALLERS, CUSTOM, RUNTIME
+from weft.models.tflite.runtime import attempt, memory
+from weft.models.tflite.scales import refusals
+from weft.models.tflite.supported import CALLERS, COMPILED, CUSTOM, RUNTIME
+from weft.models.tflite.variables import VARIABLES, Variables
 
 __all__ = ["import_file"]
 
 BUILDERS = {
     **products.BUILDERS, **arithmetic.BUILDERS, **unary.BUILDERS, **moving.BUILDERS,
-    **reducing.BUILDERS, **recurrent.BUILDERS, **lstm.BUILDERS, **bidirectional.BUILDERS,
+    **strided_slice.BUILDERS, **reducing.BUILDERS, **recurrent.BUILDERS, **lstm.BUILDERS,
+    **bidirectional.BUILDERS,
 }
 
 
@@ -35,24 +39,38 @@ def import_file(data: bytes, name: str) -> Graph:
     file = read(data, name)
     for operator in file.operators:
         _check(operator)
-    callers = sorted({o.name for o in file.operators if o.name in CALLERS})
+    callers = sorted({o.name for o in file.operators if o.name in CALLERS - VARIABLES})
     if callers:
         return _whole(file, "it has " + " and ".join(callers))
+    try:
+        return _imported(file)
+    except Fallback as fallback:
+        # A failed import may have changed the shapes of tensors.
+        return _whole(read(data, name), str(fallback))
+
+
+def _imported(file):
+    """The graph of a file; Fallback if a runtime must have the whole file, for its variables."""
     graph = Context(file)
+    variables = Variables(graph)
     nodes = []
     for operator in file.operators:
+        if operator.name in VARIABLES:
+            nodes += variables.nodes(operator)
+            continue
         if not operator.outputs:
             raise operator.error("outputs must be at least 1, not 0")
-        nodes += _nodes(graph, operator)
-    _order(file, graph, nodes)
+        nodes += _refused(graph, operator, _nodes(graph, operator))
+    states = variables.states()
+    _order(file, graph, nodes, states)
     tensors = [
         dataclasses.replace(tensor, data=graph.values.get(i))
         for i, tensor in enumerate(file.tensors)
     ] + graph.added
-    return _graph(file, nodes, tensors, _notes(graph))
+    return _graph(file, nodes, tensors, _notes(graph, variables, states), states)
 
 
-def _notes(graph):
+def _notes(graph, variables, states):
     file = graph.file
     used = {i for o in file.operators for i in (*o.inputs, *o.outputs) if i >= 0}
     notes = []
@@ -71,23 +89,40 @@ def _notes(graph):
             f"{len(graph.resized)} tensors have other sizes than the file stores, as its batch is"
             " dynamic; TFLite Micro takes the stored sizes, and its results are wrong"
         )
-    if file.subgraphs > 1:
-        notes.append(f"the file has {file.subgraphs} subgraphs; only the first one runs")
+    unused = file.subgraphs - 1 - len(variables.called)
+    if unused:
+        notes.append(f"the file has {file.subgraphs} subgraphs; {unused} of them never run")
+    if states:
+        names = ", ".join(state.name for state in states)
+        notes.append(
+            f"the session keeps variables from inference to inference ({names}), so inferences run"
+            " one after the other"
+        )
     return notes
 
 
-def _graph(file, nodes, tensors, notes):
+def _graph(file, nodes, tensors, notes, states=()):
     return Graph(
         name=file.name, source="tflite", tensors=tuple(tensors), nodes=tuple(nodes),
         inputs=file.inputs, outputs=file.outputs,
         operators=tuple(o.custom or o.name for o in file.operators),
-        notes=(*file.notes, *notes),
+        notes=(*file.notes, *notes), states=states,
     )
 
 
 def _check(operator):
     """Raise ModelError for an operator that neither Weft nor TFLite Micro has."""
     if operator.custom or operator.name == "CUSTOM":
+        if operator.custom in COMPILED:
+            raise operator.error(
+                f"the network was compiled for {COMPILED[operator.custom]}; use the .tflite file"
+                " from before this compilation"
+            )
+        if operator.custom.startswith("Flex"):
+            raise operator.error(
+                f"{operator.custom} is an operator of TensorFlow, which only its Flex delegate"
+                " runs; convert the network without SELECT_TF_OPS, or end it before this operator"
+            )
         if operator.custom not in CUSTOM:
             raise operator.error(
                 f"neither Weft nor TFLite Micro has the custom operator {operator.custom!r};"
@@ -97,6 +132,14 @@ def _check(operator):
         near = difflib.get_close_matches(operator.name, sorted({*BUILDERS, *RUNTIME}), 1)
         hint = f"; the nearest supported operator is {near[0]}" if near else ""
         raise operator.error(f"neither Weft nor TFLite Micro has this operator{hint}")
+
+
+def _refused(graph, operator, nodes):
+    """The nodes of an operator, with the modes whose runtime refuses its scales."""
+    if not nodes:
+        return nodes
+    refused = refusals(graph, operator)
+    return [dataclasses.replace(nodes[0], refused=refused), *nodes[1:]] if refused else nodes
 
 
 def _nodes(graph, operator):
@@ -120,12 +163,20 @@ def _nodes(graph, operator):
         raise operator.error("constants must not have a sparse encoding")
     model, fed = cut(graph.file, operator, graph.values)
     graph.spend(operator, len(model))
+    tensors = graph.file.tensors
+    attributes = _attributes(
+        operator.label, model, [tensors[i] for i in used], len(operator.outputs)
+    )
+    try:
+        attempt(attributes, [tensors[i] for i in fed])
+    except ModelError as error:
+        text = str(error).removeprefix(f"{operator.label}: ")
+        raise operator.error(f"{reason}, and {text}") from error
     return [Host(
         operator=operator.custom or operator.name, name=graph.output(operator).name,
         position=(operator.position,), inputs=fed, outputs=operator.outputs,
-        kernel="tflite.model", reason=reason, macs=macs_of(operator, graph.file.tensors),
-        attributes=_attributes(operator.label, model, [graph.file.tensors[i] for i in used],
-                               len(operator.outputs)),
+        kernel="tflite.model", reason=reason, attributes=attributes,
+        macs=macs_of(operator, graph.file.tensors),
     )]
 
 
@@ -137,29 +188,26 @@ def _attributes(label, model, tensors, outputs):
 
 def _whole(file, reason):
     """The whole file as one operator of the runtime."""
-    reads = [operator for operator in file.operators if operator.name == "READ_VARIABLE"]
-    if reads and "ASSIGN_VARIABLE" not in file.used:
-        raise reads[0].error(
-            "no operator writes the variable, as the converter lost its value; convert the network"
-            " from a concrete function alone: TFLiteConverter.from_concrete_functions([function])"
-        )
     if not file.outputs:
         raise ModelError(f"{file.name}: outputs must be at least 1, not 0")
     if file.sparse:
         raise ModelError(f"{file.name}: constants must not have a sparse encoding")
+    attributes = _attributes(file.name, file.data, file.tensors, len(file.outputs))
+    # A loop may never end with the values of a trial.
+    attempt(attributes, [file.tensors[i] for i in file.inputs], run="WHILE" not in file.used)
     node = Host(
         operator=file.operators[-1].name, name=file.tensors[file.outputs[0]].name,
         position=tuple(range(len(file.operators))), inputs=file.inputs, outputs=file.outputs,
         kernel="tflite.model", reason=f"the whole file runs in TFLite Micro: {reason}",
-        attributes=_attributes(file.name, file.data, file.tensors, len(file.outputs)),
+        attributes=attributes,
         macs=sum(macs_of(operator, file.tensors) for operator in file.operators),
     )
     return _graph(file, [node], file.tensors, [node.reason])
 
 
-def _order(file, graph, nodes):
+def _order(file, graph, nodes, states):
     """Check that every tensor is written once, before it is used."""
-    known = {*graph.values, *file.inputs, *file.variables}
+    known = {*graph.values, *file.inputs, *file.variables, *(state.before for state in states)}
     for node in nodes:
         for number in node.inputs:
             if number >= 0 and number not in known:
@@ -174,8 +222,11 @@ def _order(file, graph, nodes):
                     f"{file.tensors[number].name!r} must be written once"
                 )
             known.add(number)
-    for number in file.outputs:
+    for what, number in (
+        *(("output", number) for number in file.outputs),
+        *((f"the value of variable {state.name}", state.after) for state in states),
+    ):
         if number not in known:
             raise ModelError(
-                f"{file.name}: output {file.tensors[number].name!r} must be computed"
+                f"{file.name}: {what} {file.tensors[number].name!r} must be computed"
             )

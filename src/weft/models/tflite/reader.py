@@ -13,6 +13,7 @@ import tflite
 from weft.models.errors import ModelError
 from weft.models.ir import Quantization, Tensor
 from weft.models.tflite.file import PARSER_ERRORS, File, TfliteOperator
+from weft.visible import short, visible
 
 __all__ = ["read"]
 
@@ -45,7 +46,7 @@ NAMES = {
 RANK, ELEMENTS, TEXT = 8, (1 << 31) - 1, 256  # limits of a tensor's shape, size and name
 
 
-def read(data: bytes, name: str) -> File:
+def read(data: bytes, name: str, subgraph: int = 0) -> File:
     """Read a file; ModelError if it is damaged.
 
     Parameters
@@ -54,13 +55,15 @@ def read(data: bytes, name: str) -> File:
         The whole file.
     name : str
         Name of the file, for messages.
+    subgraph : int
+        The subgraph whose tensors and operators it has.
     """
     data = bytes(data)
     if len(data) < 8 or data[4:8] != b"TFL3":
         raise ModelError(f"{name}: bytes 4..7 of a TFLite file must be TFL3, not {data[4:8]!r}")
     reader = _Reader(data, name)
     try:
-        return reader.file()
+        return reader.file(subgraph)
     except ModelError:
         raise
     except PARSER_ERRORS as error:
@@ -102,11 +105,10 @@ class _Reader:
         return [get(i) for i in range(count)]
 
     def text(self, raw):
-        """At most ``TEXT`` printable characters."""
-        text = (raw or b"")[:TEXT].decode("utf-8", "replace")
-        return "".join(c if c.isprintable() else "?" for c in text)
+        """At most ``TEXT`` characters of a name."""
+        return visible((raw or b"")[:TEXT].decode("utf-8", "replace"))
 
-    def file(self):
+    def file(self, subgraph):
         model = tflite.Model.GetRootAs(self.data)
         if model.Version() != 3:
             raise self.error(f"version must be 3, not {model.Version()}")
@@ -118,7 +120,9 @@ class _Reader:
         graphs = self.tables(model, "Subgraphs")
         if not graphs:
             raise self.error("there must be at least one")
-        graph = graphs[0]
+        if not 0 <= subgraph < len(graphs):
+            raise self.error(f"a called subgraph must be in 0..{len(graphs) - 1}, not {subgraph}")
+        graph = graphs[subgraph]
         self.where = "the tensors"
         raw = self.tables(graph, "Tensors")
         tensors, sparse = [], set()
@@ -182,7 +186,7 @@ class _Reader:
         if table is not None and not 0 <= table.Pos < len(self.data):
             raise self.error(f"options must lie inside the file, not at {table.Pos}")
         output = tensors[outputs[0]].name if outputs else ""
-        label = f"{self.name}: operator {i} ({custom or name}, {output!r})"
+        label = f"{self.name}: operator {i} ({custom or name}, {short(output)!r})"
         return TfliteOperator(
             position=i, name=name, custom=custom, code=code, version=version, inputs=inputs,
             outputs=outputs, intermediates=middle, label=label,

@@ -22,7 +22,7 @@ def _svdf(graph, operator):
     x, features, time = graph.inputs(operator, 0, 3)
     state, y = graph.input(operator, 4), graph.output(operator)
     kinds = [str(tensor.dtype) for tensor in (x, features, time, state, y)]
-    if kinds != ["int8", "int8", "int16", "int16", "int8"]:
+    if kinds not in [["int8", "int8", kept, kept, "int8"] for kept in ("int8", "int16")]:
         raise Fallback(f"no kernel for {', '.join(kinds)}")
     if options.FusedActivationFunction() != RELU:
         raise Fallback("TFLite Micro has SVDF with RELU alone")
@@ -44,7 +44,7 @@ def _svdf(graph, operator):
         raise Fallback("the bias is not a constant")
     weights, time_value = graph.constant(operator, 1), graph.constant(operator, 2)
     (x_scale, x_zero), (f_scale, _) = per_tensor(operator, x), per_tensor(operator, features)
-    (s_scale, _), (t_scale, _) = per_tensor(operator, state), per_tensor(operator, time)
+    (s_scale, s_zero), (t_scale, _) = per_tensor(operator, state), per_tensor(operator, time)
     y_scale, y_zero = per_tensor(operator, y)
     into = multiplier_and_shift(operator, x_scale * f_scale / s_scale)
     out = multiplier_and_shift(operator, s_scale * t_scale / y_scale)
@@ -58,10 +58,12 @@ def _svdf(graph, operator):
         ),
         Host(
             **common, name=y.name, inputs=(sums,), outputs=operator.outputs, kernel="tflite.svdf",
-            reason="a state and a filter in time, of 16 bits", macs=batch * time_value.size,
+            reason=f"a state and a filter in time, of {8 * state.dtype.itemsize} bits",
+            macs=batch * time_value.size,
             attributes={
                 "time": time_value, "bias": bias, "rank": rank, "multipliers": (into[0], out[0]),
                 "shifts": (into[1], out[1]), "zero": y_zero, "low": low, "high": high,
+                "state_zero": s_zero if state.dtype == np.int8 else 0,
             },
         ),
     ]

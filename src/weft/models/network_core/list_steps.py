@@ -1,0 +1,140 @@
+"""Products between the lists of a network: the core computes them in lists of their own."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from weft.frames import MAX_DATA, WRITE_FIELDS
+from weft.host.list_blocks import block_sizes, whole_vectors
+from weft.host.list_products import ListProducts
+from weft.models.arithmetic import core_parts
+from weft.models.execution import host_run
+from weft.models.ir import Tensor
+from weft.models.program import Estimate, Step
+from weft.models.work import ListProduct, list_products
+from weft.network_core.config import ChipConfig
+from weft.network_core.descriptors import ListError
+from weft.network_core.report import ListReport
+
+__all__ = ["FRAME", "core_sums", "estimated", "frames", "products_area", "shape_of"]
+
+FRAME = 12  # bytes of a frame without its payload: SYNC, type, sequence, length, two checksums
+_SUM = 4  # bytes
+
+
+def core_sums(products: ListProducts) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Return ``multiply(a, b)`` of `weft.models.execution.HostProductRun` that uses the core."""
+    def sums(a, b):
+        columns, parts = np.ascontiguousarray(b.T), core_parts(a)
+        raw = products.sums(np.concatenate(parts), columns).astype(np.int64)
+        if len(parts) == 1:
+            return raw
+        high, low = np.split(raw, 2)  # of int16, where the low byte is less 128
+        return 256 * high + low + 128 * columns.sum(1, dtype=np.int64)
+
+    return lambda a, b: np.stack([sums(*pair) for pair in zip(a, b, strict=True)])
+
+
+def shape_of(
+    work: ListProduct, tensors: Sequence[Tensor], inferences: int
+) -> tuple[int, int, int]:
+    """Return M, K and N of each product of a work."""
+    x, rows = tensors[work.x], work.rows
+    copies = 2 if x.dtype == np.int16 else 1
+    return rows.m(x.shape) * copies * (1 if work.b is not None else inferences), rows.k, rows.n
+
+
+def products_area(
+    steps: Sequence[Step], tensors: Sequence[Tensor], chip: ChipConfig, batch: int, free: int
+) -> int:
+    """Return the vectors of the memory that the products of ``steps`` use, of ``free`` ones.
+
+    Raises ValueError if they are too few.
+    """
+    wanted = 0
+    shapes = [shape_of(work, tensors, batch) for step in steps for work in list_products(step.work)]
+    shapes.append((1, 1, chip.core.cols))  # which `ListProducts` needs in any case
+    for shape in shapes:
+        wanted = max(wanted, whole_vectors(chip, *shape, _SUM))
+    vectors = max(0, min(wanted, free))
+    for shape in shapes:
+        block_sizes(chip, *shape, _SUM, vectors)
+    return vectors
+
+
+def estimated(
+    step: Step, tensors: Sequence[Tensor], chip: ChipConfig, batch: int, first: int, vectors: int
+) -> Step:
+    """Return a step with the cost of its lists, for ``batch`` inferences.
+
+    The step runs as in a session, with random operands, on a core that only counts.
+    """
+    core = _Counting(chip)
+    products = ListProducts(core, first=first, vectors=vectors)
+    host_run(step.work, core_sums(products))(_operands(step, tensors, batch), batch, False)
+    counters = products.counters
+    cycles = counters.cycles()
+    return dataclasses.replace(step, estimate=Estimate(
+        cycles=cycles, active=counters.steps, starved=cycles - counters.steps, stalled=0,
+        jobs=counters.lists, bytes_in=core.sent, bytes_out=core.received,
+    ))
+
+
+def _operands(step, tensors, batch):
+    rng, values = np.random.default_rng(1), []
+    for number in step.operands:
+        tensor = tensors[number] if number >= 0 else None
+        if tensor is None:
+            values.append(None)
+        elif tensor.data is not None:
+            values.append(np.broadcast_to(tensor.data, (batch, *tensor.shape)))
+        elif tensor.dtype.kind in "iu":
+            limits = np.iinfo(tensor.dtype)
+            values.append(rng.integers(
+                limits.min, limits.max, (batch, *tensor.shape), tensor.dtype, endpoint=True
+            ))
+        else:
+            values.append(rng.random((batch, *tensor.shape)).astype(tensor.dtype))
+    return values
+
+
+def frames(size: int, row: int, room: int) -> int:
+    """Return the number of WRITE frames for ``size`` bytes of data, in whole rows if they fit.
+
+    A frame has ``room`` for data, in bytes.
+    """
+    each = room // row * row if row <= room else room
+    return -(-size // each)
+
+
+class _Counting:
+    """A runner of lists that counts the bytes on a link, and computes nothing.
+
+    Attributes
+    ----------
+    sent, received : int
+        Bytes to the core and from it, with frames.
+    """
+
+    def __init__(self, chip):
+        self.chip = chip
+        self.sent = self.received = 0
+
+    def write(self, address, data, *, run=0, pitch=0, pixels=0, row_step=0):
+        count = frames(len(data), run * pixels or 1, self.chip.write_bytes)
+        self.sent += len(data) + count * (FRAME + WRITE_FIELDS)
+        self.received += count * FRAME
+
+    def read(self, address, count):
+        self.received += count
+        if count > MAX_DATA:  # else DONE has the bytes
+            requests = -(-count // MAX_DATA)
+            self.sent += requests * (FRAME + 8)
+            self.received += requests * FRAME
+        return bytes(count)
+
+    def run(self, list_address, log_address, *, timeout):
+        self.sent += FRAME + 8  # START
+        self.received += 2 * FRAME + 8  # ACK and DONE
+        return ListReport(ListError.NONE, 1)

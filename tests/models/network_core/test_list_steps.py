@@ -1,0 +1,383 @@
+"""Products between the lists of a network: results, places, costs, failures."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from chip_networks import NetworkBuilder
+from graph_runner import run_graph
+from graphs import fully_connected, graph_of, lstm, tensor
+from network_chips import LARGE, MICRO, ODD, PROGRAM, SMALL, SPRAM, network_chip
+from products import integers
+from program_files import changed
+from tflite_files import T, build, runner
+
+import weft
+from weft.host.list_blocks import block_sizes, whole_vectors
+from weft.host.recovery import AcceleratorError
+from weft.host.transport import TransportError
+from weft.models.errors import ModelError, UnfitError
+from weft.models.ir import Gemm
+from weft.models.network_core.compiler import compile_chip
+from weft.models.network_core.golden_runner import GoldenRunner
+from weft.models.report import report
+from weft.models.target import target_of
+from weft.network_core.descriptors import ListError
+from weft.network_core.report import ListReport
+
+CHIPS = pytest.mark.parametrize(
+    "chip", [LARGE, SMALL, ODD, MICRO, SPRAM], ids=lambda chip: chip.core.name
+)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
+
+
+def wide(rng):
+    """A layer, a product with weights of 9 bits, and a layer that adds the map of the first one."""
+    builder = NetworkBuilder(rng, (1, 5, 6, 3))
+    first = builder.convolution(0, 8)
+    x = builder.convolution(first, 8)
+    builder.on_host()
+    builder.dense(builder.add(builder.convolution(x, 8), first), 5)
+    return builder.graph()
+
+
+def same(graph, program, session, count=1, seed=3):
+    """Compare a session with plain numpy."""
+    x = integers(np.random.default_rng(seed), np.int8, count, *program.tensors[0].shape[1:])
+    wanted = [run_graph(graph, [row[None]])[graph.outputs[0]] for row in x]
+    np.testing.assert_array_equal(session(x), np.concatenate(wanted))
+
+
+@CHIPS
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_map_outlives_a_product(chip, batch):
+    graph = wide(np.random.default_rng(1))
+    program = compile_chip(graph, target_of(chip), batch=batch)
+    [step] = program.products
+    assert step.operators == ("CONV_2D",) and len(program.segments) == 2
+    with program.open("golden") as session:
+        same(graph, program, session, 3)
+        same(graph, program, session, 1, seed=4)
+
+
+def test_rows_that_exceed_the_buffer_are_a_product():
+    """The rest of the network stays in lists."""
+    builder = NetworkBuilder(np.random.default_rng(2), (1, 9, 9, 3))
+    x = builder.convolution(0, 16)
+    builder.dense(x, 6)
+    graph, chip = builder.graph(), network_chip(4, 4, 4, 4, words=2048, b_words=100)
+    program = compile_chip(graph, target_of(chip))
+    assert [step.operators for step in program.layers] == [("CONV_2D",)]
+    [step] = program.products
+    assert step.placement.reason == "a tile needs 324 words of B, and the buffer has 100"
+    assert step.products[0].k == 9 * 9 * 16
+    with program.open("golden") as session:
+        same(graph, program, session)
+
+
+def test_a_pool_that_exceeds_the_buffer_is_for_the_host():
+    builder = NetworkBuilder(np.random.default_rng(2), (1, 9, 9, 3))
+    builder.dense(builder.pool(builder.convolution(0, 4), 9, 1), 6)
+    chip = network_chip(4, 4, 4, 4, words=2048, b_words=64)
+    program = compile_chip(builder.graph(), target_of(chip))
+    [step] = program.host
+    assert step.operators == ("AVERAGE_POOL_2D",) and not step.placement.on_weft
+    with program.open("golden") as session:
+        same(builder.graph(), program, session)
+
+
+def layer_of(rng):
+    """Tensors and operator of a convolution of x that is a layer."""
+    tensors = {
+        "x": T((1, 4, 4, 8), scale=0.1, zero=-3), "m": T((1, 4, 4, 8), scale=0.1, zero=2),
+        "m_w": T(data=rng.integers(-127, 128, (8, 1, 1, 8)).astype(np.int8), scale=0.01),
+        "m_b": T(data=rng.integers(-900, 900, 8).astype(np.int32), scale=0.001),
+    }
+    options = ("Conv2DOptions", dict(
+        padding=1, strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1
+    ))
+    return tensors, ("CONV_2D", ["x", "m_w", "m_b"], ["m"], options)
+
+
+def transposed(rng):
+    tensors, layer = layer_of(rng)
+    tensors |= {
+        "s": T(data=np.int32([1, 8, 8, 4])), "y": T((1, 8, 8, 4), scale=0.2, zero=1),
+        "w": T(data=rng.integers(-127, 128, (4, 2, 2, 8)).astype(np.int8), scale=0.01),
+    }
+    options = ("TransposeConvOptions", dict(padding=1, strideH=2, strideW=2))
+    return tensors, [layer, ("TRANSPOSE_CONV", ["s", "w", "m"], ["y"], options)], 8 * 8 * 4 * 8 * 4
+
+
+def computed(rng):
+    tensors, layer = layer_of(rng)
+    tensors["y"] = T((1, 4, 4, 4), scale=0.5, zero=1)
+    options = ("BatchMatMulOptions", dict(adjX=False, adjY=True))
+    return tensors, [layer, ("BATCH_MATMUL", ["m", "x"], ["y"], options)], 4 * 4 * 8 * 4
+
+
+def filter_in_time(rng):
+    tensors, layer = layer_of(rng)
+    tensors |= {
+        "n": T(data=np.int32([1, 128])), "flat": T((1, 128), scale=0.1, zero=2),
+        "f": T(data=rng.integers(-128, 128, (8, 128)).astype(np.int8), scale=0.01),
+        "t": T(data=rng.integers(-128, 128, (8, 4)).astype(np.int8), scale=0.01),
+        "b": T(data=rng.integers(-900, 900, 4).astype(np.int32), scale=0.0002),
+        "s": T((1, 32), "int8", scale=0.02, variable=True), "y": T((1, 4), scale=0.02),
+    }
+    options = "SVDFOptions", {"rank": 2, "fusedActivationFunction": 1}
+    return tensors, [
+        layer, ("RESHAPE", ["m", "n"], ["flat"], ("ReshapeOptions", {})),
+        ("SVDF", ["flat", "f", "t", "b", "s"], ["y"], options),
+    ], 8 * 128
+
+
+@pytest.mark.parametrize("make", [transposed, computed, filter_in_time])
+@pytest.mark.parametrize("chip", [LARGE, MICRO], ids=lambda chip: chip.core.name)
+def test_products_that_are_no_layers(rng, make, chip, tmp_path):
+    """Two calls of each: states last. A program file has these products, too."""
+    tensors, operators, macs = make(rng)
+    data = build(tensors, operators, ["x"], ["y"])
+    program = weft.load(data, "net").compile(chip)
+    [step] = program.products
+    assert step.macs == macs and step.placement.on_weft
+    oracle = runner(data)
+    x = rng.integers(-128, 128, (3, 4, 4, 8)).astype(np.int8)
+    expected = [oracle(row[None])[0] for row in x]
+    program.save(tmp_path / "net.weft")
+    for found in (program, weft.load(tmp_path / "net.weft")):
+        with found.open("golden") as session:
+            for row, y in zip(x, expected, strict=True):
+                np.testing.assert_array_equal(session(row[None]), y)
+
+
+def test_words_of_16_bits(rng):
+    """A product of two bytes, beside a layer: two inputs and two outputs."""
+    tensors, layer = layer_of(rng)
+    tensors |= {
+        "z": T((1, 8), "int16", scale=0.001), "y": T((1, 6), "int16", scale=0.002),
+        "w": T(data=rng.integers(-127, 128, (6, 8)).astype(np.int8), scale=0.01),
+        "b": T(data=rng.integers(-90000, 90000, 6).astype(np.int64), scale=0.00001),
+    }
+    dense = ("FULLY_CONNECTED", ["z", "w", "b"], ["y"], ("FullyConnectedOptions", {}))
+    data = build(tensors, [layer, dense], ["x", "z"], ["m", "y"])
+    program = weft.load(data, "net").compile(LARGE, batch=2)
+    assert [step.operators for step in program.products] == [("FULLY_CONNECTED",)]
+    assert program.products[0].products[0].m == 2
+    oracle = runner(data, 2)
+    x = rng.integers(-128, 128, (3, 4, 4, 8)).astype(np.int8)
+    z = rng.integers(-32768, 32768, (3, 8)).astype(np.int16)
+    expected = [oracle(a[None], b[None]) for a, b in zip(x, z, strict=True)]
+    with program.open("golden") as session:
+        for found, wanted in zip(session([x, z]), zip(*expected, strict=True), strict=True):
+            np.testing.assert_array_equal(found, np.concatenate(wanted))
+
+
+def test_a_recurrent_layer_asks_at_each_step():
+    rng, tensors = np.random.default_rng(1), [tensor((1, 3, 5))]
+    nodes = lstm(rng, 0, tensors, 4)
+    nodes.append(fully_connected(rng, nodes[-1].outputs[0], tensors, 6, position=len(nodes)))
+    graph = graph_of(nodes, tensors)
+    program = compile_chip(graph, target_of(LARGE))
+    assert [step.estimate.jobs for step in program.products] == [1, 3]
+    x, states = integers(rng, np.int8, 2, 3, 5), {}
+    wanted = [run_graph(graph, [row[None]], states)[graph.outputs[0]] for row in x]
+    with program.open("golden") as session:
+        for _ in range(2):
+            found = session(x)
+            np.testing.assert_array_equal(found.reshape(2, -1), np.stack(wanted).reshape(2, -1))
+            session.reset()
+
+
+def test_products_of_floats_are_the_hosts():
+    rng, tensors = np.random.default_rng(1), [tensor((1, 4), np.float32), tensor((1, 4))]
+    weights = rng.normal(size=(1, 4, 4)).astype(np.float32)
+    tensors += [tensor((1, 4), np.float32)]
+    product = Gemm(
+        operator="FULLY_CONNECTED", name="f", position=(0,), inputs=(0,), outputs=(2,), x=0,
+        weights=weights,
+    )
+    nodes = [product, fully_connected(rng, 1, tensors, 6, position=1)]
+    graph = graph_of(nodes, tensors, inputs=(0, 1), outputs=(2, 3))
+    program = compile_chip(graph, target_of(LARGE))
+    assert not program.products and [step.operators for step in program.host] == [
+        ("FULLY_CONNECTED",)
+    ]
+
+
+def test_a_core_with_a_program_memory_has_no_products():
+    """Its programs have lists alone; so the host computes the product, and says so."""
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 4, 4, 3))
+    builder.convolution(builder.convolution(0, 4), 4)
+    builder.on_host()
+    program = compile_chip(builder.graph(), target_of(PROGRAM))
+    [step] = program.host
+    assert not step.placement.on_weft and "products" not in program.areas
+    assert "(42.86 % of 4,032 MAC)" in report(program).placement
+    with program.open("golden") as session:
+        same(builder.graph(), program, session)
+
+
+def test_the_place_is_as_large_as_needed():
+    program = compile_chip(wide(np.random.default_rng(1)), target_of(LARGE))
+    wanted = whole_vectors(LARGE, 30, 72, 8, 4)
+    assert program.areas["products"] == 8 * wanted
+    end = program.products_first + wanted
+    assert end <= LARGE.vectors and program.memory_used == 8 * end
+    # The memory does not limit the blocks.
+    assert block_sizes(LARGE, 30, 72, 8, 4, wanted).rows == 30
+    assert block_sizes(LARGE, 30, 72, 8, 4, wanted - 1) != block_sizes(LARGE, 30, 72, 8, 4, wanted)
+
+
+def small_memory(size, words):
+    builder = NetworkBuilder(np.random.default_rng(1), (1, size, size, 8))
+    x = builder.convolution(builder.convolution(0, 8), 8)
+    builder.on_host()
+    builder.dense(builder.add(builder.convolution(x, 8), 1), 5)
+    return builder.graph(), network_chip(4, 4, 4, 4, words=words, b_words=128, lines=64)
+
+
+@CHIPS
+def test_the_smallest_product(chip):
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 1, 1, 1))
+    builder.dense(builder.convolution(0, 1, kernel=(1, 1), padding=(0, 0, 0, 0)), 1)
+    builder.on_host()
+    graph = builder.graph()
+    program = compile_chip(graph, target_of(chip))
+    with program.open("golden") as session:
+        same(graph, program, session)
+
+
+def test_a_small_memory_divides_the_products():
+    programs = []
+    for words in (1024, 512):
+        graph, chip = small_memory(6, words)
+        programs.append(compile_chip(graph, target_of(chip)))
+        with programs[-1].open("golden") as session:
+            same(graph, programs[-1], session)
+    whole, program = programs
+    assert whole.products[0].estimate.jobs == 1 < program.products[0].estimate.jobs
+    assert program.memory_used == chip.memory_bytes
+
+
+def test_a_memory_without_room_for_products():
+    graph, chip = small_memory(7, 512)
+    with pytest.raises(UnfitError, match="net: single products need memory beside the maps: .*"):
+        compile_chip(graph, target_of(chip))
+
+
+def test_report_and_placement():
+    program = compile_chip(wide(np.random.default_rng(1)), target_of(LARGE))
+    found, [step] = report(program), program.products
+    line, *lines = str(found).splitlines()
+    assert line.startswith(
+        "net: 5 of 5 operators on Weft (100 % of 42,240 MAC); equal to TFLite Micro in mode tflite;"
+    )
+    assert ", 2 lists and single products on the core: " in line
+    assert f"{step.estimate.cycles:,}" in lines[2] and " products " in lines[2]
+    [reason] = [line for line in lines if line.startswith("partly on the host: CONV_2D: weights")]
+    assert reason.endswith("; the core computes its products one by one, over the link")
+    assert found.cycles == program.cycles == step.estimate.cycles + sum(
+        segment.cycles for segment in program.segments
+    )
+    assert found.macs == 42240 and found.utilization <= 1
+    facts = found.to_json()
+    assert [layer["cycles"] for layer in facts["products"]] == [step.estimate.cycles]
+    assert len(facts["layers"]) == 3 and facts["host"] == []
+
+
+class Link(GoldenRunner):
+    """Counts bytes; list number ``fails`` is lost, number ``wrong`` ends with an error."""
+
+    fails, wrong, lists, sent = None, None, 0, 0
+
+    def write(self, address, data, **form):
+        self.sent += len(data)
+        super().write(address, data, **form)
+
+    def run(self, *addresses, timeout):
+        self.lists += 1
+        if self.lists == self.fails:
+            self.memory[:] = 0  # power was lost
+            self._buffers = type(self._buffers)(self.chip)
+            raise TransportError("lost")
+        if self.lists == self.wrong:
+            return ListReport(ListError.ADDRESS, 0)
+        report = super().run(*addresses, timeout=timeout)
+        return dataclasses.replace(report, cycles=100)
+
+
+@pytest.mark.parametrize("fails", [1, 2, 3])
+def test_works_again_after_a_failure(fails):
+    """The second list is the one of the product."""
+    graph = wide(np.random.default_rng(1))
+    program, link = compile_chip(graph, target_of(LARGE)), Link(LARGE)
+    with program.open(link) as session:
+        same(graph, program, session)
+        assert session.cycles == 300 and link.lists == 3
+        link.fails = 3 + fails
+        with pytest.raises(TransportError, match="lost"):
+            same(graph, program, session)
+        same(graph, program, session, 2)
+
+
+def test_names_the_operator_whose_product_fails():
+    graph = wide(np.random.default_rng(1))
+    program, link = compile_chip(graph, target_of(LARGE)), Link(LARGE)
+    with program.open(link) as session:
+        link.wrong = 2
+        with pytest.raises(AcceleratorError, match="a product: .* error ADDRESS"):
+            same(graph, program, session)
+
+
+def test_records_have_the_cycles_of_products():
+    graph = wide(np.random.default_rng(1))
+    program, link = compile_chip(graph, target_of(LARGE), batch=2), Link(LARGE)
+    x = integers(np.random.default_rng(3), np.int8, 2, 5, 6, 3)
+    with program.open(link) as session:
+        _, records = session(x, stats=True)
+        assert [record.cycles for record in records if record.step in program.products] == [100]
+    with program.open("golden") as session:
+        _, records = session(x, stats=True)
+        assert session.cycles is None and {record.cycles for record in records} == {None}
+
+
+def test_bytes_on_the_link():
+    """What the products send is as predicted: operands at random, all rows differ."""
+    program, link = compile_chip(wide(np.random.default_rng(1)), target_of(LARGE)), Link(LARGE)
+    x = integers(np.random.default_rng(3), np.int8, 1, 5, 6, 3)
+    [step], each = program.products, []
+    with program.open(link) as session:
+        session._host_runs[step], run = None, session._host_runs[step]
+
+        def counted(*arguments):
+            before = link.sent
+            outcome = run(*arguments)
+            each.append(link.sent - before)
+            return outcome
+
+        session._host_runs[step] = counted
+        session(x)
+    [sent] = each
+    frames = step.estimate.bytes_in - sent
+    assert 0 < frames < sent // 4
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda f: f["areas"]["map"].pop("products"), "areas must be .*products"),
+    (lambda f: f["areas"]["map"].update(products=64), "products must fit their area"),
+    (lambda f: f["segments"][1]["fields"]["before"][0]["fields"].update(estimate=None),
+     "a product on the core must have an estimate"),
+    (lambda f: f["segments"][1]["fields"]["before"][0]["fields"]["placement"]["fields"].update(
+        on_weft=False), "areas must be|on_weft must be True"),
+])
+def test_a_file_with_other_products_is_refused(change, message, tmp_path):
+    path = tmp_path / "net.weft"
+    compile_chip(wide(np.random.default_rng(1)), target_of(LARGE)).save(path)
+    data = changed(path.read_bytes(), lambda main: change(main["program"]["fields"]))
+    with pytest.raises(ModelError, match=message):
+        weft.load(data, "net.weft")
