@@ -33,8 +33,10 @@ BUILDERS = {
 def import_file(data: bytes, name: str) -> Graph:
     """`weft.models.tflite.load`, if the package tflite is installed."""
     file = read(data, name)
+    file.check((*file.inputs, *file.outputs))
     for operator in file.operators:
         _check(operator)
+        file.check((*operator.inputs, *operator.outputs, *operator.intermediates))
     callers = sorted({o.name for o in file.operators if o.name in CALLERS})
     if callers:
         return _whole(file, "it has " + " and ".join(callers))
@@ -77,12 +79,28 @@ def _notes(graph):
 
 
 def _graph(file, nodes, tensors, notes):
+    tensors = tuple(
+        tensor if _is_described(tensor) else dataclasses.replace(tensor, quantization=None)
+        for tensor in tensors
+    )
     return Graph(
-        name=file.name, source="tflite", tensors=tuple(tensors), nodes=tuple(nodes),
+        name=file.name, source="tflite", tensors=tensors, nodes=tuple(nodes),
         inputs=file.inputs, outputs=file.outputs,
         operators=tuple(o.custom or o.name for o in file.operators),
         notes=(*file.notes, *notes),
     )
+
+
+def _is_described(tensor):
+    """Whether the quantization has a scale and a zero point for each slice of the tensor.
+
+    Nothing has read another one: old converters give scales of a bias an axis that it lacks.
+    """
+    given = tensor.quantization
+    if given is None or given.scale.size == given.zero.size == 1:
+        return True
+    size = tensor.shape[given.axis] if 0 <= given.axis < len(tensor.shape) else None
+    return given.scale.size == given.zero.size == size
 
 
 def _check(operator):

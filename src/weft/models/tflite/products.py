@@ -21,9 +21,9 @@ def _fully_connected(graph, operator):
     if options.WeightsFormat() != 0:
         raise Fallback("weights are shuffled")
     x, w = graph.input(operator, 0), graph.input(operator, 1)
-    if len(w.shape) != 2:
-        raise operator.error(f"weights must have 2 dimensions, not {len(w.shape)}")
-    channels, k = w.shape
+    if len(w.shape) < 2 or math.prod(w.shape[:-2]) != 1:
+        raise operator.error(f"weights must be [channels, inputs], not {w.shape}")
+    channels, k = w.shape[-2:]
     size = math.prod(x.shape)
     if k == 0 or size % k:
         raise operator.error(f"size of the input ({size}) must be a multiple of {k}")
@@ -33,8 +33,8 @@ def _fully_connected(graph, operator):
     if weights is None and (len(x.shape) < 2 or x.shape[-1] != k):
         raise Fallback("two activations are multiplied, and the first one is not [..., M, K]")
     return _product(
-        graph, operator, fused, bias=2, x=0, w=1, axis=0, channels=channels,
-        weights=None if weights is None else weights.T[None],
+        graph, operator, fused, bias=2, x=0, w=1, axis=len(w.shape) - 2, channels=channels,
+        weights=None if weights is None else weights.reshape(channels, k).T[None],
         b=None if weights is not None else operator.inputs[1],
         b_transposed=weights is None,
     )
@@ -196,8 +196,8 @@ def _product(
     added = graph.constant(operator, bias, required=False) if bias is not None else None
     if bias is not None and added is None and graph.present(operator, bias):
         raise Fallback("the bias is not a constant")
-    if added is not None and added.shape != (channels,):
-        raise operator.error(f"bias must be of shape ({channels},), not {added.shape}")
+    if added is not None and added.size != channels:  # the runtimes ignore the shape
+        raise operator.error(f"bias must have {channels} values, not shape {added.shape}")
     common = dict(
         operator=operator.name, name=y.name, position=(operator.position,),
         inputs=tuple(i for i in (operator.inputs[x], b) if i is not None),
@@ -213,7 +213,8 @@ def _product(
             raise Fallback("a float32 product has no limits of -1 and 1")
         if added is not None and added.dtype != np.float32:
             raise operator.error(f"bias must be float32, not {added.dtype}")
-        return Gemm(**common, bias=added, activation=fused)
+        bias = None if added is None else added.reshape(-1)
+        return Gemm(**common, bias=bias, activation=fused)
     if left.dtype not in INTEGERS or y.dtype != left.dtype:
         raise Fallback(f"a product of {kinds[0]} and {kinds[1]} to {kinds[2]}")
     if right.dtype not in ((left.dtype,) if b is not None else _weights_of(left.dtype)):
@@ -234,7 +235,9 @@ def _product(
         raise operator.error(f"bias must be an integer, not {added.dtype}")
     return Gemm(
         **common, x_zero=x_zero, w_zero=np.asarray(zero, np.int64),
-        bias=None if added is None else graph.converted(operator, operator.inputs[bias], np.int64),
+        bias=None if added is None else graph.converted(
+            operator, operator.inputs[bias], np.int64
+        ).reshape(-1),
         requantization=Requantization(
             x_scale=x_scale, w_scale=np.asarray(scale, np.float32), y_scale=y_scale, zero=y_zero,
             low=low, high=high, dtype=y.dtype, wide=left.dtype == np.int16 and not narrow,
