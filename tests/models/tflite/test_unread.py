@@ -11,8 +11,10 @@ from weft.config import Config
 from weft.host import GoldenTransport
 from weft.models import ModelError
 from weft.models.compiler import compile_graph
+from weft.models.host_modes import in_mode
 from weft.models.loading import load as load_file
 from weft.models.tflite import load
+from weft.models.tflite.oracle import litert
 
 W, B = 1, 2  # tensors
 X = np.array([[-128, -5, 0, 3, 77, 127], [9, 8, -7, 100, -100, 1]], np.int8)
@@ -124,6 +126,37 @@ def test_weights_of_equal_sizes_have_scales_along_their_own_axis(rng):
     }
     data = build(tensors, [("CONV_2D", ["x", "w"], ["y"], options)], ["x"], ["y"])
     graph, x = load(data, "net"), rng.integers(-128, 128, (1, 3, 3, 4), np.int8)
+    [expected] = micro(data, [x])
+    assert np.array_equal(run_graph(graph, [x])[graph.outputs[0]], expected)
+
+
+@pytest.mark.parametrize("name, y", [
+    ("LOGISTIC", dict(scale=0.0039, zero=-128)), ("LOGISTIC", dict(scale=0.1, zero=-128)),
+    ("TANH", dict(scale=0.0078)), ("TANH", dict(scale=0.1, zero=3)),
+])
+def test_the_scale_of_a_sigmoid(name, y):
+    """TFLite Micro has always 1/256, and 1/128; LiteRT reads it."""
+    x = np.arange(256, dtype=np.uint8).view(np.int8).reshape(1, 256)
+    tensors = {"x": T(x.shape, scale=0.05, zero=9), "y": T(x.shape, **y)}
+    data = build(tensors, [(name, ["x"], ["y"], None, 2)], ["x"], ["y"])
+    graph = load(data, "net")
+    [expected] = micro(data, [x])
+    assert np.array_equal(run_graph(graph, [x])[graph.outputs[0]], expected)
+    pytest.importorskip("ai_edge_litert")
+    graph = in_mode(graph, "single")
+    [[expected]] = litert(data, [[x]])
+    assert np.array_equal(run_graph(graph, [x])[graph.outputs[0]], expected)
+
+
+@pytest.mark.parametrize("name", ["MAX_POOL_2D", "AVERAGE_POOL_2D"])
+def test_the_scale_of_a_pool(rng, name):
+    """Without an activation a pool has no use for it."""
+    tensors = {"x": T((1, 4, 4, 2)), "y": T((1, 2, 2, 2))}
+    options = "Pool2DOptions", {
+        "filterHeight": 2, "filterWidth": 2, "strideH": 2, "strideW": 2,
+    }
+    data = build(tensors, [(name, ["x"], ["y"], options, 2)], ["x"], ["y"])
+    graph, x = load(data, "net"), rng.integers(-128, 128, (1, 4, 4, 2), np.int8)
     [expected] = micro(data, [x])
     assert np.array_equal(run_graph(graph, [x])[graph.outputs[0]], expected)
 

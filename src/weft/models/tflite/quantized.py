@@ -60,9 +60,11 @@ def fused_limits(operator, fused, tensor):
 
     Source: TFLite, ``CalculateActivationRangeQuantized``.
     """
-    scale, zero = per_tensor(operator, tensor)
     limits = np.iinfo(tensor.dtype)
     low, high = RANGES[fused]
+    if low is high is None:
+        return limits.min, limits.max  # no runtime reads the scale
+    scale, zero = per_tensor(operator, tensor)
     step = np.float32(scale)
     with np.errstate(over="ignore"):
         bottom = limits.min if low is None else zero + half_away(float(np.float32(low) / step))
