@@ -11,7 +11,7 @@ import numpy as np
 from weft.config import Config
 from weft.models.ir import Gemm, Graph, Host, Node, Recurrence
 
-__all__ = ["RUNTIMES", "Exactness", "exactness_of"]
+__all__ = ["EXACT", "RUNTIMES", "Exactness", "exactness_of"]
 
 # By the mode of a program: the runtime with the same results.
 RUNTIMES = {"tflite": "TFLite Micro", "single": "LiteRT", "onnx": "onnxruntime"}

@@ -32,7 +32,9 @@ def test_a_share_below_one_is_never_100_percent(program):
 
 
 def test_a_core_without_work(program):
-    steps = (program.steps[2], program.steps[4])
+    steps = tuple(
+        replace(program.steps[n], position=(place,)) for place, n in enumerate((2, 4))
+    )
     line = placement_line(replace(program, steps=steps, operators=("AVERAGE_POOL_2D", "SOFTMAX")))
     assert line == (
         "tiny: 0 of 2 operators on Weft, 2 on the host (AVERAGE_POOL_2D, SOFTMAX);"

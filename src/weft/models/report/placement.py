@@ -42,14 +42,20 @@ def operators_text(program: CompiledNetwork, on_weft: set[int], macs: int) -> st
     """``10 of 13 operators on Weft (100 % of 2,656,768 MAC), 3 on the host (ADD, SOFTMAX)``.
 
     ``on_weft`` are the places of operators in the file, ``macs`` the MAC of products on the core.
+    Operators that no step computes became constants when the file was read.
     """
-    rest = [name for n, name in enumerate(program.operators) if n not in on_weft]
+    computed = {n for step in program.steps for n in step.position} | on_weft
+    named = [(n, name) for n, name in enumerate(program.operators) if n not in on_weft]
+    rest = [name for n, name in named if n in computed]
+    constant = [name for n, name in named if n not in computed]
     text = f"{len(on_weft)} of {len(program.operators)} operators on Weft"
     total = sum(step.macs for step in program.steps)
     if total:
         text += f" ({_percent(macs / total)} of {total:,} MAC)"
     if rest:
         text += f", {len(rest)} on the host ({', '.join(dict.fromkeys(rest))})"
+    if constant:
+        text += f", {len(constant)} constant ({', '.join(dict.fromkeys(constant))})"
     return text
 
 

@@ -13,6 +13,7 @@ from weft.models.tflite import (
     products,
     recurrent,
     reducing,
+    shapes,
     unary,
 )
 from weft.models.tflite.context import Context, Fallback
@@ -27,6 +28,7 @@ __all__ = ["import_file"]
 BUILDERS = {
     **products.BUILDERS, **arithmetic.BUILDERS, **unary.BUILDERS, **moving.BUILDERS,
     **reducing.BUILDERS, **recurrent.BUILDERS, **lstm.BUILDERS, **bidirectional.BUILDERS,
+    **shapes.BUILDERS,
 }
 
 
@@ -123,8 +125,11 @@ def _nodes(graph, operator):
     if operator.name in BUILDERS:
         try:
             nodes = BUILDERS[operator.name](graph, operator)
-            return [] if nodes is None else nodes if isinstance(nodes, list) else [nodes]
+            nodes = [] if nodes is None else nodes if isinstance(nodes, list) else [nodes]
+            return [] if graph.folded(nodes) else nodes
         except Fallback as fallback:
+            if shapes.constant(graph, operator):
+                return []
             reason = str(fallback)
     if not operator.custom and operator.name not in RUNTIME:
         raise operator.error(f"{reason}; TFLite Micro does not have this operator")

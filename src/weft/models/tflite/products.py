@@ -27,7 +27,8 @@ def _fully_connected(graph, operator):
     size = math.prod(x.shape)
     if k == 0 or size % k:
         raise operator.error(f"size of the input ({size}) must be a multiple of {k}")
-    graph.expect_size(operator, size // k * channels)
+    lead = x.shape[:-1] if options.KeepNumDims() and x.shape[-1:] == (k,) else (size // k,)
+    graph.expect_size(operator, size // k * channels, (*lead, channels))
     fused = _fused(options.FusedActivationFunction())
     weights = graph.constant(operator, 1, required=False)
     if weights is None and (len(x.shape) < 2 or x.shape[-1] != k):
