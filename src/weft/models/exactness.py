@@ -19,17 +19,17 @@ FLOAT32 = 1e-5  # of the largest value: sums of float32 depend on their order
 BFLOAT16 = 2.0**-6  # the operands of a bf16 core have 8 significant bits
 # Kernels whose float32 results are fixed by IEEE 754, or are values of their inputs.
 EXACT = frozenset({
-    "arg_max", "arg_min", "broadcast", "concatenation", "gather", "litert.quantize", "maximum",
-    "minimum", "mirror_pad", "onnx.abs", "onnx.add", "onnx.cast", "onnx.ceil", "onnx.clip",
-    "onnx.dequantize", "onnx.divide", "onnx.dynamic_quantize", "onnx.equal", "onnx.floor",
-    "onnx.gather", "onnx.greater", "onnx.less", "onnx.max_pool", "onnx.model", "onnx.multiply",
-    "onnx.negative", "onnx.quantize", "onnx.relu", "onnx.round", "onnx.select", "onnx.sqrt",
-    "onnx.subtract", "pad", "rearrange", "reduce_max", "reduce_min", "reshape", "reverse", "select",
-    "slice", "split", "stack", "table", "tflite.abs", "tflite.cast", "tflite.ceil", "tflite.clip",
-    "tflite.dequantize", "tflite.equal", "tflite.floor", "tflite.greater", "tflite.greater_equal",
-    "tflite.less", "tflite.less_equal", "tflite.max_pool", "tflite.model", "tflite.neg",
-    "tflite.not_equal", "tflite.plain_add", "tflite.plain_div", "tflite.plain_mul",
-    "tflite.plain_squared_difference", "tflite.plain_sub", "tflite.quantize",
+    "arg_max", "arg_min", "broadcast", "concatenation", "gather", "litert.quantize",
+    "litert.quantize_rows", "maximum", "minimum", "mirror_pad", "onnx.abs", "onnx.add", "onnx.cast",
+    "onnx.ceil", "onnx.clip", "onnx.dequantize", "onnx.divide", "onnx.dynamic_quantize",
+    "onnx.equal", "onnx.floor", "onnx.gather", "onnx.greater", "onnx.less", "onnx.max_pool",
+    "onnx.model", "onnx.multiply", "onnx.negative", "onnx.quantize", "onnx.relu", "onnx.round",
+    "onnx.select", "onnx.sqrt", "onnx.subtract", "pad", "rearrange", "reduce_max", "reduce_min",
+    "reshape", "reverse", "select", "slice", "split", "stack", "table", "tflite.abs", "tflite.cast",
+    "tflite.ceil", "tflite.clip", "tflite.dequantize", "tflite.equal", "tflite.floor",
+    "tflite.greater", "tflite.greater_equal", "tflite.less", "tflite.less_equal", "tflite.max_pool",
+    "tflite.model", "tflite.neg", "tflite.not_equal", "tflite.plain_add", "tflite.plain_div",
+    "tflite.plain_mul", "tflite.plain_squared_difference", "tflite.plain_sub", "tflite.quantize",
     "tflite.resize_nearest", "tflite.round", "tflite.sqrt", "tflite.square", "tile", "transpose",
     "unstack",
 })
@@ -177,6 +177,8 @@ class _Analysis:
                 return "LiteRT applies its activation, Weft and TFLite Micro do not"
             if kernel in ("tflite.add", "tflite.sub") and self._overflows(node):
                 return "sums in LiteRT overflow (a known fault)"
+        if self._mode == "tflite" and kernel == "litert.quantize_rows":
+            return "TFLite Micro has no such products, and Weft computes them as LiteRT"
         pads = self._mode == "tflite" and node.operator == "SPACE_TO_BATCH_ND" and kernel == "pad"
         if pads and any(map(any, node.attributes["padding"])):
             return "TFLite Micro pads with bytes that it does not initialize (a known fault)"

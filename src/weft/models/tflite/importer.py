@@ -67,8 +67,7 @@ def _notes(graph):
     if graph.hybrid:
         notes.append(
             f"{graph.hybrid} products have float32 activations and int8 weights (dynamic range"
-            " quantization); their weights become float32. With a representative dataset, the"
-            " converter makes int8 products, which an INT8 core computes"
+            " quantization); rows of the activations are quantized at run time, as LiteRT does"
         )
     if graph.resized:
         notes.append(

@@ -7,6 +7,7 @@ import tflite
 
 from weft.models.ir import Gemm, Requantization, Window
 from weft.models.tflite.context import Fallback
+from weft.models.tflite.hybrid import hybrid
 from weft.models.tflite.quantized import FUSED, fused_limits, per_channel, per_tensor
 
 __all__ = ["BUILDERS", "padding_of", "positive"]
@@ -206,14 +207,14 @@ def _product(
         b_transposed=b_transposed, weights=weights, window=window,
     )
     kinds = [str(tensor.dtype) for tensor in (left, right, y)]
-    if kinds == ["float32", "int8", "float32"] and weights is not None:
-        common["weights"] = _dequantized(graph, operator, right, axis, weights)
-        kinds[1] = "float32"
+    if added is not None and kinds[0] == "float32" and added.dtype != np.float32:
+        raise operator.error(f"bias must be float32, not {added.dtype}")
+    if kinds == ["float32", "int8", "float32"] and operator.inputs[w] in graph.values:
+        bias = None if added is None else added.reshape(-1)
+        return hybrid(graph, operator, fused, bias, axis, common)
     if kinds == ["float32"] * 3:
         if fused == "relu_n1_to_1":
             raise Fallback("a float32 product has no limits of -1 and 1")
-        if added is not None and added.dtype != np.float32:
-            raise operator.error(f"bias must be float32, not {added.dtype}")
         bias = None if added is None else added.reshape(-1)
         return Gemm(**common, bias=bias, activation=fused)
     if left.dtype not in INTEGERS or y.dtype != left.dtype:
@@ -244,19 +245,6 @@ def _product(
             low=low, high=high, dtype=y.dtype, wide=left.dtype == np.int16 and not narrow,
         ),
     )
-
-
-def _dequantized(graph, operator, tensor, axis, weights):
-    """Weights of dynamic range quantization, [groups, K, N], in float32."""
-    scale, zero = per_channel(operator, tensor, axis)
-    groups, _, columns = weights.shape
-    graph.spend(operator, 8 * weights.size)
-    graph.hybrid += 1
-    scale, zero = (
-        np.broadcast_to(part, groups * columns).reshape(groups, 1, columns)
-        for part in (scale, zero)
-    )
-    return ((weights - zero) * scale).astype(np.float32)
 
 
 def _check_scales(operator, x_scale, w_scale, y_scale):
