@@ -102,7 +102,7 @@ def _float_sums(inputs, attributes):
     sums, scale, bias = sums.astype(np.float32), attributes["scale"], attributes["bias"]
     if attributes["rule"] == "xnnpack":  # the bias is added with one rounding
         y = (sums * x_scale).astype(np.float64) * scale
-        y = (y if bias is None else y + bias.astype(np.float64)).astype(np.float32)
+        y = (y if bias is None else y + bias).astype(np.float32)
     else:
         count = sums.shape[-1]
         grouped = np.arange(count) < count // _GROUP * _GROUP
