@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs readability registers help sim demo bench bitstream explore regress program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench area estimates presets mutation sweep lock clean distclean
+.PHONY: docs registers help sim demo bench bitstream explore regress program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench area estimates presets mutation sweep lock clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,10 +66,6 @@ docs:  ## build the documents as a site, in build/docs; broken links are errors
 	@$(SETUP) test
 	@$(RUN) python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "Open build/docs/index.html"
-
-readability:  ## measure how readable the sources are, and write docs/readability.md
-	@$(SETUP) test
-	@$(RUN) python -m tools.readability $(ARGS)
 
 registers:  ## write docs/registers.md from the description of the registers
 	@$(SETUP) test

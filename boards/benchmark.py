@@ -4,7 +4,6 @@ import contextlib
 import functools
 import hashlib
 import json
-import os
 import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ import weft.config
 import weft.hw
 from weft.boards import presets
 from weft.boards.pnr_result import PnrResult
+from weft.files import write_text
 
 __all__ = ["ResultCache", "SeedResults", "source_digest"]
 
@@ -46,9 +46,7 @@ class ResultCache:
         """Keep a value, which must be JSON data."""
         file = self._folder / f"{key}.json"
         self._folder.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(f".{os.getpid()}")
-        part.write_text(json.dumps(value), encoding="utf-8")
-        part.replace(file)
+        write_text(file, json.dumps(value))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
 from weft.boards.toolchain import Netlist, SeedError, Toolchain, ToolchainError, digest
 from weft.boards.top import BoardTop
 from weft.config import Config
+from weft.files import write_text
 from weft.network_core.config import ChipConfig
 
 __all__ = ["Design", "best_route", "prepare", "route", "synthesize"]
@@ -93,7 +94,7 @@ def route(tools: Toolchain, design: Design, netlist: Netlist, seed: int) -> Rout
         "pnr": asdict(routed.pnr), "clock": routed.clock,
         "layout": routed.layout.name, "bitstream": routed.bitstream.name,
     }
-    file.write_text(json.dumps(value), encoding="utf-8")
+    write_text(file, json.dumps(value))
     return routed
 
 

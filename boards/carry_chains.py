@@ -4,6 +4,8 @@ import itertools
 import json
 from pathlib import Path
 
+from weft.files import write_text
+
 __all__ = ["drop_unused_carries"]
 
 
@@ -35,7 +37,7 @@ def drop_unused_carries(path: Path) -> int:
             if constant and _blocks_carry(cell) and not read & set(ports["S0"]):
                 ports["CIN"] = ["x"]
                 count += 1
-    path.write_text(json.dumps(netlist), encoding="utf-8")
+    write_text(path, json.dumps(netlist))
     return count
 
 

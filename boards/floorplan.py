@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from weft.files import write_text
+
 if TYPE_CHECKING:  # a Device has a flow, which has a floorplan
     from weft.boards.devices import Device
 
@@ -45,7 +47,7 @@ def place_dsp_blocks(path: Path, device: "Device") -> bool:
     lines = [[f"X{x + dx}/Y{y}/{block}" for x in columns for dx, block in GROUP] for y in rows]
     if not constrain(pes, in_rows, lines):
         return False
-    path.write_text(json.dumps(netlist), encoding="utf-8")
+    write_text(path, json.dumps(netlist))
     return True
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weft.boards.floorplan import GROUP
+from weft.files import write_text
 
 if TYPE_CHECKING:  # a Device has a flow, which has a floorplan
     from weft.boards.devices import Device
@@ -44,4 +45,4 @@ def place_scalers(path: Path, device: "Device") -> None:
     for x, (_, cells) in zip(columns[first:], sorted(scalers.items()), strict=False):
         for (_, cell), (dx, block) in zip(sorted(cells, key=lambda c: c[0]), GROUP, strict=False):
             cell["attributes"]["BEL"] = f"X{x + dx}/Y{free[-1]}/{block}"
-    path.write_text(json.dumps(netlist), encoding="utf-8")
+    write_text(path, json.dumps(netlist))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weft.boards.square_floorplan import RAM_GROUP
+from weft.files import write_text
 
 if TYPE_CHECKING:  # a Device has a flow, which has a floorplan
     from weft.boards.devices import Device
@@ -49,7 +50,7 @@ def place_memory(path: Path, device: "Device") -> dict[str, int]:
             x, site = sites[first + n]
             cell["attributes"]["BEL"] = f"X{x}/Y{lines[-1 - line]}/{site}"
             regions[name] = 2 * line + (2 * place >= in_line)
-    path.write_text(json.dumps(netlist), encoding="utf-8")
+    write_text(path, json.dumps(netlist))
     return regions
 
 

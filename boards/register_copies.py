@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from weft.boards.floorplan import PE
+from weft.files import write_text
 
 __all__ = ["FLIP_FLOP", "connected", "copy_operands", "copy_registers"]
 
@@ -26,7 +27,7 @@ def copy_registers(path: Path, regions: dict[str, int]) -> int:
     """
     netlist = json.loads(path.read_text(encoding="utf-8"))
     count = sum(_copy_in(module, _near(module, regions)) for module in netlist["modules"].values())
-    path.write_text(json.dumps(netlist), encoding="utf-8")
+    write_text(path, json.dumps(netlist))
     return count
 
 
@@ -42,7 +43,7 @@ def copy_operands(path: Path) -> int:
         places = {name: match for name in module["cells"] if (match := PE.search(name))}
         if {int(match[1]) for match in places.values()} == {0}:
             count += _copy_in(module, {name: int(match[2]) for name, match in places.items()})
-    path.write_text(json.dumps(netlist), encoding="utf-8")
+    write_text(path, json.dumps(netlist))
     return count
 
 

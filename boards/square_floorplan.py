@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weft.boards.floorplan import PE, blocks_of_pes, constrain, shares
+from weft.files import write_text
 
 if TYPE_CHECKING:  # a Device has a flow, which has a floorplan
     from weft.boards.devices import Device
@@ -45,7 +46,7 @@ def place_squares(path: Path, device: "Device") -> bool:
     free_sites = [site for site in across if site not in taken]
     for n, cell in enumerate(others):
         cell["attributes"]["BEL"] = free_sites[n * len(free_sites) // len(others)]
-    path.write_text(json.dumps(netlist), encoding="utf-8")
+    write_text(path, json.dumps(netlist))
     return True
 
 

@@ -28,6 +28,7 @@ from weft.boards.arrivals import latest_arrivals
 from weft.boards.devices import Device
 from weft.boards.flows import ecp5, flow, ice40
 from weft.boards.pnr_result import PnrResult, RoutedDesign, critical_path
+from weft.files import write_text
 from weft.hw.primitives import Primitives
 
 __all__ = [
@@ -139,7 +140,7 @@ class Toolchain:
                 self._say("compiling the tools (once per machine, about two minutes)")
             for program in PROGRAMS:
                 self._run(program, ["--version"], self._venv, "starting it")
-            installed.write_text(json.dumps(VERSIONS), encoding="utf-8")
+            write_text(installed, json.dumps(VERSIONS))
 
     def _install(self):
         self._say("installing Yosys and nextpnr from PyPI (once, about 200 MB)")
@@ -171,9 +172,9 @@ class Toolchain:
         _require_visible(folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "cells.json").unlink(missing_ok=True)
-        (folder / "top.il").write_text(rtlil, encoding="utf-8")
+        write_text(folder / "top.il", rtlil)
         script = SYNTHESIS.format(synthesis=device.flow.synthesis)
-        (folder / "top.ys").write_text(script, encoding="utf-8")
+        write_text(folder / "top.ys", script)
         self._run("yosys", ["-q", "-s", "top.ys"], folder, "synthesizing the design")
         netlist = Netlist.of(folder)
         if netlist is None:
@@ -230,7 +231,7 @@ class Toolchain:
             As `place`. A missed clock raises no error here.
         """
         flow = device.flow
-        (netlist.folder / "top.pins").write_text(constraints, encoding="utf-8")
+        write_text(netlist.folder / "top.pins", constraints)
         layout, chip_config = (
             netlist.folder / f"top-{seed}.{suffix}" for suffix in ("json", "config")
         )

@@ -10,6 +10,7 @@ import weft.hw
 from weft.buses import BUSES
 from weft.config import Config
 from weft.dtypes import DTYPES
+from weft.files import write_text
 from weft.mac_cells import MAC_CELLS
 from weft.registers import LATENCY
 from weft.sim import cache, verilated
@@ -65,7 +66,7 @@ def verilog(config: Config) -> str:
         return export.verilog(config)
 
     def make(place):
-        (place / "weft.v").write_text(convert(), encoding="utf-8")
+        write_text(place / "weft.v", convert())
 
     if _extended():
         return convert()

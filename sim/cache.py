@@ -9,6 +9,8 @@ import shutil
 import warnings
 from pathlib import Path
 
+from weft.files import write_text
+
 __all__ = ["LIMIT", "CacheWarning", "clear", "digest", "entry", "folder", "root"]
 
 LIMIT = 2 << 30  # bytes; above it, the least recently used entries are deleted
@@ -75,7 +77,7 @@ def entry(kind: str, name: str, make) -> Path:
         part.mkdir(parents=True)
         try:
             make(part)
-            (part / _CONTENTS).write_text(json.dumps(_digests(part), indent=1), encoding="utf-8")
+            write_text(part / _CONTENTS, json.dumps(_digests(part), indent=1))
             part.rename(place)
         finally:
             shutil.rmtree(part, ignore_errors=True)

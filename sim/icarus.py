@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+from weft.files import write_text
 from weft.sim import cache, tools
 
 __all__ = ["executable"]
@@ -28,8 +29,8 @@ def executable(kind: str, name: str, verilog: str, *, top: str) -> Path:
     icarus = tools.icarus()
 
     def make(place):
-        (place / f"{top}.v").write_text(verilog, encoding="utf-8")
-        (place / "timescale").write_text("+timescale+1ns/1ps\n", encoding="utf-8")
+        write_text(place / f"{top}.v", verilog)
+        write_text(place / "timescale", "+timescale+1ns/1ps\n")
         command = [
             str(icarus.path), "-g2012", "-o", "sim.vvp", "-f", "timescale",
             "-s", top, f"{top}.v",
@@ -40,7 +41,7 @@ def executable(kind: str, name: str, verilog: str, *, top: str) -> Path:
         )
         if run.returncode:
             log = cache.folder() / f"{name}.log"
-            log.write_text(run.stdout, encoding="utf-8")
+            write_text(log, run.stdout)
             raise tools.ToolError(
                 f"Icarus Verilog did not compile {name} and ended with status {run.returncode}:"
                 f" {run.stdout.strip().splitlines()[-1:]}; its output is in {log}"

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 from weft.config import Config
+from weft.files import write_text
 from weft.sim import build, tools, verilated
 
 __all__ = ["lint"]
@@ -20,7 +21,7 @@ def lint(config: Config) -> str:
     """
     verilator, text = tools.verilator(), build.verilog(config)
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "weft.v").write_text(text, encoding="utf-8")
+        write_text(Path(folder) / "weft.v", text)
         run = subprocess.run(
             [verilator.path, "--lint-only", *verilated.WAIVERS, "--top-module", "weft", "weft.v"],
             cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -5,6 +5,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from weft.files import write_bytes, write_text
 from weft.sim import cache, tools
 
 __all__ = ["WAIVERS", "executable", "prepare"]
@@ -85,10 +86,10 @@ def executable(
     def make(place):
         say()
         compiler = _CppCompiler(name, trace=trace, vpi=vpi)
-        (place / f"{top}.v").write_text(verilog(), encoding="utf-8")
+        write_text(place / f"{top}.v", verilog())
         sources = [f"{top}.v"]
         if control is not None:
-            (place / "control.vlt").write_text(control, encoding="utf-8")
+            write_text(place / "control.vlt", control)
             sources.insert(0, "control.vlt")
         compiler.verilate(place, sources, top, prefix, large)
         compiler.compile(place, file, harness, defines, link, large)
@@ -150,7 +151,7 @@ class _CppCompiler:
             hot = [name for name in generated if name not in cold]
             lines = [f'#include "{name}"' for name in [*hot, harness]]
             lines += ['#pragma GCC optimize("O0")', *(f'#include "{name}"' for name in cold)]
-            (place / "obj" / "all.cc").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            write_text(place / "obj" / "all.cc", "\n".join(lines) + "\n")
             objects = ["obj/all.o"]
             self._cxx(place, [
                 "-include", self.header(), *flags, _OPTIMIZE, "-c", "obj/all.cc", "-o", "obj/all.o",
@@ -167,7 +168,7 @@ class _CppCompiler:
     def header(self):
         """The header of all models; its precompiled form lies beside it, in the cache."""
         def make(place):
-            (place / "all.h").write_bytes(_SIGN_EXTENSION.read_bytes())
+            write_bytes(place / "all.h", _SIGN_EXTENSION.read_bytes())
             precompile = [_OPTIMIZE, "-x", "c++-header", "all.h", "-o", "all.h.gch"]
             self._cxx(place, [*self.flags, *precompile])
 
@@ -178,7 +179,7 @@ class _CppCompiler:
 
         def make(place):
             text = "".join(f'#include "{file}"\n' for file in files)
-            (place / "all.cc").write_text(text, encoding="utf-8")
+            write_text(place / "all.cc", text)
             self._cxx(place, [*self.flags, _OPTIMIZE, "-c", "all.cc", "-o", "all.o"])
 
         name = "-".join([Path(files[0]).stem, _key(*self.flags, feature)])
@@ -200,7 +201,7 @@ class _CppCompiler:
             ) from None
         if run.returncode:
             log = cache.folder() / f"{self.name}.log"
-            log.write_text(run.stdout, encoding="utf-8")
+            write_text(log, run.stdout)
             raise tools.ToolError(
                 f"{tool} did not compile the {self.name} model and ended with status"
                 f" {run.returncode}: {run.stdout.strip().splitlines()[-1:]}; its output is in {log}"

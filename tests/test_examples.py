@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = {path.name: path for path in sorted((ROOT / "examples").glob("*.py"))}
 NOTEBOOKS = {path.name: path for path in sorted((ROOT / "examples").glob("*.ipynb"))}
 # `weft build --board` reads the board (tests/cli/test_build.py); amaranth-soc is not on PyPI.
-NOT_RUN = {"my_board.py", "amaranth_soc.py"}
+NOT_RUN = {"my_board.py", "amaranth_soc.py", "from_pytorch.py"}
 COMPILE = {"batch_on_board.py"}  # a simulation model
 BLOCKS = {
     f"{page}-{number}": block
@@ -54,6 +54,16 @@ def test_amaranth_soc_example(monkeypatch, capsys):
     amaranth_soc_stand_in.install(monkeypatch)
     assert example(ROOT / "examples" / "amaranth_soc.py").main() == 0
     assert capsys.readouterr().out == "a product over the bus of the SoC equals NumPy's\n"
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the older exporter of PyTorch
+def test_from_pytorch(capsys):
+    pytest.importorskip("torch", reason="PyTorch is not installed: 5 GB from PyPI")
+    y, wanted = example(ROOT / "examples" / "from_pytorch.py").main()
+    assert y.shape == wanted.shape == (64, 10)
+    assert np.abs(y - wanted).max() < 0.05 * np.abs(wanted).max()
+    said = capsys.readouterr().out
+    assert "equal to onnxruntime in mode onnx" in said and "top-1 agrees in " in said
 
 
 def test_data_of_the_soc_example(monkeypatch):

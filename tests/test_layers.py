@@ -17,7 +17,7 @@ BASE = tuple(
         "config", "hints", "formats", "frames", "register_types", "registers", "commands",
         "geometry", "timing", "cycles", "buses", "ip", "register_map", "descriptors", "dtypes",
         "job_rules", "latencies", "serial_schedule", "mac_cells", "registry", "targets", "c_names",
-        "checks", "network_core",
+        "checks", "files", "network_core", "visible",
     )
 )
 PUBLIC = ("weft.config", "weft.host")  # what `import weft` itself reaches
@@ -48,6 +48,7 @@ LAYERS = {
     ),
     "src/weft/models/onnx/": (*NETWORK, "onnx", "onnxruntime"),
     "src/weft/models/report/": (*NETWORK, "matplotlib", "rich"),
+    "src/weft/models/media": (*NETWORK, "PIL"),
     "src/weft/models/target": (*NETWORK, "weft.boards"),
     "src/weft/models/": NETWORK,
     "src/weft/explore/": (
@@ -59,7 +60,7 @@ LAYERS = {
         *BASE, "weft.golden", "weft.host", "weft.hw", "weft.regress", "weft.sim", "weft.tasks",
         "numpy", "ml_dtypes",
     ),
-    "src/weft/tasks/": ("weft.tasks", "weft.sim.cache", "distributed", "psutil"),
+    "src/weft/tasks/": ("weft.tasks", "weft.files", "weft.sim.cache", "distributed", "psutil"),
     "src/weft/demo/": ("weft.models", "numpy"),
     "src/weft/cli/": ("weft", "numpy", "ml_dtypes", "rich", "matplotlib", "amaranth"),
     "src/weft/": BASE,
@@ -171,7 +172,7 @@ def test_the_command_line_imports_nothing_heavy():
     for path in (ROOT / "src/weft/cli/__init__.py", ROOT / "src/weft/cli/doctor.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         tree.body = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-        rule = ("weft.cli", "weft.hints")
+        rule = ("weft.cli", "weft.hints", "weft.visible")
         found += [name for name, _ in imports(tree) if not allowed(name, rule)]
     assert found == []
 

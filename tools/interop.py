@@ -34,7 +34,7 @@ OUTPUT = ROOT / "build" / "interop"
 LITERT = [
     ROOT / "tests" / "golden" / "test_oracle_litert.py",
     *(ROOT / "tests" / "network" / "tflite" / f"test_{name}.py"
-      for name in ("bidirectional", "lite", "lstm_litert", "tables_litert")),
+      for name in ("bidirectional", "lite", "lstm_litert", "scales", "tables_litert")),
 ]
 CONFIG = Config(rows=2, cols=4, a_words=64, b_words=64)
 ECP5 = Config(rows=1, cols=2, depth=2, a_words=64, b_words=64, target="ecp5")

@@ -15,7 +15,7 @@ from verif.ip.ip_testbench import env
 from weft.bench.placement import DesignRun, PlacementWork, placed
 from weft.boards.devices import DEVICES
 from weft.boards.toolchain import to_rtlil
-from weft.cli.engine_options import add_workers, started
+from weft.cli.engine_options import add_workers, check_cluster, started
 from weft.cli.progress import progress
 from weft.config import Config
 from weft.hw.bus.top import BareWrapper, IpTop
@@ -171,6 +171,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="measure the bus wrappers")
     add_workers(parser)
     args = parser.parse_args()
+    check_cluster(args)
     lines, problems = [], []
     with progress() as show, started(PlacementWork(), args, show) as engine:
         for head, rows in ((AREA, area), (CLOCK, clocks), (RATE, rates)):

@@ -239,10 +239,8 @@ class ReaderHead(wiring.Component):
                         m.d.sync += [self.address.eq(self.result), count.eq(size)]
                         m.next = "RESULT"
                 with m.If(bad | plan.stop):
-                    is_field = bad
-                    if chip.program_words:  # the fields of a failed read have no meaning
-                        is_field = bad & (error != ListError.BUS)
-                    m.d.sync += self.fault.eq(Mux(is_field, ListError.FIELD, error))
+                    # The fields of a descriptor that was not read, or is none, have no meaning.
+                    m.d.sync += self.fault.eq(Mux(plan.stop, error, ListError.FIELD))
                     m.next = "STOPPED"
             with m.State("READY"):
                 m.d.comb += [self.ready.eq(1), advance.eq(self.take)]

@@ -76,7 +76,7 @@ def test_keeps_the_existing_file_if_writing_fails(here, fast, capsys, monkeypatc
 
     monkeypatch.setattr(Path, "write_text", half)
     assert main(["generate", *TINY, "-o", "core.v"]) == 2
-    assert capsys.readouterr().err == "weft: error: [Errno 28] No space left on device\n"
+    assert capsys.readouterr().err == "weft: error: core.v: No space left on device\n"
     assert (here / "core.v").read_text() == "old"
     assert files(here) == ["core.v"]
 

@@ -38,6 +38,7 @@ def test_writes_a_network_and_a_table(folder, capsys):
     assert sorted(path.name for path in (folder / "out").iterdir()) == ["net.int8.onnx"]
 
 
+@pytest.mark.exit_code("quantize", 1)
 def test_too_little_agreement_is_exit_code_1(folder, monkeypatch):
     from weft.models.onnx import agreement
 
@@ -58,3 +59,22 @@ def test_wrong_input_is_exit_code_2(folder, capsys, network, data, message):
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
     assert not (folder / "a.onnx").exists()
+
+
+def test_calibrates_with_a_folder_of_pictures(folder, capsys):
+    from onnx_models import Builder
+    from PIL import Image
+
+    b = Builder(seed=3)
+    x = b.input("x", ["batch", 3, 8, 8])
+    y = b.node("Conv", x, b.weights(4, 3, 3, 3))
+    (folder / "conv.onnx").write_bytes(b.bytes(b.node("Relu", y)))
+    (folder / "photos").mkdir()
+    for n in range(3):
+        pixels = b.rng.integers(0, 256, (20, 30, 3)).astype(np.uint8)
+        Image.fromarray(pixels).save(folder / "photos" / f"{n}.png")
+    command = ["quantize", "conv.onnx", "--data", "photos", "-o", "c.onnx"]
+    assert main([*command, "--mean", "127.5", "--std", "127.5"]) == 0
+    assert "float against int8, 3 samples" in capsys.readouterr().out
+    assert main([*command, "--mean", "1"]) == 2
+    assert capsys.readouterr().err == "weft: error: --mean and --std must be given together\n"

@@ -1,8 +1,12 @@
 """``weft regress`` from end to end, with a stand-in of the checks."""
 
+import contextlib
 import functools
 import json
+import os
 import shlex
+import subprocess
+from types import SimpleNamespace
 
 import pytest
 from fake_check import HANGS, WRONG
@@ -11,9 +15,11 @@ from regress_cases import FAKE
 from weft.cli import main
 from weft.config import Config
 from weft.regress import matrix, work
-from weft.regress.case import versions
+from weft.regress.case import Case, CaseOutcome, versions
+from weft.regress.store import CaseStore
 from weft.sim import tools
 from weft.tasks import engine
+from weft.tasks.store import Claimant, _start_of
 
 BENCHES = ["--checks", "benches", "--jobs", "2"]
 
@@ -63,7 +69,7 @@ def test_runs_each_config_with_each_check_and_seed(run):
         "lint": ["3", "3", "0", "0", "0"],
         **{check: ["6", "6", "0", "0", "0"] for check in ("products", "icarus", "verilator")},
     }
-    assert "engine: 2 workers at tcp://127.0.0.1:" in said and "checking: 16 of 21" in said
+    assert "engine: 2 workers in this process" in said and "checking: 16 of 21" in said
 
 
 @pytest.mark.exit_code("regress", 1)
@@ -119,8 +125,83 @@ def test_writes_json(run):
 def test_the_budget_ends_it(run):
     code, said = run(*BENCHES, "--draw", 2, "--configs", 3, "--budget", "0s", "--json", "x.json")
     assert code == 1 and run.runs() == []
-    assert "6 of 6 cases did not run: the budget ended, or another process runs them" in said
+    assert "6 of 6 cases did not run: the command ended before their start\nthe same com" in said
     assert json.loads((run.folder / "x.json").read_text())["not run"] == 6
+
+
+@pytest.fixture
+def claims(run):
+    """``claims(claimant, rows)``: a store where a process has claimed the case of these rows."""
+    with contextlib.ExitStack() as stack:
+
+        def claim(claimant, rows):
+            path = run.folder / "build" / "regress.sqlite"
+            store = stack.enter_context(CaseStore(path, owner=claimant))
+            draw = {4: 0, 5: 1, 6: 2}[rows]
+            case = Case(Config(rows=rows, cols=2), f"2.{draw}", "icarus", 1)
+            assert store.claim(case, 1e6) is None
+
+        yield claim
+
+
+ICARUS = [*BENCHES, "--draw", 2, "--simulators", "icarus"]
+
+
+def test_a_case_that_a_live_process_runs_is_left_to_it(run, claims):
+    with subprocess.Popen(["sleep", "600"]) as process:
+        try:
+            claims(Claimant(os.uname().nodename, process.pid, _start_of(process.pid)), 5)
+            code, said = run(*ICARUS, "--configs", 3, "--json", "x.json")
+        finally:
+            process.kill()
+    left = f"left to process {process.pid}, which runs"
+    assert f"1 of 3 cases did not run: {left}\nthe same command continues" in said
+    assert code == 0 and run.runs() == ["icarus 4 1", "icarus 6 1"]
+    [case] = [
+        case for case in json.loads((run.folder / "x.json").read_text())["cases"]
+        if case["result"] == "not run"
+    ]
+    assert case["case"] == "2.1/icarus/1" and case["reason"] == left
+
+
+def test_a_case_of_a_process_that_has_ended_runs(run, claims):
+    """Another process, this one, has its number now."""
+    here = Claimant.here()
+    claims(Claimant(here.host, here.number, "before"), 5)
+    code, said = run(*ICARUS, "--configs", 2)
+    assert code == 0 and run.runs() == ["icarus 4 1", "icarus 5 1"]
+
+
+def test_a_case_that_perhaps_nobody_runs_is_no_success(run, claims):
+    claims(Claimant("far", 7, "now"), 5)
+    code, said = run(*ICARUS, "--configs", 2)
+    assert code == 1 and run.runs() == ["icarus 4 1"]
+    assert "1 of 2 cases did not run: left to process 7 of far, which may have ended\n" in said
+
+
+def test_a_budget_that_ends_early_is_no_success(run, monkeypatch):
+    times = iter([0, 1, 99])
+    clock = SimpleNamespace(monotonic=lambda: next(times, 99))
+    monkeypatch.setattr("weft.cli.regress.time", clock)
+    code, said = run(*ICARUS, "--configs", 3, "--budget", "10s")
+    assert code == 1 and len(run.runs()) == 1
+    assert "2 of 3 cases did not run: the command ended before their start\n" in said
+
+
+def test_a_case_that_another_process_ends_meanwhile_is_known(run, claims, monkeypatch):
+    claims(Claimant("far", 7, "now"), 4)
+    claim = CaseStore.claim
+
+    def ends(store, case, seconds):
+        other = claim(store, case, seconds)
+        if other:
+            store.record(case, CaseOutcome(tests=3))
+        return other
+
+    monkeypatch.setattr(CaseStore, "claim", ends)
+    code, said = run(*ICARUS, "--configs", 1)
+    assert code == 0 and run.runs() == []
+    assert "2.0/icarus/1  4x2x1: passed, 3 tests, 0 cycles, 0 s (known)" in said
 
 
 def test_a_case_over_its_time_runs_again(run):

@@ -89,7 +89,7 @@ def test_tflite_micro_cannot_check_uint8(folder, capsys):
 @pytest.mark.exit_code("run", 1)
 def test_a_difference_is_exit_code_1(folder, capsys, monkeypatch):
     monkeypatch.setattr(
-        "weft.models.tflite.oracle.tflm", lambda *args: [[np.zeros((1, 5), np.int8)]]
+        "weft.models.tflite.oracle.tflm", lambda *args: [[np.zeros((1, 5), np.int8)] * args[3]]
     )
     command = ["run", "net.tflite", "--on", "golden", "--config", "small.toml"]
     assert main([*command, "--check", "tflm"]) == 1
@@ -137,8 +137,11 @@ def test_compiles_a_program_that_runs(folder, capsys):
 @pytest.mark.parametrize("arguments, message", [
     ("missing.tflite --on golden", "missing.tflite: No such file or directory"),
     ("net.tflite --on golden --check ort", "onnxruntime runs .onnx files, not .tflite files"),
-    ("net.tflite --input bad.npy", "bad.npy must be a .npy or .npz file: it holds something else"),
-    ("net.tflite --input bad.npz", "bad.npz must be a .npy or .npz file: File is not a zip file"),
+    ("net.tflite --input bad.npy", "bad.npy must be .npy, .npz, .png, .jpg, .bmp, .wav, a folder"),
+    ("net.tflite --baud 5", "--baud must be for a serial port, not for golden"),
+    ("net.tflite --mean 3 --std 4", "--mean must be with a picture or a sound as --input"),
+    ("net.tflite --labels names.txt", "--labels must be with --top, or with a .csv list as"),
+    ("net.tflite --input bad.npz", " or a .csv list: File is not a zip file"),
     ("net.tflite --on golden --input wrong.npy",
      "net: input x must be of shape (1, 12), not (1, 13)"),
     ("net.tflite --on nowhere", "; a simulated core is board or sim"),
@@ -209,3 +212,13 @@ def test_checks_float_inputs(folder, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "y: all 5 values equal TFLite Micro"
     assert lines[-2].startswith("y: float32 [1, 5]: ")
+
+
+def test_another_runtime_than_the_one_of_the_mode_is_named(folder, capsys, monkeypatch):
+    (folder / "single.toml").write_text(CONFIG + 'requantize = "single"\n')
+    monkeypatch.setattr(
+        "weft.models.tflite.oracle.tflm", lambda *args: [[np.zeros((1, 5), np.int8)] * args[3]]
+    )
+    assert main(["run", "net.tflite", "--config", "single.toml", "--check", "tflm"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "The Config rounds as LiteRT (mode single), as the first line says." in lines

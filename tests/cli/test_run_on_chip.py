@@ -234,3 +234,14 @@ def test_a_network_that_does_not_fit_runs_product_by_product(folder, capsys, mon
     [cost] = [line for line in lines if " lists; " in line]
     assert re.match(r"[\d,]+ cycles of \d+ lists; [\d,]+ bytes to the core, [\d,]+ from it; ", cost)
     assert lines[-1].endswith("all 10 values equal TFLite Micro")
+
+
+def test_a_network_without_a_product_for_the_core_says_so(folder, capsys):
+    from lstm_files import lstm
+
+    data = lstm(np.random.default_rng(1), 1, 3, activation=1)  # RELU: TFLite Micro computes it
+    (folder / "lstm.tflite").write_bytes(data)
+    assert main(["run", "lstm.tflite", "--config", "chip.toml"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("The core has no product to compute.")
+    assert lines[1].startswith("lstm: 0 of 1 operators on Weft (0 % of ")

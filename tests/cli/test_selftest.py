@@ -1,6 +1,8 @@
 """``weft selftest`` passes on a correct core and fails on a faulty one; ``weft monitor``."""
 
 import re
+import threading
+from types import SimpleNamespace
 
 import pytest
 from faulty_pipe import End
@@ -14,8 +16,10 @@ from weft.host import Accelerator
 from weft.host.board import BoardTransport
 from weft.host.golden import GoldenTransport
 from weft.host.golden_int8 import IntegerCore
+from weft.host.network_driver import NetworkDriver
 from weft.host.resident import Resident
-from weft.host.transport import Packet, TransportClosed
+from weft.host.tcp_server import TcpServer, listen
+from weft.host.transport import Packet, TransportBusy, TransportClosed
 
 SMALL = ["--rows", "2", "--cols", "3", "--depth", "2", "--a-words", "64", "--b-words", "32"]
 CHECKS = [
@@ -165,7 +169,7 @@ def test_a_core_for_networks(stuck, monkeypatch, capsys):
 
 def test_rejects_a_core_of_another_config(monkeypatch, capsys):
     monkeypatch.setattr(
-        "weft.cli.transports._given_config", lambda args: Config(rows=5)
+        "weft.cli.transports.given_config", lambda args: Config(rows=5)
     )
     monkeypatch.setattr(
         "weft.host.opening.open_transport",
@@ -201,3 +205,47 @@ def test_monitor_shows_counters(capsys):
         "errors",
     ]
     assert lines[-1].split() == ["0", "0.0%", "0.0%", "0.0%", "0", "0", "0", "0"]
+
+
+def test_monitor_does_not_touch_the_ip_core_that_it_watches(capsys, monkeypatch):
+    """It only reads: a reset would end the work of another program."""
+    golden, closed = GoldenTransport(Config(rows=2, cols=3)), []
+    registers = SimpleNamespace(
+        read=lambda address: golden.read(address // 4, 1, 1)[0],
+        write=lambda *args: pytest.fail("written"), close=lambda: closed.append(True),
+    )
+    monkeypatch.setattr("weft.host.opening.open_registers", lambda name: registers)
+    words = ["monitor", "uio:/dev/uio0", "--count", "1", "--interval", "0"]
+    assert main(words) == 0
+    assert capsys.readouterr().out.splitlines()[-3].startswith("2x3x1")
+    assert main([*words, "--rows", "4"]) == 2
+    assert "rows" in capsys.readouterr().err and closed == [True, True]
+
+
+def test_monitor_says_what_to_do_with_a_busy_board(capsys):
+    def said(transport):
+        assert main(["monitor", transport, "--count", "1"]) == 2
+        error = capsys.readouterr().err
+        assert error.endswith(
+            ". A board takes one program at a time: run weft monitor before or after that program,"
+            " or read the counters in it (Accelerator.counters)\n"
+        )
+        return error
+
+    end = End(PipedNetworkBoard(network_chip(3, 4, 4)))
+    server = TcpServer(end, end, listen(), timeout=600)
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    address = f"tcp://localhost:{server.port}"
+    with NetworkDriver(address, timeout=600):
+        assert f"{address} refused the connection: 127.0.0.1:" in said(address)
+    server.close()
+    thread.join(600)
+    busy = TransportBusy("/dev/ttyUSB1 is in use by another program")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("weft.cli.monitor.open_named", lambda *args: throw(busy))
+        assert said("/dev/ttyUSB1").startswith("weft: error: /dev/ttyUSB1 is in use by another")
+
+
+def throw(error):
+    raise error

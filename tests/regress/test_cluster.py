@@ -9,11 +9,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from cluster_processes import LIMIT, ClusterProcesses
+from cluster_processes import LIMIT, ClusterProcesses, make_certificate
+from intruder import run_as_intruder
 from regress_cases import case, work
 
 from weft.regress.store import CaseStore
-from weft.tasks.engine import Engine
+from weft.tasks.engine import Engine, security_of
 from weft.tasks.session import run_items
 
 pytestmark = pytest.mark.slow
@@ -40,12 +41,13 @@ def test_a_killed_worker_costs_a_retry(cluster, tmp_path):
 
     with (
         CaseStore(tmp_path / "cases.sqlite") as store,
-        Engine(work(0.3), cluster.address) as engine,
+        Engine(work(0.3), cluster.address, security=security_of(*cluster.files)) as engine,
     ):
         while engine.workers < 2:
             time.sleep(0.1)
         run_items(
-            lambda: next(waiting, None), engine, store, seconds=60, on_outcome=arrived
+            lambda: next(waiting, None), engine, store, seconds=60, on_outcome=arrived,
+            on_left=lambda *arguments: pytest.fail(),
         )
         assert {one: store.get(one) for one in cases} == found
     assert all(outcome.done for outcome in found.values()) and len(found) == 6
@@ -82,3 +84,17 @@ def test_ctrl_c_keeps_finished_cases_and_ends_the_checks(tmp_path):
         [(_, outcome)] = store.all()
     assert outcome.done
     assert '"passed": 1,' in (tmp_path / "all.json").read_text()
+
+
+def test_a_cluster_with_a_key_runs_no_code_of_others(cluster, tmp_path):
+    cluster.add_worker()
+    key = make_certificate(tmp_path, "another")
+    with Engine(work(0.3), cluster.address, security=security_of(*cluster.files)):
+        for address, files in (
+            (cluster.address.replace("tls:", "tcp:"), ()),
+            (cluster.address, (cluster.files[0], *key)),
+        ):
+            assert run_as_intruder(tmp_path, address, files) != ""
+            assert not (tmp_path / "intruded").exists()
+    assert run_as_intruder(tmp_path, cluster.address, cluster.files) == ""  # with the key
+    assert (tmp_path / "intruded").exists()

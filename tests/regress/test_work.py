@@ -56,6 +56,7 @@ def test_finished_cases_are_not_repeated(monkeypatch, tmp_path):
             run_items(
                 lambda: next(waiting, None), engine, store, seconds=60,
                 on_outcome=lambda one, outcome, known: found.update({one: (outcome, known)}),
+                on_left=lambda *arguments: pytest.fail(),
             )
             assert zlib.decompress(store.data(case(rows=WRONG))) == b"log of icarus"
         return found

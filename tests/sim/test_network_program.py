@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from digits import CNN
-from network_chips import PROGRAM, PROGRAM_ROW
+from network_chips import PROGRAM, PROGRAM_ROW, SIMULATED
 from network_programs import random_inputs
 
 import weft
@@ -66,6 +66,45 @@ def test_the_prediction_of_a_program_is_for_the_default_timing(runner, program, 
     session = program.open(runner)
     assert np.array_equal(session(case[0]), case[1])
     assert session.cycles == program.cycles
+
+
+@pytest.mark.parametrize("latency, period", [(32, 256), (70, 600)])
+def test_cycles_with_any_base(chip, runner, program, case, latency, period):
+    """Bursts end at multiples of 16 beats on the bus, so the base decides where they end."""
+    runner.set_timing(AxiTiming(latency, period))
+    [segment] = program.segments
+    cycles = []
+    for beat in (0, 1, 5, 6, 14, 16):
+        runner.program_base = beat * chip.beat_bytes
+        session = program.open(runner)
+        assert np.array_equal(session(case[0]), case[1])
+        timing = ProgramTiming(latency, period, beat)
+        predicted = predict_run(chip, segment.run, segment.run_first, program.log, timing)
+        assert session.cycles == predicted.cycles
+        cycles.append(session.cycles)
+    runner.program_base = 0
+    assert cycles[0] == cycles[-1] and len({*cycles}) > 3
+
+
+def test_what_the_base_changes_at_most():
+    """The numbers of docs/chip.md."""
+    program = weft.load(CNN).compile(PROGRAM)
+    [segment] = program.segments
+    cycles = [
+        predict_run(
+            PROGRAM, segment.run, segment.run_first, program.log, ProgramTiming(first_beat=beat)
+        ).cycles
+        for beat in range(16)
+    ]
+    assert (cycles[0], min(cycles) - cycles[0], max(cycles) - cycles[0]) == (5592, -6, 30)
+
+
+def test_a_program_says_for_which_memory_its_cycles_are(chip, program):
+    assert program.notes[-1] == (
+        "the cycles are for a program memory that answers after 32 cycles with a beat a cycle, and"
+        f" a PROGRAM_BASE that is a multiple of {16 * chip.beat_bytes} bytes"
+    )
+    assert not weft.load(CNN).compile(SIMULATED).notes
 
 
 def test_the_log_is_in_the_program_memory(runner, program, case):

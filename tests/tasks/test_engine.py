@@ -3,9 +3,11 @@
 import logging
 import threading
 
+import psutil
 import pytest
 from explore_points import point, steps
 from fake_flow import HANGS, OVERFULL
+from intruder import run_as_intruder
 
 from weft.explore.points import versions
 from weft.tasks import engine
@@ -75,6 +77,29 @@ def test_a_result_that_is_lost_before_it_is_read_comes_again(lose):
     assert one.key == point().key and result.outcome.fmax == 101
 
 
+def listening_ports():
+    """Ports at which this process or one of its children listens."""
+    process = psutil.Process()
+    return {
+        each.laddr.port
+        for one in (process, *process.children(recursive=True))
+        for each in one.net_connections("inet") if each.status == psutil.CONN_LISTEN
+    }
+
+
+def test_no_other_process_can_run_code_on_local_workers(tmp_path):
+    before = listening_ports()
+    with Engine(steps(), workers=2) as made:
+        made.submit(point(rows=HANGS))
+        made.submit(point())
+        next(made.results())  # the workers are at work
+        ports = listening_ports() - before
+        addresses = made.address, *(f"tcp://127.0.0.1:{port}" for port in ports)
+        said = [run_as_intruder(tmp_path, address) for address in addresses]
+    assert not (tmp_path / "intruded").exists()
+    assert said == ["ValueError"]  # no port, and an address that only this process knows
+
+
 def test_closing_stops_the_tools():
     before = threading.active_count()
     with Engine(steps(), workers=1) as made:
@@ -91,7 +116,7 @@ def test_is_silent_after_its_end(caplog):
 
 def test_says_that_no_scheduler_answers(monkeypatch):
     monkeypatch.setattr(engine, "WAIT", 0.5)
-    with pytest.raises(EngineError, match=r"answers at tcp://127.0.0.1:9 within 0.5 s; start them"):
+    with pytest.raises(EngineError, match=r"answers at tcp://127.0.0.1:9 within 0.5 s; docs/exp"):
         Engine(steps(), "tcp://127.0.0.1:9")
 
 

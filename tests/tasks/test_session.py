@@ -41,6 +41,6 @@ def test_each_worker_has_a_task(tmp_path, rows, submitted):
     with PointStore(tmp_path / "points.sqlite") as store:
         run_items(
             lambda: next(waiting, None), engine, store, seconds=60,
-            on_outcome=lambda *arguments: None,
+            on_outcome=lambda *arguments: None, on_left=lambda *arguments: None,
         )
     assert engine.items == items[:submitted]

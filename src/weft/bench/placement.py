@@ -13,6 +13,7 @@ from weft.boards import toolchain
 from weft.boards.devices import Device
 from weft.boards.pnr_result import PnrResult
 from weft.boards.toolchain import VERSIONS, Netlist, ToolchainError, digest
+from weft.files import write_bytes
 from weft.sim.cache import folder
 from weft.tasks.engine import Engine, Task
 
@@ -95,7 +96,7 @@ class PlacementWork:
             return netlist
         with _place() as place:
             for name, data in netlist.items():
-                (place / name).write_bytes(zlib.decompress(data))
+                write_bytes(place / name, zlib.decompress(data))
             try:
                 return _tools().place(
                     Netlist.of(place), device, seed, out_of_context=out_of_context

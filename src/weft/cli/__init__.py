@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import errno
 import os
 import sys
 import warnings
@@ -28,6 +29,7 @@ from weft.cli import (
     sim,
 )
 from weft.cli.parser import Parser, Version
+from weft.visible import visible
 
 __all__ = ["SUBCOMMANDS", "main"]
 
@@ -88,6 +90,7 @@ def main(argv=None) -> int:
         print(f"weft: error: {hint}", file=sys.stderr)
         return 2
     except Exception as error:
+        _name_output(error)
         status = _status(error)
         if status is None:
             raise
@@ -96,11 +99,22 @@ def main(argv=None) -> int:
         return status
 
 
+def _name_output(error):
+    """Name the standard output in an error of a full disk behind it."""
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
+        try:
+            os.write(sys.stdout.fileno(), b"\n")
+        except OSError:
+            error.filename = "the standard output"
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _text(error):
     """The message of an error; an error of the operating system names its file first."""
+    text = str(error)
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
+        text = f"{error.filename}: {error.strerror}"
+    return visible(text, keep="\n")
 
 
 def _ignore_unused_components():

@@ -1,10 +1,10 @@
 """A picture of an accelerator's activity over time, from one byte of flags per cycle."""
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+
+from weft.files import whole
 
 __all__ = [
     "BUSY",
@@ -111,13 +111,8 @@ def activity_picture(path, timeline, title):
     _draw_run(upper, timeline)
     _draw_cycles(lower, timeline.flags[start:end], start, name)
     _draw_zoom(figure, upper, lower, (start, end))
-    path = Path(path)
-    part = path.with_name(path.name + ".part")
-    try:
+    with whole(path) as part:
         figure.savefig(part, format="png")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _share(flags, flag):

@@ -6,7 +6,7 @@ import sys
 import time
 
 from weft.cli.argument_types import path
-from weft.cli.engine_options import add_workers, started
+from weft.cli.engine_options import add_workers, check_cluster, started
 from weft.cli.output_paths import output_folder
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -86,6 +86,7 @@ def _measure(presets, args):
     from weft.sim.build import folder
     from weft.sim.tools import ToolError
 
+    check_cluster(args)
     docs = output_folder(args.docs)
     PerformanceRecords(docs)  # raises an error for damaged records before any work
     build_folder = output_folder(folder() / "bench")

@@ -3,6 +3,8 @@
 import json
 from collections import Counter
 
+from weft.files import write_text
+
 __all__ = ["FILES", "text", "write"]
 
 FILES = "report.md", "report.json", "floorplan.png"  # written into the bitstream's folder
@@ -17,14 +19,14 @@ def write(folder, design, seed, routed, bitstream) -> None:
     cells = placed_cells(routed.layout, board.device)
     blocks = cells_by_block(cells)
     page = text(design, seed, routed, bitstream.name, blocks)
-    (folder / "report.md").write_text(page, encoding="utf-8")
+    write_text(folder / "report.md", page)
     record = {
         "board": board.name, "device": board.device.name, "config": config.name,
         "clock": routed.clock, "fmax": pnr.fmax, "baud": board.baud, "seed": seed,
         "used": pnr.used, "capacity": board.device.capacity, "blocks": blocks,
         "path": pnr.critical_path.names, "design": design.key, "bitstream": bitstream.name,
     }
-    (folder / "report.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_text(folder / "report.json", json.dumps(record, indent=1) + "\n")
     floorplan_picture(folder / "floorplan.png", cells, title="\n".join(_title(design, routed)))
     print("\n".join(_title(design, routed)))
     print(f"critical path: {pnr.critical_path}")

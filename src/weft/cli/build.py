@@ -1,7 +1,6 @@
 """``weft build``: makes a bitstream for a board, and a report about it."""
 
 import dataclasses
-import os
 import shutil
 import sys
 import time
@@ -10,7 +9,8 @@ from pathlib import Path
 from weft.cli import bitstream_report
 from weft.cli.argument_types import integer, path
 from weft.cli.options import add_chip_fields, add_config, changed_config, given_option
-from weft.cli.output_paths import output_file, output_folder, part_of
+from weft.cli.output_paths import output_file, output_folder
+from weft.files import whole
 
 __all__ = [
     "DESCRIPTION", "HELP", "add", "add_board", "add_design", "board_of", "clock_missed",
@@ -198,9 +198,8 @@ def _build(board, args, bitstream):
             problem = "no array fits the board and meets its clock; try a lower --clock"
         print(f"MISSED  {board.name}: {problem}", file=sys.stderr)
         return 1
-    unfinished = part_of(bitstream)
-    shutil.copyfile(routed.bitstream, unfinished)
-    os.replace(unfinished, bitstream)
+    with whole(bitstream) as unfinished:
+        shutil.copyfile(routed.bitstream, unfinished)
     bitstream_report.write(bitstream.parent, design, seed, routed, bitstream)
     return 0
 

@@ -1,12 +1,12 @@
 """``weft compile``: compiles a network for an accelerator, to a program file."""
 
-import os
 
 from weft.cli.argument_types import path
 from weft.cli.network_compilation import compiled
 from weft.cli.network_file import add_network, load_network
 from weft.cli.network_target import add_batch, add_target, target_named
-from weft.cli.output_paths import output_file, output_folder, part_of
+from weft.cli.output_paths import output_file, output_folder
+from weft.files import write_bytes
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -72,13 +72,10 @@ def run(args) -> int:
         folder = output_folder(args.c)
     for line in explained(program):
         print(line)
-    part = part_of(output)
-    program.save(part)
-    size = part.stat().st_size
-    os.replace(part, output)
-    print(f"{output}: {size:,} bytes")
+    program.save(output)
+    print(f"{output}: {output.stat().st_size:,} bytes")
     for name, data in sources.items():
-        (folder / name).write_bytes(data)
+        write_bytes(folder / name, data)
     if sources:
         print(f"{folder}: net.c and net.h, with {len(sources) - 2} other files")
     return 0

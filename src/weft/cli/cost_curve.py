@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from weft.files import whole
+
 __all__ = ["DEVICE", "cost_curve", "curve"]
 
 DEVICE = "LFE5U-85F"
@@ -51,7 +53,8 @@ def cost_curve(records, path: Path) -> None:
         axes.grid(alpha=0.3)
     for axes in (rate, minutes):
         axes.set_xlabel("MAC/cycle")
-    figure.savefig(path, dpi=120, metadata={"Software": None})
+    with whole(path) as part:
+        figure.savefig(part, format="png", dpi=120, metadata={"Software": None})
 
 
 def _line(axes, records, value, label=None):

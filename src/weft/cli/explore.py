@@ -4,9 +4,9 @@ import time
 from pathlib import Path
 
 from weft.cli.argument_types import integer, number, path
-from weft.cli.engine_options import add_engine, duration
+from weft.cli.engine_options import add_engine, check_cluster, duration
 from weft.cli.explore_model import FAMILIES
-from weft.cli.explore_options import STORE, engine_of, store_of
+from weft.cli.explore_options import STORE, Left, engine_of, store_of
 from weft.cli.output_paths import output_folder
 from weft.cli.progress import progress
 
@@ -21,7 +21,7 @@ that the next exploration continues where this one stopped. docs/explore.md desc
 
   weft explore --board ulx3s-25f --workload kws.tflite --objective latency --budget 2h
   weft explore --board icebreaker --workload 64x64x64 --objective area --rate 100
-  weft explore --board ulx3s-85f --workload kws.tflite vww.tflite --cluster tcp://host:8786
+  weft explore --board ulx3s-85f --workload kws.tflite vww.tflite --jobs 4
   weft explore --board ulx3s-25f --for networks --workload kws.tflite
   weft explore --board ulx3s-25f --for networks --workload kws.tflite --budget 0s
   weft explore report                 one offline page about the last exploration
@@ -33,7 +33,8 @@ The estimates come first: the designs that no other one beats in time and in LUT
 beat the board's own. With a budget of 0s the command ends there, and needs no tools. With --for the
 designs are cores for networks.
 
-Exit code 1 if no design fits the board and reaches the rate.
+Exit code 1 if no design fits the board and reaches the rate, or a process has claimed a run and is
+not known to be at work.
 """
 ACTIONS = "search", "report", "model", "record"
 OBJECTIVES = "latency", "throughput", "area", "energy"
@@ -119,6 +120,7 @@ def add(parser):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
+    check_cluster(args)
     if args.action == "record":
         from weft.cli.explore_record import record
 
@@ -178,16 +180,17 @@ def _search(args):
             "board": args.board, "purpose": args.purpose, "workload": args.workload,
             "objective": args.objective, "rate": args.rate,
         })
-        budget = BUDGET if args.budget is None else args.budget
+        budget, lost = BUDGET if args.budget is None else args.budget, 0
         if budget and found:
-            _place(guide, store, args, budget)
+            lost = _place(guide, store, args, budget)
     if not guide.outcomes and not (budget and found):
         return 0 if found else 1
-    return show_result(guide, board, args.purpose, args.workload, Path(folder))
+    status = show_result(guide, board, args.purpose, args.workload, Path(folder))
+    return status or int(lost > 0)
 
 
 def _place(guide, store, args, budget):
-    """Run the points of a guide until the budget ends."""
+    """Run the points of a guide until the budget ends; the number of those that nobody may run."""
     from weft.tasks.session import run_items
 
     end = time.monotonic() + budget
@@ -201,8 +204,13 @@ def _place(guide, store, args, budget):
             guide.tell(point, outcome)
             show.say(f"{point}: {outcome}{' (known)' if known else ''}")
 
+        left = Left(show.say)
         with engine_of(args, show) as engine, show.task("placing and routing"):
-            run_items(next_point, engine, store, seconds=60 * args.minutes, on_outcome=arrived)
+            run_items(
+                next_point, engine, store, seconds=60 * args.minutes, on_outcome=arrived,
+                on_left=left,
+            )
+    return left.lost
 
 
 def named_board(name, purpose=None):

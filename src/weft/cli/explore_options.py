@@ -4,7 +4,7 @@ from pathlib import Path
 
 from weft.cli.engine_options import limits_of, started
 
-__all__ = ["STORE", "engine_of", "store_of"]
+__all__ = ["STORE", "Left", "engine_of", "store_of"]
 
 STORE = "explore.sqlite"
 
@@ -22,3 +22,21 @@ def engine_of(args, show):
     from weft.explore.steps import PointSteps
 
     return started(PointSteps(limits_of(args)), args, show)
+
+
+class Left:
+    """Says which points are left to other processes.
+
+    Attributes
+    ----------
+    lost : int
+        Points that no process is known to run.
+    """
+
+    def __init__(self, say):
+        self._say = say
+        self.lost = 0
+
+    def __call__(self, point, other):
+        self._say(f"{point}: {other.describe()}")
+        self.lost += not other.alive

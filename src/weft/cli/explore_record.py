@@ -1,10 +1,9 @@
 """``weft explore record``: measures the points that the estimates are fitted to."""
 
 import itertools
-from pathlib import Path
 
-from weft.cli.explore_options import engine_of, store_of
-from weft.cli.output_paths import output_file, part_of
+from weft.cli.explore_options import Left, engine_of, store_of
+from weft.cli.output_paths import output_file
 from weft.cli.progress import progress
 
 __all__ = ["record"]
@@ -41,17 +40,18 @@ def record(args) -> int:
                     engine.forget(point)
                     show.say(f"{point}: {outcome}")
 
-            run_items(lambda: next(waiting, None), engine, store, seconds=60 * args.minutes,
-                       on_outcome=arrived)
+            left = Left(show.say)
+            run_items(
+                lambda: next(waiting, None), engine, store, seconds=60 * args.minutes,
+                on_outcome=arrived, on_left=left,
+            )
     if args.bench:
         found |= {point.key: (point, outcome)
                   for point, outcome in recorded.bench_points(args.bench)}
-    part = part_of(Path(path))
     done = [(point, outcome) for point, outcome in found.values() if outcome.done]
-    recorded.write(part, done)
-    part.replace(path)
+    recorded.write(path, done)
     print(f"{path}: {len(done)} points")
-    return 0
+    return int(left.lost > 0)
 
 
 def _more(args):

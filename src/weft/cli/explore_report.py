@@ -1,12 +1,12 @@
 """``weft explore report``: one offline page about the last exploration of a store."""
 
-import os
 import tempfile
 from pathlib import Path
 
 from weft.cli.explore_options import store_of
-from weft.cli.output_paths import output_file, part_of
+from weft.cli.output_paths import output_file
 from weft.cli.progress import progress
+from weft.files import write_text
 
 __all__ = ["write_report"]
 
@@ -32,9 +32,7 @@ def write_report(args) -> int:
             )
         with show.task("drawing the page"):
             page = exploration_page(found, _floorplan(found, store))
-    part = part_of(path)
-    part.write_text(page, encoding="utf-8")
-    os.replace(part, path)
+    write_text(path, page)
     print(f"page: {path}")
     return 0
 

@@ -3,6 +3,8 @@
 import dataclasses
 from pathlib import Path
 
+from weft.files import write_text
+
 __all__ = ["clock_of", "show_result"]
 
 SPARE = 0.95  # share of fmax: pins and the PLL of a board may cost the rest
@@ -28,7 +30,7 @@ def show_result(guide, board, purpose: str | None, workloads: list[str], folder:
     winner = ranking[0]
     path = folder / f"{board.name}{f'-{purpose}' if purpose else ''}.toml"
     head = f"# weft explore: best {guide.objective} on {board.name} for {', '.join(workloads)}\n"
-    path.write_text(head + toml_of(winner), encoding="utf-8")
+    write_text(path, head + toml_of(winner))
     figures = guide.measured()[winner]
     print(
         f"winner: {winner.name}, {figures.latency:,.2f} us, {figures.rate:,.1f} a second,"

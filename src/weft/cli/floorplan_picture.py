@@ -4,6 +4,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from weft.files import whole
+
 __all__ = ["floorplan_picture"]
 
 COLOURS = {
@@ -77,7 +79,8 @@ def floorplan_picture(path: Path, cells, *, title: str) -> None:
         0.35 / figure.get_figwidth(), 1 - 0.2 / figure.get_figheight(), title, va="top",
         fontsize=10, fontweight="bold",
     )
-    figure.savefig(path, metadata={"Software": None})
+    with whole(path) as part:
+        figure.savefig(part, format="png", metadata={"Software": None})
 
 
 def _index(bel):

@@ -1,15 +1,15 @@
 """``weft generate``: writes the core of a Config as one Verilog file, or as an IP kit."""
 
 import dataclasses
-import os
 from pathlib import Path
 
 from weft.buses import BUSES
 from weft.cli.argument_types import path
 from weft.cli.doctor import install_hint
 from weft.cli.options import add_config, config_of
-from weft.cli.output_paths import output_file, output_folder, part_of
+from weft.cli.output_paths import output_file, output_folder
 from weft.config import Config, ConfigError
+from weft.files import write_text
 from weft.ip import OPTIONS, Ip
 from weft.network_core.config import ChipConfig, config_from_toml
 from weft.network_core.ip import NetworkIp
@@ -76,12 +76,7 @@ def run(args) -> int:
 
     with progress() as show, show.task(f"generating {config.name}"):
         text = verilog(config)
-    part = part_of(file)
-    try:
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, file)
-    finally:
-        part.unlink(missing_ok=True)
+    write_text(file, text)
     print(f"{file}: module weft, {len(text.splitlines()):,} lines, {config.peak} MAC/cycle")
     return 0
 

@@ -1,18 +1,21 @@
-"""``weft monitor``: prints a core's performance counters while it runs."""
+"""``weft monitor``: prints a core's performance counters."""
 
 import time
 
 from weft.cli.argument_types import integer, number
-from weft.cli.transports import NAMES, add_transport, open_named
+from weft.cli.transports import NAMES, add_transport, given_config, open_named
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
-HELP = "print a core's performance counters while it runs"
+HELP = "print a core's performance counters"
 DESCRIPTION = f"""\
 Print a core's performance counters, one line per interval, until Ctrl-C. Of the cycles in which the
 core was busy: the share in which the array took operands (active), in which a job waited for
 operands (starved) or for space for its results (stalled); words in and out, jobs, and errors.
-The command only reads registers, so it does not disturb the core.
+The command only reads registers. A board takes one program at a time, on a serial port and over
+'weft serve': while another program works, this command stops with an error, and that program
+can read the counters itself between its products (Accelerator.counters in Python). An IP core
+(uio:, mem:) can be watched while it works.
 
   weft monitor /dev/ttyUSB1
   weft monitor /dev/ttyUSB1 --count 10 --interval 0.5
@@ -43,9 +46,16 @@ def run(args) -> int:
     """Run the command; return its exit code."""
     from weft.cli.progress import progress
     from weft.host.core_session import CoreSession
+    from weft.host.transport import TransportBusy
 
-    with progress() as show, show.task(f"opening {args.transport}"):
-        transport, config = open_named(args, show)
+    try:
+        with progress() as show, show.task(f"opening {args.transport}"):
+            transport, config = _open(args, show)
+    except TransportBusy as error:
+        raise TransportBusy(
+            f"{error}. A board takes one program at a time: run weft monitor before or after that"
+            " program, or read the counters in it (Accelerator.counters)"
+        ) from error
     try:
         core = CoreSession(transport, config, _TIMEOUT)
         print(f"{core.config.name}, {core.config.peak} MAC/cycle", flush=True)
@@ -60,6 +70,16 @@ def run(args) -> int:
     finally:
         transport.close()
     return 0
+
+
+def _open(args, show):
+    """The transport and the Config of the arguments; an IP core goes on with its work."""
+    from weft.host.opening import open_registers
+    from weft.host.register_transport import RegisterReader
+
+    if registers := open_registers(args.transport):
+        return RegisterReader(registers), given_config(args)
+    return open_named(args, show)
 
 
 def _line(before, after):

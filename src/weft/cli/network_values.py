@@ -1,15 +1,20 @@
-"""Inputs and outputs of ``weft run``: files, random values, comparison with a runtime."""
+"""Outputs of ``weft run``: files, classes, times, and the comparison with a runtime."""
 
+import time
+
+from weft.cli.classes import accuracy_line, read_labels, show_top
 from weft.cli.network_explanation import explained
 from weft.cli.network_fallback import refuse_fallbacks
+from weft.cli.network_inputs import samples_of
+from weft.files import whole
 
-__all__ = ["check_outputs", "inputs_of", "prepared", "show_outputs", "write_outputs"]
+__all__ = ["finish", "prepared", "repeat", "write_outputs"]
 
 _SHOWN = 10  # values of an output that are printed
 
 
 def prepared(args, network, program):
-    """Print what runs where; return inputs, number of inferences, and the answers of a runtime.
+    """Print what runs where; return the samples, number of inferences, and answers of a runtime.
 
     There are no answers without ``--check``.
     """
@@ -20,55 +25,56 @@ def prepared(args, network, program):
         print(line)
     if args.fallback == "refuse":
         refuse_fallbacks(program)
-    x = inputs_of(args, program)
+    samples = samples_of(args, network, program)
     try:
-        _, inferences, _ = read_inputs(program, x)
+        _, inferences, _ = read_inputs(program, samples.x)
     except (TypeError, ValueError) as error:
         raise ModelError(f"{program.name}: {error}") from error
+    if args.labels or samples.labels or args.top:
+        classes_of(program)  # before any work
     if not args.check:
-        return x, inferences, []
+        return samples, inferences, []
     from weft.models.oracles import answers
 
-    return x, inferences, answers(args.check, network, program, x)
+    return samples, inferences, answers(args.check, network, program, samples.x)
 
 
-def inputs_of(args, program):
-    """Return the inputs: of a file, or random ones."""
-    import zipfile
-    import zlib
-
-    import numpy as np
-
+def classes_of(program) -> int:
+    """Return the number of classes: the last axis of the first output; ModelError without one."""
     from weft.models.errors import ModelError
 
-    tensors = [program.tensors[number] for number in program.inputs]
-    if args.input is None:
-        rng = np.random.default_rng(args.seed)
-        print(f"random inputs, seed {args.seed}")
-        return [_random(rng, tensor) for tensor in tensors]
-    try:
-        with open(args.input, "rb") as file:
-            found = np.load(file, allow_pickle=False)
-            if isinstance(found, np.ndarray):
-                return found
-            with found:
-                return {name: found[name] for name in found.files}
-    except (EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        text = str(error).partition("\n")[0]
-        if "pickle" in text:  # numpy takes every other file for one, and tells how to load it
-            text = "it holds something else than arrays of numbers"
-        raise ModelError(f"{args.input} must be a .npy or .npz file: {text}") from error
+    tensor = program.tensors[program.outputs[0]]
+    if not tensor.shape or max(tensor.shape) != tensor.shape[-1] or sorted(tensor.shape)[:-1] != (
+        [1] * (len(tensor.shape) - 1)
+    ):
+        raise ModelError(
+            f"--top, --labels and a list of labels need an output of one row of classes;"
+            f" {tensor.name} is {tensor.shape}"
+        )
+    return tensor.shape[-1]
 
 
-def _random(rng, tensor):
+def repeat(args, inferences: int, run) -> None:
+    """Call ``run`` as often as ``--repeat`` says, and print median and p95 of an inference."""
+    if args.repeat is None:
+        return
     import numpy as np
 
-    if tensor.dtype.kind in "iu" and tensor.dtype.itemsize <= 2:
-        limits = np.iinfo(tensor.dtype)
-        return rng.integers(limits.min, limits.max, tensor.shape, tensor.dtype, endpoint=True)
-    if tensor.dtype.kind == "f":
-        return rng.standard_normal(tensor.shape).astype(tensor.dtype)
-    return np.zeros(tensor.shape, tensor.dtype)
+    from weft.models.report.placement import time_text
+
+    times = []
+    for _ in range(args.repeat):
+        start = time.perf_counter()
+        run()
+        times.append((time.perf_counter() - start) * 1e3 / inferences)
+    median, late = np.percentile(times, [50, 95])
+    what = {"golden": " of the golden model, not of a core"}.get(args.on, "")
+    if args.on in ("sim", "board"):
+        what = " of the simulation, not of a core"
+    print(
+        f"{args.repeat:,} runs: median {time_text(median)}, p95 {time_text(late)} an"
+        f" inference{what}, host included"
+    )
 
 
 def write_outputs(output, activations, outputs, values) -> None:
@@ -76,10 +82,10 @@ def write_outputs(output, activations, outputs, values) -> None:
     import numpy as np
 
     if output:
-        with open(output, "wb") as file:
+        with whole(output) as part, open(part, "wb") as file:
             np.save(file, outputs[0])
     if activations:
-        with open(activations, "wb") as file:
+        with whole(activations) as part, open(part, "wb") as file:
             np.savez(file, **values)
 
 
@@ -89,6 +95,45 @@ def show_outputs(program, outputs) -> None:
         values = ", ".join(f"{value:g}" for value in y.reshape(-1)[:_SHOWN].tolist())
         more = ", ..." if y.size > _SHOWN else ""
         print(f"{program.tensors[number].name}: {y.dtype} {list(y.shape)}: {values}{more}")
+
+
+def finish(args, network, program, samples, outputs, answers, activations) -> int:
+    """Print outputs, classes and the comparison with a runtime; return the exit code.
+
+    ``activations`` returns the outputs of operators, by name, for a comparison that fails.
+    """
+    show_outputs(program, outputs)
+    if args.top or samples.labels:
+        _show_classes(args, program, samples, outputs[0])
+    if not answers:
+        return 0
+    status = check_outputs(program, outputs, answers)
+    if status:
+        from weft.models.exactness import RUNTIMES
+        from weft.models.oracles import ORACLES
+
+        if (runtime := RUNTIMES[program.mode]) != ORACLES[args.check][0]:
+            print(f"The Config rounds as {runtime} (mode {program.mode}), as the first line says.")
+        from weft.models.layer_check import first_difference
+
+        found = activations()
+        if found is not None:
+            print(first_difference(args.check, network, program, samples.x, found))
+    return status
+
+
+def _show_classes(args, program, samples, y):
+    from weft.models.inputs import dequantized
+
+    tensor = program.tensors[program.outputs[0]]
+    classes = classes_of(program)
+    labels = read_labels(args.labels, classes) if args.labels else None
+    rows = y.reshape(-1, classes)
+    rows = rows if rows.dtype.kind == "f" else dequantized(rows, tensor)
+    if args.top:
+        show_top(rows, min(args.top, classes), labels, samples.names)
+    if samples.labels:
+        print(accuracy_line(rows, samples.labels, min(args.top or 1, classes), labels))
 
 
 def check_outputs(program, outputs, answers) -> int:

@@ -6,7 +6,10 @@ import dataclasses
 from weft.cli.argument_types import path
 from weft.config import Config, ConfigError
 
-__all__ = ["add_chip_fields", "add_config", "changed_config", "config_of", "given_option"]
+__all__ = [
+    "add_chip_fields", "add_config", "any_config_of", "changed_config", "config_of", "given_field",
+    "given_option",
+]
 
 # Of a ChipConfig, beside the fields of its core, and beside b_words, which a Config has, too.
 CHIP_FIELDS = {
@@ -85,20 +88,43 @@ def changed_config(args, config):
 
 def given_option(args, *others) -> str | None:
     """The first option on the command line that describes a design, or is one of ``others``."""
-    fields = (f.name for f in dataclasses.fields(Config))
-    for name in (*others, "purpose", "config", *fields, *CHIP_FIELDS):
+    for name in (*others, "purpose"):
         if getattr(args, name) is not None:
             return "--for" if name == "purpose" else f"--{name.replace('_', '-')}"
+    return given_field(args, *CHIP_FIELDS)
+
+
+def given_field(args, *others) -> str | None:
+    """The first option of a Config on the command line, or ``--config``, or one of ``others``."""
+    for name in ("config", *(f.name for f in dataclasses.fields(Config)), *others):
+        if getattr(args, name) is not None:
+            return f"--{name.replace('_', '-')}"
     return None
+
+
+def any_config_of(args):
+    """The Config of the parsed options, or the ChipConfig of a file with a table ``[chip]``.
+
+    Raises ConfigError if they describe none.
+    """
+    from weft.network_core.config import config_from_toml
+
+    return config_of(args) if args.config is None else config_from_toml(
+        args.config, **_given_fields(args)
+    )
 
 
 def config_of(args) -> Config:
     """The Config of the parsed options. Raises ConfigError if they describe none."""
-    values = {f.name: getattr(args, f.name) for f in dataclasses.fields(Config)}
-    values = {name: value for name, value in values.items() if value is not None}
+    values = _given_fields(args)
     if args.config is None:
         return Config.from_dict(values)
     return Config.from_toml(args.config, **values)
+
+
+def _given_fields(args):
+    values = {f.name: getattr(args, f.name) for f in dataclasses.fields(Config)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _range(rule):

@@ -3,7 +3,9 @@
 import tempfile
 from pathlib import Path
 
-__all__ = ["output_file", "output_folder", "part_of"]
+from weft.files import part_of
+
+__all__ = ["output_file", "output_folder"]
 
 
 def output_folder(path) -> Path:
@@ -37,10 +39,6 @@ def output_file(path) -> Path:
         part.touch()
         part.unlink()
     except OSError as error:
+        error.filename = str(path)  # instead of the temporary name
         raise OSError(f"cannot write the output file: {error}") from error
     return path
-
-
-def part_of(path: Path) -> Path:
-    """The temporary name of ``path`` until the file is complete."""
-    return path.with_name(path.name + ".part")

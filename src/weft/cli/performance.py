@@ -6,6 +6,7 @@ from pathlib import Path
 
 from weft.cli.cost_curve import cost_curve
 from weft.config import Config
+from weft.files import whole, write_text
 
 __all__ = ["COLUMNS", "PerformanceRecords", "Measurement", "problems", "regressions", "rows"]
 
@@ -170,13 +171,13 @@ class PerformanceRecords:
         output_folder(self._folder)
         records = [self.latest[name] for name in names if name in self.latest]
         texts = ",\n".join(json.dumps(dataclasses.asdict(record)) for record in self._all)
-        self._file.write_text(f"[\n{texts}\n]\n", encoding="utf-8")
+        write_text(self._file, f"[\n{texts}\n]\n")
         page = self._folder / "performance.md"
         text = page.read_text(encoding="utf-8") if page.exists() else HEAD
         if not 0 <= text.find(BEGIN) < text.find(END):
             raise OSError(f"{page} must have the lines {BEGIN!r} and {END!r} around its table")
         before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
-        page.write_text(f"{before}\n\n{_table(records)}\n{after}", encoding="utf-8")
+        write_text(page, f"{before}\n\n{_table(records)}\n{after}")
         _picture(records, self._folder / "performance.png")
         cost_curve(records, self._folder / "performance-cost.png")
 
@@ -312,4 +313,5 @@ def _picture(records, path):
     axes.set_xscale("log")
     axes.margins(x=0.15)
     axes.set_xlabel("GMAC/s in steady state, results of 8 or 16 bits; black: goal")
-    figure.savefig(path, dpi=120, metadata={"Software": None})
+    with whole(path) as part:
+        figure.savefig(part, format="png", dpi=120, metadata={"Software": None})

@@ -3,6 +3,8 @@
 import time
 from contextlib import contextmanager
 
+from weft.visible import visible
+
 __all__ = ["Progress", "progress"]
 
 
@@ -31,6 +33,7 @@ class Progress:
 
     def say(self, text):
         """Print a line of text."""
+        text = visible(text, keep="\n")
         self._console.print(f"        {text}", highlight=False, markup=False)
 
     def _show_end(self, outcome, text, start, style):

@@ -1,12 +1,20 @@
 """``weft quantize``: makes an int8 network of a float ONNX file, and shows what that changed."""
 
 import math
-import os
 from pathlib import Path
 
 from weft.cli.argument_types import number, path
-from weft.cli.output_paths import output_file, part_of
+from weft.cli.network_inputs import (
+    add_normalization,
+    layout_of,
+    media_files,
+    normalization_of,
+    refuse_normalization,
+)
+from weft.cli.output_paths import output_file
 from weft.cli.progress import progress
+from weft.files import write_bytes
+from weft.visible import visible
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -21,7 +29,8 @@ ratio, in dB; higher is better) and cosine (1 is equal), and the share of sample
   weft quantize net.onnx --data calib.npz -o net.int8.onnx --method entropy --min-top1 0.98
 
 The data has one array for each input, with the samples along its first axis (numpy.savez), or a
-single array (numpy.save). Exit code 1 if top-1 agrees in fewer samples than --min-top1.
+single array (numpy.save), or is a folder of pictures or sounds. Exit code 1 if top-1 agrees in
+fewer samples than --min-top1.
 """
 METHODS = ["min-max", "entropy", "percentile"]
 WEAK = 20  # dB of SQNR below which a tensor is highlighted
@@ -32,8 +41,9 @@ def add(parser):
     parser.add_argument("network", type=path("network"), help="the float network, an .onnx file")
     parser.add_argument(
         "--data", metavar="FILE", required=True, type=path("data"),
-        help="calibration data, an .npz or .npy file",
+        help="calibration data: an .npz or .npy file, or a folder of pictures or sounds",
     )
+    add_normalization(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE", required=True, type=path("output"),
         help="the quantized network to write",
@@ -52,32 +62,51 @@ def add(parser):
 def run(args) -> int:
     """Run the command; return its exit code."""
     from weft.models.onnx.agreement import compare
-    from weft.models.onnx.calibration import Feeds, read_arrays
+    from weft.models.onnx.calibration import Feeds
     from weft.models.onnx.quantize import prepare, quantize
 
     source, output = Path(args.network), output_file(args.output)
-    data, arrays = source.read_bytes(), read_arrays(args.data)
+    data = source.read_bytes()
     with progress() as show:
         with show.task("preparing the float network"):
             prepared = prepare(data, source.name)
-        feeds = Feeds(arrays, prepared, args.data)
+        feeds = Feeds(_arrays(args, prepared), prepared, args.data)
         with show.task("calibrating", total=len(feeds)) as advance:
             quantized = quantize(
                 prepared, source.name, feeds, method=args.method, advance=advance
             )
         with show.task("comparing", total=len(feeds)) as advance:
             agreement = compare(prepared, quantized, feeds, advance=advance)
-    part = part_of(output)
-    part.write_bytes(quantized)
-    os.replace(part, output)
+    write_bytes(output, quantized)
     _print(agreement, source, output, feeds.samples)
     return 0 if agreement.top1 >= args.min_top1 else 1
+
+
+def _arrays(args, model):
+    """The calibration data: arrays of a file, or of all files of a folder."""
+    import numpy as np
+
+    from weft.models.errors import ModelError
+    from weft.models.media import read_media
+    from weft.models.onnx.calibration import input_tensors, read_arrays
+
+    given = normalization_of(args)
+    if not Path(args.data).is_dir():
+        refuse_normalization(args)
+        return read_arrays(args.data)
+    tensor, *others = input_tensors(model)
+    if others:
+        raise ModelError(f"{args.data}: a network with {1 + len(others)} inputs needs an .npz file")
+    layout = layout_of(tensor, "onnx")
+    values = [read_media(file, tensor, layout, given) for file in media_files(args.data)]
+    return {tensor.name: np.concatenate(values)}
 
 
 def _print(agreement, source, output, samples):
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     console = Console()
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
@@ -88,11 +117,10 @@ def _print(agreement, source, output, samples):
     for row in agreement.rows:
         sqnr = "equal" if math.isinf(row.sqnr) and row.sqnr > 0 else f"{row.sqnr:.1f}"
         style = "yellow" if row.sqnr < WEAK else None
-        table.add_row(row.name, row.operator, sqnr, f"{row.cosine:.5f}", style=style)
-    console.print(f"{source.name}: float against int8, {samples} samples", highlight=False)
+        names = (Text(visible(text)) for text in (row.name, row.operator))
+        table.add_row(*names, sqnr, f"{row.cosine:.5f}", style=style)
+    name, sizes = visible(source.name), (source.stat().st_size, output.stat().st_size)
+    print(f"{name}: float against int8, {samples} samples")
     console.print(table)
-    console.print(f"top-1 agrees in {agreement.top1:.1%} of the results", highlight=False)
-    sizes = source.stat().st_size, output.stat().st_size
-    console.print(
-        f"{output}: {sizes[1]:,} bytes ({source.name}: {sizes[0]:,} bytes)", highlight=False
-    )
+    print(f"top-1 agrees in {agreement.top1:.1%} of the results")
+    print(f"{visible(str(output))}: {sizes[1]:,} bytes ({name}: {sizes[0]:,} bytes)")

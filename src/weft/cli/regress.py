@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from weft.cli.argument_types import integer, path
-from weft.cli.engine_options import add_engine, duration, limits_of, started
+from weft.cli.engine_options import add_engine, check_cluster, duration, limits_of, started
 from weft.cli.output_paths import output_file
 from weft.cli.progress import progress
 from weft.config import Config
@@ -23,10 +23,11 @@ repeats it. docs/testing.md describes the checks, docs/explore.md the engine and
   weft regress --configs 300 --checks lint         only lint
   weft regress --draw 7 --seeds 3 --budget 8h      other Configs, 3 seeds of each check
   weft regress --config my.toml --seeds 20         one design
-  weft regress --cluster tcp://host:8786           on the workers of a cluster
+  weft regress --jobs 4                            4 cases at once
   weft regress --only 1.3/icarus/2                 repeat one case
 
-Exit code 1 if a case failed, or none was finished.
+Exit code 1 if a case failed, none was finished, or one did not run, unless another process of this
+machine runs it.
 """
 STORE = "regress.sqlite"
 CHECKS = "lint", "products", "benches"
@@ -81,6 +82,7 @@ def run(args) -> int:
     from weft.cli.regress_result import Regression
     from weft.regress.matrix import GIVEN, case_of, drawn, matrix
 
+    check_cluster(args)
     file = args.json and output_file(args.json)
     given = None if args.config is None else Config.from_toml(args.config)
     tests = tuple(args.tests)
@@ -128,7 +130,10 @@ def _run(cases, args, show, found):
             show.say(f"{case}  {case.config.name}: {outcome}{' (known)' if known else ''}")
 
         if args.only is None:
-            run_items(next_case, engine, store, seconds=60 * args.minutes, on_outcome=arrived)
+            run_items(
+                next_case, engine, store, seconds=60 * args.minutes, on_outcome=arrived,
+                on_left=found.leave,
+            )
             return
         engine.submit(cases[0])
         for case, result in engine.results():

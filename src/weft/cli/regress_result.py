@@ -7,6 +7,8 @@ import zlib
 from collections import Counter
 from pathlib import Path
 
+from weft.files import write_bytes, write_text
+
 __all__ = ["Regression", "repeat_command"]
 
 
@@ -32,12 +34,14 @@ class Regression:
     Attributes
     ----------
     status : int
-        Exit code: 1 if a case failed, or none was finished.
+        Exit code: 1 if a case failed, none was finished, or one did not run that no other process
+        is known to run.
     """
 
     def __init__(self, cases, file: str | None = None):
         self._cases, self._file = cases, file
         self._found = {}  # case -> outcome, whether the store had it
+        self._left = {}  # case -> the process that claims it
         self._logs = {}
 
     def add(self, case, outcome, known: bool, log: bytes | None) -> None:
@@ -46,9 +50,14 @@ class Regression:
         if log is not None:
             self._logs[case] = log
 
+    def leave(self, case, other) -> None:
+        """Keep the process that a case is left to, a `weft.tasks.store.Claimant`."""
+        self._left[case] = other.describe(), other.alive
+
     @property
     def status(self) -> int:
-        return int(not self._found or bool(self._failures()))
+        unknown = [case for case in self._not_run() if not self._left.get(case, ("", False))[1]]
+        return int(not self._found or bool(self._failures()) or bool(unknown))
 
     def save_logs(self, say) -> None:
         """Write the logs of failed cases into Weft's build folder."""
@@ -57,7 +66,7 @@ class Regression:
         for case, log in self._logs.items():
             path = folder() / "regress" / f"{str(case).replace('/', '-')}.log"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(zlib.decompress(log))
+            write_bytes(path, zlib.decompress(log))
             say(f"{case}: test.log is {path}")
 
     def write(self, path: Path) -> None:
@@ -70,7 +79,7 @@ class Regression:
             **{name: counts[name] for name in ("passed", "failed", "not run")},
             "cases": [self._values(case) for case in self._cases],
         }
-        path.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+        write_text(path, json.dumps(values, indent=1) + "\n")
 
     def print(self) -> None:
         """Print the failures and the table."""
@@ -78,13 +87,21 @@ class Regression:
             print(f"\nFAILED  {case}  {outcome.failure}\n{case.config}\n{outcome.detail}")
             print(f"repeat: {repeat_command(case, self._file)}")
         self._table()
-        left = len(self._cases) - len(self._found)
-        if left:
-            print(f"{left} of {len(self._cases)} cases did not run: the budget ended, or another"
-                  " process runs them; the same command continues")
+        reasons = Counter(map(self._reason, self._not_run()))
+        for reason, count in reasons.items():
+            print(f"{count} of {len(self._cases)} cases did not run: {reason}")
+        if reasons:
+            print("the same command continues")
 
     def _failures(self):
         return {case: found for case, (found, _) in self._found.items() if not found.done}
+
+    def _not_run(self):
+        return [case for case in self._cases if case not in self._found]
+
+    def _reason(self, case):
+        """Why a case did not run."""
+        return self._left.get(case, ("the command ended before their start",))[0]
 
     def _state(self, case):
         if case not in self._found:
@@ -98,8 +115,8 @@ class Regression:
         }
         if case in self._found:
             outcome, known = self._found[case]
-            values |= {"outcome": dataclasses.asdict(outcome), "known": known}
-        return values
+            return values | {"outcome": dataclasses.asdict(outcome), "known": known}
+        return values | {"reason": self._reason(case)}
 
     def _table(self):
         from rich.box import SIMPLE_HEAD

@@ -8,7 +8,8 @@ from weft.cli.argument_types import path
 from weft.cli.network_compilation import compiled
 from weft.cli.network_file import add_network, load_network
 from weft.cli.network_target import DEFAULT_BOARD, add_batch, add_target, target_named
-from weft.cli.output_paths import output_file, part_of
+from weft.cli.output_paths import output_file
+from weft.files import write_text
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run", "write_page"]
 
@@ -62,11 +63,6 @@ def run(args) -> int:
         print(found)
     else:
         _show(found)
-    if target is None and not args.network.endswith(".weft"):
-        print(
-            f"No target was named: this is {found.target}. Choose with --board or --config;"
-            " weft build --list has the boards."
-        )
     if html:
         print(f"page: {html}")
     return 0
@@ -78,10 +74,8 @@ def write_page(found, path) -> None:
     from weft.models.report.chip_page import chip_page
     from weft.models.report.page import page
 
-    part = part_of(path)
     make = chip_page if isinstance(found, ChipReport) else page
-    part.write_text(make(found), encoding="utf-8")
-    os.replace(part, path)
+    write_text(path, make(found))
 
 
 def _programs(args, target):

@@ -4,6 +4,7 @@ import contextlib
 
 from weft.cli.argument_types import integer, path
 from weft.cli.network_file import add_network, load_network
+from weft.cli.network_inputs import add_inputs
 from weft.cli.network_target import (
     DEFAULT_BOARD,
     add_batch,
@@ -13,7 +14,7 @@ from weft.cli.network_target import (
 )
 from weft.cli.output_paths import output_file
 from weft.cli.run_products import run_products
-from weft.cli.transports import add_baud, open_by_name
+from weft.cli.transports import add_baud, check_baud, open_by_name
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -26,6 +27,8 @@ says what runs on Weft and what on the host.
   weft run kws.tflite --on sim --board icebreaker --layers
   weft run kws.tflite --on /dev/ttyUSB1 --input x.npy --output y.npy
   weft run kws.tflite --check tflm
+  weft run net.tflite --input photo.png --top 3 --labels names.txt
+  weft run net.tflite --input list.csv --repeat 20        accuracy of files with labels, and times
   weft run kws.tflite --board ulx3s-85f --for networks     the whole network on the chip
 
 A network that does not fit the memory of a core for networks runs there product by product: the
@@ -41,8 +44,7 @@ core gets each one over the link.
 golden, sim and board have the design of --board or --config. For the others these are a check: the
 core must have this design; without them, the network is compiled for the core that answers.
 
-Exit code 1 if --check finds a difference. Networks with products of floats may differ by 1e-5 of
-the largest value; on a bf16 core, by 2**-6 of it.
+Exit code 1 if --check finds a larger difference than the first line allows.
 """
 _SIMULATED = "golden", "sim", "board"
 _TIMEOUT = 60.0  # seconds without an answer
@@ -58,15 +60,7 @@ def add(parser):
     add_target(parser)
     add_batch(parser)
     add_baud(parser)
-    parser.add_argument(
-        "--input", metavar="FILE", type=path("input"),
-        help=".npy, or .npz with an array for each input by its name; the first axis may be a batch"
-             " of inferences. Default: random values",
-    )
-    parser.add_argument(
-        "--seed", metavar="INT", type=integer("seed", 0), default=1,
-        help="seed of random inputs; 0 or more, default 1",
-    )
+    add_inputs(parser)
     parser.add_argument(
         "--output", metavar="FILE", type=path("output"),
         help="write the first output of the network, .npy",
@@ -76,8 +70,21 @@ def add(parser):
         help="write the output of each operator, .npz with out0, out1 ...",
     )
     parser.add_argument(
+        "--top", metavar="K", type=integer("top", 1),
+        help="print the K largest values of the first output: the classes",
+    )
+    parser.add_argument(
+        "--labels", metavar="FILE", type=path("labels"),
+        help="names of the classes, a line for each; with --top or a .csv list",
+    )
+    parser.add_argument(
+        "--repeat", metavar="N", type=integer("repeat", 1),
+        help="run N more times, and print median and 95th percentile of the time of an inference",
+    )
+    parser.add_argument(
         "--check", choices=["tflm", "litert", "ort"],
-        help="compare every byte of the outputs with TFLite Micro, LiteRT or onnxruntime",
+        help="compare every byte of the outputs with TFLite Micro, LiteRT or onnxruntime; if one"
+             " differs, name the first operator whose output differs",
     )
     parser.add_argument(
         "--fallback", choices=["allow", "refuse"], default="allow",
@@ -95,6 +102,7 @@ def add(parser):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
+    _refuse_unused(args)
     files = [name and output_file(name) for name in (args.output, args.activations, args.html)]
     network, given = _load(args)
     with contextlib.ExitStack() as undo:
@@ -112,6 +120,15 @@ def run(args) -> int:
         return run_products(
             args, network, program, files, lambda: transport or _open(args, given.config)
         )
+
+
+def _refuse_unused(args):
+    """Raise ModelError for an option that has no effect."""
+    from weft.models.errors import ModelError
+
+    check_baud(args.baud, args.on)
+    if args.labels and not args.top and not (args.input or "").lower().endswith(".csv"):
+        raise ModelError("--labels must be with --top, or with a .csv list as --input")
 
 
 def _load(args):

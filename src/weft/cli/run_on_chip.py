@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 
 from weft.cli.network_target import batch_of
-from weft.cli.network_values import check_outputs, prepared, show_outputs, write_outputs
+from weft.cli.network_values import finish, prepared, repeat, write_outputs
 from weft.cli.output_paths import output_file
 from weft.cli.report import write_page
 from weft.cli.run_products import run_products
@@ -41,32 +41,53 @@ def _run(args, network, target, transport):
         except UnfitError as error:
             if html:
                 raise ModelError(f"--html needs a network that fits the core; {error}") from error
-            print(f"{error}. The products run on the core one by one, over the link.")
-            return _run_streamed(args, network, target, (output, activations, None), transport)
-    x, inferences, answers = prepared(args, network, program)
+            files = output, activations, None
+            return _run_streamed(args, network, target, files, transport, error)
+    samples, inferences, answers = prepared(args, network, program)
     with program.open(_runner(args, program.chip, transport)) as session:
         found = session(
-            x, stats=True, activations=activations is not None,
+            samples.x, stats=True, activations=activations is not None,
             watch=_watch(program) if args.layers else None,
         )
         cycles = session.cycles
+        _show(program, found[1], cycles, inferences)
+        repeat(args, inferences, lambda: session(samples.x))
     y, records, values = (*found, {})[:3]
     outputs = y if isinstance(y, list) else [y]
     write_outputs(output, activations, outputs, values)
     if html:
         write_page(report(program).with_measured(records), html)
-    _show(program, records, cycles, inferences)
-    show_outputs(program, outputs)
-    return check_outputs(program, outputs, answers) if answers else 0
+    return finish(
+        args, network, program, samples, outputs, answers,
+        lambda: values or _activations(args, network, target, samples.x),
+    )
 
 
-def _run_streamed(args, network, target, files, transport):
-    """Run a network that does not fit: the core gets each product over the link."""
+def _activations(args, network, target, x):
+    """Return the outputs of all operators, from a run that keeps them; None if they do not fit."""
+    from weft.models.errors import UnfitError
+
+    try:
+        program = network.compile(target, activations=True)
+    except UnfitError:
+        print("The memory has no space for the outputs of all operators.")
+        return None
+    with program.open(_runner(args, program.chip, None)) as session:
+        _, values = session(x, activations=True)
+    return values
+
+
+def _run_streamed(args, network, target, files, transport, error):
+    """Run a network that does not fit, by this error: the core gets each product over the link."""
     from weft.host.list_transport import ListTransport, product_config
     from weft.models.compiler import compile_graph
 
     streamed = dataclasses.replace(target, config=product_config(target.chip))
     program = compile_graph(network.graph, streamed, fuse=args.activations is None)
+    if any(step.placement.on_weft for step in program.steps):
+        print(f"{error}. The products run on the core one by one, over the link.")
+    else:
+        print(f"{error}. The core has no product to compute.")
     return run_products(
         args, network, program, files,
         lambda: ListTransport(_runner(args, target.chip, transport)),

@@ -1,6 +1,6 @@
 """``weft run`` with the products of a network one by one: the core gets each one over the link."""
 
-from weft.cli.network_values import check_outputs, prepared, show_outputs, write_outputs
+from weft.cli.network_values import finish, prepared, repeat, write_outputs
 
 __all__ = ["run_products"]
 
@@ -23,7 +23,7 @@ def run_products(args, network, program, files, connect) -> int:
     from weft.models.errors import ModelError
 
     output, activations, html = files
-    x, inferences, answers = prepared(args, network, program)
+    samples, inferences, answers = prepared(args, network, program)
     if html and inferences > 1:
         raise ModelError(f"--html needs one inference, not {inferences}")
     transport = connect()
@@ -33,13 +33,15 @@ def run_products(args, network, program, files, connect) -> int:
         transport.close()
         raise
     with session:
-        outputs, records, values = _measured(session, x, args.layers, _lists_of(transport))
+        outputs, records, values = _measured(
+            session, samples.x, args.layers, _lists_of(transport)
+        )
+        print(_cost(program, records, inferences, _lists_of(transport)))
+        repeat(args, inferences, lambda: session(samples.x))
     write_outputs(output, activations, outputs, values)
     if html:
         _write_page(program, records, html)
-    print(_cost(program, records, inferences, _lists_of(transport)))
-    show_outputs(program, outputs)
-    return check_outputs(program, outputs, answers) if answers else 0
+    return finish(args, network, program, samples, outputs, answers, lambda: values)
 
 
 def _lists_of(transport):

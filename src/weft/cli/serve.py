@@ -3,7 +3,7 @@
 import argparse
 
 from weft.cli.argument_types import integer
-from weft.cli.options import add_config, config_of
+from weft.cli.options import add_config, any_config_of, given_field
 from weft.cli.transports import add_baud
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -19,8 +19,10 @@ listen only on a trusted network. Stops with Ctrl-C, or when the board disconnec
   weft serve /dev/ttyUSB1 --host 0.0.0.0 --port 9337
   weft serve /dev/ttyUSB1 --host ::1              over IPv6
   weft serve board --rows 2 --cols 2              a simulated board
+  weft serve board --config chip.toml             the same with a core for networks
 
-BOARD is a serial port, or the word board for a simulated board with the given design.
+BOARD is a serial port, or the word board for a simulated board with the given design. A file with a
+table [chip] describes a core for networks.
 """
 PORT = 9337
 
@@ -61,13 +63,14 @@ def run(args) -> int:
         with contextlib.suppress(BrokenPipeError):  # keep serving if the output is closed
             print(text, flush=True)
 
+    config = _config(args)
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(listen(args.host, args.port))  # fails before a long build
         if args.board == "board":
             from weft.sim.board import ACK_TIMEOUT as timeout
             from weft.sim.board import start
 
-            process = stack.enter_context(start(config_of(args), say=say))
+            process = stack.enter_context(start(config, say=say))
             stack.callback(process.terminate)
             streams = process.stdout, process.stdin
         else:
@@ -83,3 +86,18 @@ def run(args) -> int:
         say(f"tcp://{address(args.host, server.port)} is {args.board}")
         server.serve()
     raise TransportClosed(f"{args.board} was disconnected; reconnect it and start again")
+
+
+def _config(args):
+    """The design of a simulated board; None for a serial port, which has its own."""
+    from weft.host.transport import TransportError
+
+    if args.board == "board":
+        return any_config_of(args)
+    if args.board in ("sim", "golden"):
+        raise TransportError(
+            f"BOARD must be a serial port, or board for a simulated board, not {args.board}"
+        )
+    if given := given_field(args):
+        raise TransportError(f"{given} must be for a simulated board (board), not {args.board}")
+    return None

@@ -3,7 +3,10 @@
 from weft.cli.argument_types import integer
 from weft.cli.options import add_config, config_of
 
-__all__ = ["NAMES", "add_baud", "add_transport", "open_by_name", "open_named"]
+__all__ = [
+    "NAMES", "add_baud", "add_transport", "check_baud", "given_config", "open_by_name",
+    "open_named",
+]
 
 NAMES = """\
 TRANSPORT is
@@ -38,7 +41,15 @@ def add_baud(parser):
     )
 
 
-def _given_config(args):
+def check_baud(baud, name) -> None:
+    """Raise TransportError for a baud rate of a transport that has none."""
+    from weft.host.transport import TransportError
+
+    if baud is not None and (name in _SIMULATED or "://" in name or name[:4] in ("uio:", "mem:")):
+        raise TransportError(f"--baud must be for a serial port, not for {name}")
+
+
+def given_config(args):
     """The Config of the options; None if no option is given and the transport needs none."""
     import dataclasses
 
@@ -55,7 +66,8 @@ def open_named(args, show):
     Returns (transport, Config that the core must have or None). ``show`` reports steps that take
     long. Raises ConfigError, TransportError or ToolError.
     """
-    config = _given_config(args)
+    check_baud(args.baud, args.transport)
+    config = given_config(args)
     return open_by_name(args.transport, config, args.baud, show), config
 
 

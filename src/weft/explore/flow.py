@@ -24,6 +24,7 @@ from weft.boards.fit import min_luts
 from weft.boards.presets import DIVISOR
 from weft.boards.toolchain import Netlist, Toolchain, ToolchainError, to_rtlil
 from weft.explore.points import PACKED, Point
+from weft.files import write_text
 from weft.hw.serial.accelerator import SerialAccelerator
 from weft.sim.cache import folder
 from weft.tasks.limits import end_with_parent
@@ -77,7 +78,7 @@ def main(arguments: list[str]) -> int:
         outcome = {"synthesize": _synthesize, "pack": _pack, "place": _place}[step](point)
     except ToolchainError as error:
         outcome = {"failure": classify(str(error)), "detail": str(error)}
-    Path("outcome.json").write_text(json.dumps(outcome), encoding="utf-8")
+    write_text(Path("outcome.json"), json.dumps(outcome))
     return 0
 
 
@@ -118,7 +119,7 @@ def _place(point):
     result = Toolchain(folder()).place(netlist, point.device, point.seed, layout=routed.name)
     cells = placed_cells(routed, point.device)
     layout = [[cell.block, cell.resource, cell.x, cell.y, cell.bel] for cell in cells]
-    Path("layout.json").write_text(json.dumps(layout), encoding="utf-8")
+    write_text(Path("layout.json"), json.dumps(layout))
     return {
         "used": result.used,
         "blocks": {name: dict(used) for name, used in cells_by_block(cells).items()},

@@ -18,6 +18,7 @@ from weft.config import Config
 from weft.explore.model import LEAST, FittedModel, Record, TooFewPoints, family_of
 from weft.explore.points import PACKED, Point, PointOutcome
 from weft.explore.space import draws, network_draws
+from weft.files import write_text
 from weft.network_core.config import ChipConfig
 
 __all__ = [
@@ -94,7 +95,7 @@ def write(path, records: list[Record]) -> None:
     ))
     lines = [json.dumps({"point": point.to_json(), "outcome": _fields(outcome)})
              for point, outcome in order]
-    Path(path).write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+    write_text(Path(path), "[\n" + ",\n".join(lines) + "\n]\n")
 
 
 def bench_points(path) -> list[Record]:

@@ -9,10 +9,11 @@ from random import randrange
 from weft.frames import MAX_DATA, MAX_WRITE, FrameType
 from weft.host.link import Frame, FramedTransport, FramingError
 from weft.host.send_window import SendWindow
-from weft.host.transport import TransportError, TransportTimeout
+from weft.host.transport import TransportBusy, TransportError, TransportTimeout
 
-__all__ = ["MAX_ANSWER", "BoardTransport"]
+__all__ = ["BUSY", "MAX_ANSWER", "BoardTransport"]
 
+BUSY = "uses the board"  # in the text with which a server refuses a further client
 MAX_ANSWER = 8 + MAX_DATA  # bytes: no payload of a frame from a board is longer
 
 _MAX_RETRIES = 20  # retransmissions of a frame to a board that does not answer
@@ -68,6 +69,10 @@ class BoardTransport(FramedTransport):
         if self._rejection:
             return f"{self.name} refused the connection: {self._rejection}"
         return f"{self.name} was disconnected"
+
+    def _end_error(self):
+        busy = self._rejection and BUSY in self._rejection
+        return TransportBusy(self.explain()) if busy else super()._end_error()
 
     def probe(self, timeout: float) -> None:
         """Check that a board with a Weft core answers; TransportTimeout if none does."""

@@ -168,6 +168,9 @@ class FramedTransport:
         for thread in self._threads:
             thread.start()
 
+    def _end_error(self):
+        return TransportClosed(self.explain())
+
     def explain(self) -> str:
         """Return the reason why the pipe ended, for error messages; subclasses know more."""
         return "the other end closed the pipe unexpectedly"
@@ -263,7 +266,7 @@ class FramedTransport:
         if self._closed:
             raise TransportClosed("the transport is closed")
         if self._eof:
-            raise TransportClosed(self.explain())
+            raise self._end_error()
 
     def _write_all(self):
         with suppress(*_PIPE_ERRORS), closing(self._writer) as writer:

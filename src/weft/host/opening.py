@@ -11,7 +11,7 @@ from weft.host.tcp import TcpTransport
 from weft.host.transport import Transport
 from weft.network_core.registers import MAGIC
 
-__all__ = ["NAMES", "open_network_transport", "open_transport"]
+__all__ = ["NAMES", "open_network_transport", "open_registers", "open_transport"]
 
 NAMES = (
     "a serial port (/dev/ttyUSB1, COM3), tcp://host:port, uio:/dev/uio0, mem:0x43c00000 or golden"
@@ -56,7 +56,7 @@ def open_transport(
         if not match or int(match[2]) >= 1 << 16:
             raise ValueError(f"transport must be tcp://host:port, not {name!r}")
         return TcpTransport(match[1].strip("[]"), int(match[2]))
-    if registers := _open_registers(name):
+    if registers := open_registers(name):
         is_for_networks = registers.read(0) == MAGIC
         return NetworkMmioTransport(registers) if is_for_networks else MmioTransport(registers)
     if name.startswith("/") or re.fullmatch(r"COM\d+", name, re.IGNORECASE):
@@ -74,7 +74,7 @@ def open_network_transport(name: str) -> BoardTransport | NetworkMmioTransport:
     TransportError
         If the transport cannot be opened.
     """
-    if registers := _open_registers(name):
+    if registers := open_registers(name):
         return NetworkMmioTransport(registers)
     transport = open_transport(name)
     if not isinstance(transport, BoardTransport):
@@ -86,7 +86,7 @@ def open_network_transport(name: str) -> BoardTransport | NetworkMmioTransport:
     return transport
 
 
-def _open_registers(name):
+def open_registers(name: str) -> MappedRegisters | None:
     """Return the registers that a name starting with ``uio:`` or ``mem:`` means, else None."""
     if name.startswith("uio:/"):
         return MappedRegisters(name.removeprefix("uio:"))

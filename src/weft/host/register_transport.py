@@ -49,6 +49,30 @@ class RegisterNames:
         return sum(1 << self._fields[register, name].low for name in fields)
 
 
+class RegisterReader:
+    """Reads the registers of an IP core while another program uses it.
+
+    A `RegisterTransport` resets the core first; this does not, and has no commands.
+
+    Parameters
+    ----------
+    access : RegisterAccess
+    """
+
+    fresh = True
+
+    def __init__(self, access: RegisterAccess):
+        self._access = access
+
+    def read(self, address: int, count: int, timeout: float) -> list[int]:
+        """Return the values of ``count`` of the core's registers, from word ``address`` on."""
+        return [self._access.read(4 * n) for n in range(address, address + count)]
+
+    def close(self) -> None:
+        """Release the registers."""
+        self._access.close()
+
+
 class RegisterTransport:
     """The registers of any IP core, its soft reset and abort; a subclass adds its data.
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from weft.frames import MAX_WRITE
 from weft.hints import to_install
 from weft.host.board import BoardTransport
-from weft.host.transport import TransportError, TransportTimeout
+from weft.host.transport import TransportBusy, TransportError, TransportTimeout
 
 __all__ = ["RATES", "SerialPort", "SerialTransport", "find"]
 
@@ -52,7 +52,7 @@ class SerialPort:
                 path, baud, timeout=_POLL, write_timeout=_WRITE_TIMEOUT, exclusive=True
             )
         except (OSError, ValueError) as error:
-            raise TransportError(_open_error(path, baud, error)) from error
+            raise _open_error(path, baud, error) from error
         # Otherwise USB adapters buffer received bytes for up to 16 ms. Not all have this setting.
         with suppress(AttributeError, OSError, ValueError):
             self._port.set_low_latency_mode(True)
@@ -143,8 +143,14 @@ def find(path: str) -> SerialTransport:
 
 
 def _open_error(path, baud, error):
-    """Return why a port cannot be opened, and what to do."""
+    """Return the error of a port that cannot be opened: why, and what to do."""
     code = getattr(error, "errno", None)
+    if code in (errno.EBUSY, errno.EWOULDBLOCK) or "exclusively lock" in str(error):
+        return TransportBusy(f"{path} is in use by another program")
+    return TransportError(_open_text(path, baud, error, code))
+
+
+def _open_text(path, baud, error, code):
     text = str(error)
     if isinstance(error, ValueError):
         return f"baud must be a rate that {path} supports, not {baud}: {text}"
@@ -152,8 +158,6 @@ def _open_error(path, baud, error):
         return f"{path} is not a serial port of this machine: {_ports()}"
     if code in (errno.EACCES, errno.EPERM):
         return f"no permission to open {path}: {_permission_hint(path)}"
-    if code in (errno.EBUSY, errno.EWOULDBLOCK) or "exclusively lock" in text:
-        return f"{path} is in use by another program"
     return f"cannot open {path} as a serial port: {text}"
 
 

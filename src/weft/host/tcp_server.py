@@ -8,7 +8,7 @@ from contextlib import suppress
 from random import choice
 
 from weft.frames import MAX_WRITE, FrameType
-from weft.host.board import MAX_ANSWER
+from weft.host.board import BUSY, MAX_ANSWER
 from weft.host.link import Frame, FrameDecoder
 from weft.host.tcp import PEER_TIMEOUT, Socket, address
 from weft.host.transport import TransportError
@@ -104,7 +104,7 @@ class TcpServer:
             else:
                 self._say(f"{name} is rejected")
                 text = (
-                    f"{owner} uses the board; if that machine is gone, the board is free again"
+                    f"{owner} {BUSY}; if that machine is gone, the board is free again"
                     f" after {PEER_TIMEOUT} s"
                 )
                 threading.Thread(target=_reject, args=(client, text), daemon=True).start()

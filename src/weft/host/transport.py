@@ -5,7 +5,9 @@ from typing import Protocol
 
 from weft.commands import Status
 
-__all__ = ["Packet", "Transport", "TransportClosed", "TransportError", "TransportTimeout"]
+__all__ = [
+    "Packet", "Transport", "TransportBusy", "TransportClosed", "TransportError", "TransportTimeout",
+]
 
 
 class TransportError(RuntimeError):
@@ -18,6 +20,10 @@ class TransportTimeout(TransportError):
 
 class TransportClosed(TransportError):
     """The connection to the core is closed and cannot be used again."""
+
+
+class TransportBusy(TransportClosed):
+    """Another program uses the core."""
 
 
 @dataclass(frozen=True)

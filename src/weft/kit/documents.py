@@ -4,6 +4,7 @@ import re
 import tempfile
 from pathlib import Path
 
+from weft.files import write_text
 from weft.ip import Ip
 from weft.kit.head import parameters_of
 from weft.kit.rdl import systemrdl
@@ -60,7 +61,7 @@ def _register_map(ip, folder):
     """The register map, elaborated by the SystemRDL compiler; it writes to ``folder``."""
     from systemrdl import RDLCompiler
 
-    (folder / "weft.rdl").write_text(systemrdl(ip), encoding="utf-8")
+    write_text(folder / "weft.rdl", systemrdl(ip))
     compiler = RDLCompiler()
     compiler.compile_file(str(folder / "weft.rdl"))
     return compiler.elaborate(ip.prefix).top

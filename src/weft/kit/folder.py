@@ -6,6 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
+from weft.files import write_bytes
+
 __all__ = ["MANIFEST", "check", "manifest", "write"]
 
 MANIFEST = "kit.json"
@@ -37,8 +39,12 @@ def write(folder: Path, files: dict[str, bytes]) -> None:
     try:
         for name, data in files.items():
             path = new / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_bytes(path, data)
+            except OSError as error:
+                error.filename = str(folder / name)  # instead of the name in the new folder
+                raise
         if folder.exists():
             folder.rename(old)
         new.rename(folder)

@@ -33,6 +33,7 @@ from weft.models.target import NetworkTarget
 from weft.models.windows import WindowRows
 from weft.models.work import CoreWork, HostProduct, HostWork, RecurrentWork
 from weft.network_core.config import ChipConfig
+from weft.visible import visible
 
 __all__ = ["Decoder", "Encoder"]
 
@@ -139,7 +140,9 @@ class Decoder:
 
     def decode(self, value):
         """Return the object of a JSON value."""
-        if value is None or isinstance(value, bool | int | str):
+        if isinstance(value, str):
+            return visible(value)
+        if value is None or isinstance(value, bool | int):
             return value
         if isinstance(value, list):
             return tuple(self.decode(part) for part in value)

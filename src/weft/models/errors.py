@@ -1,13 +1,19 @@
 """The error of networks: a file that cannot be read, or a network that cannot run."""
 
+from weft.visible import visible
+
 __all__ = ["ModelError", "UnfitError", "require"]
 
 
 class ModelError(ValueError):
     """A network that cannot be imported, compiled or run.
 
-    The message names the file, the node and the rule.
+    The message names the file, the node and the rule. It is one line: names of a file are in the
+    form of `weft.visible.visible`.
     """
+
+    def __init__(self, text: str):
+        super().__init__(visible(text))
 
 
 class UnfitError(ModelError):

@@ -83,6 +83,7 @@ class _Analysis:
         # Names of operators, in their order:
         self._ties: dict[str, None] = {}
         self._floats: dict[str, None] = {}  # sums or functions of float32
+        self._recurrent: dict[str, None] = {}  # recurrent layers in bfloat16
         self._others: dict[str, dict[str, None]] = {}  # by why the runtime differs
         self._products: set[str] = set()  # types of the products that are not of integers
 
@@ -135,7 +136,7 @@ class _Analysis:
         if isinstance(node, Gemm | Recurrence):
             gemms = (node,) if isinstance(node, Gemm) else node.products
             if any(self._graph.tensors[gemm.x].dtype == np.float32 for gemm in gemms):
-                return self._float_product()
+                return self._float_product(name, getattr(node, "steps", 0))
         elif node.kernel not in EXACT and self._has_floats(node):
             self._floats[name] = None
             return _Distance(0.0, FLOAT32)
@@ -144,11 +145,14 @@ class _Analysis:
             return _Distance(1.0)
         return _Distance()
 
-    def _float_product(self):
+    def _float_product(self, name, steps):
+        """The distance of a product; ``steps`` in time of a recurrent layer, which amplify it."""
         kind = self._config.data_type
         on_core = kind.acc.name != "int32"
         self._products.add(kind.a.name if on_core else "float32")
-        return _Distance(0.0, BFLOAT16 if on_core else FLOAT32)
+        if on_core and steps:
+            self._recurrent[name] = None
+        return _Distance(0.0, BFLOAT16 * (steps + 1) if on_core else FLOAT32)
 
     def _has_floats(self, node):
         numbers = (*node.inputs, *node.outputs)
@@ -210,6 +214,8 @@ class _Analysis:
         limits = []
         if self._floats and not self._products:
             limits.append(f"float32 results of {_names(self._floats)} are close")
+        if self._recurrent:
+            limits.append(f"differences grow with the steps of {_names(self._recurrent)}")
         if self._ties:
             limits.append(f"values of {_names(self._ties)} next to ties may differ by 1")
         limits += [f"not {_names(names)}: {why}" for why, names in self._others.items()]

@@ -6,6 +6,7 @@ import numpy as np
 
 from weft.models.ir import Tensor
 from weft.models.program import Program
+from weft.visible import visible
 
 __all__ = ["dequantized", "quantized", "read_inputs"]
 
@@ -18,9 +19,10 @@ def read_inputs(program: Program, x) -> tuple[dict[int, np.ndarray], int, bool]:
     """
     names = [program.tensors[number].name for number in program.inputs]
     if isinstance(x, Mapping):
-        if sorted(x) != sorted(names):
-            raise ValueError(f"inputs must be {', '.join(names)}, not {', '.join(x)}")
-        given = [x[name] for name in names]
+        found = {visible(name): value for name, value in x.items()}  # or as the file has it
+        if sorted(map(visible, x)) != sorted(names):
+            raise ValueError(f"inputs must be {', '.join(names)}, not {', '.join(map(visible, x))}")
+        given = [found[name] for name in names]
     else:
         given = list(x) if isinstance(x, list | tuple) else [x]
     if len(given) != len(names):

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from weft.visible import short, visible
+
 __all__ = [
     "Gemm", "Graph", "Host", "Node", "Quantization", "Recurrence", "Requantization", "Tensor",
     "Window",
@@ -47,7 +49,7 @@ class Tensor:
     Attributes
     ----------
     name : str
-        Name in the file; may be empty.
+        Name in the file, in the form of `weft.visible.visible`; may be empty.
     shape : tuple of int
     dtype : numpy.dtype
     quantization : Quantization or None
@@ -61,6 +63,9 @@ class Tensor:
     quantization: Quantization | None = None
     data: np.ndarray | None = None
 
+    def __post_init__(self):
+        _show(self, "name")
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Node:
@@ -71,7 +76,8 @@ class Node:
     operator : str
         Operator as the file names it: ``CONV_2D``, ``QLinearConv``.
     name : str
-        Name of the operator in the file, or of its first output; for messages.
+        Name of the operator in the file, or of its first output, in the form of
+        `weft.visible.short`; for messages.
     position : tuple of int
         Places in the file of the operators that the node stands for, from 0. An importer that
         fuses ``DequantizeLinear, Conv, QuantizeLinear`` to one node gives all of them.
@@ -80,6 +86,8 @@ class Node:
     ties : str
         Why the runtime may round a result next to a tie to the other side, for people; empty if
         every result is equal: `weft.models.exactness`.
+    refused : mapping of str to str
+        Messages by mode: modes whose runtime refuses the node (`weft.models.host_modes`).
     """
 
     operator: str
@@ -88,6 +96,11 @@ class Node:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     ties: str = ""
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self):
+        _show(self, *(part for part in ("operator", "name", "reason") if hasattr(self, part)))
+        object.__setattr__(self, "name", short(self.name))
 
 
 @dataclass(frozen=True)
@@ -296,3 +309,14 @@ class Graph:
     outputs: tuple[int, ...]
     operators: tuple[str, ...]
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        _show(self, "name")
+        for name in ("operators", "notes"):
+            object.__setattr__(self, name, tuple(map(visible, getattr(self, name))))
+
+
+def _show(part, *names):
+    """Make texts of a file visible: they are printed, in reports and in messages."""
+    for name in names:
+        object.__setattr__(part, name, visible(getattr(part, name)))

@@ -99,9 +99,8 @@ def answers(oracle: str, network: NeuralNetwork, program: CompiledNetwork, x) ->
     else:
         from weft.models.onnx.oracle import ort
 
-        names = [program.tensors[number].name for number in program.inputs]
         ways = {
-            f"{runtime} {how}": ort(network.data, names, feeds, optimized=optimized)
+            f"{runtime} {how}": ort(network.data, feeds, optimized=optimized)
             for how, optimized in (("by default", True), ("without optimizations", False))
         }
     tensors = [program.tensors[number] for number in program.outputs]

@@ -12,6 +12,7 @@ import json
 import zipfile
 
 from weft.config import Config, ConfigError
+from weft.files import whole
 from weft.models.encoding import Decoder, Encoder
 from weft.models.errors import ModelError
 from weft.models.network_core.program import ChipProgram
@@ -38,7 +39,7 @@ def write_program(program: CompiledNetwork, path) -> None:
         fields = dataclasses.asdict(target.chip)
         del fields["core"]
         main |= {"chip_hash": target.chip.hash, "chip": fields}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+    with whole(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(_MAIN, _DATE), json.dumps(main, separators=(",", ":")))
         for number, data in enumerate(encoder.members):
             archive.writestr(zipfile.ZipInfo(f"{number}.bin", _DATE), data)

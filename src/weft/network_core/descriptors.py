@@ -232,14 +232,13 @@ class ListJob(_Descriptor):
     group_step : address
         A step from group to group.
     in_height, in_width : int
-        The input map.
+        The input map; at most 32,768 in a core with a microprogram.
     first_y, first_x : int
         Place of the first tap of pixel (0, 0): minus the padding. The places of all taps must be
         at most 65,535.
     stride_y, stride_x, dilation_y, dilation_x : int
     input : address
-        Of the first tap of pixel (0, 0). It may lie before the map. With the base, the word of the
-        first tap of each pixel must be in ``-words..words - 1``.
+        Of the first tap of pixel (0, 0). It may lie before the map.
     input_pixel_step : address
         From an output pixel to the next one in its row.
     input_row_step : address
@@ -248,7 +247,6 @@ class ListJob(_Descriptor):
         From the last vector of a tap to the first one of the next tap in the same kernel row.
     tap_y_step : address
         From the last vector of a kernel row to the first one of the next kernel row.
-        ``tap_x_step``, ``tap_y_step`` and ``group_step`` must have a word in ``-words..words - 1``.
     b_word, b_step : int
         Word of B of the first tile, and words from tile to tile (0: all tiles share their words).
     parameter_line : int

@@ -8,13 +8,13 @@ take the place of this one.
 """
 
 import json
-import shutil
 import sys
 import time
 import traceback
 from dataclasses import asdict
 from pathlib import Path
 
+from weft.files import write_bytes, write_text
 from weft.regress.case import LOG, Case, CaseOutcome
 from weft.regress.products import run_products
 from weft.sim.lint import lint
@@ -41,7 +41,7 @@ def main() -> int:
     end_with_parent()
     case = Case.from_json(json.loads(Path("case.json").read_text(encoding="utf-8")))
     outcome = checked(case, Path.cwd())
-    Path("outcome.json").write_text(json.dumps(asdict(outcome)), encoding="utf-8")
+    write_text(Path("outcome.json"), json.dumps(asdict(outcome)))
     return 0
 
 
@@ -58,7 +58,7 @@ def _benches(case, place):
     except BenchError as error:
         counts, text = _counts(error.outcome), str(error)
         for log in (place / "bench").rglob(LOG):
-            shutil.copy(log, place / LOG)
+            write_bytes(place / LOG, log.read_bytes())
             text = text.replace(str(log), LOG)
         return counts | _wrong(text)
     return _counts(outcome)

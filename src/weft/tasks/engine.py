@@ -1,23 +1,26 @@
 """The engine: runs named tasks on workers of dask.distributed, here or on a cluster.
 
 Without an address it starts workers in this process, one task each, as many as cores and memory
-allow. With an address it uses the workers of a cluster. The code is the same: values and results
-travel through the engine, so that workers need no shared disk.
+allow. They open no port, since a scheduler runs any code that its clients send. With an address it
+uses the workers of a cluster. The code is the same: values and results travel through the engine,
+so that workers need no shared disk.
 """
 
 import contextlib
 import logging
 import os
+import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import psutil
-from distributed import Client, LocalCluster, as_completed, get_worker
+from distributed import Client, Scheduler, SpecCluster, Worker, as_completed, get_worker
 from distributed.core import Status
 from distributed.scheduler import KilledWorker
+from distributed.security import Security
 
-__all__ = ["Engine", "EngineError", "Task", "Work", "local_workers"]
+__all__ = ["Engine", "EngineError", "Task", "Work", "local_workers", "security_of"]
 
 WAIT = 30.0  # seconds for a cluster to answer
 MEMORY = 2 << 30  # bytes of a tool on a large FPGA
@@ -33,6 +36,22 @@ def local_workers() -> int:
     """Workers for this machine: one for each core, and for each 2 GiB of free memory."""
     cores = len(os.sched_getaffinity(0))
     return max(1, min(cores, psutil.virtual_memory().available // MEMORY))
+
+
+def security_of(ca: str, cert: str, key: str) -> Security:
+    """The certificates for a cluster; raises EngineError if a file is no certificate or key."""
+    for file in (ca, cert, key):
+        open(file, "rb").close()  # an error with the name of the file
+    try:
+        ssl.create_default_context(cafile=ca).load_cert_chain(cert, key)
+    except ssl.SSLError as error:
+        raise EngineError(
+            f"{ca}, {cert} and {key} must be a certificate of an authority, a certificate, and the"
+            f" private key of this one, as PEM: {error.reason}"
+        ) from error
+    return Security(
+        tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True
+    )
 
 
 @dataclass(frozen=True)
@@ -72,6 +91,32 @@ class Work(Protocol):
         """Prepare this machine."""
 
 
+class _LocalScheduler(Scheduler):
+    """A scheduler without the page that every scheduler serves, which would open a port."""
+
+    def start_http_server(self, *args, **options):
+        """Do nothing."""
+
+
+class _LocalWorker(Worker):
+    """A worker without the page that every worker serves."""
+
+    def start_http_server(self, *args, **options):
+        """Do nothing."""
+
+
+def _local_cluster(workers):
+    """Workers in this process: each task runs a process of its own anyway."""
+    options = {"protocol": "inproc"}  # queues of this process, no sockets
+    worker = {
+        "cls": _LocalWorker, "options": options | {"nthreads": 1, "memory_limit": 0},
+    }
+    return SpecCluster(
+        scheduler={"cls": _LocalScheduler, "options": options | {"dashboard": False}},
+        workers=dict.fromkeys(range(workers), worker), silence_logs=logging.ERROR,
+    )
+
+
 class Engine:
     """Runs items; a context manager.
 
@@ -80,16 +125,18 @@ class Engine:
     work : Work
         What the items are.
     address : str, optional
-        Of the scheduler of a cluster: ``tcp://host:8786``. By default workers are started here.
+        Of the scheduler of a cluster: ``tls://host:8786``. By default workers are started here.
     workers : int, optional
         Number of local workers.
+    security : Security, optional
+        The certificates for a cluster.
 
     Attributes
     ----------
     address : str
-        Of the scheduler.
+        Of the scheduler; of workers in this process, a name that no other process can use.
     dashboard : str
-        The page of the scheduler.
+        The page of the scheduler of a cluster.
     pending : int
         Items that are submitted and not returned yet.
     ready : int
@@ -101,27 +148,27 @@ class Engine:
         If no scheduler or no worker answers, or workers have other versions than this process.
     """
 
-    def __init__(self, work: Work, address: str | None = None, *, workers: int | None = None):
+    def __init__(
+        self, work: Work, address: str | None = None, *, workers: int | None = None,
+        security: Security | None = None,
+    ):
         self._work = work
         self._client = self._cluster = None
         self._items = {}  # by future, an item and the futures of the tasks in its arguments
         if address is None:
             # A thread may report the end of a connection even after `close`.
             logging.getLogger("distributed").setLevel(logging.ERROR)
-            # In this process: each task runs a process of its own anyway.
-            self._cluster = LocalCluster(
-                n_workers=workers or local_workers(), threads_per_worker=1, processes=False,
-                protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0",
-                memory_limit=None,
-            )
+            self._cluster = _local_cluster(workers or local_workers())
         try:
-            self._client = Client(self._cluster or address, timeout=WAIT, set_as_default=False)
+            self._client = Client(
+                self._cluster or address, timeout=WAIT, set_as_default=False, security=security
+            )
             self._client.wait_for_workers(1, timeout=WAIT)
         except (OSError, TimeoutError, ValueError) as error:
             self.close()
             raise EngineError(
-                f"no scheduler with workers answers at {address} within {WAIT:g} s; start them with"
-                f" 'dask scheduler' and 'dask worker {address} --nthreads 1'"
+                f"no scheduler with workers answers at {address} within {WAIT:g} s; docs/explore.md"
+                " says how to start them"
             ) from error
         self.address = self._client.scheduler.address
         self.dashboard = self._client.dashboard_link

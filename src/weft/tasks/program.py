@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from weft.files import write_bytes
 from weft.sim.cache import folder
 from weft.tasks.limits import OverLimit, RunLimits, run_limited
 
@@ -69,7 +70,7 @@ def run_program(
     with tempfile.TemporaryDirectory(dir=parent) as name:
         here = Path(name)
         for file, data in files.items():
-            (here / file).write_bytes(zlib.decompress(data))
+            write_bytes(here / file, zlib.decompress(data))
         try:
             status, output = run_limited(command, here, limits, stopped)
         except OverLimit as over:

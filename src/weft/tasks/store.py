@@ -12,15 +12,16 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-__all__ = ["ResultStore", "StoreError"]
+__all__ = ["Claimant", "ResultStore", "StoreError"]
 
 BUSY = 60.0  # seconds to wait for another process that writes
+PROC = Path("/proc")
 SPARE = 1 << 20  # bytes of the spare file: more than an outcome with its layout takes
 CLAIMS = """
 CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL);
@@ -29,6 +30,65 @@ CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL, un
 
 class StoreError(OSError):
     """The store cannot be read or written; the message has the file, the reason and the remedy."""
+
+
+@dataclass(frozen=True)
+class Claimant:
+    """A process that has claimed items.
+
+    Attributes
+    ----------
+    host : str
+        Name of its machine.
+    number : int
+        The number of the process, which the system gives to another one after its end.
+    start : str
+        When it started, which no other process of this number shares.
+    """
+
+    host: str
+    number: int
+    start: str
+
+    @classmethod
+    def here(cls) -> "Claimant":
+        """This process."""
+        return cls(os.uname().nodename, os.getpid(), _start_of(os.getpid()))
+
+    @classmethod
+    def of(cls, text: str) -> "Claimant":
+        """The process of its text."""
+        host, number, start = [*text.split(":"), "", ""][:3]
+        return cls(host, int(number or 0), start)
+
+    def __str__(self):
+        return f"{self.host}:{self.number}:{self.start}"
+
+    @property
+    def alive(self) -> bool | None:
+        """Whether the process has not ended; None on another machine, where nobody knows."""
+        if self.host != os.uname().nodename:
+            return None
+        return bool(self.start) and self.start == _start_of(self.number)
+
+    def describe(self) -> str:
+        """Which process an item is left to, and whether it runs."""
+        return {
+            True: f"left to process {self.number}, which runs",
+            False: f"left to process {self.number}, which ended without an outcome",
+            None: f"left to process {self.number} of {self.host}, which may have ended",
+        }[self.alive]
+
+
+def _start_of(number):
+    """When a process started; empty if there is none of this number, or only its exit code."""
+    boot, status = PROC / "sys/kernel/random/boot_id", PROC / f"{number}/stat"
+    with contextlib.suppress(OSError, IndexError):
+        state, *fields = status.read_text().rpartition(")")[2].split()
+        return "" if state in "ZX" else f"{boot.read_text()[:8]}-{fields[18]}"
+    with contextlib.suppress(psutil.Error):  # a system without these files
+        return "" if boot.exists() else f"{psutil.Process(number).create_time():.2f}"
+    return ""
 
 
 class ResultStore:
@@ -43,8 +103,8 @@ class ResultStore:
         The file. It and its folder are made if they do not exist.
     say : callable
         Called with a line of text if the file was damaged.
-    owner : str, optional
-        Name of this process in claims; by default its number.
+    owner : Claimant, optional
+        Whose claims they are; by default this process.
 
     Attributes
     ----------
@@ -66,10 +126,10 @@ class ResultStore:
     COLUMNS: tuple[str, ...]
 
     def __init__(
-        self, path, *, say: Callable[[str], None] = print, owner: str | None = None
+        self, path, *, say: Callable[[str], None] = print, owner: Claimant | None = None
     ):
         self.path = Path(path)
-        self._owner = owner or f"{os.uname().nodename}:{os.getpid()}"
+        self._owner = str(owner or Claimant.here())
         self._spare = self.path.with_name(self.path.name + ".spare")
         with self._errors():
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -145,23 +205,25 @@ class ResultStore:
             for item, outcome in rows
         ]
 
-    def claim(self, item: Any, seconds: float) -> bool:
-        """Reserve an item for this process; False if another one works on it, or it has an outcome.
+    def claim(self, item: Any, seconds: float) -> Claimant | None:
+        """Reserve an item for this process; the other one that works on it, or None if reserved.
 
-        A claim ends with `record`, with `close`, or after ``seconds``.
+        A claim ends with `record`, with `close`, after ``seconds``, or with its process.
         """
         now = time.time()
         with self._errors(), self._transaction() as db:
-            known = f"SELECT 1 FROM {self.TABLE} WHERE key = ?"
-            if db.execute(known, (item.key,)).fetchone():
-                return False
-            changed = db.execute(
-                "INSERT INTO claims VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET"
-                " owner = excluded.owner, until = excluded.until"
-                " WHERE until < ? OR owner = excluded.owner",
-                (item.key, self._owner, now + seconds, now),
+            found = db.execute(
+                "SELECT owner FROM claims WHERE key = ? AND until >= ?", (item.key, now)
+            ).fetchone()
+            if found is not None and found[0] != self._owner:
+                other = Claimant.of(found[0])
+                if other.alive is not False:
+                    return other
+            db.execute(
+                "INSERT OR REPLACE INTO claims VALUES (?, ?, ?)",
+                (item.key, self._owner, now + seconds),
             )
-            return changed.rowcount == 1
+            return None
 
     def record(self, item: Any, outcome: Any, data: bytes | None = None) -> None:
         """Keep the outcome of an item; the first outcome of an item stays.
@@ -258,8 +320,7 @@ class ResultStore:
     def _end_lost_claims(self):
         """Delete the claims of processes of this machine that have ended."""
         for [owner] in self._db.execute("SELECT DISTINCT owner FROM claims").fetchall():
-            host, _, number = owner.rpartition(":")
-            if host == os.uname().nodename and not psutil.pid_exists(int(number)):
+            if Claimant.of(owner).alive is False:
                 self._db.execute("DELETE FROM claims WHERE owner = ?", (owner,))
 
     def _set_aside(self):

@@ -141,6 +141,14 @@ def test_addresses_are_taken_modulo_twice_the_memory():
     assert memory[2:4].tolist() == [7, 8]
 
 
+def test_start_has_the_bits_of_an_address_that_the_hardware_keeps():
+    memory = memory_with(copy_job(output=address(1)), ListEnd())
+    for far in (2 << 18, -2 << 18, 4):  # of words 1024, and of 3 banks
+        places = (address(LIST) + far & 0xFFFFFFFF, address(LOG) + far & 0xFFFFFFFF)
+        outcome = run_list(CHIP, memory.copy(), *places, buffers=identity())
+        assert outcome == ListOutcome(ListError.NONE, 1)
+
+
 JOB, END = copy_job(output=address(9)), ListEnd()
 OTHER_VERSION = bytes([0x14]) + bytes(127)
 

@@ -33,7 +33,7 @@ LITE_SUM = {
 LITE_MEAN = {"axes": (1, 2), "shape": (2, 3), "scale": 1 / 70, "zeros": (5, -20)}
 LITE_SOFTMAX = {
     "exponentials": np.exp(np.arange(-255, 1) / 16).astype(np.float32), "scale": 1 / 256,
-    "dtype": "int8",
+    "zero": -128, "dtype": "int8",
 }
 # Name: kernel, attributes, shape of each input, shape of the output.
 CASES = {

@@ -83,6 +83,15 @@ def check(code, case):
         assert error == OK and np.array_equal(y, wanted)
 
 
+def test_the_header_says_for_which_memory_its_cycles_are(code):
+    text = " ".join(code.files["net.h"].decode().replace("\n *", " ").split())
+    assert (
+        "5,592 cycles of the core, beside the time of the processor. The cycles are for a program"
+        " memory that answers after 32 cycles with a beat a cycle, and a PROGRAM_BASE that is a"
+        " multiple of 128 bytes."
+    ) in text
+
+
 def test_a_network_in_two_places_of_one_memory(code, case):
     """Each has its window, and what lies beside it is not changed."""
     before = code.model.bus_memory.copy()

@@ -35,7 +35,7 @@ def result(b, y, x, dtype):
     data = b.bytes(y, dtype=dtype)
     moved = with_exact_products(onnx.ModelProto.FromString(data))
     assert [node.op_type for node in moved.graph.node][-7:-1] == ["Cast", "Add", "Cast"] * 2
-    [[z]] = ort(data, ["x"], [[x]], optimized=False)
+    [[z]] = ort(data, [[x]], optimized=False)
     return z
 
 
@@ -86,7 +86,7 @@ def test_a_model_without_the_standard_operators():
     model = b.model(y, dtype=U8)
     del model.opset_import[:]
     model.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
-    [[z]] = ort(model.SerializeToString(), ["x"], [[x]], optimized=False)
+    [[z]] = ort(model.SerializeToString(), [[x]], optimized=False)
     assert np.array_equal(z, requantized(products(x, 3, -7)))
 
 

@@ -1,5 +1,7 @@
 """Each operator of the host against onnxruntime: integers exactly, float32 to its precision."""
 
+import itertools
+
 import numpy as np
 import pytest
 from graph_runner import run_graph
@@ -126,12 +128,30 @@ def test_pools(attributes):
     shape = [(2, 3, 8, 7)]
     compare("MaxPool", shape, kernel="onnx.max_pool", exact=True, **attributes)
     compare("MaxPool", shape, kernel="onnx.max_pool", dtype=np.int8, **attributes)
-    compare("AveragePool", shape, kernel="onnx.average_pool", version=19, **attributes)
-    if "ceil_mode" not in attributes:
-        compare(
-            "AveragePool", shape, kernel="onnx.average_pool", version=19, count_include_pad=1,
-            **attributes,
-        )
+    for version in (13, 19, 22):
+        if version == 13 and "dilations" in attributes:
+            continue
+        given = dict(kernel="onnx.average_pool", version=version, exact=True, **attributes)
+        compare("AveragePool", shape, **given)
+        if "ceil_mode" not in attributes:
+            compare("AveragePool", shape, count_include_pad=1, **given)
+
+
+@pytest.mark.parametrize("version", [13, 19])
+@pytest.mark.parametrize("shape, window, strides, kernel", [
+    ((2, 3, 20), [4], [3], "onnx.average_pool"),
+    ((2, 3, 9, 40), [3, 4], [2, 3], "onnx.average_pool"),
+    ((1, 2, 40, 70), [3, 32], [1, 1], "onnx.average_pool"),
+    ((1, 2, 40, 70), [33, 3], [1, 2], "onnx.average_pool"),
+    ((1, 2, 5, 6, 7), [2, 3, 2], [1, 2, 2], "onnx.average_pool"),
+    ((2, 3, 8, 9), [8, 9], [1, 1], "onnx.global_average_pool"),
+])
+def test_the_order_of_sums(shape, window, strides, kernel, version):
+    """Bytes, as sums of float32 depend on their order, and QuantizeLinear may follow."""
+    compare(
+        "AveragePool", [shape], kernel=kernel if version == 13 else "onnx.average_pool",
+        version=version, exact=True, kernel_shape=window, strides=strides,
+    )
 
 
 @pytest.mark.parametrize("kind, kernel", [
@@ -144,8 +164,27 @@ def test_reductions(kind, kernel):
     compare(kind, [(2, 3, 4)], I64([0]), kernel=kernel, dtype=np.int32)
 
 
+@pytest.mark.parametrize("attributes", POOLS)
+def test_a_quantized_average(attributes):
+    """The scales are equal powers of two: many averages are ties, or next to them."""
+    for dtype, version in itertools.product((np.uint8, np.int8), (13, 19)):
+        if version == 13 and "dilations" in attributes:
+            continue
+        b = Builder(opset=version)
+        scale, zero = F32(2**-5), dtype(7)
+        x = b.node("DequantizeLinear", b.input("x", (2, 3, 8, 7), dtype), scale, zero)
+        y = b.node("QuantizeLinear", b.node("AveragePool", x, **attributes), scale, zero)
+        limits = np.iinfo(dtype)
+        values = b.rng.integers(limits.min, limits.max + 1, (2, 3, 8, 7)).astype(dtype)
+        equal_to_runtime(b, y, [values], dtype=dtype)
+
+
 def test_global_pools_and_places():
-    compare("GlobalAveragePool", [(2, 3, 4, 5)], kernel="onnx.reduce_mean")
+    for version in (13, 22):
+        compare(
+            "GlobalAveragePool", [(2, 3, 5, 7)], kernel="onnx.global_average_pool", exact=True,
+            version=version,
+        )
     compare("GlobalMaxPool", [(2, 3, 4, 5)], kernel="reduce_max")
     for kind, kernel in (("ArgMax", "arg_max"), ("ArgMin", "arg_min")):
         compare(kind, [(2, 9, 3)], kernel=kernel, dtype=np.int8, out=I64, axis=1)

@@ -18,7 +18,7 @@ def test_each_inference_has_its_outputs():
     x, y = b.input("x", [2, 3]), b.input("y", [2, 3])
     data = b.bytes(b.node("Add", x, y), b.node("Sub", x, y))
     inputs = [[F32(np.full((2, 3), i)), F32(np.ones((2, 3)))] for i in range(2)]
-    for i, (total, difference) in enumerate(ort(data, ["x", "y"], inputs, optimized=False)):
+    for i, (total, difference) in enumerate(ort(data, inputs, optimized=False)):
         assert np.all(total == i + 1) and np.all(difference == i - 1)
 
 
@@ -30,7 +30,7 @@ def test_a_softmax_between_is_not_replaced():
     x = b.rng.integers(-128, 128, (40, 8), I8)
     e = np.exp(x * 0.1 - np.max(x * 0.1, axis=-1, keepdims=True))
     expected = np.clip(np.rint(e / e.sum(axis=-1, keepdims=True) * 255) - 128, -128, 127)
-    [[ours]] = ort(data, ["x"], [[x]], optimized=False)
+    [[ours]] = ort(data, [[x]], optimized=False)
     assert np.array_equal(ours, expected)
     assert not np.array_equal(run_runtime(data, [x], optimized=True)[0], expected)
 
@@ -42,4 +42,4 @@ def test_rejects_wrong_shapes(shape, message):
     b = Builder(seed=92)
     data = b.bytes(b.node("Relu", b.input("x", [2, 3])))
     with pytest.raises(ModelError, match=re.escape(message)):
-        ort(data, ["x"], [[np.zeros(shape, F32)]], optimized=False)
+        ort(data, [[np.zeros(shape, F32)]], optimized=False)

@@ -90,6 +90,38 @@ def test_a_layer_on_a_core(kind, options, config, tmp_path):
         np.testing.assert_allclose(y, wanted, atol=2**-6 if on_weft else 2e-6)
 
 
+@pytest.mark.parametrize("linear", [0, 1])
+def test_a_bf16_core_rounds_operands_alone(linear):
+    """A GRU of 30 steps in float64, with weights, inputs and states rounded to bfloat16."""
+    require("onnx", "ml_dtypes")
+    import ml_dtypes
+
+    def rounded(value):
+        return value.astype(F32).astype(ml_dtypes.bfloat16).astype(np.float64)
+
+    def sigmoid(value):
+        return 1 / (1 + np.exp(-value))
+
+    b, steps = Builder(seed=60, domains=()), 30
+    x = b.rng.normal(size=(steps, BATCH, SIZE)).astype(F32)
+    w, r = (b.rng.normal(0, 1, (1, 3 * UNITS, n)).astype(F32) for n in (SIZE, UNITS))
+    y = b.node(
+        "GRU", b.input("x", x.shape), w, r, outputs=2, hidden_size=UNITS,
+        linear_before_reset=linear,
+    )
+    program = compile_graph(load(b.bytes(y[0]), "net.onnx"), BF16)
+    with program.open(GoldenTransport(BF16)) as session:
+        found = session(x)
+    fed, own = rounded(x) @ rounded(w[0]).T, rounded(r[0]).T
+    h, gates = np.zeros((BATCH, UNITS)), 2 * UNITS
+    for step in range(steps):
+        sums = rounded(h) @ own
+        z, reset = np.split(sigmoid(fed[step, :, :gates] + sums[:, :gates]), 2, axis=1)
+        after = reset * sums[:, gates:] if linear else rounded(reset * h) @ own[:, gates:]
+        h = (1 - z) * np.tanh(fed[step, :, gates:] + after) + z * h
+        np.testing.assert_allclose(found[step, 0], h, atol=2e-6)
+
+
 def test_the_products_of_a_step_in_time():
     linear, _ = layer("GRU", linear_before_reset=1)
     other, _ = layer("GRU", direction="bidirectional")

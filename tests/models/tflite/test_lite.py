@@ -135,8 +135,8 @@ def test_sigmoids_of_int16(name, scale, kernel):
 
 def test_leaky_relu_of_int16(rng):
     value = np.arange(-(1 << 15), 1 << 15).astype(INT16)
-    for alpha in (0.1, 0.5, 0.3, 1.5, -0.2):
+    for alpha in (0.1, 0.5, 0.3, 1.5, 0.0, -0.2, -0.5, -0.75, -2.0):
         x, y = q(rng, (1 << 16,), INT16), q(rng, (1 << 16,), INT16)
         powers(rng, x, y)
         options = "LeakyReluOptions", {"alpha": alpha}
-        compare("LEAKY_RELU", [x], y, options, [value], "tflite.leaky_relu_quantized")
+        compare("LEAKY_RELU", [x], y, options, [value], "litert.leaky_relu")

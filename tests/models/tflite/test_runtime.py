@@ -69,7 +69,7 @@ def test_state_lasts_from_run_to_run_and_belongs_to_the_node(rng):
 
 def test_an_operator_of_a_custom_code(rng):
     tensors = {
-        "x": T((1, 4), "int8", scale=1), "y": T((1, 3, 4), "int8", scale=1),
+        "x": T((1, 1, 1, 4), "int8", scale=1), "y": T((1, 5, 1, 4), "int8", scale=1),
     }
     data = build(tensors, [("custom:CIRCULAR_BUFFER", ["x"], ["y"], None)], ["x"], ["y"])
     graph = load(data, "net")
@@ -211,6 +211,99 @@ def test_products_beside_the_runtime(rng):
 
 def test_without_the_package_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(runtime.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(runtime._Process, "running", None)
+    monkeypatch.setattr(runtime._Process, "running", {})
     with pytest.raises(ModelError, match=r"\(X\) needs the package tflite-micro, .*; type"):
         kernels.run("tflite.model", [], attributes(b""))
+
+
+def odd(name, inputs, outputs, options=None, version=2):
+    tensors = {f"i{i}": t for i, t in enumerate(inputs)}
+    tensors |= {f"o{i}": t for i, t in enumerate(outputs)}
+    ins, outs = list(tensors)[: len(inputs)], list(tensors)[len(inputs) :]
+    fed = [key for key in ins if tensors[key].data is None]
+    return build(tensors, [(name, ins, outs, options, version)], fed, outs)
+
+
+def i8(*shape):
+    return T(shape, scale=0.05, zero=3)
+
+
+def ints(*shape, dtype="int32"):
+    return T(shape, dtype)
+
+
+def floats(*shape):
+    return T(shape, "float32")
+
+
+def i16(*shape):
+    return T(shape, "int16", scale=0.001)
+
+
+CONSTANT = T(data=np.array([0], np.int32))
+ODD = {
+    "cast to int64": ("CAST", [floats(4)], [ints(4, dtype="int64")], ("CastOptions", {})),
+    "cast to int16": ("CAST", [floats(4)], [T((4,), "int16")], ("CastOptions", {})),
+    "int64 indices": ("GATHER_ND", [i8(3, 4), ints(1, 2, dtype="int64")], [i8(1)],
+                      ("GatherNdOptions", {})),
+    "indices": ("GATHER_ND", [i8(3, 4), ints(1, 2)], [i8(1)], ("GatherNdOptions", {})),
+    "batch of a gather": ("GATHER", [i8(2, 3, 4), T(data=np.array([[0, 1], [1, 2]], np.int32))],
+                          [i8(2, 2, 4)], ("GatherOptions", {"axis": 1, "batchDims": 1}), 5),
+    "divisors": ("DIV", [i8(4), i8(4)], [i8(4)], ("DivOptions", {})),
+    "whole divisors": ("DIV", [ints(4), ints(4)], [ints(4)], ("DivOptions", {})),
+    "logarithm": ("LOG", [floats(4)], [floats(4)]),
+    "root": ("RSQRT", [T((4,), scale=0.05, zero=-128)], [i8(4)]),
+    **{name: (name, [i8(4)], [i8(4)]) for name in ("NEG", "LOG", "ZEROS_LIKE")},
+    **{f"{name} of int16": (name, [i16(4)], [i16(4)]) for name in ("EXP", "HARD_SWISH", "RELU")},
+    "PRELU of int16": ("PRELU", [i16(2, 4), i16(1, 4)], [i16(2, 4)]),
+    "EQUAL of int16": ("EQUAL", [i16(4), i16(4)], [T((4,), "bool")]),
+    "a joint activation": ("CONCATENATION", [i8(1, 2), i8(1, 2)], [i8(1, 4)],
+                           ("ConcatenationOptions", {"axis": 1, "fusedActivationFunction": 1})),
+    "computed padding": ("PAD", [i8(2, 4), ints(2, 2)], [i8(2, 4)], ("PadOptions", {})),
+    "computed axes": ("SUM", [floats(2, 4), ints(1)], [floats(2)], ("ReducerOptions", {})),
+    "bytes of a norm": ("L2_POOL_2D", [i8(1, 2, 2, 1)], [i8(1, 1, 1, 1)], ("Pool2DOptions", {
+        "filterHeight": 2, "filterWidth": 2, "strideH": 2, "strideW": 2, "padding": 1})),
+    "a mean of int32": ("MEAN", [ints(2, 4), CONSTANT], [ints(4)], ("ReducerOptions", {})),
+}
+REFUSED = {
+    "cast to int64", "int64 indices", "NEG", "LOG", "EXP of int16", "HARD_SWISH of int16",
+    "PRELU of int16", "EQUAL of int16", "a joint activation", "computed padding",
+    "bytes of a norm", "a mean of int32",
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_an_operator_is_refused_when_the_file_is_loaded_or_never(rng, case):
+    """What the runtime refuses is an error with the operator and both reasons."""
+    data = odd(*ODD[case])
+    if case in REFUSED:
+        text = rf"net: operator 0 \({ODD[case][0]}, 'o0'\): .*, and TFLite Micro reports: "
+        with pytest.raises(ModelError, match=text):
+            load(data, "net")
+        return
+    graph = load(data, "net")
+    x = [np.ones(t.shape, t.dtype) for t in (graph.tensors[i] for i in graph.inputs)]
+    assert np.array_equal(
+        run_graph(graph, x)[graph.outputs[0]], micro(data, x)[0], equal_nan=True
+    )
+
+
+def test_a_trial_ends_no_session(monkeypatch):
+    """A crash of a trial leaves the process of the models that run."""
+    tensors = {"x": T((4,), scale=0.1), "y": T((4,), scale=0.1)}
+    given = attributes(build(tensors, [("RELU", ["x"], ["y"], None)], ["x"], ["y"]))
+    state = {}
+    kernels.run("tflite.model", [np.zeros(4, np.int8)], given, state)
+    process = state["model"].process
+    runtime.attempt(given, [])
+    tried = runtime._Process.running[runtime.TRIAL]
+    tried._process.kill()
+    tried._process.wait()
+    kernels.run("tflite.model", [np.zeros(4, np.int8)], given, state)
+    assert state["model"].process is process is not tried
+
+
+def test_without_the_package_nothing_is_tried(monkeypatch):
+    monkeypatch.setattr(runtime.importlib.util, "find_spec", lambda name: None)
+    [node] = load(odd(*ODD["NEG"]), "net").nodes
+    assert node.kernel == "tflite.model"

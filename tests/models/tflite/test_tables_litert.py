@@ -51,6 +51,20 @@ def test_equals_litert(rng, name):
         )
 
 
+@pytest.mark.parametrize("alpha", [-0.5, -1.5, -2.0, -6.0, 0.0])
+@pytest.mark.parametrize("scale, y_scale", [(2**-5, 2**-5), (2**-12, 2**-3)])
+def test_leaky_relu_next_to_ties(alpha, scale, y_scale):
+    """The second pair of scales is not XNNPACK's."""
+    pytest.importorskip("ai_edge_litert")
+    for zero in (0, 100, -128):
+        x, y = T((1, 256), scale=scale, zero=zero), T((1, 256), scale=y_scale)
+        operator = ("LEAKY_RELU", ["x"], ["y"], ("LeakyReluOptions", {"alpha": alpha}), 2)
+        data = build({"x": x, "y": y}, [operator], ["x"], ["y"])
+        graph = in_mode(load(data, "net"), "single")
+        [[expected]] = litert(data, [[EVERY]])
+        assert np.array_equal(run_graph(graph, [EVERY])[graph.outputs[0]], expected)
+
+
 @pytest.mark.parametrize("mode", ["tflite", "single"])
 def test_a_program_has_the_table_of_its_mode(mode):
     """The logistic function of -1/128 is near the tie of 127.5 and 128."""

@@ -97,6 +97,19 @@ def test_int16_sigmoids(rng, name):
         check(rng, name, [x], [y], trivial=True)
 
 
+@pytest.mark.parametrize("alpha", [-0.5, -0.25, -0.75, -2.0, -7 / 128, 0.0, 0.25, 1.5])
+@pytest.mark.parametrize("dtype", [INT8, INT16])
+def test_leaky_relu_next_to_ties(dtype, alpha):
+    limits = np.iinfo(dtype)
+    every = np.arange(limits.min, limits.max + 1).astype(dtype)
+    for zero, y_scale in itertools.product((0, 100, -128) if dtype == INT8 else (0,), (5, 4, 2, 7)):
+        x, y = (T(every.shape, dtype, scale, zero) for scale in (2**-5, 2**-y_scale))
+        options = "LeakyReluOptions", {"alpha": alpha}
+        data = build({"x": x, "y": y}, [("LEAKY_RELU", ["x"], ["y"], options)], ["x"], ["y"])
+        [expected] = micro(data, [every])
+        np.testing.assert_array_equal(run_graph(load(data, "net"), [every])[1], expected)
+
+
 def test_int16_leaky_relu(rng):
     for alpha in (0.1, 1.5):
         x, y = q(rng, (500,), INT16), q(rng, (500,), INT16)

@@ -46,6 +46,15 @@ def test_a_burst_ends_at_its_boundary():
     assert arrivals(port, [28, 30, 32]) == [16, 17, 18]
 
 
+def test_bursts_end_at_addresses_of_the_bus():
+    """Beat 14 of a program memory that begins with beat 1 or 17 is the last one of its burst."""
+    for first_beat in (1, 17):
+        port = ProgramPortTimes(PROGRAM, ProgramTiming(latency=10, first_beat=first_beat))
+        assert arrivals(port, [26, 28, 30]) == [16, 17, 18]
+    port = ProgramPortTimes(PROGRAM, ProgramTiming(latency=10, first_beat=2))
+    assert arrivals(port, [26, 28, 30]) == [15, 17, 18]
+
+
 def test_an_empty_list_by_hand():
     """Both heads read the same END: 16 reads of 8 bytes, in one burst.
 
@@ -64,6 +73,7 @@ def test_an_empty_list_by_hand():
 @pytest.mark.parametrize("fields, text", [
     (dict(latency=0), "latency must be at least 1, not 0"),
     (dict(period=255), "period must be at least 256, not 255"),
+    (dict(first_beat=-1), "first_beat must be at least 0, not -1"),
 ])
 def test_wrong_timings(fields, text):
     with pytest.raises(ValueError, match=text):

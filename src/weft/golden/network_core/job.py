@@ -5,6 +5,7 @@ import numpy as np
 from weft.golden.matmul import matmul
 from weft.golden.requantize import add_bias, requantize
 from weft.network_core.addresses import join
+from weft.network_core.config import has_single_port
 
 __all__ = ["run_job"]
 
@@ -32,7 +33,7 @@ def run_job(chip, memory, buffers, job) -> None:
         If the descriptor has a field that the hardware does not check, and whose effect is
         undefined.
     """
-    _check(chip, memory, job)
+    _check(chip, job)
     y = _layer(chip, buffers, job, _sums(chip, memory, buffers, job))
     if job.add:
         places = _pixels(job, chip.banks, "add")
@@ -41,32 +42,28 @@ def run_job(chip, memory, buffers, job) -> None:
     memory.write_columns(_pixels(job, chip.banks, "output"), y)
 
 
-def _check(chip, memory, job):
+def _check(chip, job):
     """Raise ValueError for fields that the hardware does not check."""
     taps = job.kernel_height * job.kernel_width * job.tap_vectors
     last = job.b_word + (_tiles(chip, job) - 1) * job.b_step + job.tile_words
-    words = memory.words(_pixels(job, chip.banks, "input"))
-    low, high = int(words.min()), int(words.max())
     for name, value, rule, holds in (
         ("tile_words", job.tile_words, f"all steps of a tile ({taps})", job.tile_words == taps),
         ("words of B", last, f"at most {chip.b_words}", last <= chip.b_words),
         ("low", job.low, f"at most high ({job.high})", job.low <= job.high),
         ("sum_low", job.sum_low, f"at most sum_high ({job.sum_high})",
          not job.add or job.sum_low <= job.sum_high),
-        ("words of first taps", f"{low}..{high}", f"in {-chip.words}..{chip.words - 1}",
-         -chip.words <= low <= high < chip.words),
-        *(_step(chip, job, name) for name in ("tap_x_step", "tap_y_step", "group_step")),
         *(_extent(job, side, axis) for side, axis in (("height", "y"), ("width", "x"))),
+        *(_side(chip, job, side) for side in ("in_height", "in_width")),
     ):
         if not holds:
             raise ValueError(f"{name} of a job must be {rule}, not {value}")
 
 
-def _step(chip, job, name):
-    """The rule for a step from tap to tap, as `_check` has it."""
-    words = join(getattr(job, name), chip.banks) // chip.banks
-    rule = f"of {-chip.words}..{chip.words - 1} words"
-    return name, words, rule, -chip.words <= words < chip.words
+def _side(chip, job, side):
+    """The rule for the height or the width of the input map, as `_check` has it."""
+    value = getattr(job, side)
+    most = POSITION_LIMIT // 2 + 1 if has_single_port(chip.core) else POSITION_LIMIT
+    return side, value, f"at most {most}", value <= most
 
 
 def _extent(job, side, axis):
@@ -95,35 +92,39 @@ def _pixels(job, banks, map_):
     return join(first, banks) + oy * row + ox * pixel
 
 
-def _taps(job, banks):
-    """For each tap of each pixel: the number of its first vector, and whether it is in the map.
+def _taps(memory, job, banks):
+    """For each tap of each pixel: the number of the first tap, the offset from it, and whether the
+    tap is in the map.
 
-    Both have the shape [out_height, out_width, kernel_height, kernel_width].
+    All have the shape [out_height, out_width, kernel_height, kernel_width].
     """
     oy, ox, ky, kx = np.ogrid[
         : job.out_height, : job.out_width, : job.kernel_height, : job.kernel_width
     ]
     y = job.first_y + oy * job.stride_y + ky * job.dilation_y
     x = job.first_x + ox * job.stride_x + kx * job.dilation_x
-    tap_x = join(job.tap_x_step, banks) + job.tap_vectors - 1
-    tap_y = join(job.tap_y_step, banks) + (job.kernel_width - 1) * tap_x + job.tap_vectors - 1
-    numbers = _pixels(job, banks, "input")[:, :, None, None] + kx * tap_x + ky * tap_y
+    x_step, y_step = (
+        memory.signed(join(step, banks)) for step in (job.tap_x_step, job.tap_y_step)
+    )
+    tap_x = x_step + job.tap_vectors - 1
+    tap_y = y_step + (job.kernel_width - 1) * tap_x + job.tap_vectors - 1
     inside = (y >= 0) & (y < job.in_height) & (x >= 0) & (x < job.in_width)
-    return numbers, np.broadcast_to(inside, numbers.shape)
+    firsts = _pixels(job, banks, "input")[:, :, None, None]
+    return np.broadcast_arrays(firsts, kx * tap_x + ky * tap_y, inside)
 
 
 def _sums(chip, memory, buffers, job):
     """The sums of the array, without the pair sums of A; int32 [pixels, N]."""
     cols, depth = chip.core.cols, chip.core.depth
-    numbers, inside = _taps(job, chip.banks)
+    firsts, offsets, inside = _taps(memory, job, chip.banks)
     # Rows of vectors: one for each tap inside the map, in the order of the array's steps.
-    vectors = numbers[inside][:, None] + np.arange(job.tap_vectors)
-    group_step = join(job.group_step, chip.banks)
+    vectors = offsets[inside][:, None] + np.arange(job.tap_vectors)
+    group_step = memory.signed(join(job.group_step, chip.banks))
     tiles = _tiles(chip, job)
     sums = np.empty((job.out_height * job.out_width, tiles * cols), np.int32)
     for group, first in enumerate(range(0, tiles, job.group_tiles)):
-        a = np.full((*numbers.shape, job.tap_vectors, depth), job.outside, np.int8)
-        a[inside] = memory.read(vectors + group * group_step)
+        a = np.full((*inside.shape, job.tap_vectors, depth), job.outside, np.int8)
+        a[inside] = memory.read_taps(firsts[inside][:, None], vectors + group * group_step)
         tile = np.arange(first, min(first + job.group_tiles, tiles))
         words = job.b_word + tile[:, None] * job.b_step + np.arange(job.tile_words)
         b = buffers.b[words]  # [tiles, words, cols, depth]

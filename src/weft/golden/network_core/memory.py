@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from weft.network_core.config import has_single_port
 from weft.network_core.descriptors import ListError
 
 __all__ = ["ListFault", "MemoryArea"]
@@ -23,7 +24,8 @@ class ListFault(Exception):
 class MemoryArea:
     """The vectors that a list may use, by their numbers relative to BASE.
 
-    Numbers are taken modulo twice the vectors that an address can name, as the hardware does.
+    Numbers are taken modulo what the hardware keeps of an address: twice the words that it can
+    name, or 16 bits in a core with a microprogram.
 
     Parameters
     ----------
@@ -53,17 +55,34 @@ class MemoryArea:
             )
         self._vectors = bytes_.reshape(-1, chip.core.depth)
         self._banks = chip.banks
-        self._base, self._limit, self._words = base, limit, chip.address_words
-
-    def words(self, numbers) -> np.ndarray:
-        """The words of vectors, from the start of the memory; negative ones lie before it."""
-        return np.asarray(numbers, np.int64) // self._banks + self._base
+        self._base, self._limit = base, limit
+        self._micro = has_single_port(chip.core)
+        kept = chip.most_words if self._micro else chip.address_words
+        self._wrap = 2 * kept * self._banks
 
     def places(self, numbers) -> np.ndarray:
         """Numbers from the start of the memory; ListFault ADDRESS if one may not be used."""
-        places = (np.asarray(numbers, np.int64) + self._base * self._banks) % (
-            2 * self._words * self._banks
-        )
+        first = self._base * self._banks
+        return self._checked((np.asarray(numbers, np.int64) + first) % self._wrap)
+
+    def read_taps(self, firsts, offsets) -> np.ndarray:
+        """The vectors ``offsets`` behind the numbers ``firsts``, int8 [..., depth].
+
+        The rows of an array compare a first tap with the limits minus the offset, which has two
+        bits more than an address. So their sum is not taken modulo anything.
+        """
+        if self._micro:
+            return self.read(firsts + offsets)
+        firsts = self.signed(np.asarray(firsts, np.int64) + self._base * self._banks)
+        return self._vectors[self._checked(firsts + _signed(offsets, 4 * self._wrap))]
+
+    def signed(self, numbers) -> np.ndarray:
+        """Numbers modulo what the hardware keeps, as numbers with a sign: steps back are negative.
+        """
+        return _signed(numbers, self._wrap)
+
+    def _checked(self, places):
+        """The places from the start of the memory, if all of them may be used."""
         words = places // self._banks
         if ((words < self._base) | (words >= self._limit)).any():
             raise ListFault(ListError.ADDRESS)
@@ -88,3 +107,8 @@ class MemoryArea:
         column = np.arange(columns)
         vectors = self.places(np.asarray(numbers)[..., None] + np.arange(-(-columns // depth)))
         return vectors[..., column // depth], column % depth
+
+
+def _signed(numbers, modulus):
+    """Numbers modulo ``modulus``, from minus a half of it on."""
+    return (np.asarray(numbers, np.int64) + modulus // 2) % modulus - modulus // 2

@@ -78,6 +78,7 @@ def run_list(
     lists = area
     if chip.program_words:
         lists = MemoryArea(chip, program, 0, chip.program_words, words=chip.program_words)
+    list_address, log_address = _kept(chip, list_address), _kept(chip, log_address)
     run = _Run(chip, area, lists, log_address, buffers or ChipBuffers(chip))
     try:
         for address in (list_address, log_address):
@@ -91,6 +92,12 @@ def run_list(
     except ListFault as fault:
         return ListOutcome(fault.error, run.jobs)
     return ListOutcome(ListError.NONE, run.jobs, result)
+
+
+def _kept(chip, address):
+    """The bits of an address in START that the hardware keeps."""
+    banks = (1 << (chip.banks - 1).bit_length()) - 1
+    return address & ((2 * chip.address_words - 1) << BANK_BITS | banks)
 
 
 class _Run:
@@ -112,6 +119,10 @@ class _Run:
             for head, act in heads if eager else reversed(heads):
                 descriptor, waits = head.peek()
                 if isinstance(descriptor, ListEnd):
+                    if head is jobs:
+                        self._area.read_columns(
+                            join(descriptor.result, chip.banks), descriptor.result_bytes
+                        )
                     ends[head] = descriptor
                 elif waits <= (self.jobs if head is loads else self.loads):
                     act(descriptor)

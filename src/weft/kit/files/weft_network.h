@@ -118,8 +118,9 @@ int weft_read(weft_core *core, uint32_t vector, void *data, uint32_t bytes);
 #endif
 
 /*
- * Let lists use this memory, and no other. Its address is a multiple of WEFT_BEAT_BYTES. Networks in
- * different memories do not touch each other. No list may run.
+ * Let lists use this memory, and no other. Its address is a multiple of WEFT_BEAT_BYTES. Predicted
+ * cycles are for a multiple of 16 * WEFT_BEAT_BYTES. Networks in different memories do not touch
+ * each other. No list may run.
  */
 int weft_program(weft_core *core, void *memory, uint32_t bytes);
 

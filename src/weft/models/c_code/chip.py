@@ -16,6 +16,7 @@ from weft.models.c_code.operators import operator_problem
 from weft.models.c_code.sources import check_prefix
 from weft.models.c_code.tensors import is_alias
 from weft.models.errors import ModelError
+from weft.models.network_core.prediction import program_conditions
 from weft.models.network_core.program import ChipProgram, memory_needs
 from weft.models.work import HostWork
 
@@ -121,7 +122,7 @@ class _ChipGenerator(Generator):
         """Return the texts about the program memory."""
         program, chip = self._program, self._program.chip
         if not chip.program_words:
-            return {"memory": "memory of the core", "program": ""}
+            return {"memory": "memory of the core", "program": "", "conditions": ""}
         row = chip.banks * chip.core.depth
         size = -(-memory_needs(program.areas, chip)[1] // row) * row
         macro = identifier(program.name).upper()
@@ -130,6 +131,8 @@ class _ChipGenerator(Generator):
             " weft_program() before",
             "program": f"{macro}_PROGRAM_BYTES = {size}, /* of the memory for weft_program() */\n"
             "    ",
+            "conditions": f"\n * The cycles are for {program_conditions(chip)}."
+            .replace("cycle, and", "cycle,\n * and"),
         }
 
     def _image(self, name, data):

@@ -16,7 +16,7 @@ CHIP_HEADER = """\
  * the static memory, so they must follow each other. The core must have the ChipConfig for which
  * the network was compiled.
  *
- * An inference takes @cycles@ cycles of the core, beside the time of the processor.
+ * An inference takes @cycles@ cycles of the core, beside the time of the processor.@conditions@
  */
 #ifndef @NAME@_NET_H
 #define @NAME@_NET_H

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from weft.models.kernels.fixed_point import clamp
+from weft.models.kernels.fixed_point import clamp, multiply
 from weft.models.kernels.gemmlowp import INT16
 
 __all__ = ["KERNELS", "scaled_total"]
@@ -92,10 +92,30 @@ def _neighbours(given, count, attributes):
     return lower, (lower + 1).clip(None, given - 1), weight
 
 
+def _concatenation(inputs, attributes):
+    """uint8: ``round(x * scale - zero * scale) + zero of y`` in float32, ties away from zero.
+
+    ``axis`` : int; ``scales``, ``zeros``, and whether the bytes are ``moved`` : one for each input;
+    ``zero`` : of y.
+    """
+    parts = []
+    for x, scale, zero, moved in zip(
+        inputs, attributes["scales"], attributes["zeros"], attributes["moved"], strict=True
+    ):
+        if not moved:
+            factor = np.float32(scale)
+            y = x.astype(np.float32) * factor + np.float32(-zero) * factor
+            whole = np.trunc(y)
+            whole += np.where(np.abs(y - whole) >= 0.5, np.sign(y), np.float32(0))
+            x = clamp(whole.astype(np.int64) + attributes["zero"], 0, 255, np.uint8)
+        parts.append(x)
+    return [np.concatenate(parts, attributes["axis"])]
+
+
 def _softmax(inputs, attributes):
     """Along the last axis, in float32; sums in the order of the values, ties away from zero.
 
-    ``exponentials`` : float32 [256], of the differences -255..0; ``scale`` : float, of y;
+    ``exponentials`` : float32 [256], of the differences -255..0; ``scale``, ``zero`` : of y;
     ``dtype`` : str.
     """
     [x] = inputs
@@ -105,7 +125,7 @@ def _softmax(inputs, attributes):
     factor = np.float32(1) / (total * np.float32(attributes["scale"]))
     y = np.floor(terms * factor + np.float32(0.5)).astype(np.int64)
     limits = np.iinfo(attributes["dtype"])
-    return [clamp(y + limits.min, limits.min, limits.max, attributes["dtype"])]
+    return [clamp(y + attributes["zero"], limits.min, limits.max, attributes["dtype"])]
 
 
 def _quantize(inputs, attributes):
@@ -116,6 +136,16 @@ def _quantize(inputs, attributes):
     limits = np.iinfo(attributes["dtype"])
     y = np.rint(y).astype(np.int64) + attributes["zero"]
     return [clamp(y, limits.min, limits.max, attributes["dtype"])]
+
+
+def _leaky_relu(inputs, attributes):
+    """int16; ``zeros``; ``multipliers``, ``shifts`` of x from 0 on, and below."""
+    zero, y_zero = attributes["zeros"]
+    (m, n), (s, t) = attributes["multipliers"], attributes["shifts"]
+    x = inputs[0].astype(np.int64) - zero
+    y = np.where(x >= 0, multiply(x, m, s), multiply(x, n, t)) + y_zero
+    limits = np.iinfo(inputs[0].dtype)
+    return [clamp(y, limits.min, limits.max, inputs[0].dtype)]
 
 
 def _of_int16(function):
@@ -130,6 +160,7 @@ def _of_int16(function):
 
 KERNELS = {
     "litert.add": _add, "litert.mul": _mul, "litert.sum": _sum,
+    "litert.concatenation": _concatenation, "litert.leaky_relu": _leaky_relu,
     "litert.resize_bilinear": _resize_bilinear, "litert.softmax": _softmax,
     "litert.quantize": _quantize, "litert.logistic16": _of_int16(INT16.logistic),
     "litert.tanh16": _of_int16(INT16.tanh),

@@ -1,4 +1,10 @@
-"""Kernels of ONNX operators that combine elements: pools, reductions, softmax."""
+"""Kernels of ONNX operators that combine elements: pools, reductions, softmax.
+
+Sources: onnxruntime, ``pool_functors.h`` (AveragePool from operator set 19 on) and
+``mlas/pooling.cpp`` (before, and GlobalAveragePool): they add float32 values in different orders.
+"""
+
+import itertools
 
 import numpy as np
 
@@ -33,16 +39,42 @@ def _max_pool(inputs, attributes):
 
 
 def _average_pool(inputs, attributes):
-    """As ``max_pool``; ``count_padding`` : bool, whether padding counts as elements of 0."""
+    """As ``max_pool``; ``count_padding`` : bool, whether padding counts as elements of 0.
+
+    ``columns`` : bool, whether each column of a window is added first, and then the columns; by
+    default, the elements are added in their order.
+    """
     [x] = inputs
     view = _windows(x, attributes, 0)
     axes = tuple(range(x.ndim, view.ndim))
-    sums = view.sum(axis=axes, dtype=x.dtype)
+    places = [range(size) for size in attributes["window"]]
+    rows = [places[-1]] if not attributes["columns"] else [[i] for i in places[-1]]
+    sums = x.dtype.type(0)
+    for row in rows:
+        part = x.dtype.type(0)
+        for place in itertools.product(*places[:-1], row):
+            part = part + view[(..., *place)]
+        sums = sums + part
     if attributes["count_padding"]:
         count = np.prod(attributes["window"])
     else:
         count = _windows(np.ones((1, 1, *x.shape[2:]), x.dtype), attributes, 0).sum(axis=axes)
     return [(sums / count).astype(x.dtype)]
+
+
+def _global_average_pool(inputs, attributes):
+    """The mean of each map of float32: four sums in turns, and the rest; ``shape`` of y."""
+    [x] = inputs
+    values = x.reshape(*x.shape[:2], -1)
+    size = values.shape[2]
+    whole = size - size % 4
+    lanes = np.zeros((*x.shape[:2], 4), x.dtype)
+    for start in range(0, whole, 4):
+        lanes = lanes + values[..., start : start + 4]
+    sums = (lanes[..., 0] + lanes[..., 2]) + (lanes[..., 1] + lanes[..., 3])
+    for place in range(whole, size):
+        sums = sums + values[..., place]
+    return [(sums / x.dtype.type(size)).reshape(attributes["shape"])]
 
 
 def _reduction(function):
@@ -80,6 +112,7 @@ def _batch_normalization(inputs, attributes):
 
 KERNELS = {
     "onnx.max_pool": _max_pool, "onnx.average_pool": _average_pool,
+    "onnx.global_average_pool": _global_average_pool,
     "onnx.reduce_mean": _reduction(_mean), "onnx.reduce_sum": _reduction(np.sum),
     "onnx.softmax": _softmax, "onnx.batch_normalization": _batch_normalization,
 }

@@ -16,7 +16,7 @@ from weft.models.kernels.fixed_point import (
 )
 from weft.models.kernels.gemmlowp import INT32
 
-__all__ = ["KERNELS", "logistic16", "tanh16"]
+__all__ = ["KERNELS", "leaky_relu", "logistic16", "tanh16"]
 
 
 def _quantize(inputs, attributes):
@@ -97,12 +97,20 @@ def _leaky_relu(inputs, attributes):
     return [np.where(x > 0, x, x * np.float32(attributes["alpha"]))]
 
 
+def leaky_relu(x, multipliers, shifts):
+    """``x`` times the first multiplier from 0 on, and times the second one below.
+
+    A product with a negative multiplier is negated after it is rounded: this is where ties go.
+    """
+    (m, n), (s, t) = multipliers, shifts
+    return np.where(x >= 0, multiply(x, m, s), np.sign(n) * multiply(x, abs(n), t))
+
+
 def _leaky_relu_quantized(inputs, attributes):
     """int16; ``zeros``; ``multipliers``, ``shifts`` of positive and negative x."""
     zero, y_zero = attributes["zeros"]
-    (m, n), (s, t) = attributes["multipliers"], attributes["shifts"]
     x = inputs[0].astype(np.int64) - zero
-    y = np.where(x >= 0, multiply(x, m, s), multiply(x, n, t)) + y_zero
+    y = leaky_relu(x, attributes["multipliers"], attributes["shifts"]) + y_zero
     limits = np.iinfo(inputs[0].dtype)
     return [clamp(y, limits.min, limits.max, inputs[0].dtype)]
 

@@ -11,7 +11,7 @@ from weft.models.network_core.division import divide
 from weft.models.network_core.image import make_image
 from weft.models.network_core.memory import plan_maps
 from weft.models.network_core.pitches import panels_of, panels_of_parts
-from weft.models.network_core.prediction import predict_run
+from weft.models.network_core.prediction import predict_run, program_conditions
 from weft.models.network_core.program import (
     ChipInput,
     ChipProgram,
@@ -138,10 +138,13 @@ def _compiled(
         _segment(divided, number, sizes, panels, schedule, maps, image, chip, written, found, end)
         for number, (found, (_, end)) in enumerate(zip(results, ends, strict=True))
     )
+    notes = tuple(divided.notes)
+    if chip.program_words and segments:
+        notes += (f"the cycles are for {program_conditions(chip)}",)
     return ChipProgram(
         name=divided.name, source=divided.source, mode=divided.mode, target=target,
         tensors=divided.tensors, inputs=divided.inputs, outputs=divided.outputs,
-        operators=divided.operators, exactness=exactness, notes=divided.notes, batch=batch,
+        operators=divided.operators, exactness=exactness, notes=notes, batch=batch,
         setup=image.setup,
         segments=segments, after=divided.after, log=image.end, arena=plan.vectors, areas=areas,
         keeps_maps=activations,

@@ -5,9 +5,10 @@ from dataclasses import replace
 from weft.network_core.addresses import split
 from weft.network_core.config import ChipConfig
 from weft.network_core.cycles import ListPrediction, ProgramTiming, predict_list
+from weft.network_core.cycles.program_port import BURST
 from weft.network_core.descriptors import ListLoop, unpack_list
 
-__all__ = ["predict_run"]
+__all__ = ["predict_run", "program_conditions"]
 
 _TURNS = 3  # of a batch, that are followed
 
@@ -42,3 +43,11 @@ def predict_run(
     jobs = len(prediction.jobs) // _TURNS
     turns = prediction.jobs[-1][1] - prediction.jobs[jobs - 1][1]  # all but the first
     return replace(prediction, cycles=prediction.cycles + more * turns // (_TURNS - 1))
+
+
+def program_conditions(chip: ChipConfig) -> str:
+    """Return the conditions of predicted cycles on the program memory, which the core must have."""
+    return (
+        f"a program memory that answers after {ProgramTiming().latency} cycles with a beat a cycle,"
+        f" and a PROGRAM_BASE that is a multiple of {BURST * chip.beat_bytes} bytes"
+    )

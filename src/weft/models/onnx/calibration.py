@@ -5,8 +5,9 @@ import zipfile
 import numpy as np
 
 from weft.models.errors import ModelError
+from weft.models.ir import Tensor
 
-__all__ = ["Feeds", "read_arrays"]
+__all__ = ["Feeds", "input_tensors", "read_arrays"]
 
 
 def read_arrays(path) -> dict[str, np.ndarray]:
@@ -23,6 +24,22 @@ def read_arrays(path) -> dict[str, np.ndarray]:
             return {name: loaded[name] for name in loaded.files}
     except (ValueError, EOFError, zipfile.BadZipFile, KeyError, NotImplementedError) as error:
         raise ModelError(f"{path}: must be an .npz or .npy file of numbers: {error}") from error
+
+
+def input_tensors(model: bytes) -> list[Tensor]:
+    """The inputs of a model, for one sample: a first axis of any size, and any other one, is 1."""
+    import onnx
+
+    graph = onnx.ModelProto.FromString(model).graph
+    constants = {tensor.name for tensor in graph.initializer}
+    found = []
+    for value in graph.input:
+        if value.name not in constants:
+            kind = value.type.tensor_type
+            shape = tuple(dim.dim_value or 1 for dim in kind.shape.dim)
+            dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+            found.append(Tensor(value.name, shape, dtype))
+    return found
 
 
 class Feeds:

@@ -93,9 +93,15 @@ def _pool(kernel):
             return None
         if min(pads) < 0:
             return None
+        old = source.version() < 19 and source.types[names[0]][0] == np.float32
+        whole = window == shape and output == (1,) * len(window) and not any(pads)
+        if kernel == "average_pool" and old and whole:
+            y_shape = source.types[operator.outputs[0]][1]
+            return "onnx.global_average_pool", names, {"shape": y_shape}, POOLS
         return f"onnx.{kernel}", names, {
             "window": window, "strides": strides, "dilations": dilations, "begin": pads,
             "output": output, "count_padding": bool(attributes.get("count_include_pad", 0)),
+            "columns": old and len(window) > 1 and strides[-1] <= 2 and max(window) <= 32,
         }, POOLS
 
     return rule
@@ -118,10 +124,13 @@ def _pool_pads(attributes, window, strides, dilations, shape, output):
 
 
 def _global_pool(operator, source):
-    axes = tuple(range(2, len(source.types[operator.inputs[0]][1])))
-    kernel = "onnx.reduce_mean" if operator.kind == "GlobalAveragePool" else "reduce_max"
-    shape = source.types[operator.outputs[0]][1]
-    return kernel, operator.inputs, {"axes": axes, "shape": shape}, POOLS
+    dtype, entry = source.types[operator.inputs[0]]
+    axes, shape = tuple(range(2, len(entry))), source.types[operator.outputs[0]][1]
+    if operator.kind == "GlobalMaxPool":
+        return "reduce_max", operator.inputs, {"axes": axes, "shape": shape}, POOLS
+    if dtype == np.float32:
+        return "onnx.global_average_pool", operator.inputs, {"shape": shape}, POOLS
+    return "onnx.reduce_mean", operator.inputs, {"axes": axes, "shape": shape}, POOLS
 
 
 def _reduce(kernel):

@@ -5,6 +5,7 @@ import logging
 import tempfile
 from pathlib import Path
 
+from weft.files import write_bytes
 from weft.models.errors import ModelError
 from weft.models.onnx.calibration import Feeds
 from weft.models.onnx.exported import rewrite
@@ -41,7 +42,7 @@ def prepare(data: bytes, name: str) -> bytes:
     rewrite(model)
     with _errors_alone(), tempfile.TemporaryDirectory() as folder:
         source, path = Path(folder, "float.onnx"), Path(folder, "prepared.onnx")
-        source.write_bytes(model.SerializeToString())  # given a model, it makes external data
+        write_bytes(source, model.SerializeToString())  # given a model, it makes external data
         try:
             quant_pre_process(source, path, skip_symbolic_shape=True)
         except Exception as error:  # of many types, from C++
@@ -82,7 +83,7 @@ def quantize(
     stride = next(n for n in range(MAX_BATCHES, 0, -1) if len(feeds) % n == 0)
     with _errors_alone(), tempfile.TemporaryDirectory() as folder:
         source, path = Path(folder, "prepared.onnx"), Path(folder, "quantized.onnx")
-        source.write_bytes(prepared)
+        write_bytes(source, prepared)
         try:
             quantize_static(
                 source, path, _reader(feeds, advance),

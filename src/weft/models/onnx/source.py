@@ -95,6 +95,10 @@ class Source:
                 self.users[name].append(operator)
         return self
 
+    def version(self) -> int:
+        """The version of the standard operators."""
+        return max(entry.version for entry in self.opsets if entry.domain in ("", "ai.onnx"))
+
     def only_user(self, name: str):
         """The one operator that reads a tensor; None if there are more, or it is an output."""
         users = self.users.get(name, [])

@@ -14,21 +14,23 @@ from weft.models.tflite import (
     recurrent,
     reducing,
     shapes,
+    strided_slice,
     unary,
 )
 from weft.models.tflite.context import Context, Fallback
 from weft.models.tflite.cutout import cut
 from weft.models.tflite.macs import macs_of
 from weft.models.tflite.reader import read
-from weft.models.tflite.runtime import memory
-from weft.models.tflite.supported import CALLERS, CUSTOM, RUNTIME
+from weft.models.tflite.runtime import attempt, memory
+from weft.models.tflite.scales import refusals
+from weft.models.tflite.supported import CALLERS, COMPILED, CUSTOM, RUNTIME
 
 __all__ = ["import_file"]
 
 BUILDERS = {
     **products.BUILDERS, **arithmetic.BUILDERS, **unary.BUILDERS, **moving.BUILDERS,
-    **reducing.BUILDERS, **recurrent.BUILDERS, **lstm.BUILDERS, **bidirectional.BUILDERS,
-    **shapes.BUILDERS,
+    **strided_slice.BUILDERS, **reducing.BUILDERS, **recurrent.BUILDERS, **lstm.BUILDERS,
+    **bidirectional.BUILDERS, **shapes.BUILDERS,
 }
 
 
@@ -47,7 +49,7 @@ def import_file(data: bytes, name: str) -> Graph:
     for operator in file.operators:
         if not operator.outputs:
             raise operator.error("outputs must be at least 1, not 0")
-        nodes += _nodes(graph, operator)
+        nodes += _refused(graph, operator, _nodes(graph, operator))
     _order(file, graph, nodes)
     tensors = [
         dataclasses.replace(tensor, data=graph.values.get(i))
@@ -107,6 +109,16 @@ def _is_described(tensor):
 def _check(operator):
     """Raise ModelError for an operator that neither Weft nor TFLite Micro has."""
     if operator.custom or operator.name == "CUSTOM":
+        if operator.custom in COMPILED:
+            raise operator.error(
+                f"the network was compiled for {COMPILED[operator.custom]}; use the .tflite file"
+                " from before this compilation"
+            )
+        if operator.custom.startswith("Flex"):
+            raise operator.error(
+                f"{operator.custom} is an operator of TensorFlow, which only its Flex delegate"
+                " runs; convert the network without SELECT_TF_OPS, or end it before this operator"
+            )
         if operator.custom not in CUSTOM:
             raise operator.error(
                 f"neither Weft nor TFLite Micro has the custom operator {operator.custom!r};"
@@ -116,6 +128,14 @@ def _check(operator):
         near = difflib.get_close_matches(operator.name, sorted({*BUILDERS, *RUNTIME}), 1)
         hint = f"; the nearest supported operator is {near[0]}" if near else ""
         raise operator.error(f"neither Weft nor TFLite Micro has this operator{hint}")
+
+
+def _refused(graph, operator, nodes):
+    """The nodes of an operator, with the modes whose runtime refuses its scales."""
+    if not nodes:
+        return nodes
+    refused = refusals(graph, operator)
+    return [dataclasses.replace(nodes[0], refused=refused), *nodes[1:]] if refused else nodes
 
 
 def _nodes(graph, operator):
@@ -142,12 +162,20 @@ def _nodes(graph, operator):
         raise operator.error("constants must not have a sparse encoding")
     model, fed = cut(graph.file, operator, graph.values)
     graph.spend(operator, len(model))
+    tensors = graph.file.tensors
+    attributes = _attributes(
+        operator.label, model, [tensors[i] for i in used], len(operator.outputs)
+    )
+    try:
+        attempt(attributes, [tensors[i] for i in fed])
+    except ModelError as error:
+        text = str(error).removeprefix(f"{operator.label}: ")
+        raise operator.error(f"{reason}, and {text}") from error
     return [Host(
         operator=operator.custom or operator.name, name=graph.output(operator).name,
         position=(operator.position,), inputs=fed, outputs=operator.outputs,
-        kernel="tflite.model", reason=reason, macs=macs_of(operator, graph.file.tensors),
-        attributes=_attributes(operator.label, model, [graph.file.tensors[i] for i in used],
-                               len(operator.outputs)),
+        kernel="tflite.model", reason=reason, attributes=attributes,
+        macs=macs_of(operator, graph.file.tensors),
     )]
 
 
@@ -169,11 +197,14 @@ def _whole(file, reason):
         raise ModelError(f"{file.name}: outputs must be at least 1, not 0")
     if file.sparse:
         raise ModelError(f"{file.name}: constants must not have a sparse encoding")
+    attributes = _attributes(file.name, file.data, file.tensors, len(file.outputs))
+    # A loop may never end with the values of a trial.
+    attempt(attributes, [file.tensors[i] for i in file.inputs], run="WHILE" not in file.used)
     node = Host(
         operator=file.operators[-1].name, name=file.tensors[file.outputs[0]].name,
         position=tuple(range(len(file.operators))), inputs=file.inputs, outputs=file.outputs,
         kernel="tflite.model", reason=f"the whole file runs in TFLite Micro: {reason}",
-        attributes=_attributes(file.name, file.data, file.tensors, len(file.outputs)),
+        attributes=attributes,
         macs=sum(macs_of(operator, file.tensors) for operator in file.operators),
     )
     return _graph(file, [node], file.tensors, [node.reason])

@@ -12,8 +12,8 @@ import numpy as np
 from weft.models.tflite.quantized import multiplier_and_shift, per_tensor
 
 __all__ = [
-    "leaky_relu16", "product", "quantize", "reduction", "resize_bilinear", "sigmoid16", "softmax",
-    "total",
+    "concatenation", "leaky_relu16", "product", "quantize", "reduction", "resize_bilinear",
+    "sigmoid16", "softmax", "total",
 ]
 
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
@@ -64,6 +64,20 @@ def resize_bilinear(attributes):
     return "litert.resize_bilinear", attributes
 
 
+def concatenation(operator, tensors, y, axis):
+    """uint8 values with other scales than y."""
+    scales = [per_tensor(operator, tensor) for tensor in tensors]
+    scale, zero = per_tensor(operator, y)
+    if {*scales} == {(scale, zero)}:
+        return None
+    inverse = np.float32(1) / np.float32(scale)
+    return "litert.concatenation", {
+        "axis": axis, "scales": tuple(float(np.float32(s) * inverse) for s, _ in scales),
+        "zeros": tuple(z for _, z in scales), "zero": zero,
+        "moved": tuple(pair == (scale, zero) for pair in scales),
+    }
+
+
 def softmax(operator, x, y, beta):
     """``exp(beta * x)``, divided by its sum along the last axis."""
     factor = np.float32(per_tensor(operator, x)[0]) * np.float32(beta)
@@ -71,6 +85,7 @@ def softmax(operator, x, y, beta):
     exponentials = np.array([math.exp(value) for value in arguments.tolist()], np.float32)
     return "litert.softmax", {
         "exponentials": exponentials, "scale": per_tensor(operator, y)[0], "dtype": str(y.dtype),
+        "zero": 0 if y.dtype == np.uint8 else per_tensor(operator, y)[1],
     }
 
 
@@ -85,7 +100,7 @@ def leaky_relu16(operator, x, y, alpha):
     below = np.float32(scale) * np.float32(alpha) / np.float32(y_scale)
     ratios = np.float32(scale) / np.float32(y_scale), below
     pairs = [multiplier_and_shift(operator, float(ratio)) for ratio in ratios]
-    return "tflite.leaky_relu_quantized", {
+    return "litert.leaky_relu", {
         "zeros": (zero, y_zero), "multipliers": tuple(m for m, _ in pairs),
         "shifts": tuple(s for _, s in pairs),
     }

@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 
-from weft.models.kernels.fixed_point import high_mul
-from weft.models.tflite.quantized import multiplier_and_shift, per_tensor
+from weft.models.kernels.fixed_point import high_mul, multiply
+from weft.models.tflite.quantized import half_away, multiplier_and_shift, per_tensor
 
-__all__ = ["converted", "elu", "leaky_relu", "logistic", "tanh"]
+__all__ = ["clip", "converted", "elu", "leaky_relu", "logistic", "tanh"]
 
 LEAST, MOST = 2.0**-8, 2.0**7  # of a ratio of scales that XNNPACK takes
 
@@ -56,6 +56,15 @@ def elu(operator, x, y):
         steps = np.array(results, np.float32) * inverse + np.float32(zero)
     limits = np.iinfo(y.dtype)
     return np.rint(steps.clip(limits.min, limits.max)).astype(y.dtype)
+
+
+def clip(low, high, operator, x, y):
+    """``x`` in the scale of y, limited to ``low..high``."""
+    (scale, _), (y_scale, _) = per_tensor(operator, x), per_tensor(operator, y)
+    values = multiply(_steps(x), *multiplier_and_shift(operator, scale / y_scale))
+    with np.errstate(over="ignore"):
+        bounds = [half_away(float(np.float32(v) / np.float32(y_scale))) for v in (low, high)]
+    return _limited(values.clip(*bounds), y)
 
 
 def converted(operator, x, y):

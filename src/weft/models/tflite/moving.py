@@ -7,10 +7,11 @@ import math
 import numpy as np
 
 from weft.models.ir import Tensor
+from weft.models.tflite import lite
 from weft.models.tflite.context import Fallback
 from weft.models.tflite.quantized import per_tensor
 
-__all__ = ["BUILDERS", "axes_of", "moved"]
+__all__ = ["BUILDERS", "axes_of", "moved", "sliced"]
 
 REASON = "it only moves values"
 
@@ -59,10 +60,10 @@ def _concatenation(graph, operator):
         if shape != [*first[:axis], *first[axis + 1 :]]:
             raise operator.error(f"inputs must differ along axis {axis} alone: {tensor.shape}")
     graph.expect(operator, [*first[:axis], sum(sizes), *first[axis + 1 :]])
-    if y.dtype == np.uint8 and y.quantization is not None:
-        if len({per_tensor(operator, tensor) for tensor in (*inputs, y)}) > 1:
-            raise Fallback("a concatenation of uint8 with different scales")
-    return moved(graph, operator, "concatenation", tuple(range(len(inputs))), axis=axis)
+    node = moved(graph, operator, "concatenation", tuple(range(len(inputs))), axis=axis)
+    if y.dtype != np.uint8 or y.quantization is None:
+        return node
+    return dataclasses.replace(node, single=lite.concatenation(operator, inputs, y, axis))
 
 
 def _pack(graph, operator):
@@ -138,47 +139,15 @@ def _slice(graph, operator):
             raise operator.error(f"slice of axis {i} must be in 0..{whole}, not {first}..{last}")
         end.append(last)
     graph.expect(operator, [b - a for a, b in zip(begin, end, strict=True)])
-    return _sliced(graph, operator, begin, end, [1] * len(begin))
+    return sliced(graph, operator, begin, end, [1] * len(begin))
 
 
-def _sliced(graph, operator, begin, end, step):
+def sliced(graph, operator, begin, end, step):
+    """A node that takes values from ``begin`` to ``end`` of each axis."""
     return moved(
         graph, operator, "slice", begin=tuple(begin), end=tuple(end), step=tuple(step),
         shape=graph.output(operator).shape,
     )
-
-
-def _strided_slice(graph, operator):
-    graph.counts(operator, 4, 4)
-    options = operator.options("StridedSliceOptions")
-    x = graph.input(operator, 0)
-    numbers = [graph.integers(operator, place) for place in (1, 2, 3)]
-    if options.EllipsisMask() or options.NewAxisMask() or options.Offset():
-        raise Fallback("a strided slice with an ellipsis, a new axis or offsets")
-    if {len(part) for part in numbers} != {len(x.shape)}:
-        raise Fallback("a strided slice of fewer axes than the input has")
-    begins, ends, steps, shape = [], [], [], []
-    for i, (begin, end, step) in enumerate(zip(*numbers, strict=True)):
-        if step == 0:
-            raise operator.error(f"stride of axis {i} must not be 0")
-        size = x.shape[i]
-        if options.BeginMask() >> i & 1:
-            begin = None
-        if options.EndMask() >> i & 1:
-            end = None
-        if options.ShrinkAxisMask() >> i & 1:
-            begin = numbers[0][i]
-            if not -size <= begin < size:
-                raise operator.error(f"index of axis {i} must be in {-size}..{size - 1}: {begin}")
-            begin, step = begin % size, 1
-            end = begin + 1
-        else:
-            shape.append(len(range(*slice(begin, end, step).indices(size))))
-        begins.append(begin)
-        ends.append(end)
-        steps.append(step)
-    graph.expect(operator, shape)
-    return _sliced(graph, operator, begins, ends, steps)
 
 
 def _padding(graph, operator):
@@ -202,7 +171,8 @@ def _pad(graph, operator):
             raise operator.error(f"padding value must be one {x.dtype}")
         value = value.ravel()[0].item()
     else:
-        value = per_tensor(operator, x)[1] if x.quantization is not None else 0
+        y = graph.output(operator)
+        value = per_tensor(operator, y)[1] if y.quantization is not None else 0
     return moved(graph, operator, "pad", padding=pairs, value=value)
 
 
@@ -322,7 +292,7 @@ def _batch_to_space(graph, operator):
         axes=(*axes, *range(2 * count + 1, 2 * count + 1 + len(rest))),
         shape=(batch, *joined, *rest),
     )
-    cut = _sliced(
+    cut = sliced(
         graph, operator, [0, *begins, *[0] * len(rest)], [batch, *ends, *rest], [1] * len(shape)
     )
     return [
@@ -353,7 +323,7 @@ def _reverse(graph, operator):
 BUILDERS = {
     "TRANSPOSE": _transpose,
     "CONCATENATION": _concatenation, "PACK": _pack, "UNPACK": _unpack, "SPLIT": _split,
-    "SPLIT_V": _split_v, "SLICE": _slice, "STRIDED_SLICE": _strided_slice, "PAD": _pad,
+    "SPLIT_V": _split_v, "SLICE": _slice, "PAD": _pad,
     "PADV2": _pad, "MIRROR_PAD": _mirror_pad, "GATHER": _gather,
     "SPACE_TO_BATCH_ND": _space_to_batch, "BATCH_TO_SPACE_ND": _batch_to_space,
     "TILE": _tile, "REVERSE_V2": _reverse,

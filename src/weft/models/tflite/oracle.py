@@ -1,10 +1,14 @@
 """Whole TFLite files in their runtimes, TFLite Micro and LiteRT, to compare results with."""
 
+import struct
+
+import tflite
+
 from weft.hints import to_install
 from weft.models.errors import ModelError
 from weft.models.tflite.runtime import memory, model
 
-__all__ = ["litert", "tflm"]
+__all__ = ["litert", "tflm", "with_outputs"]
 
 
 def tflm(data: bytes, inferences: list, tensors, outputs: int) -> list:
@@ -59,3 +63,23 @@ def litert(data: bytes, inferences: list) -> list:
         text = " ".join(str(error).split())[:300]
         raise ModelError(f"LiteRT cannot run the network: {text}") from error
     return results
+
+
+def with_outputs(data: bytes, numbers: list[int]) -> tuple[bytes, list[int]]:
+    """The file with other outputs: these tensors, as far as the file has them, each once.
+
+    A new vector of outputs is appended to the file, and the field of the first subgraph leads to
+    it: offsets of flatbuffers are relative, and lead forward.
+
+    Returns the file, and the tensors in the order of its outputs.
+    """
+    graph = tflite.Model.GetRootAs(data, 0).Subgraphs(0)
+    count = graph.TensorsLength()
+    kept = [number for number in dict.fromkeys(numbers) if number < count]
+    table = graph._tab  # the parser has no other way to a field's place
+    place = table.Pos + table.Offset(8)  # the third field: outputs
+    vector = struct.pack(f"<I{len(kept)}i", len(kept), *kept)
+    start = -(-len(data) // 4) * 4
+    whole = bytearray(data.ljust(start, b"\0") + vector)
+    whole[place : place + 4] = struct.pack("<I", start - place)
+    return bytes(whole), kept

@@ -15,6 +15,7 @@ import tflite
 from weft.models.errors import ModelError
 from weft.models.ir import Quantization, Tensor
 from weft.models.tflite.file import PARSER_ERRORS, File, TfliteOperator
+from weft.visible import short, visible
 
 __all__ = ["read"]
 
@@ -104,9 +105,8 @@ class _Reader:
         return [get(i) for i in range(count)]
 
     def text(self, raw):
-        """At most ``TEXT`` printable characters."""
-        text = (raw or b"")[:TEXT].decode("utf-8", "replace")
-        return "".join(c if c.isprintable() else "?" for c in text)
+        """At most ``TEXT`` characters of a name."""
+        return visible((raw or b"")[:TEXT].decode("utf-8", "replace"))
 
     def file(self):
         model = tflite.Model.GetRootAs(self.data)
@@ -186,7 +186,7 @@ class _Reader:
         if table is not None and not 0 <= table.Pos < len(self.data):
             raise self.error(f"options must lie inside the file, not at {table.Pos}")
         output = tensors[outputs[0]].name if outputs else ""
-        label = f"{self.name}: operator {i} ({custom or name}, {output!r})"
+        label = f"{self.name}: operator {i} ({custom or name}, {short(output)!r})"
         return TfliteOperator(
             position=i, name=name, custom=custom, code=code, version=version, inputs=inputs,
             outputs=outputs, intermediates=middle, label=label,

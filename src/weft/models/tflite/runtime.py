@@ -1,7 +1,8 @@
 """Runs a TFLite model, often of one operator, in TFLite Micro: the kernel ``tflite.model``.
 
 TFLite Micro trusts its models: a damaged one can crash it, or keep it busy for ever. So it runs in
-a process of its own (`worker`), which all models share, and each wait has a limit.
+a process of its own (`worker`), which all models share, and each wait has a limit. Models that are
+only tried (`attempt`) have another process, so that a crash ends no session.
 """
 
 import atexit
@@ -21,10 +22,10 @@ from weft.hints import to_install
 from weft.models.errors import ModelError
 from weft.models.tflite.worker import CLOSE, OPEN, RUN, receive, send
 
-__all__ = ["memory", "model"]
+__all__ = ["attempt", "memory", "model"]
 
 SPARE, ATTEMPTS = 1 << 17, 4  # bytes beside the tensors; attempts, each with four times the memory
-LIMIT = 120  # seconds that a request may take
+LIMIT, TRIAL = 120, 30  # seconds that a request may take; the same if a model is only tried
 
 
 def model(inputs, attributes, state):
@@ -39,10 +40,52 @@ def model(inputs, attributes, state):
     with _Process.lock:
         opened = state.get("model")
         if opened is None or not opened.process.alive():
-            opened = state["model"] = _Model(_Process.shared(label), attributes)
+            opened = state["model"] = _Model(_Process.shared(label, LIMIT), attributes)
         data = [np.asarray(value, order="C") for value in inputs]
         numbers = [RUN, opened.identity, len(data), attributes["outputs"]]
         return opened.process.ask(label, numbers, data, attributes["outputs"])
+
+
+def attempt(attributes, tensors, run=True):
+    """Raise ModelError if TFLite Micro refuses a model; without its package nothing is tried.
+
+    The model is opened. With ``run`` it runs, too: some operators refuse only then. Real values
+    are 1, of which each function has a result. Integers can be indices or divisors: they are 0,
+    and if the runtime refuses them, 1.
+
+    Parameters
+    ----------
+    attributes : mapping
+        As for `model`.
+    tensors : sequence of weft.models.ir.Tensor
+        The inputs.
+    run : bool
+    """
+    if importlib.util.find_spec("tflite_micro") is None:
+        return
+    label = attributes["label"]
+    with _Process.lock:
+        tried = _Model(_Process.shared(label, TRIAL), attributes)
+        for integer in (0, 1) if run else ():
+            data = [_value(tensor, integer) for tensor in tensors]
+            numbers = [RUN, tried.identity, len(data), attributes["outputs"]]
+            try:
+                tried.process.ask(label, numbers, data, attributes["outputs"])
+                return
+            except ModelError:
+                if integer or not tried.process.alive():
+                    raise
+
+
+def _value(tensor, integer):
+    """A value of a tensor: 1 if it has real values, else ``integer``."""
+    number, kind = 1 if tensor.dtype.kind == "f" else integer, tensor.dtype
+    if tensor.quantization is not None and kind.kind in "iu":
+        scale, zero = tensor.quantization.scale[0], int(tensor.quantization.zero[0])
+        limits = np.iinfo(kind)
+        steps = round(min(1 / float(scale), 2.0**31)) if scale > 0 else 0
+        number = min(max(zero + steps, limits.min), limits.max)
+    return np.full(tensor.shape, number, kind)
 
 
 def memory(tensors):
@@ -56,24 +99,25 @@ class _Model:
     def __init__(self, process, attributes):
         self.process, self.identity = process, next(process.identities)
         data = np.frombuffer(attributes["model"], np.uint8)
-        for attempt in range(ATTEMPTS):
-            size = (2 * attributes["memory"] + SPARE) * 4**attempt
+        for turn in range(ATTEMPTS):
+            size = (2 * attributes["memory"] + SPARE) * 4**turn
             try:
                 process.ask(attributes["label"], [OPEN, self.identity, size], [data], 0)
                 break
             except ModelError:
-                if attempt == ATTEMPTS - 1 or not process.alive():
+                if turn == ATTEMPTS - 1 or not process.alive():
                     raise
         self._finalizer = weakref.finalize(self, process.forget, self.identity)
 
 
 class _Process:
-    """The process; one for all models."""
+    """A process; one for all models that run, and one for all that are tried."""
 
     lock = threading.RLock()
-    running = None
+    running: dict[int, "_Process"] = {}  # by their limits
 
-    def __init__(self):
+    def __init__(self, limit):
+        self._limit = limit
         self.identities = itertools.count()
         self._forgotten = []
         self._log = tempfile.TemporaryFile()
@@ -83,18 +127,19 @@ class _Process:
         )
 
     @classmethod
-    def shared(cls, label):
-        """The running process; it is started if none runs."""
+    def shared(cls, label, limit):
+        """The process with this limit of a request, in seconds; it is started if none runs."""
         if importlib.util.find_spec("tflite_micro") is None:
             raise ModelError(
                 f"{label} needs the package tflite-micro, for Linux on x86-64 alone; "
                 + to_install(extra="networks")
             )
-        if cls.running is None or not cls.running.alive():
-            if cls.running is not None:
-                cls.running.close()
-            cls.running = cls()
-        return cls.running
+        found = cls.running.get(limit)
+        if found is None or not found.alive():
+            if found is not None:
+                found.close()
+            found = cls.running[limit] = cls(limit)
+        return found
 
     def alive(self):
         """Whether it can take requests."""
@@ -106,7 +151,7 @@ class _Process:
 
     def ask(self, label, numbers, data, count):
         """Send a request; the ``count`` arrays of the answer. ModelError without an answer."""
-        timer = threading.Timer(LIMIT, self._process.kill)
+        timer = threading.Timer(self._limit, self._process.kill)
         timer.start()
         try:
             while self._forgotten:
@@ -118,7 +163,8 @@ class _Process:
         except (EOFError, OSError) as error:
             code = self._end()
             raise ModelError(
-                f"{label}: TFLite Micro stopped (exit code {code}), or took more than {LIMIT} s"
+                f"{label}: TFLite Micro stopped (exit code {code}), or took more than"
+                f" {self._limit} s"
             ) from error
         except BaseException:  # an interrupt: its answer must not meet the next request
             self._process.kill()
@@ -157,5 +203,5 @@ class _Process:
 
 @atexit.register
 def _close():
-    if _Process.running is not None:
-        _Process.running.close()
+    for process in _Process.running.values():
+        process.close()

@@ -3,7 +3,7 @@
 Source: TFLite Micro, ``python_ops_resolver.cc``.
 """
 
-__all__ = ["CALLERS", "CUSTOM", "RUNTIME"]
+__all__ = ["CALLERS", "COMPILED", "CUSTOM", "RUNTIME"]
 
 # Operators that call subgraphs or keep resources: they need the whole file.
 CALLERS = frozenset({
@@ -33,3 +33,9 @@ CUSTOM = (
     "SignalFramer", "SignalIrfft", "SignalOverlapAdd", "SignalPCAN", "SignalRfft",
     "SignalStacker", "SignalWindow", "TFLite_Detection_PostProcess",
 )
+# Custom operators that the compilers of other accelerators write, by what runs them.
+COMPILED = {
+    "edgetpu-custom-op": "a Coral Edge TPU (by edgetpu_compiler)",
+    "ethos-u": "an Arm Ethos-U (by Vela)",
+    "neutron_graph": "an NXP eIQ Neutron (by its converter)", "NeutronGraph": "an NXP eIQ Neutron",
+}

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from weft.models.kernels import fixed_point
+from weft.models.kernels import fixed_point, tflite_unary
 from weft.models.kernels.fixed_point import multiplier_of, multiply, round_shift
 from weft.models.tflite.quantized import half_away, multiplier_and_shift, per_tensor
 
@@ -36,7 +36,7 @@ def scaled(x, dtype, x_zero, y_zero, multiplier, shift):
 def relu(low, high, operator, x, y):
     """``x`` limited to ``low..high`` (numbers or None), then scaled.
 
-    RELU scales; the others need equal scales in TFLite and limit the values.
+    RELU scales; RELU6 limits the values, whatever the scale of y is.
     """
     (x_scale, x_zero), (y_scale, y_zero) = per_tensor(operator, x), per_tensor(operator, y)
     if high is None:
@@ -85,20 +85,20 @@ def gelu(approximate, operator, x, y):
 
 
 def logistic(operator, x, y):
-    """``1 / (1 + exp(-x))``; the zero point of y is the lowest value. Its scale is not read."""
-    lowest, zero = np.iinfo(y.dtype).min, per_tensor(operator, y)[1]
-    if zero != lowest:
-        raise operator.error(f"zero point of y must be {lowest}, not {zero}")
-    return _fixed(operator, x, y, 8, lowest, fixed_point.logistic)
+    """``1 / (1 + exp(-x))``; scale and zero point of y are 1/256 and the lowest value."""
+    return _fixed(operator, x, y, 8, np.iinfo(y.dtype).min, fixed_point.logistic)
 
 
 def tanh(operator, x, y):
-    """``tanh(x)`` in steps of 1/128; scale and zero point of y are not read."""
+    """``tanh(x)``; scale and zero point of y are 1/128 and the middle."""
     return _fixed(operator, x, y, 7, np.iinfo(y.dtype).min + 128, fixed_point.tanh)
 
 
 def _fixed(operator, x, y, bits, zero, function):
-    """A function of fixed point, rounded to ``bits`` fractional bits; x beyond +-15 saturates."""
+    """A function of fixed point, rounded to ``bits`` fractional bits; x beyond +-15 saturates.
+
+    TFLite Micro does not look at the scale of y.
+    """
     x_scale, x_zero = per_tensor(operator, x)
     multiplier, shift = multiplier_of(x_scale * 2**27)
     values = _values(x) - x_zero
@@ -133,9 +133,9 @@ def leaky_relu(alpha, operator, x, y):
     """``x``, or ``alpha * x`` below 0."""
     attributes = leaky_attributes(operator, x, y, alpha)
     zero, y_zero = attributes["zeros"]
-    (m, n), (s, t) = attributes["multipliers"], attributes["shifts"]
-    values = _values(x) - zero
-    values = np.where(values >= 0, multiply(values, m, s), multiply(values, n, t))
+    values = tflite_unary.leaky_relu(
+        _values(x) - zero, attributes["multipliers"], attributes["shifts"]
+    )
     return _limited(values + y_zero, y.dtype)
 
 

@@ -50,7 +50,12 @@ def _relu(low, high, graph, operator):
     x, y = _one(graph, operator)
     if graph.same_type(operator, x, y) == FLOAT:
         return graph.host(operator, "tflite.clip", REASON, low=low, high=high)
-    return _table(functools.partial(tables.relu, low, high), graph, operator)
+    function, single = functools.partial(tables.relu, low, high), None
+    if high is not None:
+        single = functools.partial(lite_tables.clip, low, high)
+    if operator.name not in ("RELU", "RELU6"):  # TFLite Micro does not have it
+        function = single
+    return _table(function, graph, operator, single)
 
 
 def _leaky_relu(graph, operator):
@@ -79,8 +84,8 @@ def _sigmoid(kernel, table, single, graph, operator):
     if graph.same_type(operator, x, y) != np.int16:
         return _table(table, graph, operator, single)
     scale, zero = per_tensor(operator, x)
-    if zero or per_tensor(operator, y) != (1 / 32768, 0):
-        raise operator.error("int16 must have zero points of 0, and y a scale of 1 / 32768")
+    if zero:
+        raise operator.error(f"the zero point of x must be 0, not {zero}")
     multiplier, shift = _steps(scale, 1 if kernel == "tflite.logistic16" else 2)
     return graph.host(
         operator, kernel, REASON, multiplier=multiplier, shift=shift,

@@ -24,13 +24,16 @@ class ProgramTiming:
         response; at least 1.
     period : int
         Cycles from beat to beat, times 256; at least 256.
+    first_beat : int
+        PROGRAM_BASE in beats: it decides where bursts end.
     """
 
     latency: int = 32
     period: int = PERIOD
+    first_beat: int = 0
 
     def __post_init__(self):
-        for name, least in (("latency", 1), ("period", PERIOD)):
+        for name, least in (("latency", 1), ("period", PERIOD), ("first_beat", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
 
@@ -68,8 +71,6 @@ class _BeatFifo:
 
 class ProgramPortTimes:
     """`weft.hw.network_core.program_memory.ProgramMemory` and its memory, cycle by cycle.
-
-    The program memory begins at a multiple of 16 beats.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ class ProgramPortTimes:
         beat, pushed = self._open, None
         same = follows = False
         if beat and self._read and self._read[0] == beat.client:
-            number, index = divmod(self._read[1], self._vectors)
+            number, index = self._place(self._read[1])
             same = number == beat.number and index == beat.last + 1
             follows = number == beat.number + 1 and number % BURST != 0
         if beat and not same:
@@ -146,8 +147,13 @@ class ProgramPortTimes:
         """The beat that the next read opens."""
         if not self._read:
             return None
-        number, index = divmod(self._read[1], self._vectors)
+        number, index = self._place(self._read[1])
         return _Beat(self._read[0], number, index, index)
+
+    def _place(self, vector):
+        """The beat of a vector, counted from address 0 of the bus, and its index in it."""
+        number, index = divmod(vector, self._vectors)
+        return self._timing.first_beat + number, index
 
     def _deliver(self, now):
         """Pass a vector to its client; returns whether its beat ends."""

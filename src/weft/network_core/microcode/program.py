@@ -106,14 +106,14 @@ zeros:  DO ZEROS; DO ZEROS; DO ZEROS; DO ZEROS; DO ZEROS; DO ZEROS; DO ZEROS
         J ISBAD field
         SUB =1; J Z check_loop
         J LOADS loads_end
-        LD =1; ST ended; DO LOADS; J walk
-loads_end: LD ended; J Z deadlock
-        LD result_bytes; J Z done
+        LD result_bytes; J Z inside
         LD room; SUB result; J NC address
-        ST size; DO CLEAR; ADD size; J C done
-        ST size; DO CLEAR; ADD size; J C done
+        ST size; DO CLEAR; ADD size; J C inside
+        ST size; DO CLEAR; ADD size; J C inside
         SUB result_bytes; J NC address
-done:   LD result; ADD base; OUT RESULT; LD result_bytes; OUT RESULT_BYTES
+inside: LD =1; ST ended; DO LOADS; J walk
+loads_end: LD ended; J Z deadlock
+        LD result; ADD base; OUT RESULT; LD result_bytes; OUT RESULT_BYTES
         LD {DONE}; OUT STATE
 """
 # The next descriptor, or another turn of a loop.

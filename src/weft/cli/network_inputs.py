@@ -1,0 +1,219 @@
+"""Inputs of ``weft run``: arrays, pictures, sounds, folders and lists of them, or random values."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weft.cli.argument_types import integer, path
+
+__all__ = [
+    "Samples", "add_inputs", "add_normalization", "layout_of", "media_files", "normalization_of",
+    "refuse_normalization", "samples_of",
+]
+
+_TYPES = ".npy, .npz, .png, .jpg, .bmp, .wav, a folder of pictures or sounds, or a .csv list"
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The inputs of a run.
+
+    Attributes
+    ----------
+    x : array, list of them, or dict of them
+        As for a session.
+    names : list of str
+        Names of the files of pictures or sounds, one for each inference; empty for arrays.
+    labels : list of str
+        The class of each inference, of a list; empty without one.
+    """
+
+    x: Any
+    names: list[str] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+
+
+def add_inputs(parser) -> None:
+    """Add ``--input`` and what explains it to ``parser``."""
+    parser.add_argument(
+        "--input", metavar="FILE", type=path("input"),
+        help=".npy, or .npz with an array for each input by its name; the first axis may be a batch"
+             " of inferences. Or a picture (.png, .jpg, .bmp), a sound (.wav), a folder of them, or"
+             " a .csv list with rows file,label, which prints the accuracy. Default: random values",
+    )
+    add_normalization(parser)
+    parser.add_argument(
+        "--seed", metavar="INT", type=integer("seed", 0), default=1,
+        help="seed of random inputs; 0 or more, default 1",
+    )
+
+
+def add_normalization(parser) -> None:
+    """Add ``--mean`` and ``--std`` to ``parser``."""
+    parser.add_argument(
+        "--mean", metavar="NUMBERS", type=_numbers("mean"),
+        help="mean of a picture or a sound, one number or one for each channel: 127.5 or"
+             " 123,116,103; values are (value - mean) / std. Default: that of the metadata of a"
+             " .tflite file, or 0..255 is the range of the input",
+    )
+    parser.add_argument(
+        "--std", metavar="NUMBERS", type=_numbers("std"),
+        help="standard deviation of a picture or a sound, with --mean",
+    )
+
+
+def _numbers(name):
+    def convert(text):
+        import argparse
+        import math
+
+        try:
+            values = tuple(float(part) for part in text.split(","))
+        except ValueError:
+            values = (math.nan,)
+        if not all(map(math.isfinite, values)) or name == "std" and not all(values):
+            rule = "numbers other than 0" if name == "std" else "numbers"
+            raise argparse.ArgumentTypeError(f"{name} must be {rule}, not {text!r:.40}")
+        return values
+
+    return convert
+
+
+def samples_of(args, network, program) -> Samples:
+    """Return the inputs that the arguments name; ModelError if they cannot be read."""
+    from weft.models.errors import ModelError
+    from weft.models.media import MEDIA, read_list
+
+    tensors = [program.tensors[number] for number in program.inputs]
+    is_media = args.input is not None and (
+        Path(args.input).is_dir() or Path(args.input).suffix.lower() in (*MEDIA, ".csv")
+    )
+    if not is_media:
+        refuse_normalization(args)
+        return Samples(_random(args, tensors) if args.input is None else _arrays(args.input))
+    given = normalization_of(args)
+    if len(tensors) != 1:
+        raise ModelError(
+            f"{args.input}: the network must have one input for pictures and sounds, not"
+            f" {len(tensors)}"
+        )
+    source, labels = Path(args.input), []
+    if source.suffix.lower() == ".csv":
+        listed = read_list(source)
+        files, labels = list(listed.files), list(listed.labels)
+    elif source.is_dir():
+        files = media_files(source)
+    else:
+        files = [source]
+    x = _media(given, network, program, tensors[0], files)
+    return Samples(x, [file.name for file in files], labels)
+
+
+def normalization_of(args):
+    """Return the normalization of the options, or None; ModelError if only one is given."""
+    from weft.models.errors import ModelError
+    from weft.models.media import Normalization
+
+    if (args.mean is None) != (args.std is None):
+        raise ModelError("--mean and --std must be given together")
+    return None if args.mean is None else Normalization(args.mean, args.std)
+
+
+def refuse_normalization(args) -> None:
+    """Raise ModelError if a normalization is given for arrays, which have none."""
+    from weft.models.errors import ModelError
+
+    for name in ("mean", "std"):
+        if getattr(args, name) is not None:
+            raise ModelError(f"--{name} must be with a picture or a sound as --input")
+
+
+def media_files(folder) -> list[Path]:
+    """Return the pictures and sounds of a folder, by name; ModelError without any."""
+    from weft.models.errors import ModelError
+    from weft.models.media import MEDIA
+
+    files = sorted(file for file in Path(folder).iterdir() if file.suffix.lower() in MEDIA)
+    if not files:
+        raise ModelError(f"{folder}: the folder must have files of {', '.join(MEDIA)}")
+    return files
+
+
+def layout_of(tensor, source: str) -> str:
+    """Return the order of the axes of a picture: ONNX has the channels first, if it can be so."""
+    first = source == "onnx" and len(tensor.shape) == 4 and tensor.shape[1] in (1, 3, 4)
+    return "NCHW" if first else "NHWC"
+
+
+def _media(given, network, program, tensor, files):
+    """All files as one array, inferences along the first axis."""
+    import numpy as np
+
+    from weft.models.errors import ModelError
+    from weft.models.media import MEDIA, read_media
+
+    if given is None and program.source == "tflite" and network is not program:
+        from weft.models.tflite.metadata import normalization_of as of_file
+
+        given = of_file(network.data)
+    layout = layout_of(tensor, program.source)
+    values = []
+    for file in files:
+        if file.suffix.lower() in MEDIA:
+            values.append(read_media(file, tensor, layout, given))
+        elif file.suffix.lower() == ".npy":
+            values.append(np.asarray(_arrays(file)).reshape(tensor.shape))
+        else:
+            raise ModelError(f"{file}: must be a file of .npy, {', '.join(MEDIA)}")
+    if len(values) > 1 and tensor.shape[:1] != (1,):
+        raise ModelError(
+            f"input {tensor.name} must have a first axis of 1 for several files, not {tensor.shape}"
+        )
+    if given is not None:
+        numbers = (", ".join(f"{n:g}" for n in part) for part in (given.mean, given.std))
+        print("values are (value - {}) / {}".format(*numbers))
+    elif values[0].dtype.kind in "iu":
+        print(f"values 0..255 are the range of {tensor.dtype}")
+    return np.concatenate(values)
+
+
+def _arrays(file):
+    """The arrays of a file of numpy's."""
+    import zipfile
+    import zlib
+
+    import numpy as np
+
+    from weft.models.errors import ModelError
+
+    try:
+        with open(file, "rb") as opened:
+            found = np.load(opened, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                return found
+            with found:
+                return {name: found[name] for name in found.files}
+    except (EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        text = str(error).partition("\n")[0]
+        if "pickle" in text:  # numpy takes every other file for one, and tells how to load it
+            text = "it holds something else than arrays of numbers"
+        raise ModelError(f"{file} must be {_TYPES}: {text}") from error
+
+
+def _random(args, tensors):
+    import numpy as np
+
+    rng = np.random.default_rng(args.seed)
+    print(f"random inputs, seed {args.seed}")
+    return [_random_values(rng, tensor) for tensor in tensors]
+
+
+def _random_values(rng, tensor):
+    import numpy as np
+
+    if tensor.dtype.kind in "iu" and tensor.dtype.itemsize <= 2:
+        limits = np.iinfo(tensor.dtype)
+        return rng.integers(limits.min, limits.max, tensor.shape, tensor.dtype, endpoint=True)
+    if tensor.dtype.kind == "f":
+        return rng.standard_normal(tensor.shape).astype(tensor.dtype)
+    return np.zeros(tensor.shape, tensor.dtype)

@@ -1,0 +1,162 @@
+"""Which scales, zero points and options each runtime refuses.
+
+Operators that move or compare bytes do not look at scales. A runtime refuses some of them if the
+scales differ, and others compute the bytes. Some functions need one scale of their results. Weft
+refuses in the mode of a runtime what this runtime refuses. TFLite Micro has no uint8: its rules are
+those of int8, raised by 128.
+
+Sources: TFLite Micro, ``pooling_common.cc``, ``concatenation.cc``, ``pad_common.cc``,
+``reduce_common.cc``, ``softmax_common.cc``, ``logistic_common.cc``, ``tanh.cc``; LiteRT, its
+kernels of the same names; XNNPACK, ``subgraph/*.c``.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+__all__ = ["refusals"]
+
+BYTES = frozenset({"int8", "uint8"})
+QUANTIZED = BYTES | {"int16"}
+NEAR = float(np.float32(1e-6))  # a difference of scales that TFLite Micro's pools take
+PAIR, LOG2 = 1e-3, 6.9e-4  # relative tolerances of the scale of a function
+
+# Types for which inputs and outputs must have equal scales and zero points.
+MICRO = {
+    "CONCATENATION": BYTES, "PADV2": BYTES, "MAX_POOL_2D": QUANTIZED, "AVERAGE_POOL_2D": QUANTIZED,
+    "REDUCE_MAX": QUANTIZED, "REDUCE_MIN": QUANTIZED,
+}
+LITE = {
+    "CONCATENATION": {"int8"}, "REDUCE_MAX": {"int16"}, "REDUCE_MIN": {"int16"},
+    **dict.fromkeys(
+        ("MAX_POOL_2D", "PAD", "RESIZE_BILINEAR", "SLICE", "SPLIT", "TRANSPOSE"), BYTES
+    ),
+    **dict.fromkeys((
+        "BATCH_TO_SPACE_ND", "DEPTH_TO_SPACE", "EXPAND_DIMS", "FILL", "MIRROR_PAD", "PACK",
+        "PADV2", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "UNPACK",
+    ), QUANTIZED),
+}
+# Inputs whose scale does not matter.
+IGNORED = {"PADV2": 0}
+# Scale (None: any), its tolerance, and zero point of the result of a function, by type; the type of
+# the operand before it, if it is another one.
+_SIGMOID16 = {"int16": (2.0**-15, LOG2, 0)}
+MICRO_RESULTS: dict[str, Mapping] = {
+    "LOGISTIC": {"int8": (None, 0, -128), **_SIGMOID16}, "TANH": _SIGMOID16,
+    "SOFTMAX": {
+        "int8": (2.0**-8, 0, -128), "int8 int16": (2.0**-16, PAIR, -32768),
+        "int16": (2.0**-15, PAIR, 0),
+    },
+}
+LITE_RESULTS: dict[str, Mapping] = {
+    "LOGISTIC": {"int16": (2.0**-15, 0, 0)}, "TANH": _SIGMOID16,
+    "SOFTMAX": {"int8": (2.0**-8, PAIR, -128), "int16": (2.0**-15, PAIR, 0)},
+    "L2_NORMALIZATION": {"int8": (2.0**-7, 0, 0), "uint8": (2.0**-7, 0, 128)},
+}
+
+
+def _few_parts(operator):
+    return 2 <= len(operator.outputs) <= 4
+
+
+def _dense_pool(operator):
+    options = operator.options("Pool2DOptions")
+    return (
+        options.StrideH() <= options.FilterHeight() and options.StrideW() <= options.FilterWidth()
+    )
+
+
+# When XNNPACK, which checks the scales, computes an operator; LiteRT's own kernels do not check.
+TAKEN: dict[str, Callable] = {"SPLIT": _few_parts, "MAX_POOL_2D": _dense_pool}
+
+
+def refusals(graph, operator):
+    """Messages by mode, for the modes whose runtime refuses the scales of an operator.
+
+    Raises the operator's error if both runtimes refuse it.
+    """
+    micro, lite = _micro(graph, operator), _lite(graph, operator)
+    if micro and lite:
+        raise operator.error(micro)
+    found = {}
+    if micro:
+        found["tflite"] = str(operator.error(f"TFLite Micro refuses it: {micro}"))
+    if lite:
+        found["single"] = str(operator.error(f"LiteRT refuses it: {lite}"))
+    return found
+
+
+def _kind(graph, operator):
+    """The type of the result; before it the type of SOFTMAX's operand, if it is another one."""
+    kinds = [str(graph.output(operator).dtype)]
+    if operator.name == "SOFTMAX":
+        kinds.insert(0, str(graph.input(operator, 0).dtype))
+    return " ".join(dict.fromkeys(kinds))
+
+
+def _micro(graph, operator):
+    if operator.name == "RESIZE_BILINEAR":
+        options = operator.options("ResizeBilinearOptions")
+        if options.AlignCorners() and options.HalfPixelCenters():
+            return "align_corners and half_pixel_centers must not both be set"
+    kind = _kind(graph, operator)
+    if kind in MICRO.get(operator.name, ()):
+        return _unequal(graph, operator, NEAR if operator.name.endswith("POOL_2D") else 0)
+    raised = 128 if kind == "uint8" else 0
+    rule = MICRO_RESULTS.get(operator.name, {}).get("int8" if raised else kind)
+    return rule and _other(graph, operator, *rule[:2], rule[2] + raised)
+
+
+def _lite(graph, operator):
+    kind = _kind(graph, operator)
+    if operator.name == "CONV_2D" and graph.present(operator, 2):
+        bias = graph.input(operator, 2)
+        zero = _parameters(bias)[1]
+        if bias.quantization is not None and bias.quantization.scale.size == 1 and zero:
+            return f"the zero point of the bias must be 0, not {zero}"
+    if kind in LITE.get(operator.name, ()) and TAKEN.get(operator.name, bool)(operator):
+        return _unequal(graph, operator, 0)
+    rule = LITE_RESULTS.get(operator.name, {}).get(kind)
+    return rule and _other(graph, operator, *rule)
+
+
+def _parameters(tensor):
+    """Scale and zero point; 0 without them, as the runtimes take it."""
+    quantization = tensor.quantization
+    if quantization is None:
+        return 0.0, 0
+    return float(quantization.scale[0]), int(quantization.zero[0])
+
+
+def _text(scale, zero):
+    return f"{np.float32(scale)!s}, {zero}"
+
+
+def _unequal(graph, operator, near):
+    """The broken rule, or None if scales differ by ``near`` at most."""
+    y = graph.output(operator)
+    tensors = [graph.output(operator, place) for place in range(len(operator.outputs))]
+    for place in range(len(operator.inputs)):
+        if graph.present(operator, place) and IGNORED.get(operator.name) != place:
+            tensor = graph.input(operator, place)
+            if tensor.dtype == y.dtype:
+                tensors.append(tensor)
+    scale, zero = _parameters(y)
+    for tensor in tensors:
+        other, point = _parameters(tensor)
+        if point != zero or not abs(other - scale) <= near:
+            return (
+                "scales and zero points of inputs and outputs must be equal, not"
+                f" {_text(other, point)} ({tensor.name!r}) and {_text(scale, zero)} ({y.name!r})"
+            )
+    return None
+
+
+def _other(graph, operator, scale, tolerance, zero):
+    """The broken rule, or None if scale and zero point of the result are as a function needs."""
+    found, point = _parameters(graph.output(operator))
+    if scale is None:
+        return None if point == zero else f"the zero point of y must be {zero}, not {point}"
+    if point == zero and abs(found / scale - 1) <= tolerance:
+        return None
+    return f"scale and zero point of y must be {_text(scale, zero)}, not {_text(found, point)}"
