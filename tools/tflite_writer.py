@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["OperatorSpec", "TensorSpec", "fully_connected_file", "tflite_file"]
+__all__ = ["OperatorSpec", "TensorSpec", "fully_connected_file", "schema", "tflite_file"]
 
 SCHEMA = 3
 TYPES = {
@@ -106,7 +106,7 @@ def tflite_file(tensors, operators, inputs, outputs, extra=(), description=None)
     """
     import flatbuffers
 
-    s = _schema()
+    s = schema()
     model = s.ModelT()
     model.version, model.description, model.buffers = SCHEMA, description, [s.BufferT()]
     codes = {}
@@ -154,8 +154,8 @@ def fully_connected_file(layers, activations, rows=1, description=None) -> bytes
     )
 
 
-def _schema():
-    """The generated classes of the schema; both packages have the same."""
+def schema():
+    """Return the generated classes of the schema; both packages have the same."""
     try:
         from tflite_micro.tensorflow.lite.micro.python import schema_py_generated
     except ImportError:

@@ -18,8 +18,9 @@ def visible(text: str | bytes, keep: str = "") -> str:
 
 
 def short(name: str) -> str:
-    """``name`` in at most 60 characters, for messages: the middle of a longer one is left out.
+    """``name`` in at most 100 characters, for messages: the middle of a longer one is left out.
 
-    Converters give a fused operator the names of all its parts.
+    Converters give a fused operator the names of all its parts; the first and the last one tell it
+    apart.
     """
-    return name if len(name) <= 60 else f"{name[:36]}...{name[-21:]}"
+    return name if len(name) <= 100 else f"{name[:60]}...{name[-37:]}"

@@ -234,3 +234,10 @@ def test_a_recurrent_layer_in_bfloat16_adds_the_error_of_each_step():
     assert (absolute, relative) == (0.0, 6 * BFLOAT16)
     assert text.endswith("but not equal, but differences grow with the steps of LSTM")
     assert claim([node], tensors, "onnx", INT8, "onnx")[2] == FLOAT32
+
+
+def test_a_file_that_a_runtime_reads_in_another_way(rng):
+    graph = dataclasses.replace(chain(rng), unlike={"tflite": "it takes other sizes"})
+    claimed = exactness_of(graph, "tflite", INT8).claim
+    assert claimed == "not equal to TFLite Micro: it takes other sizes"
+    assert exactness_of(graph, "single", INT8).claim == "equal to LiteRT in mode single"

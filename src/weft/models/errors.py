@@ -2,13 +2,12 @@
 
 import re
 
-from weft.visible import visible
+from weft.visible import short, visible
 
 __all__ = ["ModelError", "UnfitError", "require"]
 
 
-# Exporters write names of hundreds of characters; the first and the last ones tell them apart.
-_LONG = re.compile(r"(\S{60})\S{20,}(\S{37})")
+_WORD = re.compile(r"\S{101,}")
 
 
 class ModelError(ValueError):
@@ -19,7 +18,7 @@ class ModelError(ValueError):
     """
 
     def __init__(self, text: str):
-        super().__init__(_LONG.sub(r"\1...\2", visible(text)))
+        super().__init__(_WORD.sub(lambda word: short(word[0]), visible(text)))
 
 
 class UnfitError(ModelError):

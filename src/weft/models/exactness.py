@@ -11,7 +11,7 @@ import numpy as np
 from weft.config import Config
 from weft.models.ir import Gemm, Graph, Host, Node, Recurrence
 
-__all__ = ["RUNTIMES", "Exactness", "exactness_of"]
+__all__ = ["EXACT", "RUNTIMES", "Exactness", "exactness_of"]
 
 # By the mode of a program: the runtime with the same results.
 RUNTIMES = {"tflite": "TFLite Micro", "single": "LiteRT", "onnx": "onnxruntime"}
@@ -19,19 +19,19 @@ FLOAT32 = 1e-5  # of the largest value: sums of float32 depend on their order
 BFLOAT16 = 2.0**-6  # the operands of a bf16 core have 8 significant bits
 # Kernels whose float32 results are fixed by IEEE 754, or are values of their inputs.
 EXACT = frozenset({
-    "arg_max", "arg_min", "broadcast", "concatenation", "gather", "litert.quantize", "maximum",
-    "minimum", "mirror_pad", "onnx.abs", "onnx.add", "onnx.cast", "onnx.ceil", "onnx.clip",
-    "onnx.dequantize", "onnx.divide", "onnx.dynamic_quantize", "onnx.equal", "onnx.floor",
-    "onnx.gather", "onnx.greater", "onnx.less", "onnx.max_pool", "onnx.model", "onnx.multiply",
-    "onnx.negative", "onnx.quantize", "onnx.relu", "onnx.round", "onnx.select", "onnx.sqrt",
-    "onnx.subtract", "pad", "read_variable", "rearrange", "reduce_max", "reduce_min", "reshape",
-    "reverse", "select", "slice", "split", "stack", "table", "tflite.abs", "tflite.cast",
-    "tflite.ceil", "tflite.clip", "tflite.dequantize", "tflite.equal", "tflite.floor",
-    "tflite.greater", "tflite.greater_equal", "tflite.less", "tflite.less_equal", "tflite.max_pool",
-    "tflite.model", "tflite.neg", "tflite.not_equal", "tflite.plain_add", "tflite.plain_div",
-    "tflite.plain_mul", "tflite.plain_squared_difference", "tflite.plain_sub", "tflite.quantize",
-    "tflite.resize_nearest", "tflite.round", "tflite.sqrt", "tflite.square", "tile", "transpose",
-    "unstack",
+    "arg_max", "arg_min", "broadcast", "concatenation", "gather", "litert.quantize",
+    "litert.quantize_rows", "maximum", "minimum", "mirror_pad", "onnx.abs", "onnx.add", "onnx.cast",
+    "onnx.ceil", "onnx.clip", "onnx.dequantize", "onnx.divide", "onnx.dynamic_quantize",
+    "onnx.equal", "onnx.floor", "onnx.gather", "onnx.greater", "onnx.less", "onnx.max_pool",
+    "onnx.model", "onnx.multiply", "onnx.negative", "onnx.quantize", "onnx.relu", "onnx.round",
+    "onnx.select", "onnx.sqrt", "onnx.subtract", "pad", "read_variable", "rearrange", "reduce_max",
+    "reduce_min", "reshape", "reverse", "select", "slice", "split", "stack", "table", "tflite.abs",
+    "tflite.cast", "tflite.ceil", "tflite.clip", "tflite.dequantize", "tflite.equal",
+    "tflite.floor", "tflite.greater", "tflite.greater_equal", "tflite.less", "tflite.less_equal",
+    "tflite.max_pool", "tflite.model", "tflite.neg", "tflite.not_equal", "tflite.plain_add",
+    "tflite.plain_div", "tflite.plain_mul", "tflite.plain_squared_difference", "tflite.plain_sub",
+    "tflite.quantize", "tflite.resize_nearest", "tflite.round", "tflite.sqrt", "tflite.square",
+    "tile", "transpose", "unstack",
 })
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
@@ -208,6 +208,8 @@ class _Analysis:
                 return "in LiteRT the variable has no first value"
             if kernel in ("tflite.add", "tflite.sub") and self._overflows(node):
                 return "sums in LiteRT overflow (a known fault)"
+        if self._mode == "tflite" and kernel == "litert.quantize_rows":
+            return "TFLite Micro has no such products, and Weft computes them as LiteRT"
         pads = self._mode == "tflite" and node.operator == "SPACE_TO_BATCH_ND" and kernel == "pad"
         if pads and any(map(any, node.attributes["padding"])):
             return "TFLite Micro pads with bytes that it does not initialize (a known fault)"
@@ -236,6 +238,8 @@ class _Analysis:
             claim = f"equal to {self._runtime} in mode {self._mode}"
             if self._mode == "tflite" and self._has_uint8():
                 claim = "equal to int8 in TFLite Micro, which has no uint8"
+        if why := self._graph.unlike.get(self._mode):
+            claim = f"not equal to {self._runtime}: {why}"
         limits = []
         if self._floats and not self._products:
             limits.append(f"float32 results of {_names(self._floats)} are close")

@@ -330,6 +330,8 @@ class Graph:
         Facts about the import that a user should know.
     states : tuple of State
         Its variables.
+    unlike : mapping of str to str
+        Modes whose runtime has other results for the whole file, and why, for people.
     """
 
     name: str
@@ -341,6 +343,7 @@ class Graph:
     operators: tuple[str, ...]
     notes: tuple[str, ...] = ()
     states: tuple[State, ...] = ()
+    unlike: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
         _show(self, "name")

@@ -1,4 +1,4 @@
-"""Files of converters: batches of any size, dynamic range quantization, and lost variables."""
+"""Files of converters: batches of any size, functions of float32, and lost variables."""
 
 import numpy as np
 import pytest
@@ -109,22 +109,6 @@ def test_batches_of_blocks(rng, shape, block, pairs, padded):
         x = rng.integers(-128, 128, before, np.int8)
         [[expected]] = litert(data, [[x]])
         assert np.array_equal(run_graph(graph, [x])[graph.outputs[0]], expected)
-
-
-def test_dynamic_range_quantization_has_float_products(rng):
-    w, scale = rng.integers(-127, 128, (5, 8), np.int8), rng.uniform(0.01, 0.1, 5)
-    tensors = {
-        "x": T((2, 8), "float32"), "w": T(data=w, scale=scale, axis=0),
-        "b": T(data=rng.normal(size=5).astype(np.float32)), "y": T((2, 5), "float32"),
-    }
-    data = build(tensors, [("FULLY_CONNECTED", ["x", "w", "b"], ["y"], (
-        "FullyConnectedOptions", {"fusedActivationFunction": 1},
-    ))], ["x"], ["y"])
-    graph = load(data, "net")
-    x = rng.normal(size=(2, 8)).astype(np.float32)
-    y = np.maximum(x @ (w * np.float32(scale)[:, None]).T + tensors["b"].data, 0)
-    assert np.allclose(run_graph(graph, [x])[graph.outputs[0]], y, atol=1e-5)
-    assert "1 products have float32 activations and int8 weights" in graph.notes[0]
 
 
 def test_float_gelu_and_select(rng):

@@ -14,6 +14,7 @@ from weft.models.errors import ModelError
 from weft.models.kernels import (
     common,
     litert,
+    litert_rows,
     onnx_elementwise,
     onnx_movement,
     onnx_quantized,
@@ -33,7 +34,7 @@ __all__ = ["KERNELS", "RECURRENT", "STATEFUL", "recurrence", "run"]
 # state).
 KERNELS = {
     **common.KERNELS, **onnx_elementwise.KERNELS, **onnx_movement.KERNELS,
-    **litert.KERNELS, **onnx_quantized.KERNELS, **onnx_reductions.KERNELS,
+    **litert.KERNELS, **litert_rows.KERNELS, **onnx_quantized.KERNELS, **onnx_reductions.KERNELS,
     **tflite_arithmetic.KERNELS, **tflite_pool.KERNELS, **tflite_recurrent.KERNELS,
     **tflite_unary.KERNELS,
     "onnx.model": runtimes.onnx_model, "tflite.model": runtimes.tflite_model,

@@ -6,11 +6,13 @@ import math
 import numpy as np
 
 from weft.models import kernels
+from weft.models.exactness import EXACT
 from weft.models.ir import Host
 
 __all__ = ["Context", "Fallback"]
 
 ELEMENTS = (1 << 31) - 1  # of a tensor
+FOLDED = 1 << 20  # bytes of an operator that becomes a constant
 
 
 class Fallback(Exception):
@@ -32,6 +34,7 @@ class Context:
         self.hybrid = 0  # products of float32 activations and int8 weights
         self.resized = set()  # tensors whose stored size is wrong
         self._converted = {}
+        self._folded = 0  # bytes of operators that became constants
         self._budget = 16 * len(file.data) + 4096  # bytes of copies of constants
 
     def spend(self, operator, size):
@@ -126,17 +129,19 @@ class Context:
         self.file.tensors[number] = dataclasses.replace(self.file.tensors[number], shape=shape)
         self.resized.add(number)
 
-    def expect_size(self, operator, size):
-        """Check the number of elements of the output; one axis of any size adapts to it."""
+    def expect_size(self, operator, size, shape=None):
+        """Check the number of elements of the output.
+
+        If it has axes of any size, ``shape`` replaces the stored one. None: one axis adapts.
+        """
         y, dynamic = self.output(operator), self.file.dynamic[operator.outputs[0]]
-        if math.prod(y.shape) != size and len(dynamic) == 1:
+        if shape is None and math.prod(y.shape) != size and len(dynamic) == 1:
             shape, [axis] = list(y.shape), dynamic
             others = math.prod(shape[:axis]) * math.prod(shape[axis + 1 :])
             shape[axis] = size // others if others else 0
-            if math.prod(shape) == size:
-                self.expect(operator, shape)
-                return
-        if math.prod(y.shape) != size:
+        if shape is not None and dynamic and math.prod(shape) == size:
+            self.expect(operator, shape)
+        elif math.prod(y.shape) != size:
             raise operator.error(f"the output must have {size} elements, not shape {y.shape}")
 
     def same_type(self, operator, *tensors):
@@ -151,6 +156,34 @@ class Context:
         """Compute an operator whose inputs are constants; it does not become a node."""
         outputs = kernels.run(kernel, inputs, attributes)
         self.values |= dict(zip(operator.outputs, outputs, strict=True))
+
+    def folded(self, nodes):
+        """Whether the nodes of an operator became constants, as all of their inputs are.
+
+        Nodes with another result in another runtime or mode stay, and so do large results.
+        """
+        values = dict(self.values)
+        for node in nodes:
+            numbers = {*node.inputs, *node.outputs} - {-1}
+            tensors = [[*self.file.tensors, *self.added][number] for number in numbers]
+            if not isinstance(node, Host) or node.single or node.kernel in kernels.STATEFUL:
+                return False
+            if not {*node.inputs} <= {*values, -1}:
+                return False
+            if node.kernel not in EXACT and any(
+                tensor.dtype.kind == "f" or tensor.quantization for tensor in tensors
+            ):
+                return False
+            size = sum(math.prod(t.shape) * t.dtype.itemsize for t in tensors)
+            self._folded += size
+            if size > FOLDED or self._folded > 64 * FOLDED:
+                return False
+            given = [None if number < 0 else values[number] for number in node.inputs]
+            values |= zip(
+                node.outputs, kernels.run(node.kernel, given, node.attributes), strict=True
+            )
+        self.values = values
+        return bool(nodes)
 
     def host(self, operator, kernel, reason, inputs=None, single=None, **attributes):
         """A node of the host; ``inputs`` are places, all by default; ``single``: `Host.single`."""

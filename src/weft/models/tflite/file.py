@@ -118,6 +118,8 @@ class File:
         Number of subgraphs in the file.
     sparse : frozenset of int
         Constants with a sparse encoding, which have no data here.
+    faults : dict
+        Tensors that break a rule, each with its `ModelError`. Nothing may use them.
     notes : list of str
     """
 
@@ -133,4 +135,11 @@ class File:
     outputs: tuple[int, ...]
     subgraphs: int
     sparse: frozenset[int]
+    faults: dict[int, ModelError]
     notes: list[str] = field(default_factory=list)
+
+    def check(self, numbers):
+        """Raise the error of the first of these tensors that breaks a rule."""
+        for number in numbers:
+            if number in self.faults:
+                raise self.faults[number]

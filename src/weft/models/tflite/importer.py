@@ -13,6 +13,7 @@ from weft.models.tflite import (
     products,
     recurrent,
     reducing,
+    shapes,
     strided_slice,
     unary,
 )
@@ -30,15 +31,17 @@ __all__ = ["import_file"]
 BUILDERS = {
     **products.BUILDERS, **arithmetic.BUILDERS, **unary.BUILDERS, **moving.BUILDERS,
     **strided_slice.BUILDERS, **reducing.BUILDERS, **recurrent.BUILDERS, **lstm.BUILDERS,
-    **bidirectional.BUILDERS,
+    **bidirectional.BUILDERS, **shapes.BUILDERS,
 }
 
 
 def import_file(data: bytes, name: str) -> Graph:
     """`weft.models.tflite.load`, if the package tflite is installed."""
     file = read(data, name)
+    file.check((*file.inputs, *file.outputs))
     for operator in file.operators:
         _check(operator)
+        file.check((*operator.inputs, *operator.outputs, *operator.intermediates))
     callers = sorted({o.name for o in file.operators if o.name in CALLERS - VARIABLES})
     if callers:
         return _whole(file, "it has " + " and ".join(callers))
@@ -67,7 +70,9 @@ def _imported(file):
         dataclasses.replace(tensor, data=graph.values.get(i))
         for i, tensor in enumerate(file.tensors)
     ] + graph.added
-    return _graph(file, nodes, tensors, _notes(graph, variables, states), states)
+    unlike = {"tflite": "it takes the sizes that the file stores"} if graph.resized else {}
+    notes = _notes(graph, variables, states)
+    return _graph(file, nodes, tensors, notes, states=states, unlike=unlike)
 
 
 def _notes(graph, variables, states):
@@ -81,13 +86,12 @@ def _notes(graph, variables, states):
     if graph.hybrid:
         notes.append(
             f"{graph.hybrid} products have float32 activations and int8 weights (dynamic range"
-            " quantization); their weights become float32. With a representative dataset, the"
-            " converter makes int8 products, which an INT8 core computes"
+            " quantization); rows of the activations are quantized at run time, as LiteRT does"
         )
     if graph.resized:
         notes.append(
             f"{len(graph.resized)} tensors have other sizes than the file stores, as its batch is"
-            " dynamic; TFLite Micro takes the stored sizes, and its results are wrong"
+            " dynamic; TFLite Micro takes the stored sizes"
         )
     unused = file.subgraphs - 1 - len(variables.called)
     if unused:
@@ -101,13 +105,29 @@ def _notes(graph, variables, states):
     return notes
 
 
-def _graph(file, nodes, tensors, notes, states=()):
+def _graph(file, nodes, tensors, notes, **more):
+    tensors = tuple(
+        tensor if _is_described(tensor) else dataclasses.replace(tensor, quantization=None)
+        for tensor in tensors
+    )
     return Graph(
-        name=file.name, source="tflite", tensors=tuple(tensors), nodes=tuple(nodes),
+        name=file.name, source="tflite", tensors=tensors, nodes=tuple(nodes),
         inputs=file.inputs, outputs=file.outputs,
         operators=tuple(o.custom or o.name for o in file.operators),
-        notes=(*file.notes, *notes), states=states,
+        notes=(*file.notes, *notes), **more,
     )
+
+
+def _is_described(tensor):
+    """Whether the quantization has a scale and a zero point for each slice of the tensor.
+
+    Nothing has read another one: old converters give scales of a bias an axis that it lacks.
+    """
+    given = tensor.quantization
+    if given is None or given.scale.size == given.zero.size == 1:
+        return True
+    size = tensor.shape[given.axis] if 0 <= given.axis < len(tensor.shape) else None
+    return given.scale.size == given.zero.size == size
 
 
 def _check(operator):
@@ -148,8 +168,11 @@ def _nodes(graph, operator):
     if operator.name in BUILDERS:
         try:
             nodes = BUILDERS[operator.name](graph, operator)
-            return [] if nodes is None else nodes if isinstance(nodes, list) else [nodes]
+            nodes = [] if nodes is None else nodes if isinstance(nodes, list) else [nodes]
+            return [] if graph.folded(nodes) else nodes
         except Fallback as fallback:
+            if shapes.constant(graph, operator):
+                return []
             reason = str(fallback)
     if not operator.custom and operator.name not in RUNTIME:
         raise operator.error(f"{reason}; TFLite Micro does not have this operator")

@@ -126,10 +126,10 @@ def _stacked(graph, operator, places, shape, dtype):
     for place, part in zip(places, parts, strict=True):
         if part.dtype != dtype:
             raise Fallback(f"input {place} is {part.dtype}, not {dtype}")
-        if part.shape != shape:
+        if part.shape != shape and (len(shape) > 1 or part.size != shape[0]):
             raise operator.error(f"input {place} must be of shape {shape}, not {part.shape}")
     graph.spend(operator, 9 * sum(part.nbytes for part in parts))
-    return np.concatenate(parts)
+    return np.concatenate([part.reshape(shape) for part in parts])
 
 
 def _scales(graph, operator, x, clip):

@@ -1,4 +1,4 @@
-"""Operators that move values: shapes, parts of tensors, padding, gathering."""
+"""Operators that move values: parts of tensors, padding, gathering."""
 
 import dataclasses
 import functools
@@ -11,7 +11,7 @@ from weft.models.tflite import lite
 from weft.models.tflite.context import Fallback
 from weft.models.tflite.quantized import per_tensor
 
-__all__ = ["BUILDERS", "axes_of", "sliced"]
+__all__ = ["BUILDERS", "axes_of", "moved", "sliced"]
 
 REASON = "it only moves values"
 
@@ -24,20 +24,13 @@ def axes_of(operator, values, rank):
     return tuple(value % rank for value in values)
 
 
-def _moved(graph, operator, kernel, inputs=(0,), **attributes):
+def moved(graph, operator, kernel, inputs=(0,), **attributes):
     """A node that moves values of one type."""
     graph.same_type(
         operator, *(graph.input(operator, place) for place in inputs),
         *(graph.output(operator, place) for place in range(len(operator.outputs))),
     )
     return graph.host(operator, kernel, REASON, inputs=inputs, **attributes)
-
-
-def _reshape(graph, operator):
-    graph.counts(operator, 1, 2)
-    x = graph.input(operator, 0)
-    graph.expect_size(operator, math.prod(x.shape))
-    return _moved(graph, operator, "reshape", shape=graph.output(operator).shape)
 
 
 def _transpose(graph, operator):
@@ -47,7 +40,7 @@ def _transpose(graph, operator):
     if sorted(axes) != list(range(len(x.shape))):
         raise operator.error(f"axes must be a permutation of {len(x.shape)}, not {axes}")
     graph.expect(operator, [x.shape[axis] for axis in axes])
-    return _moved(graph, operator, "transpose", axes=axes)
+    return moved(graph, operator, "transpose", axes=axes)
 
 
 def _concatenation(graph, operator):
@@ -56,17 +49,18 @@ def _concatenation(graph, operator):
     inputs, y = graph.inputs(operator), graph.output(operator)
     if options.FusedActivationFunction():
         raise Fallback("a concatenation with a fused activation")
-    [axis] = axes_of(operator, [options.Axis()], len(y.shape))
+    first = inputs[0].shape
+    [axis] = axes_of(operator, [options.Axis()], len(first))
     sizes = []
     for tensor in inputs:
         shape = list(tensor.shape)
-        if len(shape) != len(y.shape):
-            raise operator.error(f"ranks must be equal, not {shape} and {list(y.shape)}")
+        if len(shape) != len(first):
+            raise operator.error(f"ranks must be equal, not {shape} and {list(first)}")
         sizes.append(shape.pop(axis))
-        if shape != [*y.shape[:axis], *y.shape[axis + 1 :]]:
+        if shape != [*first[:axis], *first[axis + 1 :]]:
             raise operator.error(f"inputs must differ along axis {axis} alone: {tensor.shape}")
-    graph.expect(operator, [*y.shape[:axis], sum(sizes), *y.shape[axis + 1 :]])
-    node = _moved(graph, operator, "concatenation", tuple(range(len(inputs))), axis=axis)
+    graph.expect(operator, [*first[:axis], sum(sizes), *first[axis + 1 :]])
+    node = moved(graph, operator, "concatenation", tuple(range(len(inputs))), axis=axis)
     if y.dtype != np.uint8 or y.quantization is None:
         return node
     return dataclasses.replace(node, single=lite.concatenation(operator, inputs, y, axis))
@@ -82,7 +76,7 @@ def _pack(graph, operator):
     axis = operator.options("PackOptions").Axis()
     [axis] = axes_of(operator, [axis], len(shape) + 1)
     graph.expect(operator, [*shape[:axis], len(inputs), *shape[axis:]])
-    return _moved(graph, operator, "stack", tuple(range(len(inputs))), axis=axis)
+    return moved(graph, operator, "stack", tuple(range(len(inputs))), axis=axis)
 
 
 def _unpack(graph, operator):
@@ -93,7 +87,7 @@ def _unpack(graph, operator):
         raise operator.error(f"outputs must be {x.shape[axis]}, not {len(operator.outputs)}")
     for place in range(len(operator.outputs)):
         graph.expect(operator, x.shape[:axis] + x.shape[axis + 1 :], place)
-    return _moved(graph, operator, "unstack", axis=axis)
+    return moved(graph, operator, "unstack", axis=axis)
 
 
 def _split(graph, operator):
@@ -129,7 +123,7 @@ def _one_axis(graph, operator, place, x):
 def _parts(graph, operator, place, x, axis, sizes):
     for i, size in enumerate(sizes):
         graph.expect(operator, [*x.shape[:axis], size, *x.shape[axis + 1 :]], i)
-    return _moved(graph, operator, "split", (place,), axis=axis, sizes=tuple(sizes))
+    return moved(graph, operator, "split", (place,), axis=axis, sizes=tuple(sizes))
 
 
 def _slice(graph, operator):
@@ -150,7 +144,7 @@ def _slice(graph, operator):
 
 def sliced(graph, operator, begin, end, step):
     """A node that takes values from ``begin`` to ``end`` of each axis."""
-    return _moved(
+    return moved(
         graph, operator, "slice", begin=tuple(begin), end=tuple(end), step=tuple(step),
         shape=graph.output(operator).shape,
     )
@@ -179,7 +173,7 @@ def _pad(graph, operator):
     else:
         y = graph.output(operator)
         value = per_tensor(operator, y)[1] if y.quantization is not None else 0
-    return _moved(graph, operator, "pad", padding=pairs, value=value)
+    return moved(graph, operator, "pad", padding=pairs, value=value)
 
 
 def _mirror_pad(graph, operator):
@@ -191,7 +185,7 @@ def _mirror_pad(graph, operator):
     for size, pair in zip(x.shape, pairs, strict=True):
         if max(pair) > size - (mode == 0):
             raise operator.error(f"padding of {max(pair)} must fit an axis of {size}")
-    return _moved(
+    return moved(
         graph, operator, "mirror_pad", padding=pairs, mode=("reflect", "symmetric")[mode]
     )
 
@@ -226,7 +220,7 @@ def _blocks(forward, kind, graph, operator):
         split, axes = (n, h, w, block, block, c // block**2), (0, 1, 3, 2, 4, 5)
         shape = n, h * block, w * block, c // block**2
     graph.expect(operator, shape)
-    return _moved(graph, operator, "rearrange", split=split, axes=axes, shape=shape)
+    return moved(graph, operator, "rearrange", split=split, axes=axes, shape=shape)
 
 
 def _batch_blocks(graph, operator):
@@ -263,8 +257,8 @@ def _space_to_batch(graph, operator):
         f"{x.name}/padded", (x.shape[0], *inside, *rest), x.dtype, x.quantization
     ))
     padding = ((0, 0), *pairs, *[(0, 0)] * len(rest))
-    pad = _moved(graph, operator, "pad", padding=padding, value=zero)
-    move = _moved(
+    pad = moved(graph, operator, "pad", padding=padding, value=zero)
+    move = moved(
         graph, operator, "rearrange", split=(*split, *rest), shape=tuple(shape),
         axes=(*axes, *range(len(split), len(split) + len(rest))),
     )
@@ -293,7 +287,7 @@ def _batch_to_space(graph, operator):
     inner = graph.add(Tensor(
         f"{x.name}/joined", (batch, *joined, *rest), x.dtype, x.quantization
     ))
-    move = _moved(
+    move = moved(
         graph, operator, "rearrange", split=(*blocks, batch, *sizes, *rest),
         axes=(*axes, *range(2 * count + 1, 2 * count + 1 + len(rest))),
         shape=(batch, *joined, *rest),
@@ -307,28 +301,13 @@ def _batch_to_space(graph, operator):
     ]
 
 
-def _shape(graph, operator):
-    graph.counts(operator, 1, 1)
-    shape = graph.input(operator, 0).shape
-    graph.expect(operator, (len(shape),))
-    graph.values[operator.outputs[0]] = np.array(shape, graph.output(operator).dtype)
-
-
-def _broadcast_to(graph, operator):
-    graph.counts(operator, 2, 2)
-    x, y = graph.input(operator, 0), graph.output(operator)
-    if graph.broadcast(operator, x.shape, y.shape) != y.shape:
-        raise operator.error(f"{x.shape} must broadcast to {y.shape}")
-    return _moved(graph, operator, "broadcast", shape=y.shape)
-
-
 def _tile(graph, operator):
     graph.counts(operator, 2, 2)
     x, repeats = graph.input(operator, 0), tuple(graph.integers(operator, 1))
     if len(repeats) != len(x.shape) or min(repeats, default=1) < 0:
         raise operator.error(f"repeats must be {len(x.shape)} numbers from 0 on, not {repeats}")
     graph.expect(operator, [n * r for n, r in zip(x.shape, repeats, strict=True)])
-    return _moved(graph, operator, "tile", repeats=repeats)
+    return moved(graph, operator, "tile", repeats=repeats)
 
 
 def _reverse(graph, operator):
@@ -338,16 +317,16 @@ def _reverse(graph, operator):
     if len(set(axes)) != len(axes):
         raise operator.error(f"axes must differ, not {axes}")
     graph.expect(operator, x.shape)
-    return _moved(graph, operator, "reverse", axes=axes)
+    return moved(graph, operator, "reverse", axes=axes)
 
 
 BUILDERS = {
-    "RESHAPE": _reshape, "SQUEEZE": _reshape, "EXPAND_DIMS": _reshape, "TRANSPOSE": _transpose,
+    "TRANSPOSE": _transpose,
     "CONCATENATION": _concatenation, "PACK": _pack, "UNPACK": _unpack, "SPLIT": _split,
     "SPLIT_V": _split_v, "SLICE": _slice, "PAD": _pad,
-    "PADV2": _pad, "MIRROR_PAD": _mirror_pad, "GATHER": _gather, "SHAPE": _shape,
+    "PADV2": _pad, "MIRROR_PAD": _mirror_pad, "GATHER": _gather,
     "SPACE_TO_BATCH_ND": _space_to_batch, "BATCH_TO_SPACE_ND": _batch_to_space,
-    "BROADCAST_TO": _broadcast_to, "TILE": _tile, "REVERSE_V2": _reverse,
+    "TILE": _tile, "REVERSE_V2": _reverse,
     "SPACE_TO_DEPTH": functools.partial(_blocks, True, "SpaceToDepthOptions"),
     "DEPTH_TO_SPACE": functools.partial(_blocks, False, "DepthToSpaceOptions"),
 }

@@ -7,6 +7,7 @@ import tflite
 
 from weft.models.ir import Gemm, Requantization, Window
 from weft.models.tflite.context import Fallback
+from weft.models.tflite.hybrid import hybrid
 from weft.models.tflite.quantized import FUSED, fused_limits, per_channel, per_tensor
 
 __all__ = ["BUILDERS", "padding_of", "positive"]
@@ -21,20 +22,21 @@ def _fully_connected(graph, operator):
     if options.WeightsFormat() != 0:
         raise Fallback("weights are shuffled")
     x, w = graph.input(operator, 0), graph.input(operator, 1)
-    if len(w.shape) != 2:
-        raise operator.error(f"weights must have 2 dimensions, not {len(w.shape)}")
-    channels, k = w.shape
+    if len(w.shape) < 2 or math.prod(w.shape[:-2]) != 1:
+        raise operator.error(f"weights must be [channels, inputs], not {w.shape}")
+    channels, k = w.shape[-2:]
     size = math.prod(x.shape)
     if k == 0 or size % k:
         raise operator.error(f"size of the input ({size}) must be a multiple of {k}")
-    graph.expect_size(operator, size // k * channels)
+    lead = x.shape[:-1] if options.KeepNumDims() and x.shape[-1:] == (k,) else (size // k,)
+    graph.expect_size(operator, size // k * channels, (*lead, channels))
     fused = _fused(options.FusedActivationFunction())
     weights = graph.constant(operator, 1, required=False)
     if weights is None and (len(x.shape) < 2 or x.shape[-1] != k):
         raise Fallback("two activations are multiplied, and the first one is not [..., M, K]")
     return _product(
-        graph, operator, fused, bias=2, x=0, w=1, axis=0, channels=channels,
-        weights=None if weights is None else weights.T[None],
+        graph, operator, fused, bias=2, x=0, w=1, axis=len(w.shape) - 2, channels=channels,
+        weights=None if weights is None else weights.reshape(channels, k).T[None],
         b=None if weights is not None else operator.inputs[1],
         b_transposed=weights is None,
     )
@@ -196,8 +198,8 @@ def _product(
     added = graph.constant(operator, bias, required=False) if bias is not None else None
     if bias is not None and added is None and graph.present(operator, bias):
         raise Fallback("the bias is not a constant")
-    if added is not None and added.shape != (channels,):
-        raise operator.error(f"bias must be of shape ({channels},), not {added.shape}")
+    if added is not None and added.size != channels:  # the runtimes ignore the shape
+        raise operator.error(f"bias must have {channels} values, not shape {added.shape}")
     common = dict(
         operator=operator.name, name=y.name, position=(operator.position,),
         inputs=tuple(i for i in (operator.inputs[x], b) if i is not None),
@@ -205,15 +207,16 @@ def _product(
         b_transposed=b_transposed, weights=weights, window=window,
     )
     kinds = [str(tensor.dtype) for tensor in (left, right, y)]
-    if kinds == ["float32", "int8", "float32"] and weights is not None:
-        common["weights"] = _dequantized(graph, operator, right, axis, weights)
-        kinds[1] = "float32"
+    if added is not None and kinds[0] == "float32" and added.dtype != np.float32:
+        raise operator.error(f"bias must be float32, not {added.dtype}")
+    if kinds == ["float32", "int8", "float32"] and operator.inputs[w] in graph.values:
+        bias = None if added is None else added.reshape(-1)
+        return hybrid(graph, operator, fused, bias, axis, common)
     if kinds == ["float32"] * 3:
         if fused == "relu_n1_to_1":
             raise Fallback("a float32 product has no limits of -1 and 1")
-        if added is not None and added.dtype != np.float32:
-            raise operator.error(f"bias must be float32, not {added.dtype}")
-        return Gemm(**common, bias=added, activation=fused)
+        bias = None if added is None else added.reshape(-1)
+        return Gemm(**common, bias=bias, activation=fused)
     if left.dtype not in INTEGERS or y.dtype != left.dtype:
         raise Fallback(f"a product of {kinds[0]} and {kinds[1]} to {kinds[2]}")
     if right.dtype not in ((left.dtype,) if b is not None else _weights_of(left.dtype)):
@@ -234,25 +237,14 @@ def _product(
         raise operator.error(f"bias must be an integer, not {added.dtype}")
     return Gemm(
         **common, x_zero=x_zero, w_zero=np.asarray(zero, np.int64),
-        bias=None if added is None else graph.converted(operator, operator.inputs[bias], np.int64),
+        bias=None if added is None else graph.converted(
+            operator, operator.inputs[bias], np.int64
+        ).reshape(-1),
         requantization=Requantization(
             x_scale=x_scale, w_scale=np.asarray(scale, np.float32), y_scale=y_scale, zero=y_zero,
             low=low, high=high, dtype=y.dtype, wide=left.dtype == np.int16 and not narrow,
         ),
     )
-
-
-def _dequantized(graph, operator, tensor, axis, weights):
-    """Weights of dynamic range quantization, [groups, K, N], in float32."""
-    scale, zero = per_channel(operator, tensor, axis)
-    groups, _, columns = weights.shape
-    graph.spend(operator, 8 * weights.size)
-    graph.hybrid += 1
-    scale, zero = (
-        np.broadcast_to(part, groups * columns).reshape(groups, 1, columns)
-        for part in (scale, zero)
-    )
-    return ((weights - zero) * scale).astype(np.float32)
 
 
 def _check_scales(operator, x_scale, w_scale, y_scale):

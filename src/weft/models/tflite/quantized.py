@@ -43,11 +43,15 @@ def per_tensor(operator, tensor):
 def per_channel(operator, tensor, axis):
     """Scales and zero points of weights: one, or one for each channel along ``axis``."""
     scale, zero = _checked(operator, tensor)
-    if scale.size > 1 and tensor.quantization.axis != axis:
-        raise operator.error(
-            f"scales of {tensor.name!r} must be along axis {axis}, "
-            f"not {tensor.quantization.axis}"
-        )
+    if scale.size > 1:
+        given, size = tensor.quantization.axis, tensor.shape[axis]
+        # Of two axes with equal sizes, the runtimes take the one of the operator.
+        if not 0 <= given < len(tensor.shape) or tensor.shape[given] != size:
+            raise operator.error(
+                f"scales of {tensor.name!r} must be along axis {axis}, not {given}"
+            )
+        if scale.size != size:
+            raise operator.error(f"scales of {tensor.name!r} must be 1 or {size}, not {scale.size}")
     return scale, zero
 
 
@@ -56,9 +60,11 @@ def fused_limits(operator, fused, tensor):
 
     Source: TFLite, ``CalculateActivationRangeQuantized``.
     """
-    scale, zero = per_tensor(operator, tensor)
     limits = np.iinfo(tensor.dtype)
     low, high = RANGES[fused]
+    if low is high is None:
+        return limits.min, limits.max  # no runtime reads the scale
+    scale, zero = per_tensor(operator, tensor)
     step = np.float32(scale)
     with np.errstate(over="ignore"):
         bottom = limits.min if low is None else zero + half_away(float(np.float32(low) / step))
@@ -89,6 +95,10 @@ def _checked(operator, tensor):
     if quantization is None:
         raise operator.error(f"tensor {tensor.name!r} must have a scale")
     scale, zero = quantization.scale, quantization.zero
+    if zero.shape != scale.shape:
+        raise operator.error(
+            f"zero points of {tensor.name!r} must be 1 or {scale.size}, not {zero.size}"
+        )
     if not (np.isfinite(scale) & (scale > 0)).all():
         raise operator.error(f"scales of {tensor.name!r} must be finite and above 0")
     if tensor.dtype.kind in "iu" and tensor.dtype.itemsize < 8:

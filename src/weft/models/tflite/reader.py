@@ -3,6 +3,8 @@
 The parser of flatbuffers has no verifier. So every index, length and offset that leads to memory is
 checked here, and every exception of the parser becomes a `ModelError`. The memory and time that a
 file takes are bounded by its size: vectors that overlap are counted each time, up to a limit.
+
+A tensor that breaks a rule is no error until something uses it: runtimes do not read the others.
 """
 
 import math
@@ -125,9 +127,13 @@ class _Reader:
         graph = graphs[subgraph]
         self.where = "the tensors"
         raw = self.tables(graph, "Tensors")
-        tensors, sparse = [], set()
+        tensors, sparse, faults = [], set(), {}
         for i, tensor in enumerate(raw):
-            tensors.append(self.tensor(i, tensor, buffers, sparse))
+            try:
+                tensors.append(self.tensor(i, tensor, buffers, sparse))
+            except ModelError as error:
+                faults[i] = error
+                tensors.append(Tensor(self.text(tensor.Name()), (), np.dtype(np.uint8)))
         dynamic = tuple(self.any_size(tensor) for tensor in raw)
         self.where = "the inputs"
         inputs = self.indices(graph, "Inputs", len(tensors))
@@ -138,12 +144,12 @@ class _Reader:
             operators.append(self.operator(i, operator, codes, tensors))
         return File(
             name=self.name, data=self.data, tensors=tensors, dynamic=dynamic,
-            kinds=tuple(NAMES[tensor.Type()] for tensor in raw),
+            kinds=tuple(NAMES.get(tensor.Type(), str(tensor.Type())) for tensor in raw),
             variables=frozenset(i for i, tensor in enumerate(raw) if tensor.IsVariable()),
             operators=tuple(operators),
             used=frozenset(OPERATORS.get(code, "") for code, *_ in codes), inputs=inputs,
             outputs=outputs, subgraphs=len(graphs),
-            sparse=frozenset(sparse), notes=_notes(dynamic),
+            sparse=frozenset(sparse), faults=faults, notes=_notes(dynamic),
         )
 
     def any_size(self, raw):
@@ -180,8 +186,6 @@ class _Reader:
         outputs = self.indices(raw, "Outputs", len(tensors))
         middle = self.indices(raw, "Intermediates", len(tensors), optional=True)
         kind = raw.BuiltinOptionsType()
-        if kind not in OPTIONS:
-            raise self.error(f"type of the options must be in 0..{max(OPTIONS)}, not {kind}")
         table = raw.BuiltinOptions() if kind else None
         if table is not None and not 0 <= table.Pos < len(self.data):
             raise self.error(f"options must lie inside the file, not at {table.Pos}")
@@ -190,7 +194,7 @@ class _Reader:
         return TfliteOperator(
             position=i, name=name, custom=custom, code=code, version=version, inputs=inputs,
             outputs=outputs, intermediates=middle, label=label,
-            kind=OPTIONS[kind] if table is not None else "", table=table,
+            kind=OPTIONS.get(kind, f"type {kind}") if table is not None else "", table=table,
             custom_options=self.vector(raw, "CustomOptions").tobytes(),
         )
 
@@ -208,7 +212,7 @@ class _Reader:
             data = None
         else:
             data = self.constant(raw, buffers, shape, kind)
-        return Tensor(name, shape, TYPES[kind], self.quantization(raw, shape), data)
+        return Tensor(name, shape, TYPES[kind], self.quantization(raw), data)
 
     def shape(self, raw):
         """The shape; dimensions of any size are 1."""
@@ -243,16 +247,17 @@ class _Reader:
         count, dtype = math.prod(shape), TYPES[kind]
         packed = NAMES[kind] == "INT4"
         wanted = (count + 1) // 2 if packed else count * dtype.itemsize
-        if data.size != wanted:
+        if data.size < wanted:
             raise self.error(f"data of shape {shape} must have {wanted} bytes, not {data.size}")
+        data = data[:wanted]  # no runtime reads the rest
         if packed:
             self.spend(count)
             low = (data.view(np.int8) << 4) >> 4
             return np.stack([low, data.view(np.int8) >> 4], -1).ravel()[:count].reshape(shape)
         return data.view(dtype).reshape(shape)
 
-    def quantization(self, raw, shape):
-        """The quantization, or None if the tensor has no scale."""
+    def quantization(self, raw):
+        """The quantization, not checked; None if the tensor has no scale."""
         quantization = raw.Quantization()
         if quantization is None:
             return None
@@ -260,17 +265,10 @@ class _Reader:
         if not scale.size:
             return None
         zero = self.vector(quantization, "ZeroPoint")
-        if zero.size not in (0, 1, scale.size):
-            raise self.error(f"zero points must be 1 or {scale.size}, not {zero.size}")
-        if zero.size != scale.size:
+        if zero.size < 2 and zero.size != scale.size:
             self.spend(8 * scale.size)
             zero = np.broadcast_to(zero if zero.size else np.zeros(1, np.int64), scale.shape)
         axis = quantization.QuantizedDimension() if scale.size > 1 else 0
-        if scale.size > 1:
-            if not 0 <= axis < len(shape):
-                raise self.error(f"axis of the scales must be in 0..{len(shape) - 1}, not {axis}")
-            if shape[axis] != scale.size:
-                raise self.error(f"scales must be 1 or {shape[axis]}, not {scale.size}")
         return Quantization(scale.view("<f4"), np.asarray(zero, np.int64), axis)
 
 

@@ -38,8 +38,10 @@ def _svdf(graph, operator):
         raise operator.error(f"state must be a variable of {(batch, filters * memory)}")
     graph.expect(operator, (batch, filters // rank))
     bias = graph.constant(operator, 3, required=False)
-    if bias is not None and (bias.shape != (filters // rank,) or bias.dtype != np.int32):
-        raise operator.error(f"bias must be {filters // rank} int32, not {bias.shape}")
+    if bias is not None:
+        if bias.size != filters // rank or bias.dtype != np.int32:
+            raise operator.error(f"bias must be {filters // rank} int32, not {bias.shape}")
+        bias = bias.reshape(-1)
     if bias is None and graph.present(operator, 3):
         raise Fallback("the bias is not a constant")
     weights, time_value = graph.constant(operator, 1), graph.constant(operator, 2)

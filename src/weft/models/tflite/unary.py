@@ -7,7 +7,7 @@ import numpy as np
 
 from weft.models.tflite import lite, lite_tables, tables
 from weft.models.tflite.context import Fallback
-from weft.models.tflite.quantized import multiplier_and_shift, per_tensor
+from weft.models.tflite.quantized import multiplier_and_shift, per_channel, per_tensor
 
 __all__ = ["BUILDERS"]
 
@@ -170,11 +170,14 @@ def _dequantize(graph, operator):
 def _dequantized_channels(graph, operator, x):
     """A constant with a scale for each channel."""
     graph.spend(operator, 4 * math.prod(x.shape))
-    shape = [-1 if axis == x.quantization.axis else 1 for axis in range(len(x.shape))]
-    zero = x.quantization.zero.reshape(shape)
-    value = (graph.values[operator.inputs[0]] - zero) * np.float64(1)
+    along, rank = x.quantization.axis, len(x.shape)
+    if not 0 <= along < rank:
+        raise operator.error(f"axis of the scales must be in 0..{rank - 1}, not {along}")
+    scale, zero = per_channel(operator, x, along)
+    shape = [-1 if axis == along else 1 for axis in range(rank)]
+    value = (graph.values[operator.inputs[0]] - zero.reshape(shape)) * np.float64(1)
     graph.values[operator.outputs[0]] = (
-        value * x.quantization.scale.reshape(shape).astype(np.float64)
+        value * scale.reshape(shape).astype(np.float64)
     ).astype(np.float32)
 
 

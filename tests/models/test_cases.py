@@ -1,0 +1,92 @@
+"""Small files of kinds that people have, against answers of the runtimes that were recorded.
+
+The folder WEFT_CASES has the files, each with a file ``.npz`` beside it: inputs ``x0``, ``x1`` ...
+with the calls along the first axis, and the answers ``tflm`` (TFLite Micro), ``litert``, ``ort``
+(onnxruntime) and ``ort_plain`` (without optimizations).
+"""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import weft
+from weft.config import Config
+from weft.host.golden import GoldenTransport
+from weft.host.list_transport import ListTransport, product_config
+from weft.models.errors import UnfitError
+from weft.models.network_core.golden_runner import GoldenRunner
+from weft.models.oracles import compare
+from weft.models.target import target_of
+
+MODES = {"tflm": "tflite", "litert": "single", "ort": "onnx", "ort_plain": "onnx"}
+
+
+@pytest.fixture(scope="module")
+def folder():
+    if "WEFT_CASES" not in os.environ:
+        pytest.skip("WEFT_CASES must name a folder with small files and recorded answers")
+    return Path(os.environ["WEFT_CASES"])
+
+
+def answers(session, inputs):
+    """The first output of each call."""
+    found = []
+    for call in range(len(inputs[0])):
+        y = session([x[call] for x in inputs])
+        found.append(y[0] if isinstance(y, list) else y)
+    return found
+
+
+def opened(network, mode, kind):
+    """A session on the golden model of a core, and its program."""
+    if kind == "product core":
+        program = network.compile(Config(requantize=mode))
+        return program, program.open(GoldenTransport(program.target.config))
+    chip = target_of("ulx3s-85f", "networks").chip
+    try:
+        program = network.compile(chip)
+        return program, program.open("golden")
+    except UnfitError:
+        program = network.compile(product_config(chip))
+        return program, program.open(ListTransport(GoldenRunner(chip)))
+
+
+@pytest.mark.parametrize("kind", ["product core", "network core"])
+def test_all_cases(folder, kind):
+    seen = 0
+    for path in sorted(folder.glob("*.*")):
+        if path.suffix not in (".tflite", ".onnx"):
+            continue
+        with np.load(path.with_suffix(".npz")) as file:
+            recorded = {name: file[name] for name in file.files}
+        inputs = [recorded[f"x{n}"] for n in range(sum(name[0] == "x" for name in recorded))]
+        network = weft.load(path)
+        for mode in {MODES[name] for name in recorded if name in MODES}:
+            if kind == "network core" and mode != "tflite":
+                continue
+            program, session = opened(network, mode, kind)
+            with session:
+                found = np.stack([np.asarray(y) for y in answers(session, inputs)])
+            verdicts = {
+                name: [difference.is_allowed for difference in compare(
+                    _first_output(program), [found.reshape(recorded[name].shape)], [recorded[name]]
+                )][0]
+                for name in recorded if MODES.get(name) == mode
+            }
+            assert any(verdicts.values()), (path.name, mode, kind, program.exactness.claim)
+            seen += 1
+    assert seen >= (14 if kind == "product core" else 4)
+
+
+def _first_output(program):
+    """The program as `compare` sees it, with its first output alone."""
+    exactness = program.exactness
+    return SimpleNamespace(
+        tensors=program.tensors, outputs=program.outputs[:1],
+        exactness=type(exactness)(
+            exactness.claim, exactness.absolute[:1], exactness.relative[:1]
+        ),
+    )
