@@ -3,7 +3,6 @@
 import difflib
 import os
 import re
-from importlib import metadata
 from pathlib import Path
 
 __all__ = ["did_you_mean", "to_install"]
@@ -67,6 +66,8 @@ def _is_current(folder):
 
 def _requirements(extra):
     """The packages of an extra with their versions, from the metadata of the installed Weft."""
+    from importlib import metadata  # its import takes a tenth of the time of a report
+
     for line in metadata.requires("weft") or []:
         package, _, marker = line.partition(";")
         match = re.search(r"extra == ['\"]([\w-]+)['\"]", marker)

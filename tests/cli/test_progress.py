@@ -2,11 +2,13 @@
 
 import io
 import re
+import time
 
 import pytest
 from rich.console import Console
 
-from weft.cli.progress import progress
+from weft.cli import progress as progress_module
+from weft.cli.progress import progress, slow_task
 
 
 def test_progress_is_plain_lines_without_a_terminal():
@@ -46,3 +48,27 @@ def test_progress_is_live_on_a_terminal():
         show._live.refresh()
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue())
     assert "2 of 3" in text and "done  running" in text
+
+
+def test_a_short_task_says_nothing(capsys):
+    with slow_task("quick"):
+        pass
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_slow_task_says_what_it_does_and_how_long_it_will_take(capsys, monkeypatch):
+    monkeypatch.setattr(progress_module, "PATIENCE", 0.05)
+    monkeypatch.setattr(progress_module, "INTERVAL", 0.05)
+    with slow_task("counting", total=4) as advance:
+        advance()
+        time.sleep(0.3)
+    said = capsys.readouterr()
+    assert said.out == ""
+    lines = said.err.splitlines()
+    assert len(lines) > 1 and all(
+        re.fullmatch(r"   \.\.\.  counting: 1 of 4, about \d+ s to go", line) for line in lines
+    )
+    with pytest.raises(ValueError, match="wrong"), slow_task("failing"):
+        time.sleep(0.1)
+        raise ValueError("wrong")
+    assert capsys.readouterr().err.startswith("   ...  failing: 0 s\n")

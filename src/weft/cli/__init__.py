@@ -1,7 +1,6 @@
 """The ``weft`` command: one file per subcommand, which imports what it needs when it runs."""
 
 import argparse
-import contextlib
 import errno
 import os
 import sys
@@ -122,43 +121,26 @@ def _ignore_unused_components():
     warnings.filterwarnings("ignore", message=".* created but never used$")
 
 
+# The errors that a user can fix, by their modules. A module that no command has imported has raised
+# none; importing it only to ask would take a second.
+_USER_ERRORS = {
+    "amaranth._toolchain.yosys": "YosysError", "weft.boards.board": "BoardError",
+    "weft.boards.pll": "PllError", "weft.boards.toolchain": "ToolchainError",
+    "weft.config": "ConfigError", "weft.explore.model": "TooFewPoints",
+    "weft.host.accelerator": "AcceleratorError", "weft.host.transport": "TransportError",
+    "weft.models.errors": "ModelError", "weft.registry": "MissingLayerError",
+    "weft.regress.matrix": "CaseError", "weft.sim.tools": "ToolError",
+    "weft.tasks.engine": "EngineError",
+}
+
+
 def _status(error):
     """1 for a failed check, 2 for an error that the user can fix, None for a bug in Weft."""
-    from weft.config import ConfigError
-    from weft.host.accelerator import AcceleratorError
-    from weft.host.transport import TransportError
-    from weft.models.errors import ModelError
-    from weft.registry import MissingLayerError
-    from weft.sim.runner import BenchError
-    from weft.sim.tools import ToolError
-
-    if isinstance(error, BenchError):
+    bench = sys.modules.get("weft.sim.runner")
+    if bench is not None and isinstance(error, bench.BenchError):
         return 1
-    user_errors = [
-        AcceleratorError, ConfigError, MissingLayerError, ModelError, OSError, ToolError,
-        TransportError,
+    kinds = [
+        getattr(sys.modules[module], name)
+        for module, name in _USER_ERRORS.items() if module in sys.modules
     ]
-    with contextlib.suppress(ImportError):  # without Amaranth, Yosys was not called
-        from amaranth._toolchain.yosys import YosysError
-
-        from weft.boards.toolchain import ToolchainError
-
-        user_errors += [YosysError, ToolchainError]
-    with contextlib.suppress(ImportError):
-        from weft.boards.board import BoardError
-        from weft.boards.pll import PllError
-
-        user_errors += [BoardError, PllError]
-    with contextlib.suppress(ImportError):
-        from weft.explore.model import TooFewPoints
-
-        user_errors += [TooFewPoints]
-    with contextlib.suppress(ImportError):
-        from weft.regress.matrix import CaseError
-
-        user_errors += [CaseError]
-    with contextlib.suppress(ImportError):  # without distributed, no engine ran
-        from weft.tasks.engine import EngineError
-
-        user_errors += [EngineError]
-    return 2 if isinstance(error, tuple(user_errors)) else None
+    return 2 if isinstance(error, (OSError, *kinds)) else None

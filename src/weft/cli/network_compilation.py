@@ -1,6 +1,7 @@
 """Compiles the network of a command; if it does not fit the core, says what would run it."""
 
 from weft.cli.network_target import batch_of
+from weft.cli.progress import slow_task
 
 __all__ = ["compiled"]
 
@@ -21,7 +22,8 @@ def compiled(args, network, target):
 
     found = target_of(target)
     try:
-        return network.compile(found, batch=batch_of(args))
+        with slow_task(f"compiling {network.name} for {found.name}"):
+            return network.compile(found, batch=batch_of(args))
     except UnfitError as error:
         ways = [_OTHER_KIND, *_larger(args, network, found)]
         raise UnfitError(f"{error}. What runs it: {'; '.join(ways)}") from error
@@ -36,7 +38,8 @@ def _larger(args, network, target):
         if core.chip.memory_bytes <= target.chip.memory_bytes:
             continue
         try:
-            program = network.compile(core, batch=batch_of(args))
+            with slow_task(f"compiling {network.name} for {core.name}"):
+                program = network.compile(core, batch=batch_of(args))
         except ModelError:
             continue
         yield (

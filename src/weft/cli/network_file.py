@@ -4,6 +4,7 @@ import argparse
 import re
 
 from weft.cli.argument_types import path
+from weft.cli.progress import slow_task
 
 __all__ = ["add_network", "load_network"]
 
@@ -22,7 +23,8 @@ def load_network(args):
     """Read the network that the arguments name, as `weft.load` does."""
     import weft
 
-    return weft.load(args.network, shapes=dict(args.shape))
+    with slow_task(f"reading {args.network}"):
+        return weft.load(args.network, shapes=dict(args.shape))
 
 
 def _shape(text):

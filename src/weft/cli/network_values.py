@@ -6,6 +6,7 @@ from weft.cli.classes import accuracy_line, read_labels, show_top
 from weft.cli.network_explanation import explained
 from weft.cli.network_fallback import refuse_fallbacks
 from weft.cli.network_inputs import samples_of
+from weft.cli.progress import slow_task
 from weft.files import whole
 
 __all__ = ["finish", "prepared", "repeat", "write_outputs"]
@@ -36,7 +37,8 @@ def prepared(args, network, program):
         return samples, inferences, []
     from weft.models.oracles import answers
 
-    return samples, inferences, answers(args.check, network, program, samples.x)
+    with slow_task(f"running {program.name} in its runtime, for --check {args.check}"):
+        return samples, inferences, answers(args.check, network, program, samples.x)
 
 
 def classes_of(program) -> int:

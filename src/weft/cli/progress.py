@@ -1,11 +1,16 @@
 """Progress of a command's long tasks: live on a terminal, plain lines elsewhere."""
 
+import sys
+import threading
 import time
 from contextlib import contextmanager
 
 from weft.visible import visible
 
-__all__ = ["Progress", "progress"]
+__all__ = ["Progress", "progress", "slow_task"]
+
+PATIENCE = 3.0  # seconds before a task that may be short is shown
+INTERVAL = 5.0  # seconds between two lines of it
 
 
 class Progress:
@@ -95,3 +100,34 @@ def progress(console=None):
     columns = (SpinnerColumn(), text, BarColumn(), count, TimeElapsedColumn())
     with RichProgress(*columns, console=console, transient=True) as live:
         yield Progress(console, live)
+
+
+@contextmanager
+def slow_task(text: str, total: int | None = None):
+    """Context manager: a task that is usually short; it is shown if it takes over 3 seconds.
+
+    The lines go to the standard error, as the standard output may be JSON. The block gets
+    ``advance()``, to call after each of ``total`` steps: then the lines have the remaining time.
+    """
+    start, ended, done = time.monotonic(), threading.Event(), [0]
+
+    def advance():
+        done[0] += 1
+
+    def show():
+        wait = PATIENCE
+        while not ended.wait(wait):
+            seconds = time.monotonic() - start
+            rest = f"{seconds:.0f} s"
+            if total and done[0]:
+                rest = f"{done[0]} of {total}, about {seconds * (total / done[0] - 1):.0f} s to go"
+            print(f"   ...  {visible(text)}: {rest}", file=sys.stderr, flush=True)
+            wait = INTERVAL
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield advance
+    finally:
+        ended.set()
+        thread.join()

@@ -13,6 +13,7 @@ from weft.cli.network_target import (
     target_named,
 )
 from weft.cli.output_paths import output_file
+from weft.cli.progress import slow_task
 from weft.cli.run_products import run_products
 from weft.cli.transports import add_baud, check_baud, open_by_name
 
@@ -114,9 +115,12 @@ def run(args) -> int:
             from weft.cli.run_on_chip import run_on_chip
 
             return run_on_chip(args, network, given, transport)
-        program = network if args.network.endswith(".weft") else network.compile(
-            given, activations=args.activations is not None, batch=batch_of(args)
-        )
+        program = network
+        if not args.network.endswith(".weft"):
+            with slow_task(f"compiling {network.name} for {given.name}"):
+                program = network.compile(
+                    given, activations=args.activations is not None, batch=batch_of(args)
+                )
         return run_products(
             args, network, program, files, lambda: transport or _open(args, given.config)
         )

@@ -6,6 +6,7 @@ import dataclasses
 from weft.cli.network_target import batch_of
 from weft.cli.network_values import finish, prepared, repeat, write_outputs
 from weft.cli.output_paths import output_file
+from weft.cli.progress import slow_task
 from weft.cli.report import write_page
 from weft.cli.run_products import run_products
 
@@ -35,9 +36,10 @@ def _run(args, network, target, transport):
     program = network
     if not isinstance(network, ChipProgram):
         try:
-            program = network.compile(
-                target, activations=activations is not None, batch=batch_of(args)
-            )
+            with slow_task(f"compiling {network.name} for {target.name}"):
+                program = network.compile(
+                    target, activations=activations is not None, batch=batch_of(args)
+                )
         except UnfitError as error:
             if html:
                 raise ModelError(f"--html needs a network that fits the core; {error}") from error
@@ -45,10 +47,11 @@ def _run(args, network, target, transport):
             return _run_streamed(args, network, target, files, transport, error)
     samples, inferences, answers = prepared(args, network, program)
     with program.open(_runner(args, program.chip, transport)) as session:
-        found = session(
-            samples.x, stats=True, activations=activations is not None,
-            watch=_watch(program) if args.layers else None,
-        )
+        with slow_task(f"running {program.name} on the core"):
+            found = session(
+                samples.x, stats=True, activations=activations is not None,
+                watch=_watch(program) if args.layers else None,
+            )
         cycles = session.cycles
         _show(program, found[1], cycles, inferences)
         repeat(args, inferences, lambda: session(samples.x))

@@ -1,6 +1,7 @@
 """``weft run`` with the products of a network one by one: the core gets each one over the link."""
 
 from weft.cli.network_values import finish, prepared, repeat, write_outputs
+from weft.cli.progress import slow_task
 
 __all__ = ["run_products"]
 
@@ -54,14 +55,16 @@ def _lists_of(transport):
 def _measured(session, x, layers, lists):
     """Return the outputs, the records of the steps, and the activations."""
     def watch(record):
-        print(_layer_line(record, lists), flush=True)
+        advance()
+        if layers:
+            print(_layer_line(record, lists), flush=True)
 
     if layers:
         print(f"{'position':>8}  {'operator':<28} {'products':<24} {'predicted':>10} {'cycles':>10}"
               f" {'bytes in':>10} {'bytes out':>10} {'core ms':>9} {'host ms':>8}")
-    y, records, values = session(
-        x, stats=True, activations=True, watch=watch if layers else None
-    )
+    program = session.program
+    with slow_task(f"running {program.name}", total=len(program.steps)) as advance:
+        y, records, values = session(x, stats=True, activations=True, watch=watch)
     return (y if isinstance(y, list) else [y]), records, values
 
 

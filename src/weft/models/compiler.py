@@ -14,7 +14,6 @@ from weft.models.fusion import FusedNode, fuse_tables
 from weft.models.host_modes import in_mode
 from weft.models.ir import Gemm, Graph, Recurrence
 from weft.models.lowering import candidates
-from weft.models.onnx.nodes import is_quantized
 from weft.models.placement import Decision, decide, mode_of
 from weft.models.products import core_flags, core_work, host_product
 from weft.models.program import Estimate, MatrixProduct, Placement, Program, Step
@@ -78,11 +77,15 @@ def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
 
 def _notes(graph, config):
     """What a user can do about a float network on a core for integers."""
+    if graph.source != "onnx" or config.data_type.acc.name != "int32":
+        return
+    from weft.models.onnx.nodes import is_quantized
+
     quantized = any(is_quantized(kind) for kind in graph.operators)
     floats = any(
         isinstance(node, Gemm) and graph.tensors[node.x].dtype == np.float32 for node in graph.nodes
     )
-    if graph.source == "onnx" and floats and not quantized and config.data_type.acc.name == "int32":
+    if floats and not quantized:
         yield (
             "its products are of float32, which a core for integers does not compute; weft quantize"
             " makes an int8 network of the file"

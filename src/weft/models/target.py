@@ -1,8 +1,11 @@
 """The accelerator that a network is compiled for: its Config, its clock, and its link to the host.
 """
 
+import functools
+import json
 import os
 from dataclasses import dataclass
+from importlib import resources
 
 from weft.config import Config
 from weft.hints import to_install
@@ -102,27 +105,40 @@ def target_of_file(path) -> NetworkTarget:
 
 
 def board_cores() -> list[NetworkTarget]:
-    """Return the cores for networks of all boards, equal ones once, the smallest memory first.
-
-    Without the packages of boards the list is empty.
-    """
-    try:
-        from weft.boards.catalog import BOARDS
-    except ModuleNotFoundError:
-        return []
+    """Return the cores for networks of all boards, equal ones once, the smallest memory first."""
     found = {}
-    for board in BOARDS.values():
-        for purpose in board.networks:
-            target = _board(board.name, purpose)
+    for name, facts in _known().items():
+        if "chip" in facts:
+            target = _known_target(name)
             found.setdefault(target.chip.hash, target)
     return sorted(found.values(), key=lambda target: target.chip.memory_bytes)
 
 
+@functools.cache
+def _known():
+    """The cores of all boards; `tools.board_targets` writes the file.
+
+    A board needs Amaranth, which takes longer to import than a report, and which a PC beside a
+    board may lack.
+    """
+    file = resources.files("weft.models").joinpath("board_targets.json")
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def _known_target(name):
+    facts = _known()[name]
+    config = Config.from_dict(facts["config"])
+    chip = ChipConfig.from_dict(config, facts["chip"]) if "chip" in facts else None
+    return NetworkTarget(name, config, facts["clock"], facts["baud"], chip)
+
+
 def _board(name, purpose):
-    # Boards need Amaranth, which a PC beside a board may lack.
+    full = name if purpose is None else f"{name}-{purpose}"
+    if full in _known():
+        return _known_target(full)
     try:
         from weft.boards.board import BoardError
-        from weft.boards.catalog import BOARDS, find, load
+        from weft.boards.catalog import find, load
     except ModuleNotFoundError as error:
         raise ModelError(
             f"the board {name!r} needs the package {error.name}; {to_install(extra='hw')}; or give"
@@ -131,10 +147,6 @@ def _board(name, purpose):
     if os.path.isfile(name) and not name.endswith(".py"):
         rule = "the name of a board, a board file (.py) or a file of Config fields (.toml)"
         raise ModelError(f"board must be {rule}, not the file {name!r}")
-    if purpose is None:
-        cores = {f"{board.name}-{of}": (board.name, of) for board in BOARDS.values()
-                 for of in board.networks}
-        name, purpose = cores.get(name, (name, None))
     try:
         board = load(name) if name.endswith(".py") else find(name)
         board = board.built_for(purpose) if purpose is not None else board

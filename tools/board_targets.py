@@ -1,0 +1,46 @@
+"""Write ``src/weft/models/board_targets.json``: the cores of all boards, as networks need them.
+
+The boards themselves need Amaranth, whose import takes longer than a report.
+"""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+from weft.boards.catalog import BOARDS
+from weft.boards.fit import chosen_fields
+from weft.network_core.config import ChipConfig
+
+__all__ = ["FILE", "main", "text"]
+
+FILE = Path(__file__).resolve().parent.parent / "src" / "weft" / "models" / "board_targets.json"
+
+
+def text() -> str:
+    """The file: by the name of a core, its clock, its baud rate, and the fields of its Config."""
+    cores = {board.name: board for board in BOARDS.values()}
+    cores |= {
+        f"{board.name}-{purpose}": board.built_for(purpose)
+        for board in BOARDS.values() for purpose in board.networks
+    }
+    return json.dumps({name: _facts(board) for name, board in cores.items()}, indent=1) + "\n"
+
+
+def _facts(board):
+    facts = {"clock": board.clock, "baud": board.baud}
+    if isinstance(board.config, ChipConfig):
+        fields = dataclasses.asdict(board.config)
+        del fields["core"]
+        return facts | {"config": chosen_fields(board.config.core), "chip": fields}
+    return facts | {"config": chosen_fields(board.config)}
+
+
+def main() -> int:
+    """Write the file; 0."""
+    FILE.write_text(text(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
