@@ -233,8 +233,9 @@ def _product(
     low, high = fused_limits(operator, fused, y)
     # With int16, TFLite Micro has sums of 32 bits only in convolutions with a bias of 32 bits.
     narrow = operator.name == "CONV_2D" and added is not None and added.dtype == np.int32
-    if added is not None and added.dtype not in _biases_of(left.dtype):
-        raise operator.error(f"bias must be an integer, not {added.dtype}")
+    if added is not None and added.dtype not in (known := _biases_of(left.dtype)):
+        names = " or ".join(np.dtype(kind).name for kind in known)
+        raise operator.error(f"bias must be {names}, not {added.dtype}")
     return Gemm(
         **common, x_zero=x_zero, w_zero=np.asarray(zero, np.int64),
         bias=None if added is None else graph.converted(
