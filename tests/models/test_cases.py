@@ -90,3 +90,23 @@ def _first_output(program):
             exactness.claim, exactness.absolute[:1], exactness.relative[:1]
         ),
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["product core", "network core"])
+def test_all_networks(mlperf_tiny, kind):
+    """The first recorded inference of each network of WEFT_NETWORKS has TFLite Micro's bytes."""
+    seen = 0
+    for path in sorted(mlperf_tiny.glob("*.tflite")):
+        with np.load(path.with_suffix(".npz"), allow_pickle=False) as file:
+            if "model_out_tflm" not in file.files:
+                continue
+            x, wanted = file["model_in"], file["model_out_tflm"]
+        _, session = opened(weft.load(path), "tflite", kind)
+        with session:
+            for inputs, outputs in zip(x[:1], wanted[:1], strict=True):
+                shape = session.program.tensors[session.program.inputs[0]].shape
+                y = session(inputs.reshape(shape))
+                assert np.array_equal(np.ravel(y), np.ravel(outputs)), (path.name, kind)
+        seen += 1
+    assert seen >= 3
