@@ -5,10 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from weft.models.exactness import FLOAT32
-from weft.models.inputs import read_inputs
 from weft.models.loading import NeuralNetwork
 from weft.models.network_core.program import ChipProgram
-from weft.models.oracles import ORACLES
+from weft.models.oracles import ORACLES, feeds_of
 from weft.models.program import CompiledNetwork
 
 __all__ = ["first_difference"]
@@ -46,7 +45,8 @@ def first_difference(
         y = np.asarray(activations[name])
         if other is None or y.size != other.size:
             continue
-        gaps = np.abs(y.ravel().astype(np.float64) - other.ravel().astype(np.float64))
+        with np.errstate(invalid="ignore"):  # the difference of two infinities
+            gaps = np.abs(y.ravel().astype(np.float64) - other.ravel().astype(np.float64))
         allowed = FLOAT32 * float(np.abs(other).max(initial=0)) if y.dtype.kind == "f" else 0
         different = int((gaps > allowed).sum())
         if different:
@@ -72,11 +72,7 @@ def _outputs(step):
 
 def _wanted(oracle, network, program, x, numbers):
     """The values of tensors in the runtime, inferences joined; None for one that it lacks."""
-    values, inferences, _ = read_inputs(program, x)
-    feeds = [
-        [np.ascontiguousarray(values[number][i]) for number in program.inputs]
-        for i in range(inferences)
-    ]
+    feeds, _ = feeds_of(program, x)
     if oracle == "ort":
         from weft.models.onnx.oracle import ort, with_outputs
 
@@ -87,7 +83,9 @@ def _wanted(oracle, network, program, x, numbers):
         from weft.models.tflite.oracle import litert, tflm, with_outputs
 
         data, kept = with_outputs(network.data, numbers)
-        if oracle == "tflm":
+        if not kept:
+            results = []
+        elif oracle == "tflm":
             results = tflm(data, feeds, network.graph.tensors, len(kept))
         else:
             results = litert(data, feeds)

@@ -9,7 +9,7 @@ from weft.models.inputs import dequantized, read_inputs
 from weft.models.loading import NeuralNetwork
 from weft.models.program import CompiledNetwork
 
-__all__ = ["ORACLES", "Answer", "Difference", "answers", "compare"]
+__all__ = ["ORACLES", "Answer", "Difference", "answers", "compare", "feeds_of"]
 
 # By the name of a check: the runtime, and the files that it runs.
 ORACLES = {
@@ -64,6 +64,15 @@ class Difference:
         return not self.different or self.largest <= self.allowed
 
 
+def feeds_of(program: CompiledNetwork, x) -> tuple[list[list[np.ndarray]], bool]:
+    """Return the inputs of each inference, for a runtime; and whether floats were quantized."""
+    values, inferences, is_float = read_inputs(program, x)
+    return [
+        [np.ascontiguousarray(values[number][i]) for number in program.inputs]
+        for i in range(inferences)
+    ], is_float
+
+
 def answers(oracle: str, network: NeuralNetwork, program: CompiledNetwork, x) -> list[Answer]:
     """Return what a runtime computes, in each way that it can run.
 
@@ -76,11 +85,7 @@ def answers(oracle: str, network: NeuralNetwork, program: CompiledNetwork, x) ->
         raise ModelError(
             f"{network.name}: {runtime} runs .{source} files, not .{network.graph.source} files"
         )
-    values, inferences, is_float = read_inputs(program, x)
-    feeds = [
-        [np.ascontiguousarray(values[number][i]) for number in program.inputs]
-        for i in range(inferences)
-    ]
+    feeds, is_float = feeds_of(program, x)
     if oracle == "tflm":
         if any(step.macs and program.tensors[step.inputs[0]].dtype == np.uint8
                for step in program.steps):
