@@ -117,7 +117,7 @@ networks:  ## write the tables of docs/networks.md, from the files in the folder
 	@$(SETUP) test
 	@$(RUN) python -m tools.networks
 
-program-memory:  ## measure networks behind AXI4, write the table of docs/chip.md (minutes)
+program-memory:  ## measure networks behind AXI4, write the table of docs/network-core.md (minutes)
 	@$(SETUP) test
 	@$(RUN) python -m tools.program_memory
 

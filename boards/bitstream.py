@@ -12,7 +12,7 @@ from weft.boards.toolchain import Netlist, SeedError, Toolchain, ToolchainError,
 from weft.boards.top import BoardTop
 from weft.config import Config
 from weft.files import write_text
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["Design", "best_route", "prepare", "route", "synthesize"]
 
@@ -24,7 +24,7 @@ class Design:
     Attributes
     ----------
     board : Board
-    config : Config or ChipConfig
+    config : Config or NetworkCoreConfig
     rtlil : str
         The design, in RTLIL.
     constraints : str
@@ -32,14 +32,14 @@ class Design:
     """
 
     board: Board
-    config: Config | ChipConfig
+    config: Config | NetworkCoreConfig
     rtlil: str
     constraints: str
 
     @property
     def array(self) -> Config:
         """The Config of the array."""
-        return self.config.core if isinstance(self.config, ChipConfig) else self.config
+        return self.config.array if isinstance(self.config, NetworkCoreConfig) else self.config
 
     @property
     def key(self) -> str:
@@ -47,7 +47,7 @@ class Design:
         return digest("board", self.board.device, self.rtlil, self.constraints)
 
 
-def prepare(board: Board, config: Config | ChipConfig) -> Design:
+def prepare(board: Board, config: Config | NetworkCoreConfig) -> Design:
     """Elaborate ``config`` for ``board``; equal arguments give equal text.
 
     Raises BoardError if the platform lacks the serial port or a pin that the board names, and

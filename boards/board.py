@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from weft.boards.devices import DEVICES, Device
 from weft.boards.network_designs import NetworkDesign
 from weft.config import Config
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["LEDS", "Board", "BoardError"]
 
@@ -37,7 +37,7 @@ class Board:
     platform : type
         An Amaranth platform with a default clock, a resource ``uart`` with ``rx`` and ``tx``, and
         ``connectors``, which may be an empty list.
-    config : Config or ChipConfig
+    config : Config or NetworkCoreConfig
         The accelerator to build by default.
     clock : float
         Clock of the accelerator in MHz, made by the PLL.
@@ -62,14 +62,14 @@ class Board:
     Raises
     ------
     BoardError
-        If the name, the platform, an LED, a programmer, a core for networks, the clock, the baud
+        If the name, the platform, an LED, a programmer, a network core, the clock, the baud
         rate, the placer or the first seed is not valid, or the Config is for another target than
         the FPGA.
     """
 
     name: str
     platform: type
-    config: Config | ChipConfig
+    config: Config | NetworkCoreConfig
     clock: float
     baud: int
     bridge: str
@@ -131,18 +131,18 @@ class Board:
             )
 
     def built_for(self, purpose: str) -> "Board":
-        """This board with one of its cores for networks, at the clock and baud rate of that.
+        """This board with one of its network cores, at the clock and baud rate of that.
 
         Raises BoardError if it has none for the purpose.
         """
         if not self.networks:
-            raise BoardError(f"{self.name} has no core for networks")
+            raise BoardError(f"{self.name} has no network core")
         if purpose not in self.networks:
             known = " or ".join(self.networks)
             raise BoardError(f"--for of {self.name} must be {known}, not {purpose!r}")
         design = self.networks[purpose]
         return dataclasses.replace(
-            self, config=design.chip, clock=design.clock, baud=design.baud,
+            self, config=design.config, clock=design.clock, baud=design.baud,
             placer=design.placer, seed=design.seed,
         )
 
@@ -167,8 +167,8 @@ class Board:
         if not isinstance(name, str) or not isinstance(package, str):
             raise BoardError(f"platform of {self.name} must have the strings device and package")
         if name in DEVICES and name.startswith("iCE40"):
-            chip, *_ = DEVICES[name].options
-            return self._in_package(name, name, (chip, "--package", package.lower()))
+            option, *_ = DEVICES[name].options
+            return self._in_package(name, name, (option, "--package", package.lower()))
         ecp5 = re.fullmatch(r"LFE5(U|UM|UM5G)-(12|25|45|85)F", name)
         if not ecp5:
             raise BoardError(
@@ -180,9 +180,9 @@ class Board:
                     f"{part} of {self.name} must be one of {', '.join(known)}, not {value!r}"
                 )
         kind, size = ecp5.groups()
-        chip = f"--{size}k" if kind == "U" else f"--{kind.lower()}-{size}k"
+        option = f"--{size}k" if kind == "U" else f"--{kind.lower()}-{size}k"
         die = f"LFE5U-{'25' if size == '12' else size}F"  # a 12F has the die of a 25F
-        options = chip, "--speed", str(speed), "--package", PACKAGES[package]
+        options = option, "--speed", str(speed), "--package", PACKAGES[package]
         return self._in_package(die, name, options)
 
     def _in_package(self, die, name, options):

@@ -1,7 +1,7 @@
 """The default Config of each FPGA that the boards use."""
 
-from weft.boards.fit import replace
 from weft.boards.presets import PRESETS
+from weft.designs import replace
 
 __all__ = ["ECP5_25F", "ECP5_45F", "ECP5_85F", "ICE40_HX8K", "ICE40_UP5K"]
 

@@ -1,4 +1,4 @@
-"""Floorplan of an ECP5 for a core for networks: places, or regions, of its block RAMs."""
+"""Floorplan of an ECP5 for a network core: places, or regions, of its block RAMs."""
 
 import json
 import re

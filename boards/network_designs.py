@@ -1,10 +1,10 @@
-"""The cores for networks that boards can be built with: ``weft build --for``."""
+"""The network cores that boards can be built with: ``weft build --for``."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from weft.config import Config
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "BATCH1_85F", "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_HX8K", "NETWORKS_UP5K",
@@ -14,11 +14,11 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkDesign:
-    """A core for networks on a board.
+    """A network core on a board.
 
     Attributes
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     clock : float
         Clock in MHz.
     baud : int
@@ -30,7 +30,7 @@ class NetworkDesign:
         The first seed of nextpnr: one that met the clock, where place and route takes hours.
     """
 
-    chip: ChipConfig
+    config: NetworkCoreConfig
     clock: float
     baud: int
     placer: str = "heap"
@@ -47,15 +47,15 @@ def _core(hop=2, target="ecp5", **fields):
 # legalization of nextpnr did not end in 4 minutes. One for each 2 x 2 PEs of the 85F: with 4 x 4,
 # it has 3,500 flip-flops less, and each layer takes 4 cycles less, but its clock is slower.
 NETWORKS_85F = NetworkDesign(
-    chip=ChipConfig(
-        core=_core(rows=8, cols=8, depth=8, lanes=8, dsp_cols=3, hop=2),
+    config=NetworkCoreConfig(
+        array=_core(rows=8, cols=8, depth=8, lanes=8, dsp_cols=3, hop=2),
         words=4096, b_words=512, lines=512, read_vectors=4,
     ),
     clock=104.1667, baud=3_000_000, placer="static",
 )
 NETWORKS_25F = NetworkDesign(
-    chip=ChipConfig(
-        core=_core(rows=6, cols=4, depth=4, lanes=4, dsp_cols=1, hop=3),
+    config=NetworkCoreConfig(
+        array=_core(rows=6, cols=4, depth=4, lanes=4, dsp_cols=1, hop=3),
         words=2048, b_words=512, lines=512, read_vectors=2,
     ),
     clock=110, baud=3_000_000,
@@ -65,8 +65,8 @@ NETWORKS_25F = NetworkDesign(
 # bits, and 16 words in LUT RAM. The memory takes 16 blocks (16 KiB). 7 of the 16 columns multiply
 # in DSP blocks. All PEs have the same step, so no layer waits for operand registers between them.
 BATCH1_85F = NetworkDesign(
-    chip=ChipConfig(
-        core=_core(rows=1, cols=16, depth=32, lanes=8, dsp_cols=7, hop=16),
+    config=NetworkCoreConfig(
+        array=_core(rows=1, cols=16, depth=32, lanes=8, dsp_cols=7, hop=16),
         words=512, b_words=528, lines=512, read_vectors=1,
     ),
     clock=95.8333, baud=3_000_000, placer="static", seed=2,
@@ -80,8 +80,8 @@ _ONE_ROW: dict[str, Any] = {
 # The memory is the SPRAM of the device: 128 KiB. A microprogram controls the array, which has all
 # DSP blocks; all 30 block RAMs are in use.
 NETWORKS_UP5K = NetworkDesign(
-    chip=ChipConfig(
-        core=_core(target="ice40up", **_ONE_ROW),
+    config=NetworkCoreConfig(
+        array=_core(target="ice40up", **_ONE_ROW),
         words=32768, b_words=512, lines=256, read_vectors=1,
     ),
     clock=36, baud=3_000_000,
@@ -90,8 +90,8 @@ NETWORKS_UP5K = NetworkDesign(
 # The memory has 4 KiB, in 8 of the 32 block RAMs; with 8 KiB the core would need 34. So it holds
 # small networks only, such as three fully connected layers with 2,000 weights.
 NETWORKS_HX8K = NetworkDesign(
-    chip=ChipConfig(
-        core=_core(target="ice40hx", **_ONE_ROW),
+    config=NetworkCoreConfig(
+        array=_core(target="ice40hx", **_ONE_ROW),
         words=1024, b_words=128, lines=256, read_vectors=1,
     ),
     clock=60, baud=3_000_000,

@@ -232,15 +232,15 @@ class Toolchain:
         """
         flow = device.flow
         write_text(netlist.folder / "top.pins", constraints)
-        layout, chip_config = (
+        layout, network_core_config = (
             netlist.folder / f"top-{seed}.{suffix}" for suffix in ("json", "config")
         )
         pnr, clock = self._place_and_route(netlist, device, seed, [
-            flow.constraints_option, "top.pins", flow.config_option, chip_config.name,
+            flow.constraints_option, "top.pins", flow.config_option, network_core_config.name,
             "--write", layout.name,
         ])
-        bitstream = chip_config.with_suffix(".bit")
-        files = [chip_config.name, bitstream.name]
+        bitstream = network_core_config.with_suffix(".bit")
+        files = [network_core_config.name, bitstream.name]
         self._run(
             flow.packer, [*flow.packer_options, *files], netlist.folder, "packing the bitstream"
         )

@@ -9,7 +9,7 @@ from weft.boards.board import Board
 from weft.boards.pins import Ports
 from weft.config import Config
 from weft.hw.serial.accelerator import SerialAccelerator
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.states import NetworkState
 
 __all__ = ["BoardTop"]
@@ -31,10 +31,10 @@ class BoardTop(wiring.Component):
     Parameters
     ----------
     board : Board
-    config : Config or ChipConfig
+    config : Config or NetworkCoreConfig
     """
 
-    def __init__(self, board: Board, config: Config | ChipConfig):
+    def __init__(self, board: Board, config: Config | NetworkCoreConfig):
         self.board = board
         self.config = config
         super().__init__({})
@@ -83,7 +83,7 @@ class _AcceleratorWithStatus(SerialAccelerator):
     def elaborate(self, platform):
         m = super().elaborate(platform)
         core = m.submodules.core
-        if isinstance(self.config, ChipConfig):
+        if isinstance(self.config, NetworkCoreConfig):
             busy = core.status.state == NetworkState.RUNNING
         else:
             busy = core.activity.busy

@@ -26,6 +26,8 @@ suppress_warnings = ["myst.header"]  # the page of changes has versions under it
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 napoleon_google_docstring = False
+# Else each type "array" of a parameter would be taken for a reference to a member of this name.
+autodoc_default_options = {"exclude-members": "array"}
 default_role = "code"  # single backticks in docstrings name things of Python or of the hardware
 
 

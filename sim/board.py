@@ -5,7 +5,7 @@ from pathlib import Path
 
 from weft.config import Config
 from weft.host.board import BoardTransport
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.sim import build, verilated
 from weft.sim.transport import end
 
@@ -13,7 +13,7 @@ __all__ = ["ACK_TIMEOUT", "DIVISOR", "SimBoardTransport", "start"]
 
 DIVISOR = 4  # clock cycles per bit: the minimum of the hardware
 _HARNESS = Path(__file__).with_name("board.cpp")
-# In a core for networks on a board BASE is 0, so comparisons with it are constant.
+# In a network core on a board BASE is 0, so comparisons with it are constant.
 _NETWORKS_CONTROL = "`verilator_config\nlint_off -rule UNSIGNED\n"
 # Seconds, with DIVISOR; a large core is simulated at about 100,000 cycles per second.
 ACK_TIMEOUT = 5.0
@@ -21,14 +21,14 @@ _PROBE_TIMEOUT = 600.0  # seconds for the first answer; an exit of the process i
 
 
 def start(
-    config: Config | ChipConfig, *, divisor: int = DIVISOR, events: Path | None = None,
+    config: Config | NetworkCoreConfig, *, divisor: int = DIVISOR, events: Path | None = None,
     say=lambda text: None,
 ) -> subprocess.Popen:
     """Start a process whose standard input and output are the serial port of a simulated board.
 
     Parameters
     ----------
-    config : Config or ChipConfig
+    config : Config or NetworkCoreConfig
     divisor : int
         Clock cycles per bit.
     events : Path, optional
@@ -53,7 +53,7 @@ def start(
     program = verilated.executable(
         "boards", f"{config.name}-board", *build.design(verilog, repr(config), str(divisor)),
         _HARNESS, top="board", defines=[f"DIVISOR={divisor}"],
-        control=_NETWORKS_CONTROL if isinstance(config, ChipConfig) else None,
+        control=_NETWORKS_CONTROL if isinstance(config, NetworkCoreConfig) else None,
         say=lambda: say(f"compiling the {config.name} board (once, takes 10 to 60 s)"),
     )
     command = [program] if events is None else [program, events]
@@ -63,12 +63,12 @@ def start(
 class SimBoardTransport(BoardTransport):
     """The `Transport` to a simulated board, with the same hardware as a real board.
 
-    With a ChipConfig the board has a core for networks: `weft.host.network_driver.NetworkDriver`
+    With a NetworkCoreConfig the board has a network core: `weft.host.network_driver.NetworkDriver`
     takes this transport.
 
     Parameters
     ----------
-    config : Config or ChipConfig
+    config : Config or NetworkCoreConfig
     divisor : int
         Clock cycles per bit.
     events : Path, optional
@@ -88,7 +88,8 @@ class SimBoardTransport(BoardTransport):
     """
 
     def __init__(
-        self, config: Config | ChipConfig, *, divisor: int = DIVISOR, events: Path | None = None,
+        self, config: Config | NetworkCoreConfig, *, divisor: int = DIVISOR,
+        events: Path | None = None,
         say=lambda text: None,
     ):
         self.process = start(config, divisor=divisor, events=events, say=say)

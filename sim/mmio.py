@@ -57,7 +57,7 @@ class SimRegisters:
                 f" not {ip.name}"
             )
         has_memory = path is DataPath.DMA or (
-            isinstance(ip, NetworkIp) and ip.chip.program_words > 0
+            isinstance(ip, NetworkIp) and ip.config.program_words > 0
         )
         kind = "dma" if has_memory else ip.protocol.register_slave
         harness = Path(__file__).with_name(f"mmio_{kind}.cpp")

@@ -1,4 +1,4 @@
-// The simulated core for networks: a Verilated NetworkTop with commands on stdin, answers on stdout.
+// The simulated network core: a Verilated NetworkTop with commands on stdin, answers on stdout.
 //
 // All numbers have 32 bits, little-endian. A vector has its number as address.
 //

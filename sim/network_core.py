@@ -1,11 +1,11 @@
-"""A simulated core for networks: its memory, and the execution of lists, in whole vectors."""
+"""A simulated network core: its memory, and the execution of lists, in whole vectors."""
 
 import struct
 import subprocess
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListError
 from weft.network_core.states import NetworkState
 from weft.sim import build, verilated
@@ -106,8 +106,8 @@ class SimulatedOutcome:
     wrong: int
 
 
-def network_model(chip: ChipConfig) -> Path:
-    """The executable model of ``chip``, from the cache or newly built.
+def network_model(config: NetworkCoreConfig) -> Path:
+    """The executable model of ``config``, from the cache or newly built.
 
     Raises weft.sim.tools.ToolError if a tool is missing or does not compile the model.
     """
@@ -115,31 +115,31 @@ def network_model(chip: ChipConfig) -> Path:
         from weft.hw import export
         from weft.hw.network_core.top import NetworkTop
 
-        return export.to_verilog(NetworkTop(chip), name="network")
+        return export.to_verilog(NetworkTop(config), name="network")
 
     defines = [
-        f"DEPTH={chip.core.depth}", f"BANKS={chip.banks}",
-        f"BANK_BITS={(chip.banks - 1).bit_length()}", f"VECTORS={chip.vectors}",
-        f"READ_VECTORS={chip.read_vectors}", f"AXI_BYTES={AXI_MEMORIES * chip.program_bytes}",
+        f"DEPTH={config.array.depth}", f"BANKS={config.banks}",
+        f"BANK_BITS={(config.banks - 1).bit_length()}", f"VECTORS={config.vectors}",
+        f"READ_VECTORS={config.read_vectors}", f"AXI_BYTES={AXI_MEMORIES * config.program_bytes}",
     ]
     return verilated.executable(
-        "networks", f"network{chip.core.name}", *build.design(verilog, repr(chip)), HARNESS,
+        "networks", f"network{config.array.name}", *build.design(verilog, repr(config)), HARNESS,
         top="network", defines=defines,
     )
 
 
 class NetworkSimulation:
-    """A Verilated core for networks. It is a context manager; the simulation ends with it.
+    """A Verilated network core. It is a context manager; the simulation ends with it.
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     """
 
-    def __init__(self, chip: ChipConfig):
-        self.chip = chip
+    def __init__(self, config: NetworkCoreConfig):
+        self.config = config
         self._process = subprocess.Popen(
-            [network_model(chip)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [network_model(config)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
 
@@ -154,16 +154,16 @@ class NetworkSimulation:
 
     def write(self, data: bytes, first: int = 0):
         """Write ``data``, whole vectors, from vector ``first`` on."""
-        count, rest = divmod(len(data), self.chip.core.depth)
+        count, rest = divmod(len(data), self.config.array.depth)
         if rest:
             raise ValueError(f"data must be whole vectors, not {len(data)} bytes")
         self._send(b"W" + struct.pack("<2I", first, count) + data)
 
     def read(self, first: int = 0, count: int | None = None) -> bytes:
         """The bytes of ``count`` vectors from ``first`` on; by default all that follow."""
-        count = self.chip.vectors - first if count is None else count
+        count = self.config.vectors - first if count is None else count
         self._send(b"R" + struct.pack("<2I", first, count))
-        return self._receive(count * self.chip.core.depth)
+        return self._receive(count * self.config.array.depth)
 
     def write_program(self, data: bytes, first: int = 0):
         """Write bytes to the memory behind AXI4, from byte ``first`` on."""
@@ -203,8 +203,8 @@ class NetworkSimulation:
             First word of each of its banks that the list may not use; by default none.
         """
         if program_limit is None:
-            program_limit = self.chip.program_words
-        limit = self.chip.words if limit is None else limit
+            program_limit = self.config.program_words
+        limit = self.config.words if limit is None else limit
         traffic = traffic or HostTraffic(0)
         self._send(b"S" + struct.pack(
             "<14I", list_vector, log_vector, base, limit, cycles, abort, traffic.rate,

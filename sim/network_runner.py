@@ -1,10 +1,10 @@
-"""A simulated core for networks as a runner of lists, for sessions."""
+"""A simulated network core as a runner of lists, for sessions."""
 
 import numpy as np
 
 from weft.host.transport import TransportTimeout
 from weft.network_core.addresses import join
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import ProgramTiming
 from weft.network_core.descriptors import ListError
 from weft.network_core.report import ListReport
@@ -16,14 +16,14 @@ _CYCLES_PER_SECOND = 100_000  # at least, of any model on any machine
 
 
 class SimulatedRunner:
-    """A Verilated core for networks, at the ports of its memory.
+    """A Verilated network core, at the ports of its memory.
 
     It has the methods of `weft.host.network_driver.NetworkDriver` that a session uses. A program
     memory has the default timing of the cycle model, until `set_timing` changes it.
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -31,17 +31,17 @@ class SimulatedRunner:
         First byte of the program memory behind AXI4; 0 at first.
     """
 
-    def __init__(self, chip: ChipConfig):
-        self.chip = chip
+    def __init__(self, config: NetworkCoreConfig):
+        self.config = config
         self.program_base = 0
-        self._core = NetworkSimulation(chip)
-        if chip.program_words:
+        self._core = NetworkSimulation(config)
+        if config.program_words:
             timing = ProgramTiming()
             self.set_timing(AxiTiming(timing.latency, timing.period))
 
     def write(self, address, data, *, run=0, pitch=0, pixels=0, row_step=0) -> None:
         """Write bytes to the memory."""
-        depth, banks = self.chip.core.depth, self.chip.banks
+        depth, banks = self.config.array.depth, self.config.banks
         first = join(address, banks)
         if not run:
             self._core.write(bytes(data), first)
@@ -60,8 +60,8 @@ class SimulatedRunner:
 
     def read(self, address, count) -> bytes:
         """Return ``count`` bytes of the memory."""
-        depth = self.chip.core.depth
-        return self._core.read(join(address, self.chip.banks), -(-count // depth))[:count]
+        depth = self.config.array.depth
+        return self._core.read(join(address, self.config.banks), -(-count // depth))[:count]
 
     def write_program(self, address, data) -> None:
         """Write bytes to the program memory."""
@@ -76,14 +76,14 @@ class SimulatedRunner:
         self._core.set_timing(timing)
 
     def _byte(self, address):
-        return self.program_base + join(address, self.chip.banks) * self.chip.core.depth
+        return self.program_base + join(address, self.config.banks) * self.config.array.depth
 
     def run(self, list_address, log_address, *, timeout) -> ListReport:
         """Execute a list; ``timeout`` limits its cycles, too.
 
         Raises TransportTimeout if the list has not ended then.
         """
-        banks, limit = self.chip.banks, max(1, int(timeout * _CYCLES_PER_SECOND))
+        banks, limit = self.config.banks, max(1, int(timeout * _CYCLES_PER_SECOND))
         outcome = self._core.run(
             join(list_address, banks), join(log_address, banks), cycles=limit,
             program_base=self.program_base,
@@ -92,7 +92,7 @@ class SimulatedRunner:
             raise TransportTimeout(f"the list did not end within {limit:,} cycles")
         result = b""
         if outcome.error == ListError.NONE and outcome.result_bytes:
-            vectors = -(-outcome.result_bytes // self.chip.core.depth)
+            vectors = -(-outcome.result_bytes // self.config.array.depth)
             result = self._core.read(outcome.result, vectors)[: outcome.result_bytes]
         return ListReport(outcome.error, outcome.job, result, outcome.cycles)
 

@@ -17,7 +17,7 @@ BASE = tuple(
         "config", "hints", "formats", "frames", "register_types", "registers", "commands",
         "geometry", "timing", "cycles", "buses", "ip", "register_map", "descriptors", "dtypes",
         "job_rules", "latencies", "serial_schedule", "mac_cells", "registry", "targets", "c_names",
-        "checks", "files", "network_core", "visible",
+        "checks", "design", "designs", "files", "network_core", "visible",
     )
 )
 PUBLIC = ("weft.config", "weft.host")  # what `import weft` itself reaches

@@ -8,7 +8,7 @@ import pytest
 from digits import CNN
 
 import weft
-from weft.network_core.config import ChipConfig
+from weft.designs import design_from_toml
 
 FOLDER = Path(__file__).resolve().parent.parent / "examples" / "litex_soc"
 NEXTPNR = """\
@@ -42,14 +42,14 @@ def results(monkeypatch):
 
 def header(files, network, folder):
     """The predicted cycles of a network, and its file ``network.h``."""
-    predicted = files.write_network(network, ChipConfig.from_toml(FOLDER / "chip.toml"), folder)
+    predicted = files.write_network(network, design_from_toml(FOLDER / "network_core.toml"), folder)
     return predicted, (folder / "network.h").read_text(encoding="utf-8")
 
 
 def test_files_of_a_network(files, tmp_path):
     predicted, text = header(files, CNN, tmp_path)
-    chip = ChipConfig.from_toml(FOLDER / "chip.toml")
-    program = weft.load(CNN).compile(chip)
+    config = design_from_toml(FOLDER / "network_core.toml")
+    program = weft.load(CNN).compile(config)
     assert f"LOG = {program.log}, ENTRY_VECTORS = 2,\n" in text
     assert f"LAYERS = 5, PREDICTED = {predicted}\n" in text
     assert '    {"3: CONV_2D, ADD", 2, ' in text

@@ -1,12 +1,12 @@
 """Tests of the register map: no overlaps, and the registers and FIFO ports of each bus."""
 
 import pytest
-from network_chips import small_chip
+from network_cores import small_network_core
 
 from weft.buses import BUSES
 from weft.config import Config
 from weft.ip import Ip
-from weft.network_core import registers as chip_registers
+from weft.network_core import registers as network_core_registers
 from weft.network_core.ip import NetworkIp
 from weft.register_map import constants, fifo_ports, interrupts, registers
 from weft.register_types import SPACE
@@ -16,7 +16,7 @@ from weft.registers import REGISTERS
 @pytest.fixture(params=[*BUSES, "networks"])
 def ip(request):
     if request.param == "networks":
-        return NetworkIp(chip=small_chip(2, 4, 4), bus="axi")
+        return NetworkIp(config=small_network_core(2, 4, 4), bus="axi")
     return Ip(config=Config(), bus=request.param)
 
 
@@ -45,7 +45,7 @@ def test_core_registers_come_first(ip):
     core = [r for r in registers(ip) if r.address < 0x400]
     names = REGISTERS
     if isinstance(ip, NetworkIp):
-        names = [name.lower() for name in chip_registers.REGISTERS]
+        names = [name.lower() for name in network_core_registers.REGISTERS]
     assert [r.name for r in core] == names
     assert [r.address for r in core] == [4 * n for n in range(len(names))]
     assert list(constants(ip)) == names[: len(constants(ip))]

@@ -66,7 +66,7 @@ def tflite_file(tmp_path):
 def golden(network):
     """A session of the network on the golden model."""
     program = network.compile("icebreaker")
-    return program.open(GoldenTransport(program.target.config))
+    return program.open(GoldenTransport(program.target.array))
 
 
 def is_plain(text):

@@ -31,7 +31,7 @@ from weft.hw.fabrics import FABRICS
 from weft.hw.network_core.program_memory import ProgramMemory
 from weft.hw.output.result_scheduler import Chunk
 from weft.hw.output.scalers import SCALERS
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.timing import Latencies
 
 ROOT = Path(__file__).parent.parent
@@ -126,7 +126,7 @@ def components():
             rows=rows, cols=cols, depth=depth, lanes=cols, requantize="tflite", activation="none",
             target="ecp5",
         )
-        yield name, ProgramMemory(ChipConfig(core=core, program_words=1 << 17))
+        yield name, ProgramMemory(NetworkCoreConfig(array=core, program_words=1 << 17))
 
 
 def synthesized(tools, component):

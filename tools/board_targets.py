@@ -3,14 +3,12 @@
 The boards themselves need Amaranth, whose import takes longer than a report.
 """
 
-import dataclasses
 import json
 import sys
 from pathlib import Path
 
 from weft.boards.catalog import BOARDS
-from weft.boards.fit import chosen_fields
-from weft.network_core.config import ChipConfig
+from weft.designs import to_dict
 
 __all__ = ["FILE", "main", "text"]
 
@@ -28,12 +26,8 @@ def text() -> str:
 
 
 def _facts(board):
-    facts = {"clock": board.clock, "baud": board.baud}
-    if isinstance(board.config, ChipConfig):
-        fields = dataclasses.asdict(board.config)
-        del fields["core"]
-        return facts | {"config": chosen_fields(board.config.core), "chip": fields}
-    return facts | {"config": chosen_fields(board.config)}
+    config = to_dict(board.config, chosen=True)
+    return {"clock": board.clock, "baud": board.baud, "config": config}
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ default ``examples/digits_cnn.tflite``), checks the output and writes the cycles
 
     plain       the C code of `weft compile --c`, with its products in plain C
     axi, dma    the same code, with the generated driver and a core behind this bus
-    list        one list of a core for networks, which lies in the memory of the processor
+    list        one list of a network core, which lies in the memory of the processor
 
 ``table`` writes all cycles into ``docs/interop.md``.
 """
@@ -27,8 +27,8 @@ from weft.c_names import identifier
 from weft.config import Config
 from weft.host import GoldenTransport
 from weft.ip import Ip
-from weft.models.c_code import c_files, chip_c_files
-from weft.network_core.config import ChipConfig
+from weft.models.c_code import c_files, network_core_c_files
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.ip import NetworkIp
 
 __all__ = ["NETWORKS", "WAYS", "main", "networks"]
@@ -38,9 +38,9 @@ NETWORKS = "kws_int8", "resnet8_int8"  # of MLPerf Tiny, in the folder WEFT_NETW
 CONFIG = "8x8x1"
 # Plain C needs no core; with one column, no product has weights that are 0 by construction.
 PLAIN = Config(rows=1, cols=1, activation="none")
-# A core for networks with as many MAC/cycle as CONFIG; the maps of all networks fit.
-CHIP = ChipConfig(
-    core=Config(rows=4, cols=4, depth=4, lanes=4, requantize="tflite", activation="none"),
+# A network core with as many MAC/cycle as CONFIG; the maps of all networks fit.
+CHIP = NetworkCoreConfig(
+    array=Config(rows=4, cols=4, depth=4, lanes=4, requantize="tflite", activation="none"),
     words=4096, b_words=1024, lines=128, program_words=1 << 16,
 )
 # By way: the rows of the table, and the names of the cycles that the firmware prints.
@@ -49,7 +49,7 @@ WAYS = {
     "axi": {"run": f"driver, FIFO, {CONFIG}"},
     "dma": {"run": f"driver, DMA, {CONFIG}"},
     "list": {
-        "run": f"list of a core for networks, {CHIP.core.name}",
+        "run": f"list of a network core, {CHIP.array.name}",
         "load": "... load of the list, once",
     },
 }
@@ -67,8 +67,8 @@ def measure(way: str, network: Path) -> int:
     """Measure an inference, and write its cycles to a file."""
     model, folder = weft.load(network), OUTPUT / f"network-{way}"
     if way == "list":
-        ip, program = NetworkIp(chip=CHIP, bus="axi"), model.compile(CHIP)
-        files = chip_c_files(program) | expectation(program, "golden")
+        ip, program = NetworkIp(config=CHIP, bus="axi"), model.compile(CHIP)
+        files = network_core_c_files(program) | expectation(program, "golden")
         sources = [SOURCES / "list.c"]
     else:
         config = PLAIN if way == "plain" else CONFIGS[CONFIG]

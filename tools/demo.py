@@ -2,7 +2,7 @@
 
     make demo
 
-A small core for networks classifies digits with `examples/digits_cnn.tflite`: the whole network
+A small network core classifies digits with `examples/digits_cnn.tflite`: the whole network
 runs on the Verilated core, from its own memory. Then the timeline of one inference is drawn, in the
 terminal and in ``out/demo.png``. Exit code 1 if a result differs from the golden model, or if the
 measured cycles differ from the cycle model.
@@ -22,7 +22,7 @@ import weft
 from weft.config import Config
 from weft.demo import digits_images
 from weft.network_core.addresses import split
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListEnd, unpack
 from weft.sim.network_runner import SimulatedRunner
@@ -38,23 +38,23 @@ PHASES = {  # color, and letter of the timeline
 }
 
 
-def chip() -> ChipConfig:
+def config() -> NetworkCoreConfig:
     """A small core: 64 MAC a cycle, 20 KB of memory."""
     core = Config(
         rows=4, cols=4, depth=4, lanes=4, requantize="tflite", activation="none",
     )
-    return ChipConfig(core=core, words=1024, b_words=160, lines=128)
+    return NetworkCoreConfig(array=core, words=1024, b_words=160, lines=128)
 
 
 def main() -> int:
     console = Console(highlight=False)
-    core = chip()
+    core = config()
     program = weft.load(MODEL).compile(core)
     images, labels = (values[:SHOWN] for values in digits_images())
     macs = sum(step.macs for step in program.layers)
     console.print(
         f"{program.name}: {len(program.layers)} layers, {macs:,} MAC, on a simulated core of"
-        f" {core.core.peak} MAC/cycle with {core.memory_bytes // 1024} KB of memory"
+        f" {core.array.peak} MAC/cycle with {core.memory_bytes // 1024} KB of memory"
     )
     with console.status("building the model of the core (some 15 s, once)"):
         runner = SimulatedRunner(core)
@@ -114,12 +114,12 @@ def _picture(image, colors):
 
 def _prediction(program):
     """The times of all loads and jobs of the list of an inference."""
-    banks, size, entries = program.chip.banks, DESCRIPTOR_BYTES, []
+    banks, size, entries = program.config.banks, DESCRIPTOR_BYTES, []
     [run] = program.segments
     while not entries or not isinstance(entries[-1], ListEnd):
         entries.append(unpack(run.run[len(entries) * size :][:size]))
     return predict_list(
-        program.chip, entries, split(run.run_first, banks), split(program.log, banks)
+        program.config, entries, split(run.run_first, banks), split(program.log, banks)
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tools.chip_networks import RUNS
+from tools.network_core_networks import RUNS
 from weft.host.network_driver import NetworkDriver
 from weft.models.loading import load
 from weft.sim.board import SimBoardTransport
@@ -17,11 +17,11 @@ HEAD = """\
 
 ## Networks on the chip
 
-One inference of the networks of MLPerf Tiny on the cores for networks ([Networks on the
-chip](chip.md)), at their clock and baud rate, bit by bit. The program is loaded before. **Time**
-begins with the first bit of the input and ends with the last bit of the result. It includes START,
-the list, and the reads of NET_STATUS. **Core** is the time of the list. **Goal** is the largest
-time that the project accepts. Each result equals TensorFlow Lite Micro.
+One inference of the networks of MLPerf Tiny on the [network cores](network-core.md), at their clock
+and baud rate, bit by bit. The program is loaded before. **Time** begins with the first bit of the
+input and ends with the last bit of the result. It includes START, the list, and the reads of
+NET_STATUS. **Core** is the time of the list. **Goal** is the largest time that the project accepts.
+Each result equals TensorFlow Lite Micro.
 
 | network | core | clock | bytes sent | bytes received | wire | core | time | goal |
 |---|---|---:|---:|---:|---:|---:|---:|---:|
@@ -50,14 +50,14 @@ def _measure(run, folder):
 
     Raises SystemExit if the result differs from TensorFlow Lite Micro.
     """
-    program = load(folder / f"{run.file}.tflite").compile(run.design.chip)
+    program = load(folder / f"{run.file}.tflite").compile(run.design.config)
     vectors = np.load(folder / f"{run.file}.npz")
     with tempfile.TemporaryDirectory() as scratch:
         events = Path(scratch) / "events"
         transport = SimBoardTransport(
-            run.design.chip, divisor=_divisor(run.design), events=events, say=print
+            run.design.config, divisor=_divisor(run.design), events=events, say=print
         )
-        driver = NetworkDriver(transport, run.design.chip, timeout=TIMEOUT)
+        driver = NetworkDriver(transport, run.design.config, timeout=TIMEOUT)
         with program.open(driver, timeout=TIMEOUT) as session:
             session(vectors["model_in"][0])
             before = len(_bytes(events))

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import chip_networks
+from tools import network_core_networks
 from tools.network_tables import replaced, write
 from weft.models.loading import load
 from weft.models.report import report
@@ -83,8 +83,8 @@ def tables(folder: Path) -> str:
 
 def page(folder: Path) -> str:
     """The text of ``docs/networks.md`` with new tables."""
-    return replaced(PATH, {"make networks": tables(folder), **chip_networks.sizes(folder)})
+    return replaced(PATH, {"make networks": tables(folder), **network_core_networks.sizes(folder)})
 
 
 if __name__ == "__main__":
-    sys.exit(write({PATH: page} | chip_networks.PAGES))
+    sys.exit(write({PATH: page} | network_core_networks.PAGES))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.chip_networks import RUNS
+from tools.network_core_networks import RUNS
 from tools.network_tables import replaced, write
 from weft.boards.board import Board
 from weft.boards.catalog import BOARDS
@@ -24,7 +24,7 @@ from weft.explore.workload import workload_of
 __all__ = ["Use", "cells", "uses"]
 
 PAGE = Path(__file__).parent.parent / "docs" / "explore.md"
-PRODUCTS = "64x64x64", "256x256x256"  # for which a core for matrix products is compared
+PRODUCTS = "64x64x64", "256x256x256"  # for which a product core is compared
 _LEFT = "boards", "workload", "core", "fastest", "fastest in as many LUTs", "on the front"
 HEADS = (
     "boards", "workload", "core", "LUT", "cycles", "us", "on the front", "fastest", "LUT", "us",
@@ -70,7 +70,7 @@ def _cores(folder) -> Iterator[tuple[str, Board, tuple[str, ...]]]:
             yield name, board, (product,)
         for purpose in board.networks:
             built = board.built_for(purpose)
-            files = [run.file for run in RUNS if run.design.chip == built.config]
+            files = [run.file for run in RUNS if run.design.config == built.config]
             if files:
                 yield f"{name} --for {purpose}", built, tuple(
                     str(folder / f"{file}.tflite") for file in files

@@ -1,4 +1,5 @@
-"""Write the table of programs behind AXI4 of ``docs/chip.md``, measured on the simulated core.
+"""Write the table of programs behind AXI4 of ``docs/network-core.md``, measured on the simulated
+core.
 
     WEFT_NETWORKS=folder python -m tools.program_memory
 """
@@ -12,17 +13,17 @@ from tools.network_tables import replaced, write
 from weft.config import Config
 from weft.models.loading import load
 from weft.models.network_core.prediction import predict_run
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import ProgramTiming
 from weft.sim.network_core import AxiTiming
 from weft.sim.network_runner import SimulatedRunner
 
 __all__ = ["PATH", "page"]
 
-PATH = Path(__file__).parent.parent / "docs" / "chip.md"
+PATH = Path(__file__).parent.parent / "docs" / "network-core.md"
 NETWORKS = "kws_int8", "resnet8_int8", "vww_96_int8"
-CHIP = ChipConfig(
-    core=Config(
+CHIP = NetworkCoreConfig(
+    array=Config(
         rows=8, cols=8, depth=8, lanes=8, requantize="tflite", activation="none", target="ecp5",
         multiplier="fip", hop=4,
     ),
@@ -69,7 +70,7 @@ def table(folder: Path) -> str:
 
 
 def page(folder: Path) -> str:
-    """The text of ``docs/chip.md`` with a new table."""
+    """The text of ``docs/network-core.md`` with a new table."""
     return replaced(PATH, {"make program-memory": table(folder)})
 
 

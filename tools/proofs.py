@@ -60,10 +60,10 @@ The two halves of the AXI4 master are proven alone.
   that, the order of beats and bursts; then, assuming both, that the beats on W belong to the
   address on AW.
 
-A core for networks behind a bus is proven without its core, whose ports may have any value; and its
+A network core behind a bus is proven without its core, whose ports may have any value; and its
 registers are proven alone, as the ones of a core for products.
 
-Two parts of a core for networks are proven alone. Other blocks end jobs and loads at any time.
+Two parts of a network core are proven alone. Other blocks end jobs and loads at any time.
 
 * The execution of lists is proven with counts of jobs and loads of three bits: no descriptor waits
   for more. A memory of 16 words has any descriptors. Simulation covers what a job waits for in a

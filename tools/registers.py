@@ -25,7 +25,7 @@ HEAD = """\
 # Registers
 
 The register space of an IP core. It follows from one description, `src/weft/register_map.py`
-(`src/weft/network_core/register_map.py` for a core for networks), and so do the hardware, the C
+(`src/weft/network_core/register_map.py` for a network core), and so do the hardware, the C
 header, the SystemRDL and the IP-XACT file. Each kit has this page for its own core. [IP
 cores](ip.md) tells how to use the registers.
 """
@@ -35,7 +35,7 @@ def page() -> str:
     """The page: a map for each of `CORES`."""
     ips = (
         Ip(config=Config(), bus="axi"), Ip(config=Config(), bus="dma", window=True),
-        NetworkIp(chip=NETWORKS_85F.chip, bus="axi"),
+        NetworkIp(config=NETWORKS_85F.config, bus="axi"),
     )
     parts = [HEAD]
     names = "axi", "dma", "networks"

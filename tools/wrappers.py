@@ -156,7 +156,7 @@ def rates(engine):
         problem = ""
         try:
             outcome = run(
-                ip.config, "verilator", build_dir=folder() / "rates", top=ip.name, env=env(ip),
+                ip.array, "verilator", build_dir=folder() / "rates", top=ip.name, env=env(ip),
                 verilog=to_verilog(IpTop(ip), name=ip.name), modules=[module],
             )
         except BenchError as error:
@@ -164,7 +164,7 @@ def rates(engine):
         log = outcome.log.read_text(encoding="utf-8") if outcome else ""
         found = re.findall(r"interval ([\d.]+)|(\d+) cycles a product", log)
         cycles = " / ".join(f"{float(one or other):,.0f}" for one, other in found)
-        yield (name, ip.config.name, ip.config.bytes_in, cycles), problem
+        yield (name, ip.array.name, ip.array.bytes_in, cycles), problem
 
 
 def main() -> int:

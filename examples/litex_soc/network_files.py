@@ -6,9 +6,9 @@ import numpy as np
 
 import weft
 from weft.c_names import identifier
-from weft.models.c_code import chip_c_files
+from weft.models.c_code import network_core_c_files
 from weft.models.network_core.prediction import predict_run
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import ProgramTiming
 
 __all__ = ["write_network"]
@@ -18,7 +18,7 @@ ENTRY_BYTES = 8  # of a job in the log: its start and its end
 SDRAM_BYTES, SDRAM_LATENCY = 2, 24
 
 
-def write_network(network: Path, chip: ChipConfig, folder: Path) -> int:
+def write_network(network: Path, config: NetworkCoreConfig, folder: Path) -> int:
     """Write the C files of a TFLite file into a folder; the predicted cycles of its list.
 
     If a file ``NAME.npz`` lies beside the network, it has an input and the expected output
@@ -30,14 +30,14 @@ def write_network(network: Path, chip: ChipConfig, folder: Path) -> int:
     SystemExit
         If the network needs several lists: their logs overwrite each other.
     """
-    program = weft.load(network).compile(chip)
+    program = weft.load(network).compile(config)
     if len(program.segments) != 1:
         raise SystemExit(
             f"{network.name}: the network must be one list of the core, not"
             f" {len(program.segments)}: the host computes operators between its layers"
         )
     values, expected = _example(network, program)
-    predicted, layers = _layers(program, chip)
+    predicted, layers = _layers(program, config)
     name = identifier(program.name)
     macro = name.upper()
     lines = [
@@ -47,7 +47,7 @@ def write_network(network: Path, chip: ChipConfig, folder: Path) -> int:
         f"#define network_run {name}_run",
         "enum {",
         f"    PROGRAM_BYTES = {macro}_PROGRAM_BYTES, OUTPUT_BYTES = {macro}_OUTPUT_BYTES,",
-        f"    LOG = {program.log}, ENTRY_VECTORS = {-(-ENTRY_BYTES // chip.core.depth)},",
+        f"    LOG = {program.log}, ENTRY_VECTORS = {-(-ENTRY_BYTES // config.array.depth)},",
         f"    LAYERS = {len(layers)}, PREDICTED = {predicted}",
         "};",
         _array("input", values), _array("expected", expected),
@@ -57,7 +57,7 @@ def write_network(network: Path, chip: ChipConfig, folder: Path) -> int:
         "} layers[] = {", *layers, "};", "",
     ]
     folder.mkdir(parents=True, exist_ok=True)
-    for path, data in chip_c_files(program).items():
+    for path, data in network_core_c_files(program).items():
         (folder / path).write_bytes(data)
     (folder / "network.h").write_text("\n".join(lines), encoding="utf-8")
     return predicted
@@ -75,11 +75,11 @@ def _example(network, program):
         return values, session(values)
 
 
-def _layers(program, chip):
+def _layers(program, config):
     """The predicted cycles of the list, and a line of C for each layer."""
     [segment] = program.segments
-    timing = ProgramTiming(SDRAM_LATENCY, 256 * chip.beat_bytes // SDRAM_BYTES)
-    prediction = predict_run(chip, segment.run, segment.run_first, program.log, timing)
+    timing = ProgramTiming(SDRAM_LATENCY, 256 * config.beat_bytes // SDRAM_BYTES)
+    prediction = predict_run(config, segment.run, segment.run_first, program.log, timing)
     lines, before = [], 0
     for number, layer in enumerate(segment.steps, 1):
         last = layer.first_job + layer.jobs - 1

@@ -12,15 +12,15 @@ from litedram.frontend.axi import LiteDRAMAXI2Native
 from litex.soc.integration.builder import Builder, soc_directory
 from litex.soc.integration.soc import SoCRegion
 
+from weft.designs import design_from_toml
 from weft.kit.build import build
 from weft.kit.folder import write
-from weft.network_core.config import ChipConfig
 from weft.network_core.ip import NetworkIp
 
 __all__ = ["CHIP", "CLOCK", "CPU", "add_weft", "builder", "compile_firmware", "make_kit", "quiet"]
 
 FOLDER = Path(__file__).resolve().parent
-CHIP = ChipConfig.from_toml(FOLDER / "chip.toml")
+CHIP = design_from_toml(FOLDER / "network_core.toml")
 CLOCK = 40_000_000  # Hz
 # Arguments of LiteX's SoCCore. The BIOS lies in the ROM.
 CPU = {"cpu_type": "vexriscv", "integrated_rom_size": 0x8000, "integrated_sram_size": 0x2000}
@@ -34,7 +34,7 @@ def make_kit(folder: Path) -> None:
         sys.exit(f"{TRIPLE}-gcc is missing; to install it:\n"
                  f"  apt-get install --no-install-recommends gcc-{TRIPLE}")
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    write(folder, build(NetworkIp(chip=CHIP, bus="axi")))
+    write(folder, build(NetworkIp(config=CHIP, bus="axi")))
 
 
 def add_weft(soc, kit: Path) -> None:

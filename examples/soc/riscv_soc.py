@@ -45,9 +45,9 @@ def compile_soc(folder: Path, ip: Ip | NetworkIp, core: bytes) -> Path:
 
     (folder / "core.v").write_bytes(core)
     if isinstance(ip, NetworkIp):
-        is_master, beat = ip.chip.program_words > 0, ip.chip.beat_bytes
+        is_master, beat = ip.config.program_words > 0, ip.config.beat_bytes
     else:
-        is_master, beat = ip.has_dma, ip.config.bytes_in
+        is_master, beat = ip.has_dma, ip.array.bytes_in
     command = [
         "verilator", "--cc", "--exe", "--build", "-j", str(os.cpu_count() or 1), "-O3",
         "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style",

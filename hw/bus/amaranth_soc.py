@@ -59,7 +59,7 @@ class WishbonePeripheral(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.wrapper = wrapper = BusWrapper(self.ip)
-        core = Core(self.ip.config)
+        core = Core(self.ip.array)
         m.submodules.core = ResetInserter(wrapper.core_reset)(core)
         connect(m, wrapper.core, core)
         bus = self.bus

@@ -61,14 +61,14 @@ class BusWrapper(wiring.Component):
     def __init__(self, ip):
         self.ip = ip
         super().__init__({
-            **self.pins(ip), "core": Out(CoreInterface(ip.config)), "core_reset": Out(1),
+            **self.pins(ip), "core": Out(CoreInterface(ip.array)), "core_reset": Out(1),
         })
 
     @staticmethod
     def pins(ip):
         """The pins without clocks and resets: members by name, in order."""
         return {
-            **slave_pins(ip), **DATA_PATHS[ip.protocol.data_path].pins(ip.config), "irq": Out(1),
+            **slave_pins(ip), **DATA_PATHS[ip.protocol.data_path].pins(ip.array), "irq": Out(1),
         }
 
     def elaborate(self, platform):
@@ -77,7 +77,7 @@ class BusWrapper(wiring.Component):
         m.submodules.csr = csr = CsrBank(self.ip)
         m.submodules.soft_reset = soft_reset = SoftReset()
         kind = SyncCrossing if self.ip.clocks == 1 else AsyncCrossing
-        m.submodules.crossing = crossing = kind(self.ip.config)
+        m.submodules.crossing = crossing = kind(self.ip.array)
         connect(m, bus.bus, csr.bus)
         connect(m, crossing.core, flipped(self.core))
         m.d.comb += [

@@ -18,7 +18,7 @@ DMA_ERRORS = "dma_read_error", "dma_write_error", "bad_descriptor", "bad_address
 
 
 class CsrBank(RegisterBank):
-    """The `RegisterBank` of a core for matrix products.
+    """The `RegisterBank` of a product core.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ class DmaPath:
     def connect(self, m, wrapper, csr, crossing, soft_reset):
         """Add the data path of ``wrapper`` to ``m``, between its registers, pins and crossing."""
         ip = wrapper.ip
-        descriptors, dma = DescriptorRegs(), Dma(ip.config, window=ip.window)
+        descriptors, dma = DescriptorRegs(), Dma(ip.array, window=ip.window)
         m.submodules.descriptors = ResetInserter(soft_reset.flush)(descriptors)
         m.submodules.dma = dma
         connect(m, descriptors.o, dma.descriptors)
@@ -42,4 +42,4 @@ class DmaPath:
         ]
         if ip.window:
             m.d.comb += [dma.base.eq(csr.dma_base), dma.limit.eq(csr.dma_limit)]
-        connect_master(m, wrapper, dma.axi, ip.config.bytes_in)
+        connect_master(m, wrapper, dma.axi, ip.array.bytes_in)

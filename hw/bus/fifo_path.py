@@ -17,7 +17,7 @@ class FifoPath:
 
     def connect(self, m, wrapper, csr, crossing, soft_reset):
         """Add the data path of ``wrapper`` to ``m``, between its registers and its crossing."""
-        c, with_flush = wrapper.ip.config, ResetInserter(soft_reset.flush)
+        c, with_flush = wrapper.ip.array, ResetInserter(soft_reset.flush)
         tx = TxFifo(bytes_in=c.bytes_in, target=c.target)
         rx = RxFifo(bytes_out=c.bytes_out, target=c.target)
         m.submodules.tx_fifo, m.submodules.rx_fifo = with_flush(tx), with_flush(rx)

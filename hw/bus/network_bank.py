@@ -1,4 +1,4 @@
-"""The control and status registers of a core for networks, behind a register bus."""
+"""The control and status registers of a network core, behind a register bus."""
 
 from amaranth.hdl import Mux, Signal
 from amaranth.lib import data, stream
@@ -24,7 +24,7 @@ class MemoryTransfer(data.StructLayout):
 
 
 class NetworkBank(RegisterBank):
-    """The `RegisterBank` of a core for networks.
+    """The `RegisterBank` of a network core.
 
     A list starts when software writes CONTROL.start, unless another list runs, or the registers
     BASE and LIMIT are not ``BASE < LIMIT <= words``, or, with a program memory, PROGRAM_BASE is not
@@ -76,7 +76,7 @@ class NetworkBank(RegisterBank):
             "write_words": Out(stream.Signature(32)), "write_free": In(range(CAPACITY + 1)),
             "read_words": In(stream.Signature(32)), "next_valid": In(1),
             "read_level": In(range(CAPACITY + 1)),
-            **dict.fromkeys(PROGRAM if ip.chip.program_words else (), Out(32)),
+            **dict.fromkeys(PROGRAM if ip.config.program_words else (), Out(32)),
         })
         self.started, self.running = Signal(), Signal()  # START of the cycle before; a list runs
 
@@ -130,13 +130,13 @@ class NetworkBank(RegisterBank):
 
     def _start_list(self, m):
         """START -> ``begin`` a cycle later, or ``refused``; ``running`` until the list ends."""
-        legal, right, chip = Signal(), 1, self.ip.chip
-        if chip.program_words:
-            beat = self.program_base[: ceil_log2(chip.beat_bytes)]
+        legal, right, config = Signal(), 1, self.ip.config
+        if config.program_words:
+            beat = self.program_base[: ceil_log2(config.beat_bytes)]
             right = ~beat.any() & self.program_limit.any()
-            right &= self.program_limit <= chip.program_words
+            right &= self.program_limit <= config.program_words
         m.d.sync += [
-            legal.eq((self.base < self.limit) & (self.limit <= chip.words) & right),
+            legal.eq((self.base < self.limit) & (self.limit <= config.words) & right),
             self.started.eq(self.start),
         ]
         stops = self.abort | self.reset | self.reset_busy

@@ -1,4 +1,4 @@
-"""The bus wrapper of a core for networks: all of its IP core except the core itself."""
+"""The bus wrapper of a network core: all of its IP core except the core itself."""
 
 from amaranth.hdl import Cat, DomainRenamer, Module, Signal
 from amaranth.lib import wiring
@@ -21,7 +21,7 @@ __all__ = ["NetworkWrapper"]
 
 
 class NetworkWrapper(wiring.Component):
-    """Turns the register bus of ``ip`` into the ports of a core for networks.
+    """Turns the register bus of ``ip`` into the ports of a network core.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ class NetworkWrapper(wiring.Component):
     def __init__(self, ip):
         self.ip = ip
         super().__init__({
-            **self.pins(ip), "core": Out(NetworkInterface(ip.chip)), "core_reset": Out(1),
+            **self.pins(ip), "core": Out(NetworkInterface(ip.config)), "core_reset": Out(1),
         })
 
     @staticmethod
     def pins(ip):
         """The pins without clocks and resets: members by name, in order."""
-        program = master_pins(ip.chip.beat_bytes) if ip.chip.program_words else {}
+        program = master_pins(ip.config.beat_bytes) if ip.config.program_words else {}
         return {**slave_pins(ip), **program, "irq": Out(1)}
 
     def elaborate(self, platform):
@@ -66,7 +66,7 @@ class NetworkWrapper(wiring.Component):
         ]
         self._registers(m, bank)
         soft_reset = self._reset(m, bank)
-        if self.ip.chip.program_words:
+        if self.ip.config.program_words:
             self._program(m, bank, soft_reset)
         else:
             m.d.comb += core.abort.eq(bank.abort)
@@ -74,11 +74,11 @@ class NetworkWrapper(wiring.Component):
         return m
 
     def _address(self, value):
-        return Cat(*VectorAddress(self.ip.chip).from_list(value).values())
+        return Cat(*VectorAddress(self.ip.config).from_list(value).values())
 
     def _registers(self, m, bank):
         """The registers of the core."""
-        m.submodules.registers = registers = StateRegisters(self.ip.chip)
+        m.submodules.registers = registers = StateRegisters(self.ip.config)
         m.submodules.timer = timer = Timer(LATENCY)
         status = Signal.like(self.core.status)
         m.d.sync += status.eq(self.core.status)
@@ -101,21 +101,21 @@ class NetworkWrapper(wiring.Component):
 
     def _program(self, m, bank, soft_reset):
         """The master of the program memory; a soft reset waits until it has no transaction."""
-        core, chip = self.core, self.ip.chip
+        core, config = self.core, self.ip.config
         m.d.comb += [
             core.program_base.eq(bank.program_base), core.program_limit.eq(bank.program_limit),
             core.abort.eq(bank.abort | soft_reset.stop),
             soft_reset.idle.eq(core.program_idle),
         ]
-        connect_master(m, self, core.axi, chip.beat_bytes)
+        connect_master(m, self, core.axi, config.beat_bytes)
 
     def _memory(self, m, bank):
         """Transfers between the FIFO ports and the memory."""
-        chip, core, transfer = self.ip.chip, self.core, bank.transfer
+        config, core, transfer = self.ip.config, self.core, bank.transfer
         in_core = DomainRenamer("core")
-        port = MemoryPort(chip)
+        port = MemoryPort(config)
         to_write, was_read = (
-            Fifo(32, depth=DEPTH, target=chip.target, counted=True) for _ in range(2)
+            Fifo(32, depth=DEPTH, target=config.target, counted=True) for _ in range(2)
         )
         m.submodules.memory_port = in_core(port)
         m.submodules.write_fifo, m.submodules.read_fifo = in_core(to_write), in_core(was_read)

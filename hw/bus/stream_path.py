@@ -24,7 +24,7 @@ class StreamPath:
 
     def connect(self, m, wrapper, csr, crossing, soft_reset):
         """Add the data path of ``wrapper`` to ``m``, between its pins and its crossing."""
-        c = wrapper.ip.config
+        c = wrapper.ip.array
         commands, results = SkidBuffer(8 * c.bytes_in), PacketRegister(bytes_out=c.bytes_out)
         m.submodules.commands = ResetInserter(soft_reset.flush)(commands)
         m.submodules.results = results

@@ -15,7 +15,7 @@ __all__ = ["BareWrapper", "IpTop"]
 
 
 class IpTop(wiring.Component):
-    """An IP core for matrix products or for networks; ``docs/ip.md`` describes its ports.
+    """An IP product core or for networks; ``docs/ip.md`` describes its ports.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class IpTop(wiring.Component):
     def connect_core(self, m):
         """Add the core to ``m``."""
         ip = self.ip
-        core = network_core(ip.chip) if isinstance(ip, NetworkIp) else Core(ip.config)
+        core = network_core(ip.config) if isinstance(ip, NetworkIp) else Core(ip.array)
         m.submodules.core = DomainRenamer("core")(core)
         connect(m, self.wrapper.core, core)
 

@@ -1,1 +1,1 @@
-"""A core for networks in few logic cells: a microprogram controls an array of one row."""
+"""A network core in few logic cells: a microprogram controls an array of one row."""

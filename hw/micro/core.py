@@ -1,4 +1,4 @@
-"""The core for networks of one row, in few logic cells: the micro engine and its units."""
+"""The network core of one row, in few logic cells: the micro engine and its units."""
 
 from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
@@ -31,7 +31,7 @@ class MicroCore(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
         With one row, vectors of 4 bytes, 4 columns and one lane.
 
     Attributes
@@ -40,20 +40,20 @@ class MicroCore(wiring.Component):
         The ports of `weft.hw.network_core.interface.NetworkInterface`, flipped.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
-        super().__init__(NetworkInterface(chip).flip())
+    def __init__(self, config):
+        self.config = config
+        super().__init__(NetworkInterface(config).flip())
 
     def elaborate(self, platform):
         m = Module()
-        chip = self.chip
-        m.submodules.port = port = SharedPort(words=chip.words, target=chip.core.target)
-        m.submodules.engine = engine = MicroEngine(assemble(chip))
+        config = self.config
+        m.submodules.port = port = SharedPort(words=config.words, target=config.array.target)
+        m.submodules.engine = engine = MicroEngine(assemble(config))
         halt = Signal(init=1)
         resets = ResetInserter(halt)
-        steps, output = StepUnit(b_words=chip.b_words), OutputUnit(chip)
-        columns = ArrayColumns(cols=chip.core.cols, in_blocks=chip.core.family.has_dsp)
-        loads = LoadUnit(cols=chip.core.cols)
+        steps, output = StepUnit(b_words=config.b_words), OutputUnit(config)
+        columns = ArrayColumns(cols=config.array.cols, in_blocks=config.array.family.has_dsp)
+        loads = LoadUnit(cols=config.array.cols)
         for name, unit in (
             ("steps", steps), ("output", output), ("columns", columns), ("loads", loads),
         ):
@@ -106,7 +106,7 @@ class MicroCore(wiring.Component):
             value = Signal(len(getattr(steps, name)), name=name)
             self._set(m, engine, target, value)
             m.d.comb += getattr(steps, name).eq(value)
-        first, full, drained, most = Signal(), Signal(), Signal(), self.chip.core.cols
+        first, full, drained, most = Signal(), Signal(), Signal(), self.config.array.cols
         cols, is_first = Signal(range(most + 1)), Signal()  # of the tile whose steps come
         out = engine.out
         output_pixel, added_pixel = Signal(16), Signal(16)
@@ -138,9 +138,9 @@ class MicroCore(wiring.Component):
 
     def _buffers(self, m, steps, columns, loads, output):
         """The buffers that loads write."""
-        chip, write = self.chip, loads.write
-        m.submodules.weights = weights = WeightBuffer(cols=chip.core.cols, words=chip.b_words)
-        for column in range(chip.core.cols):
+        config, write = self.config, loads.write
+        m.submodules.weights = weights = WeightBuffer(cols=config.array.cols, words=config.b_words)
+        for column in range(config.array.cols):
             m.d.comb += weights.enable[column].eq(
                 write.valid[LoadTarget.B] & (write.diagonal | (write.group == column))
             )
@@ -155,7 +155,7 @@ class MicroCore(wiring.Component):
             ("shift", output.line.shift),
         )):
             valid = write.valid[LoadTarget.PARAMETERS] & (write.group == n)
-            self._bank(m, name, chip.lines, len(field), valid, write, output.line_address, field)
+            self._bank(m, name, config.lines, len(field), valid, write, output.line_address, field)
         self._bank(
             m, "table", ADD_TABLE_WORDS, 32, write.valid[LoadTarget.ADD_TABLE], write,
             output.table_address, output.table,
@@ -163,7 +163,7 @@ class MicroCore(wiring.Component):
 
     def _bank(self, m, name, words, width, valid, write, address, value):
         """A buffer of words of one vector."""
-        m.submodules[name] = bank = Bank(width=width, depth=words, target=self.chip.core.target)
+        m.submodules[name] = bank = Bank(width=width, depth=words, target=self.config.array.target)
         m.d.comb += [
             bank.write_en.eq(valid & ~write.half), bank.write_addr.eq(write.word),
             bank.write_data.eq(write.data), bank.read_addr.eq(address), value.eq(bank.read_data),

@@ -37,7 +37,7 @@ class OutputUnit(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -73,15 +73,15 @@ class OutputUnit(wiring.Component):
         Pulse: a vector beyond ``base`` and ``limit`` was neither read nor written.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
-        cols = chip.core.cols
+    def __init__(self, config):
+        self.config = config
+        cols = config.array.cols
         super().__init__({
             "fields": In(OutputFields), "start": In(1), "cols": In(range(cols + 1)),
             "first": In(1), "ends": In(1), "may_end": Out(1), "captured": In(1),
             "select": Out(range(cols)), "sums": In(32), "output": In(16), "added": In(16),
             "output_taken": Out(1),
-            "line_address": Out(range(chip.lines)), "line": In(ColumnParameters),
+            "line_address": Out(range(config.lines)), "line": In(ColumnParameters),
             "table_address": Out(range(ADD_TABLE_WORDS)), "table": In(32),
             "base": In(16), "limit": In(16),
             "store": Out(PortRequest(write=True)), "store_ready": In(1),
@@ -91,13 +91,13 @@ class OutputUnit(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.rescaler = rescaler = SlotRescaler(self.chip)
-        m.submodules.added_vector = added = AddedVector(cols=self.chip.core.cols)
+        m.submodules.rescaler = rescaler = SlotRescaler(self.config)
+        m.submodules.added_vector = added = AddedVector(cols=self.config.array.cols)
         request, last = rescaler.request, Signal()
         cols, first, busy, taken = (
             Signal.like(self.cols), Signal(), Signal(), Signal()
         )
-        column, line = Signal(range(self.chip.core.cols)), Signal.like(self.line_address)
+        column, line = Signal(range(self.config.array.cols)), Signal.like(self.line_address)
         m.d.comb += [
             self.may_end.eq(~taken & ~added.pending),
             request.valid.eq(busy & rescaler.ready), last.eq(column == (cols - 1)[:len(column)]),
@@ -149,7 +149,7 @@ class OutputUnit(wiring.Component):
 
         Returns whether all are stored, and whether an address is wrong.
         """
-        ring = 1 << (latencies.chunks_in_flight(self.chip.core) - 1).bit_length()
+        ring = 1 << (latencies.chunks_in_flight(self.config.array) - 1).bit_length()
         lasts, firsts = Signal(ring), Signal(ring)  # of the columns between request and result
         asked, found, beyond = Signal(range(ring)), Signal(range(ring)), Signal()
         with m.If(requested):

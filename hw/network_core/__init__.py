@@ -1,1 +1,1 @@
-"""The core for networks: it executes a list from its own memory."""
+"""The network core: it executes a list from its own memory."""

@@ -16,7 +16,7 @@ class AddTables(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -30,11 +30,11 @@ class AddTables(wiring.Component):
     LATENCY = Bank.LATENCY
     WRITE = 2  # a register near the blocks; the bank
 
-    def __init__(self, chip):
-        self.chip = chip
-        lanes = chip.core.lanes
+    def __init__(self, config):
+        self.config = config
+        lanes = config.array.lanes
         super().__init__({
-            "write": In(LoadedWord(chip, chip.add_table_vectors, ADD_TABLE_WORDS)),
+            "write": In(LoadedWord(config, config.add_table_vectors, ADD_TABLE_WORDS)),
             "read_addr": In(data.ArrayLayout(range(ADD_TABLE_WORDS), lanes)),
             "read_data": Out(data.ArrayLayout(signed(32), lanes)),
         })
@@ -47,10 +47,10 @@ class AddTables(wiring.Component):
         width = 8 * ADD_TABLE_BYTES // groups
         word = write.data.as_value()
         parts = [word.word_select(n, len(word) // groups)[:width] for n in range(groups)]
-        for lane in range(self.chip.core.lanes):
+        for lane in range(self.config.array.lanes):
             address, found = self.read_addr[lane], self.read_data[lane]
             for group, part in enumerate(parts):
-                bank = Bank(width=width, depth=ADD_TABLE_WORDS, target=self.chip.core.target)
+                bank = Bank(width=width, depth=ADD_TABLE_WORDS, target=self.config.array.target)
                 m.submodules[f"lane_{lane}_{group}"] = bank
                 m.d.comb += [
                     bank.write_en.eq(write.enable[group]),

@@ -20,7 +20,7 @@ class AddedMap(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -45,20 +45,20 @@ class AddedMap(wiring.Component):
         Pulse: a read beyond ``base`` and ``limit``.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
-        self.space = latencies.added_chunks(chip.core)
-        address = VectorAddress(chip)
+    def __init__(self, config):
+        self.config = config
+        self.space = latencies.added_chunks(config.array)
+        address = VectorAddress(config)
         super().__init__({
-            "job": In(JobFields(chip)),
+            "job": In(JobFields(config)),
             "start": In(1),
             "base": In(address["word"].shape),
             "limit": In(address["word"].shape),
-            "chunks": In(stream.Signature(MapChunk(chip))),
+            "chunks": In(stream.Signature(MapChunk(config))),
             "reads": Out(stream.Signature(address)),
             "read_valid": In(1),
-            "read_data": In(8 * chip.core.depth),
-            "added": Out(stream.Signature(data.ArrayLayout(signed(8), chip.core.lanes))),
+            "read_data": In(8 * config.array.depth),
+            "added": Out(stream.Signature(data.ArrayLayout(signed(8), config.array.lanes))),
             "claim": In(1),
             "ready": Out(1),
             "address_error": Out(1),
@@ -69,7 +69,7 @@ class AddedMap(wiring.Component):
         # Chunks between their acceptance and the scalers.
         level = Signal(range(self.space + 1))
         full, accept, take = Signal(), Signal(), Signal()
-        m.submodules.addresses = addresses = ChunkAddresses(self.chip)
+        m.submodules.addresses = addresses = ChunkAddresses(self.config)
         read = addresses.o
         m.d.comb += [
             addresses.start.eq(self.start),

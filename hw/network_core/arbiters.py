@@ -28,7 +28,7 @@ class ReadArbiter(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     clients : int
 
     Attributes
@@ -46,19 +46,19 @@ class ReadArbiter(wiring.Component):
         From the memory, `weft.network_core.latencies.SIDE_READ` cycles after it accepted a read.
     """
 
-    def __init__(self, chip, clients):
-        self.chip = chip
+    def __init__(self, config, clients):
+        self.config = config
         self.clients = clients
         self.LATENCY = SkidBuffer.LATENCY + SIDE_READ + DELIVERY
         self.IN_FLIGHT = 2 + SIDE_READ + DELIVERY  # 2: in the skid buffer
-        address = stream.Signature(VectorAddress(chip))
-        vectors = data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)
+        address = stream.Signature(VectorAddress(config))
+        vectors = data.ArrayLayout(8 * config.array.depth, config.read_vectors)
         super().__init__({
             **{f"reads_{n}": In(address) for n in range(clients)},
             **{f"valid_{n}": Out(1) for n in range(clients)},
             "data": Out(vectors),
             "reads": Out(address),
-            "read_bank": Out(chip.banks),
+            "read_bank": Out(config.banks),
             "read_valid": In(1),
             "read_data": In(vectors),
         })
@@ -66,7 +66,8 @@ class ReadArbiter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         granted = data.StructLayout({
-            "address": VectorAddress(self.chip), "bank": self.chip.banks, "client": self.clients,
+            "address": VectorAddress(self.config), "bank": self.config.banks, "client":
+            self.clients,
         })
         m.submodules.skid = skid = SkidBuffer(granted)
         requests = [getattr(self, f"reads_{n}") for n in range(self.clients)]
@@ -78,7 +79,7 @@ class ReadArbiter(wiring.Component):
                 request.ready.eq(skid.i.ready & ~earlier), grant[n].eq(request.valid & ~earlier),
             ]
             # Decoded before the selection: both need the same time.
-            value = Cat(address, (bank == number for number in range(self.chip.banks)))
+            value = Cat(address, (bank == number for number in range(self.config.banks)))
             masked.append(value & grant[n].replicate(len(value)))
         m.d.comb += [
             skid.i.valid.eq(Cat(request.valid for request in requests).any()),
@@ -109,7 +110,7 @@ class WriteArbiter(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -124,11 +125,11 @@ class WriteArbiter(wiring.Component):
 
     LATENCY = WRITE
 
-    def __init__(self, chip):
-        write = stream.Signature(VectorWrite(chip))
+    def __init__(self, config):
+        write = stream.Signature(VectorWrite(config))
         super().__init__({
-            "read_waits": In(1), "store": In(MemoryWrite(chip)),
-            "log": In(write), "host": In(write), "write": Out(MemoryWrite(chip)),
+            "read_waits": In(1), "store": In(MemoryWrite(config)),
+            "log": In(write), "host": In(write), "write": Out(MemoryWrite(config)),
         })
 
     def elaborate(self, platform):

@@ -20,7 +20,7 @@ __all__ = ["ArraySection"]
 
 
 class ArraySection(wiring.Component):
-    """The systolic array of a core for networks, with its skews, drain, and result buffer.
+    """The systolic array of a network core, with its skews, drain, and result buffer.
 
     The vectors of A arrive ``a_latency`` cycles after their step. The address of B is delayed, so
     that its word arrives in the same cycle. The results of a tile are written to the result buffer
@@ -32,7 +32,7 @@ class ArraySection(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     step : shape
         A struct with the members ``en``, ``clear``, ``capture``, ``drain`` and ``b_addr``.
     a_latency : int
@@ -62,33 +62,33 @@ class ArraySection(wiring.Component):
     """
 
     @staticmethod
-    def latency(chip):
+    def latency(config):
         """Cycles from ``address`` to ``sums``."""
-        return result_read(chip.core)
+        return result_read(config.array)
 
     @staticmethod
-    def write_latency(chip, a_latency):
+    def write_latency(config, a_latency):
         """Cycles from the last step of a tile to its first ``row_written``."""
-        core = chip.core
+        core = config.array
         last_col = core.cols - 1 + MACS[core.mac_cell].CORRECTED
-        return ArraySection._drain_delay(chip, a_latency) + last_col // core.hop
+        return ArraySection._drain_delay(config, a_latency) + last_col // core.hop
 
     @staticmethod
-    def _drain_delay(chip, a_latency):
+    def _drain_delay(config, a_latency):
         """Cycles from the last step of a tile to the first cycle of its drain."""
-        core = chip.core
+        core = config.array
         mac_latency = MACS[core.mac_cell].latency(core.depth)
         result_register = 1
         to_edge = a_latency + core.family.edge_registers
         return to_edge + mac_latency + result_register + (core.rows - 1) // core.hop
 
-    def __init__(self, chip, *, step, a_latency, buffer_rows):
-        core = chip.core
+    def __init__(self, config, *, step, a_latency, buffer_rows):
+        core = config.array
         self.core = core
         self.mac = MACS[core.mac_cell]
         self.a_latency = a_latency
         self.buffer_rows = buffer_rows
-        self.drain_delay = self._drain_delay(chip, a_latency)
+        self.drain_delay = self._drain_delay(config, a_latency)
         self.columns = core.cols + self.mac.CORRECTED
         self.FLUSH = (core.rows - 1) // core.hop + (self.columns - 1) // core.hop + 2
         vector = data.ArrayLayout(signed(8), core.depth)
@@ -100,7 +100,7 @@ class ArraySection(wiring.Component):
             "b": In(data.ArrayLayout(vector, core.cols)),
             "row_written": Out(1),
             "address": In(ceil_log2(buffer_rows)),
-            "index": In(range(chip.row_chunks)),
+            "index": In(range(config.row_chunks)),
             "sums": Out(data.ArrayLayout(self.mac.ACC, core.lanes)),
             "pair_sum": Out(self.mac.ACC),
         })

@@ -23,12 +23,12 @@ class ChunkAddress(data.StructLayout):
     ============== ================================================================================
     """
 
-    def __init__(self, chip):
-        chunk = MapChunk(chip)
+    def __init__(self, config):
+        chunk = MapChunk(config)
         super().__init__({
             "valid": 1,
-            "address": VectorAddress(chip),
-            "part": range(chip.core.depth // chip.core.lanes),
+            "address": VectorAddress(config),
+            "part": range(config.array.depth // config.array.lanes),
             "lane_last": chunk["lane_last"].shape,
             "last": 1,
             "in_range": 1,
@@ -46,7 +46,7 @@ class ChunkAddresses(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -68,13 +68,13 @@ class ChunkAddresses(wiring.Component):
         `weft.network_core.latencies.CHUNK_ADDRESS` cycles of ``en`` after ``i``.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
-        self.parts = chip.core.depth // chip.core.lanes
-        address = VectorAddress(chip)
+    def __init__(self, config):
+        self.config = config
+        self.parts = config.array.depth // config.array.lanes
+        address = VectorAddress(config)
         self.Stage = data.StructLayout({
-            "valid": 1, "chunk": MapChunk(chip), "row_last": 1, "pixel_carry": 1,
-            "vector_carry": 1, "bank_sum": range(2 * chip.banks), "part": range(self.parts),
+            "valid": 1, "chunk": MapChunk(config), "row_last": 1, "pixel_carry": 1,
+            "vector_carry": 1, "bank_sum": range(2 * config.banks), "part": range(self.parts),
         })
         super().__init__({
             "start": In(1),
@@ -85,8 +85,8 @@ class ChunkAddresses(wiring.Component):
             "base": In(address["word"].shape),
             "limit": In(address["word"].shape),
             "en": In(1),
-            "i": In(data.StructLayout({"valid": 1, "chunk": MapChunk(chip)})),
-            "o": Out(ChunkAddress(chip)),
+            "i": In(data.StructLayout({"valid": 1, "chunk": MapChunk(config)})),
+            "o": Out(ChunkAddress(config)),
         })
 
     def elaborate(self, platform):
@@ -104,17 +104,17 @@ class ChunkAddresses(wiring.Component):
         ]
         pixel_word = self._pixel_words(m, s_advance, s_bank)
         vector_word = self._column_words(m, s_advance, s_bank)
-        s_word, carry = Signal.like(self.o), s_bank.bank_sum >= self.chip.banks
+        s_word, carry = Signal.like(self.o), s_bank.bank_sum >= self.config.banks
         with m.If(self.en):
             m.d.sync += [
                 s_bank.eq(bank),
                 s_word.valid.eq(s_bank.valid), s_word.part.eq(s_bank.part),
                 s_word.lane_last.eq(s_bank.chunk.lane_last), s_word.last.eq(s_bank.chunk.last),
-                s_word.address.bank.eq(s_bank.bank_sum - Mux(carry, self.chip.banks, 0)),
+                s_word.address.bank.eq(s_bank.bank_sum - Mux(carry, self.config.banks, 0)),
                 s_word.address.word.eq(pixel_word + vector_word + carry),
                 self.o.eq(s_word), self.o.last.eq(s_word.valid & s_word.last),
                 self.o.in_range.eq(
-                    s_word.valid & within(self.chip, s_word.address, 1, self.base, self.limit)
+                    s_word.valid & within(self.config, s_word.address, 1, self.base, self.limit)
                 ),
             ]
         return m
@@ -136,7 +136,7 @@ class ChunkAddresses(wiring.Component):
 
     def _pixel_banks(self, m, advance, row_last):
         """The bank of the chunk's pixel; the carry into the word of the next pixel."""
-        chunk, banks = self.i.chunk, self.chip.banks
+        chunk, banks = self.i.chunk, self.config.banks
         pixel, first, following = (
             Signal(range(banks), name=name, reset_less=True)
             for name in ("bank", "first_bank", "following_bank")
@@ -186,14 +186,14 @@ class ChunkAddresses(wiring.Component):
         They are 0 after each panel, so they need no start.
         """
         vector, tile_vector = (
-            Signal(range(self.chip.banks), name=name) for name in ("vector", "tile_vector")
+            Signal(range(self.config.banks), name=name) for name in ("vector", "tile_vector")
         )
         part, tile_part = (
             Signal(ceil_log2(self.parts), name=name) for name in ("part", "tile_part")
         )
         # Verilator reports a comparison that is always true.
         part_last = part == self.parts - 1 if self.parts > 1 else Const(1)
-        bank_last = vector == self.chip.banks - 1 if self.chip.banks > 1 else Const(1)
+        bank_last = vector == self.config.banks - 1 if self.config.banks > 1 else Const(1)
         next_bank = Mux(part_last, Mux(bank_last, 0, vector + 1), vector)
         self._follow_columns(m, advance, self.i.chunk, vector, tile_vector, next_bank)
         self._follow_columns(m, advance, self.i.chunk, part, tile_part, part + 1)

@@ -18,7 +18,7 @@ class ChunkGenerator(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     depth : int
         Tiles that wait for their chunks.
 
@@ -28,20 +28,20 @@ class ChunkGenerator(wiring.Component):
     chunks : Out, stream of `weft.hw.network_core.layouts.MapChunk`
     """
 
-    def __init__(self, chip, *, depth):
-        self.lanes = chip.core.lanes
+    def __init__(self, config, *, depth):
+        self.lanes = config.array.lanes
         self.depth = depth
-        tile = ComputedTile(chip)
+        tile = ComputedTile(config)
         # The numbers of the last row and chunk are computed before the FIFO.
         self.Entry = data.StructLayout({
-            "row_last": range(chip.core.rows),
-            "index_last": range(chip.row_chunks),
+            "row_last": range(config.array.rows),
+            "index_last": range(config.row_chunks),
             "lane_last": range(self.lanes),
             **{name: tile[name].shape for name in ("line", "tile_last", "last")},
         })
         super().__init__({
             "tiles": In(tile),
-            "chunks": Out(stream.Signature(MapChunk(chip))),
+            "chunks": Out(stream.Signature(MapChunk(config))),
         })
 
     def elaborate(self, platform):

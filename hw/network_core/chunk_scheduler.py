@@ -24,7 +24,7 @@ class ChunkScheduler(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     buffer_rows : int
         Depth of the result buffer in rows; a power of two.
 
@@ -50,14 +50,14 @@ class ChunkScheduler(wiring.Component):
         Pulse: all results of a tile have been requested.
     """
 
-    def __init__(self, chip, *, buffer_rows):
-        self.chip = chip
+    def __init__(self, config, *, buffer_rows):
+        self.config = config
         self.buffer_rows = buffer_rows
-        self.read_delay = latencies.read_delay(chip.core)
-        self.Chunk = MapChunk(chip)
+        self.read_delay = latencies.read_delay(config.array)
+        self.Chunk = MapChunk(config)
         super().__init__({
             "add": In(1),
-            "tiles": In(ComputedTile(chip)),
+            "tiles": In(ComputedTile(config)),
             "added": Out(stream.Signature(self.Chunk)),
             "added_ready": In(1),
             "ready": In(1),
@@ -86,10 +86,10 @@ class ChunkScheduler(wiring.Component):
     def _waiting(self, m):
         """A FIFO of the chunks that wait for their request."""
         m.submodules.generator = generator = ChunkGenerator(
-            self.chip, depth=self.buffer_rows // self.chip.core.rows
+            self.config, depth=self.buffer_rows // self.config.array.rows
         )
         m.submodules.waiting = fifo = SyncFIFOBuffered(
-            width=self.Chunk.size, depth=max(4, latencies.added_chunks(self.chip.core))
+            width=self.Chunk.size, depth=max(4, latencies.added_chunks(self.config.array))
         )
         m.submodules.skid = skid = SkidBuffer(self.Chunk)
         connect(m, generator.chunks, skid.i)
@@ -106,7 +106,7 @@ class ChunkScheduler(wiring.Component):
 
     def _nonempty(self, m):
         """Whether the next row is in the result buffer; counts rows and moves to the next one."""
-        rows, chunk = self.chip.core.rows, self.request.chunk
+        rows, chunk = self.config.array.rows, self.request.chunk
         pointer = Signal(len(self.address))
         remaining = Signal(range(rows), init=rows - 1)  # rows of the tile after this one
         # Rows in the buffer from the pointer on, minus one: below 0 while the buffer is empty.

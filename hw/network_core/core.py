@@ -1,4 +1,4 @@
-"""The core for networks: it executes whole networks, list by list, from its own memory."""
+"""The network core: it executes whole networks, list by list, from its own memory."""
 
 from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
@@ -25,7 +25,7 @@ FROM_PROGRAM = LIST, LOADS  # clients of the program memory, if the core has one
 
 
 class NetworkCore(wiring.Component):
-    """Memory, array and control of a core for networks; ``docs/chip.md`` describes it.
+    """Memory, array and control of a network core; ``docs/network-core.md`` describes it.
 
     With a program memory, an `ProgramMemory` has the lists, their logs and the sources of loads.
 
@@ -35,7 +35,7 @@ class NetworkCore(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -47,18 +47,18 @@ class NetworkCore(wiring.Component):
 
     RESET = 2  # cycles to the last register that is reset
 
-    def __init__(self, chip):
-        self.chip = chip
-        self.buffer_rows = result_rows(chip)
-        super().__init__(NetworkInterface(chip).flip())
+    def __init__(self, config):
+        self.config = config
+        self.buffer_rows = result_rows(config)
+        super().__init__(NetworkInterface(config).flip())
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.list_reader = list_reader = ListReader(self.chip)
-        m.submodules.memory = memory = BankedMemory(self.chip)
-        m.submodules.read_arbiter = reads = ReadArbiter(self.chip, clients=4)
-        m.submodules.write_arbiter = writes = WriteArbiter(self.chip)
-        program = self._program(m, list_reader) if self.chip.program_words else None
+        m.submodules.list_reader = list_reader = ListReader(self.config)
+        m.submodules.memory = memory = BankedMemory(self.config)
+        m.submodules.read_arbiter = reads = ReadArbiter(self.config, clients=4)
+        m.submodules.write_arbiter = writes = WriteArbiter(self.config)
+        program = self._program(m, list_reader) if self.config.program_words else None
         clients = [self._client(reads, program, n) for n in range(4)]
         # Two registers share the many loads. They differ in time: equal ones would be merged.
         reset, late_reset = Signal(init=1), Signal(init=1)
@@ -97,7 +97,7 @@ class NetworkCore(wiring.Component):
 
     def _program(self, m, list_reader):
         """The program memory, and its errors."""
-        m.submodules.program = program = ProgramMemory(self.chip)
+        m.submodules.program = program = ProgramMemory(self.config)
         connect(m, program.axi, flipped(self.axi))
         m.d.comb += [
             list_reader.list_limit.eq(self.program_limit),
@@ -149,8 +149,8 @@ class NetworkCore(wiring.Component):
 
     def _steps(self, m, resets, list_reader, memory):
         """A job -> the steps of the array, and the vectors of A from the memory."""
-        sequencer = StepSequencer(self.chip, buffer_rows=self.buffer_rows)
-        map_reader = MapReader(self.chip)
+        sequencer = StepSequencer(self.config, buffer_rows=self.buffer_rows)
+        map_reader = MapReader(self.config)
         m.submodules.sequencer = resets(sequencer)
         m.submodules.map_reader = resets(map_reader)
         connect(m, map_reader.panel, sequencer.panel)
@@ -166,23 +166,23 @@ class NetworkCore(wiring.Component):
     def _loads(self, m, resets, list_reader, client):
         """Loads -> the buffers of B, of parameters and of ADD, which a reset leaves as they are.
         """
-        chip = self.chip
-        loader = ListLoader(chip)
+        config = self.config
+        loader = ListLoader(config)
         m.submodules.loader = resets(loader)
         connect(m, list_reader.load, loader.load)
         requests, loader_valid, loader_data = client
         connect(m, loader.reads, requests)
         buffers = {
-            "b": LoadedBuffer(chip, vectors=chip.core.cols, words=chip.b_words),
-            "lines": LoadedBuffer(chip, vectors=chip.line_vectors, words=chip.lines),
-            "table": AddTables(chip),
+            "b": LoadedBuffer(config, vectors=config.array.cols, words=config.b_words),
+            "lines": LoadedBuffer(config, vectors=config.line_vectors, words=config.lines),
+            "table": AddTables(config),
         }
         for name, buffer in buffers.items():
             m.submodules[f"buffer_{name}"] = buffer
             m.d.comb += buffer.write.eq(getattr(loader, name))
         m.d.comb += [
             loader.base.eq(self.base),
-            loader.limit.eq(self.program_limit if chip.program_words else self.limit),
+            loader.limit.eq(self.program_limit if config.program_words else self.limit),
             loader.read_valid.eq(loader_valid), loader.read_data.eq(loader_data),
             list_reader.load_done.eq(loader.done), list_reader.load_error.eq(loader.address_error),
         ]
@@ -191,7 +191,7 @@ class NetworkCore(wiring.Component):
     def _array(self, m, reset, sequencer, map_reader, b):
         """Steps, A and B -> sums."""
         array = ArraySection(
-            self.chip, step=sequencer.step.shape(), a_latency=map_reader.LATENCY,
+            self.config, step=sequencer.step.shape(), a_latency=map_reader.LATENCY,
             buffer_rows=self.buffer_rows,
         )
         m.submodules.array = array
@@ -203,11 +203,11 @@ class NetworkCore(wiring.Component):
 
     def _output(self, m, resets, list_reader, sequencer, array, lines, table, reads):
         """Tiles and sums -> the output map."""
-        output = OutputSection(self.chip, buffer_rows=self.buffer_rows)
+        output = OutputSection(self.config, buffer_rows=self.buffer_rows)
         m.submodules.output = resets(output)
         connect(m, output.reads, getattr(reads, f"reads_{ADDED}"))
         job, start = list_reader.job, list_reader.start
-        if lead(self.chip.core):
+        if lead(self.config.array):
             job, start = list_reader.output_job, list_reader.output_start
             m.d.comb += list_reader.job_ending.eq(output.ending)
         m.d.comb += [

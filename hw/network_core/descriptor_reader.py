@@ -28,8 +28,8 @@ HEADER_BITS = 8  # opcode and version
 class DescriptorPart(data.StructLayout):
     """The part of a descriptor that one read returns: part ``index``, if ``valid``."""
 
-    def __init__(self, chip):
-        bits = 8 * DescriptorReader.part_bytes(chip)
+    def __init__(self, config):
+        bits = 8 * DescriptorReader.part_bytes(config)
         parts = 8 * DESCRIPTOR_BYTES // bits
         super().__init__({"valid": 1, "index": range(parts), "data": bits})
 
@@ -39,7 +39,7 @@ class DescriptorReader(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -66,28 +66,28 @@ class DescriptorReader(wiring.Component):
     """
 
     @staticmethod
-    def part_vectors(chip):
+    def part_vectors(config):
         """Vectors of a descriptor that one read returns."""
-        return min(chip.read_vectors, -(-DESCRIPTOR_BYTES // chip.core.depth))
+        return min(config.read_vectors, -(-DESCRIPTOR_BYTES // config.array.depth))
 
     @staticmethod
-    def part_bytes(chip):
+    def part_bytes(config):
         """Bytes of a descriptor that one read returns."""
-        return min(DESCRIPTOR_BYTES, chip.core.depth * chip.read_vectors)
+        return min(DESCRIPTOR_BYTES, config.array.depth * config.read_vectors)
 
-    def __init__(self, chip):
-        self.chip = chip
-        self.parts = DESCRIPTOR_BYTES // self.part_bytes(chip)
-        address = VectorAddress(chip)
+    def __init__(self, config):
+        self.config = config
+        self.parts = DESCRIPTOR_BYTES // self.part_bytes(config)
+        address = VectorAddress(config)
         word = address["word"].width
         super().__init__({
             "start": In(1), "address": In(address), "busy": Out(1),
             "reads": Out(stream.Signature(address)),
             "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
-            **({"read_error": In(1)} if chip.program_words else {}),
+            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
+            **({"read_error": In(1)} if config.program_words else {}),
             "base": In(word), "limit": In(word),
-            "part": Out(DescriptorPart(chip)),
+            "part": Out(DescriptorPart(config)),
             "done": Out(1), "opcode": Out(4), "error": Out(ListError),
             "following": Out(address),
         })
@@ -101,17 +101,17 @@ class DescriptorReader(wiring.Component):
 
     def _request(self, m, outside):
         """Request all parts up to the first one outside; returns whether data are missing."""
-        chip = self.chip
+        config = self.config
         left, in_flight = Signal(range(self.parts + 1)), Signal(range(self.parts + 1))
         advance, inside, issue = Signal(), Signal(), Signal()
-        base = None if chip.program_words else self.base
+        base = None if config.program_words else self.base
         m.d.comb += [
             advance.eq(~self.reads.valid | self.reads.ready),
             inside.eq(within(
-                chip, self.following, self.part_vectors(chip), base, self.limit
+                config, self.following, self.part_vectors(config), base, self.limit
             )),
         ]
-        after = add_vectors(m, self.following, self.part_vectors(chip), chip.banks, "after")
+        after = add_vectors(m, self.following, self.part_vectors(config), config.banks, "after")
         m.d.comb += issue.eq(advance & (left != 0) & inside)
         with m.If(advance):
             m.d.sync += [self.reads.valid.eq(issue), self.reads.payload.eq(self.following)]
@@ -153,7 +153,7 @@ class DescriptorReader(wiring.Component):
             m.d.sync += bad.eq(bad | Cat(found).any())
 
         error = Mux(bad | bad_header, ListError.OPCODE, ListError.NONE)
-        if self.chip.program_words:
+        if self.config.program_words:
             failed = Signal()
             with m.If(self.start):
                 m.d.sync += failed.eq(0)
@@ -174,7 +174,7 @@ class DescriptorReader(wiring.Component):
 
         Returns a dict: pairs (opcode, index of the part) -> bits of the part.
         """
-        width = 8 * self.part_bytes(self.chip)
+        width = 8 * self.part_bytes(self.config)
         unused = defaultdict(set)
         for kind in KINDS:
             used = {*range(HEADER_BITS)}

@@ -23,12 +23,12 @@ SIZES = {  # fields that must not be 0
 BEATS = {ListLoad: ("source",), ListLoop: ("source_step",)}  # begin with a beat of the program
 
 
-def field_faults(chip, kind, values, passed):
+def field_faults(config, kind, values, passed):
     """The faults of a descriptor: bits, of which all are 0 if its fields fit the core.
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     kind : type
         A class of `weft.network_core.descriptors`.
     values : dict of Value
@@ -38,23 +38,23 @@ def field_faults(chip, kind, values, passed):
     """
     faults = [values[name] == 0 for name in SIZES[kind]]
     faults += [
-        values[place.name][:BANK_BITS] >= chip.banks for place in places(kind) if place.address
+        values[place.name][:BANK_BITS] >= config.banks for place in places(kind) if place.address
     ]
-    if chip.program_words:
+    if config.program_words:
         faults += [
-            beat_place(chip, _address(chip, values[name])).any()
+            beat_place(config, _address(config, values[name])).any()
             for name in BEATS.get(kind, ())
         ]
     if kind is ListLoad:
         target, end = values["target"], values["first_word"] + values["words"]
         faults += [
             target > max(LoadTarget),
-            (target == LoadTarget.B) & (end > chip.b_words),
-            (target == LoadTarget.PARAMETERS) & (end > chip.lines),
+            (target == LoadTarget.B) & (end > config.b_words),
+            (target == LoadTarget.PARAMETERS) & (end > config.lines),
             (target == LoadTarget.ADD_TABLE) & (end > ADD_TABLE_WORDS),
         ]
     elif kind is ListJob:
-        faults += [values["panel_rows"] > chip.core.rows, values["add"] & values["sums"]]
+        faults += [values["panel_rows"] > config.array.rows, values["add"] & values["sums"]]
     elif kind is ListLoop:
         faults.append(passed < values["body"])
     else:
@@ -62,7 +62,7 @@ def field_faults(chip, kind, values, passed):
     return faults
 
 
-def _address(chip, value):
+def _address(config, value):
     """The `VectorAddress` in an address field."""
-    layout = VectorAddress(chip)
+    layout = VectorAddress(config)
     return data.View(layout, Cat(*layout.from_list(value).values()))

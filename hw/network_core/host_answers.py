@@ -26,7 +26,7 @@ class HostAnswers(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -54,33 +54,33 @@ class HostAnswers(wiring.Component):
         As in `weft.hw.network_core.interface.NetworkInterface`.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
+    def __init__(self, config):
+        self.config = config
         super().__init__({
             "request": In(stream.Signature(FrameRequest(NETWORK_FRAMES))),
             "ack": In(stream.Signature(8)),
             "executed": In(1),
-            "status": In(NetworkStatus(chip)),
+            "status": In(NetworkStatus(config)),
             "done": In(stream.Signature(8)),
             "refused": In(stream.Signature(8)),
             "abort": Out(1),
             "idle": Out(1),
             "frame": Out(stream.Signature(FrameHeader)),
             "payload": Out(stream.Signature(8)),
-            "reads": Out(stream.Signature(VectorAddress(chip))),
+            "reads": Out(stream.Signature(VectorAddress(config))),
             "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
+            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = memory = MemoryBytes(self.chip, length_bits=11)
+        m.submodules.memory = memory = MemoryBytes(self.config, length_bits=11)
         connect(m, memory.reads, flipped(self.reads))
         m.d.comb += [
             memory.read_valid.eq(self.read_valid), memory.read_data.eq(self.read_data),
         ]
         address, words = Signal(8), Signal(8)  # of registers: the next one, and how many follow
-        m.submodules.registers = registers = StateRegisters(self.chip)
+        m.submodules.registers = registers = StateRegisters(self.config)
         m.d.comb += [registers.address.eq(address), registers.status.eq(self.status)]
         word, byte_index, wait = Signal(32), Signal(2), Signal(range(LATENCY + 1))
         payload = self.payload
@@ -147,7 +147,7 @@ class HostAnswers(wiring.Component):
                     ]
                 with m.Case(RequestOp.READ_MEMORY):
                     length = operands[32:43]
-                    start = VectorAddress(self.chip).from_list(operands[:32])
+                    start = VectorAddress(self.config).from_list(operands[:32])
                     m.d.sync += [header.type.eq(FrameType.DATA), header.length.eq(length)]
                     m.d.sync += [
                         memory.start.eq(1), memory.length.eq(length),

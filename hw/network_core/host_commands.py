@@ -20,7 +20,7 @@ class HostCommands(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -35,26 +35,26 @@ class HostCommands(wiring.Component):
         Sequence number of the START frame on ``list``.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
+    def __init__(self, config):
+        self.config = config
         super().__init__({
             "commands": In(stream.Signature(8)),
             "idle": Out(1),
-            "writes": Out(stream.Signature(VectorWrite(chip))),
-            "list": Out(stream.Signature(ListBegin(chip))),
+            "writes": Out(stream.Signature(VectorWrite(config))),
+            "list": Out(stream.Signature(ListBegin(config))),
             "sequence": Out(8),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.writer = writer = PixelWriter(self.chip)
+        m.submodules.writer = writer = PixelWriter(self.config)
         connect(m, writer.writes, flipped(self.writes))
         # Data of WRITE pass a register, so that nothing waits for the memory in the same cycle.
         m.submodules.skid = skid = SkidBuffer(data.StructLayout({"byte": 8, "last": 1}))
         commands = self.commands
 
         def address(value):
-            return Cat(*VectorAddress(self.chip).from_list(value).values())
+            return Cat(*VectorAddress(self.config).from_list(value).values())
 
         fields = Signal(8 * WRITE_FIELDS)  # the last bytes: header, or fields of the payload
         frame_type = Signal(8)

@@ -1,4 +1,4 @@
-"""The host port: executes the frames of a link on a core for networks, and answers them."""
+"""The host port: executes the frames of a link on a network core, and answers them."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -13,13 +13,13 @@ __all__ = ["HostPort"]
 
 
 class HostPort(wiring.Component):
-    """Translates between frames (``docs/chip.md``) and the ports of a core for networks.
+    """Translates between frames (``docs/network-core.md``) and the ports of a network core.
 
     A list may use the whole memory: ``core.base`` and ``core.limit`` are constants.
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -27,18 +27,18 @@ class HostPort(wiring.Component):
     core : Out, `weft.hw.network_core.interface.NetworkInterface`
     """
 
-    def __init__(self, chip):
-        self.chip = chip
+    def __init__(self, config):
+        self.config = config
         super().__init__({
             "frames": In(HostFrames()),
-            "core": Out(NetworkInterface(chip)),
+            "core": Out(NetworkInterface(config)),
         })
 
     def elaborate(self, platform):
         m = Module()
         frames, core = self.frames, self.core
-        m.submodules.commands = commands = HostCommands(self.chip)
-        m.submodules.answers = answers = HostAnswers(self.chip)
+        m.submodules.commands = commands = HostCommands(self.config)
+        m.submodules.answers = answers = HostAnswers(self.config)
         connect(m, flipped(frames.commands), commands.commands)
         connect(m, flipped(frames.request), answers.request)
         connect(m, flipped(frames.ack), answers.ack)
@@ -49,11 +49,11 @@ class HostPort(wiring.Component):
         executed = Signal()  # all accepted frames were executed, in the cycle before
         m.d.comb += [
             answers.read_valid.eq(core.read_valid), answers.read_data.eq(core.read_data),
-            answers.executed.eq(executed), core.limit.eq(self.chip.words),
+            answers.executed.eq(executed), core.limit.eq(self.config.words),
         ]
         m.d.sync += executed.eq(commands.idle & ~frames.pending)
         # Where flip-flops are scarce the status has no register of its own.
-        domain = "comb" if self.chip.core.family.serial_epilogue else "sync"
+        domain = "comb" if self.config.array.family.serial_epilogue else "sync"
         m.d[domain] += answers.status.eq(core.status)
         self._begin_lists(m, commands, answers, executed)
         return m

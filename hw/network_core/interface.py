@@ -1,4 +1,4 @@
-"""The ports of a core for networks: access to its memory, start and abort of lists, status."""
+"""The ports of a network core: access to its memory, start and abort of lists, status."""
 
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -12,18 +12,18 @@ __all__ = ["ListBegin", "NetworkInterface", "NetworkStatus", "VectorWrite"]
 class VectorWrite(data.StructLayout):
     """A write of a vector to the memory; ``enable`` has one bit a byte."""
 
-    def __init__(self, chip):
+    def __init__(self, config):
         super().__init__({
-            "address": VectorAddress(chip), "data": 8 * chip.core.depth,
-            "enable": chip.core.depth,
+            "address": VectorAddress(config), "data": 8 * config.array.depth,
+            "enable": config.array.depth,
         })
 
 
 class ListBegin(data.StructLayout):
     """The start of a list: ``valid`` for one cycle, with the addresses of list and log."""
 
-    def __init__(self, chip):
-        super().__init__({"valid": 1, "list": VectorAddress(chip), "log": VectorAddress(chip)})
+    def __init__(self, config):
+        super().__init__({"valid": 1, "list": VectorAddress(config), "log": VectorAddress(config)})
 
 
 class NetworkStatus(data.StructLayout):
@@ -35,9 +35,9 @@ class NetworkStatus(data.StructLayout):
     valid if the state is DONE.
     """
 
-    def __init__(self, chip):
+    def __init__(self, config):
         super().__init__({
-            "state": 8, "error": 8, "job": 16, "cycles": 32, "result": VectorAddress(chip),
+            "state": 8, "error": 8, "job": 16, "cycles": 32, "result": VectorAddress(config),
             "result_bytes": 16,
         })
 
@@ -48,7 +48,7 @@ class NetworkInterface(wiring.Signature):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -78,21 +78,21 @@ class NetworkInterface(wiring.Signature):
         The master of the program memory.
     """
 
-    def __init__(self, chip):
-        vector, word = 8 * chip.core.depth, VectorAddress(chip)["word"].width
+    def __init__(self, config):
+        vector, word = 8 * config.array.depth, VectorAddress(config)["word"].width
         super().__init__({
-            "writes": Out(stream.Signature(VectorWrite(chip))),
-            "reads": Out(stream.Signature(VectorAddress(chip))),
+            "writes": Out(stream.Signature(VectorWrite(config))),
+            "reads": Out(stream.Signature(VectorAddress(config))),
             "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(vector, chip.read_vectors)),
-            "begin": Out(ListBegin(chip)),
+            "read_data": In(data.ArrayLayout(vector, config.read_vectors)),
+            "begin": Out(ListBegin(config)),
             "abort": Out(1),
             "base": Out(word),
             "limit": Out(word),
-            "status": In(NetworkStatus(chip)),
+            "status": In(NetworkStatus(config)),
             "finished": In(1),
             **({
                 "program_base": Out(32), "program_limit": Out(word), "program_idle": In(1),
-                "axi": In(Axi4(data_bytes=chip.beat_bytes)),
-            } if chip.program_words else {}),
+                "axi": In(Axi4(data_bytes=config.beat_bytes)),
+            } if config.program_words else {}),
         })

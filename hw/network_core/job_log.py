@@ -18,7 +18,7 @@ class JobLog(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -41,22 +41,22 @@ class JobLog(wiring.Component):
         All entries of the jobs that have ended are written.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
-        address = VectorAddress(chip)
+    def __init__(self, config):
+        self.config = config
+        address = VectorAddress(config)
         word = address["word"].width
         super().__init__({
             "begin": In(1), "address": In(address), "base": In(word), "limit": In(word),
             "cycles": In(32), "start": In(1), "done": In(1),
             "accepts": Out(1), "inside": Out(1),
-            "writes": Out(stream.Signature(VectorWrite(chip))),
+            "writes": Out(stream.Signature(VectorWrite(config))),
             "empty": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        chip, depth = self.chip, self.chip.core.depth
-        vectors, base = -(-ENTRY_BYTES // depth), None if chip.program_words else self.base
+        config, depth = self.config, self.config.array.depth
+        vectors, base = -(-ENTRY_BYTES // depth), None if config.program_words else self.base
         times, entry = (Signal(8 * ENTRY_BYTES, reset_less=True) for _ in range(2))
         ended, left = Signal(), Signal(range(vectors + 1))
         write, pending = self.writes, Signal()
@@ -65,18 +65,18 @@ class JobLog(wiring.Component):
             self.empty.eq(~ended & ~pending),
             # The times of the last job must have left their register before a job starts. A job
             # that starts early starts before the last one ends.
-            self.accepts.eq(~ended & ~(pending if lead(chip.core) else self.done & pending)),
+            self.accepts.eq(~ended & ~(pending if lead(config.array) else self.done & pending)),
             write.valid.eq(pending),
             write.payload.data.eq(entry),
             write.payload.enable.eq(~0),
         ]
         # The address of the next job's entry, of the running job's, of the entry that is written.
-        following, own = Signal(VectorAddress(chip)), Signal(VectorAddress(chip))
-        after = Signal(VectorAddress(chip))  # a job later than following
+        following, own = Signal(VectorAddress(config)), Signal(VectorAddress(config))
+        after = Signal(VectorAddress(config))  # a job later than following
         address = write.payload.address
         m.d.sync += [
-            after.eq(add_vectors(m, following, vectors, chip.banks, "entry_after")),
-            self.inside.eq(within(chip, following, vectors, base, self.limit)),
+            after.eq(add_vectors(m, following, vectors, config.banks, "entry_after")),
+            self.inside.eq(within(config, following, vectors, base, self.limit)),
         ]
         with m.If(self.begin):
             m.d.sync += following.eq(self.address)
@@ -89,7 +89,7 @@ class JobLog(wiring.Component):
         with m.If(pending & write.ready):
             m.d.sync += [
                 entry.eq(entry >> min(8 * depth, len(entry))), left.eq(left - 1),
-                address.eq(add_vectors(m, address, 1, chip.banks, "next_vector")),
+                address.eq(add_vectors(m, address, 1, config.banks, "next_vector")),
             ]
         with m.If(ended & ~pending):
             m.d.sync += [entry.eq(times), address.eq(own), ended.eq(0), left.eq(vectors)]

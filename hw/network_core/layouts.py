@@ -1,4 +1,4 @@
-"""The layouts that the blocks of a core for networks share: addresses, jobs, loads."""
+"""The layouts that the blocks of a network core share: addresses, jobs, loads."""
 
 from amaranth.hdl import Cat, Const, Mux, Signal, signed
 from amaranth.lib import data
@@ -21,10 +21,10 @@ class VectorAddress(data.StructLayout):
     It wraps: a step back is a large word.
     """
 
-    def __init__(self, chip):
+    def __init__(self, config):
         super().__init__({
-            "bank": range(chip.banks),
-            "word": ceil_log2(chip.address_words) + 1,
+            "bank": range(config.banks),
+            "word": ceil_log2(config.address_words) + 1,
         })
 
     def from_list(self, value):
@@ -39,20 +39,20 @@ class JobFields(data.StructLayout):
     Addresses are `VectorAddress`, all other fields have their widths.
     """
 
-    def __init__(self, chip):
-        super().__init__(_members(chip, ListJob))
+    def __init__(self, config):
+        super().__init__(_members(config, ListJob))
 
 
 class ListLoadFields(data.StructLayout):
     """The fields of a `weft.network_core.descriptors.ListLoad`, with widths as in `JobFields`."""
 
-    def __init__(self, chip):
-        super().__init__(_members(chip, ListLoad))
+    def __init__(self, config):
+        super().__init__(_members(config, ListLoad))
 
 
-def _members(chip, kind):
+def _members(config, kind):
     """The shapes of all fields of a class of descriptors, by name."""
-    address = VectorAddress(chip)
+    address = VectorAddress(config)
     return {
         place.name: address if place.address
         else signed(place.bits) if place.signed else place.bits
@@ -73,12 +73,12 @@ class ComputedTile(data.StructLayout):
     ============= =================================================================================
     """
 
-    def __init__(self, chip):
+    def __init__(self, config):
         super().__init__({
             "valid": 1,
-            "rows": range(chip.core.rows + 1),
-            "cols": range(chip.core.cols + 1),
-            "line": range(chip.lines),
+            "rows": range(config.array.rows + 1),
+            "cols": range(config.array.cols + 1),
+            "line": range(config.lines),
             "tile_last": 1,
             "last": 1,
         })
@@ -98,11 +98,11 @@ class MapChunk(data.StructLayout):
     ============== ================================================================================
     """
 
-    def __init__(self, chip):
+    def __init__(self, config):
         super().__init__({
-            "index": range(chip.row_chunks),
-            "line": range(chip.lines),
-            "lane_last": range(chip.core.lanes),
+            "index": range(config.row_chunks),
+            "line": range(config.lines),
+            "lane_last": range(config.array.lanes),
             "row_end": 1,
             "tile_end": 1,
             "panel_end": 1,
@@ -177,36 +177,36 @@ def add_vectors(m, address, vectors, banks, name):
     return total
 
 
-def beat_place(chip, address):
+def beat_place(config, address):
     """The low bits of a vector's number: its place in a beat of the program memory.
 
     ``address`` is a `VectorAddress`. The place is 0 where reads of several vectors may begin.
     """
-    low = ceil_log2(chip.read_vectors)
-    return (address.word[:low] * (chip.banks % chip.read_vectors) + address.bank)[:low]
+    low = ceil_log2(config.read_vectors)
+    return (address.word[:low] * (config.banks % config.read_vectors) + address.bank)[:low]
 
 
-def vector_number(chip, address):
+def vector_number(config, address):
     """The number of the vector at a `VectorAddress`: ``word * banks + bank``, without a multiplier.
     """
-    shifts = (bit for bit in range(chip.banks.bit_length()) if chip.banks >> bit & 1)
+    shifts = (bit for bit in range(config.banks.bit_length()) if config.banks >> bit & 1)
     return sum((address.word << bit for bit in shifts), address.bank)
 
 
-def in_memory(chip, address):
+def in_memory(config, address):
     """Whether the memory has the vector at ``address``, a `VectorAddress`."""
-    return (address.bank < chip.banks) & ~address.word[ceil_log2(chip.words) :].any()
+    return (address.bank < config.banks) & ~address.word[ceil_log2(config.words) :].any()
 
 
-def within(chip, address, vectors, base, limit):
+def within(config, address, vectors, base, limit):
     """1 if the vector at ``address`` and the following ones, ``vectors`` in all, may be used.
 
     ``base`` and ``limit`` are the first word that may be used, and the first one beyond. Without
     ``base`` (None) all words below the limit may be used.
     """
-    higher, extra = divmod(vectors - 1, chip.banks)  # the last vector: its word, its bank
+    higher, extra = divmod(vectors - 1, config.banks)  # the last vector: its word, its bank
     below = address.word < limit - higher
     if extra:  # beyond the last bank it lies one word higher
-        beyond = address.bank >= chip.banks - extra
+        beyond = address.bank >= config.banks - extra
         below &= (address.word < limit - (higher + 1)) | ~beyond
     return below if base is None else (address.word >= base) & below

@@ -21,7 +21,7 @@ class ListExecution(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -49,10 +49,10 @@ class ListExecution(wiring.Component):
         1 bit, `VectorAddress`, 16 bits: the fields of END; the address includes the base.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
-        self.early = lead(chip.core) > 0
-        address = VectorAddress(chip)
+    def __init__(self, config):
+        self.config = config
+        self.early = lead(config.array) > 0
+        address = VectorAddress(config)
         word = address["word"].width
         super().__init__({
             "begin": In(1), "list": In(address), "log": In(address), "cycles": In(32),
@@ -60,33 +60,33 @@ class ListExecution(wiring.Component):
             **({
                 "list_limit": In(word), "read_error": In(1), "load_read_error": In(1),
                 "stored": In(1), "logged": Out(ReaderHead.COUNT_BITS),
-            } if chip.program_words else {}),
+            } if config.program_words else {}),
             "reads": Out(stream.Signature(address)),
             "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
-            "job": Out(JobFields(chip)), "start": Out(1), "job_done": In(1),
+            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
+            "job": Out(JobFields(config)), "start": Out(1), "job_done": In(1),
             **({
-                "job_ending": In(1), "output_job": Out(JobFields(chip)), "output_start": Out(1),
+                "job_ending": In(1), "output_job": Out(JobFields(config)), "output_start": Out(1),
             } if self.early else {}),
-            "load": Out(stream.Signature(ListLoadFields(chip))), "load_done": In(1),
+            "load": Out(stream.Signature(ListLoadFields(config))), "load_done": In(1),
             "load_error": In(1),
-            "writes": Out(stream.Signature(VectorWrite(chip))), "written": In(1, init=1),
+            "writes": Out(stream.Signature(VectorWrite(config))), "written": In(1, init=1),
             "jobs": Out(ReaderHead.COUNT_BITS), "stopped": Out(1), "error": Out(ListError),
             "interrupt": Out(1), "result": Out(address), "result_bytes": Out(16),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.loads = loads = ReaderHead(self.chip, ListLoad)
-        m.submodules.jobs = jobs = ReaderHead(self.chip, ListJob)
-        m.submodules.log = log = JobLog(self.chip)
+        m.submodules.loads = loads = ReaderHead(self.config, ListLoad)
+        m.submodules.jobs = jobs = ReaderHead(self.config, ListJob)
+        m.submodules.log = log = JobLog(self.config)
         job_busy, load_busy, load_failed = Signal(), Signal(), Signal()
         load_fault = Signal(ListError, init=ListError.ADDRESS)  # valid with load_failed
         self._read(m, loads, jobs, job_busy)
         self._count_jobs(m, jobs, log, load_failed)
         start_ok = self._start_jobs(m, jobs, log, job_busy)
         self._start_loads(m, loads, load_busy, load_failed)
-        if self.chip.program_words:
+        if self.config.program_words:
             self._watch_program(m, load_failed, load_fault)
 
         # Each head waits, and nothing is in flight that could change that.
@@ -128,7 +128,7 @@ class ListExecution(wiring.Component):
     @property
     def _list_limit(self):
         """First word beyond the lists, their logs and the sources of their loads."""
-        return self.list_limit if self.chip.program_words else self.limit
+        return self.list_limit if self.config.program_words else self.limit
 
     def _read(self, m, loads, jobs, job_busy):
         """Read descriptors for the heads. The next job comes first while a job runs.
@@ -136,13 +136,13 @@ class ListExecution(wiring.Component):
         Where jobs start early, it always comes first: layers are short, and their weights stay in
         the buffers.
         """
-        m.submodules.reader = reader = DescriptorReader(self.chip)
+        m.submodules.reader = reader = DescriptorReader(self.config)
         connect(m, reader.reads, flipped(self.reads))
         choose_job, for_job = Signal(), Signal()
         m.d.comb += [
             reader.read_valid.eq(self.read_valid), reader.read_data.eq(self.read_data),
             reader.base.eq(self.base), reader.limit.eq(self._list_limit),
-            *([reader.read_error.eq(self.read_error)] if self.chip.program_words else []),
+            *([reader.read_error.eq(self.read_error)] if self.config.program_words else []),
             choose_job.eq(jobs.fetch if self.early else jobs.fetch & (job_busy | ~loads.fetch)),
             reader.start.eq(~reader.busy & (jobs.fetch | loads.fetch)),
             reader.address.eq(Mux(choose_job, jobs.address, loads.address)),
@@ -150,7 +150,7 @@ class ListExecution(wiring.Component):
         with m.If(reader.start):
             m.d.sync += for_job.eq(choose_job)
         for head, mine, base, limit in (
-            (loads, ~for_job, 0 if self.chip.program_words else self.base, self._list_limit),
+            (loads, ~for_job, 0 if self.config.program_words else self.base, self._list_limit),
             (jobs, for_job, self.base, self.limit),
         ):
             m.d.comb += [
@@ -207,7 +207,7 @@ class ListExecution(wiring.Component):
         """
         connect(m, log.writes, flipped(self.writes))
         loads_done, complete = Signal(ReaderHead.COUNT_BITS), self.load_done
-        if self.chip.program_words:
+        if self.config.program_words:
             complete = complete & ~load_failed
         with m.If(complete & ~loads_done.all()):
             m.d.sync += loads_done.eq(loads_done + 1)
@@ -240,7 +240,7 @@ class ListExecution(wiring.Component):
         """Note a read of a load with an error, and count the log entries that are stored."""
         with m.If(self.load_read_error):
             m.d.sync += [load_failed.eq(1), load_fault.eq(ListError.BUS)]
-        vectors = -(-ENTRY_BYTES // self.chip.core.depth)
+        vectors = -(-ENTRY_BYTES // self.config.array.depth)
         stored = Signal(len(self.logged) + ceil_log2(vectors))
         with m.If(self.stored):
             m.d.sync += stored.eq(stored + 1)

@@ -25,7 +25,7 @@ class ListReader(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -86,33 +86,33 @@ class ListReader(wiring.Component):
         Pulse: the list has ended; ``status`` is valid.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
-        address = VectorAddress(chip)
+    def __init__(self, config):
+        self.config = config
+        address = VectorAddress(config)
         word = address["word"].width
         super().__init__({
-            "begin": In(ListBegin(chip)), "abort": In(1), "base": In(word), "limit": In(word),
+            "begin": In(ListBegin(config)), "abort": In(1), "base": In(word), "limit": In(word),
             **({
                 "list_limit": In(word), "read_error": In(1), "load_read_error": In(1),
                 "stored": In(1), "store_error": In(1),
-            } if chip.program_words else {}),
+            } if config.program_words else {}),
             "reads": Out(stream.Signature(address)),
             "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
-            "job": Out(JobFields(chip)), "start": Out(1), "job_done": In(1),
+            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
+            "job": Out(JobFields(config)), "start": Out(1), "job_done": In(1),
             **({
-                "job_ending": In(1), "output_job": Out(JobFields(chip)), "output_start": Out(1),
-            } if lead(chip.core) else {}),
-            "load": Out(stream.Signature(ListLoadFields(chip))), "load_done": In(1),
+                "job_ending": In(1), "output_job": Out(JobFields(config)), "output_start": Out(1),
+            } if lead(config.array) else {}),
+            "load": Out(stream.Signature(ListLoadFields(config))), "load_done": In(1),
             "address_error": In(1), "load_error": In(1), "timed_out": In(1),
-            "writes": Out(stream.Signature(VectorWrite(chip))), "written": In(1, init=1),
+            "writes": Out(stream.Signature(VectorWrite(config))), "written": In(1, init=1),
             "halt": Out(1, init=1),
-            "status": Out(NetworkStatus(chip)), "interrupt": Out(1), "finished": Out(1),
+            "status": Out(NetworkStatus(config)), "interrupt": Out(1), "finished": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        run = ListExecution(self.chip)
+        run = ListExecution(self.config)
         m.submodules.run = ResetInserter(self.halt)(run)
         status, go, bad_begin = self.status, Signal(), Signal()
         connect(m, run.reads, flipped(self.reads))
@@ -127,7 +127,7 @@ class ListReader(wiring.Component):
             run.load_error.eq(self.load_error),
             self.job.eq(run.job), self.start.eq(run.start),
         ]
-        if lead(self.chip.core):
+        if lead(self.config.array):
             m.d.comb += [
                 run.job_ending.eq(self.job_ending),
                 self.output_job.eq(run.output_job), self.output_start.eq(run.output_start),
@@ -157,12 +157,12 @@ class ListReader(wiring.Component):
                 failed = run.error != ListError.NONE
                 state = Mux(failed, NetworkState.ERROR, NetworkState.DONE)
                 self._finish(m, state, run.error)
-            if self.chip.program_words:
+            if self.config.program_words:
                 with m.If(self.store_error & ~self.abort):  # the log of an earlier job
                     m.d.sync += status.job.eq(run.logged)
                     self._finish(m, NetworkState.ERROR, ListError.BUS)
         bad, base = [], self.base
-        if self.chip.program_words:
+        if self.config.program_words:
             base = 0
             m.d.comb += [
                 run.list_limit.eq(self.list_limit), run.read_error.eq(self.read_error),
@@ -173,10 +173,10 @@ class ListReader(wiring.Component):
             m.d.comb += target.eq(start)
             with m.If(self.halt):
                 m.d.sync += [start.bank.eq(address.bank), start.word.eq(address.word + base)]
-            if self.chip.banks & (self.chip.banks - 1):
-                bad.append(address.bank >= self.chip.banks)
-        if self.chip.program_words:
-            bad.append(beat_place(self.chip, self.begin.list).any())
+            if self.config.banks & (self.config.banks - 1):
+                bad.append(address.bank >= self.config.banks)
+        if self.config.program_words:
+            bad.append(beat_place(self.config, self.begin.list).any())
         m.d.sync += bad_begin.eq(Cat(bad).any() & self.halt)
         return m
 

@@ -20,16 +20,16 @@ class LoadedWord(data.StructLayout):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     vectors, words : int
         As of the buffer.
     """
 
-    def __init__(self, chip, vectors, words):
+    def __init__(self, config, vectors, words):
         super().__init__({
-            "enable": -(-vectors // chip.read_vectors),
+            "enable": -(-vectors // config.read_vectors),
             "word": ceil_log2(words),
-            "data": data.ArrayLayout(8 * chip.core.depth, vectors),
+            "data": data.ArrayLayout(8 * config.array.depth, vectors),
         })
 
 
@@ -41,7 +41,7 @@ class LoadedBuffer(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     vectors : int
         Of a word: a multiple of ``read_vectors``.
     words : int
@@ -58,22 +58,22 @@ class LoadedBuffer(wiring.Component):
     LATENCY = Bank.LATENCY
     WRITE = 2  # a register near the blocks, which can be far from the loader; the bank
 
-    def __init__(self, chip, *, vectors, words):
-        self.chip = chip
+    def __init__(self, config, *, vectors, words):
+        self.config = config
         self.vectors = vectors
         self.words = words
         super().__init__({
-            "write": In(LoadedWord(chip, vectors, words)),
+            "write": In(LoadedWord(config, vectors, words)),
             "read_addr": In(ceil_log2(words)),
-            "read_data": Out(data.ArrayLayout(8 * chip.core.depth, vectors)),
+            "read_data": Out(data.ArrayLayout(8 * config.array.depth, vectors)),
         })
 
     def elaborate(self, platform):
         m = Module()
-        width = 8 * self.chip.core.depth * self.chip.read_vectors
+        width = 8 * self.config.array.depth * self.config.read_vectors
         write = Signal.like(self.write)
         m.d.sync += write.eq(self.write)
-        for group in range(self.vectors // self.chip.read_vectors):
+        for group in range(self.vectors // self.config.read_vectors):
             data = write.data.as_value().word_select(group, width)
             m.d.comb += self.read_data.as_value().word_select(group, width).eq(
                 self._group(m, group, write.enable[group], write.word, data)
@@ -99,7 +99,7 @@ class LoadedBuffer(wiring.Component):
     def _bank(self, m, name, words, enable, word, data, *, lut_ram=False):
         """Add a bank; return its read data."""
         m.submodules[name] = bank = Bank(
-            width=len(data), depth=words, target=self.chip.core.target, lut_ram=lut_ram
+            width=len(data), depth=words, target=self.config.array.target, lut_ram=lut_ram
         )
         m.d.comb += [
             bank.write_en.eq(enable),

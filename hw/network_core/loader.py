@@ -21,7 +21,7 @@ class ListLoader(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -42,18 +42,18 @@ class ListLoader(wiring.Component):
 
     LATENCY = 3
 
-    def __init__(self, chip):
-        self.chip = chip
-        core, address = chip.core, VectorAddress(chip)
+    def __init__(self, config):
+        self.config = config
+        core, address = config.array, VectorAddress(config)
         word = address["word"].width
         super().__init__({
-            "load": In(stream.Signature(ListLoadFields(chip))),
+            "load": In(stream.Signature(ListLoadFields(config))),
             "reads": Out(stream.Signature(address)),
             "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * core.depth, chip.read_vectors)),
-            "b": Out(LoadedWord(chip, core.cols, chip.b_words)),
-            "lines": Out(LoadedWord(chip, chip.line_vectors, chip.lines)),
-            "table": Out(LoadedWord(chip, chip.add_table_vectors, ADD_TABLE_WORDS)),
+            "read_data": In(data.ArrayLayout(8 * core.depth, config.read_vectors)),
+            "b": Out(LoadedWord(config, core.cols, config.b_words)),
+            "lines": Out(LoadedWord(config, config.line_vectors, config.lines)),
+            "table": Out(LoadedWord(config, config.add_table_vectors, ADD_TABLE_WORDS)),
             "done": Out(1),
             "base": In(word), "limit": In(word),
             "address_error": Out(1),
@@ -61,8 +61,8 @@ class ListLoader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        chip = self.chip
-        load, busy = Signal(ListLoadFields(chip), reset_less=True), Signal()
+        config = self.config
+        load, busy = Signal(ListLoadFields(config), reset_less=True), Signal()
         accept, last = Signal(), Signal()
         m.d.comb += [self.load.ready.eq(~busy), accept.eq(self.load.valid & ~busy)]
         with m.If(accept):
@@ -84,7 +84,7 @@ class ListLoader(wiring.Component):
             m.d.sync += [diagonal.eq(0), single.eq(0)]
             with m.If(for_b & payload.diagonal):
                 m.d.sync += [diagonal.eq(1), single.eq(1), last_group.eq(0)]
-            if chip.add_table_vectors == 1:
+            if config.add_table_vectors == 1:
                 with m.If(payload.target == LoadTarget.ADD_TABLE):
                     m.d.sync += single.eq(1)
 
@@ -98,9 +98,9 @@ class ListLoader(wiring.Component):
 
     def _request(self, m, accept, single, last_group):
         """Request the vectors of the load: one read a cycle, a cycle after its check began."""
-        chip = self.chip
+        config = self.config
         active, advance, inside = Signal(), Signal(), Signal()
-        address = Signal(VectorAddress(chip), reset_less=True)
+        address = Signal(VectorAddress(config), reset_less=True)
         group, words_left = Signal.like(last_group), Signal.like(self.load.payload.words)
         following, last_word = self._following(m, address, single)
         # The read that is checked: its address, and the word of its last vector.
@@ -109,7 +109,7 @@ class ListLoader(wiring.Component):
         m.d.comb += [
             advance.eq(~self.reads.valid | self.reads.ready),
             inside.eq(
-                (c_last < self.limit) & (1 if chip.program_words else c_address.word >= self.base)
+                (c_last < self.limit) & (1 if config.program_words else c_address.word >= self.base)
             ),
         ]
         m.d.sync += self.address_error.eq(0)
@@ -135,26 +135,27 @@ class ListLoader(wiring.Component):
 
     def _following(self, m, address, single):
         """The address of the next read, and the word of the last vector of this one."""
-        chip, beat = self.chip, self.chip.read_vectors
-        following = Signal(VectorAddress(chip))
+        config, beat = self.config, self.config.read_vectors
+        following = Signal(VectorAddress(config))
         last_word = Signal(len(address.word) + 1)
         one, more = (
-            add_vectors(m, address, n, chip.banks, name) for n, name in ((1, "one"), (beat, "more"))
+            add_vectors(m, address, n, config.banks, name) for n,
+            name in ((1, "one"), (beat, "more"))
         )
         beyond = Signal()  # the last vector is a word higher
         m.d.comb += [
             following.eq(Mux(single, one, more)),
-            beyond.eq(~single & (address.bank >= chip.banks - beat + 1)),
+            beyond.eq(~single & (address.bank >= config.banks - beat + 1)),
             last_word.eq(address.word + beyond),
         ]
         return following, last_word
 
     def _write(self, m, load, accept, busy, target, diagonal, last_group, last):
         """Write the data of each read, or the fill value: one cycle after it arrives."""
-        chip = self.chip
-        L = chip.read_vectors
+        config = self.config
+        L = config.read_vectors
         word, words_left = Signal(16, reset_less=True), Signal.like(load.words)
-        group, phase = Signal.like(last_group), Signal(range(chip.phases))
+        group, phase = Signal.like(last_group), Signal(range(config.phases))
         take, word_end = Signal(), Signal()
         m.d.comb += [
             take.eq(busy & Mux(load.fill, words_left.any(), self.read_valid)),
@@ -165,7 +166,7 @@ class ListLoader(wiring.Component):
         w_target, w_all, w_diagonal = Signal.like(target), Signal(), Signal()
         w_group, w_word, w_phase = (Signal.like(s) for s in (group, word, phase))
         w_data = Signal(self.read_data.shape(), reset_less=True)
-        fill = load.fill_value.as_unsigned().replicate(L * chip.core.depth)
+        fill = load.fill_value.as_unsigned().replicate(L * config.array.depth)
         m.d.sync += [
             w_target.eq(target & take.replicate(len(target))), w_diagonal.eq(diagonal),
             w_all.eq(load.fill | diagonal), w_group.eq(group), w_word.eq(word), w_phase.eq(phase),
@@ -192,13 +193,13 @@ class ListLoader(wiring.Component):
         for port in (self.lines, self.table):
             for n in range(port.data.shape().length):
                 m.d.comb += port.data[n].eq(w_data[n % L])
-        for n in range(chip.core.cols):
+        for n in range(config.array.cols):
             m.d.comb += self.b.data[n].eq(self._column(w_data, w_diagonal, w_phase, n))
 
     def _column(self, vectors, diagonal, phase, column):
         """The vector of a column of B: the vector of its group, or a part of the first one."""
-        cols, depth = self.chip.core.cols, self.chip.core.depth
-        own = vectors[column % self.chip.read_vectors]
+        cols, depth = self.config.array.cols, self.config.array.depth
+        own = vectors[column % self.config.read_vectors]
         mine = phase == column // depth if cols > depth else Const(1)
         taken = sum(0xFF << 8 * d for d in range(depth) if d % cols == column % depth)
         return Mux(diagonal, vectors[0] & taken & mine.replicate(8 * depth), own)

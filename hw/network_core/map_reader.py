@@ -28,7 +28,7 @@ class MapReader(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -54,17 +54,17 @@ class MapReader(wiring.Component):
     LATENCY = MAP_READ  # RowAddress, the memory, and a register
     START_LATENCY = PANEL_START
 
-    def __init__(self, chip):
-        self.chip = chip
-        word, core = VectorAddress(chip)["word"].width, chip.core
+    def __init__(self, config):
+        self.config = config
+        word, core = VectorAddress(config)["word"].width, config.array
         super().__init__({
-            "job": In(JobFields(chip)),
+            "job": In(JobFields(config)),
             "start": In(1),
             "base": In(word),
             "limit": In(word),
-            "step": In(JobStep(chip)),
-            "panel": Out(stream.Signature(ReadyPanel(chip))),
-            "rows": Out(data.ArrayLayout(RowRead(chip), core.rows)),
+            "step": In(JobStep(config)),
+            "panel": Out(stream.Signature(ReadyPanel(config))),
+            "rows": Out(data.ArrayLayout(RowRead(config), core.rows)),
             "row_data": In(data.ArrayLayout(8 * core.depth, core.rows)),
             "a": Out(data.ArrayLayout(data.ArrayLayout(signed(8), core.depth), core.rows)),
             "address_error": Out(1),
@@ -72,12 +72,12 @@ class MapReader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        chip = self.chip
-        m.submodules.pixels = pixels = PixelGenerator(chip)
-        m.submodules.panels = panels = PanelBuffer(chip)
-        m.submodules.offsets = offsets = StepOffsets(chip)
+        config = self.config
+        m.submodules.pixels = pixels = PixelGenerator(config)
+        m.submodules.panels = panels = PanelBuffer(config)
+        m.submodules.offsets = offsets = StepOffsets(config)
         # The panel that is taken does not reach the generator in the same cycle.
-        m.submodules.skid = skid = SkidBuffer(OutputPixel(chip))
+        m.submodules.skid = skid = SkidBuffer(OutputPixel(config))
         wiring.connect(m, pixels.pixels, skid.i)
         wiring.connect(m, skid.o, panels.pixels)
         wiring.connect(m, panels.panel, wiring.flipped(self.panel))
@@ -86,7 +86,7 @@ class MapReader(wiring.Component):
             offsets.job.eq(self.job), offsets.start.eq(self.start), offsets.step.eq(self.step),
             offsets.base.eq(self.base), offsets.limit.eq(self.limit),
         ]
-        addresses = [RowAddress(chip) for _ in self.rows]
+        addresses = [RowAddress(config) for _ in self.rows]
         for n, address in enumerate(addresses):
             m.submodules[f"row_{n}"] = address
             m.d.comb += [

@@ -22,7 +22,7 @@ class MapStore(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -48,39 +48,40 @@ class MapStore(wiring.Component):
         Pulse: a write beyond ``base`` and ``limit``.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
-        self.depth, self.lanes = chip.core.depth, chip.core.lanes
-        address = VectorAddress(chip)
+    def __init__(self, config):
+        self.config = config
+        self.depth, self.lanes = config.array.depth, config.array.lanes
+        address = VectorAddress(config)
         super().__init__({
-            "job": In(JobFields(chip)),
+            "job": In(JobFields(config)),
             "start": In(1),
             "base": In(address["word"].shape),
             "limit": In(address["word"].shape),
-            "request": In(data.StructLayout({"valid": 1, "chunk": MapChunk(chip)})),
+            "request": In(data.StructLayout({"valid": 1, "chunk": MapChunk(config)})),
             "results": In(data.ArrayLayout(signed(8), self.lanes)),
             "results_next": In(1),
             "sums": In(data.ArrayLayout(signed(32), self.lanes)),
             "sums_next": In(1),
-            "write": Out(MemoryWrite(chip)),
-            **({"ending": Out(1)} if latencies.lead(chip.core) else {}),
+            "write": Out(MemoryWrite(config)),
+            **({"ending": Out(1)} if latencies.lead(config.array) else {}),
             "done": Out(1),
             "address_error": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.addresses = addresses = ChunkAddresses(self.chip)
+        m.submodules.addresses = addresses = ChunkAddresses(self.config)
         m.submodules.chunks = chunks = SyncFIFOBuffered(
-            width=self.request.chunk.shape().size, depth=latencies.chunks_in_flight(self.chip.core)
+            width=self.request.chunk.shape().size,
+            depth=latencies.chunks_in_flight(self.config.array)
         )
-        m.submodules.parts = parts = SumParts(self.chip)
+        m.submodules.parts = parts = SumParts(self.config)
         following = Signal.like(addresses.i)  # the chunk, or the part of one, that is stored next
         m.d.sync += following.eq(Mux(
             self.job.sums, parts.part.as_value(), Cat(self.results_next, chunks.r_data)
         ))
         chunk = addresses.o
-        if latencies.lead(self.chip.core):
+        if latencies.lead(self.config.array):
             m.d.comb += self.ending.eq(following.valid & following.chunk.last)
         m.d.comb += [
             chunks.w_en.eq(self.request.valid),

@@ -1,4 +1,4 @@
-"""The memory of a core for networks: banks that all rows of the array read in the same cycle."""
+"""The memory of a network core: banks that all rows of the array read in the same cycle."""
 
 from functools import reduce
 from operator import or_
@@ -23,20 +23,20 @@ class RowRead(data.StructLayout):
     With ``outside``, and without ``valid``, the row gets the value outside the map.
     """
 
-    def __init__(self, chip):
-        super().__init__({"valid": 1, "outside": 1, "address": VectorAddress(chip)})
+    def __init__(self, config):
+        super().__init__({"valid": 1, "outside": 1, "address": VectorAddress(config)})
 
 
 class MemoryWrite(data.StructLayout):
     """A `weft.hw.network_core.interface.VectorWrite` in the cycles in which ``valid`` is 1."""
 
-    def __init__(self, chip):
-        write = VectorWrite(chip)
+    def __init__(self, config):
+        write = VectorWrite(config)
         super().__init__({"valid": 1, **{name: write[name].shape for name in write.members}})
 
 
 class BankedMemory(wiring.Component):
-    """``chip.banks`` banks of vectors; ``docs/chip.md`` tells which vector lies where.
+    """``config.banks`` banks of vectors; ``docs/network-core.md`` tells which vector lies where.
 
     Port A of each bank serves the row of the array that reads it. The rows read different banks:
     otherwise the data of these rows are undefined. Port B writes, or reads for the side port.
@@ -52,7 +52,7 @@ class BankedMemory(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -76,26 +76,26 @@ class BankedMemory(wiring.Component):
     ROW_LATENCY = ROW_READ  # the address, its copies, DualPortBank, BankSelect
     READ_LATENCY = SIDE_READ  # and a register
 
-    def __init__(self, chip):
-        self.chip = chip
-        vector = 8 * chip.core.depth
+    def __init__(self, config):
+        self.config = config
+        vector = 8 * config.array.depth
         super().__init__({
-            "rows": In(data.ArrayLayout(RowRead(chip), chip.core.rows)),
-            "row_data": Out(data.ArrayLayout(vector, chip.core.rows)),
+            "rows": In(data.ArrayLayout(RowRead(config), config.array.rows)),
+            "row_data": Out(data.ArrayLayout(vector, config.array.rows)),
             "outside": In(signed(8)),
-            "reads": In(stream.Signature(VectorAddress(chip))),
-            "read_bank": In(chip.banks),
+            "reads": In(stream.Signature(VectorAddress(config))),
+            "read_bank": In(config.banks),
             "read_valid": Out(1),
-            "read_data": Out(data.ArrayLayout(vector, chip.read_vectors)),
-            "write": In(MemoryWrite(chip)),
+            "read_data": Out(data.ArrayLayout(vector, config.read_vectors)),
+            "write": In(MemoryWrite(config)),
         })
 
     def elaborate(self, platform):
         m = Module()
-        chip = self.chip
+        config = self.config
         banks = [
-            DualPortBank(width=8 * chip.core.depth, depth=chip.words, target=chip.core.target)
-            for _ in range(chip.banks)
+            DualPortBank(width=8 * config.array.depth, depth=config.words,
+            target=config.array.target) for _ in range(config.banks)
         ]
         for n, bank in enumerate(banks):
             m.submodules[f"bank_{n}"] = bank
@@ -105,14 +105,14 @@ class BankedMemory(wiring.Component):
 
     def _rows(self, m, banks):
         """Port A: each bank takes the word address of the row that reads it."""
-        chip = self.chip
+        config = self.config
         m.submodules.row_select = select = BankSelect(  # the value outside is one more bank
-            width=8 * chip.core.depth, banks=chip.banks + 1, readers=chip.core.rows
+            width=8 * config.array.depth, banks=config.banks + 1, readers=config.array.rows
         )
         hits = Signal(select.select.shape())  # the banks that each row reads
         for row, hit in zip(self.rows, hits, strict=True):
             m.d.comb += hit.eq(Cat(
-                *(row.valid & (row.address.bank == n) for n in range(chip.banks)), row.outside
+                *(row.valid & (row.address.bank == n) for n in range(config.banks)), row.outside
             ))
         for n, bank in enumerate(banks):
             words = [
@@ -126,8 +126,8 @@ class BankedMemory(wiring.Component):
                 select.words[n].eq(bank.a_data),
             ]
         m.d.comb += [
-            select.words[chip.banks].eq(
-                pipeline(m, self.outside, 2, "outside").replicate(chip.core.depth)
+            select.words[config.banks].eq(
+                pipeline(m, self.outside, 2, "outside").replicate(config.array.depth)
             ),
             select.select.eq(pipeline(m, hits, 2 + DualPortBank.LATENCY, "row_banks")),
             self.row_data.eq(select.selected),
@@ -135,24 +135,25 @@ class BankedMemory(wiring.Component):
 
     def _side_port(self, m, banks):
         """Port B: the write of two cycles before, or a read."""
-        chip, read = self.chip, self.reads.payload
+        config, read = self.config, self.reads.payload
         r_write = Signal.like(self.write)
-        blocked = Signal(chip.banks)  # bit n: a read that begins in bank n needs the write's bank
+        blocked = Signal(config.banks)  # bit n: a read that begins in bank n needs the write's bank
         m.d.sync += r_write.eq(self.write)
         m.d.sync += [
             bit.eq(self.write.valid & Cat(
-                self.write.address.bank == (first + k) % chip.banks
-                for k in range(chip.read_vectors)
+                self.write.address.bank == (first + k) % config.banks
+                for k in range(config.read_vectors)
             ).any())
             for first, bit in enumerate(blocked)
         ]
         fire, next_word = Signal(), Signal.like(read.word)
-        hits = Signal(data.ArrayLayout(chip.banks, chip.read_vectors))  # the bank of each vector
+        # the bank of each vector
+        hits = Signal(data.ArrayLayout(config.banks, config.read_vectors))
         m.d.comb += [
             next_word.eq(read.word + 1),
             *(
-                hits[k].eq(Cat(self.read_bank[n - k] for n in range(chip.banks)))
-                for k in range(chip.read_vectors)
+                hits[k].eq(Cat(self.read_bank[n - k] for n in range(config.banks)))
+                for k in range(config.read_vectors)
             ),
         ]
         for n, bank in enumerate(banks):
@@ -182,9 +183,9 @@ class BankedMemory(wiring.Component):
 
     def _read_data(self, m, banks, fire, hits):
         """The vectors of a read, in their order."""
-        chip = self.chip
+        config = self.config
         m.submodules.read_select = select = BankSelect(
-            width=8 * chip.core.depth, banks=chip.banks, readers=chip.read_vectors
+            width=8 * config.array.depth, banks=config.banks, readers=config.read_vectors
         )
         valids = Signal(self.READ_LATENCY)  # delay line
         m.d.comb += [

@@ -16,7 +16,7 @@ class MemoryBytes(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     length_bits : int
         Bits of ``length``.
 
@@ -38,28 +38,28 @@ class MemoryBytes(wiring.Component):
         As in `weft.hw.network_core.interface.NetworkInterface`; only the first vector is used.
     """
 
-    def __init__(self, chip, *, length_bits):
-        self.chip = chip
+    def __init__(self, config, *, length_bits):
+        self.config = config
         self.length_bits = length_bits
         super().__init__({
             "start": In(1),
-            "address": In(VectorAddress(chip)),
+            "address": In(VectorAddress(config)),
             "length": In(length_bits),
             "idle": Out(1),
             "bytes": Out(stream.Signature(8)),
-            "reads": Out(stream.Signature(VectorAddress(chip))),
+            "reads": Out(stream.Signature(VectorAddress(config))),
             "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
+            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
         })
 
     def elaborate(self, platform):
         m = Module()
-        depth, banks = self.chip.core.depth, self.chip.banks
-        address = Signal(VectorAddress(self.chip))
+        depth, banks = self.config.array.depth, self.config.banks
+        address = Signal(VectorAddress(self.config))
         following = add_vectors(m, address, 1, banks, "following")
         vector, index, inside = Signal(8 * depth), Signal(range(depth)), Signal()
         bytes_left = Signal(self.length_bits)
-        m.d.sync += inside.eq(in_memory(self.chip, address))
+        m.d.sync += inside.eq(in_memory(self.config, address))
         m.d.comb += [self.reads.payload.eq(address), self.bytes.payload.eq(vector[:8])]
         with m.FSM():
             with m.State("IDLE"):

@@ -21,7 +21,7 @@ class MemoryPort(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -42,25 +42,25 @@ class MemoryPort(wiring.Component):
         As in `weft.hw.network_core.interface.NetworkInterface`.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
+    def __init__(self, config):
+        self.config = config
         super().__init__({
             "write": In(1), "read": In(1),
-            "placement": In(PixelPlacement(chip)),
+            "placement": In(PixelPlacement(config)),
             "count": In(32),
             "idle": Out(1),
             "written": In(stream.Signature(32)),
             "found": Out(stream.Signature(32)),
-            "writes": Out(stream.Signature(VectorWrite(chip))),
-            "reads": Out(stream.Signature(VectorAddress(chip))),
+            "writes": Out(stream.Signature(VectorWrite(config))),
+            "reads": Out(stream.Signature(VectorAddress(config))),
             "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
+            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.writer = writer = PixelWriter(self.chip)
-        m.submodules.reader = reader = MemoryBytes(self.chip, length_bits=32)
+        m.submodules.writer = writer = PixelWriter(self.config)
+        m.submodules.reader = reader = MemoryBytes(self.config, length_bits=32)
         connect(m, writer.writes, flipped(self.writes))
         connect(m, reader.reads, flipped(self.reads))
         m.d.comb += [

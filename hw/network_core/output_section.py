@@ -22,7 +22,7 @@ class OutputSection(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     buffer_rows : int
         Depth of the result buffer in rows; a power of two.
 
@@ -70,31 +70,31 @@ class OutputSection(wiring.Component):
         reset then.
     """
 
-    def __init__(self, chip, *, buffer_rows):
-        self.chip = chip
+    def __init__(self, config, *, buffer_rows):
+        self.config = config
         self.buffer_rows = buffer_rows
-        core, address = chip.core, VectorAddress(chip)
+        core, address = config.array, VectorAddress(config)
         super().__init__({
-            "job": In(JobFields(chip)),
+            "job": In(JobFields(config)),
             "start": In(1),
             "base": In(address["word"].shape),
             "limit": In(address["word"].shape),
-            "tiles": In(ComputedTile(chip)),
+            "tiles": In(ComputedTile(config)),
             "row_written": In(1),
             "release": Out(1),
             "address": Out(ceil_log2(buffer_rows)),
-            "index": Out(range(chip.row_chunks)),
+            "index": Out(range(config.row_chunks)),
             "sums": In(data.ArrayLayout(signed(32), core.lanes)),
             "pair_sum": In(signed(32)),
-            "parameter_addr": Out(range(chip.lines)),
+            "parameter_addr": Out(range(config.lines)),
             "parameter_line": In(data.ArrayLayout(ColumnParameters, core.lanes)),
             "table_addr": Out(data.ArrayLayout(range(ADD_TABLE_WORDS), core.lanes)),
             "table_data": In(data.ArrayLayout(signed(32), core.lanes)),
             "reads": Out(stream.Signature(address)),
             "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * core.depth, chip.read_vectors)),
-            "write": Out(MemoryWrite(chip)),
-            **({"ending": Out(1)} if lead(chip.core) else {}),
+            "read_data": In(data.ArrayLayout(8 * core.depth, config.read_vectors)),
+            "write": Out(MemoryWrite(config)),
+            **({"ending": Out(1)} if lead(config.array) else {}),
             "done": Out(1),
             "address_error": Out(1),
         })
@@ -102,11 +102,11 @@ class OutputSection(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.scheduler = scheduler = ChunkScheduler(
-            self.chip, buffer_rows=self.buffer_rows
+            self.config, buffer_rows=self.buffer_rows
         )
-        m.submodules.rescaler = rescaler = Rescaler(self.chip)
-        m.submodules.added = added = AddedMap(self.chip)
-        m.submodules.store = store = MapStore(self.chip)
+        m.submodules.rescaler = rescaler = Rescaler(self.config)
+        m.submodules.added = added = AddedMap(self.config)
+        m.submodules.store = store = MapStore(self.config)
         connect(m, scheduler.added, added.chunks)
         connect(m, added.added, rescaler.added)
         connect(m, flipped(self.reads), added.reads)
@@ -142,6 +142,6 @@ class OutputSection(wiring.Component):
             self.done.eq(store.done),
             self.address_error.eq(store.address_error | added.address_error),
         ]
-        if lead(self.chip.core):
+        if lead(self.config.array):
             m.d.comb += self.ending.eq(store.ending)
         return m

@@ -13,15 +13,15 @@ __all__ = ["PanelBuffer", "PanelRow", "ReadyPanel"]
 class PanelRow(data.StructLayout):
     """A row of the array: the `WindowOrigin` of its pixel, if the panel has this row (``used``)."""
 
-    def __init__(self, chip):
-        super().__init__({"used": 1, "origin": WindowOrigin(chip)})
+    def __init__(self, config):
+        super().__init__({"used": 1, "origin": WindowOrigin(config)})
 
 
 class ReadyPanel(data.StructLayout):
     """A panel: its ``rows``, 1 to the rows of the array, and whether it is the ``last`` one."""
 
-    def __init__(self, chip):
-        super().__init__({"rows": range(chip.core.rows + 1), "last": 1})
+    def __init__(self, config):
+        super().__init__({"rows": range(config.array.rows + 1), "last": 1})
 
 
 class PanelBuffer(wiring.Component):
@@ -34,7 +34,7 @@ class PanelBuffer(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -44,13 +44,13 @@ class PanelBuffer(wiring.Component):
     rows : Out, `PanelRow` for each row of the array
     """
 
-    def __init__(self, chip):
-        self.chip = chip
+    def __init__(self, config):
+        self.config = config
         super().__init__({
-            "job": In(JobFields(chip)),
-            "pixels": In(stream.Signature(OutputPixel(chip))),
-            "panel": Out(stream.Signature(ReadyPanel(chip))),
-            "rows": Out(data.ArrayLayout(PanelRow(chip), chip.core.rows)),
+            "job": In(JobFields(config)),
+            "pixels": In(stream.Signature(OutputPixel(config))),
+            "panel": Out(stream.Signature(ReadyPanel(config))),
+            "rows": Out(data.ArrayLayout(PanelRow(config), config.array.rows)),
         })
 
     def elaborate(self, platform):
@@ -58,10 +58,10 @@ class PanelBuffer(wiring.Component):
         pixel, panel = self.pixels.payload, self.panel
         used = Signal(len(self.rows))  # rows of the next panel that have their pixel
         origins = Signal(
-            data.ArrayLayout(WindowOrigin(self.chip), len(self.rows)), reset_less=True
+            data.ArrayLayout(WindowOrigin(self.config), len(self.rows)), reset_less=True
         )
         rows = Signal.like(self.rows, reset_less=True)
-        slot = Signal(self.chip.core.rows, init=1)  # one-hot: the row of the next pixel
+        slot = Signal(self.config.array.rows, init=1)  # one-hot: the row of the next pixel
         count = Signal.like(panel.payload.rows, init=1)  # pixels of the panel, with this one
         write, panel_end, take = Signal(), Signal(), Signal()
         m.d.comb += [

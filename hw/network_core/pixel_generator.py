@@ -15,8 +15,8 @@ POSITION = signed(17)  # y or x of a tap: it may lie outside the map, on both si
 class WindowOrigin(data.StructLayout):
     """The first tap of a pixel of the output map: ``address``, and its place ``y``, ``x``."""
 
-    def __init__(self, chip):
-        super().__init__({"address": VectorAddress(chip), "y": POSITION, "x": POSITION})
+    def __init__(self, config):
+        super().__init__({"address": VectorAddress(config), "y": POSITION, "x": POSITION})
 
 
 class OutputPixel(data.StructLayout):
@@ -29,8 +29,8 @@ class OutputPixel(data.StructLayout):
     ============ ================================================
     """
 
-    def __init__(self, chip):
-        super().__init__({"origin": WindowOrigin(chip), "row_last": 1, "last": 1})
+    def __init__(self, config):
+        super().__init__({"origin": WindowOrigin(config), "row_last": 1, "last": 1})
 
 
 class PixelGenerator(wiring.Component):
@@ -41,7 +41,7 @@ class PixelGenerator(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -51,12 +51,12 @@ class PixelGenerator(wiring.Component):
     pixels : Out, stream of `OutputPixel`
     """
 
-    def __init__(self, chip):
-        self.chip = chip
+    def __init__(self, config):
+        self.config = config
         super().__init__({
-            "job": In(JobFields(chip)),
+            "job": In(JobFields(config)),
             "start": In(1),
-            "pixels": Out(stream.Signature(OutputPixel(chip))),
+            "pixels": Out(stream.Signature(OutputPixel(config))),
         })
 
     def elaborate(self, platform):
@@ -75,7 +75,7 @@ class PixelGenerator(wiring.Component):
         ]
         # Both sums at once: only the choice waits for the loop.
         next_pixel, next_row = (
-            add_addresses(m, origin.address, step, self.chip.banks, name)
+            add_addresses(m, origin.address, step, self.config.banks, name)
             for step, name in (
                 (job.input_pixel_step, "next_pixel"), (job.input_row_step, "next_row"),
             )

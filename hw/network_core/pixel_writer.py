@@ -11,12 +11,12 @@ __all__ = ["PixelPlacement", "PixelWriter"]
 
 
 class PixelPlacement(data.StructLayout):
-    """Where the data of a WRITE frame go: its fields in ``docs/chip.md``."""
+    """Where the data of a WRITE frame go: its fields in ``docs/network-core.md``."""
 
-    def __init__(self, chip):
+    def __init__(self, config):
         super().__init__({
-            "address": VectorAddress(chip), "run": 8, "pitch": 8, "pixels": 16,
-            "row_step": VectorAddress(chip),
+            "address": VectorAddress(config), "run": 8, "pitch": 8, "pixels": 16,
+            "row_step": VectorAddress(config),
         })
 
 
@@ -27,7 +27,7 @@ class PixelWriter(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -43,20 +43,20 @@ class PixelWriter(wiring.Component):
     writes : Out, stream of `weft.hw.network_core.interface.VectorWrite`
     """
 
-    def __init__(self, chip):
-        self.chip = chip
+    def __init__(self, config):
+        self.config = config
         super().__init__({
             "start": In(1),
-            "placement": In(PixelPlacement(chip)),
+            "placement": In(PixelPlacement(config)),
             "bytes": In(stream.Signature(8)),
             "last": In(1),
             "idle": Out(1),
-            "writes": Out(stream.Signature(VectorWrite(chip))),
+            "writes": Out(stream.Signature(VectorWrite(config))),
         })
 
     def elaborate(self, platform):
         m = Module()
-        depth, banks = self.chip.core.depth, self.chip.banks
+        depth, banks = self.config.array.depth, self.config.banks
         place = self.placement
         address, first = Signal.like(place.address), Signal.like(place.address)  # first: of a pixel
         offset = Signal(8)  # vectors from first to address
@@ -70,7 +70,7 @@ class PixelWriter(wiring.Component):
         inside = Signal()
         # Used two cycles after a change, or later.
         m.d.sync += [
-            inside.eq(in_memory(self.chip, address)), row_end.eq(row_left == 1),
+            inside.eq(in_memory(self.config, address)), row_end.eq(row_left == 1),
         ]
         m.d.comb += [
             self.writes.payload.address.eq(address),

@@ -1,4 +1,4 @@
-"""The program memory of a core for networks: reads and stores of vectors become AXI4 bursts."""
+"""The program memory of a network core: reads and stores of vectors become AXI4 bursts."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -28,7 +28,7 @@ class ProgramMemory(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
         With a program memory.
     timeout : int
         Cycles; a power of two.
@@ -58,24 +58,24 @@ class ProgramMemory(wiring.Component):
     axi : Out, `Axi4`
     """
 
-    def __init__(self, chip, *, timeout=TIMEOUT):
-        self.chip = chip
+    def __init__(self, config, *, timeout=TIMEOUT):
+        self.config = config
         self.timeout = timeout
-        address = stream.Signature(VectorAddress(chip))
+        address = stream.Signature(VectorAddress(config))
         super().__init__({
             "reads_0": In(address), "reads_1": In(address), "valid_0": Out(1), "valid_1": Out(1),
-            "data": Out(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
+            "data": Out(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
             "read_error": Out(1),
-            "writes": In(stream.Signature(VectorWrite(chip))), "written": Out(1),
+            "writes": In(stream.Signature(VectorWrite(config))), "written": Out(1),
             "base": In(32), "halt": In(1),
             "stored": Out(1), "store_error": Out(1), "timed_out": Out(1), "idle": Out(1),
-            "axi": Out(Axi4(data_bytes=chip.beat_bytes)),
+            "axi": Out(Axi4(data_bytes=config.beat_bytes)),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.reads = reads = ProgramReads(self.chip)
-        m.submodules.stores = stores = ProgramStores(self.chip)
+        m.submodules.reads = reads = ProgramReads(self.config)
+        m.submodules.stores = stores = ProgramStores(self.config)
         for n in range(2):
             connect(m, flipped(getattr(self, f"reads_{n}")), getattr(reads, f"reads_{n}"))
             m.d.comb += getattr(self, f"valid_{n}").eq(getattr(reads, f"valid_{n}"))

@@ -22,7 +22,7 @@ class ProgramReads(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -33,16 +33,16 @@ class ProgramReads(wiring.Component):
         No read waits for its data.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
-        self.data_bytes = chip.beat_bytes
-        self.index = range(chip.read_vectors)  # of a vector in its beat
+    def __init__(self, config):
+        self.config = config
+        self.data_bytes = config.beat_bytes
+        self.index = range(config.read_vectors)  # of a vector in its beat
         self.entry = data.StructLayout({"client": 1, "first": self.index, "last": self.index})
-        address = stream.Signature(VectorAddress(chip))
+        address = stream.Signature(VectorAddress(config))
         axi = Axi4(data_bytes=self.data_bytes).members
         super().__init__({
             "reads_0": In(address), "reads_1": In(address), "valid_0": Out(1), "valid_1": Out(1),
-            "data": Out(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
+            "data": Out(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
             "read_error": Out(1), "base": In(32), "halt": In(1),
             "ar": axi["ar"], "r": axi["r"],
             "idle": Out(1),
@@ -51,7 +51,7 @@ class ProgramReads(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.entries = entries = Fifo(
-            self.entry, depth=PROGRAM_BEATS, target=self.chip.target
+            self.entry, depth=PROGRAM_BEATS, target=self.config.target
         )
         advance, dropped = Signal(), Signal()
         read, waiting = self._address(m, advance, dropped)
@@ -70,7 +70,7 @@ class ProgramReads(wiring.Component):
 
     def _address(self, m, advance, dropped):
         """Choose a read, and compute its beat, two cycles later."""
-        chip, shift = self.chip, ceil_log2(self.chip.read_vectors)
+        config, shift = self.config, ceil_log2(self.config.read_vectors)
         low = ceil_log2(self.data_bytes)
         first, second = self.reads_0, self.reads_1
         n_valid, n_client = Signal(), Signal()
@@ -79,14 +79,14 @@ class ProgramReads(wiring.Component):
             "valid": 1, "client": 1, "index": self.index, "beat": 32 - low,
         }))
         address = Mux(first.valid, first.payload.as_value(), second.payload.as_value())
-        chosen = data.View(VectorAddress(chip), address)
+        chosen = data.View(VectorAddress(config), address)
         m.d.comb += [
             first.ready.eq(advance & ~dropped), second.ready.eq(first.ready & ~first.valid),
         ]
         with m.If(advance):
             m.d.sync += [
                 n_valid.eq((first.valid | second.valid) & ~dropped), n_client.eq(~first.valid),
-                number.eq(vector_number(chip, chosen)),
+                number.eq(vector_number(config, chosen)),
                 read.valid.eq(n_valid), read.client.eq(n_client), read.index.eq(number[:shift]),
                 read.beat.eq(number[shift:] + self.base[low:]),
             ]

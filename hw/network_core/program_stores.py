@@ -20,7 +20,7 @@ class ProgramStores(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -33,21 +33,21 @@ class ProgramStores(wiring.Component):
         No store waits for its response.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
-        self.data_bytes = chip.beat_bytes
+    def __init__(self, config):
+        self.config = config
+        self.data_bytes = config.beat_bytes
         axi = Axi4(data_bytes=self.data_bytes).members
         super().__init__({
-            "writes": In(stream.Signature(VectorWrite(chip))), "base": In(32), "halt": In(1),
+            "writes": In(stream.Signature(VectorWrite(config))), "base": In(32), "halt": In(1),
             **{name: axi[name] for name in ("aw", "w", "b")},
             "stored": Out(1), "error": Out(1), "idle": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        chip, given = self.chip, self.writes.payload
-        low, shift = ceil_log2(self.data_bytes), ceil_log2(chip.read_vectors)
-        place, stale = Signal(range(chip.read_vectors)), Signal()
+        config, given = self.config, self.writes.payload
+        low, shift = ceil_log2(self.data_bytes), ceil_log2(config.read_vectors)
+        place, stale = Signal(range(config.read_vectors)), Signal()
         number = Signal(32 - low + shift, reset_less=True)
         vector, enable = Signal.like(given.data), Signal.like(given.enable)
         aw, w = self.aw, self.w
@@ -57,8 +57,8 @@ class ProgramStores(wiring.Component):
             with m.State("IDLE"):
                 m.d.comb += [self.idle.eq(1), self.writes.ready.eq(1)]
                 m.d.sync += [
-                    number.eq(vector_number(chip, given.address)),
-                    place.eq(beat_place(chip, given.address)), stale.eq(self.halt),
+                    number.eq(vector_number(config, given.address)),
+                    place.eq(beat_place(config, given.address)), stale.eq(self.halt),
                     vector.eq(given.data), enable.eq(given.enable),
                 ]
                 with m.If(self.writes.valid):
@@ -67,8 +67,8 @@ class ProgramStores(wiring.Component):
                 m.d.sync += [
                     aw.valid.eq(1), w.valid.eq(1), w.payload.last.eq(1),
                     aw.payload.addr[low:].eq(number[shift:] + self.base[low:]),
-                    w.payload.data.eq(vector.replicate(chip.read_vectors)),
-                    w.payload.strb.eq(enable << (place * chip.core.depth)),
+                    w.payload.data.eq(vector.replicate(config.read_vectors)),
+                    w.payload.strb.eq(enable << (place * config.array.depth)),
                 ]
                 m.next = "SEND"
             with m.State("SEND"):

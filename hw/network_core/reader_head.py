@@ -46,7 +46,7 @@ class ReaderHead(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     kind : type
         `weft.network_core.descriptors.ListLoad` or `weft.network_core.descriptors.ListJob`.
 
@@ -85,18 +85,18 @@ class ReaderHead(wiring.Component):
 
     COUNT_BITS = 16  # of a number of loads or jobs
 
-    def __init__(self, chip, kind):
-        self.chip = chip
+    def __init__(self, config, kind):
+        self.config = config
         self.kind = kind
-        address = VectorAddress(chip)
+        address = VectorAddress(config)
         word = address["word"].width
         super().__init__({
             "begin": In(1), "list": In(address), "base": In(word), "limit": In(word),
             "fetch": Out(1), "address": Out(address),
-            "part": In(DescriptorPart(chip)),
+            "part": In(DescriptorPart(config)),
             "fetched": In(1), "opcode": In(4), "error": In(ListError), "following": In(address),
             "ready": Out(1), "take": In(1),
-            "next": Out(JobFields(chip) if kind is ListJob else ListLoadFields(chip)),
+            "next": Out(JobFields(config) if kind is ListJob else ListLoadFields(config)),
             "counted": In(self.COUNT_BITS), "satisfied": Out(1),
             "end": Out(1), "fault": Out(ListError),
             **({
@@ -110,7 +110,7 @@ class ReaderHead(wiring.Component):
         opcode, passed = Signal(4), Signal(self.COUNT_BITS)
         bad, any_bad = [], Signal()
         for kind, values in fields.items():
-            faults = Cat(field_faults(self.chip, kind, values, passed))
+            faults = Cat(field_faults(self.config, kind, values, passed))
             found = Signal(len(faults), name=f"faults_of_{kind.__name__}")
             m.d.sync += found.eq(faults)
             bad.append((opcode == kind.OPCODE) & found.any())
@@ -144,7 +144,7 @@ class ReaderHead(wiring.Component):
     def _next(self, m, fields, repeat, leave):
         """Set ``next``: add the base, and the steps of all turns, three cycles after the last part.
         """
-        address, banks = VectorAddress(self.chip), self.chip.banks
+        address, banks = VectorAddress(self.config), self.config.banks
         changed = {}
         for name, by in STEPS[self.kind].items():
             offset, step, first = (
@@ -168,7 +168,7 @@ class ReaderHead(wiring.Component):
 
     def _assign(self, m, address, value):
         """Assign an address field of a descriptor to a `VectorAddress`."""
-        for name, part in VectorAddress(self.chip).from_list(value).items():
+        for name, part in VectorAddress(self.config).from_list(value).items():
             m.d.comb += address[name].eq(part)
 
     def _wait(self, m, fields, repeat, leave):
@@ -190,12 +190,12 @@ class ReaderHead(wiring.Component):
 
     def _states(self, m, fields, opcode, passed, bad, repeat, leave):
         """The states of a descriptor, and the address of the next one."""
-        chip, loop, end = self.chip, fields[ListLoop], fields[ListEnd]
+        config, loop, end = self.config, fields[ListLoop], fields[ListEnd]
         error = Signal(ListError)
         count, turn, last_turn = Signal(self.COUNT_BITS), Signal(self.COUNT_BITS), Signal()
-        advance, vectors = Signal(), -(-DESCRIPTOR_BYTES // chip.core.depth)
+        advance, vectors = Signal(), -(-DESCRIPTOR_BYTES // config.array.depth)
         back, after = (
-            add_vectors(m, self.address, n, chip.banks, name)
+            add_vectors(m, self.address, n, config.banks, name)
             for n, name in ((-vectors, "back"), (1, "after"))  # after: over the result
         )
         plan = self._plan(m, opcode, error, last_turn)
@@ -234,7 +234,7 @@ class ReaderHead(wiring.Component):
                 with m.If(plan.end):
                     m.next = "END"
                     if self.kind is ListJob:
-                        depth = chip.core.depth
+                        depth = config.array.depth
                         size = (end["result_bytes"] + depth - 1) >> ceil_log2(depth)
                         m.d.sync += [self.address.eq(self.result), count.eq(size)]
                         m.next = "RESULT"
@@ -275,7 +275,7 @@ class ReaderHead(wiring.Component):
 
     def _result(self, m, end, after, count):
         """The fields of END, and the state that checks the vectors of the result."""
-        field = Signal(VectorAddress(self.chip))
+        field = Signal(VectorAddress(self.config))
         self._assign(m, field, end["result"])
         m.d.comb += [
             self.interrupt.eq(end["interrupt"]), self.result_bytes.eq(end["result_bytes"]),
@@ -285,6 +285,6 @@ class ReaderHead(wiring.Component):
             m.d.sync += [self.address.eq(after), count.eq(count - 1)]
             with m.If(count == 0):
                 m.next = "END"
-            with m.Elif(~within(self.chip, self.address, 1, self.base, self.limit)):
+            with m.Elif(~within(self.config, self.address, 1, self.base, self.limit)):
                 m.d.sync += self.fault.eq(ListError.ADDRESS)
                 m.next = "STOPPED"

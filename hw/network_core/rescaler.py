@@ -32,7 +32,7 @@ class Rescaler(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -68,19 +68,19 @@ class Rescaler(wiring.Component):
 
     NEXT = latencies.CHUNK_STORE
 
-    def __init__(self, chip):
-        core = self.core = chip.core
+    def __init__(self, config):
+        core = self.core = config.array
         self.join = latencies.join(core)
         self.lanes = core.lanes
         values = data.ArrayLayout(signed(8), core.lanes)
         super().__init__({
-            "job": In(JobFields(chip)),
+            "job": In(JobFields(config)),
             "start": In(1),
             "ready": Out(1),
-            "request": In(data.StructLayout({"valid": 1, "chunk": MapChunk(chip)})),
+            "request": In(data.StructLayout({"valid": 1, "chunk": MapChunk(config)})),
             "sums": In(data.ArrayLayout(signed(32), core.lanes)),
             "pair_sum": In(signed(32)),
-            "parameter_addr": Out(range(chip.lines)),
+            "parameter_addr": Out(range(config.lines)),
             "parameter_line": In(data.ArrayLayout(ColumnParameters, core.lanes)),
             "table_addr": Out(data.ArrayLayout(range(ADD_TABLE_WORDS), core.lanes)),
             "table_data": In(data.ArrayLayout(signed(32), core.lanes)),

@@ -17,7 +17,7 @@ class RowAddress(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -33,14 +33,14 @@ class RowAddress(wiring.Component):
 
     LATENCY = 1
 
-    def __init__(self, chip):
-        self.bias = bank_bias(chip.banks)
+    def __init__(self, config):
+        self.bias = bank_bias(config.banks)
         super().__init__({
             "en": In(1),
-            "row": In(PanelRow(chip)),
-            "offset": In(AddressOffset(chip)),
+            "row": In(PanelRow(config)),
+            "offset": In(AddressOffset(config)),
             "limits": In(TapLimits),
-            "request": Out(RowRead(chip)),
+            "request": Out(RowRead(config)),
             "address_error": Out(1),
         })
 

@@ -1,4 +1,4 @@
-"""The registers of a core for networks: constants that describe it, then its state."""
+"""The registers of a network core: constants that describe it, then its state."""
 
 from functools import reduce
 from itertools import pairwise
@@ -21,7 +21,7 @@ class StateRegisters(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -32,16 +32,16 @@ class StateRegisters(wiring.Component):
         0 if no such register exists.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
-        super().__init__({"address": In(8), "status": In(NetworkStatus(chip)), "value": Out(32)})
+    def __init__(self, config):
+        self.config = config
+        super().__init__({"address": In(8), "status": In(NetworkStatus(config)), "value": Out(32)})
 
     def elaborate(self, platform):
         m = Module()
         status, result, address = self.status, self.status.result, self.address
         unused = BANK_BITS - len(result.bank)
         values = [
-            *(Const(word, 32) for word in describe(self.chip)),
+            *(Const(word, 32) for word in describe(self.config)),
             Cat(status.state, status.error, status.job), status.cycles,
             Cat(result.bank, C(0, unused), result.word, C(0, WORD_BITS - len(result.word))),
             status.result_bytes,
@@ -50,7 +50,7 @@ class StateRegisters(wiring.Component):
         # First the word of each group of registers, and the group; then the word of that group.
         bounds, masked = [*range(0, first_state, 16), first_state, len(values)], []
         # Where flip-flops are scarce the value is valid a cycle before LATENCY.
-        domain = "comb" if self.chip.core.family.serial_epilogue else "sync"
+        domain = "comb" if self.config.array.family.serial_epilogue else "sync"
         for n, end in pairwise(bounds):
             word, mine = Signal(32, name=f"word_{n}"), Signal(name=f"is_group_{n}")
             m.d[domain] += [

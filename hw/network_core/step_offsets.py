@@ -24,8 +24,8 @@ class AddressOffset(data.StructLayout):
     ============== ================================================================================
     """
 
-    def __init__(self, chip):
-        address = VectorAddress(chip)
+    def __init__(self, config):
+        address = VectorAddress(config)
         bank, word = address["bank"].width, address["word"].width
         limit = signed(word + 2)
         super().__init__({
@@ -50,7 +50,7 @@ class StepOffsets(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -68,17 +68,17 @@ class StepOffsets(wiring.Component):
         Of this step.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
-        word = VectorAddress(chip)["word"].width
+    def __init__(self, config):
+        self.config = config
+        word = VectorAddress(config)["word"].width
         super().__init__({
-            "job": In(JobFields(chip)),
+            "job": In(JobFields(config)),
             "start": In(1),
             "base": In(word),
             "limit": In(word),
-            "step": In(JobStep(chip)),
-            "offset": Out(AddressOffset(chip)),
-            "group": Out(AddressOffset(chip)),
+            "step": In(JobStep(config)),
+            "offset": Out(AddressOffset(config)),
+            "group": Out(AddressOffset(config)),
             "limits": Out(TapLimits),
         })
 
@@ -104,7 +104,7 @@ class StepOffsets(wiring.Component):
 
     def _offset(self, m, restart, c_last, x_last, group_last):
         """The offset moves from step to step, and from the group's first step to the next tile."""
-        address = VectorAddress(self.chip)
+        address = VectorAddress(self.config)
         job, step = self.job, self.step
         offset, group = (
             Signal.like(port, name=f"s_{name}", reset_less=True)
@@ -113,7 +113,7 @@ class StepOffsets(wiring.Component):
         m.d.comb += [self.offset.eq(offset), self.group.eq(group)]
         tap, by_group = Signal(address), Signal(address)
         with m.If(~c_last):
-            one = {"word": 1} if self.chip.banks == 1 else {"bank": 1}
+            one = {"word": 1} if self.config.banks == 1 else {"bank": 1}
             m.d.comb += tap.eq(address.const({"bank": 0, "word": 0} | one))
         with m.Else():
             m.d.comb += tap.eq(Mux(x_last, job.tap_y_step.as_value(), job.tap_x_step.as_value()))
@@ -123,7 +123,7 @@ class StepOffsets(wiring.Component):
         moved = self._moved(m, offset, tap, "tap")
         next_group = self._moved(m, group, by_group, "group")
         origin = {
-            "biased": bank_bias(self.chip.banks), "word": 0, "bank": 0,
+            "biased": bank_bias(self.config.banks), "word": 0, "bank": 0,
             "low_word": self.base, "high_word": self.limit,
         }
         with m.If(restart):
@@ -139,7 +139,7 @@ class StepOffsets(wiring.Component):
 
         A bit between bank and word, which lets a carry pass, tells it.
         """
-        bias, bits = bank_bias(self.chip.banks), len(by.bank)
+        bias, bits = bank_bias(self.config.banks), len(by.bank)
         moved = Signal.like(offset, name=f"{of}_moved")
         total = Signal(bits + 1 + len(by.word), name=f"{of}_total")
         step = Cat(by.bank, Const(0, 1), by.word)

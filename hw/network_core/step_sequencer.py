@@ -27,10 +27,10 @@ class JobStep(data.StructLayout):
     ============== ================================================================
     """
 
-    def __init__(self, chip):
+    def __init__(self, config):
         super().__init__({
             "en": 1, "clear": 1, "capture": 1, "drain": 1, "panel_last": 1,
-            "b_addr": range(chip.b_words),
+            "b_addr": range(config.b_words),
         })
 
 
@@ -46,7 +46,7 @@ class StepSequencer(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     buffer_rows : int
         Rows of the result buffer.
 
@@ -64,24 +64,24 @@ class StepSequencer(wiring.Component):
 
     LATENCY = STEP
 
-    def __init__(self, chip, *, buffer_rows):
-        self.chip = chip
-        self.credits = buffer_rows // chip.core.rows
+    def __init__(self, config, *, buffer_rows):
+        self.config = config
+        self.credits = buffer_rows // config.array.rows
         super().__init__({
-            "job": In(JobFields(chip)),
+            "job": In(JobFields(config)),
             "start": In(1),
-            "panel": In(stream.Signature(ReadyPanel(chip))),
+            "panel": In(stream.Signature(ReadyPanel(config))),
             "release": In(1),
-            "step": Out(JobStep(chip)),
-            "tiles": Out(ComputedTile(chip)),
+            "step": Out(JobStep(config)),
+            "tiles": Out(ComputedTile(config)),
         })
 
     def elaborate(self, platform):
         m = Module()
-        job, cols = self.job, self.chip.core.cols
+        job, cols = self.job, self.config.array.cols
         m.submodules.word_loop = word_loop = LoopCounter(len(job.tile_words))
         m.submodules.tile_loop = tile_loop = LoopCounter(len(job.columns))
-        m.submodules.pace = pace = DrainPace(cycles=self.chip.core.rows, credits=self.credits)
+        m.submodules.pace = pace = DrainPace(cycles=self.config.array.rows, credits=self.credits)
         panel_first, tile_first = Signal(init=1), Signal(init=1)  # the next step begins one
         may_run, go, tile_end, panel_end = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
@@ -121,8 +121,8 @@ class StepSequencer(wiring.Component):
 
     def _announce(self, m, panel_first, tile_end, panel_end, last_tile):
         """The tile of the step that is decided on."""
-        job, cols = self.job, self.chip.core.cols
-        panel, line = Signal(ReadyPanel(self.chip)), Signal.like(self.tiles.line)
+        job, cols = self.job, self.config.array.cols
+        panel, line = Signal(ReadyPanel(self.config)), Signal.like(self.tiles.line)
         r_panel = Signal.like(panel)
         last_cols = ((job.columns - 1) & (cols - 1)) + 1
         m.d.comb += panel.eq(Mux(panel_first, self.panel.payload, r_panel))
@@ -135,4 +135,4 @@ class StepSequencer(wiring.Component):
         with m.If(self.start | panel_end):
             m.d.sync += line.eq(job.parameter_line)
         with m.Elif(tile_end):
-            m.d.sync += line.eq(line + self.chip.row_chunks)
+            m.d.sync += line.eq(line + self.config.row_chunks)

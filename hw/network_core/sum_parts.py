@@ -22,7 +22,7 @@ class SumParts(wiring.Component):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -40,14 +40,14 @@ class SumParts(wiring.Component):
         Of the part, `weft.network_core.latencies.CHUNK_STORE` cycles later.
     """
 
-    def __init__(self, chip):
-        self.cycles = chip.core.scale_cycles
-        self.lanes = chip.core.lanes
+    def __init__(self, config):
+        self.cycles = config.array.scale_cycles
+        self.lanes = config.array.lanes
         super().__init__({
             "next": In(1),
             "sums": In(data.ArrayLayout(signed(32), self.lanes)),
-            "chunk": In(MapChunk(chip)),
-            "part": Out(data.StructLayout({"valid": 1, "chunk": MapChunk(chip)})),
+            "chunk": In(MapChunk(config)),
+            "part": Out(data.StructLayout({"valid": 1, "chunk": MapChunk(config)})),
             "take": Out(1),
             "bytes": Out(8 * self.lanes),
         })

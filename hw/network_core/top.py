@@ -1,4 +1,4 @@
-"""The top of a core for networks, with flat ports for simulators."""
+"""The top of a network core, with flat ports for simulators."""
 
 from amaranth.hdl import Value
 from amaranth.lib.wiring import In, Out
@@ -30,8 +30,8 @@ class NetworkTop(FlatTop):
         With a program memory: the pins of its master, with the names of AXI4 in small letters.
     """
 
-    def __init__(self, chip):
-        core = network_core(chip)
+    def __init__(self, config):
+        core = network_core(config)
         write, status = core.writes.payload, core.status
         super().__init__(core, {
             "write_valid": (In, core.writes.valid),
@@ -57,7 +57,7 @@ class NetworkTop(FlatTop):
             "result": (Out, status.result.as_value()),
             "result_bytes": (Out, status.result_bytes),
             "finished": (Out, core.finished),
-            **(_program(core) if chip.program_words else {}),
+            **(_program(core) if config.program_words else {}),
         })
 
 

@@ -11,18 +11,19 @@ from weft.hw.network_core.host_port import HostPort
 from weft.hw.serial.link import Link
 from weft.hw.serial.network_link import NetworkLink
 from weft.hw.serial.uart import UartReceiver, UartTransmitter
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["SerialAccelerator"]
 
 
 class SerialAccelerator(wiring.Component):
-    """The core of a Config or of a ChipConfig, its link and its serial port.
+    """The core of a Config or of a NetworkCoreConfig, its link and its serial port.
 
     Parameters
     ----------
-    config : Config or ChipConfig
-        With a ChipConfig the core is a `weft.hw.network_core.core.NetworkCore` with its host port.
+    config : Config or NetworkCoreConfig
+        With a NetworkCoreConfig the core is a `weft.hw.network_core.core.NetworkCore` with its host
+        port.
     divisor : int
         Clock cycles per bit of the serial port: 4 or more.
 
@@ -43,9 +44,9 @@ class SerialAccelerator(wiring.Component):
         m = Module()
         m.submodules.receiver = receiver = UartReceiver(divisor=self.divisor)
         m.submodules.transmitter = transmitter = UartTransmitter(divisor=self.divisor)
-        if isinstance(self.config, ChipConfig):
+        if isinstance(self.config, NetworkCoreConfig):
             m.submodules.link = link = NetworkLink(
-                target=self.config.core.target, max_write=WRITE_FIELDS + self.config.write_bytes
+                target=self.config.array.target, max_write=WRITE_FIELDS + self.config.write_bytes
             )
             m.submodules.host_port = host_port = HostPort(self.config)
             m.submodules.core = core = network_core(self.config)

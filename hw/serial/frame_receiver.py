@@ -79,7 +79,7 @@ class ReceivedFrames:
 
 
 _REQUESTS = {FrameType.READ: (RequestOp.READ, 4), FrameType.ABORT: (RequestOp.ABORT, 0)}
-# Of a core for matrix products, and of a core for networks.
+# Of a product core, and of a network core.
 COMMAND_FRAMES = ReceivedFrames({FrameType.COMMANDS: 0}, _REQUESTS, MAX_PAYLOAD, False)
 NETWORK_FRAMES = ReceivedFrames(
     {FrameType.WRITE: 0, FrameType.START: 8},

@@ -1,4 +1,4 @@
-"""The link of a core for networks: checked frames over one byte stream in each direction."""
+"""The link of a network core: checked frames over one byte stream in each direction."""
 
 from dataclasses import replace
 
@@ -45,7 +45,8 @@ class HostFrames(wiring.Signature):
 
 
 class NetworkLink(wiring.Component):
-    """Checks the frames from the host, and sends frames to it; ``docs/chip.md`` has their types.
+    """Checks the frames from the host, and sends frames to it; ``docs/network-core.md`` has their
+    types.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The test of a gate-level core for networks: one inference, its result against golden."""
+"""The test of a gate-level network core: one inference, its result against golden."""
 
 import struct
 
@@ -9,7 +9,7 @@ from weft.host.link import Frame
 from weft.host.network_driver import NetworkDriver
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
-from weft.models.network_core.program import ChipProgram
+from weft.models.network_core.program import NetworkCoreProgram
 from weft.sim.gates.gate_test import GateTest
 from weft.sim.gates.simulator import TIMEOUT_CYCLES, GateSim, GateSimError
 
@@ -17,7 +17,7 @@ __all__ = ["GateTransport", "check_network"]
 
 
 class GateTransport:
-    """The frames of a core for networks over the serial line of a `GateSim`, one at a time.
+    """The frames of a network core over the serial line of a `GateSim`, one at a time.
 
     `weft.host.network_driver.NetworkDriver` takes it in place of a `BoardTransport`. Nothing is
     sent again: the line loses no bytes. Methods raise GateSimError if an answer is missing or
@@ -88,14 +88,14 @@ class GateTransport:
 
 
 def check_network(
-    gates: GateSim, program: ChipProgram, *, seed: int, say=lambda text: None
+    gates: GateSim, program: NetworkCoreProgram, *, seed: int, say=lambda text: None
 ) -> GateTest:
     """Run one inference of a network on ``gates``, and compare each byte of its result with golden.
 
     Parameters
     ----------
     gates : GateSim
-    program : ChipProgram
+    program : NetworkCoreProgram
     seed : int
         Seed of the input.
     say : callable
@@ -104,7 +104,7 @@ def check_network(
     Raises
     ------
     GateSimError
-        If the core does not have the ChipConfig of the program, or a byte differs.
+        If the core does not have the NetworkCoreConfig of the program, or a byte differs.
     """
     rng = np.random.default_rng(seed)
     tensor = program.tensors[program.inputs[0]]
@@ -114,7 +114,7 @@ def check_network(
         wanted = golden(x)
     try:
         transport = GateTransport(gates, 2 * program.cycles)
-        with program.open(NetworkDriver(transport, program.chip)) as session:
+        with program.open(NetworkDriver(transport, program.config)) as session:
             say(f"registers describe the core; the lists are loaded, {gates.cycles:,} cycles")
             y = session(x)
     except (AcceleratorError, TransportError) as error:

@@ -8,8 +8,9 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from weft.design import PRODUCT
 from weft.dtypes import DTYPES, DType
 from weft.hints import did_you_mean
 from weft.mac_cells import MAC_CELLS, MULTIPLIERS, MacCell
@@ -86,6 +87,8 @@ class Config:
     ConfigError
         For an invalid value or combination of values; one line for each problem.
     """
+
+    kind: ClassVar[str] = PRODUCT
 
     rows: int = _by_dtype("rows", _size(
         1, 64, None, "rows of processing elements; rows of C in a tile"
@@ -272,12 +275,17 @@ class Config:
         """
         counts = {"dsp": self.dsp_cols, "ram": self.ram_cols}
         counts["logic"] = self.cols - sum(counts.values())
-        if not self.ram_cols or col >= self.cols:  # a core for networks has one more column
+        if not self.ram_cols or col >= self.cols:  # a network core has one more column
             return "dsp" if col < self.dsp_cols else "logic"
         centres = sorted(
             ((n + 0.5) / count, kind) for kind, count in counts.items() for n in range(count)
         )
         return centres[col][1]
+
+    @property
+    def array(self) -> "Config":
+        """The Config of the array: this one."""
+        return self
 
     @property
     def peak(self) -> int:

@@ -6,7 +6,7 @@ __all__ = ["MAX_DATA", "MAX_PAYLOAD", "MAX_WRITE", "SYNC", "WRITE_FIELDS", "Fram
 
 SYNC = b"WF"  # the first two bytes of every frame
 MAX_PAYLOAD = 256  # maximum payload of a frame to a board, and of results in a frame, in bytes
-# Frames of a core for networks, in bytes. Two WRITE frames, each with the 6 bytes of its header
+# Frames of a network core, in bytes. Two WRITE frames, each with the 6 bytes of its header
 # that follow SYNC, fit in a block RAM of 2,048 bytes.
 WRITE_FIELDS = 12  # payload of a WRITE before its data
 MAX_WRITE = WRITE_FIELDS + 1000  # maximum payload of a WRITE
@@ -19,7 +19,7 @@ class FrameType(IntEnum):
     COMMANDS = 1
     READ = 2
     ABORT = 3
-    WRITE = 4  # from here on to a core for networks
+    WRITE = 4  # from here on to a network core
     READ_MEMORY = 5
     START = 6
     RESULTS = 0x81

@@ -7,6 +7,7 @@ from weft.buses import BUSES
 from weft.buses.bus import Bus, DataPath, Interface
 from weft.c_names import prefix_problems
 from weft.config import Config, ConfigError
+from weft.design import Design
 
 __all__ = ["OPTIONS", "BusCore", "Ip"]
 
@@ -23,6 +24,8 @@ class BusCore:
 
     Parameters
     ----------
+    config : Design
+        The core; a subclass says of which kind.
     bus : str
         One of `weft.buses.BUSES`.
     pipelined : bool
@@ -37,6 +40,7 @@ class BusCore:
         All problems in one message, one line for each.
     """
 
+    config: Design
     bus: str
     pipelined: bool = False
     prefix: str = "weft"
@@ -44,6 +48,21 @@ class BusCore:
     def __post_init__(self):
         if problems := [*self._problems()]:
             raise ConfigError("\n".join(problems))
+
+    @property
+    def kind(self) -> str:
+        """The kind of the core: `weft.design.PRODUCT` or `weft.design.NETWORK`."""
+        return self.config.kind
+
+    @property
+    def array(self) -> Config:
+        """The Config of the array."""
+        return self.config.array
+
+    @property
+    def peak(self) -> int:
+        """MAC/cycle when every PE is active."""
+        return self.config.peak
 
     @property
     def protocol(self) -> Bus:
@@ -80,7 +99,7 @@ class BusCore:
 
 @dataclass(frozen=True, kw_only=True)
 class Ip(BusCore):
-    """An IP core for matrix products: a Config, and the bus in front of it.
+    """An IP product core: a Config, and the bus in front of it.
 
     Parameters
     ----------
@@ -101,11 +120,6 @@ class Ip(BusCore):
     config: Config
     clocks: int = 1
     window: bool = False
-
-    @property
-    def peak(self) -> int:
-        """MAC/cycle when every PE is active."""
-        return self.config.peak
 
     @property
     def has_streams(self) -> bool:

@@ -10,7 +10,7 @@ error response, it has no effect, and IRQ_STATUS records it.
 import dataclasses
 
 from weft.ip import Ip
-from weft.network_core import register_map as chip
+from weft.network_core import register_map as network
 from weft.network_core.ip import NetworkIp
 from weft.register_types import Field, FifoPort, Register, word_register
 from weft.registers import COUNTERS, FIELDS, REGISTERS, describe
@@ -23,14 +23,14 @@ DESCRIPTOR_WORDS = 16
 def constants(ip: Ip | NetworkIp) -> dict[str, int]:
     """The values of the registers that describe the core, by name."""
     if isinstance(ip, NetworkIp):
-        return chip.constants(ip.chip)
-    return dict(zip(REGISTERS, describe(ip.config), strict=False))
+        return network.constants(ip.config)
+    return dict(zip(REGISTERS, describe(ip.array), strict=False))
 
 
 def interrupts(ip: Ip | NetworkIp) -> tuple[Field, ...]:
     """The bits of IRQ_STATUS; IRQ_ENABLE has the same bits."""
     if isinstance(ip, NetworkIp):
-        return chip.network_interrupts()
+        return network.network_interrupts()
     every_bit = (
         ("done", True, "a job ended and all its results left the core"),
         ("failed", True, "a job ended with a status other than 0"),
@@ -52,7 +52,7 @@ def interrupts(ip: Ip | NetworkIp) -> tuple[Field, ...]:
 def registers(ip: Ip | NetworkIp) -> tuple[Register, ...]:
     """All registers of ``ip``, in the order of their addresses."""
     if isinstance(ip, NetworkIp):
-        return chip.network_registers(program=bool(ip.chip.program_words))
+        return network.network_registers(program=bool(ip.config.program_words))
     texts = {
         "magic": "the bytes WEFT", "version": "version of the core's register block",
         "hash": "hash of the Config",
@@ -126,7 +126,7 @@ def _dma_registers(ip):
             ),
         ]
     if ip.window:
-        beat = ip.config.bytes_in
+        beat = ip.array.bytes_in
         found += [
             word_register("dma_base", 0x488, "rw",
                           f"first address of the window, a multiple of {beat} bytes"),
@@ -140,7 +140,7 @@ def _dma_registers(ip):
 def fifo_ports(ip: Ip | NetworkIp) -> tuple[FifoPort, ...]:
     """The FIFO ports of ``ip``."""
     if isinstance(ip, NetworkIp):
-        return chip.network_fifo_ports()
+        return network.network_fifo_ports()
     if not ip.has_fifo_ports:
         return ()
     return (

@@ -35,7 +35,7 @@ class Target:
         Whether int8 results are requantized digit by digit where the Config allows it: logic cells
         are scarce.
     single_port : bool
-        Whether the memory of a core for networks of one row has one port: logic cells are scarce,
+        Whether the memory of a network core of one row has one port: logic cells are scarce,
         or the family has large memories with one port.
     narrow_headers : bool
         Whether the command decoder keeps only the bits of a header that the core can use.

@@ -40,7 +40,7 @@ def test_a_core_for_networks_has_its_own_clock():
     built = board.built_for("networks")
     assert (built.name, built.clock) == ("ulx3s-85f", 104.1667)
     assert (built.baud, built.divisor) == (3_000_000, 35)
-    assert built.config == NETWORKS_85F.chip and built.config.target == "ecp5"
+    assert built.config == NETWORKS_85F.config and built.config.target == "ecp5"
     assert (board.clock, board.baud) == (125, 3_000_000)
 
 

@@ -6,8 +6,9 @@ import pytest
 from rejects import rejects
 
 from weft.boards.catalog import BOARDS
-from weft.boards.fit import min_luts, replace, sizes
+from weft.boards.fit import min_luts, sizes
 from weft.config import Config, ConfigError
+from weft.designs import replace
 from weft.explore.features import ram_blocks
 
 

@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
-from chip_networks import NetworkBuilder
 from digits import CNN
 from graph_runner import run_graph
+from network_core_networks import NetworkBuilder
 
 import weft
 from weft.boards.bitstream import prepare
 from weft.boards.catalog import BOARDS
 from weft.boards.network_designs import BATCH1_85F
 from weft.models.errors import UnfitError
-from weft.models.network_core.compiler import compile_chip
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.target import target_of
 
 
@@ -29,7 +29,7 @@ def test_weights_of_an_autoencoder_stay_in_b():
     for columns in (128, 128, 128, 128, 8, 128, 128, 128, 128, 640):
         x = builder.dense(x, columns)
     graph = builder.graph()
-    program = compile_chip(graph, target_of("ulx3s-85f", "batch1"))
+    program = compile_network_core(graph, target_of("ulx3s-85f", "batch1"))
     assert sum(step.words for step in program.layers) == 524
     assert (program.areas["weights"], program.areas["parameters"]) == (0, 0)
     assert program.cycles / BATCH1_85F.clock < 10.5
@@ -41,7 +41,7 @@ def test_an_hx8k_holds_a_small_network():
     builder = NetworkBuilder(np.random.default_rng(3), (1, 64))
     builder.dense(builder.dense(builder.dense(0, 24), 16), 10)
     graph = builder.graph()
-    equal(graph, compile_chip(graph, target))
+    equal(graph, compile_network_core(graph, target))
     with pytest.raises(UnfitError, match="the memory must have 8,412 bytes .* has 4,096"):
         weft.load(CNN).compile(target)
 

@@ -10,11 +10,11 @@ from tiers import tiers
 from weft.boards.bitstream import prepare
 from weft.boards.blocks import GROUPS
 from weft.boards.catalog import BOARDS
-from weft.boards.fit import replace
 from weft.boards.flows import FLOWS
 from weft.boards.flows.ice40 import Ice40UpFlow
 from weft.boards.top import WAIT, Clock, StatusLeds
-from weft.network_core.config import ChipConfig
+from weft.designs import replace
+from weft.network_core.config import NetworkCoreConfig
 
 # Small arrays, which elaborate in a second.
 SMALL = {
@@ -52,9 +52,9 @@ def test_every_board_is_elaborated(board):
 @pytest.mark.slow
 def test_a_core_for_networks_on_a_board():
     board = BOARDS["ulx3s-25f"].built_for("networks")
-    core = replace(board.config.core, rows=2, cols=4, depth=4, lanes=1, dsp_cols=0)
-    chip = ChipConfig(core=core, words=512, b_words=32, lines=32, read_vectors=4)
-    design = prepare(board, chip)
+    core = replace(board.config.array, rows=2, cols=4, depth=4, lanes=1, dsp_cols=0)
+    config = NetworkCoreConfig(array=core, words=512, b_words=32, lines=32, read_vectors=4)
+    design = prepare(board, config)
     assert design.array == core
     blocks = set(re.findall(r"^module \\top\.accelerator\.core\.(\w+)$", design.rtlil, re.M))
     assert len(blocks) > 8

@@ -6,12 +6,12 @@ import pytest
 
 from weft.boards import presets, toolchain
 from weft.boards.devices import DEVICES
-from weft.boards.fit import chosen_fields
 from weft.boards.pnr_result import CriticalPath, PnrResult
 from weft.boards.presets import Preset
 from weft.boards.toolchain import Netlist, ToolchainError
 from weft.cli import main, steady_state
 from weft.config import Config
+from weft.designs import chosen_fields
 from weft.sim.tools import ToolError
 
 CONFIG = Config(rows=4, cols=4, depth=4)

@@ -9,14 +9,14 @@ import pytest
 from weft.boards import bitstream, toolchain
 from weft.boards.bitstream import Design
 from weft.boards.catalog import BOARDS
-from weft.boards.fit import replace
 from weft.boards.network_designs import NETWORKS_85F
 from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
 from weft.boards.presets import PRESETS
 from weft.boards.toolchain import Netlist, SeedError, ToolchainError
 from weft.cli import main
 from weft.config import Config
-from weft.network_core.config import ChipConfig
+from weft.designs import replace
+from weft.network_core.config import NetworkCoreConfig
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MINE, BF16 = str(EXAMPLES / "my_board.py"), str(EXAMPLES / "bf16.toml")
@@ -263,7 +263,7 @@ def test_a_core_for_networks(run, monkeypatch, tmp_path):
     monkeypatch.setattr(bitstream, "prepare", prepare)
     monkeypatch.setattr(Tools, "mhz", 105.0)
     assert run("ulx3s-85f", "--for", "networks")[0] == 0
-    assert built == [(104.1667, 3_000_000, NETWORKS_85F.chip)]
+    assert built == [(104.1667, 3_000_000, NETWORKS_85F.config)]
     place = tmp_path / "out" / "ulx3s-85f-networks"
     assert (place / "ulx3s-85f.bit").read_bytes() == b"bits 512"
     assert "8 x 8 PEs of 8 MAC, 512 MAC/cycle" in (place / "report.md").read_text()
@@ -273,7 +273,7 @@ def test_a_core_for_networks(run, monkeypatch, tmp_path):
 
 
 CHIP = "rows = 2\ncols = 4\ndepth = 4\nlanes = 1\nrequantize = 'tflite'\nactivation = 'none'\n"
-CHIP += "[chip]\nwords = 512\nb_words = 256\nlines = 256\nread_vectors = 2\n"
+CHIP += "[network_core]\nwords = 512\nb_words = 256\nlines = 256\nread_vectors = 2\n"
 
 
 @pytest.mark.parametrize(("arguments", "fields"), [
@@ -292,12 +292,14 @@ def test_a_core_for_networks_of_a_file(run, monkeypatch, tmp_path, arguments, fi
     monkeypatch.setattr(Tools, "mhz", 150.0)
     (tmp_path / "my.toml").write_text(CHIP)
     assert run(*arguments, "--config", "my.toml")[0] == 0
-    [chip] = built
-    assert isinstance(chip, ChipConfig)
-    assert chip.target == BOARDS[arguments[0]].config.target
+    [config] = built
+    assert isinstance(config, NetworkCoreConfig)
+    assert config.target == BOARDS[arguments[0]].config.target
     wanted = {"rows": 2, "depth": 4, "words": 512, "b_words": 256, "lines": 256} | fields
-    own = {f.name for f in dataclasses.fields(chip)}
-    assert {name: getattr(chip if name in own else chip.core, name) for name in wanted} == wanted
+    own = {f.name for f in dataclasses.fields(config)}
+    assert {
+        name: getattr(config if name in own else config.array, name) for name in wanted
+    } == wanted
 
 
 def test_options_change_a_core_for_networks(run, monkeypatch):
@@ -308,12 +310,12 @@ def test_options_change_a_core_for_networks(run, monkeypatch):
     )
     monkeypatch.setattr(Tools, "mhz", 105.0)
     assert run("ulx3s-85f", "--for", "networks", "--rows", "6", "--lines", "256")[0] == 0
-    assert built == [replace(NETWORKS_85F.chip, rows=6, lines=256)]
+    assert built == [replace(NETWORKS_85F.config, rows=6, lines=256)]
 
 
 def test_a_file_for_matrix_products_is_no_core_for_networks(run, tmp_path):
     (tmp_path / "my.toml").write_text("rows = 2\n")
-    text = "weft: error: my.toml must have a table [chip]\n"
+    text = "weft: error: my.toml must have a table [network_core]\n"
     assert run("ulx3s-85f", "--for", "networks", "--config", "my.toml") == (2, text)
     (tmp_path / "my.toml").write_text(CHIP.replace("words = 512", "words = 500"))
     code, said = run("ulx3s-25f", "--config", "my.toml")
@@ -348,11 +350,11 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
      "clock and baud of icebreaker must be over 0, not 48 MHz and 0"),
     (["ulx3s-85f", "--for", "network"],
      "--for of ulx3s-85f must be networks or batch1, not 'network'"),
-    (["ecpix5-45f", "--for", "networks"], "ecpix5-45f has no core for networks"),
+    (["ecpix5-45f", "--for", "networks"], "ecpix5-45f has no network core"),
     (["ulx3s-85f", "--for", "networks", "--fit"],
      "--fit must be with a design for matrix products, not for networks"),
     (["ulx3s-85f", "--lines", "512"],
-     "lines must be for a core for networks (--for), not for one for matrix products"),
+     "lines must be for a network core (--for), not for a product core"),
     (["icebreaker", "--baud", "7"], "baud must divide 48 MHz by 4 to 65535, to within 1%, not 7"),
 ])
 def test_rejects_what_is_no_board(run, arguments, text):

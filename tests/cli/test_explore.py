@@ -18,12 +18,12 @@ from weft.boards.toolchain import Toolchain
 from weft.cli import build, main
 from weft.cli.explore_result import clock_of
 from weft.config import Config
+from weft.designs import design_from_toml
 from weft.explore import candidates, network_candidates, recorded, space, steps
 from weft.explore.model import family_of
 from weft.explore.network_features import ram_blocks
 from weft.explore.points import PACKED, Point, PointOutcome
 from weft.explore.store import PointStore
-from weft.network_core.config import ChipConfig
 from weft.tasks import engine
 from weft.tasks.store import Claimant
 
@@ -186,7 +186,7 @@ def test_records_points(run):
 
 
 def test_records_one_family(run):
-    """Random cores for networks of the device, beside the points of the family."""
+    """Random network cores of the device, beside the points of the family."""
     arguments = ["explore", "record", "--file", "new.json", "--jobs", 1]
     networks = ["--family", "ice40-networks", "--device", "iCE40UP5K"]
     run(*arguments, "--more", 1)
@@ -238,12 +238,12 @@ NETWORKS = ["--board", "ulx3s-25f", "--for", "networks", "--workload", DIGITS]
 def test_estimates_a_core_for_networks(run):
     code, said = run("estimate", *NETWORKS, "--rows", 3, "--words", 1024, "--read-vectors", 1)
     assert code == 0
-    core = dataclasses.replace(NETWORKS_25F.chip.core, rows=3)
-    chip = dataclasses.replace(NETWORKS_25F.chip, core=core, words=1024, read_vectors=1)
-    program = weft.load(DIGITS).compile(chip)
-    assert f"{chip.name} on ulx3s-25f (LFE5U-25F): 48 MAC/cycle" in said
+    core = dataclasses.replace(NETWORKS_25F.config.array, rows=3)
+    config = dataclasses.replace(NETWORKS_25F.config, array=core, words=1024, read_vectors=1)
+    program = weft.load(DIGITS).compile(config)
+    assert f"{config.name} on ulx3s-25f (LFE5U-25F): 48 MAC/cycle" in said
     assert re.search(r"LUT +[\d,]+ +24,288 +\d+\.\d%", said)
-    assert re.search(rf"RAM +{ram_blocks(chip)} +56 +0 blocks at most", said)
+    assert re.search(rf"RAM +{ram_blocks(config)} +56 +0 blocks at most", said)
     assert re.search(r"clock +110\.0 MHz +not known: the board's goal", said)
     assert re.search(
         rf"digits_cnn +{program.cycles:,} +{program.cycles:,} +{program.cycles / 110:,.2f} .*"
@@ -257,12 +257,12 @@ ONE_PORT = ["--board", "icebreaker", "--for", "networks", "--workload", DIGITS]
 
 def test_estimates_a_core_whose_memory_has_one_port(run):
     code, said = run("estimate", *ONE_PORT, "--words", 16384)
-    chip = dataclasses.replace(NETWORKS_UP5K.chip, words=16384)
-    assert code == 0 and f"{chip.name} on icebreaker (iCE40UP5K): 8 MAC/cycle" in said
+    config = dataclasses.replace(NETWORKS_UP5K.config, words=16384)
+    assert code == 0 and f"{config.name} on icebreaker (iCE40UP5K): 8 MAC/cycle" in said
     for name, count, capacity in (("DSP", 8, 8), ("RAM", 30, 30), ("SPRAM", 2, 4)):
         assert re.search(rf"^ *{name} +{count} +{capacity} +0 blocks at most", said, re.M)
     assert re.search(r"fmax +37\.5 MHz +0\.0%", said)
-    cycles = weft.load(DIGITS).compile(chip).cycles
+    cycles = weft.load(DIGITS).compile(config).cycles
     us = cycles / 37.5
     assert re.search(rf"digits_cnn +{cycles:,} +{cycles:,} +{us:,.1f}\d ", said), said
     assert said.endswith("Cycles are exact. Microseconds have the error of fmax.\n")
@@ -273,13 +273,13 @@ def test_explores_cores_whose_memory_has_one_port(run):
     assert code == 0
     # Those with more words take more cells: only the board's own core is one of them.
     assert "9 designs with exact cycles fit icebreaker (iCE40UP5K) by their estimates" in said
-    own = weft.load(DIGITS).compile(NETWORKS_UP5K.chip).cycles / 37.5
+    own = weft.load(DIGITS).compile(NETWORKS_UP5K.config).cycles / 37.5
     assert f"icebreaker --for networks: {own:,.2f} us, " in said
 
 
 @pytest.fixture
 def few(monkeypatch):
-    """A small space of cores for networks."""
+    """A small space of network cores."""
     grid = space.GRID | {
         "rows": (1, 6), "cols": (4,), "depth": (2, 4), "lanes": (4,), "hop": (4,),
         "b_words": (512,), "lines": (512,), "read_vectors": (2,),
@@ -295,7 +295,7 @@ def test_estimates_cores_for_networks_first(run, few):
     assert re.search(r"\d designs with exact cycles fit ulx3s-25f \(LFE5U-25F\) by their estimates,"
                      r" in 97% of its LUTs; \d are on the front of time and LUTs", said)
     assert re.search(r"6x4x4 lanes=4 hop=\d dsp_cols=\d scale_cycles=1 words=\d+ b_words=512", said)
-    own = weft.load(DIGITS).compile(NETWORKS_25F.chip).cycles / 110
+    own = weft.load(DIGITS).compile(NETWORKS_25F.config).cycles / 110
     assert f"ulx3s-25f --for networks: {own:,.2f} us, " in said
     assert "are at 110 MHz, the clock of the board's core: too few cores were placed to" in said
 
@@ -307,7 +307,7 @@ def test_places_cores_for_networks(run, few, monkeypatch):
     code, said = run("explore", *search)
     assert code == 0
     toml = Path("out/explore/ulx3s-25f-networks.toml")
-    winner = ChipConfig.from_toml(toml)
+    winner = design_from_toml(toml)
     cycles = weft.load(DIGITS).compile(winner).cycles
     assert f"winner: {winner.name}, {cycles / 102:,.2f} us, " in said  # its best seed
     [command] = re.findall(r"build:  weft (build ulx3s-25f .*)", said)
@@ -327,13 +327,13 @@ def test_places_cores_for_networks(run, few, monkeypatch):
     code, said = run("explore", "report")
     assert code == 0
     text = (run.folder / "out/explore/report.html").read_text()
-    assert "on ulx3s-25f" in text and "[chip]" in text and "Floorplan of the winner" in text
+    assert "on ulx3s-25f" in text and "[network_core]" in text and "Floorplan of the winner" in text
     assert "ulx3s-85f --for networks" in text  # another board
     assert "Estimated and measured clock" not in text and ">nJ<" not in text
 
 
 def test_a_known_core_that_does_not_hold_the_networks_has_no_figures(run, few):
-    config = dataclasses.replace(NETWORKS_25F.chip, words=16)
+    config = dataclasses.replace(NETWORKS_25F.config, words=16)
     point = Point(BOARDS["ulx3s-25f"].built_for("networks").device, config)
     run.folder.joinpath("build").mkdir()
     with PointStore(run.folder / "build/explore.sqlite") as store:
@@ -365,15 +365,15 @@ def test_a_design_that_does_not_fit_is_missed(run):
      "--device must be one of LFE5U-25F, LFE5U-45F, LFE5U-85F, iCE40UP5K, iCE40HX8K, not"),
     (["estimate", "--board", "icebreaker", "--workload", "none.tflite"], "none.tflite"),
     (["estimate", "--board", "icebreaker", "--workload", "8x8x8", "--words", "512"],
-     "words must be for a core for networks (--for), not for one for matrix products"),
+     "words must be for a network core (--for), not for a product core"),
     (["estimate", "--board", "ecpix5-45f", "--for", "networks", "--workload", "8x8x8"],
-     "ecpix5-45f has no core for networks"),
+     "ecpix5-45f has no network core"),
     (["estimate", *SEARCH[:2], "--for", "networks", "--workload", "8x8x8"],
-     "workload must be a network (.tflite) on a core for networks, not the product 8x8x8"),
+     "workload must be a network (.tflite) on a network core, not the product 8x8x8"),
     (["explore", *SEARCH[:2], "--for", "networks", "--workload", DIGITS, "--objective", "energy"],
-     "--objective must be latency, throughput or area for cores for networks, not energy"),
+     "--objective must be latency, throughput or area for network cores, not energy"),
     (["explore", *SEARCH[:2], "--for", "networks", "--workload", "8x8x8"],
-     "workload must be a network (.tflite) on a core for networks, not the product 8x8x8"),
+     "workload must be a network (.tflite) on a network core, not the product 8x8x8"),
 ])
 def test_wrong_input_is_one_line(run, monkeypatch, arguments, text):
     monkeypatch.setattr(engine, "WAIT", 0.2)

@@ -118,7 +118,7 @@ def test_runs_a_network_on_the_core_for_networks(run, monkeypatch):
     given = {}
 
     def check_network(sim, program, *, seed, say):
-        given.update(divisor=sim.divisor, chip=program.chip, name=program.name, seed=seed)
+        given.update(divisor=sim.divisor, config=program.config, name=program.name, seed=seed)
         return GateTest(jobs=9, macs=77_777, results=10)
 
     monkeypatch.setattr(gates, "check_network", check_network)
@@ -126,8 +126,8 @@ def test_runs_a_network_on_the_core_for_networks(run, monkeypatch):
         "ulx3s-25f", "--for", "networks", "--network", DIGITS, "--baud", "27500000", "--seed", "3"
     )
     assert (status, asked["netlist"], asked["pins"]["clk"]) == (0, "top.json", "clk25_0__io")
-    assert given == {"divisor": 4, "chip": NETWORKS_25F.chip, "name": "digits_cnn", "seed": 3}
-    for text in (NETWORKS_25F.chip.name, "77,777", "equal"):
+    assert given == {"divisor": 4, "config": NETWORKS_25F.config, "name": "digits_cnn", "seed": 3}
+    for text in (NETWORKS_25F.config.name, "77,777", "equal"):
         assert text in said.out
 
 
@@ -155,10 +155,10 @@ def test_reports_a_cell_without_a_model(run, monkeypatch):
 @pytest.mark.parametrize("arguments, problem", [
     ((), "no board given; name one of "),
     (("no-board",), "board must be one of "),
-    (("ulx3s-25f", "--for", "networks"), "--network must be given with a core for networks"),
-    (("ulx3s-25f", "--network", DIGITS), "--network must be given with a core for networks"),
+    (("ulx3s-25f", "--for", "networks"), "--network must be given with a network core"),
+    (("ulx3s-25f", "--network", DIGITS), "--network must be given with a network core"),
     (("ulx3s-25f", "--rows", "0"), "rows must be in 1..64, not 0"),
-    (("ecpix5-45f", "--for", "networks", "--network", DIGITS), "has no core for networks"),
+    (("ecpix5-45f", "--for", "networks", "--network", DIGITS), "has no network core"),
     (("ulx3s-25f", "--for", "networks", "--network", "no.tflite"), "no.tflite"),
 ])
 def test_rejects_arguments_before_any_work(run, arguments, problem):

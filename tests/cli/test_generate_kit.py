@@ -146,19 +146,22 @@ cols = 4
 depth = 4
 activation = "none"
 requantize = "tflite"
-[chip]
+[network_core]
 words = 64
 """
 
 
-def test_a_file_with_a_table_chip_is_a_core_for_networks(here, fast, capsys):
-    (here / "chip.toml").write_text(CHIP)
-    command = ["generate", "--bus", "wishbone", "--config", "chip.toml"]
+def test_a_file_with_a_table_network_core_is_a_core_for_networks(here, fast, capsys):
+    (here / "network_core.toml").write_text(CHIP)
+    command = ["generate", "--bus", "wishbone", "--config", "network_core.toml"]
     assert main([*command, "--pipelined", "--prefix", "mm"]) == 0
     [ip] = fast
-    assert isinstance(ip, NetworkIp) and ip.chip.words == 64
+    assert isinstance(ip, NetworkIp) and ip.config.words == 64
     assert (ip.bus, ip.pipelined, ip.prefix) == ("wishbone", True, "mm")
     for more, name in ((["--rows", "2"], "rows"), (["--clocks", "2"], "clocks")):
         assert main([*command, *more]) == 2
-        text = f"--{name} must not be given for a core for networks: chip.toml has a table [chip]"
+        text = (
+            f"--{name} must not be given for a network core: network_core.toml has a table"
+            " [network_core]"
+        )
         assert text in capsys.readouterr().err

@@ -1,11 +1,11 @@
-"""What the commands say of a network that does not fit a core for networks."""
+"""What the commands say of a network that does not fit a network core."""
 
 from argparse import Namespace
 
 import numpy as np
 import pytest
-from chip_networks import NetworkBuilder
-from network_chips import network_chip
+from network_core_networks import NetworkBuilder
+from network_cores import network_core_config
 
 from weft.cli.network_compilation import compiled
 from weft.models.errors import UnfitError
@@ -13,7 +13,7 @@ from weft.models.loading import NeuralNetwork
 from weft.models.target import board_cores
 
 WAYS = (
-    r"\. What runs it: a core for matrix products \(no --for, no table \[chip\]\), which gets each"
+    r"\. What runs it: a product core \(no --for, no table \[network_core\]\), which gets each"
     r" product over the link, as this core does with 'weft run'"
 )
 
@@ -27,18 +27,18 @@ def network():
 
 def test_names_the_smallest_core_that_the_network_fits(network):
     smallest = board_cores()[0]
-    chip = network_chip(3, 4, 4, 2, words=64)
+    config = network_core_config(3, 4, 4, 2, words=64)
     message = (
         rf"net: the memory must have [\d,]+ bytes .* words of 4 bytes\. .*{WAYS}; the core"
         rf" {smallest.name}: the network needs [\d,]+ bytes of its"
-        rf" {smallest.chip.memory_bytes:,}$"
+        rf" {smallest.config.memory_bytes:,}$"
     )
     with pytest.raises(UnfitError, match=message):
-        compiled(Namespace(batch=None), network, chip)
+        compiled(Namespace(batch=None), network, config)
 
 
 def test_no_board_may_have_more_memory(network):
-    chip = network_chip(3, 4, 4, 2, words=65536, b_words=8)
+    config = network_core_config(3, 4, 4, 2, words=65536, b_words=8)
     text = rf"a tile needs 18 words of B, and the buffer has 8{WAYS}$"
     with pytest.raises(UnfitError, match=text):
-        compiled(Namespace(batch=None), network, chip)
+        compiled(Namespace(batch=None), network, config)

@@ -4,16 +4,16 @@ import dataclasses
 
 import numpy as np
 import pytest
-from chip_networks import NetworkBuilder
 from graphs import graph_of, lstm, tensor
-from network_chips import network_chip
+from network_core_networks import NetworkBuilder
+from network_cores import network_core_config
 from rejects import rejects
 
 from weft.cli.network_fallback import refuse_fallbacks
 from weft.config import Config
 from weft.models.compiler import compile_graph
 from weft.models.errors import ModelError
-from weft.models.network_core.compiler import compile_chip
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.target import target_of
 
 SIZE = dict(rows=2, cols=2, a_words=64, b_words=64)
@@ -32,11 +32,11 @@ def test_a_recurrent_layer_on_the_core_is_allowed(graph):
 @pytest.mark.parametrize("program_words", [0, 2048])
 def test_single_products_on_a_core_for_networks_are_allowed(program_words):
     """A core with a program memory has none."""
-    chip = network_chip(2, 4, 4, 2, program_words=program_words)
+    config = network_core_config(2, 4, 4, 2, program_words=program_words)
     builder = NetworkBuilder(np.random.default_rng(1), (1, 4, 4, 3))
     builder.convolution(builder.convolution(0, 4), 4)
     builder.on_host()
-    program = compile_chip(builder.graph(), target_of(chip))
+    program = compile_network_core(builder.graph(), target_of(config))
     if not program_words:
         refuse_fallbacks(program)
         return

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from faulty_pipe import End
 from golden_network_board import PipedNetworkBoard
-from network_chips import network_chip
+from network_cores import network_core_config
 
 from weft.cli import main, selftest
 from weft.commands import Region
@@ -147,8 +147,8 @@ class NetworkBoard(PipedNetworkBoard):
 
 @pytest.mark.parametrize("stuck", [None, 1234])
 def test_a_core_for_networks(stuck, monkeypatch, capsys):
-    chip = network_chip(2, 4, 4, 2, words=256, b_words=40, lines=16, read_vectors=2)
-    board = NetworkBoard(chip)
+    config = network_core_config(2, 4, 4, 2, words=256, b_words=40, lines=16, read_vectors=2)
+    board = NetworkBoard(config)
     board.stuck = stuck
     end = End(board)
     monkeypatch.setattr("weft.host.opening.open_transport", lambda *_, **__: BoardTransport(
@@ -160,7 +160,7 @@ def test_a_core_for_networks(stuck, monkeypatch, capsys):
     assert set(found) == {
         *CHECKS, "memory", "finished on the chip", "usage"
     } - {"A buffer", "B buffer", "link"}
-    assert f"2x4x4-networks, 32 MAC/cycle, {chip.hash:08x}" in said
+    assert f"2x4x4-networks, 32 MAC/cycle, {config.hash:08x}" in said
     if stuck is None:
         assert set(found.values()) == {"yes"}
     else:
@@ -232,7 +232,7 @@ def test_monitor_says_what_to_do_with_a_busy_board(capsys):
         )
         return error
 
-    end = End(PipedNetworkBoard(network_chip(3, 4, 4)))
+    end = End(PipedNetworkBoard(network_core_config(3, 4, 4)))
     server = TcpServer(end, end, listen(), timeout=600)
     thread = threading.Thread(target=server.serve)
     thread.start()

@@ -13,8 +13,8 @@ from digits import CNN
 
 from weft import Accelerator
 from weft.cli import main
+from weft.designs import design_from_toml
 from weft.host.tcp_server import listen
-from weft.network_core.config import ChipConfig
 from weft.sim.tools import ToolError
 
 NETWORK = str(CNN)
@@ -55,7 +55,7 @@ lanes = 2
 requantize = "tflite"
 activation = "none"
 
-[chip]
+[network_core]
 words = 2048
 b_words = 256
 lines = 64
@@ -64,8 +64,8 @@ read_vectors = 2
 
 
 def test_serves_the_core_of_the_options(monkeypatch, tmp_path):
-    """A core for networks, if the file has a table [chip]."""
-    (tmp_path / "chip.toml").write_text(CHIP)
+    """A network core, if the file has a table [network_core]."""
+    (tmp_path / "network_core.toml").write_text(CHIP)
     found = []
 
     def start(config, say):
@@ -73,19 +73,19 @@ def test_serves_the_core_of_the_options(monkeypatch, tmp_path):
         raise ToolError("as far as this")
 
     monkeypatch.setattr("weft.sim.board.start", start)
-    file = ["--config", str(tmp_path / "chip.toml")]
+    file = ["--config", str(tmp_path / "network_core.toml")]
     for words in (SMALL, file, [*file, "--rows", "2"]):
         assert main(["serve", "board", *words, "--port", "0"]) == 2
     assert (found[0].rows, found[0].cols) == (2, 3)
-    assert found[1] == ChipConfig.from_toml(tmp_path / "chip.toml")
-    assert (found[2].core.rows, found[2].words) == (2, 2048)
+    assert found[1] == design_from_toml(tmp_path / "network_core.toml")
+    assert (found[2].array.rows, found[2].words) == (2, 2048)
 
 
 @pytest.mark.slow
 def test_a_network_runs_on_a_shared_core_for_networks(tmp_path, capsys):
     pytest.importorskip("tflite")
-    (tmp_path / "chip.toml").write_text(CHIP)
-    file = ["--config", str(tmp_path / "chip.toml")]
+    (tmp_path / "network_core.toml").write_text(CHIP)
+    file = ["--config", str(tmp_path / "network_core.toml")]
     assert main(["run", NETWORK, *file]) == 0
     logits = capsys.readouterr().out.splitlines()[-1]
     with serving("board", *file) as (_, address):

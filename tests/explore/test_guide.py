@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from explore_points import DEVICE, chip, measured, records
+from explore_points import DEVICE, measured, network_core, records
 
 from weft.config import Config
 from weft.explore.candidates import front
@@ -98,7 +98,9 @@ def test_designs_as_large_as_one_that_failed_come_last(failure, first):
 
 def test_an_unknown_clock_is_the_one_of_the_board_until_a_core_is_placed():
     """The measured clock of a core corrects the ones that are like it."""
-    slow, like_slow, other = chip(hop=8), chip(hop=8, lines=256), chip(rows=6, lines=64, hop=2)
+    slow, like_slow, other = network_core(hop=8), network_core(hop=8, lines=256), network_core(
+        rows=6, lines=64, hop=2
+    )
     estimates = [made(9000, 100, slow), made(8900, 101, like_slow), made(8800, 110, other)]
     guide = Guide(DEVICE, estimates, "latency", designs=3, seeds=1)
     first = guide.next()

@@ -1,9 +1,9 @@
-"""The front of cores for networks: exact cycles, in the device, and none of the grid is better."""
+"""The front of network cores: exact cycles, in the device, and none of the grid is better."""
 
 import dataclasses
 
 import pytest
-from explore_points import DEVICE, chip, network_records
+from explore_points import DEVICE, network_core, network_records
 
 from weft.explore import network_candidates as module
 from weft.explore import space
@@ -13,7 +13,7 @@ from weft.explore.model import FittedModel
 from weft.explore.network_candidates import network_candidates
 from weft.explore.workload import workload_of
 
-BASE = chip(words=512)
+BASE = network_core(words=512)
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +65,9 @@ def test_the_order_follows_the_objective_and_the_rate(estimator):
 
 
 def test_a_core_gets_the_words_that_its_networks_need(estimator):
-    tiny = chip(words=16)
+    tiny = network_core(words=16)
     found = network_candidates(estimator, BASE, known=[tiny])
-    words = {each.config.words for each in found if each.config.core == tiny.core}
+    words = {each.config.words for each in found if each.config.array == tiny.array}
     assert words and min(words) >= 256
 
 

@@ -1,6 +1,6 @@
 """The pictures of a report: the fields that the parallel coordinates can show."""
 
-from explore_points import chip, point
+from explore_points import network_core, point
 
 from weft.explore.config_fields import fields_of
 from weft.explore.pictures import PARALLEL
@@ -14,4 +14,4 @@ def test_parallel_coordinates_have_all_numbers_of_a_search():
         name for axes in spaces for name, values in axes.items() if isinstance(values[0], int)
     }
     assert numbers | {"dsp_cols", "ram_cols"} <= set(PARALLEL)
-    assert set(PARALLEL) <= {*fields_of(point().config), *fields_of(chip())}
+    assert set(PARALLEL) <= {*fields_of(point().config), *fields_of(network_core())}

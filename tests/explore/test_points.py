@@ -4,7 +4,7 @@ import dataclasses
 import json
 
 import pytest
-from explore_points import DEVICE, chip, point
+from explore_points import DEVICE, network_core, point
 
 from weft.boards.catalog import BOARDS
 from weft.config import Config
@@ -33,15 +33,17 @@ def test_the_json_gives_the_point(board):
 
 
 def test_the_json_gives_a_point_of_a_core_for_networks():
-    made = Point(DEVICE, chip(rows=3, words=2048, b_words=528, lines=64, read_vectors=2), PACKED)
+    made = Point(
+        DEVICE, network_core(rows=3, words=2048, b_words=528, lines=64, read_vectors=2), PACKED
+    )
     values = json.loads(json.dumps(made.to_json()))
-    assert values["chip"]["b_words"] == 528 and "b_words" not in values["config"]
+    assert values["config"]["network_core"]["b_words"] == 528 and "b_words" not in values["config"]
     read = Point.from_json(values)
     assert (read, read.key) == (made, made.key)
 
 
 def test_a_packed_point_has_no_seed_in_its_name():
-    made = Point(DEVICE, chip(), PACKED)
+    made = Point(DEVICE, network_core(), PACKED)
     assert str(made) == "2x4x4_fip_ecp5-networks on LFE5U-25F, packed"
     assert str(PointOutcome(used={"LUT": 1200})) == "LUT 1,200"
 

@@ -1,7 +1,7 @@
 """A search: candidates of either kind of core, and estimates of designs that are known."""
 
 import pytest
-from explore_points import DEVICE, chip, network_records, records
+from explore_points import DEVICE, network_core, network_records, records
 
 from weft.config import Config
 from weft.explore import search
@@ -12,7 +12,7 @@ from weft.explore.workload import MatrixWorkload, workload_of
 
 
 @pytest.mark.parametrize("base, name", [
-    (Config(target="ecp5"), "candidates"), (chip(), "network_candidates"),
+    (Config(target="ecp5"), "candidates"), (network_core(), "network_candidates"),
 ])
 def test_the_kind_of_core_chooses_the_candidates(monkeypatch, base, name):
     given = []
@@ -35,5 +35,5 @@ def test_each_design_is_estimated_once():
 def test_a_core_that_does_not_hold_the_networks_has_no_estimate():
     digits = workload_of("examples/digits_cnn.tflite")
     estimator = Estimator(DEVICE, [digits], FittedModel(network_records()), clock=100.0)
-    found = estimates_of(estimator, [chip(words=16), chip(words=2048)])
+    found = estimates_of(estimator, [network_core(words=16), network_core(words=2048)])
     assert [each.config.words for each in found] == [2048]

@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
-from explore_points import chip
+from explore_points import network_core
 
 from weft.boards.devices import DEVICES
 from weft.boards.network_designs import NETWORKS_25F, NETWORKS_HX8K, NETWORKS_UP5K
@@ -83,39 +83,39 @@ def test_the_grid_has_all_cores_for_networks_that_the_device_has_blocks_for(monk
         "b_words": (512,), "lines": (512,), "read_vectors": (1, 2, 8),
     }
     monkeypatch.setattr(space, "GRID", small)
-    found = list(grid(device, chip(), lambda config: 9000))
-    shapes = [(c.core.rows, c.core.lanes, c.read_vectors) for c in found]
+    found = list(grid(device, network_core(), lambda config: 9000))
+    shapes = [(c.array.rows, c.array.lanes, c.read_vectors) for c in found]
     # 8 lanes are more than cols, and 8 vectors do not divide them.
     assert sorted(shapes) == list(itertools.product((2, 8), (2, 4), (1, 2)))
     for config in found:
         blocks = network_features.dsp_blocks(config)
-        one_more = config.core.rows * config.core.depth // 2
-        assert blocks <= 28 and (blocks + one_more > 28 or config.core.dsp_cols == 4)
+        one_more = config.array.rows * config.array.depth // 2
+        assert blocks <= 28 and (blocks + one_more > 28 or config.array.dsp_cols == 4)
         assert config.memory_bytes >= 9000 > config.memory_bytes // 2
-    assert list(grid(device, chip(), lambda config: 1 << 20)) == []
+    assert list(grid(device, network_core(), lambda config: 1 << 20)) == []
 
 
 def test_the_words_are_the_fewest_that_hold_a_network():
-    config = chip(rows=3, depth=4, read_vectors=1)  # 3 banks
+    config = network_core(rows=3, depth=4, read_vectors=1)  # 3 banks
     assert with_words(config, 3 * 4 * 512).words == 512
     assert with_words(config, 3 * 4 * 512 + 1).words == 1024
     assert with_words(config, 1 << 30) is None
 
 
 def test_neighbours_of_a_core_for_networks_differ_by_a_step():
-    near = list(neighbours(chip(rows=3, lines=128), DEVICES["LFE5U-25F"]))
-    assert {other.core.rows for other in near} == {2, 3, 4}
+    near = list(neighbours(network_core(rows=3, lines=128), DEVICES["LFE5U-25F"]))
+    assert {other.array.rows for other in near} == {2, 3, 4}
     assert {other.lines for other in near} == {64, 128, 256}
     assert {other.words for other in near} == {512, 1024, 2048}
     assert all(network_features.dsp_blocks(other) <= 28 for other in near)
 
 
-UP5K, ONE_PORT = DEVICES["iCE40UP5K"], NETWORKS_UP5K.chip
+UP5K, ONE_PORT = DEVICES["iCE40UP5K"], NETWORKS_UP5K.config
 
 
 def test_the_grid_of_a_memory_with_one_port_has_all_buffers_that_fit():
     found = list(grid(UP5K, ONE_PORT, lambda config: 60_000))
-    assert {config.core for config in found} == {ONE_PORT.core}
+    assert {config.array for config in found} == {ONE_PORT.array}
     assert {(config.words, config.b_words, config.lines) for config in found} == {
         (16384, b_words, lines)
         for b_words, lines in (
@@ -129,26 +129,26 @@ def test_the_grid_of_a_memory_with_one_port_has_all_buffers_that_fit():
 
 def test_a_memory_with_one_port_in_block_ram():
     """An iCE40HX8K has no DSP blocks, and 32 block RAMs."""
-    device, chip = DEVICES["iCE40HX8K"], NETWORKS_HX8K.chip
+    device, config = DEVICES["iCE40HX8K"], NETWORKS_HX8K.config
     counted = single_port_features.SINGLE_PORT.counted
-    assert {name: count(chip) for name, count in counted.items()} == {
+    assert {name: count(config) for name, count in counted.items()} == {
         "DSP": 0, "RAM": 26, "SPRAM": 0
     }
-    assert counted["RAM"](dataclasses.replace(chip, words=2048)) == 34
-    found = list(grid(device, chip, lambda config: 4096))
+    assert counted["RAM"](dataclasses.replace(config, words=2048)) == 34
+    found = list(grid(device, config, lambda config: 4096))
     assert {(config.words, config.b_words, config.lines) for config in found} == {
         (1024, 128, 256), (1024, 256, 256), (1024, 128, 512)
     }
-    assert single_port_features.features(chip)["MACs in logic"] == 8
+    assert single_port_features.features(config)["MACs in logic"] == 8
 
 
 def test_neighbours_of_a_memory_with_one_port_have_its_array():
-    near = {(c.core, c.words, c.b_words, c.lines) for c in neighbours(ONE_PORT, UP5K)}
-    assert near == {(ONE_PORT.core, 16384, 512, 256), (ONE_PORT.core, 32768, 384, 256)}
+    near = {(c.array, c.words, c.b_words, c.lines) for c in neighbours(ONE_PORT, UP5K)}
+    assert near == {(ONE_PORT.array, 16384, 512, 256), (ONE_PORT.array, 32768, 384, 256)}
 
 
 @pytest.mark.parametrize("device, base, count", [
-    (UP5K, ONE_PORT, single_port_features), (DEVICES["LFE5U-25F"], NETWORKS_25F.chip,
+    (UP5K, ONE_PORT, single_port_features), (DEVICES["LFE5U-25F"], NETWORKS_25F.config,
                                              network_features),
 ])
 def test_random_cores_for_networks_fit(device, base, count):

@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-from chip_networks import NetworkBuilder
-from explore_points import chip
-from network_chips import MICRO
+from explore_points import network_core
+from network_core_networks import NetworkBuilder
+from network_cores import MICRO
 
 import weft
 from weft.cli.info import cycle_counts
@@ -16,7 +16,7 @@ from weft.explore import workload
 from weft.explore.rough_cycles import rough_lists
 from weft.explore.workload import MatrixWorkload, NetworkWorkload, workload_of
 from weft.models.errors import ModelError, UnfitError
-from weft.models.network_core.compiler import compile_chip
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.target import NetworkTarget
 
 CONFIG = Config(target="ecp5", rows=4, cols=4, depth=4, lanes=2, activation="none", dsp_cols=1,
@@ -74,7 +74,7 @@ def test_the_cycles_do_not_depend_on_dsp_cols(digits):
     assert len(cycles) == 1
 
 
-CHIP = chip(rows=3, cols=4, depth=4, words=512)
+CHIP = network_core(rows=3, cols=4, depth=4, words=512)
 
 
 def test_a_network_costs_what_its_program_says_on_a_core_for_networks(digits):
@@ -97,7 +97,7 @@ def test_cores_that_differ_in_words_share_their_cycles(digits, monkeypatch, buff
     monkeypatch.setattr(
         digits, "compile", lambda config: compiled.append(config) or compile_network(config)
     )
-    small = chip(rows=3, cols=4, depth=4, words=1024, read_vectors=2, **buffers)
+    small = network_core(rows=3, cols=4, depth=4, words=1024, read_vectors=2, **buffers)
     least = made.cost(small).memory
     found = [words for words in (512, 1024, 4096) if words * 4 * small.banks >= least]
     for words in found:
@@ -107,14 +107,16 @@ def test_cores_that_differ_in_words_share_their_cycles(digits, monkeypatch, buff
         assert (made.cost(config).cycles, made.cost(config).memory) == (
             program.cycles, program.memory_used
         )
-    other = dataclasses.replace(small, core=dataclasses.replace(small.core, dsp_cols=3))
+    other = dataclasses.replace(small, array=dataclasses.replace(small.array, dsp_cols=3))
     assert made.cost(other) == made.cost(small)
     assert len(compiled) == 1 and found == fitting
 
 
 def test_a_small_memory_loads_weights_that_stay_in_more_parts(digits):
     made = NetworkWorkload(digits)
-    large = chip(rows=3, cols=4, depth=4, words=4096, read_vectors=2, b_words=4096, lines=1024)
+    large = network_core(
+        rows=3, cols=4, depth=4, words=4096, read_vectors=2, b_words=4096, lines=1024
+    )
     small = dataclasses.replace(large, words=512)
     program = digits.compile(small)
     assert len(program.setup) > len(digits.compile(large).setup) == 1
@@ -132,7 +134,9 @@ def test_a_network_that_does_not_fit_is_refused_each_time(digits):
 
 def test_the_rough_cycles_of_a_core_for_networks_are_close(digits):
     made = NetworkWorkload(digits)
-    for config in (CHIP, chip(rows=6, lanes=4, words=512), chip(rows=1, cols=8, words=2048)):
+    for config in (
+        CHIP, network_core(rows=6, lanes=4, words=512), network_core(rows=1, cols=8, words=2048)
+    ):
         assert made.quick_cycles(config) == pytest.approx(made.cost(config).cycles, rel=0.2)
         assert made.least_memory(config) <= made.cost(config).memory
 
@@ -142,13 +146,13 @@ def test_a_step_takes_two_rough_cycles_with_one_port():
     builder = NetworkBuilder(np.random.default_rng(1), (1, 12, 12, 32))
     builder.convolution(0, 8)
     graph = builder.graph()
-    program = compile_chip(graph, NetworkTarget("micro", MICRO.core, 36, 1_000_000, MICRO))
-    assert rough_lists(graph, MICRO.core).cycles(MICRO) == pytest.approx(program.cycles, rel=0.1)
+    program = compile_network_core(graph, NetworkTarget("micro", MICRO, 36, 1_000_000))
+    assert rough_lists(graph, MICRO.array).cycles(MICRO) == pytest.approx(program.cycles, rel=0.1)
 
 
 def test_a_product_needs_a_core_for_products():
     with pytest.raises(ModelError, match=(
-        "^workload must be a network .* on a core for networks, not the product 8x8x8$"
+        "^workload must be a network .* on a network core, not the product 8x8x8$"
     )):
         MatrixWorkload(8, 8, 8).cost(CHIP)
 

@@ -28,7 +28,7 @@ GUARD = 600  # seconds after which a test hangs
 
 
 class Board(PipedBoard, GoldenBoard):
-    """A board with a core for matrix products on a pipe."""
+    """A board with a product core on a pipe."""
 
     def __init__(self, config=CONFIG, **faults):
         PipedBoard.__init__(self, **faults)

@@ -2,32 +2,32 @@
 
 import numpy as np
 import pytest
-from network_chips import BATCH1, LARGE, TINY, network_chip
+from network_cores import BATCH1, LARGE, TINY, network_core_config
 from rejects import rejects
 
 from weft.host.list_blocks import BlockSizes, block_sizes, map_pitch, whole_vectors
 
-CRAMPED = network_chip(2, 4, 4, 2, words=128, b_words=8, lines=8, read_vectors=2)
+CRAMPED = network_core_config(2, 4, 4, 2, words=128, b_words=8, lines=8, read_vectors=2)
 
 
-@pytest.mark.parametrize("chip", [LARGE, BATCH1, TINY, CRAMPED], ids=lambda c: c.core.name)
-def test_blocks_fit(chip):
+@pytest.mark.parametrize("config", [LARGE, BATCH1, TINY, CRAMPED], ids=lambda c: c.array.name)
+def test_blocks_fit(config):
     rng = np.random.default_rng(1)
-    depth, cols = chip.core.depth, chip.core.cols
+    depth, cols = config.array.depth, config.array.cols
     for _ in range(200):
         m, k, n = (int(2 ** rng.uniform(0, 13)) for _ in range(3))
         size = int(rng.choice([1, 4]))
-        found = block_sizes(chip, m, k, n, size)
+        found = block_sizes(config, m, k, n, size)
         assert 1 <= found.rows <= m
-        assert found.words * found.tiles <= chip.b_words
-        assert found.tiles * chip.row_chunks <= chip.lines
+        assert found.words * found.tiles <= config.b_words
+        assert found.tiles * config.row_chunks <= config.lines
         assert found.log * depth >= 4 * 128
         assert found.a * depth >= found.log * depth + 8
-        assert found.source >= found.a + found.rows * map_pitch(chip, found.words)
-        loaded = found.tiles * (found.words * cols + chip.row_chunks * chip.line_vectors)
+        assert found.source >= found.a + found.rows * map_pitch(config, found.words)
+        loaded = found.tiles * (found.words * cols + config.row_chunks * config.line_vectors)
         assert found.output >= found.source + loaded
         results = found.rows * -(-min(n, found.tiles * cols) * size // depth)
-        assert found.output + results <= chip.vectors
+        assert found.output + results <= config.vectors
 
 
 def test_a_product_that_fits_is_one_block():
@@ -40,16 +40,16 @@ def test_a_product_that_fits_is_one_block():
     )
 
 
-@pytest.mark.parametrize("chip", [LARGE, BATCH1, TINY, CRAMPED], ids=lambda c: c.core.name)
-def test_vectors_that_limit_no_block(chip):
+@pytest.mark.parametrize("config", [LARGE, BATCH1, TINY, CRAMPED], ids=lambda c: c.array.name)
+def test_vectors_that_limit_no_block(config):
     """With so many, blocks are as those of a memory without an end; and they lie in them."""
     rng = np.random.default_rng(2)
     for _ in range(200):
         m, k, n = (int(2 ** rng.uniform(0, 12)) for _ in range(3))
-        vectors = whole_vectors(chip, m, k, n, 4)
-        found = block_sizes(chip, m, k, n, 4, vectors)
-        assert found == block_sizes(chip, m, k, n, 4, 1 << 40)
-        results = found.rows * -(-min(n, found.tiles * chip.core.cols) * 4 // chip.core.depth)
+        vectors = whole_vectors(config, m, k, n, 4)
+        found = block_sizes(config, m, k, n, 4, vectors)
+        assert found == block_sizes(config, m, k, n, 4, 1 << 40)
+        results = found.rows * -(-min(n, found.tiles * config.array.cols) * 4 // config.array.depth)
         assert found.output + results <= vectors
 
 
@@ -64,7 +64,7 @@ def test_k_is_divided_only_if_a_tile_does_not_fit():
 
 
 def test_too_small():
-    chip = network_chip(2, 4, 4, 2, words=32, b_words=8, lines=8, read_vectors=2)
-    rule = "a core for networks must have a memory and buffers for a product of one tile, not"
+    config = network_core_config(2, 4, 4, 2, words=32, b_words=8, lines=8, read_vectors=2)
+    rule = "a network core must have a memory and buffers for a product of one tile, not"
     with rejects(ValueError, f"{rule} 384 bytes and 8 lines"):
-        block_sizes(chip, 1, 1, 1, 1)
+        block_sizes(config, 1, 1, 1, 1)

@@ -1,6 +1,6 @@
 """The counters of lists: measured cycles are taken, others are predicted."""
 
-from network_chips import SMALL
+from network_cores import SMALL
 
 from weft.host.list_counters import ListCounters
 from weft.network_core.addresses import split

@@ -1,10 +1,10 @@
-"""`Accelerator` on a core for networks: results of the golden core, bit for bit; what is sent."""
+"""`Accelerator` on a network core: results of the golden core, bit for bit; what is sent."""
 
 import numpy as np
 import pytest
 from faulty_pipe import End
 from golden_network_board import CYCLES, PipedNetworkBoard
-from network_chips import network_chip
+from network_cores import network_core_config
 from rejects import rejects
 
 from weft import Accelerator
@@ -19,17 +19,19 @@ from weft.network_core.descriptors import ListError
 from weft.network_core.report import ListReport
 
 # A memory of 1,536 bytes, a buffer of 8 words of B: most products are divided in all directions.
-TINY = network_chip(2, 4, 4, 2, words=128, b_words=8, lines=8, read_vectors=2)
-FIP = network_chip(3, 4, 4, 2, words=1024, b_words=256, lines=64, read_vectors=2, multiplier="fip")
-WIDE = network_chip(1, 16, 8, 8, words=512, requantize="single")
-CHIPS = pytest.mark.parametrize("chip", [TINY, FIP, WIDE], ids=lambda chip: chip.core.name)
+TINY = network_core_config(2, 4, 4, 2, words=128, b_words=8, lines=8, read_vectors=2)
+FIP = network_core_config(
+    3, 4, 4, 2, words=1024, b_words=256, lines=64, read_vectors=2, multiplier="fip"
+)
+WIDE = network_core_config(1, 16, 8, 8, words=512, requantize="single")
+CHIPS = pytest.mark.parametrize("config", [TINY, FIP, WIDE], ids=lambda config: config.array.name)
 
 
 class Runner(GoldenRunner):
     """Counts the bytes that are written, and fails on request."""
 
-    def __init__(self, chip):
-        super().__init__(chip)
+    def __init__(self, config):
+        super().__init__(config)
         self.written, self.error = 0, None
 
     def write(self, address, data, **form):
@@ -44,11 +46,11 @@ class Runner(GoldenRunner):
         return ListReport(error, 1) if error else report
 
 
-def pair(chip):
-    """Accelerators on the core for networks and on a golden core of the same array."""
-    runner = Runner(chip)
+def pair(config):
+    """Accelerators on the network core and on a golden core of the same array."""
+    runner = Runner(config)
     lists = Accelerator(ListTransport(runner))
-    return runner, lists, Accelerator(GoldenTransport(product_config(chip)))
+    return runner, lists, Accelerator(GoldenTransport(product_config(config)))
 
 
 def operands(rng, a_shape, b_shape):
@@ -57,9 +59,9 @@ def operands(rng, a_shape, b_shape):
 
 
 @CHIPS
-def test_sums_of_any_shape(chip):
+def test_sums_of_any_shape(config):
     rng = np.random.default_rng(1)
-    _, lists, _ = pair(chip)
+    _, lists, _ = pair(config)
     shapes = [(1, 1, 1), (5, 1, 9), (3, 70, 7), (17, 9, 33), *rng.integers(1, 24, (4, 3))]
     for m, k, n in shapes:
         a, b = operands(rng, (m, k), (k, n))
@@ -69,10 +71,10 @@ def test_sums_of_any_shape(chip):
 
 
 @CHIPS
-def test_all_arguments_equal_the_golden_core(chip):
+def test_all_arguments_equal_the_golden_core(config):
     """Scales, zero points and limits of columns, uint8, batches, vectors, K of 0."""
     rng = np.random.default_rng(2)
-    _, lists, golden = pair(chip)
+    _, lists, golden = pair(config)
     a, b = operands(rng, (9, 21), (21, 10))
     bias, scale = rng.integers(-9000, 9000, 10), rng.uniform(1e-3, 1e-2, 10)
     unsigned = a.view(np.uint8)
@@ -97,10 +99,10 @@ def test_all_arguments_equal_the_golden_core(chip):
 
 
 @CHIPS
-def test_products_stay_in_their_part_of_the_memory(chip):
-    rng, runner = np.random.default_rng(8), Runner(chip)
-    depth, first = chip.core.depth, 60
-    vectors = chip.vectors - first - 5
+def test_products_stay_in_their_part_of_the_memory(config):
+    rng, runner = np.random.default_rng(8), Runner(config)
+    depth, first = config.array.depth, 60
+    vectors = config.vectors - first - 5
     products = ListProducts(runner, first=first, vectors=vectors)
     part = slice(first * depth, (first + vectors) * depth)
     before = runner.memory.copy()
@@ -111,7 +113,7 @@ def test_products_stay_in_their_part_of_the_memory(chip):
     runner.memory[part] = before[part]
     np.testing.assert_array_equal(runner.memory, before)
     # Others use the buffers: without `forget`, the products would compute with their contents.
-    runner._buffers = type(runner._buffers)(chip)
+    runner._buffers = type(runner._buffers)(config)
     products.forget()
     assert (products.sums(a, b) == a.astype(int) @ b.T.astype(int)).all()
 
@@ -182,10 +184,10 @@ def test_counters_are_the_cycles_of_the_lists():
 
 
 def test_a_memory_that_is_too_small():
-    chip = network_chip(2, 4, 4, 2, words=32, b_words=8, lines=8, read_vectors=2)
-    rule = "a core for networks must have a memory and buffers for a product of one tile, not"
+    config = network_core_config(2, 4, 4, 2, words=32, b_words=8, lines=8, read_vectors=2)
+    rule = "a network core must have a memory and buffers for a product of one tile, not"
     with rejects(ValueError, f"{rule} 384 bytes and 8 lines"):
-        ListTransport(GoldenRunner(chip))
+        ListTransport(GoldenRunner(config))
 
 
 def test_an_accelerator_finds_a_core_for_networks_on_a_board():
@@ -204,7 +206,7 @@ def test_an_accelerator_finds_a_core_for_networks_on_a_board():
 @pytest.mark.parametrize("runner", [3, "golden", None])
 def test_rejects_a_runner_without_a_core(runner):
     with rejects(TypeError, (
-        "runner must have a core for networks, as weft.host.network_driver.NetworkDriver has, not"
+        "runner must have a network core, as weft.host.network_driver.NetworkDriver has, not"
         f" {runner!r}"
     )):
         ListTransport(runner)

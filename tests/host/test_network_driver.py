@@ -1,4 +1,4 @@
-"""The driver of a core for networks, over good and bad connections, with a golden board."""
+"""The driver of a network core, over good and bad connections, with a golden board."""
 
 import dataclasses
 import random
@@ -10,7 +10,7 @@ import pytest
 from faulty_pipe import FAULTS, End, Faults, PipedBoard, flip
 from golden_board import GoldenBoard
 from golden_network_board import CYCLES, PipedNetworkBoard
-from network_chips import network_chip
+from network_cores import network_core_config
 from rejects import rejects
 
 from weft.config import Config
@@ -25,7 +25,7 @@ from weft.network_core.descriptors import ListEnd, ListError, ListLoad, LoadTarg
 from weft.network_core.report import ListReport
 from weft.network_core.states import NetworkState
 
-CHIP = network_chip(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)
+CHIP = network_core_config(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)
 BANKS = CHIP.banks
 ACK_TIMEOUT = 0.05
 GUARD = 600  # seconds after which a test hangs
@@ -56,14 +56,14 @@ def loaded(driver, result=b"result!", loads=3):
 def test_runs_a_list():
     board = PipedNetworkBoard(CHIP)
     result = random.Random(1).randbytes(1024)
-    with linked(board, chip=CHIP) as driver:
+    with linked(board, config=CHIP) as driver:
         assert driver.status() == (NetworkState.IDLE, ListReport(ListError.NONE, 0, b"", CYCLES))
         for _ in range(2):
             loaded(driver, result)
             report = driver.run(at(LIST), at(LOG))
             assert report == ListReport(ListError.NONE, 0, result, CYCLES)
         assert driver.status()[0] == NetworkState.DONE
-        assert driver.chip == CHIP
+        assert driver.config == CHIP
     assert all(len(frame.payload) <= 1012 for frame in board.frames)
 
 
@@ -250,10 +250,10 @@ def test_rejects_a_write_before_it_is_sent(arguments, text):
 def test_rejects_another_core():
     other = dataclasses.replace(CHIP, lines=16)
     with rejects(AcceleratorError, (
-        f"the core must have the ChipConfig {CHIP.core.name} with hash {CHIP.hash:08x}, not"
-        f" {CHIP.core.name} with hash {other.hash:08x}\nthe core's lines must be 8, not 16"
+        f"the network core must be {CHIP.array.name} with hash {CHIP.hash:08x}, not"
+        f" {CHIP.array.name} with hash {other.hash:08x}\nthe core's lines must be 8, not 16"
     )):
-        linked(PipedNetworkBoard(other), chip=CHIP)
+        linked(PipedNetworkBoard(other), config=CHIP)
 
 
 def test_rejects_a_core_for_matrix_products():
@@ -264,8 +264,8 @@ def test_rejects_a_core_for_matrix_products():
 
     end = End(Matrices())
     with rejects(AcceleratorError, (
-        "the core's registers do not describe a core for networks:"
-        " the core must be a core for networks, not one for matrix products"
+        "the core's registers do not describe a network core:"
+        " the core must be a network core, not one for matrix products"
     )):
         NetworkDriver(BoardTransport(end, end, timeout=ACK_TIMEOUT), timeout=GUARD)
 
@@ -288,7 +288,7 @@ def test_a_shared_board():
 
 def test_rejects_other_transports():
     with rejects(ValueError, (
-        "a core for networks must be at a serial port, tcp://host:port, uio:/dev/uio0 or"
+        "a network core must be at a serial port, tcp://host:port, uio:/dev/uio0 or"
         " mem:0x43c00000, not golden"
     )):
         NetworkDriver("golden")

@@ -1,10 +1,10 @@
-"""The transport to a core for networks over registers, against a model of them."""
+"""The transport to a network core over registers, against a model of them."""
 
 import random
 
 import numpy as np
 import pytest
-from network_chips import network_chip
+from network_cores import network_core_config
 from network_registers import NetworkRegisterModel
 from rejects import rejects
 
@@ -19,7 +19,7 @@ from weft.network_core.report import ListReport
 from weft.network_core.states import NetworkState
 from weft.registers import describe
 
-CHIP = network_chip(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)
+CHIP = network_core_config(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)
 CYCLES = 1234  # of every list of the model
 LIST, LOG = 600, 900
 
@@ -37,7 +37,7 @@ def test_runs_lists():
     model, driver = opened()
     result = random.Random(1).randbytes(1021)
     with driver:
-        assert driver.chip == CHIP
+        assert driver.config == CHIP
         assert driver.status() == (NetworkState.IDLE, ListReport(ListError.NONE, 0, b"", CYCLES))
         driver.write(at(0), result)
         driver.write(at(LIST), ListEnd(result=at(0), result_bytes=len(result)).pack())
@@ -125,7 +125,7 @@ def test_rejects_a_core_for_products_before_the_first_write():
     model = NetworkRegisterModel(CHIP)
     words = describe(Config())
     model.read = lambda address: [*words, *[0] * 30][address // 4]
-    with pytest.raises(TransportError, match="must be a core for networks, not one for matrix"):
+    with pytest.raises(TransportError, match="must be a network core, not one for matrix"):
         NetworkMmioTransport(model)
     assert model.log == [] and model.closed == 1
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from digits import CNN
 from memory_area import MemoryArea
-from network_chips import PROGRAM, SIMULATED
+from network_cores import PROGRAM, SIMULATED
 from network_programs import random_inputs
 from network_registers import NetworkRegisterModel
 from rejects import rejects
@@ -60,7 +60,7 @@ def test_two_programs_in_one_memory():
         session = program.open(opened(model, area))
         assert np.array_equal(session(x), wanted)
         assert model.values["program_base"] == area.address
-    row = PROGRAM.banks * PROGRAM.core.depth
+    row = PROGRAM.banks * PROGRAM.array.depth
     assert ("program_limit", 0x5000 // row) in model.log
     assert np.array_equal(program.open(opened(model, first))(x), wanted)
     assert (model.bus_memory[:0x100] == 0x5A).all()
@@ -72,7 +72,7 @@ def test_a_program_of_another_config_is_refused_before_a_byte_is_written():
     model = NetworkRegisterModel(PROGRAM)
     driver = opened(model, area_of(model, 0))
     before = model.bus_memory.copy()
-    with pytest.raises(AcceleratorError, match="must have the ChipConfig of the program"):
+    with pytest.raises(AcceleratorError, match="must be the network core of the program"):
         program.open(driver)
     assert np.array_equal(model.bus_memory, before)
 
@@ -113,7 +113,7 @@ def test_a_core_without_a_program_memory():
 
 
 def test_matrix_products_are_refused():
-    with pytest.raises(ValueError, match="a core for matrix products must have no program memory"):
+    with pytest.raises(ValueError, match="a product core must have no program memory"):
         ListTransport(GoldenRunner(PROGRAM))
 
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from network_chips import small_chip
+from network_cores import small_network_core
 
 from weft.boards.toolchain import to_rtlil
 from weft.config import Config
@@ -37,9 +37,9 @@ def test_a_core_for_products():
 
 
 def test_a_core_for_networks_has_its_columns_from_the_right_and_one_more():
-    chip = small_chip(**FIELDS | {"cols": 4}, multiplier="fip", words=1024, b_words=32)
-    expected = [chip.core.resource(col) for col in reversed(range(4))]
-    assert kinds(NetworkCore(chip)) == ["logic", *expected]
+    config = small_network_core(**FIELDS | {"cols": 4}, multiplier="fip", words=1024, b_words=32)
+    expected = [config.array.resource(col) for col in reversed(range(4))]
+    assert kinds(NetworkCore(config)) == ["logic", *expected]
     assert set(expected) == {"dsp", "ram", "logic"}
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from network_chips import small_chip
+from network_cores import small_network_core
 from register_model import HookedRegisterModel, RegisterModel
 
 from weft.config import Config
@@ -20,7 +20,7 @@ from weft.network_core.ip import NetworkIp
 def kits():
     """``kits(bus, **fields)``: a small core and the files of its kit. Each kit is made once.
 
-    ``kits("networks")`` is a core for networks.
+    ``kits("networks")`` is a network core.
     """
     cache = {}
 
@@ -28,7 +28,7 @@ def kits():
         key = bus, clocks, pipelined, prefix, *fields.items()
         if key not in cache:
             if bus == "networks":
-                ip = NetworkIp(chip=small_chip(2, 2, 2, words=64), bus="axi", prefix="mm")
+                ip = NetworkIp(config=small_network_core(2, 2, 2, words=64), bus="axi", prefix="mm")
             else:
                 config = Config(**{"rows": 2, "cols": 4, "a_words": 64, "b_words": 64, **fields})
                 ip = Ip(config=config, bus=bus, clocks=clocks, pipelined=pipelined, prefix=prefix)

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from weft.buses import BUSES
+from weft.designs import design_from_toml
 from weft.kit.build import guide
 from weft.kit.folder import MANIFEST, write
-from weft.kit.head import parameters_of
 
 buses = pytest.mark.parametrize("bus", [
     *BUSES, pytest.param("networks", marks=pytest.mark.slow),
@@ -88,4 +88,4 @@ def test_module_names_start_with_the_name_of_the_core(kits, bus):
 def test_config_file_gives_the_same_ip(kits, bus, tmp_path):
     ip, files = kits(bus)
     (tmp_path / "config.toml").write_bytes(files["config.toml"])
-    assert type(parameters_of(ip)).from_toml(tmp_path / "config.toml") == parameters_of(ip)
+    assert design_from_toml(tmp_path / "config.toml") == ip.config

@@ -1,4 +1,4 @@
-"""The kit of a core for networks: what only it has."""
+"""The kit of a network core: what only it has."""
 
 import re
 
@@ -12,11 +12,11 @@ def kit(kits):
     return kits("networks")
 
 
-def test_the_head_names_chip_and_command(kit):
+def test_the_head_names_network_core_and_command(kit):
     ip, files = kit
     head = files[f"{ip.name}.v"].decode()[:2000]
     command = "weft generate --bus axi --prefix mm --config config.toml"
-    assert command in head and f"ChipConfig {ip.chip.hash:08x}." in head
+    assert command in head and f"hash is {ip.config.hash:08x}." in head
 
 
 def test_names_of_the_driver_start_with_the_prefix(kit):
@@ -32,10 +32,10 @@ def test_the_page_of_lists_has_no_links(kit):
     assert "](" not in kit[1]["lists.md"].decode()  # links would lead out of the kit
 
 
-def test_registers_have_the_values_of_the_chip(kit):
+def test_registers_have_the_values_of_the_network_core(kit):
     ip, files = kit
     page = files[f"{ip.name}_regs.md"].decode()
-    assert f"| `hash` | ro | 0x{ip.chip.hash:08x} |" in page
+    assert f"| `hash` | ro | 0x{ip.config.hash:08x} |" in page
     assert "| 0x424 | `limit` | rw |" in page and "## memory_layout (0x42c)" in page
 
 

@@ -1,4 +1,4 @@
-"""The C driver of a core for networks, on a model of its registers."""
+"""The C driver of a network core, on a model of its registers."""
 
 import ctypes
 import random
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from c_network import shared_library, write_sources
 from c_network_driver import CNetworkDriver
-from network_chips import network_chip
+from network_cores import network_core_config
 from network_registers import NetworkRegisterModel
 
 from weft.kit.files.weft_driver import compiler
@@ -16,8 +16,8 @@ from weft.network_core.addresses import split
 from weft.network_core.descriptors import ListEnd, ListLoad, ListLoop
 from weft.network_core.ip import NetworkIp
 
-CHIP = network_chip(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)
-IP = NetworkIp(chip=CHIP, bus="axi")
+CHIP = network_core_config(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)
+IP = NetworkIp(config=CHIP, bus="axi")
 (OK, BUSY, ID, TIMEOUT, NULL, RANGE, REFUSED, ABORTED, OPCODE, FIELD, ADDRESS, DEADLOCK,
  NOT_LOADED) = (0, 1, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -11)
 LIST, LOG = 600, 900
@@ -153,10 +153,12 @@ def test_rejects_before_any_access(core):
 
 
 def test_another_core_is_not_touched(core):
-    core.model.board.chip = network_chip(2, 4, 4, 2, words=2048, b_words=8, lines=8, read_vectors=2)
+    core.model.board.config = network_core_config(
+        2, 4, 4, 2, words=2048, b_words=8, lines=8, read_vectors=2
+    )
     core.model.log.clear()
     assert core.call("init", None) == ID
-    core.model.board.chip = CHIP
+    core.model.board.config = CHIP
     assert core.model.log == []
 
 

@@ -44,14 +44,14 @@ def opened(network, mode, kind):
     """A session on the golden model of a core, and its program."""
     if kind == "product core":
         program = network.compile(Config(requantize=mode))
-        return program, program.open(GoldenTransport(program.target.config))
-    chip = target_of("ulx3s-85f", "networks").chip
+        return program, program.open(GoldenTransport(program.target.array))
+    config = target_of("ulx3s-85f", "networks").config
     try:
-        program = network.compile(chip)
+        program = network.compile(config)
         return program, program.open("golden")
     except UnfitError:
-        program = network.compile(product_config(chip))
-        return program, program.open(ListTransport(GoldenRunner(chip)))
+        program = network.compile(product_config(config))
+        return program, program.open(ListTransport(GoldenRunner(config)))
 
 
 @pytest.mark.parametrize("kind", ["product core", "network core"])

@@ -20,7 +20,7 @@ COLUMN = dataclasses.replace(SMALL, b_zero_point="column")
 
 
 def run(program, *x, **options):
-    with program.open(GoldenTransport(program.target.config)) as session:
+    with program.open(GoldenTransport(program.target.array)) as session:
         return session(list(x), **options)
 
 
@@ -280,7 +280,7 @@ def test_a_recurrent_layer(words, weights):
     assert step.products == (MatrixProduct(2, 7, 28, 5),) and step.weights == weights
     assert step.placement.on_weft and step.placement.reason == "gates"
     states, outputs = {}, []
-    with program.open(GoldenTransport(program.target.config)) as session:
+    with program.open(GoldenTransport(program.target.array)) as session:
         for _ in range(3):
             x = integers(rng, np.int8, 2, 5, 6)
             y, [_, record] = session(x, stats=True)

@@ -4,17 +4,17 @@ import dataclasses
 
 import numpy as np
 import pytest
-from chip_networks import NetworkBuilder, random_divided_network, random_network
 from graph_runner import run_graph
 from graphs import convolution, fully_connected, graph_of, tensor
-from network_chips import LARGE, SMALL
+from network_core_networks import NetworkBuilder, random_divided_network, random_network
+from network_cores import LARGE, SMALL
 from products import integers
 
 from weft.config import Config
 from weft.models.compiler import compile_graph
 from weft.models.dead_channels import leave_out_channels
 from weft.models.ir import Gemm, Host, State
-from weft.models.network_core.compiler import compile_chip
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.target import target_of
 
 
@@ -71,10 +71,12 @@ def test_results_are_equal_by_the_formulas(seeds):
 def test_results_are_equal_on_the_cores(seed):
     graph, x = random_sparse_network(seed)
     values = run_graph(graph, [x])
-    chip = target_of(LARGE if seed % 2 else SMALL)
+    target = target_of(LARGE if seed % 2 else SMALL)
     config = Config(rows=4, cols=4, requantize="tflite")
     pairs = [
-        (compile_chip(graph, chip), compile_chip(graph, chip, activations=True)),
+        (compile_network_core(graph, target), compile_network_core(
+            graph, target, activations=True
+        )),
         (compile_graph(graph, config), compile_graph(graph, config, fuse=False)),
     ]
     for program in (program for pair in pairs for program in pair):

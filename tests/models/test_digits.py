@@ -19,7 +19,7 @@ def outputs(network, x, mode, oracle):
     """The outputs of all inferences on a core, and in the runtime of the mode."""
     program = network.compile(Config(requantize=mode, **SIZE))
     assert program.mode == mode
-    with program.open(GoldenTransport(program.target.config)) as session:
+    with program.open(GoldenTransport(program.target.array)) as session:
         y = session(x)
     [*_, answer] = answers(oracle, network, program, x)
     return y.reshape(len(x), -1), answer.outputs[0].reshape(len(x), -1)

@@ -97,11 +97,11 @@ def test_reading_and_running_import_no_parser(contents, tmp_path):
 
 
 @pytest.mark.parametrize("main, message", [
-    (lambda m: m.update(version=1), "version must be 8, not 1; compile the network again"),
+    (lambda m: m.update(version=1), "version must be 9, not 1; compile the network again"),
     (lambda m: m.update(format="zip"), "format must be 'weft program'"),
-    (lambda m: m.update(config_hash=1), "the Config must have the hash 1, not"),
-    (lambda m: m["config"].update(rows=0), "rows must be in 1..64, not 0"),
-    (lambda m: m["config"].update(rows=4), "the Config must have the hash"),
+    (lambda m: m.update(hash=1), "the product core must have the hash 1, not"),
+    (lambda m: m["design"].update(rows=0), "rows must be in 1..64, not 0"),
+    (lambda m: m["design"].update(rows=4), "the product core must have the hash"),
     (lambda m: m.update(program=[]), "program must be a Program"),
     (lambda m: m.update(program={"class": "os.system", "fields": {}}), "a class must be one of"),
     (lambda m: m["program"]["fields"].pop("mode"), "Program has missing or unknown fields: mode"),
@@ -110,8 +110,8 @@ def test_reading_and_running_import_no_parser(contents, tmp_path):
     (lambda m: m["program"]["fields"].update(source="x"), "source must be one of tflite, onnx"),
     (lambda m: m["program"]["fields"]["target"]["fields"].update(baud=0), "baud must be above 0"),
     (lambda m: m.pop("program"), "program.json must have the key 'program'"),
-    (lambda m: m.pop("config_hash"), "program.json must have the key 'config_hash'"),
-    (lambda m: m.update(config=None), "config must be an object, not None"),
+    (lambda m: m.pop("hash"), "program.json must have the key 'hash'"),
+    (lambda m: m.update(design=None), "design must be an object, not None"),
     (lambda m: m["program"]["fields"].update(outputs=[99]), "outputs must be tensors in 0..5"),
 ])
 def test_refuses_a_wrong_program(contents, main, message):
@@ -227,7 +227,7 @@ def attempt(data):
         return
     shapes = [program.tensors[number].shape for number in program.inputs]
     try:
-        with program.open(GoldenTransport(program.target.config)) as session:
+        with program.open(GoldenTransport(program.target.array)) as session:
             session([np.zeros(shape, np.int8) for shape in shapes])
         str(report(program))
     except (ModelError, TypeError, ValueError, RuntimeError) as error:

@@ -13,13 +13,13 @@ from weft.models.target import NetworkTarget, target_of
 def test_a_board_has_a_clock_and_a_baud_rate():
     target = target_of("ulx3s-85f")
     assert (target.name, target.clock, target.baud) == ("ulx3s-85f", 125, 3_000_000)
-    assert target.config.rows == 8
+    assert target.array.rows == 8
 
 
 def test_a_core_for_networks_of_a_board():
     target = target_of("ulx3s-85f", "networks")
-    assert (target.name, target.clock, target.chip.banks) == ("ulx3s-85f-networks", 104.1667, 9)
-    assert target.config == target.chip.core
+    assert (target.name, target.clock, target.config.banks) == ("ulx3s-85f-networks", 104.1667, 9)
+    assert target.array == target.config.array
     with rejects(ModelError, "--for of ulx3s-85f must be networks or batch1, not 'nothing'"):
         target_of("ulx3s-85f", "nothing")
     with rejects(ModelError, "'networks' must be for a board, not for another target"):
@@ -32,12 +32,12 @@ def test_a_core_for_networks_of_a_file(tmp_path):
 lanes = 1
 requantize = "tflite"
 activation = "none"
-[chip]
+[network_core]
 words = 64
 ''')
     target = target_of(path)
-    assert (target.name, target.chip.words) == ("mine", 64)
-    assert target_of(target.chip).chip == target.chip
+    assert (target.name, target.config.words) == ("mine", 64)
+    assert target_of(target.config).config == target.config
 
 
 def test_a_config_and_a_file(tmp_path):
@@ -52,7 +52,7 @@ def test_a_config_and_a_file(tmp_path):
 def test_a_board_file(tmp_path):
     path = Path(__file__).parents[2] / "examples" / "my_board.py"
     target = target_of(path)
-    assert (target.name, target.clock, target.config.rows) == ("myboard", 125, 4)
+    assert (target.name, target.clock, target.array.rows) == ("myboard", 125, 4)
     other = tmp_path / "net.tflite"
     other.write_bytes(b"")
     rule = "the name of a board, a board file (.py) or a file of Config fields (.toml)"
@@ -70,7 +70,7 @@ def test_seconds():
 
 @pytest.mark.parametrize("target, error, message", [
     ("ulx3s-85g", ModelError, "board must be one of .* not 'ulx3s-85g'"),
-    (7, ModelError, "target must be a board, a Config, a ChipConfig or a TOML file, not 7"),
+    (7, ModelError, "target must be a board, a Config, a NetworkCoreConfig or a TOML file, not 7"),
     ("missing.py", ModelError, "board file not found: missing.py"),
     ("missing.toml", ConfigError, "missing.toml must be a readable TOML file"),
 ])

@@ -1,10 +1,10 @@
-"""The latencies of a core for networks: figures computed by hand, and the slot of ADD."""
+"""The latencies of a network core: figures computed by hand, and the slot of ADD."""
 
 import pytest
 
 from weft.config import Config
 from weft.hw.network_core.array_section import ArraySection
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.latencies import (
     MAP_READ,
     add_slot,
@@ -56,8 +56,8 @@ def test_the_slot_of_add_follows_the_total_and_is_odd(mode, cycles):
     core(rows=2, depth=8, target="ice40up"),
 ])
 def test_the_array_section_has_the_latency(config):
-    chip = ChipConfig(core=config)
-    assert ArraySection.write_latency(chip, MAP_READ) == array_write(config)
+    network_core = NetworkCoreConfig(array=config)
+    assert ArraySection.write_latency(network_core, MAP_READ) == array_write(config)
 
 
 def test_an_array_by_hand():

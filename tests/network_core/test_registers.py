@@ -1,17 +1,17 @@
-"""Registers of a core for networks: what they describe, and words that are refused."""
+"""Registers of a network core: what they describe, and words that are refused."""
 
 import pytest
 
 from weft import registers
 from weft.config import Config
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.registers import REGISTERS, decode, describe
 
 CORE = Config(rows=2, cols=4, depth=4, lanes=2, requantize="tflite", activation="none")
-CHIP = ChipConfig(core=CORE, words=64, b_words=32, lines=16, read_vectors=2)
+CHIP = NetworkCoreConfig(array=CORE, words=64, b_words=32, lines=16, read_vectors=2)
 
 
-def test_registers_describe_the_chip():
+def test_registers_describe_the_network_core():
     words = dict(zip(REGISTERS, describe(CHIP), strict=False))
     assert words["magic"].to_bytes(4, "little") == b"WNET"
     assert (words["hash"], words["core_hash"]) == (CHIP.hash, CORE.hash)
@@ -28,7 +28,7 @@ def changed(name, value):
 
 @pytest.mark.parametrize("words, text", [
     ([1], r"registers must be \d+ or more, not 1"),
-    (registers.describe(CORE) + [0] * 20, "must be a core for networks, not one for matrix"),
+    (registers.describe(CORE) + [0] * 20, "must be a network core, not one for matrix"),
     (changed("magic", 1), r"register magic must be 0x54454e57 \('WNET'\), not 0x00000001"),
     (changed("version", 9), "register version must be 2, not 9"),
     (changed("lines", 32), "register hash must be 0x.* for its own fields"),

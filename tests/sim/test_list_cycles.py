@@ -1,9 +1,9 @@
-"""The cycle model of lists against the simulated core for networks, for random lists."""
+"""The cycle model of lists against the simulated network core, for random lists."""
 
 import numpy as np
 import pytest
-from chip_lists import random_list
-from network_chips import MICRO, ROW, SIMULATED, SIMULATED_SLOWLY
+from network_core_lists import random_list
+from network_cores import MICRO, ROW, SIMULATED, SIMULATED_SLOWLY
 
 from weft.golden.network_core.runner import LOG_BYTES
 from weft.network_core.addresses import join
@@ -12,11 +12,11 @@ from weft.sim.network_core import NetworkSimulation
 
 CHIPS = [
     SIMULATED, MICRO, ROW,
-    *(pytest.param(chip, marks=pytest.mark.slow) for chip in SIMULATED_SLOWLY),
+    *(pytest.param(config, marks=pytest.mark.slow) for config in SIMULATED_SLOWLY),
 ]
 
 
-@pytest.fixture(scope="module", params=CHIPS, ids=lambda c: f"{c.core.target}-{c.core.name}")
+@pytest.fixture(scope="module", params=CHIPS, ids=lambda c: f"{c.array.target}-{c.array.name}")
 def core(request):
     with NetworkSimulation(request.param) as simulation:
         yield simulation
@@ -24,9 +24,9 @@ def core(request):
 
 def measured(core, case):
     """The entries of the log, and the cycles of the list."""
-    chip, depth = core.chip, core.chip.core.depth
+    config, depth = core.config, core.config.array.depth
     core.write(case.image.memory.tobytes())
-    first, log = (join(a, chip.banks) for a in (case.list_address, case.log_address))
+    first, log = (join(a, config.banks) for a in (case.list_address, case.log_address))
     outcome = core.run(first, log)
     assert outcome.finished
     entry = -(-LOG_BYTES // depth) * depth
@@ -50,11 +50,11 @@ def test_random_lists(core, sizes):
     compared = 0
     while compared < 8:
         try:
-            case = random_list(rng, core.chip, resident=0, **sizes)
+            case = random_list(rng, core.config, resident=0, **sizes)
         except MemoryError:
             continue
         compared += 1
         prediction = predict_list(
-            core.chip, case.descriptors, case.list_address, case.log_address
+            core.config, case.descriptors, case.list_address, case.log_address
         )
         assert (prediction.jobs, prediction.cycles) == measured(core, case)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from network_chips import MICRO
+from network_cores import MICRO
 
 from weft.network_core.addresses import split
 from weft.network_core.cycles import predict_list

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from digits import CNN
 from memory_area import MemoryArea
-from network_chips import PROGRAM, SIMULATED
+from network_cores import PROGRAM, SIMULATED
 from network_programs import check_network, random_inputs
 
 import weft
@@ -60,7 +60,7 @@ def test_a_network(bus, monkeypatch):
     """A network runs; then the same core multiplies."""
     pytest.importorskip("tflite")
     program = weft.load(CNN).compile(SIMULATED)
-    registers = SimRegisters(NetworkIp(chip=SIMULATED, bus=bus))
+    registers = SimRegisters(NetworkIp(config=SIMULATED, bus=bus))
     monkeypatch.setattr(registers, "close", lambda: None)  # it is opened twice
     with NetworkDriver(NetworkMmioTransport(registers), SIMULATED) as driver:
         data = np.random.default_rng(2).bytes(1100)
@@ -83,7 +83,7 @@ def test_two_networks_in_one_program_memory():
     x = random_inputs(program, 1)
     with program.open("golden") as session:
         wanted = session(x)
-    registers = SimRegisters(NetworkIp(chip=PROGRAM, bus="axi"))
+    registers = SimRegisters(NetworkIp(config=PROGRAM, bus="axi"))
     memory, size = registers.memory, 1 << 16
     areas = [MemoryArea(memory, offset, size) for offset in (0x1008, 0x20000)]
     before = memory.read(0, memory.size)

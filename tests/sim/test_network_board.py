@@ -1,11 +1,11 @@
-"""A simulated board with a core for networks, at the pins of its serial port, with the driver."""
+"""A simulated board with a network core, at the pins of its serial port, with the driver."""
 
 import contextlib
 
 import numpy as np
 import pytest
 from digits import MLP
-from network_chips import SIMULATED
+from network_cores import SIMULATED
 from network_programs import check_network
 from rejects import rejects
 
@@ -34,7 +34,7 @@ def at(number):
 
 
 def test_memory_and_lists_over_the_wires(driver):
-    rng, depth = np.random.default_rng(4), SIMULATED.core.depth
+    rng, depth = np.random.default_rng(4), SIMULATED.array.depth
     data = rng.bytes(1100)
     driver.write(at(3), data)
     assert driver.read(at(3), 1100) == data
@@ -75,7 +75,7 @@ def test_errors_and_aborts_over_the_wires(driver):
     with rejects(TransportTimeout, "the list did not end within 0.1 s"):
         driver.run(at(0), at(800), timeout=0.1)
     assert driver.status()[0] == NetworkState.ABORTED
-    driver.write(at(128 // SIMULATED.core.depth), ListEnd(result_bytes=4).pack())
+    driver.write(at(128 // SIMULATED.array.depth), ListEnd(result_bytes=4).pack())
     assert driver.run(at(0), at(800), timeout=TIMEOUT).result == load.pack()[:4]
 
 

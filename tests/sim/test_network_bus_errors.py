@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from digits import CNN
-from network_chips import PROGRAM
+from network_cores import PROGRAM
 from network_programs import random_inputs
 
 import weft
@@ -23,7 +23,7 @@ from weft.sim.network_runner import SimulatedRunner
 
 pytest.importorskip("tflite")
 SLVERR, DECERR = 2, 3
-DEPTH, BEAT = PROGRAM.core.depth, PROGRAM.beat_bytes
+DEPTH, BEAT = PROGRAM.array.depth, PROGRAM.beat_bytes
 ENTRY_BYTES = 8  # of a job in the log
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mutated_lists import mutated_lists
-from network_chips import MICRO, PROGRAM, ROW, SIMULATED, SIMULATED_SLOWLY
+from network_cores import MICRO, PROGRAM, ROW, SIMULATED, SIMULATED_SLOWLY
 from network_duel import compare_memories
 
 from weft.golden.network_core import run_list
@@ -18,7 +18,7 @@ from weft.network_core.states import NetworkState
 from weft.sim.network_core import NetworkSimulation
 
 CORES = {"hardwired": SIMULATED, "microprogram": MICRO, "one row": ROW}
-SLOW = {f"slow {n}": chip for n, chip in enumerate(SIMULATED_SLOWLY)}
+SLOW = {f"slow {n}": config for n, config in enumerate(SIMULATED_SLOWLY)}
 NONE, OPCODE, FIELD, ADDRESS, DEADLOCK = list(ListError)[:5]
 
 
@@ -35,17 +35,17 @@ def differences(core, lists):
 
     Lists whose effect is undefined are not executed.
     """
-    chip, wrong, errors = core.chip, [], []
+    config, wrong, errors = core.config, [], []
     for mutant in lists:
         case, memory = mutant.case, mutant.case.image.memory.copy()
         places = case.list_address, case.log_address
         window = {"base": case.base, "limit": case.limit}
         try:
-            expected = run_list(chip, memory, *places, **window)
+            expected = run_list(config, memory, *places, **window)
         except ValueError:
             continue
         core.write(case.image.memory.tobytes())
-        outcome = core.run(*(join(place, chip.banks) for place in places), **window)
+        outcome = core.run(*(join(place, config.banks) for place in places), **window)
         state = NetworkState.ERROR if expected.error else NetworkState.DONE
         found = outcome.finished, outcome.state, outcome.error, outcome.job
         if found != (True, state, expected.error, expected.jobs):
@@ -53,8 +53,8 @@ def differences(core, lists):
             continue
         errors.append(expected.error)
         if mutant.defined and state == NetworkState.DONE:
-            log = join(case.log_address, chip.banks) + case.base * chip.banks
-            compare_memories(chip, core.read(), memory, log, expected.jobs)
+            log = join(case.log_address, config.banks) + case.base * config.banks
+            compare_memories(config, core.read(), memory, log, expected.jobs)
     return wrong, errors
 
 
@@ -66,7 +66,7 @@ MORE = int(os.environ.get("WEFT_MUTATED_LISTS", "300"))
     (1, 200), pytest.param(2, MORE, marks=pytest.mark.slow),
 ])
 def test_mutated_lists(core, seed, count):
-    lists = mutated_lists(np.random.default_rng(seed), core.chip, count)
+    lists = mutated_lists(np.random.default_rng(seed), core.config, count)
     wrong, errors = differences(core, lists)
     assert wrong == []
     assert len(errors) > 0.95 * count
@@ -156,24 +156,24 @@ def end_of(core, descriptors, log_inside=True):
 
     The log begins before the list, or in the last vector, which is too short for an entry.
     """
-    chip = core.chip
+    config = core.config
     data = b"".join(d if isinstance(d, bytes) else d.pack() for d in descriptors)
-    size = chip.program_bytes or chip.memory_bytes
-    beat = chip.beat_bytes if chip.program_words else chip.core.depth
+    size = config.program_bytes or config.memory_bytes
+    beat = config.beat_bytes if config.program_words else config.array.depth
     first = (size - len(data)) // beat * beat
     # The vectors of the list that the memory does not have lie beyond its end.
-    assert size - first == len(data) or not chip.program_words
+    assert size - first == len(data) or not config.program_words
     lists = bytearray(size)
     lists[first : first + len(data)] = data
-    memory = bytearray(chip.memory_bytes) if chip.program_words else lists
-    number = first // chip.core.depth
-    log = number - 64 if log_inside else size // chip.core.depth - 1
-    places = [split(place, chip.banks) for place in (number, log)]
+    memory = bytearray(config.memory_bytes) if config.program_words else lists
+    number = first // config.array.depth
+    log = number - 64 if log_inside else size // config.array.depth - 1
+    places = [split(place, config.banks) for place in (number, log)]
     core.write(bytes(memory))
-    if chip.program_words:
+    if config.program_words:
         core.write_program(bytes(lists))
     outcome = core.run(number, log)
-    expected = run_list(chip, memory, *places, program=lists)
+    expected = run_list(config, memory, *places, program=lists)
     assert outcome.finished
     assert outcome.state == (NetworkState.ERROR if outcome.error else NetworkState.DONE)
     return (outcome.error, outcome.job), (expected.error, expected.jobs)
@@ -194,18 +194,18 @@ def test_a_log_outside(any_core, job, wanted):
 
 
 def test_an_address_has_one_bit_more_than_the_words_or_16(any_core):
-    chip = any_core.chip
-    far = 2 * chip.address_words * WORDS
+    config = any_core.config
+    far = 2 * config.address_words * WORDS
     moved = [
         replace(JOB, output=far), replace(JOB, input=far),
         replace(JOB, out_width=2, output_pixel_step=far + WORDS),
         replace(JOB, out_width=2, in_width=2, stride_x=1, input_pixel_step=far + WORDS),
         replace(JOB, kernel_width=2, tile_words=2, in_width=2, dilation_x=1, tap_x_step=far),
     ]
-    wanted = (ADDRESS, 0) if has_single_port(chip.core) else (NONE, 1)
+    wanted = (ADDRESS, 0) if has_single_port(config.array) else (NONE, 1)
     for job in moved:
         assert end_of(any_core, [job, ListEnd()]) == (wanted, wanted)
-    wanted = (ADDRESS, 0) if has_single_port(chip.core) else (NONE, 0)
+    wanted = (ADDRESS, 0) if has_single_port(config.array) else (NONE, 0)
     load = replace(LOAD, fill=0, source=far)
     assert end_of(any_core, [load, ListEnd()]) == (wanted, wanted)
     again = max(far, WORDS << 16)
@@ -228,8 +228,8 @@ def taps(step, turns):
 
 def test_a_tap_far_behind_the_first_one(any_core):
     """The words from the first tap to another one have two bits more than an address, or 16."""
-    words = any_core.chip.address_words
-    again = (words, 16) if has_single_port(any_core.chip.core) else (words // 2, 16)
+    words = any_core.config.address_words
+    again = (words, 16) if has_single_port(any_core.config.array) else (words // 2, 16)
     for step, turns, error in (
         (1, 2, NONE), (words // 2, 4, ADDRESS), (words // 4, 8, ADDRESS), (-words, 2, ADDRESS),
         (words // 2, 8, ADDRESS), (*again, NONE),

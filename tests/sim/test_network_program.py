@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from digits import CNN
-from network_chips import PROGRAM, PROGRAM_ROW, SIMULATED
+from network_cores import PROGRAM, PROGRAM_ROW, SIMULATED
 from network_programs import random_inputs
 
 import weft
@@ -19,27 +19,27 @@ pytest.importorskip("tflite")
 
 
 @pytest.fixture(scope="module", params=[PROGRAM, PROGRAM_ROW], ids=["2x2x4", "1x2x4"])
-def chip(request):
+def config(request):
     return request.param
 
 
 @pytest.fixture(scope="module")
-def program(chip):
-    return weft.load(CNN).compile(chip)
+def program(config):
+    return weft.load(CNN).compile(config)
 
 
 @pytest.fixture(scope="module")
-def runner(chip):
-    runner = SimulatedRunner(chip)
+def runner(config):
+    runner = SimulatedRunner(config)
     yield runner
     runner.close()
 
 
 @pytest.fixture(scope="module")
-def case(chip, program):
+def case(config, program):
     """Inputs, and the results of the golden model."""
     x = random_inputs(program, 2)
-    with program.open(GoldenRunner(chip)) as session:
+    with program.open(GoldenRunner(config)) as session:
         return x, session(x)
 
 
@@ -49,14 +49,14 @@ def good_memory(runner):
 
 
 @pytest.mark.parametrize("latency, period", [(1, 256), (33, 256), (70, 600)])
-def test_bytes_and_cycles(chip, runner, program, case, latency, period):
+def test_bytes_and_cycles(config, runner, program, case, latency, period):
     x, wanted = case
     runner.set_timing(AxiTiming(latency, period))
     session = program.open(runner)
     assert np.array_equal(session(x), wanted)
     [segment] = program.segments
     timing = ProgramTiming(latency, period)
-    predicted = predict_run(chip, segment.run, segment.run_first, program.log, timing)
+    predicted = predict_run(config, segment.run, segment.run_first, program.log, timing)
     assert session.cycles == predicted.cycles
 
 
@@ -69,17 +69,17 @@ def test_the_prediction_of_a_program_is_for_the_default_timing(runner, program, 
 
 
 @pytest.mark.parametrize("latency, period", [(32, 256), (70, 600)])
-def test_cycles_with_any_base(chip, runner, program, case, latency, period):
+def test_cycles_with_any_base(config, runner, program, case, latency, period):
     """Bursts end at multiples of 16 beats on the bus, so the base decides where they end."""
     runner.set_timing(AxiTiming(latency, period))
     [segment] = program.segments
     cycles = []
     for beat in (0, 1, 5, 6, 14, 16):
-        runner.program_base = beat * chip.beat_bytes
+        runner.program_base = beat * config.beat_bytes
         session = program.open(runner)
         assert np.array_equal(session(case[0]), case[1])
         timing = ProgramTiming(latency, period, beat)
-        predicted = predict_run(chip, segment.run, segment.run_first, program.log, timing)
+        predicted = predict_run(config, segment.run, segment.run_first, program.log, timing)
         assert session.cycles == predicted.cycles
         cycles.append(session.cycles)
     runner.program_base = 0
@@ -87,7 +87,7 @@ def test_cycles_with_any_base(chip, runner, program, case, latency, period):
 
 
 def test_what_the_base_changes_at_most():
-    """The numbers of docs/chip.md."""
+    """The numbers of docs/network-core.md."""
     program = weft.load(CNN).compile(PROGRAM)
     [segment] = program.segments
     cycles = [
@@ -99,10 +99,10 @@ def test_what_the_base_changes_at_most():
     assert (cycles[0], min(cycles) - cycles[0], max(cycles) - cycles[0]) == (5592, -6, 30)
 
 
-def test_a_program_says_for_which_memory_its_cycles_are(chip, program):
+def test_a_program_says_for_which_memory_its_cycles_are(config, program):
     assert program.notes[-1] == (
         "the cycles are for a program memory that answers after 32 cycles with a beat a cycle, and"
-        f" a PROGRAM_BASE that is a multiple of {16 * chip.beat_bytes} bytes"
+        f" a PROGRAM_BASE that is a multiple of {16 * config.beat_bytes} bytes"
     )
     assert not weft.load(CNN).compile(SIMULATED).notes
 
@@ -113,10 +113,10 @@ def test_the_log_is_in_the_program_memory(runner, program, case):
     assert len(cycles) == len(program.layers) and min(cycles) > 0
 
 
-def test_a_batch_of_two(chip, runner):
-    program = weft.load(CNN).compile(chip, batch=2)
+def test_a_batch_of_two(config, runner):
+    program = weft.load(CNN).compile(config, batch=2)
     x = random_inputs(program, 4)
-    with program.open(GoldenRunner(chip)) as session:
+    with program.open(GoldenRunner(config)) as session:
         wanted = session(x)
     assert np.array_equal(program.open(runner)(x), wanted)
 
@@ -145,12 +145,12 @@ def test_aborts(runner, program, case):
     assert np.array_equal(session(x), wanted)
 
 
-def test_no_list_leaves_its_window(chip, runner, program):
+def test_no_list_leaves_its_window(config, runner, program):
     """A limit below the weights: the list ends, and no access happens beyond it."""
     run = program.segments[0]
-    end = -(-(program.log + 2 * program.jobs) // chip.banks)  # of an entry: two vectors
-    runner._core.write(bytes(chip.memory_bytes))
-    for limit in (run.run_first // chip.banks + 20, end - 1):
+    end = -(-(program.log + 2 * program.jobs) // config.banks)  # of an entry: two vectors
+    runner._core.write(bytes(config.memory_bytes))
+    for limit in (run.run_first // config.banks + 20, end - 1):
         outcome = runner._core.run(run.run_first, program.log, program_limit=limit)
         assert (outcome.state, outcome.error.name) == (NetworkState.ERROR, "ADDRESS")
     assert runner._core.run(run.run_first, program.log, program_limit=end).state == 2

@@ -3,10 +3,10 @@
 
 import numpy as np
 import pytest
-from chip_networks import NetworkBuilder
 from digits import CNN, MLP
 from graph_runner import run_graph
-from network_chips import SIMULATED, network_chip
+from network_core_networks import NetworkBuilder
+from network_cores import SIMULATED, network_core_config
 from network_duel import NetworkDuel
 from network_programs import random_inputs
 from products import integers
@@ -14,14 +14,14 @@ from products import integers
 import weft
 from weft.boards.network_designs import BATCH1_85F
 from weft.host.list_transport import ListTransport
-from weft.models.network_core.compiler import compile_chip
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.golden_runner import GoldenRunner
 from weft.models.oracles import answers
 from weft.models.target import target_of
 
 pytest.importorskip("tflite")
 
-LARGE = network_chip(8, 8, 8, 8, target="ecp5", dsp_cols=4)
+LARGE = network_core_config(8, 8, 8, 8, target="ecp5", dsp_cols=4)
 
 
 @pytest.mark.parametrize("path", [MLP, CNN], ids=lambda path: path.stem)
@@ -48,7 +48,7 @@ def test_several_lists():
     builder.dense(builder.table(builder.add(builder.convolution(y, 8), x)), 6)
     graph = builder.graph()
     x = integers(rng, np.int8, 2, 5, 5, 3)
-    program = compile_chip(graph, target_of(SIMULATED), batch=2)
+    program = compile_network_core(graph, target_of(SIMULATED), batch=2)
     duel = NetworkDuel(SIMULATED)
     with program.open(duel) as session:
         y = session(x)
@@ -66,7 +66,7 @@ def test_products_between_lists():
     builder.on_host()
     builder.dense(builder.add(builder.convolution(x, 8), first), 6)
     graph = builder.graph()
-    program = compile_chip(graph, target_of(SIMULATED))
+    program = compile_network_core(graph, target_of(SIMULATED))
     assert len(program.segments) == 2 and len(program.products) == 1
     x = integers(rng, np.int8, 2, 5, 5, 3)
     with program.open(NetworkDuel(SIMULATED)) as session:
@@ -100,16 +100,16 @@ def test_matrix_products():
 # Cycles from START to the end in which a network must run: 10.5 us at 95.8 MHz for ad01, and 130,
 # 320 and 500 us at 105 MHz.
 @pytest.mark.slow
-@pytest.mark.parametrize("name, chip, limit", [
-    ("ad01_int8", BATCH1_85F.chip, 1_006), ("kws_int8", LARGE, 13_650),
+@pytest.mark.parametrize("name, config, limit", [
+    ("ad01_int8", BATCH1_85F.config, 1_006), ("kws_int8", LARGE, 13_650),
     ("resnet8_int8", LARGE, 33_600), ("vww_96_int8", LARGE, 52_500),
 ])
-def test_mlperf_tiny(mlperf_tiny, name, chip, limit):
-    program = weft.load(mlperf_tiny / f"{name}.tflite").compile(chip)
+def test_mlperf_tiny(mlperf_tiny, name, config, limit):
+    program = weft.load(mlperf_tiny / f"{name}.tflite").compile(config)
     with np.load(mlperf_tiny / f"{name}.npz") as record:
         x, wanted = record["model_in"][:2], record["model_out_tflm"][:2]
     shape = program.tensors[program.inputs[0]].shape
-    duel = NetworkDuel(chip)
+    duel = NetworkDuel(config)
     with program.open(duel) as session:
         y = session(x.reshape(2, *shape[1:]))
     assert np.array_equal(y.reshape(2, -1), wanted.reshape(2, -1))

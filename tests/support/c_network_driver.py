@@ -1,4 +1,4 @@
-"""The C driver of a core for networks, compiled for this machine, on registers in Python."""
+"""The C driver of a network core, compiled for this machine, on registers in Python."""
 
 from c_network import driver_files, hooked_library, write_sources
 
@@ -67,7 +67,7 @@ class CNetworkDriver(Library):
             sources = sources | {name: sources[name].replace(old.encode(), new.encode(), 1)}
         write_sources(folder, ip, sources)
         super().__init__(hooked_library(folder, ip, GLUE, HOOKS), device, ip.prefix)
-        if ip.chip.program_words:
+        if ip.config.program_words:
             self.cache = device.bus_memory.copy()
             self.variable("test_memory").value = self.cache.ctypes.data
             self.variable("test_bus").value = device.bus_memory.ctypes.data

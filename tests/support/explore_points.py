@@ -14,7 +14,7 @@ from weft.explore.points import PACKED, Point, PointOutcome
 from weft.explore.recorded import varied
 from weft.explore.space import grid
 from weft.explore.steps import PointSteps
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.tasks.limits import RunLimits
 
 FAKE = sys.executable, str(Path(__file__).with_name("fake_flow.py"))
@@ -58,29 +58,29 @@ def measured(config, seed=1):
     return PointOutcome(used=used, blocks=blocks, fmax=fmax, path=path, seconds={"place": 1.0})
 
 
-def chip(rows=2, cols=4, depth=4, words=1024, **fields):
-    """A core for networks for an ECP5."""
+def network_core(rows=2, cols=4, depth=4, words=1024, **fields):
+    """A network core for an ECP5."""
     names = {"b_words", "lines", "read_vectors"} & fields.keys()
     own = {name: fields.pop(name) for name in names}
     core = Config(
         target="ecp5", requantize="tflite", activation="none", rows=rows, cols=cols, depth=depth,
         **{"lanes": 2, "hop": 2, "dsp_cols": 1} | fields,
     )
-    return ChipConfig(core=core, words=words, **own)
+    return NetworkCoreConfig(array=core, words=words, **own)
 
 
 def network_records():
-    """Packed points of cores for networks, whose cells follow from simple formulas."""
+    """Packed points of network cores, whose cells follow from simple formulas."""
     shapes = itertools.product((1, 2, 3, 6), (4, 8), (2, 4))
     return [
         (Point(DEVICE, config, PACKED), network_outcome(config))
-        for config in itertools.starmap(chip, shapes)
+        for config in itertools.starmap(network_core, shapes)
     ]
 
 
 def network_outcome(config):
-    """The outcome of a packed core for networks."""
-    core = config.core
+    """The outcome of a packed network core."""
+    core = config.array
     array = {"LUT": 40 * core.rows * (core.cols + 1) * core.depth, "FF": 90 * core.rows}
     output = {"LUT": 500 + 300 * core.lanes, "FF": 800}
     blocks = {"array": array, "output": output, "list_reader": {"LUT": 1500, "FF": 1400}}
@@ -91,12 +91,12 @@ def network_outcome(config):
 
 
 def single_port_records():
-    """Placed points of cores for networks whose memory has one port."""
+    """Placed points of network cores whose memory has one port."""
     device = DEVICES["iCE40UP5K"]
     return [
         (Point(device, config), single_port_outcome(config))
         for words in (16384, 32768)
-        for config in grid(device, NETWORKS_UP5K.chip, lambda config, words=words: 4 * words)
+        for config in grid(device, NETWORKS_UP5K.config, lambda config, words=words: 4 * words)
     ]
 
 

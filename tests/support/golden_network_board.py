@@ -1,4 +1,4 @@
-"""A board with a core for networks as docs/chip.md defines it, with the golden runner of lists."""
+"""A board with a network core as docs/network-core.md defines it, with the golden runner."""
 
 import struct
 
@@ -6,7 +6,7 @@ import numpy as np
 from faulty_pipe import PipedBoard
 
 from weft.frames import MAX_DATA, MAX_WRITE, WRITE_FIELDS, FrameType
-from weft.golden.network_core import ChipBuffers, run_list, write_pixels
+from weft.golden.network_core import NetworkCoreBuffers, run_list, write_pixels
 from weft.host.link import Frame
 from weft.network_core.addresses import join
 from weft.network_core.descriptors import ListError
@@ -37,16 +37,16 @@ class GoldenNetworkBoard:
         Error and job with which the next lists end.
     """
 
-    def __init__(self, chip):
-        self.chip, self.fails = chip, None
-        self.memory = np.full(chip.memory_bytes, 0x5A, np.uint8)
+    def __init__(self, config):
+        self.config, self.fails = config, None
+        self.memory = np.full(config.memory_bytes, 0x5A, np.uint8)
         self.program = None  # bytes of the program memory
         self.full = self.busy = False
         self.reset()
 
     def reset(self):
         """The state after a reset; the memory stays."""
-        self.buffers = ChipBuffers(self.chip)
+        self.buffers = NetworkCoreBuffers(self.config)
         self.last, self.accepted, self.aborts = 0, [], 0
         self.running = None  # START frame of the running list
         self.state, self.error, self.jobs, self.result = NetworkState.IDLE, ListError.NONE, 0, b""
@@ -97,9 +97,10 @@ class GoldenNetworkBoard:
     def write(self, payload):
         """Store the pixels of a WRITE frame."""
         address, run, pitch, pixels, row_step = struct.unpack_from("<IBBHI", payload)
-        first, step = (join(a, self.chip.banks) for a in (address, row_step))
+        first, step = (join(a, self.config.banks) for a in (address, row_step))
         write_pixels(
-            self.memory.reshape(-1, self.chip.core.depth), first, payload[WRITE_FIELDS:], run=run,
+            self.memory.reshape(-1, self.config.array.depth), first, payload[WRITE_FIELDS:],
+            run=run,
             pitch=pitch, pixels=pixels, row_step=step,
         )
 
@@ -108,7 +109,7 @@ class GoldenNetworkBoard:
         frame, self.running = self.running, None
         addresses = struct.unpack("<II", frame.payload)
         outcome = run_list(
-            self.chip, self.memory, *addresses, buffers=self.buffers, program=self.program
+            self.config, self.memory, *addresses, buffers=self.buffers, program=self.program
         )
         self.error, self.jobs, self.result = outcome.error, outcome.jobs, outcome.result
         if self.fails:
@@ -120,7 +121,7 @@ class GoldenNetworkBoard:
     def abort(self):
         """End the running list without DONE."""
         self.aborts += 1
-        self.buffers = ChipBuffers(self.chip)
+        self.buffers = NetworkCoreBuffers(self.config)
         if self.running:
             self.running, self.state = None, NetworkState.ABORTED
             self.error = ListError.ABORTED
@@ -128,13 +129,13 @@ class GoldenNetworkBoard:
     def registers(self):
         """All registers; the result lies at vector 0 in the lists of the tests."""
         status = self.state | self.error << 8 | self.jobs << 16
-        words = [*describe(self.chip), status, CYCLES, 0, len(self.result)]
+        words = [*describe(self.config), status, CYCLES, 0, len(self.result)]
         assert len(words) == len(REGISTERS)
         return words
 
     def bytes_at(self, address, count):
         """Bytes of the memory; 0 beyond it."""
-        first = join(address, self.chip.banks) * self.chip.core.depth
+        first = join(address, self.config.banks) * self.config.array.depth
         return self.memory[first : first + count].tobytes().ljust(count, b"\0")
 
     def say(self, frame):
@@ -142,8 +143,8 @@ class GoldenNetworkBoard:
 
 
 class PipedNetworkBoard(PipedBoard, GoldenNetworkBoard):
-    """A board with a core for networks on a pipe."""
+    """A board with a network core on a pipe."""
 
-    def __init__(self, chip, **faults):
+    def __init__(self, config, **faults):
         PipedBoard.__init__(self, **faults)
-        GoldenNetworkBoard.__init__(self, chip)
+        GoldenNetworkBoard.__init__(self, config)

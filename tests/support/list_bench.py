@@ -76,10 +76,10 @@ class ListRun:
     finished_at: int = -1
 
 
-def descriptors_of(chip, memory, first, kind, base=0, limit=None):
+def descriptors_of(config, memory, first, kind, base=0, limit=None):
     """All (descriptor, waits) of a kind that a head of the golden model finds before its end."""
-    area = MemoryArea(chip, memory, base, chip.words if limit is None else limit)
-    head, found = ListHead(chip, area, join(first, chip.banks), kind), []
+    area = MemoryArea(config, memory, base, config.words if limit is None else limit)
+    head, found = ListHead(config, area, join(first, config.banks), kind), []
     while True:
         try:
             descriptor, waits = head.peek()
@@ -91,18 +91,18 @@ def descriptors_of(chip, memory, first, kind, base=0, limit=None):
         head.advance()
 
 
-def run_lists(chip, memory, runs, *, base=0, limit=None, timing=Timing(), seed=0, cycles=20_000):
+def run_lists(config, memory, runs, *, base=0, limit=None, timing=Timing(), seed=0, cycles=20_000):
     """Execute lists one after the other on one list reader; checks the order of all events.
 
     ``memory`` (bytearray) gets the log. A job may start only after all jobs before it and its
     loads, a load only after its jobs; both have the fields that the golden model finds.
     """
     rng = random.Random(seed)
-    depth, dut = chip.core.depth, _list_reader(chip)
+    depth, dut = config.array.depth, _list_reader(config)
     vectors = [
-        int.from_bytes(memory[n * depth : (n + 1) * depth], "little") for n in range(chip.vectors)
+        int.from_bytes(memory[n * depth : (n + 1) * depth], "little") for n in range(config.vectors)
     ]
-    port = SidePort(chip, vectors, stall=timing.stall, latency=timing.latency, seed=seed)
+    port = SidePort(config, vectors, stall=timing.stall, latency=timing.latency, seed=seed)
     raw_job = Value.cast(dut.job)
     current = []  # the running ListRun, and the descriptors that are expected
     cycle = 0  # since the one after ``begin``
@@ -114,16 +114,16 @@ def run_lists(chip, memory, runs, *, base=0, limit=None, timing=Timing(), seed=0
 
     async def bench(ctx):
         put(ctx, dut.base, base)
-        put(ctx, dut.limit, chip.words if limit is None else limit)
+        put(ctx, dut.limit, config.words if limit is None else limit)
         for run in runs:
             await ticks(ctx, 12)  # reads of the list before
             port.reads = run.reads
             current[:] = [run, *(
-                descriptors_of(chip, memory, run.list, kind, base, limit)
+                descriptors_of(config, memory, run.list, kind, base, limit)
                 for kind in (ListJob, ListLoad)
             )]
             put(ctx, dut.begin, {"valid": 1} | {
-                name: {"bank": address & 0xFF, "word": address >> 8 & 2 * chip.words - 1}
+                name: {"bank": address & 0xFF, "word": address >> 8 & 2 * config.words - 1}
                 for name, address in (("list", run.list), ("log", run.log))
             })
             await ctx.tick()
@@ -140,7 +140,7 @@ def run_lists(chip, memory, runs, *, base=0, limit=None, timing=Timing(), seed=0
     async def execute_jobs(ctx):
         # Cycles to the end of the job whose output runs; the job whose steps run, or None.
         left, stored_job, steps = None, 0, None
-        early = lead(chip.core)
+        early = lead(config.array)
         output = (dut.output_start, Value.cast(dut.output_job)) if early else (dut.start, raw_job)
         taken = 0  # jobs that have started
         while True:
@@ -168,7 +168,7 @@ def run_lists(chip, memory, runs, *, base=0, limit=None, timing=Timing(), seed=0
                 assert waits <= len(run.load_ends)
                 steps, taken = job, taken + 1
                 fields = plain(dut.job.shape().from_bits(job))
-                assert fields == hardware_fields(chip, descriptor, base)
+                assert fields == hardware_fields(config, descriptor, base)
             if begin:
                 assert left is None and len(run.ends) == len(run.starts)
                 assert output_job == steps
@@ -205,7 +205,7 @@ def run_lists(chip, memory, runs, *, base=0, limit=None, timing=Timing(), seed=0
             if valid and ready and not failed:
                 descriptor, waits = current[2][len(run.load_starts)]
                 assert waits <= len(run.ends)
-                assert plain(load) == hardware_fields(chip, descriptor, base)
+                assert plain(load) == hardware_fields(config, descriptor, base)
                 run.load_starts.append(at)
                 left = rng.randint(*timing.loads) - 1
 
@@ -215,8 +215,8 @@ def run_lists(chip, memory, runs, *, base=0, limit=None, timing=Timing(), seed=0
             ctx.set(dut.writes.ready, ready)
             _, _, valid, write = await ctx.tick().sample(dut.writes.valid, dut.writes.payload)
             if valid and ready:
-                number = write.address.word * chip.banks + write.address.bank
-                low, high = base * chip.banks, (limit or chip.words) * chip.banks
+                number = write.address.word * config.banks + write.address.bank
+                low, high = base * config.banks, (limit or config.words) * config.banks
                 assert low <= number < high, "the log must lie within the limits"
                 assert write.enable == (1 << depth) - 1
                 memory[number * depth : (number + 1) * depth] = write.data.to_bytes(
@@ -234,7 +234,7 @@ def run_lists(chip, memory, runs, *, base=0, limit=None, timing=Timing(), seed=0
             checker(dut.writes, "writes", dut.halt),
         ],
     )
-    low, high = base * chip.banks, (limit or chip.words) * chip.banks
+    low, high = base * config.banks, (limit or config.words) * config.banks
     for run in runs:
         assert all(low <= n and n + 1 <= high for n in run.reads)
     return runs

@@ -4,7 +4,7 @@ import struct
 from dataclasses import dataclass, replace
 
 import numpy as np
-from chip_lists import ListCase, random_list
+from network_core_lists import ListCase, random_list
 from random_lists import SIZES
 
 from weft.network_core.addresses import BANK_BITS, join
@@ -49,7 +49,7 @@ class MutatedList:
     defined: bool
 
 
-def mutated_lists(rng, chip, count):
+def mutated_lists(rng, config, count):
     """Yield ``count`` mutated lists: mostly one to three faults, often in one descriptor.
 
     Some have a load that never starts and a wrong END, or taps far behind the first ones.
@@ -57,16 +57,16 @@ def mutated_lists(rng, chip, count):
     while count:
         try:
             case = random_list(
-                rng, chip, layers=int(rng.integers(1, 4)), base=int(rng.choice([0, 5])),
+                rng, config, layers=int(rng.integers(1, 4)), base=int(rng.choice([0, 5])),
                 resident=0, most_pixels=3, most_channels=6, most_kernel=2,
             )
         except MemoryError:
             continue
-        yield _mutated(rng, chip, case)
+        yield _mutated(rng, config, case)
         count -= 1
 
 
-def _mutated(rng, chip, case):
+def _mutated(rng, config, case):
     """The list with its faults."""
     descriptors = case.descriptors
     entries = [list(struct.unpack(f"<{DESCRIPTOR_WORDS}I", d.pack())) for d in descriptors]
@@ -75,21 +75,21 @@ def _mutated(rng, chip, case):
     if form < 0.1:
         changes += _wait_and_end(rng, case, entries)
     elif form < 0.2:
-        changes += _far_taps(chip, case, entries)
+        changes += _far_taps(config, case, entries)
     else:
         for _ in range(rng.choice([1, 2, 2, 3])):
             if rng.random() < 0.3:
                 number = int(rng.integers(len(entries)))
-            change = _change(rng, chip, case, descriptors[number], entries[number])
+            change = _change(rng, config, case, descriptors[number], entries[number])
             changes.append((number, *change))
-    mutant = _with_words(chip, case, entries)
+    mutant = _with_words(config, case, entries)
     names = {name for _, name, _ in changes}
     changes = [f"{type(descriptors[n]).__name__} {n}: {name} = {value:#x}"
                for n, name, value in changes]
     if rng.random() < 0.2:
-        last = join(case.list_address, chip.banks) * chip.core.depth + len(entries) * 128
+        last = join(case.list_address, config.banks) * config.array.depth + len(entries) * 128
         cut = int(rng.integers(1, 2 * DESCRIPTOR_BYTES))
-        limit = case.base + max(1, (last - cut) // (chip.banks * chip.core.depth))
+        limit = case.base + max(1, (last - cut) // (config.banks * config.array.depth))
         mutant = replace(mutant, limit=limit)
         changes.append(f"limit {limit}")
     return MutatedList(mutant, tuple(changes), not names & UNDEFINED)
@@ -106,11 +106,11 @@ def _wait_and_end(rng, case, entries):
     return changes
 
 
-def _far_taps(chip, case, entries):
+def _far_taps(config, case, entries):
     """Two steps of as many words as an address can name; the tap between them is not read."""
     for number, job in enumerate(case.descriptors):
         if isinstance(job, ListJob) and min(job.kernel_height, job.kernel_width) > 1:
-            far = chip.address_words << BANK_BITS
+            far = config.address_words << BANK_BITS
             changes = [
                 ("in_width", 1), ("first_x", 0), ("first_y", 0), ("stride_x", 0),
                 ("tap_x_step", job.tap_x_step + far & 0xFFFFFFFF),
@@ -122,12 +122,12 @@ def _far_taps(chip, case, entries):
     return []
 
 
-def _with_words(chip, case, entries) -> ListCase:
+def _with_words(config, case, entries) -> ListCase:
     """The case with a list of other words."""
     memory = case.image.memory.copy()
     data = b"".join(struct.pack(f"<{DESCRIPTOR_WORDS}I", *words) for words in entries)
-    first = join(case.list_address, chip.banks) + case.base * chip.banks
-    at = first * chip.core.depth
+    first = join(case.list_address, config.banks) + case.base * config.banks
+    at = first * config.array.depth
     memory.reshape(-1)[at : at + len(data)] = np.frombuffer(data, memory.dtype)
     image = object.__new__(type(case.image))
     image.__dict__.update(case.image.__dict__, memory=memory)
@@ -142,7 +142,7 @@ def _set(kind, words, name, value):
     words[place.word] |= (int(value) & mask) << place.low
 
 
-def _change(rng, chip, case, descriptor, words):
+def _change(rng, config, case, descriptor, words):
     """Change the words of a descriptor at random; returns the name and the value of the change."""
     kind = type(descriptor)
     what = rng.choice(["unused", "header", "field"], p=[0.12, 0.05, 0.83])
@@ -156,7 +156,7 @@ def _change(rng, chip, case, descriptor, words):
     if what == "header":
         words[0] ^= int(rng.integers(1, 256))
         return "header", words[0] & 0xFF
-    choices = [(p, _values(rng, chip, case, kind, p, words)) for p in places(kind)]
+    choices = [(p, _values(rng, config, case, kind, p, words)) for p in places(kind)]
     choices = [choice for choice in choices if choice[1]]
     place, values = choices[int(rng.integers(len(choices)))]
     value = int(rng.choice(values)) & (1 << place.bits) - 1
@@ -164,16 +164,16 @@ def _change(rng, chip, case, descriptor, words):
     return place.name, value
 
 
-def _values(rng, chip, case, kind, place, words):
+def _values(rng, config, case, kind, place, words):
     """The values that a field may get."""
     old = words[place.word] >> place.low & (1 << place.bits) - 1
     if place.address:
-        return _addresses(rng, chip, case, place, old)
+        return _addresses(rng, config, case, place, old)
     if place.name in WAITS:
         return [0, old + 1, 999, 0xFFFF]
     if kind is ListJob:
         if place.name == "panel_rows":
-            return [0, chip.core.rows + 1, 255]
+            return [0, config.array.rows + 1, 255]
         if place.name in ("add", "sums"):
             other = 10 if place.name == "add" else 9
             return [1] if words[0] >> other & 1 else []
@@ -181,19 +181,19 @@ def _values(rng, chip, case, kind, place, words):
     return {
         ListLoad: {
             "words": [0, 0xFFFF, old + 1], "target": [1, 2, 3, 4, 255],
-            "first_word": [0xFFFF, chip.b_words - 1, chip.b_words, 0x8000], "fill": [1 - old],
+            "first_word": [0xFFFF, config.b_words - 1, config.b_words, 0x8000], "fill": [1 - old],
         },
         ListLoop: {"times": [0, 1], "body": [0, old + 1, 0xFFFF]},
         ListEnd: {"result_bytes": [0, 1024, 1025, 0xFFFF], "interrupt": [1 - old]},
     }[kind].get(place.name, [])
 
 
-def _addresses(rng, chip, case, place, old):
+def _addresses(rng, config, case, place, old):
     """Addresses: another bank, beyond the window, far away, or the same one modulo its words."""
-    words, bank = 2 * chip.address_words, old % (1 << BANK_BITS)
+    words, bank = 2 * config.address_words, old % (1 << BANK_BITS)
     far = [
         old + (words * int(rng.integers(-3, 4)) << BANK_BITS),
-        old + (chip.address_words << BANK_BITS), old + (words + 1 << BANK_BITS),
+        old + (config.address_words << BANK_BITS), old + (words + 1 << BANK_BITS),
     ]
     if place.name.endswith("_step") and place.name in STORED:
         far.pop()  # its neighbours may be the list
@@ -204,5 +204,5 @@ def _addresses(rng, chip, case, place, old):
         far.append(int(rng.integers(1 << 24)) << BANK_BITS)
     return [
         *(value & 0xFFFFFFFF for value in far),
-        old - bank + int(rng.choice([chip.banks, 255])),
+        old - bank + int(rng.choice([config.banks, 255])),
     ]

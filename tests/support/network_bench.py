@@ -1,4 +1,4 @@
-"""Execution of lists by a core for networks in Amaranth's simulator and in Icarus Verilog."""
+"""Execution of lists by a network core in Amaranth's simulator and in Icarus Verilog."""
 
 from amaranth.hdl import Value
 
@@ -12,21 +12,21 @@ from weft.network_core.addresses import BANK_BITS, split
 __all__ = ["amaranth_list", "icarus_list"]
 
 
-def packed(chip, vector):
+def packed(config, vector):
     """The address of a vector as the core's ports have it: ``Cat(bank, word)``."""
-    address = split(vector, chip.banks)
-    bank_bits = (chip.banks - 1).bit_length()
+    address = split(vector, config.banks)
+    bank_bits = (config.banks - 1).bit_length()
     bank, word = address & ((1 << BANK_BITS) - 1), address >> BANK_BITS
     return word << bank_bits | bank
 
 
 async def write_memory(ctx, core, image):
     """Write whole vectors from vector 0 on."""
-    depth = core.chip.core.depth
+    depth = core.config.array.depth
     ctx.set(core.writes.payload.enable, (1 << depth) - 1)
     ctx.set(core.writes.valid, 1)
     for n in range(len(image) // depth):
-        ctx.set(Value.cast(core.writes.payload.address), packed(core.chip, n))
+        ctx.set(Value.cast(core.writes.payload.address), packed(core.config, n))
         vector = image[n * depth : (n + 1) * depth]
         ctx.set(core.writes.payload.data, int.from_bytes(vector, "little"))
         while not (await ctx.tick().sample(core.writes.ready))[-1]:
@@ -36,10 +36,10 @@ async def write_memory(ctx, core, image):
 
 async def read_memory(ctx, core, vectors):
     """The bytes of the first ``vectors`` vectors."""
-    found, size = b"", core.chip.read_vectors
+    found, size = b"", core.config.read_vectors
     for first in range(0, vectors, size):
-        first = min(first, core.chip.vectors - size)
-        ctx.set(Value.cast(core.reads.payload), packed(core.chip, first))
+        first = min(first, core.config.vectors - size)
+        ctx.set(Value.cast(core.reads.payload), packed(core.config, first))
         ctx.set(core.reads.valid, 1)
         while not (await ctx.tick().sample(core.reads.ready))[-1]:
             pass
@@ -50,30 +50,30 @@ async def read_memory(ctx, core, vectors):
             )
             if valid:
                 break
-        data = words.to_bytes(size * core.chip.core.depth, "little")
-        found = found[: first * core.chip.core.depth] + data
+        data = words.to_bytes(size * core.config.array.depth, "little")
+        found = found[: first * core.config.array.depth] + data
     return found
 
 
-def amaranth_list(chip, image, list_vector, log_vector, *, cycles=10_000):
+def amaranth_list(config, image, list_vector, log_vector, *, cycles=10_000):
     """Execute a list in Amaranth's simulator; returns the memory and the status at the end."""
-    core = NetworkCore(chip)
+    core = NetworkCore(config)
     result = {}
 
     async def bench(ctx):
-        ctx.set(core.limit, chip.words)
+        ctx.set(core.limit, config.words)
         await write_memory(ctx, core, image)
-        ctx.set(Value.cast(core.begin.list), packed(chip, list_vector))
-        ctx.set(Value.cast(core.begin.log), packed(chip, log_vector))
+        ctx.set(Value.cast(core.begin.list), packed(config, list_vector))
+        ctx.set(Value.cast(core.begin.log), packed(config, log_vector))
         await pulse(ctx, core.begin.valid)
         while not (await ctx.tick().sample(core.finished))[-1]:
             pass
         await ticks(ctx, 1)
         for name in ("state", "error", "job", "cycles", "result_bytes"):
             result[name] = ctx.get(getattr(core.status, name))
-        result["memory"] = await read_memory(ctx, core, len(image) // chip.core.depth)
+        result["memory"] = await read_memory(ctx, core, len(image) // config.array.depth)
 
-    simulate(core, bench, limit=cycles + 20 * chip.vectors)
+    simulate(core, bench, limit=cycles + 20 * config.vectors)
     return result
 
 
@@ -139,22 +139,22 @@ endmodule
 """
 
 
-def icarus_list(chip, image, list_vector, log_vector, *, cycles=10_000):
+def icarus_list(config, image, list_vector, log_vector, *, cycles=10_000):
     """Execute a list in Icarus Verilog; returns state, error, cycles and the memory at its end.
 
     The memory has at least ``read_vectors`` vectors more than ``image``.
     """
-    depth, vectors = chip.core.depth, len(image) // chip.core.depth
+    depth, vectors = config.array.depth, len(image) // config.array.depth
     bench = _BENCH.format(
         image=image[::-1].hex(), image_size=8 * len(image), image_bits=8 * len(image) - 1,
         vectors=vectors, vector_size=8 * depth, vector_bits=8 * depth - 1,
-        data_bits=8 * depth * chip.read_vectors - 1, words=chip.words,
-        list_address=packed(chip, list_vector), log_address=packed(chip, log_vector),
+        data_bits=8 * depth * config.read_vectors - 1, words=config.words,
+        list_address=packed(config, list_vector), log_address=packed(config, log_vector),
         limit=cycles + 20 * vectors, addresses="\n".join(
-            f"        addresses[{n}] = {packed(chip, n)};" for n in range(vectors)
+            f"        addresses[{n}] = {packed(config, n)};" for n in range(vectors)
         ),
     )
-    verilog = export.to_verilog(NetworkTop(chip), name="network")
+    verilog = export.to_verilog(NetworkTop(config), name="network")
     status, *lines = run_bench({"network.v": verilog, "bench.v": bench}, "bench").splitlines()
     memory = b"".join(bytes.fromhex(line)[::-1] for line in lines)
     return *map(int, status.split()), memory

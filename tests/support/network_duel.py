@@ -1,4 +1,4 @@
-"""A simulated core for networks as a runner of lists, compared with the golden model."""
+"""A simulated network core as a runner of lists, compared with the golden model."""
 
 from dataclasses import replace
 
@@ -13,17 +13,17 @@ from weft.sim.network_runner import SimulatedRunner
 __all__ = ["NetworkDuel", "compare_memories", "log_vectors"]
 
 
-def log_vectors(chip, jobs):
+def log_vectors(config, jobs):
     """Vectors of the log of a list with so many jobs."""
-    return -(-LOG_BYTES // chip.core.depth) * jobs
+    return -(-LOG_BYTES // config.array.depth) * jobs
 
 
-def compare_memories(chip, found, expected, log, jobs):
+def compare_memories(config, found, expected, log, jobs):
     """Compare all bytes except the log, whose times must be in order; returns the times.
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     found, expected : bytes or uint8 [memory_bytes]
     log : int
         First vector of the log, absolute.
@@ -35,10 +35,10 @@ def compare_memories(chip, found, expected, log, jobs):
         Start and last store of each job.
     """
     found, expected = (
-        np.frombuffer(x, np.uint8).reshape(-1, chip.core.depth).copy() for x in (found, expected)
+        np.frombuffer(x, np.uint8).reshape(-1, config.array.depth).copy() for x in (found, expected)
     )
-    place = slice(log, log + log_vectors(chip, jobs))
-    entries = found[place].reshape(jobs, log_vectors(chip, 1) * chip.core.depth)
+    place = slice(log, log + log_vectors(config, jobs))
+    entries = found[place].reshape(jobs, log_vectors(config, 1) * config.array.depth)
     times = entries[:, :LOG_BYTES].copy().view("<u4").astype(np.int64)
     assert (np.diff(times.reshape(-1)) > 0).all(), times
     found[place] = expected[place]
@@ -53,7 +53,7 @@ class NetworkDuel:
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -63,10 +63,10 @@ class NetworkDuel:
         Of each list.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
+    def __init__(self, config):
+        self.config = config
         self.times, self.cycles = [], []
-        self._core, self._golden = SimulatedRunner(chip), GoldenRunner(chip)
+        self._core, self._golden = SimulatedRunner(config), GoldenRunner(config)
         self._core.write(0, self._golden.memory.tobytes())
 
     def write(self, address, data, **form):
@@ -83,10 +83,10 @@ class NetworkDuel:
         report = self._core.run(list_address, log_address, timeout=timeout)
         expected = self._golden.run(list_address, log_address, timeout=timeout)
         assert replace(report, cycles=None) == expected
-        found = self._core.read(0, self.chip.memory_bytes)
-        log = join(log_address, self.chip.banks)
+        found = self._core.read(0, self.config.memory_bytes)
+        log = join(log_address, self.config.banks)
         memory = self._golden.memory
-        self.times.append(compare_memories(self.chip, found, memory, log, report.jobs))
+        self.times.append(compare_memories(self.config, found, memory, log, report.jobs))
         memory[:] = np.frombuffer(found, np.uint8)  # the golden model writes no log
         self.cycles.append(report.cycles)
         return report

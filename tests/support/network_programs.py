@@ -40,11 +40,11 @@ class PlannedWork:
 
 def core_step(target, operator, position, product, macs, **fields):
     """A step on the core, of one kind of product."""
-    work = PlannedWork(target.config, [product])
-    found = predict(target.config, work.commands())
+    work = PlannedWork(target.array, [product])
+    found = predict(target.array, work.commands())
     estimate = Estimate(
         found.cycles, found.active, found.starved, found.stalled, len(found.ends),
-        found.words_in * target.config.bytes_in, found.words_out * target.config.bytes_out,
+        found.words_in * target.array.bytes_in, found.words_out * target.array.bytes_out,
     )
     return Step(
         operators=(operator,), name=f"layer{position}", position=(position,), inputs=(position,),

@@ -1,4 +1,4 @@
-"""The registers of a core for networks as docs/ip.md defines them, with the golden runner of lists.
+"""The registers of a network core as docs/ip.md defines them, with the golden runner of lists.
 """
 
 import random
@@ -42,17 +42,17 @@ class NetworkRegisterModel:
         The memory of the bus, from address 0 on, if the core has a program memory.
     """
 
-    def __init__(self, chip, *, bus="axi", seed=1, stuck=""):
-        self.chip, self.stuck, self.log, self.closed = chip, stuck, [], 0
-        self.board = SilentBoard(chip)
+    def __init__(self, config, *, bus="axi", seed=1, stuck=""):
+        self.config, self.stuck, self.log, self.closed = config, stuck, [], 0
+        self.board = SilentBoard(config)
         self.random = random.Random(seed)
-        ip = NetworkIp(chip=chip, bus=bus)
+        ip = NetworkIp(config=config, bus=bus)
         self.map = {item.address: item for item in (*registers(ip), *fifo_ports(ip))}
         self.values = dict.fromkeys((
             "irq_status", "irq_enable", "list_address", "log_address", "base", "limit",
             "memory_address", "memory_layout", "memory_row_step", "program_base", "program_limit",
         ), 0)
-        self.bus_memory = np.full(2 * chip.program_bytes + BUS_SPACE, 0x5A, np.uint8)
+        self.bus_memory = np.full(2 * config.program_bytes + BUS_SPACE, 0x5A, np.uint8)
         self.free = self.level = 0  # of the FIFOs, as read last
         self.reset()
 
@@ -143,7 +143,7 @@ class NetworkRegisterModel:
             self.board.abort()
             self.busy["list_busy"] = 0
         if value & 4:
-            legal = self.values["base"] < self.values["limit"] <= self.chip.words
+            legal = self.values["base"] < self.values["limit"] <= self.config.words
             legal = legal and self._place_program()
             if self.board.running or not legal or self.busy["reset_busy"]:
                 self.values["irq_status"] |= REFUSED
@@ -156,11 +156,11 @@ class NetworkRegisterModel:
     def _place_program(self):
         """Give the board its program memory; whether its registers are legal."""
         base, limit = self.values["program_base"], self.values["program_limit"]
-        if not self.chip.program_words:
+        if not self.config.program_words:
             return True
-        if base % self.chip.beat_bytes or not 0 < limit <= self.chip.program_words:
+        if base % self.config.beat_bytes or not 0 < limit <= self.config.program_words:
             return False
-        self.board.program = self.bus_memory[base : base + self.chip.program_bytes]
+        self.board.program = self.bus_memory[base : base + self.config.program_bytes]
         return True
 
     def _transfer(self, name, count):

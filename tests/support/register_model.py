@@ -30,7 +30,7 @@ class RegisterModel:
     """
 
     def __init__(self, ip, seed=1, memory=1 << 18):
-        self.ip, self.config = ip, ip.config
+        self.ip, self.config = ip, ip.array
         self.random = np.random.default_rng(seed)
         self.memory = np.zeros(memory, np.uint8)
         self.names = {r.address: r.name for r in registers(ip)}

@@ -1,4 +1,4 @@
-"""A model of the side port of a core for networks, and the forms of addresses in the hardware."""
+"""A model of the side port of a network core, and the forms of addresses in the hardware."""
 
 import random
 
@@ -13,9 +13,9 @@ class SidePort:
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     vectors : list of int
-        The memory: ``chip.vectors`` vectors.
+        The memory: ``config.vectors`` vectors.
     stall : float
         Probability of a cycle without ``ready``.
     latency : int
@@ -27,47 +27,47 @@ class SidePort:
         Number of the first vector of each read.
     """
 
-    def __init__(self, chip, vectors, *, stall=0.0, latency=3, seed=0):
-        self.chip, self.vectors = chip, vectors
+    def __init__(self, config, vectors, *, stall=0.0, latency=3, seed=0):
+        self.config, self.vectors = config, vectors
         self.stall, self.latency = stall, latency
         self.rng = random.Random(seed)
         self.reads = []
 
     async def serve(self, ctx, dut):
         """A background bench for a block with ``reads``, ``read_valid`` and ``read_data``."""
-        chip = self.chip
+        config = self.config
         flight = [None] * self.latency
         while True:
             ready = self.rng.random() >= self.stall
             ctx.set(dut.reads.ready, ready)
             first = flight.pop(0)
             ctx.set(dut.read_valid, first is not None)
-            for n in range(chip.read_vectors):
-                value = self.rng.getrandbits(8 * chip.core.depth)
+            for n in range(config.read_vectors):
+                value = self.rng.getrandbits(8 * config.array.depth)
                 if first is not None:
                     value = self.vectors[(first + n) % len(self.vectors)]
                 ctx.set(dut.read_data[n], value)
             _, _, valid, address = await ctx.tick().sample(dut.reads.valid, dut.reads.payload)
             flight.append(None)
             if valid and ready:
-                number = address.word * chip.banks + address.bank
-                assert address.bank < chip.banks, "a read must be from a bank that exists"
+                number = address.word * config.banks + address.bank
+                assert address.bank < config.banks, "a read must be from a bank that exists"
                 self.reads.append(number)
                 flight[-1] = number
 
 
-def hardware_address(chip, number):
+def hardware_address(config, number):
     """The fields of a `weft.hw.network_core.layouts.VectorAddress` for the vector ``number``."""
-    word, bank = divmod(number, chip.banks)
-    return {"bank": bank, "word": word % (2 * chip.words)}
+    word, bank = divmod(number, config.banks)
+    return {"bank": bank, "word": word % (2 * config.words)}
 
 
-def hardware_fields(chip, descriptor, base=0):
+def hardware_fields(config, descriptor, base=0):
     """The fields of a job or load as the hardware has them; ``base`` (a word) moves all maps."""
     moved = {"source", "input", "output", "add_input"}
     return {
         place.name: hardware_address(
-            chip, join(value, chip.banks) + base * chip.banks * (place.name in moved)
+            config, join(value, config.banks) + base * config.banks * (place.name in moved)
         ) if place.address else int(value)
         for place in places(type(descriptor))
         for value in [getattr(descriptor, place.name)]

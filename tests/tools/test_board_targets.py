@@ -23,18 +23,18 @@ def test_the_file_has_all_boards_of_today():
 @pytest.mark.parametrize("name", BOARDS)
 def test_each_core_equals_that_of_its_board(name):
     board, found = BOARDS[name], target_of(name)
-    assert (found.name, found.config, found.clock, found.baud, found.chip) == (
-        name, board.config, board.clock, board.baud, None
+    assert (found.name, found.config, found.clock, found.baud) == (
+        name, board.config, board.clock, board.baud
     )
     for purpose in board.networks:
         built, found = board.built_for(purpose), target_of(name, purpose)
         assert found == target_of(f"{name}-{purpose}")
-        assert (found.config, found.chip) == (built.config.core, built.config)
+        assert (found.array, found.config) == (built.config.array, built.config)
         assert (found.clock, found.baud) == (built.clock, built.baud)
 
 
 def test_the_cores_for_networks_are_those_of_the_boards():
-    hashes = [target.chip.hash for target in board_cores()]
+    hashes = [target.config.hash for target in board_cores()]
     wanted = {b.built_for(p).config.hash for b in BOARDS.values() for p in b.networks}
     assert len(hashes) == len({*hashes}) and {*hashes} == wanted
 

@@ -46,7 +46,7 @@ def test_writes_the_table_between_its_marks(tool, monkeypatch):
         "| plain C | 0 | 1 | 2 |\n"
         "| driver, FIFO, 8x8x1 | 1,000 | 1,001 | 1,002 |\n"
         "| driver, DMA, 8x8x1 | 2,000 | 2,001 | 2,002 |\n"
-        "| list of a core for networks, 4x4x4 | 3,000 | 3,001 | 3,002 |\n"
+        "| list of a network core, 4x4x4 | 3,000 | 3,001 | 3,002 |\n"
         "| ... load of the list, once | 3,000 | 3,001 | 3,002 |\n"
         f"{tool.END}after\n"
     )

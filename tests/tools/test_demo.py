@@ -10,7 +10,7 @@ pytest.importorskip("tflite")
 
 @pytest.fixture(scope="module")
 def program():
-    return weft.load(demo.MODEL).compile(demo.chip())
+    return weft.load(demo.MODEL).compile(demo.config())
 
 
 def test_the_timeline_has_each_phase_once(program):

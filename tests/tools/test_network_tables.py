@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools import chip_networks, networks
+from tools import network_core_networks, networks
 from tools.network_tables import replaced, write
 
 
@@ -31,7 +31,7 @@ def test_a_page_without_the_table_is_an_error(tmp_path):
 @pytest.mark.slow
 def test_tables_of_cores_for_networks_are_current(mlperf_tiny):
     """The cycles and bytes of the documents are the predicted ones."""
-    for path, page in chip_networks.PAGES.items():
+    for path, page in network_core_networks.PAGES.items():
         assert page(mlperf_tiny) == path.read_text(encoding="utf-8")
     text = networks.PATH.read_text(encoding="utf-8")
-    assert replaced(networks.PATH, chip_networks.sizes(mlperf_tiny)) == text
+    assert replaced(networks.PATH, network_core_networks.sizes(mlperf_tiny)) == text

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tools import chip_networks, networks
+from tools import network_core_networks, networks
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "path, page", [(networks.PATH, networks.page), *chip_networks.PAGES.items()],
+    "path, page", [(networks.PATH, networks.page), *network_core_networks.PAGES.items()],
     ids=lambda value: getattr(value, "name", ""),
 )
 def test_page_is_up_to_date(mlperf_tiny, path, page):
@@ -17,5 +17,5 @@ def test_page_is_up_to_date(mlperf_tiny, path, page):
 
 @pytest.mark.slow
 def test_every_inference_is_fast_enough(mlperf_tiny):
-    for run, program in chip_networks.programs(mlperf_tiny):
+    for run, program in network_core_networks.programs(mlperf_tiny):
         assert program.cycles / run.design.clock <= run.goal, f"us of {run.name} on {run.array}"

@@ -1,4 +1,4 @@
-/* Runs a network on a core for networks: loads it into memory, checks two inferences, prints the
+/* Runs a network on a network core: loads it into memory, checks two inferences, prints the
  * cycles of the load and of the second inference. */
 #include "expected.h" /* image, expected, names; made by tools/cpu_networks.py */
 #include "net.h"

@@ -11,18 +11,18 @@ from weft.config import Config
 from weft.hw.network_core.list_execution import ListExecution
 from weft.hw.network_core.loader import ListLoader
 from weft.hw.network_core.reader_head import ReaderHead
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import LoadTarget
 
 __all__ = ["EarlyListRules", "ListRules", "LoaderRules", "list_bench", "loader_bench"]
 
 # One read returns a whole descriptor; the memory has an odd number of banks.
-CHIP = ChipConfig(
-    core=Config(rows=8, cols=8, depth=16, lanes=1, requantize="single", activation="none"),
+CHIP = NetworkCoreConfig(
+    array=Config(rows=8, cols=8, depth=16, lanes=1, requantize="single", activation="none"),
     words=16, b_words=4, lines=4, read_vectors=8,
 )
 # Jobs start early. It has 8 banks.
-EARLY_CHIP = replace(CHIP, core=replace(CHIP.core, rows=1))
+EARLY_CHIP = replace(CHIP, array=replace(CHIP.array, rows=1))
 COUNT_BITS = 3  # of the counts of jobs and loads in the proof
 WORDS = 3  # of a load in the proof, at most
 BANK, WORD = 4, 5  # bits of an address
@@ -31,11 +31,11 @@ BANK, WORD = 4, 5  # bits of an address
 class _LimitRules(Rules):
     """What rules of several blocks share: the limits of their accesses."""
 
-    chip = CHIP
+    config = CHIP
 
     def inside(self, bank, word, vectors):
         """Whether so many vectors from an address on lie within the limits."""
-        last = bank + vectors - 1 >= self.chip.banks
+        last = bank + vectors - 1 >= self.config.banks
         return (word >= self.base) & (word + last < self.limit)
 
     def answered(self, m, bits):
@@ -62,7 +62,7 @@ class ListRules(_LimitRules):
         "start": 1, "job_done": 1, "job_loads": 16,
         "load_valid": 1, "load_ready": 1, "load_payload_jobs": 16, "load_done": 1,
         "reads_valid": 1, "reads_ready": 1, "reads_payload_bank": BANK, "reads_payload_word": WORD,
-        "read_valid": 1, "read_data": 8 * CHIP.core.depth * CHIP.read_vectors,
+        "read_valid": 1, "read_data": 8 * CHIP.array.depth * CHIP.read_vectors,
         "writes_valid": 1, "writes_payload_address_bank": BANK,
         "writes_payload_address_word": WORD,
     }
@@ -111,9 +111,9 @@ class ListRules(_LimitRules):
         self.assume(m, ~self.load_done | loading)
         self.assume(m, ~self.load_ready | ~loading | self.load_done)
         self.assume(m, ~(self.begin & begun))
-        if self.chip.banks < 1 << len(self.list_bank):
+        if self.config.banks < 1 << len(self.list_bank):
             banks = self.list_bank, self.log_bank
-            self.assume(m, Cat(bank < self.chip.banks for bank in banks).all())
+            self.assume(m, Cat(bank < self.config.banks for bank in banks).all())
         # Words 1 and 2 of a descriptor have the counts that it waits for, and adds in a turn.
         words = [self.read_data.word_select(n, 32) for n in (1, 2)]
         self.assume(m, ~self.read_valid | ~Cat(
@@ -144,7 +144,7 @@ class EarlyListRules(ListRules):
 
     SHORTEST = 4  # a job takes far longer, since its results pass the scalers
 
-    chip = EARLY_CHIP
+    config = EARLY_CHIP
     PINS = ListRules.PINS | {
         "job_ending": 1, "output_start": 1,
         **dict.fromkeys(
@@ -239,9 +239,9 @@ class LoaderRules(_LimitRules):
 class _NarrowExecution(ListExecution):
     """A `ListExecution` whose counts of jobs and loads have few bits."""
 
-    def __init__(self, chip):
+    def __init__(self, config):
         with self._narrow():
-            super().__init__(chip)
+            super().__init__(config)
 
     def elaborate(self, platform):
         with self._narrow():
@@ -254,7 +254,7 @@ class _NarrowExecution(ListExecution):
 def list_bench(early: bool = False):
     """The execution of a list, without the memory, the jobs and the loads."""
     rules = EarlyListRules() if early else ListRules()
-    return FormalBench(_NarrowExecution(rules.chip), {"": rules})
+    return FormalBench(_NarrowExecution(rules.config), {"": rules})
 
 
 def loader_bench():

@@ -1,4 +1,4 @@
-"""The rules of the registers of a core for networks: lists that start, and transfers."""
+"""The rules of the registers of a network core: lists that start, and transfers."""
 
 from amaranth.hdl import Signal
 
@@ -79,7 +79,7 @@ class NetworkRegisterRules(BankRules):
             m.d.sync += self.running.eq(0)
         with m.Elif(self.begin):
             m.d.sync += self.running.eq(1)
-        legal = (self.base < self.limit) & (self.limit <= self.ip.chip.words)
+        legal = (self.base < self.limit) & (self.limit <= self.ip.config.words)
         self.check(m, "window", ~self.begin | legal)
         self.check(m, "one_list", ~self.begin | ~self.running)
         transfers = written & (

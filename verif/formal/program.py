@@ -9,12 +9,12 @@ from weft.config import Config
 from weft.hw.dma.axi import BURST
 from weft.hw.network_core.program_reads import ProgramReads
 from weft.hw.network_core.program_stores import ProgramStores
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["ProgramReadRules", "program_reads_bench", "program_stores_bench"]
 
-CHIP = ChipConfig(
-    core=Config(rows=1, cols=2, depth=2, lanes=1, requantize="tflite", activation="none"),
+CHIP = NetworkCoreConfig(
+    array=Config(rows=1, cols=2, depth=2, lanes=1, requantize="tflite", activation="none"),
     words=16, read_vectors=2, program_words=16,
 )
 STORE_LIMIT = 4  # cycles in which a response may wait: the address is behind the data

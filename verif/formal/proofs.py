@@ -25,15 +25,15 @@ from weft.hw.bus.slaves import SLAVES
 from weft.hw.bus.top import BareWrapper
 from weft.hw.bus.wishbone import Wishbone
 from weft.ip import Ip
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.ip import NetworkIp
 
 __all__ = ["PROOFS", "Proof"]
 
 BYTES = 4  # bytes of a word of both streams
 CONFIG = Config(rows=2, cols=4, bytes_in=BYTES, bytes_out=BYTES)
-CHIP = ChipConfig(
-    core=Config(rows=1, cols=2, depth=2, lanes=1, requantize="tflite", activation="none"),
+CHIP = NetworkCoreConfig(
+    array=Config(rows=1, cols=2, depth=2, lanes=1, requantize="tflite", activation="none"),
     words=16, read_vectors=1,
 )
 # Cut the contents of long memories: each read may return any word.
@@ -135,7 +135,7 @@ def tops():
                 )
     for name in ("axi", "wishbone", "apb"):
         for pipelined in modes(name):
-            ip = NetworkIp(chip=CHIP, bus=name, pipelined=pipelined)
+            ip = NetworkIp(config=CHIP, bus=name, pipelined=pipelined)
             yield Proof(
                 ", ".join([name, *ip.options, "networks"]), lambda ip=ip: whole(ip), MEMORIES,
                 PROVEN_BY_PARTS,
@@ -162,7 +162,7 @@ def parts():
         yield Proof(
             f"registers, {bus}", lambda ip=ip: FormalBench(CsrBank(ip), {"": RegisterRules(ip)})
         )
-    ip = NetworkIp(chip=CHIP, bus="axi")
+    ip = NetworkIp(config=CHIP, bus="axi")
     yield Proof("registers, networks", lambda: FormalBench(
         NetworkBank(ip), {"": NetworkRegisterRules(ip)}
     ))

@@ -55,7 +55,7 @@ class IpTestbench:
 
     def __init__(self, dut, ip=None):
         self.dut, self.ip = dut, ip or the_ip()
-        self.config = self.ip.config
+        self.config = self.ip.array
         self.rng = random.Random(cocotb.RANDOM_SEED)
         self.bus = self.ip.protocol
         self.clock, self.reset_pin = getattr(dut, self.bus.clock), getattr(dut, self.bus.reset)

@@ -179,8 +179,8 @@ def _cycles(preset, build_folder, simulate, show):
 def _record(preset, result, cycles):
     from datetime import UTC, datetime
 
-    from weft.boards.fit import chosen_fields
     from weft.cli.performance import Measurement
+    from weft.designs import chosen_fields
 
     size, interval, simulated = cycles
     best = result.best

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from weft.cli import bitstream_report
 from weft.cli.argument_types import integer, path
-from weft.cli.options import add_chip_fields, add_config, changed_config, given_option
+from weft.cli.options import add_config, add_network_core_fields, changed_config, given_option
 from weft.cli.output_paths import output_file, output_folder
 from weft.files import whole
 
@@ -26,9 +26,10 @@ bitstream, report.md (resources by block, clock, critical path), report.json and
   weft build icebreaker                  the board's default design, into out/icebreaker/
   weft build ulx3s-25f --rows 4 --cols 4 another design
   weft build ulx3s-85f --fit             the largest array that closes timing
-  weft build ulx3s-85f --for networks    a core that executes whole networks (docs/chip.md)
+  weft build ulx3s-85f --for networks    a core that executes whole networks (docs/network-core.md)
   weft build ulx3s-85f --for batch1      one for fully connected layers, whose weights stay
-  weft build ulx3s-25f --config my.toml  the design of a file; with a table [chip], for networks
+  weft build ulx3s-25f --config my.toml  the design of a file; with a table [network_core],
+  for networks
   weft build --board ./my_board.py       a board of your own (docs/boards.md)
   weft build --list                      list the boards
 
@@ -74,7 +75,7 @@ def add_design(parser):
         help="baud rate of the serial port; default: the board's",
     )
     add_config(parser)
-    add_chip_fields(parser)
+    add_network_core_fields(parser)
 
 
 def add_board(parser):
@@ -108,10 +109,10 @@ def run(args) -> int:
         return _list(args)
     from weft.boards.board import BoardError
     from weft.boards.pins import check_pins
-    from weft.network_core.config import ChipConfig
+    from weft.network_core.config import NetworkCoreConfig
 
     board = designed_board(args)
-    if args.fit and isinstance(board.config, ChipConfig):
+    if args.fit and isinstance(board.config, NetworkCoreConfig):
         raise BoardError("--fit must be with a design for matrix products, not for networks")
     check_pins(board)
     name = f"{board.name}-{args.purpose}" if args.purpose else board.name

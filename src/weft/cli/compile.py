@@ -6,6 +6,7 @@ from weft.cli.network_compilation import compiled
 from weft.cli.network_file import add_network, load_network
 from weft.cli.network_target import add_batch, add_target, target_named
 from weft.cli.output_paths import output_file, output_folder
+from weft.design import NETWORK
 from weft.files import write_bytes
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -47,7 +48,7 @@ def add(parser):
 def run(args) -> int:
     """Run the command; return its exit code."""
     from weft.cli.network_explanation import explained
-    from weft.models.c_code import c_files, chip_c_files
+    from weft.models.c_code import c_files, network_core_c_files
     from weft.models.errors import ModelError
     from weft.models.program import CompiledNetwork
 
@@ -65,8 +66,8 @@ def run(args) -> int:
     sources = {}
     if args.c is not None:
         prefix = args.prefix or "weft"
-        if program.target.chip is not None:
-            sources = chip_c_files(program, prefix)
+        if program.target.kind == NETWORK:
+            sources = network_core_c_files(program, prefix)
         else:
             sources = c_files(network.graph, program, prefix)
         folder = output_folder(args.c)

@@ -1,9 +1,9 @@
 """``weft estimate``: area, clock, time and energy of a design, without tools."""
 
 from weft.cli.argument_types import path
-from weft.cli.options import add_chip_fields, add_config, changed_config
+from weft.cli.options import add_config, add_network_core_fields, changed_config
 from weft.config import Config
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -18,7 +18,7 @@ the model was not fitted to ('weft explore model'). Fields that are not given ar
   weft estimate --board icebreaker --workload 64x64x64 --workload 1x640x128
   weft estimate --board ulx3s-25f --for networks --workload kws.tflite --hop 4 --words 4096
 
-With --for it is a core for networks (docs/chip.md), and the memory that each network takes is
+With --for it is a network core (docs/network-core.md), and the memory that each network takes is
 printed, too. Exit code 1 if the design does not fit the board by its estimate.
 """
 
@@ -33,7 +33,7 @@ def add(parser):
         type=path("workload"), help="networks (.tflite, .onnx) or products (MxKxN)",
     )
     add_config(parser)
-    add_chip_fields(parser)
+    add_network_core_fields(parser)
 
 
 def run(args) -> int:
@@ -102,19 +102,20 @@ def _costs(board, workloads, found):
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    chip = found.config if isinstance(found.config, ChipConfig) else None
+    config = found.config if isinstance(found.config, NetworkCoreConfig) else None
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    last_column = "nJ" if chip is None else "memory"
+    last_column = "nJ" if config is None else "memory"
     for name in ("workload", "cycles", "in steady state", "us", "bytes sent", "received",
                  "us on the wire", last_column):
         table.add_column(name, justify="left" if name == "workload" else "right")
     for workload, cost in zip(workloads, found.costs, strict=True):
-        # A core for networks sends the result after the input has come.
-        wire_bytes = max(cost.sent, cost.received) if chip is None else cost.sent + cost.received
+        # A network core sends the result after the input has come.
+        wire_bytes = max(cost.sent, cost.received) if config is None else cost.sent + cost.received
         table.add_row(
             workload.name, f"{cost.cycles:,}", f"{cost.interval:,.0f}",
             f"{cost.cycles / found.clock:,.2f}", f"{cost.sent:,}", f"{cost.received:,}",
             f"{1e7 * wire_bytes / board.baud:,.0f}",
-            f"{cost.energy:,.1f}" if chip is None else f"{cost.memory:,} of {chip.memory_bytes:,}",
+            f"{cost.energy:,.1f}" if config is None
+            else f"{cost.memory:,} of {config.memory_bytes:,}",
         )
     return table

@@ -31,7 +31,7 @@ that the next exploration continues where this one stopped. docs/explore.md desc
 
 The estimates come first: the designs that no other one beats in time and in LUTs, and which of them
 beat the board's own. With a budget of 0s the command ends there, and needs no tools. With --for the
-designs are cores for networks.
+designs are network cores.
 
 Exit code 1 if no design fits the board and reaches the rate, or a process has claimed a run and is
 not known to be at work.
@@ -54,7 +54,7 @@ def add(parser):
     )
     parser.add_argument(
         "--for", dest="purpose", metavar="PURPOSE",
-        help="explore cores for networks, beside the board's core for networks or batch1",
+        help="explore network cores, beside the board's network core or batch1",
     )
     parser.add_argument(
         "--objective", choices=OBJECTIVES, default="latency",
@@ -89,12 +89,12 @@ def add(parser):
     )
     group.add_argument(
         "--boards", action="store_true",
-        help="measure the cores for matrix products of all boards, too",
+        help="measure the product cores of all boards, too",
     )
     group.add_argument(
         "--family", choices=FAMILIES,
         help="measure only the points of one kind of core on one FPGA family; default all. With"
-             " --more, the kind of the random points; default cores for matrix products",
+             " --more, the kind of the random points; default product cores",
     )
     group.add_argument(
         "--device", metavar="NAME", default="LFE5U-25F",
@@ -152,7 +152,7 @@ def _search(args):
     board = named_board(args.board, args.purpose)
     if args.purpose and args.objective == "energy":
         raise BoardError(
-            "--objective must be latency, throughput or area for cores for networks, not energy"
+            "--objective must be latency, throughput or area for network cores, not energy"
         )
     workloads = [workload_of(word) for word in args.workload]
     folder = output_folder(args.output)
@@ -214,7 +214,7 @@ def _place(guide, store, args, budget):
 
 
 def named_board(name, purpose=None):
-    """The board of a name or of a file; with ``purpose``, with its core for networks.
+    """The board of a name or of a file; with ``purpose``, with its network core.
 
     Raises BoardError if it has none for the purpose.
     """

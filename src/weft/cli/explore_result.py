@@ -16,7 +16,7 @@ def show_result(guide, board, purpose: str | None, workloads: list[str], folder:
 
     ``purpose`` is the one of ``--for``, or None.
     """
-    from weft.explore.config_fields import toml_of
+    from weft.designs import to_toml
     from weft.explore.reasons import reason
 
     ranking = guide.ranking()
@@ -30,7 +30,7 @@ def show_result(guide, board, purpose: str | None, workloads: list[str], folder:
     winner = ranking[0]
     path = folder / f"{board.name}{f'-{purpose}' if purpose else ''}.toml"
     head = f"# weft explore: best {guide.objective} on {board.name} for {', '.join(workloads)}\n"
-    write_text(path, head + toml_of(winner))
+    write_text(path, head + to_toml(winner, chosen=True))
     figures = guide.measured()[winner]
     print(
         f"winner: {winner.name}, {figures.latency:,.2f} us, {figures.rate:,.1f} a second,"

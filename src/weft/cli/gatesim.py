@@ -22,7 +22,7 @@ the serial port at the board's baud rate, runs jobs, and compares the results wi
   weft gatesim ulx3s-25f --rows 1 --cols 2    another design, with the options of weft build
   weft gatesim --board ./my_board.py          a board of your own (docs/boards.md)
   weft gatesim ulx3s-25f --for networks --network kws.tflite
-                                              one inference on the core for networks
+                                              one inference on the network core
 
 Installs Yosys and nextpnr from PyPI at first use. Exit code 1 if the Config or a result differs.
 """
@@ -42,7 +42,7 @@ def add(parser):
     )
     parser.add_argument(
         "--network", metavar="FILE", type=path("network"),
-        help="a .tflite or .onnx file; one inference runs on the core for networks. A fast --baud"
+        help="a .tflite or .onnx file; one inference runs on the network core. A fast --baud"
         " needs fewer cycles to load it",
     )
     add_design(parser)
@@ -84,12 +84,12 @@ def _board(args):
     """The board with the design of the arguments."""
     from weft.boards.board import BoardError
     from weft.boards.pins import check_pins
-    from weft.network_core.config import ChipConfig
+    from weft.network_core.config import NetworkCoreConfig
 
     board = designed_board(args)
-    if isinstance(board.config, ChipConfig) != bool(args.network):
+    if isinstance(board.config, NetworkCoreConfig) != bool(args.network):
         raise BoardError(
-            "--network must be given with a core for networks (--for), and only with one"
+            "--network must be given with a network core (--for), and only with one"
         )
     check_pins(board)
     return board

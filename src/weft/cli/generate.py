@@ -9,9 +9,10 @@ from weft.cli.doctor import install_hint
 from weft.cli.options import add_config, config_of
 from weft.cli.output_paths import output_file, output_folder
 from weft.config import Config, ConfigError
+from weft.designs import design_from_toml
 from weft.files import write_text
 from weft.ip import OPTIONS, Ip
-from weft.network_core.config import ChipConfig, config_from_toml
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.ip import NetworkIp
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -30,8 +31,8 @@ VHDL component, FuseSoC and LiteX files (docs/kit.md).
   weft generate --rows 4 --cols 4 --depth 4 -o core.v
   weft generate --config my.toml
   weft generate --bus axi                         a kit, into out/weft_axi_8x8x1/
-  weft generate --bus axi --config chip.toml      a kit of a core for networks: the file has a
-                                                  table [chip] (docs/chip.md)
+  weft generate --bus axi --config network_core.toml      a kit of a network core: the file has a
+                                                  table [network_core] (docs/network-core.md)
 """
 
 
@@ -106,8 +107,8 @@ def _kit(args):
 def _ip(args):
     """The IP core of the arguments. Raises ConfigError if they describe none."""
     prefix = "weft" if args.prefix is None else args.prefix
-    chip = None if args.config is None else config_from_toml(args.config)
-    if not isinstance(chip, ChipConfig):
+    config = None if args.config is None else design_from_toml(args.config)
+    if not isinstance(config, NetworkCoreConfig):
         clocks = 1 if args.clocks is None else args.clocks
         return Ip(
             config=config_of(args), bus=args.bus, clocks=clocks, prefix=prefix,
@@ -118,9 +119,9 @@ def _ip(args):
     given += ["clocks"] * (args.clocks not in (None, 1))
     if given:
         option = given[0].replace("_", "-")
-        raise ConfigError(f"--{option} must not be given for a core for networks: {args.config}"
-                          " has a table [chip]")
-    return NetworkIp(chip=chip, bus=args.bus, pipelined=args.pipelined, prefix=prefix)
+        raise ConfigError(f"--{option} must not be given for a network core: {args.config}"
+                          " has a table [network_core]")
+    return NetworkIp(config=config, bus=args.bus, pipelined=args.pipelined, prefix=prefix)
 
 
 def _measured(args, ip, show):
@@ -134,7 +135,7 @@ def _measured(args, ip, show):
     with show.task("preparing the tools"):
         tools.set_up()
     with show.task(f"placing and routing {ip.name} on {part.name}"):
-        build_folder = output_folder(folder() / "kit" / f"{ip.name}-{ip.config.hash:08x}")
+        build_folder = output_folder(folder() / "kit" / f"{ip.name}-{ip.array.hash:08x}")
         return measure(ip, part, tools, folder=build_folder, seed=1)
 
 

@@ -6,7 +6,7 @@ from weft.cli.progress import slow_task
 __all__ = ["compiled"]
 
 _OTHER_KIND = (
-    "a core for matrix products (no --for, no table [chip]), which gets each product over the link,"
+    "a product core (no --for, no table [network_core]), which gets each product over the link,"
     " as this core does with 'weft run'"
 )
 
@@ -15,7 +15,7 @@ def compiled(args, network, target):
     """Compile a network for a target of `weft.models.target.target_of`.
 
     Raises UnfitError with the numbers, and with other cores that run the network, if it does not
-    fit a core for networks.
+    fit a network core.
     """
     from weft.models.errors import UnfitError
     from weft.models.target import target_of
@@ -35,7 +35,7 @@ def _larger(args, network, target):
     from weft.models.target import board_cores
 
     for core in board_cores():
-        if core.chip.memory_bytes <= target.chip.memory_bytes:
+        if core.config.memory_bytes <= target.config.memory_bytes:
             continue
         try:
             with slow_task(f"compiling {network.name} for {core.name}"):
@@ -44,6 +44,6 @@ def _larger(args, network, target):
             continue
         yield (
             f"the core {core.name}: the network needs {program.memory_used:,} bytes of its"
-            f" {core.chip.memory_bytes:,}"
+            f" {core.config.memory_bytes:,}"
         )
         return

@@ -17,12 +17,12 @@ def add_target(parser, *, required: bool = False) -> None:
     )
     group.add_argument(
         "--config", metavar="FILE", type=path("config"),
-        help="a TOML file of Config fields, for a core without a board; with a table [chip]: a core"
-             " for networks",
+        help="a TOML file of Config fields, for a core without a board; with a table"
+             " [network_core]: a network core",
     )
     parser.add_argument(
         "--for", dest="purpose", metavar="PURPOSE",
-        help="the board's core for networks: networks, or batch1 for fully connected layers; see"
+        help="the board's network core: networks, or batch1 for fully connected layers; see"
              " weft build --list",
     )
 
@@ -31,7 +31,7 @@ def add_batch(parser) -> None:
     """Add ``--batch`` to ``parser``."""
     parser.add_argument(
         "--batch", metavar="INT", type=integer("batch", 1, 0xFFFF),
-        help="inferences that a core for networks computes in each list, with maps of their own;"
+        help="inferences that a network core computes in each list, with maps of their own;"
              " default 1",
     )
 

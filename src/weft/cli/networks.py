@@ -52,7 +52,7 @@ class _Int8Network:
         arguments = {"a_zero_point": gemm.x_zero}
         sums = matmul(x, w, **arguments)
         y = requantize(add_bias(sums, bias), mode=program.mode, **scaling)
-        if program.target.config.requantize != program.mode:
+        if program.target.array.requantize != program.mode:
             return GoldenLayer(x, w, arguments, sums, y)
         return GoldenLayer(x, w, {**arguments, "bias": bias, **scaling}, y, y)
 
@@ -66,7 +66,7 @@ class _Bf16Network:
     def layer(gemm, x, program) -> GoldenLayer:
         from weft.golden import clamp, matmul_bf16, to_bfloat16
 
-        config = program.target.config
+        config = program.target.array
         x, w = to_bfloat16(x), to_bfloat16(gemm.weights[0])
         low = None if gemm.activation == "none" else np.float32(0)
         start = gemm.bias if config.c_words else None

@@ -5,13 +5,15 @@ import dataclasses
 
 from weft.cli.argument_types import path
 from weft.config import Config, ConfigError
+from weft.design import NETWORK
 
 __all__ = [
-    "add_chip_fields", "add_config", "any_config_of", "changed_config", "config_of", "given_field",
-    "given_option",
+    "add_network_core_fields", "add_config", "any_config_of", "changed_config", "config_of",
+    "given_field", "given_option",
 ]
 
-# Of a ChipConfig, beside the fields of its core, and beside b_words, which a Config has, too.
+# Of a NetworkCoreConfig, beside the fields of its core, and beside b_words, which a Config has,
+# too.
 CHIP_FIELDS = {
     "words": "words of each bank of the memory; a power of two",
     "lines": "lines of the parameter buffer",
@@ -43,47 +45,43 @@ def add_config(parser):
         group.add_argument(flag, dest=f.name, type=kind, metavar=kind.__name__.upper(), help=text)
 
 
-def add_chip_fields(parser):
-    """Add ``--for``, and an option for each field that only a core for networks has."""
+def add_network_core_fields(parser):
+    """Add ``--for``, and an option for each field that only a network core has."""
     group = parser.add_argument_group(
-        "a core for networks", "fields of the table [chip] of a file; they need it, or --for"
+        "a network core", "fields of the table [network_core] of a file; they need it, or --for"
     )
     group.add_argument(
         "--for", dest="purpose", metavar="PURPOSE",
-        help="the board's core for networks: networks or batch1; see weft build --list",
+        help="the board's network core: networks or batch1; see weft build --list",
     )
     for name, text in CHIP_FIELDS.items():
         group.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="INT", help=text)
 
 
 def changed_config(args, config):
-    """The Config or ChipConfig of a board, with the fields of ``--config`` and of the options.
+    """The Design of a board, with the fields of ``--config`` and of the options.
 
-    A file with a table ``[chip]`` describes a core for networks. Raises ConfigError if file and
-    options describe no design, or another kind than ``--for``.
+    A file with a table ``[network_core]`` describes a network core. Raises ConfigError if file and
+    options describe no Design, or another kind than ``--for``.
     """
-    from weft.boards.fit import replace
-    from weft.network_core.config import ChipConfig, config_from_toml
+    from weft.designs import design_from_toml, replace
 
     names = [f.name for f in dataclasses.fields(Config)]
-    fields, chip_fields = (
+    fields, own = (
         {name: getattr(args, name) for name in group if getattr(args, name) is not None}
         for group in (names, CHIP_FIELDS)
     )
-    found: Config | ChipConfig
+    found = config
     if args.config is None:
         found = replace(config, **fields)
     else:
-        found = config_from_toml(args.config, **{"target": config.target, **fields})
-    networks = isinstance(found, ChipConfig)
-    if isinstance(config, ChipConfig) and not networks:
-        raise ConfigError(f"{args.config} must have a table [chip]")
-    for name in chip_fields:
-        if not networks:
-            raise ConfigError(
-                f"{name} must be for a core for networks (--for), not for one for matrix products"
-            )
-    return replace(found, **chip_fields)
+        found = design_from_toml(args.config, **{"target": config.target, **fields})
+    if config.kind == NETWORK != found.kind:
+        raise ConfigError(f"{args.config} must have a table [network_core]")
+    for name in own:
+        if found.kind != NETWORK:
+            raise ConfigError(f"{name} must be for a network core (--for), not for a product core")
+    return replace(found, **own)
 
 
 def given_option(args, *others) -> str | None:
@@ -103,13 +101,14 @@ def given_field(args, *others) -> str | None:
 
 
 def any_config_of(args):
-    """The Config of the parsed options, or the ChipConfig of a file with a table ``[chip]``.
+    """The Config of the parsed options, or the NetworkCoreConfig of a file with a table
+    ``[network_core]``.
 
     Raises ConfigError if they describe none.
     """
-    from weft.network_core.config import config_from_toml
+    from weft.designs import design_from_toml
 
-    return config_of(args) if args.config is None else config_from_toml(
+    return config_of(args) if args.config is None else design_from_toml(
         args.config, **_given_fields(args)
     )
 

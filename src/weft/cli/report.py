@@ -50,7 +50,7 @@ def run(args) -> int:
     html = args.html and output_file(args.html)
     target = target_named(args)
     program, against = _programs(args, target)
-    from weft.models.report import ChipReport, report
+    from weft.models.report import NetworkCoreReport, report
 
     found = report(program, against)
     if html:
@@ -59,7 +59,7 @@ def run(args) -> int:
         json.dump(found.to_json(), sys.stdout, indent=1)
         print()
         return 0
-    if isinstance(found, ChipReport):
+    if isinstance(found, NetworkCoreReport):
         print(found)
     else:
         _show(found)
@@ -70,11 +70,11 @@ def run(args) -> int:
 
 def write_page(found, path) -> None:
     """Write the page of a report, completely or not at all."""
-    from weft.models.report import ChipReport
-    from weft.models.report.chip_page import chip_page
+    from weft.models.report import NetworkCoreReport
+    from weft.models.report.network_core_page import network_core_page
     from weft.models.report.page import page
 
-    make = chip_page if isinstance(found, ChipReport) else page
+    make = network_core_page if isinstance(found, NetworkCoreReport) else page
     write_text(path, make(found))
 
 

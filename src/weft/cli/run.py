@@ -16,6 +16,7 @@ from weft.cli.output_paths import output_file
 from weft.cli.progress import slow_task
 from weft.cli.run_products import run_products
 from weft.cli.transports import add_baud, check_baud, open_by_name
+from weft.design import NETWORK
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -32,7 +33,7 @@ says what runs on Weft and what on the host.
   weft run net.tflite --input list.csv --repeat 20        accuracy of files with labels, and times
   weft run kws.tflite --board ulx3s-85f --for networks     the whole network on the chip
 
-A network that does not fit the memory of a core for networks runs there product by product: the
+A network that does not fit the memory of a network core runs there product by product: the
 core gets each one over the link.
 
 --on is
@@ -111,10 +112,10 @@ def run(args) -> int:
         if given is None:
             transport, given = _answering(args)
             undo.callback(transport.close)
-        if given.chip is not None:
-            from weft.cli.run_on_chip import run_on_chip
+        if given.kind == NETWORK:
+            from weft.cli.run_network_core import run_network_core
 
-            return run_on_chip(args, network, given, transport)
+            return run_network_core(args, network, given, transport)
         program = network
         if not args.network.endswith(".weft"):
             with slow_task(f"compiling {network.name} for {given.name}"):
@@ -150,14 +151,14 @@ def _load(args):
     for name in ("activations", "batch"):
         if getattr(args, name):
             raise ModelError(f"--{name} needs the network, not the program {args.network}")
-    same = target is None or (target.config, target.chip) == (
-        network.target.config, network.target.chip
+    same = target is None or (target.array, target.config) == (
+        network.target.array, network.target.config
     )
     if not same:
         raise ModelError(
             f"{args.network} is compiled for {network.target.name}"
-            f" ({network.target.config.hash:08x}), not for {target.name}"
-            f" ({target.config.hash:08x})"
+            f" ({network.target.array.hash:08x}), not for {target.name}"
+            f" ({target.array.hash:08x})"
         )
     return network, network.target
 
@@ -188,7 +189,7 @@ def _answering(args):
             return transport, _target_of(CoreSession(transport, None, _TIMEOUT).config)
         except AcceleratorError as error:
             try:
-                return transport, _target_of(NetworkDriver(transport, timeout=_TIMEOUT).chip)
+                return transport, _target_of(NetworkDriver(transport, timeout=_TIMEOUT).config)
             except AcceleratorError:
                 raise error from None
     except BaseException:

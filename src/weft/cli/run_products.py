@@ -19,7 +19,7 @@ def run_products(args, network, program, files, connect) -> int:
         Of the output, the activations and the page, or None for each.
     connect : callable
         Returns the transport; called when the inputs are valid. It may be a
-        `weft.host.list_transport.ListTransport`, to a core for networks.
+        `weft.host.list_transport.ListTransport`, to a network core.
     """
     from weft.models.errors import ModelError
 
@@ -69,7 +69,7 @@ def _measured(session, x, layers, lists):
 
 
 def _layer_line(record, lists):
-    """Return the line of a step; the stream of a core for networks is only emulated."""
+    """Return the line of a step; the stream of a network core is only emulated."""
     step, stats = record.step, record.stats
     name = "+".join(step.operators)
     shapes = ", ".join(f"{p.m}x{p.k}x{p.n} *{p.count}" for p in step.products) or "host"

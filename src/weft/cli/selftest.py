@@ -12,7 +12,7 @@ __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 HELP = "test a core, its memories and its link"
 DESCRIPTION = f"""\
 Test a core and its link against the golden model: its identity registers, its operand buffers page
-by page, the link at its full rate, and products of every class of shape. Of a core for networks the
+by page, the link at its full rate, and products of every class of shape. Of a network core the
 whole memory is tested instead of the buffers.
 
   weft selftest /dev/ttyUSB1
@@ -98,10 +98,10 @@ def _cases(config, transport, for_products, seed):
         ]
     driver = for_products.products.runner
     # Shapes for the buffer of the core, not for the ones that the driver emulates.
-    words = max(2 * PAGE_WORDS, 1 << driver.chip.b_words.bit_length() - 1)
+    words = max(2 * PAGE_WORDS, 1 << driver.config.b_words.bit_length() - 1)
     sizes = dataclasses.replace(config, a_words=words, b_words=words)
     cases = [("memory", lambda _: _memory(driver, seed)), *products(sizes, seed)]
-    return driver.chip, cases
+    return driver.config, cases
 
 
 def _checks(accelerator, transport, for_products, args):
@@ -143,10 +143,10 @@ def _usage(accelerator, transport, args):
 
 
 def _memory(driver, seed):
-    """(bytes/s in both directions, failure): the memory of a core for networks, and its link."""
+    """(bytes/s in both directions, failure): the memory of a network core, and its link."""
     import numpy as np
 
-    size, wrong, seconds = driver.chip.memory_bytes, 0, [0.0, 0.0]
+    size, wrong, seconds = driver.config.memory_bytes, 0, [0.0, 0.0]
     noise = np.random.default_rng(seed).integers(0, 256, size, np.uint8)
     for values in (noise, ~noise):
         times = [time.perf_counter()]

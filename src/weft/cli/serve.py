@@ -19,10 +19,10 @@ listen only on a trusted network. Stops with Ctrl-C, or when the board disconnec
   weft serve /dev/ttyUSB1 --host 0.0.0.0 --port 9337
   weft serve /dev/ttyUSB1 --host ::1              over IPv6
   weft serve board --rows 2 --cols 2              a simulated board
-  weft serve board --config chip.toml             the same with a core for networks
+  weft serve board --config network_core.toml             the same with a network core
 
 BOARD is a serial port, or the word board for a simulated board with the given design. A file with a
-table [chip] describes a core for networks.
+table [network_core] describes a network core.
 """
 PORT = 9337
 

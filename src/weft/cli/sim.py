@@ -153,7 +153,7 @@ def _golden_layers(network, program, images, outputs):
     from weft.models.inputs import read_inputs
 
     [x] = read_inputs(program, images)[0].values()
-    layer = NETWORKS[program.target.config.dtype].layer
+    layer = NETWORKS[program.target.array.dtype].layer
     inputs = [x[:, 0], *outputs[:-1]]
     return [layer(*each, program) for each in zip(network.graph.nodes, inputs, strict=True)]
 

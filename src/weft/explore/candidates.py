@@ -10,7 +10,7 @@ from weft.config import Config
 from weft.explore.config_fields import fields_of
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.space import draws, neighbours
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["candidates", "front", "in_order", "time_front", "within"]
 
@@ -112,7 +112,7 @@ def _nearby(estimator, best, objective):
 
 
 def time_front(
-    estimates: Iterable[DesignEstimate], own: Config | ChipConfig
+    estimates: Iterable[DesignEstimate], own: Config | NetworkCoreConfig
 ) -> list[DesignEstimate]:
     """The front of latency and LUTs, the fastest first, with one design for equal figures.
 

@@ -8,7 +8,7 @@ from weft.boards.devices import Device
 from weft.config import Config
 from weft.explore.model import AreaEstimate, FittedModel
 from weft.explore.workload import WorkloadCost
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["OBJECTIVES", "DesignEstimate", "Estimator", "Figures", "figures_of"]
 
@@ -62,7 +62,7 @@ class DesignEstimate:
 
     Attributes
     ----------
-    config : Config or ChipConfig
+    config : Config or NetworkCoreConfig
     area : AreaEstimate
     costs : tuple of WorkloadCost
         Of each workload, in their order.
@@ -70,7 +70,7 @@ class DesignEstimate:
         MHz: the estimated fmax, or the board's clock if fmax is not known.
     """
 
-    config: Config | ChipConfig
+    config: Config | NetworkCoreConfig
     area: AreaEstimate
     costs: tuple[WorkloadCost, ...]
     clock: float
@@ -101,20 +101,20 @@ class Estimator:
         self.model = model
         self.clock = clock
 
-    def area(self, config: Config | ChipConfig) -> AreaEstimate:
+    def area(self, config: Config | NetworkCoreConfig) -> AreaEstimate:
         """Area and clock."""
         return self.model.estimate(config, self.device)
 
-    def estimate(self, config: Config | ChipConfig) -> DesignEstimate:
+    def estimate(self, config: Config | NetworkCoreConfig) -> DesignEstimate:
         """Area, clock, and the cost of all workloads. Cycles of a Config are computed once.
 
-        Raises weft.models.errors.UnfitError if a network does not fit a core for networks.
+        Raises weft.models.errors.UnfitError if a network does not fit a network core.
         """
         costs = tuple(workload.cost(config) for workload in self.workloads)
         area = self.area(config)
         return DesignEstimate(config, area, costs, area.fmax or self.clock)
 
-    def quick(self, config: Config | ChipConfig) -> tuple[AreaEstimate, float]:
+    def quick(self, config: Config | NetworkCoreConfig) -> tuple[AreaEstimate, float]:
         """Area and clock, and microseconds of all workloads in rough cycles; no cycle model."""
         area = self.area(config)
         cycles = sum(workload.quick_cycles(config) for workload in self.workloads)

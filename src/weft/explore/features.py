@@ -2,7 +2,7 @@
 
 A feature is a count: of MACs in DSP blocks, of PEs with an overlapped drain, of bits of a register.
 The area of a block is a sum over its features, each times a fitted number of cells.
-`weft.explore.network_features` has the features of a ChipConfig.
+`weft.explore.network_features` has the features of a NetworkCoreConfig.
 """
 
 import functools

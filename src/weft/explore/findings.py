@@ -14,7 +14,7 @@ from weft.explore.recorded import fitted, of_board, recorded
 from weft.explore.search import estimates_of
 from weft.explore.workload import MatrixWorkload, NetworkWorkload
 from weft.models.errors import UnfitError
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["BoardCost", "Findings", "findings"]
 
@@ -26,7 +26,7 @@ class BoardCost:
     Attributes
     ----------
     name : str
-        Of the board, and of the purpose of a core for networks.
+        Of the board, and of the purpose of a network core.
     clock : float
         MHz.
     core, wire : float
@@ -60,22 +60,22 @@ class Findings:
     board: Board
     workloads: tuple[str, ...]
     guide: Guide
-    estimates: dict[Config | ChipConfig, DesignEstimate]
+    estimates: dict[Config | NetworkCoreConfig, DesignEstimate]
     errors: Errors
     boards: tuple[BoardCost, ...]
 
     @property
     def has_energy(self) -> bool:
-        """Whether the energy of the designs is known; it is not of cores for networks."""
+        """Whether the energy of the designs is known; it is not of network cores."""
         return any(each.energy for each in self.guide.measured().values())
 
     @property
-    def designs(self) -> list[Config | ChipConfig]:
+    def designs(self) -> list[Config | NetworkCoreConfig]:
         """All designs that were run: the ranking, then the others."""
         tried = [config for config, _ in self.guide.outcomes]
         return list(dict.fromkeys((*self.guide.ranking(), *tried)))
 
-    def verdict(self, config: Config | ChipConfig) -> str:
+    def verdict(self, config: Config | NetworkCoreConfig) -> str:
         """``winner``, or why the design lost."""
         ranking = self.guide.ranking()
         if not ranking:
@@ -118,8 +118,8 @@ def _boards(workloads, kind):
             costs = [workload.cost(board.config) for workload in workloads]
         except UnfitError:
             continue
-        # A core for networks sends the result after the input has come.
-        both = sum if kind is ChipConfig else max
+        # A network core sends the result after the input has come.
+        both = sum if kind is NetworkCoreConfig else max
         wire = sum(both((cost.sent, cost.received)) for cost in costs)
         yield BoardCost(
             name, board.clock, sum(cost.cycles for cost in costs) / board.clock,
@@ -128,7 +128,7 @@ def _boards(workloads, kind):
 
 
 def _named_boards():
-    """Yield all boards with their names, and with each of their cores for networks."""
+    """Yield all boards with their names, and with each of their network cores."""
     for board in BOARDS.values():
         yield board.name, board
         for purpose in board.networks:

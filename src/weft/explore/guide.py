@@ -16,7 +16,7 @@ from weft.explore.candidates import front
 from weft.explore.config_fields import fields_of
 from weft.explore.estimate import OBJECTIVES, DesignEstimate, Figures, figures_of
 from weft.explore.points import Point, PointOutcome
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["Guide"]
 
@@ -53,10 +53,10 @@ class Guide:
         self._estimates = {estimate.config: estimate for estimate in estimates}
         self._fields = {config: tuple(fields_of(config).values()) for config in self._estimates}
         self._designs, self._seeds = designs, seeds
-        self._begun: set[Config | ChipConfig] = set()
-        self._chosen: set[tuple[Config | ChipConfig, int]] = set()
-        self.outcomes: dict[tuple[Config | ChipConfig, int], PointOutcome] = {}
-        self._ratios: dict[Config | ChipConfig, tuple[float, float]] = {}
+        self._begun: set[Config | NetworkCoreConfig] = set()
+        self._chosen: set[tuple[Config | NetworkCoreConfig, int]] = set()
+        self.outcomes: dict[tuple[Config | NetworkCoreConfig, int], PointOutcome] = {}
+        self._ratios: dict[Config | NetworkCoreConfig, tuple[float, float]] = {}
         self._least_failed = math.inf  # estimated LUTs of the smallest design that is too large
 
     def next(self) -> Point | None:
@@ -91,7 +91,7 @@ class Guide:
         elif outcome.failure in _TOO_LARGE:
             self._least_failed = min(self._least_failed, luts)
 
-    def ranking(self) -> list[Config | ChipConfig]:
+    def ranking(self) -> list[Config | NetworkCoreConfig]:
         """The designs that were placed and routed and reach the rate, the best first."""
         figures = self.measured()
         return sorted(
@@ -99,9 +99,9 @@ class Guide:
             key=lambda config: [getattr(figures[config], name) for name in self._order()],
         )
 
-    def measured(self) -> dict[Config | ChipConfig, Figures]:
+    def measured(self) -> dict[Config | NetworkCoreConfig, Figures]:
         """The figures of each design that was placed and routed, with its best seed."""
-        best: dict[Config | ChipConfig, PointOutcome] = {}
+        best: dict[Config | NetworkCoreConfig, PointOutcome] = {}
         for (config, _), outcome in self.outcomes.items():
             known = best.get(config)
             if outcome.done and (known is None or outcome.fmax > known.fmax):
@@ -111,7 +111,7 @@ class Guide:
             for config, outcome in best.items()
         }
 
-    def front(self) -> list[Config | ChipConfig]:
+    def front(self) -> list[Config | NetworkCoreConfig]:
         """The measured designs that no other one dominates."""
         return front(self.measured())
 

@@ -21,7 +21,7 @@ from weft.explore.least_squares import non_negative, ridge
 from weft.explore.network_features import NETWORKS
 from weft.explore.points import Point, PointOutcome
 from weft.explore.single_port_features import SINGLE_PORT
-from weft.network_core.config import ChipConfig, has_single_port
+from weft.network_core.config import NetworkCoreConfig, has_single_port
 
 __all__ = [
     "AreaEstimate", "Errors", "FittedModel", "TooFewPoints", "family_of", "feature_set",
@@ -108,14 +108,14 @@ class Errors:
         return float(np.sqrt(np.mean(self.of(name) ** 2)))
 
 
-def feature_set(config: Config | ChipConfig) -> FeatureSet:
+def feature_set(config: Config | NetworkCoreConfig) -> FeatureSet:
     """The features of a Config's kind of core."""
     if isinstance(config, Config):
         return MATRIX
-    return SINGLE_PORT if has_single_port(config.core) else NETWORKS
+    return SINGLE_PORT if has_single_port(config.array) else NETWORKS
 
 
-def family_of(config: Config | ChipConfig) -> str:
+def family_of(config: Config | NetworkCoreConfig) -> str:
     """The name of the points that share a model: kind of core, and FPGA family.
 
     The points of both iCE40 families share one.
@@ -209,7 +209,7 @@ class FittedModel:
         self.clock = dict(zip(found[0], fitted.tolist(), strict=True))
         self._clock = np.array(list(self.clock.values()))
 
-    def estimate(self, config: Config | ChipConfig, device: Device) -> AreaEstimate:
+    def estimate(self, config: Config | NetworkCoreConfig, device: Device) -> AreaEstimate:
         """The area and the clock of a Config on a device of the family."""
         found = self.set.features(config)
         values = np.array([found[name] for name in self._names], float)

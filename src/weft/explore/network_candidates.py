@@ -1,4 +1,4 @@
-"""The candidates of a search for a core for networks: near the front of latency and LUTs."""
+"""The candidates of a search for a network core: near the front of latency and LUTs."""
 
 from collections.abc import Callable, Iterable
 
@@ -6,7 +6,7 @@ from weft.explore.candidates import front, in_order, within
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.space import grid, neighbours, with_words
 from weft.models.errors import UnfitError
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["network_candidates"]
 
@@ -15,8 +15,8 @@ NEARBY, ROUNDS = 24, 3  # of the search from the front to its neighbours
 
 
 def network_candidates(
-    estimator: Estimator, base: ChipConfig, objective: str = "latency", *, rate: float = 0.0,
-    known: Iterable[ChipConfig] = (), advance: Callable[[int], None] = lambda count: None,
+    estimator: Estimator, base: NetworkCoreConfig, objective: str = "latency", *, rate: float = 0.0,
+    known: Iterable[NetworkCoreConfig] = (), advance: Callable[[int], None] = lambda count: None,
 ) -> list[DesignEstimate]:
     """Cores for networks that fit by their estimates, with exact cycles, the best first.
 
@@ -28,23 +28,23 @@ def network_candidates(
     ----------
     estimator : Estimator
         Its workloads are networks.
-    base : ChipConfig
+    base : NetworkCoreConfig
         The first candidate, and the fields that no candidate changes.
     objective : str
         One of `weft.explore.estimate.OBJECTIVES`, which the order follows.
     rate : float
         Rounds of all networks a second that a candidate must reach.
-    known : iterable of ChipConfig
+    known : iterable of NetworkCoreConfig
         More candidates.
     advance : callable
         Called with the number of Configs that were looked at since the last call.
     """
     device, workloads = estimator.device, estimator.workloads
-    tried: dict[ChipConfig, None] = {}
-    found: dict[ChipConfig, DesignEstimate] = {}
+    tried: dict[NetworkCoreConfig, None] = {}
+    found: dict[NetworkCoreConfig, DesignEstimate] = {}
 
-    def least_memory(chip):
-        return max(workload.least_memory(chip) for workload in workloads)
+    def least_memory(config):
+        return max(workload.least_memory(config) for workload in workloads)
 
     def consider(chosen):
         before = len(found)

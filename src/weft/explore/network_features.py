@@ -1,10 +1,10 @@
-"""The features of a core for networks, by part of the design; its block RAMs are counted, too."""
+"""The features of a network core, by part of the design; its block RAMs are counted, too."""
 
 import math
 
 from weft.explore.feature_set import FeatureSet
 from weft.explore.features import array_features, bank_blocks, scaling_blocks, square_blocks
-from weft.network_core.config import ADD_TABLE_WORDS, PARAMETER_BYTES, ChipConfig
+from weft.network_core.config import ADD_TABLE_WORDS, PARAMETER_BYTES, NetworkCoreConfig
 from weft.network_core.latencies import result_rows
 
 __all__ = ["NETWORKS", "dsp_blocks", "ram_blocks"]
@@ -43,28 +43,28 @@ _LINK_BLOCKS = 1  # of the frames that come in
 _MEMORY_BITS = {1024: 16, 2048: 8, 4096: 4, 8192: 2, 16384: 1}  # of a block, by its words
 
 
-def dsp_blocks(chip: ChipConfig) -> int:
+def dsp_blocks(config: NetworkCoreConfig) -> int:
     """DSP blocks of a design: of the PEs, and of the lanes that scale results."""
-    c = chip.core
+    c = config.array
     return c.rows * c.dsp_cols * (c.depth // c.cell.pairs) + scaling_blocks(c)
 
 
-def ram_blocks(chip: ChipConfig) -> int:
+def ram_blocks(config: NetworkCoreConfig) -> int:
     """Block RAMs of a design: PEs, memory, buffers, result buffer, and the link."""
-    c = chip.core
+    c = config.array
     vector, target = _VALUE_BITS * c.depth, c.target
-    words = min((known for known in _MEMORY_BITS if known >= chip.words), default=16384)
-    memory = chip.banks * -(-vector // _MEMORY_BITS[words]) * -(-chip.words // words)
-    group = chip.read_vectors * vector
-    b = c.cols // chip.read_vectors * bank_blocks(target, group, _in_blocks(chip.b_words))
+    words = min((known for known in _MEMORY_BITS if known >= config.words), default=16384)
+    memory = config.banks * -(-vector // _MEMORY_BITS[words]) * -(-config.words // words)
+    group = config.read_vectors * vector
+    b = c.cols // config.read_vectors * bank_blocks(target, group, _in_blocks(config.b_words))
     bits = 8 * PARAMETER_BYTES * c.lanes
     lines = sum(
-        bank_blocks(target, min(group, bits - first), _in_blocks(chip.lines))
+        bank_blocks(target, min(group, bits - first), _in_blocks(config.lines))
         for first in range(0, bits, group)
     )
-    parts = -(-chip.add_table_vectors // chip.read_vectors)
+    parts = -(-config.add_table_vectors // config.read_vectors)
     table = c.lanes * parts * bank_blocks(target, _SUM_BITS // parts, ADD_TABLE_WORDS)
-    rows = result_rows(chip)
+    rows = result_rows(config)
     results = 0
     if rows > _LUT_RAM_ROWS:
         results = _columns(c) * bank_blocks(target, _SUM_BITS, rows)
@@ -82,29 +82,29 @@ def _columns(core):
     return core.cols + core.cell.corrected
 
 
-def features(chip: ChipConfig) -> dict[str, float]:
+def features(config: NetworkCoreConfig) -> dict[str, float]:
     """The value of each feature in `BLOCKS`."""
-    c, vector = chip.core, _VALUE_BITS * chip.core.depth
-    in_lut_ram = _in_blocks(chip.b_words) < chip.b_words
+    c, vector = config.array, _VALUE_BITS * config.array.depth
+    in_lut_ram = _in_blocks(config.b_words) < config.b_words
     return {
         "1": 1,
         **array_features(c, _columns(c), _VALUE_BITS),
-        "columns in LUT RAM": _columns(c) * (result_rows(chip) <= _LUT_RAM_ROWS),
-        "row bits of the banks": c.rows * (chip.banks + 1) * vector,
-        "read bits of the banks": chip.read_vectors * chip.banks * vector,
-        "read bits": chip.read_vectors * vector,
-        "banks that reads begin in": chip.read_vectors * chip.banks,
+        "columns in LUT RAM": _columns(c) * (result_rows(config) <= _LUT_RAM_ROWS),
+        "row bits of the banks": c.rows * (config.banks + 1) * vector,
+        "read bits of the banks": config.read_vectors * config.banks * vector,
+        "read bits": config.read_vectors * vector,
+        "banks that reads begin in": config.read_vectors * config.banks,
         "vector bits": vector, "rows": c.rows, "lanes": c.lanes,
         "line bits": 8 * PARAMETER_BYTES * c.lanes,
         "B bits in LUT RAM": c.cols * vector * in_lut_ram,
     }
 
 
-def clock_features(chip: ChipConfig, share: float) -> dict[str, float]:
+def clock_features(config: NetworkCoreConfig, share: float) -> dict[str, float]:
     """What the period of the clock depends on; ``share`` of the LUTs of the device are used."""
     return {
-        "1": 1, "logarithm of MACs": math.log2(chip.core.peak), "share of the device": share,
-        "hop": chip.core.hop,
+        "1": 1, "logarithm of MACs": math.log2(config.array.peak), "share of the device": share,
+        "hop": config.array.hop,
     }
 
 

@@ -3,7 +3,7 @@
 import base64
 from html import escape
 
-from weft.explore.config_fields import toml_of
+from weft.designs import to_toml
 from weft.explore.findings import Findings
 from weft.explore.pictures import anchor, exploration_pictures
 from weft.models.report.page import card, grid, sheet, table
@@ -118,6 +118,7 @@ def _details(found):
         ]
         yield (
             f"<details id={anchor(n)}><summary><b>{n + 1}</b> {escape(config.name)}:"
-            f" {escape(found.verdict(config))}</summary><pre>{escape(toml_of(config))}</pre>"
+            f" {escape(found.verdict(config))}</summary>"
+            f"<pre>{escape(to_toml(config, chosen=True))}</pre>"
             f"{table(['seed', 'on', ''], runs).replace('>on<', '>outcome<')}</details>"
         )

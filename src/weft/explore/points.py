@@ -9,10 +9,10 @@ from typing import Any
 
 from weft.boards.benchmark import source_digest
 from weft.boards.devices import DEVICES, Device
-from weft.boards.fit import chosen_fields
 from weft.boards.toolchain import VERSIONS, digest
 from weft.config import Config
-from weft.network_core.config import ChipConfig
+from weft.designs import design_from_dict, to_dict
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["FAILURES", "PACKED", "PointOutcome", "Point", "versions"]
 
@@ -41,13 +41,13 @@ class Point:
     Attributes
     ----------
     device : Device
-    config : Config or ChipConfig
+    config : Config or NetworkCoreConfig
     seed : int
         Of place and route. With `PACKED` the design is only packed: its outcome has no clock.
     """
 
     device: Device
-    config: Config | ChipConfig
+    config: Config | NetworkCoreConfig
     seed: int = 1
 
     @functools.cached_property
@@ -71,13 +71,7 @@ class Point:
             name for name, known in DEVICES.items() if known.capacity == self.device.capacity
         )
         values = {"device": self.device.name, "die": die, "options": list(self.device.options)}
-        if isinstance(self.config, ChipConfig):
-            fields = dataclasses.fields(self.config)
-            values["config"] = chosen_fields(self.config.core)
-            values["chip"] = {f.name: getattr(self.config, f.name) for f in fields[1:]}
-        else:
-            values["config"] = chosen_fields(self.config)
-        return values | {"seed": self.seed}
+        return values | {"config": to_dict(self.config, chosen=True), "seed": self.seed}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Point":
@@ -85,10 +79,7 @@ class Point:
         device = dataclasses.replace(
             DEVICES[values["die"]], name=values["device"], options=tuple(values["options"])
         )
-        config = Config.from_dict(values["config"])
-        if "chip" in values:
-            config = ChipConfig.from_dict(config, values["chip"])
-        return cls(device, config, int(values["seed"]))
+        return cls(device, design_from_dict(values["config"]), int(values["seed"]))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from weft.explore.model import LEAST, FittedModel, Record, TooFewPoints, family_
 from weft.explore.points import PACKED, Point, PointOutcome
 from weft.explore.space import draws, network_draws
 from weft.files import write_text
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "FILE", "bench_points", "board_points", "families", "fitted", "of_board", "read", "recorded",
@@ -29,9 +29,9 @@ __all__ = [
 FILE = Path(__file__).with_name("points.json")
 # By FPGA family, the MAC/cycle of random points.
 PEAK = {"ecp5": (4, 95), "ice40up": (1, 16), "ice40hx": (1, 16)}
-# By FPGA family, the core for networks whose other fields random ones have.
+# By FPGA family, the network core whose other fields random ones have.
 NETWORKS = {
-    "ecp5": NETWORKS_25F.chip, "ice40up": NETWORKS_UP5K.chip, "ice40hx": NETWORKS_HX8K.chip,
+    "ecp5": NETWORKS_25F.config, "ice40up": NETWORKS_UP5K.config, "ice40hx": NETWORKS_HX8K.config,
 }
 
 
@@ -44,7 +44,7 @@ def recorded(family: str | None = None) -> list[Record]:
     ]
 
 
-def fitted(config: Config | ChipConfig, more: Sequence[Record] = ()) -> FittedModel:
+def fitted(config: Config | NetworkCoreConfig, more: Sequence[Record] = ()) -> FittedModel:
     """The model of a Config's family, from the recorded points and ``more`` of other runs.
 
     Raises TooFewPoints if there are too few.
@@ -114,7 +114,7 @@ def bench_points(path) -> list[Record]:
 
 
 def board_points(*, packed: bool = False) -> Iterator[Point]:
-    """The cores for matrix products of the boards; boards with equal dies share a point."""
+    """The product cores of the boards; boards with equal dies share a point."""
     from weft.boards.catalog import BOARDS
 
     dies = {tuple(device.capacity.items()): device for device in DEVICES.values()}
@@ -124,7 +124,7 @@ def board_points(*, packed: bool = False) -> Iterator[Point]:
 
 
 def families(device: Device) -> list[str]:
-    """The families of the points of a device; the one of cores for networks comes last."""
+    """The families of the points of a device; the one of network cores comes last."""
     found = [family_of(Config(target=device.target))]
     if device.target in NETWORKS:
         found.append(family_of(NETWORKS[device.target]))
@@ -136,12 +136,12 @@ def varied(
 ) -> Iterator[Point]:
     """Yield random points of a device without end: Configs of the space, other modes too.
 
-    With ``networks`` they are cores for networks. With ``packed`` they are only packed.
+    With ``networks`` they are network cores. With ``packed`` they are only packed.
     """
     rng, run = np.random.default_rng(seed), PACKED if packed else 1
     if networks:
-        for chip in network_draws(device, NETWORKS[device.target], rng):
-            yield Point(device, chip, run)
+        for config in network_draws(device, NETWORKS[device.target], rng):
+            yield Point(device, config, run)
     while True:
         base: dict[str, Any] = {"target": device.target, "activation": "none"}
         if device.target == "ecp5":

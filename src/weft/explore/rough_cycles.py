@@ -8,7 +8,7 @@ from weft.cycles.output import ResultKind
 from weft.models.ir import Graph
 from weft.models.network_core.division import divide
 from weft.models.network_core.weights import LayerWords
-from weft.network_core.config import PARAMETER_BYTES, ChipConfig
+from weft.network_core.config import PARAMETER_BYTES, NetworkCoreConfig
 from weft.timing import Latencies
 
 __all__ = ["RoughList", "quick_cycles", "rough_lists"]
@@ -53,29 +53,29 @@ class RoughList:
     layers: tuple
     map_bytes: int
 
-    def cycles(self, chip: ChipConfig) -> float:
+    def cycles(self, config: NetworkCoreConfig) -> float:
         """About the cycles of an inference: of each layer the longest of its steps, its results,
         and the loads of the next layer, which has its weights in B before it starts.
         """
-        core, sizes = chip.core, self._sizes(chip)
+        core, sizes = config.array, self._sizes(config)
         words = sum(size.words(size.tiles) for size in sizes)
-        resident = words <= chip.b_words
+        resident = words <= config.b_words
         cycles, waiting = 0.0, 0.0
         for (layer, _, pixels), size in zip(reversed(self.layers), reversed(sizes), strict=True):
             tiles = -(-pixels // core.rows) * size.tiles
             slots = 2 if layer.addition is not None else 1  # of a chunk in the lanes
-            chunks = core.rows * chip.row_chunks * slots
+            chunks = core.rows * config.row_chunks * slots
             steps = tiles * max(
-                size.tile_words * chip.step_cycles, core.rows, chunks * core.scale_cycles
+                size.tile_words * config.step_cycles, core.rows, chunks * core.scale_cycles
             )
             cycles += max(steps, waiting) + _LAYER
             vectors = size.words(size.tiles) * (1 if size.diagonal else core.cols)
-            waiting = 0.0 if resident else vectors / chip.read_vectors
+            waiting = 0.0 if resident else vectors / config.read_vectors
         return cycles + waiting
 
-    def memory_bytes(self, chip: ChipConfig) -> int:
+    def memory_bytes(self, config: NetworkCoreConfig) -> int:
         """Bytes that the memory must have at least: maps, weights and parameters."""
-        core, sizes = chip.core, self._sizes(chip)
+        core, sizes = config.array, self._sizes(config)
         words = sum(size.words(size.tiles) for size in sizes)
         streamed = sum(
             size.words(size.tiles) * core.depth * (1 if size.diagonal else core.cols)
@@ -83,15 +83,15 @@ class RoughList:
         )
         columns = sum(layer.columns for layer, *_ in self.layers)
         lines = sum(size.tiles * size.row_lines for size in sizes)
-        rest = 0 if lines <= chip.lines else PARAMETER_BYTES * columns
-        return self.map_bytes + rest + (0 if words <= chip.b_words else streamed)
+        rest = 0 if lines <= config.lines else PARAMETER_BYTES * columns
+        return self.map_bytes + rest + (0 if words <= config.b_words else streamed)
 
-    def _sizes(self, chip):
-        return [LayerWords.of(layer, channels, chip) for layer, channels, _ in self.layers]
+    def _sizes(self, config):
+        return [LayerWords.of(layer, channels, config) for layer, channels, _ in self.layers]
 
 
 def rough_lists(graph: Graph, core: Config) -> RoughList:
-    """The layers of a network on a core for networks.
+    """The layers of a network on a network core.
 
     Raises weft.models.errors.UnfitError if the network is not of TensorFlow Lite.
     """

@@ -7,25 +7,26 @@ from weft.explore.candidates import candidates
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.network_candidates import network_candidates
 from weft.models.errors import UnfitError
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["candidates_of", "estimates_of"]
 
 
 def candidates_of(
-    estimator: Estimator, base: Config | ChipConfig, objective: str, *, rate: float = 0.0,
-    known: Iterable[Config | ChipConfig] = (), advance: Callable[[int], None] = lambda count: None,
+    estimator: Estimator, base: Config | NetworkCoreConfig, objective: str, *, rate: float = 0.0,
+    known: Iterable[Config | NetworkCoreConfig] = (),
+    advance: Callable[[int], None] = lambda count: None,
 ) -> list[DesignEstimate]:
     """The candidates of a search for a core of the kind of ``base``, the best first.
 
     `weft.explore.candidates.candidates` has the parameters.
     """
-    find = network_candidates if isinstance(base, ChipConfig) else candidates
+    find = network_candidates if isinstance(base, NetworkCoreConfig) else candidates
     return find(estimator, base, objective, rate=rate, known=known, advance=advance)
 
 
 def estimates_of(
-    estimator: Estimator, configs: Iterable[Config | ChipConfig],
+    estimator: Estimator, configs: Iterable[Config | NetworkCoreConfig],
     advance: Callable[[], None] = lambda: None,
 ) -> list[DesignEstimate]:
     """The estimate of each Config once, without cores that do not hold the networks.

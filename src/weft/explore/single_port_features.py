@@ -1,11 +1,11 @@
-"""The features of a core for networks whose memory has one port; all its blocks are counted.
+"""The features of a network core whose memory has one port; all its blocks are counted.
 
 A microprogram controls this core (`weft.hw.micro.core.MicroCore`). Its array is given. Its buffers
 and its memory differ: by their blocks, and by the multiplexers that select one of several.
 """
 
 from weft.explore.feature_set import FeatureSet
-from weft.network_core.config import ADD_TABLE_WORDS, ChipConfig
+from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig
 
 __all__ = ["SINGLE_PORT", "dsp_blocks", "ram_blocks", "single_port_blocks"]
 
@@ -31,32 +31,32 @@ _LINK_BLOCKS = 2  # of the frames that come in
 _SINGLE_PORT_WORDS = 1 << 14  # of a single-port RAM; each has 16 bits
 
 
-def dsp_blocks(chip: ChipConfig) -> int:
+def dsp_blocks(config: NetworkCoreConfig) -> int:
     """DSP blocks of a design: each multiplies a pair a cycle, and accumulates the products."""
-    return chip.peak if chip.core.family.has_dsp else 0
+    return config.peak if config.array.family.has_dsp else 0
 
 
-def ram_blocks(chip: ChipConfig) -> int:
+def ram_blocks(config: NetworkCoreConfig) -> int:
     """Block RAMs of a design: buffers, microprogram, registers, link; the memory in some FPGAs."""
-    banks = *_banks(chip), (_VECTOR_BITS, ADD_TABLE_WORDS)
+    banks = *_banks(config), (_VECTOR_BITS, ADD_TABLE_WORDS)
     return sum(_blocks(*bank)[0] for bank in banks) + _ENGINE_BLOCKS + _LINK_BLOCKS
 
 
-def single_port_blocks(chip: ChipConfig) -> int:
+def single_port_blocks(config: NetworkCoreConfig) -> int:
     """Single-port RAMs of the memory, if the FPGA has them."""
-    return _rows(chip) * (_VECTOR_BITS // _HALF_BITS)
+    return _rows(config) * (_VECTOR_BITS // _HALF_BITS)
 
 
-def _rows(chip):
+def _rows(config):
     """Single-port RAMs that the words of the memory lie in."""
-    return -(-chip.words // _SINGLE_PORT_WORDS) if chip.target == "ice40up" else 0
+    return -(-config.words // _SINGLE_PORT_WORDS) if config.target == "ice40up" else 0
 
 
-def _banks(chip):
-    """Bits and words of the banks in block RAM that depend on the ChipConfig."""
-    columns = [(_HALF_BITS, 2 * chip.b_words)] * chip.core.cols
-    memory = [] if _rows(chip) else [(_VECTOR_BITS, chip.words)]
-    return [*columns, *((bits, chip.lines) for bits in _LINE_BITS), *memory]
+def _banks(config):
+    """Bits and words of the banks in block RAM that depend on the NetworkCoreConfig."""
+    columns = [(_HALF_BITS, 2 * config.b_words)] * config.array.cols
+    memory = [] if _rows(config) else [(_VECTOR_BITS, config.words)]
+    return [*columns, *((bits, config.lines) for bits in _LINE_BITS), *memory]
 
 
 def _blocks(bits, words):
@@ -67,16 +67,17 @@ def _blocks(bits, words):
     )
 
 
-def features(chip: ChipConfig) -> dict[str, float]:
+def features(config: NetworkCoreConfig) -> dict[str, float]:
     """The value of each feature in `BLOCKS`."""
     return {
-        "1": 1, "MACs in logic": chip.peak - dsp_blocks(chip),
-        "rows of single-port RAMs": _rows(chip),
-        "selected bits": sum(bits * (_blocks(bits, words)[1] - 1) for bits, words in _banks(chip)),
+        "1": 1, "MACs in logic": config.peak - dsp_blocks(config),
+        "rows of single-port RAMs": _rows(config),
+        "selected bits": sum(bits * (_blocks(bits, words)[1] - 1) for bits, words in
+        _banks(config)),
     }
 
 
-def clock_features(chip: ChipConfig, share: float) -> dict[str, float]:
+def clock_features(config: NetworkCoreConfig, share: float) -> dict[str, float]:
     """What the period of the clock depends on: the same paths are critical in all such cores."""
     return {"1": 1}
 

@@ -4,7 +4,7 @@ A field of `AXES` takes one of its values; all other fields come from a base Con
 the workload needs: data type, rounding mode, activation. A Config is drawn field by field, so that
 each draw is legal, and its DSP blocks and block RAMs do not exceed the device.
 
-Of the space of cores for networks, `grid` goes through all Configs with the values of `GRID`. As
+Of the space of network cores, `grid` goes through all Configs with the values of `GRID`. As
 many columns of PEs use DSP blocks as the device has blocks for. If the memory has one port, the
 array is given, so only memory and buffers change: all values of `SINGLE_PORT_AXES` are in the grid.
 """
@@ -20,7 +20,7 @@ from weft.boards.devices import Device
 from weft.config import Config, ConfigError
 from weft.explore import features, network_features, single_port_features
 from weft.explore.features import scaling_blocks
-from weft.network_core.config import ChipConfig, has_single_port
+from weft.network_core.config import NetworkCoreConfig, has_single_port
 
 __all__ = [
     "AXES", "GRID", "NETWORK_AXES", "SINGLE_PORT_AXES", "draws", "grid", "neighbours",
@@ -64,8 +64,9 @@ SINGLE_PORT_AXES = {
     },
     "ice40hx": {"words": (256, 512, 1024), "b_words": (128, 256, 384), "lines": (256, 512)},
 }
-LUTS_PER_MAC = 160  # of a device, for each MAC/cycle of a random core for networks
-_OWN = {field.name for field in dataclasses.fields(ChipConfig)}  # of a ChipConfig, not of its core
+LUTS_PER_MAC = 160  # of a device, for each MAC/cycle of a random network core
+# of a NetworkCoreConfig, not of its array
+_OWN = {field.name for field in dataclasses.fields(NetworkCoreConfig)}
 
 
 def draws(
@@ -95,15 +96,15 @@ def draws(
 
 def neighbours(config: Config, device: Device) -> Iterator[Config]:
     """Yield the legal Configs of the space that differ from ``config`` by one step of one field."""
-    is_chip = isinstance(config, ChipConfig)
-    axes = _network_axes(config) if is_chip else AXES[device.target]
+    is_network_core = isinstance(config, NetworkCoreConfig)
+    axes = _network_axes(config) if is_network_core else AXES[device.target]
     for name, values in axes.items():
-        value = getattr(config.core if is_chip and name not in _OWN else config, name)
+        value = getattr(config.array if is_network_core and name not in _OWN else config, name)
         below = [other for other in values if isinstance(other, int) and other < value][-1:]
         above = [other for other in values if isinstance(other, int) and other > value][:1]
         others = [other for other in values if isinstance(other, str) and other != value]
         for other in (*below, *above, *others):
-            found = _legal_chip(config, {name: other}, device) if is_chip else (
+            found = _legal_network_core(config, {name: other}, device) if is_network_core else (
                 _legal(config, {name: other})
             )
             if found is not None and found != config and _fits(found, device):
@@ -111,13 +112,13 @@ def neighbours(config: Config, device: Device) -> Iterator[Config]:
 
 
 def grid(
-    device: Device, base: ChipConfig, least_memory: Callable[[ChipConfig], int]
-) -> Iterator[ChipConfig]:
-    """Yield all cores for networks of the grid that do not exceed the device's blocks.
+    device: Device, base: NetworkCoreConfig, least_memory: Callable[[NetworkCoreConfig], int]
+) -> Iterator[NetworkCoreConfig]:
+    """Yield all network cores of the grid that do not exceed the device's blocks.
 
     Each has the fewest words that hold ``least_memory`` bytes.
     """
-    axes = _network_axes(base) if has_single_port(base.core) else GRID
+    axes = _network_axes(base) if has_single_port(base.array) else GRID
 
     def product(names):
         values = itertools.product(*(axes[name] for name in names))
@@ -125,7 +126,7 @@ def grid(
 
     own = product([name for name in axes if name in _OWN and name != "words"])
     for fields in product([name for name in axes if name not in _OWN]):
-        core = _legal_chip(base, fields | {"read_vectors": 1}, device)
+        core = _legal_network_core(base, fields | {"read_vectors": 1}, device)
         for values in own if core is not None else ():
             config = _with(core, values | {"words": axes["words"][-1]})
             config = config and with_words(config, least_memory(config))
@@ -133,29 +134,29 @@ def grid(
                 yield config
 
 
-def with_words(config: ChipConfig, needed: int) -> ChipConfig | None:
+def with_words(config: NetworkCoreConfig, needed: int) -> NetworkCoreConfig | None:
     """The Config with the fewest words of the space that hold ``needed`` bytes; None if none do."""
-    bank = config.banks * config.core.depth
+    bank = config.banks * config.array.depth
     known = _network_axes(config)["words"]
     words = next((words for words in known if words * bank >= needed), None)
     return words and dataclasses.replace(config, words=words)
 
 
 def network_draws(
-    device: Device, base: ChipConfig, rng: np.random.Generator
-) -> Iterator[ChipConfig]:
-    """Yield random cores for networks of the space without end; the same one may come again."""
+    device: Device, base: NetworkCoreConfig, rng: np.random.Generator
+) -> Iterator[NetworkCoreConfig]:
+    """Yield random network cores of the space without end; the same one may come again."""
     axes, most = _network_axes(base), device.capacity["LUT"] // LUTS_PER_MAC
     while True:
         fields = {name: values[rng.integers(len(values))] for name, values in axes.items()}
-        config = _legal_chip(base, fields, device)
+        config = _legal_network_core(base, fields, device)
         if config is not None and config.peak <= most and _fits(config, device):
             yield config
 
 
 def _network_axes(config):
-    """The fields that change, and their values, of a kind of core for networks."""
-    return SINGLE_PORT_AXES[config.target] if has_single_port(config.core) else NETWORK_AXES
+    """The fields that change, and their values, of a kind of network core."""
+    return SINGLE_PORT_AXES[config.target] if has_single_port(config.array) else NETWORK_AXES
 
 
 def _with(config, values):
@@ -190,22 +191,23 @@ def _legal(base, fields):
         return None
 
 
-def _legal_chip(base, fields, device):
-    """The ChipConfig with these fields, and with all DSP blocks that the device has; or None.
+def _legal_network_core(base, fields, device):
+    """The NetworkCoreConfig with these fields, and with all DSP blocks that the device has; or
+    None.
 
     A core whose memory has one port has all of them in its array.
     """
     own = {name: value for name, value in fields.items() if name in _OWN}
-    if has_single_port(base.core):
+    if has_single_port(base.array):
         return _with(base, own)
-    core = {name: value for name, value in fields.items() if name not in _OWN} | {"dsp_cols": 0}
+    array = {name: value for name, value in fields.items() if name not in _OWN} | {"dsp_cols": 0}
     try:
-        core = dataclasses.replace(base.core, **core)
-        spare = device.capacity.get("DSP", 0) - scaling_blocks(core)
-        column = core.rows * (core.depth // core.cell.pairs)
-        dsp_cols = min(core.cols, max(0, spare) // column)
-        core = dataclasses.replace(core, dsp_cols=dsp_cols)
-        return dataclasses.replace(base, core=core, **own)
+        array = dataclasses.replace(base.array, **array)
+        spare = device.capacity.get("DSP", 0) - scaling_blocks(array)
+        column = array.rows * (array.depth // array.cell.pairs)
+        dsp_cols = min(array.cols, max(0, spare) // column)
+        array = dataclasses.replace(array, dsp_cols=dsp_cols)
+        return dataclasses.replace(base, array=array, **own)
     except ConfigError:
         return None
 
@@ -213,8 +215,8 @@ def _legal_chip(base, fields, device):
 def _fits(config, device):
     """Whether DSP blocks and block RAMs, which can be counted, do not exceed the device."""
     count: ModuleType = features
-    if isinstance(config, ChipConfig):
-        count = single_port_features if has_single_port(config.core) else network_features
+    if isinstance(config, NetworkCoreConfig):
+        count = single_port_features if has_single_port(config.array) else network_features
     return (
         count.dsp_blocks(config) <= device.capacity.get("DSP", 0)
         and count.ram_blocks(config) <= device.capacity["RAM"]

@@ -2,7 +2,7 @@
 
 Cycles come from the exact cycle model. They do not depend on how PEs multiply, so Configs that
 differ in ``dsp_cols`` alone share them; each is computed once. Neither do they depend on the words
-of the memory of a core for networks, if it holds the program that a larger memory has. A smaller
+of the memory of a network core, if it holds the program that a larger memory has. A smaller
 one may hold the network in another form: with smaller maps, or weights that it loads in more parts.
 If the memory has one port, the places of maps and list change a few cycles of the microprogram.
 """
@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from weft.commands import JobFlag, epilogue_flags
 from weft.config import Config
 from weft.cycles import predict
+from weft.design import NETWORK
 from weft.explore.rough_cycles import quick_cycles, rough_lists
 from weft.host.product_cycles import product_cycles
 from weft.models.errors import ModelError, UnfitError
-from weft.models.report.chip_placement import link_bytes
 from weft.models.report.energy import energy
+from weft.models.report.network_core_placement import link_bytes
 from weft.models.report.streams import ceilings, step_streams, streams
 from weft.models.schedule import commands_of
-from weft.network_core.config import ChipConfig, has_single_port
+from weft.network_core.config import NetworkCoreConfig, has_single_port
 
 __all__ = ["MatrixWorkload", "NetworkWorkload", "WorkloadCost", "workload_of"]
 
@@ -45,9 +46,9 @@ class WorkloadCost:
         Bytes on a serial port, with frames.
     energy : float
         nJ of `weft.models.report.energy`, which compares Configs and predicts no board; 0 on a
-        core for networks.
+        network core.
     memory : int
-        Bytes of the memory of a core for networks; 0 on others.
+        Bytes of the memory of a network core; 0 on others.
     """
 
     cycles: int
@@ -79,14 +80,14 @@ class MatrixWorkload:
         """Rough cycles on a Config."""
         return quick_cycles(config, *self.shape)
 
-    def cost(self, config: Config | ChipConfig) -> WorkloadCost:
+    def cost(self, config: Config | NetworkCoreConfig) -> WorkloadCost:
         """The cost on a Config, from the cycle model.
 
-        Raises ModelError for a core for networks.
+        Raises ModelError for a network core.
         """
-        if isinstance(config, ChipConfig):
+        if isinstance(config, NetworkCoreConfig):
             raise ModelError(
-                f"workload must be a network (.tflite) on a core for networks, not the product"
+                f"workload must be a network (.tflite) on a network core, not the product"
                 f" {self.name}"
             )
         return _matrix_cost(_timed(config), self.shape)
@@ -116,15 +117,15 @@ class NetworkWorkload:
             ]
         return self._products[config.cols]
 
-    def quick_cycles(self, config: Config | ChipConfig) -> float:
+    def quick_cycles(self, config: Config | NetworkCoreConfig) -> float:
         """Rough cycles on a Config."""
-        if isinstance(config, ChipConfig):
-            return self._list(config.core).cycles(config)
+        if isinstance(config, NetworkCoreConfig):
+            return self._list(config.array).cycles(config)
         return sum(quick_cycles(config, *product) for product in self.products(config))
 
-    def least_memory(self, chip: ChipConfig) -> int:
-        """Bytes that the memory of a core for networks must have at least; it may need more."""
-        return self._list(chip.core).memory_bytes(chip)
+    def least_memory(self, config: NetworkCoreConfig) -> int:
+        """Bytes that the memory of a network core must have at least; it may need more."""
+        return self._list(config.array).memory_bytes(config)
 
     def _list(self, core):
         key = core.requantize, core.cols, core.depth
@@ -132,15 +133,15 @@ class NetworkWorkload:
             self._lists[key] = rough_lists(self._network.graph, core)
         return self._lists[key]
 
-    def cost(self, config: Config | ChipConfig) -> WorkloadCost:
+    def cost(self, config: Config | NetworkCoreConfig) -> WorkloadCost:
         """The cost on a Config, from the program that is compiled for it.
 
-        Raises UnfitError if the network does not fit a core for networks.
+        Raises UnfitError if the network does not fit a network core.
         """
         config = _timed(config)
         if isinstance(config, Config):
             return self._compiled(config)
-        if has_single_port(config.core):
+        if has_single_port(config.array):
             return self._compiled(config)
         roomy = dataclasses.replace(config, words=config.most_words)
         cost = self._compiled(roomy)
@@ -181,8 +182,8 @@ def workload_of(text: str) -> MatrixWorkload | NetworkWorkload:
 
 def _timed(config):
     """The Config that stands for all Configs of the same timing."""
-    if isinstance(config, ChipConfig):
-        return dataclasses.replace(config, core=_timed(config.core))
+    if isinstance(config, NetworkCoreConfig):
+        return dataclasses.replace(config, array=_timed(config.array))
     return dataclasses.replace(config, dsp_cols=0)
 
 
@@ -203,13 +204,13 @@ def _matrix_cost(config, shape):
 
 def _network_cost(program):
     """The cost of a program."""
-    if program.target.chip is not None:
+    if program.target.kind == NETWORK:
         sent, received = link_bytes(program)
         macs = sum(step.macs for step in (*program.layers, *program.products))
         return WorkloadCost(
             program.cycles, program.cycles, macs, sent, received, 0.0, program.memory_used
         )
-    config, able = program.target.config, ceilings(program.target.config)
+    config, able = program.target.array, ceilings(program.target.array)
     sent = received = nanojoules = macs = 0
     for step in program.steps:
         if not step.placement.on_weft or step.estimate is None:

@@ -29,7 +29,7 @@ class BoardTransport(FramedTransport):
     are repeated until they are answered. Lost results are not sent again: they are an error, and
     `restart` must discard the pending commands. `restart` must also precede the first `send`.
 
-    A core for networks gets its frames by `post`, `flush`, `request` and `receive_list`. All its
+    A network core gets its frames by `post`, `flush`, `request` and `receive_list`. All its
     answers can be asked for again, so damaged frames are ignored.
 
     A wait for results times out when no frame was acknowledged, no request was answered and no

@@ -1,4 +1,4 @@
-"""What is where in a buffer of a core for networks, so that nothing is loaded twice."""
+"""What is where in a buffer of a network core, so that nothing is loaded twice."""
 
 import hashlib
 

@@ -15,7 +15,7 @@ from weft.host.planner import tags
 from weft.host.recovery import AcceleratorError, padded, resync
 from weft.host.stats import Stats
 from weft.host.transport import Transport
-from weft.network_core import registers as chip_registers
+from weft.network_core import registers as network_core_registers
 from weft.registers import COUNTERS, REGISTERS, decode
 
 __all__ = ["AcceleratorError", "CoreSession", "product_transport"]
@@ -63,13 +63,13 @@ class CoreSession:
     def open(cls, transport: Transport | str, config: Config | None, timeout: float):
         """Return a session over a transport or its name, as in `weft.host.opening`.
 
-        A core for networks executes the jobs as lists. On an error, a transport that was opened
+        A network core executes the jobs as lists. On an error, a transport that was opened
         here is closed. Raises TypeError if ``transport`` is neither.
         """
         if not isinstance(transport, str):
             is_for_networks = isinstance(transport, NetworkMmioTransport)
             if not is_for_networks and not callable(getattr(transport, "receive", None)):
-                hint = "; ListTransport(runner) is one" if hasattr(transport, "chip") else ""
+                hint = "; ListTransport(runner) is one" if hasattr(transport, "run") else ""
                 raise TypeError(
                     "transport must be a weft.host.transport.Transport, or the name of one, not"
                     f" {transport!r}{hint}"
@@ -202,12 +202,12 @@ class CoreSession:
 def product_transport(
     transport: Transport | NetworkMmioTransport, timeout: float
 ) -> Transport:
-    """Return ``transport``, or one that executes products as lists if a core for networks answers.
+    """Return ``transport``, or one that executes products as lists if a network core answers.
 
     A `BoardTransport` is asked. Raises TransportError if the connection fails.
     """
     if isinstance(transport, BoardTransport):
-        if transport.read(0, 1, timeout) != [chip_registers.MAGIC]:
+        if transport.read(0, 1, timeout) != [network_core_registers.MAGIC]:
             return transport
     elif not isinstance(transport, NetworkMmioTransport):
         return transport

@@ -1,9 +1,9 @@
-"""Blocks of a matrix product that fit the memory and the buffers of a core for networks."""
+"""Blocks of a matrix product that fit the memory and the buffers of a network core."""
 
 import math
 from dataclasses import dataclass
 
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import DESCRIPTOR_BYTES
 
 __all__ = ["LOG_BYTES", "BlockSizes", "block_sizes", "map_pitch", "whole_vectors"]
@@ -39,32 +39,32 @@ class BlockSizes:
     output: int
 
 
-def map_pitch(chip: ChipConfig, vectors: int) -> int:
+def map_pitch(config: NetworkCoreConfig, vectors: int) -> int:
     """Return the vectors from row to row of A: neighbours lie in different banks."""
     pitch = vectors
-    while chip.core.rows > 1 and math.gcd(pitch, chip.banks) > 1:
+    while config.array.rows > 1 and math.gcd(pitch, config.banks) > 1:
         pitch += 1
     return pitch
 
 
-def whole_vectors(chip: ChipConfig, m: int, k: int, n: int, size: int) -> int:
+def whole_vectors(config: NetworkCoreConfig, m: int, k: int, n: int, size: int) -> int:
     """Return the vectors with which the memory does not limit the blocks of a product.
 
     Arguments are as for `block_sizes`.
     """
-    core, depth = chip.core, chip.core.depth
+    core, depth = config.array, config.array.depth
     all_words = -(-k // depth)
-    words = _even(all_words, min(all_words, chip.b_words))
-    most = max(1, min(chip.b_words // words, chip.lines // chip.row_chunks))
+    words = _even(all_words, min(all_words, config.b_words))
+    most = max(1, min(config.b_words // words, config.lines // config.row_chunks))
     tiles = _even(-(-n // core.cols), min(-(-n // core.cols), most))
-    row = map_pitch(chip, words) + -(-min(n, tiles * core.cols) * size // depth)
-    source = tiles * (words * core.cols + chip.row_chunks * chip.line_vectors)
+    row = map_pitch(config, words) + -(-min(n, tiles * core.cols) * size // depth)
+    source = tiles * (words * core.cols + config.row_chunks * config.line_vectors)
     fixed = DESCRIPTORS * -(-DESCRIPTOR_BYTES // depth) + -(-LOG_BYTES // depth)
     return fixed + max(2 * source, source + min(m, _MAX_ROWS) * row)
 
 
 def block_sizes(
-    chip: ChipConfig, m: int, k: int, n: int, size: int, vectors: int | None = None
+    config: NetworkCoreConfig, m: int, k: int, n: int, size: int, vectors: int | None = None
 ) -> BlockSizes:
     """Return the blocks of ``C[m, n] = A[m, k] x B[k, n]`` with results of ``size`` bytes.
 
@@ -73,12 +73,12 @@ def block_sizes(
 
     Raises ValueError if the memory or a buffer is too small for any product.
     """
-    core, depth = chip.core, chip.core.depth
+    core, depth = config.array, config.array.depth
     log = DESCRIPTORS * -(-DESCRIPTOR_BYTES // depth)
-    vectors = chip.vectors if vectors is None else vectors
+    vectors = config.vectors if vectors is None else vectors
     space = vectors - log - -(-LOG_BYTES // depth)
     all_words, all_tiles = -(-k // depth), -(-n // core.cols)
-    lines = chip.row_chunks * chip.line_vectors  # vectors of the parameter lines of a tile
+    lines = config.row_chunks * config.line_vectors  # vectors of the parameter lines of a tile
 
     def output(tiles):  # vectors of a row of results
         return -(-min(n, tiles * core.cols) * size // depth)
@@ -87,29 +87,29 @@ def block_sizes(
         return tiles * (words * core.cols + lines)
 
     def most_rows(words, tiles):
-        row = map_pitch(chip, words) + output(tiles)
+        row = map_pitch(config, words) + output(tiles)
         return min((space - source(words, tiles)) // row, m, _MAX_ROWS)
 
     wanted = min(core.rows, m)
     words = next((
-        words for rows in (wanted, 1) for words in range(min(all_words, chip.b_words), 0, -1)
+        words for rows in (wanted, 1) for words in range(min(all_words, config.b_words), 0, -1)
         if most_rows(words, 1) >= rows
     ), 0)
-    if not words or chip.row_chunks > chip.lines:
+    if not words or config.row_chunks > config.lines:
         raise ValueError(
-            f"a core for networks must have a memory and buffers for a product of one tile, not"
-            f" {vectors * depth} bytes and {chip.lines} lines"
+            f"a network core must have a memory and buffers for a product of one tile, not"
+            f" {vectors * depth} bytes and {config.lines} lines"
         )
     words = _even(all_words, words)
     fits = [
-        tiles for tiles in range(1, min(all_tiles, chip.b_words // words) + 1)
-        if tiles * chip.row_chunks <= chip.lines and source(words, tiles) <= space // 2
+        tiles for tiles in range(1, min(all_tiles, config.b_words // words) + 1)
+        if tiles * config.row_chunks <= config.lines and source(words, tiles) <= space // 2
         and most_rows(words, tiles) >= wanted
     ]
     tiles = _even(all_tiles, max(fits, default=1))
     rows = _even(m, most_rows(words, tiles))
     a = log + -(-LOG_BYTES // depth)
-    first_source = a + rows * map_pitch(chip, words)
+    first_source = a + rows * map_pitch(config, words)
     return BlockSizes(
         rows=rows, words=words, tiles=tiles, log=log, a=a, source=first_source,
         output=first_source + source(words, tiles),

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import ListJob
 
@@ -13,11 +13,11 @@ _MAX_UNCOUNTED = 1000  # different lists whose cycles are not predicted yet
 
 
 class ListCounters:
-    """Counts the lists that a core for networks has executed.
+    """Counts the lists that a network core has executed.
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -28,9 +28,9 @@ class ListCounters:
         Bytes that were written to the memory, and bytes of results.
     """
 
-    def __init__(self, chip: ChipConfig):
+    def __init__(self, config: NetworkCoreConfig):
         self.lists = self.steps = self.sent = self.received = 0
-        self._chip = chip
+        self._network_core = config
         self._cycles = 0
         self._uncounted: Counter = Counter()
         self._predicted = False
@@ -55,10 +55,10 @@ class ListCounters:
     def cycles(self) -> int:
         """Return the cycles of all lists. Predicts those that the core has not counted."""
         for arguments, times in self._uncounted.items():
-            self._cycles += times * predict_list(self._chip, *arguments).cycles
+            self._cycles += times * predict_list(self._network_core, *arguments).cycles
         self._uncounted.clear()
         return self._cycles
 
     def _steps(self, job):
         panels = -(-job.out_height * job.out_width // job.panel_rows)
-        return panels * -(-job.columns // self._chip.core.cols) * job.tile_words
+        return panels * -(-job.columns // self._network_core.array.cols) * job.tile_words

@@ -1,16 +1,16 @@
-"""Matrix products on a core for networks: each block of a product is a list of loads and a job."""
+"""Matrix products on a network core: each block of a product is a list of loads and a job."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
 from weft.host.buffer_cache import BufferCache
-from weft.host.chip_words import COLUMN, dense_words, parameter_lines
 from weft.host.list_blocks import BlockSizes, block_sizes, map_pitch
 from weft.host.list_counters import ListCounters
+from weft.host.memory_words import COLUMN, dense_words, parameter_lines
 from weft.host.recovery import AcceleratorError
 from weft.network_core.addresses import split
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListEnd, ListError, ListJob, ListLoad, LoadTarget
 from weft.network_core.report import ListReport
 
@@ -22,7 +22,7 @@ _OFFSET = 128  # of uint8 results: the core stores them less 128
 
 
 class ListProducts:
-    """Computes ``A[M, K] x B[N, K].T`` of int8 matrices on a core for networks.
+    """Computes ``A[M, K] x B[N, K].T`` of int8 matrices on a network core.
 
     A product that does not fit is divided into blocks; partial sums of K are added here. Words of B
     and parameter lines stay in their buffers until others need the space: they are sent again only
@@ -41,13 +41,13 @@ class ListProducts:
     ----------
     runner : NetworkDriver
         Or the model. Others must not use the core meanwhile.
-    chip : ChipConfig
+    config : NetworkCoreConfig
     counters : ListCounters
 
     Raises
     ------
     TypeError
-        If ``runner`` has no core for networks.
+        If ``runner`` has no network core.
     ValueError
         If the memory or a buffer of the core is too small for any product, or the core has a
         program memory.
@@ -56,25 +56,25 @@ class ListProducts:
     def __init__(
         self, runner, *, timeout: float = 60.0, first: int = 0, vectors: int | None = None
     ):
-        if not isinstance(getattr(runner, "chip", None), ChipConfig):
+        if not isinstance(getattr(runner, "config", None), NetworkCoreConfig):
             raise TypeError(
-                "runner must have a core for networks, as"
+                "runner must have a network core, as"
                 f" weft.host.network_driver.NetworkDriver has, not {runner!r}"
             )
-        self.chip = runner.chip
-        if self.chip.program_words:
+        self.config = runner.config
+        if self.config.program_words:
             raise ValueError(
-                "a core for matrix products must have no program memory; this one runs programs of"
+                "a product core must have no program memory; this one runs programs of"
                 " networks only"
             )
         self._first = first
-        self._vectors = self.chip.vectors - first if vectors is None else vectors
-        block_sizes(self.chip, 1, 1, self.chip.core.cols, 4, self._vectors)
-        self.counters = ListCounters(self.chip)
+        self._vectors = self.config.vectors - first if vectors is None else vectors
+        block_sizes(self.config, 1, 1, self.config.array.cols, 4, self._vectors)
+        self.counters = ListCounters(self.config)
         self.runner = runner
         self._timeout = timeout
         # What the buffers and the memory contain.
-        self._b, self._lines = BufferCache(self.chip.b_words), BufferCache(self.chip.lines)
+        self._b, self._lines = BufferCache(self.config.b_words), BufferCache(self.config.lines)
         self._a: tuple | None = None
         self._list = b""
 
@@ -84,7 +84,8 @@ class ListProducts:
 
     def is_whole(self, m: int, k: int, n: int) -> bool:
         """Return whether a product with int8 results needs no partial sums of K."""
-        return block_sizes(self.chip, m, k, n, 1, self._vectors).words * self.chip.core.depth >= k
+        words = block_sizes(self.config, m, k, n, 1, self._vectors).words
+        return words * self.config.array.depth >= k
 
     def sums(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the sums of int8 ``a`` [M, K] and ``b`` [N, K], int32 [M, N]; they wrap.
@@ -126,14 +127,14 @@ class ListProducts:
         """
         (m, k), n = a.shape, len(b)
         size = 4 if "sums" in fields else 1
-        blocks = block_sizes(self.chip, m, k, n, size, self._vectors)
-        depth, cols, words = self.chip.core.depth, self.chip.core.cols, blocks.words
+        blocks = block_sizes(self.config, m, k, n, size, self._vectors)
+        depth, cols, words = self.config.array.depth, self.config.array.cols, blocks.words
         of_m, of_k, of_n = (
             [slice(first, min(first + step, total)) for first in range(0, total, step)]
             for total, step in ((m, blocks.rows), (k, words * depth), (n, blocks.tiles * cols))
         )
         # What is sent more than once: A for each block of N, or B for each block of M.
-        fits = len(of_n) * blocks.tiles * words <= self.chip.b_words
+        fits = len(of_n) * blocks.tiles * words <= self.config.b_words
         again_a = 0 if len(of_m) == 1 else m * (len(of_n) - 1)
         again_b = 0 if fits else n * (len(of_m) - 1)
         for ks in of_k:
@@ -151,28 +152,28 @@ class ListProducts:
 
     def _words(self, b, columns):
         """Return the words of B and the parameter lines of a block, as vectors, and its columns."""
-        chip = self.chip
-        tiles = -(-len(b) // chip.core.cols)
-        words, pairs = dense_words(b.T[None], -(-b.shape[1] // chip.core.depth), tiles, chip)
-        whole = np.zeros(tiles * chip.core.cols, COLUMN)
+        config = self.config
+        tiles = -(-len(b) // config.array.cols)
+        words, pairs = dense_words(b.T[None], -(-b.shape[1] // config.array.depth), tiles, config)
+        whole = np.zeros(tiles * config.array.cols, COLUMN)
         whole[: len(b)] = columns
-        if chip.core.cell.corrected:
+        if config.array.cell.corrected:
             whole["bias"][: len(b)] = (columns["bias"] - pairs).astype(np.int32)
-        lines = parameter_lines(whole, chip)
-        return words.reshape(-1, chip.core.depth), lines.reshape(-1, chip.core.depth), len(b)
+        lines = parameter_lines(whole, config)
+        return words.reshape(-1, config.array.depth), lines.reshape(-1, config.array.depth), len(b)
 
     def _block(self, a, data, blocks: BlockSizes, fields, size):
         """Compute one block; returns its bytes [rows, bytes of a row]."""
-        chip, core = self.chip, self.chip.core
+        config, core = self.config, self.config.array
         words, lines, n = data
         (m, k), depth = a.shape, core.depth
         vectors, width = -(-k // depth), -(-n * size // depth)
-        pitch = map_pitch(chip, vectors)
+        pitch = map_pitch(config, vectors)
         self._write_a(a, blocks.a, vectors, pitch)
         loads, source, places = [], blocks.source, []
         for target, cache, part, each in (
             (LoadTarget.B, self._b, words, core.cols),
-            (LoadTarget.PARAMETERS, self._lines, lines, chip.line_vectors),
+            (LoadTarget.PARAMETERS, self._lines, lines, config.line_vectors),
         ):
             place, is_new = cache.place(part.tobytes(), len(part) // each)
             places.append(place)
@@ -188,9 +189,9 @@ class ListProducts:
             columns=n, tile_words=vectors, kernel_height=1, kernel_width=1, tap_vectors=vectors,
             group_tiles=-(-n // core.cols), in_height=1, in_width=m, stride_y=1, stride_x=1,
             dilation_y=1, dilation_x=1, input=self._address(blocks.a),
-            input_pixel_step=split(pitch, chip.banks), b_word=places[0], b_step=vectors,
+            input_pixel_step=split(pitch, config.banks), b_word=places[0], b_step=vectors,
             parameter_line=places[1], output=self._address(blocks.output),
-            output_pixel_step=split(width, chip.banks), **fields,
+            output_pixel_step=split(width, config.banks), **fields,
         )
         count = m * width * depth
         end = ListEnd(
@@ -207,7 +208,7 @@ class ListProducts:
         if written == self._a:
             return
         self._a = None
-        depth = self.chip.core.depth
+        depth = self.config.array.depth
         if max(a.shape[1], pitch) <= _MAX_RUN:
             self._write(first, written[2], run=a.shape[1], pitch=pitch, pixels=len(a))
         else:
@@ -242,4 +243,4 @@ class ListProducts:
         self._a, self._list = None, b""
 
     def _address(self, number):
-        return split(self._first + number, self.chip.banks)
+        return split(self._first + number, self.config.banks)

@@ -1,4 +1,4 @@
-"""A transport to a core for networks: it executes matrix products as lists."""
+"""A transport to a network core: it executes matrix products as lists."""
 
 import dataclasses
 
@@ -7,23 +7,23 @@ from weft.config import Config
 from weft.host.emulated import EmulatedTransport
 from weft.host.golden_int8 import IntegerCore
 from weft.host.list_products import ListProducts
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["ListTransport", "product_config"]
 
 _WORDS = 1 << 16  # of the emulated buffers, which are in this process
 
 
-def product_config(chip: ChipConfig) -> Config:
-    """Return the Config of the core for matrix products that a core for networks stands for."""
-    return dataclasses.replace(chip.core, a_words=_WORDS, b_words=_WORDS)
+def product_config(config: NetworkCoreConfig) -> Config:
+    """Return the Config of the product core that a network core stands for."""
+    return dataclasses.replace(config.array, a_words=_WORDS, b_words=_WORDS)
 
 
 class ListTransport(EmulatedTransport):
-    """A `Transport` to a core for networks: ``Accelerator(ListTransport(NetworkDriver(port)))``.
+    """A `Transport` to a network core: ``Accelerator(ListTransport(NetworkDriver(port)))``.
 
-    This process emulates the command stream and the operand buffers of a core for matrix products.
-    The core for networks computes the products, as `ListProducts` describes. The host adds partial
+    This process emulates the command stream and the operand buffers of a product core.
+    The network core computes the products, as `ListProducts` describes. The host adds partial
     sums, and converts those to results.
 
     The counter ``busy`` has the cycles of all lists, as the core has counted them; of a model that
@@ -44,7 +44,7 @@ class ListTransport(EmulatedTransport):
 
     def __init__(self, runner, *, timeout: float = 60.0):
         self.products = ListProducts(runner, timeout=timeout)
-        super().__init__(_ListCore(product_config(runner.chip), self.products))
+        super().__init__(_ListCore(product_config(runner.config), self.products))
 
     def restart(self, timeout: float) -> None:
         """Discard the commands that were not executed."""

@@ -116,7 +116,7 @@ class LiteXRegisters:
 
 
 class ProductTransport(RegisterTransport):
-    """The part of a `weft.host.transport.Transport` to an IP core for matrix products of any bus.
+    """The part of a `weft.host.transport.Transport` to an IP product core of any bus.
 
     It has the parameters of `RegisterTransport`.
     """

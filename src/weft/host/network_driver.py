@@ -1,4 +1,4 @@
-"""The driver of a core for networks: its memory, and the lists that it executes."""
+"""The driver of a network core: its memory, and the lists that it executes."""
 
 import contextlib
 import dataclasses
@@ -13,7 +13,7 @@ from weft.host.opening import open_network_transport
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError, TransportTimeout
 from weft.network_core.addresses import join, split
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListError
 from weft.network_core.registers import REGISTERS, decode
 from weft.network_core.report import ListReport
@@ -28,7 +28,7 @@ _DESCRIBED = REGISTERS.index("NET_STATUS")  # registers before it do not change
 
 
 class NetworkDriver:
-    """Writes and reads the memory of a core for networks, and runs lists on it.
+    """Writes and reads the memory of a network core, and runs lists on it.
 
     Addresses are the addresses of lists (`weft.network_core.addresses`). The driver uses the core
     exclusively until it is closed. It is also a context manager that closes the transport at its
@@ -44,20 +44,20 @@ class NetworkDriver:
         Connection to the core, or its name: a serial port (``/dev/ttyUSB1``, ``COM3``),
         ``tcp://host:port``, or the registers of an IP core: ``uio:`` and a UIO device, or ``mem:``
         and a physical address.
-    chip : ChipConfig, optional
-        Expected ChipConfig; by default the one in the core's registers is accepted.
+    config : NetworkCoreConfig, optional
+        Expected NetworkCoreConfig; by default the one in the core's registers is accepted.
     timeout : float
         Maximum seconds without progress in each wait for the core.
 
     Attributes
     ----------
-    chip : ChipConfig
-        ChipConfig of the core.
+    config : NetworkCoreConfig
+        NetworkCoreConfig of the core.
 
     Raises
     ------
     AcceleratorError
-        If the core is not one for networks, or has not the expected ChipConfig.
+        If the core is not one for networks, or has not the expected NetworkCoreConfig.
     TransportError
         If the connection fails, or the named transport cannot be opened.
     ValueError
@@ -66,7 +66,7 @@ class NetworkDriver:
 
     def __init__(
         self, transport: BoardTransport | NetworkMmioTransport | str,
-        chip: ChipConfig | None = None, *, timeout: float = 10.0,
+        config: NetworkCoreConfig | None = None, *, timeout: float = 10.0,
     ):
         self._lock = threading.RLock()
         self._timeout = timeout
@@ -76,7 +76,7 @@ class NetworkDriver:
                 transport = open_network_transport(transport)
                 undo.callback(transport.close)
             self._transport = transport
-            self.chip = self._identify(chip)
+            self.config = self._identify(config)
             undo.pop_all()
 
     def __enter__(self) -> "NetworkDriver":
@@ -131,7 +131,7 @@ class NetworkDriver:
 
         Raises ValueError if they are not in the memory, TransportError if the connection failed.
         """
-        depth, banks = self.chip.core.depth, self.chip.banks
+        depth, banks = self.config.array.depth, self.config.banks
         first = join(address, banks)
         self._check_inside(first, first + -(-count // depth) - 1)
         piece = MAX_DATA // depth * depth
@@ -203,29 +203,29 @@ class NetworkDriver:
             yield
             self._needs_restart = False
 
-    def _identify(self, chip):
-        """Return the ChipConfig in the core's registers; AcceleratorError if it is not ``chip``."""
+    def _identify(self, config):
+        """Return the Design in the core's registers; AcceleratorError if it is not ``config``."""
         try:
             found = decode(self._transport.read(0, _DESCRIBED, self._timeout))
         except ValueError as error:
             raise AcceleratorError(
-                f"the core's registers do not describe a core for networks: {error}"
+                f"the core's registers do not describe a network core: {error}"
             ) from error
-        if chip is not None and found != chip:
-            have, want = _fields(found), _fields(chip)
+        if config is not None and found != config:
+            have, want = _fields(found), _fields(config)
             differences = "".join(
                 f"\nthe core's {name} must be {want[name]}, not {have[name]}"
                 for name in want if want[name] != have[name]
             )
             raise AcceleratorError(
-                f"the core must have the ChipConfig {chip.core.name} with hash {chip.hash:08x},"
-                f" not {found.core.name} with hash {found.hash:08x}{differences}"
+                f"the network core must be {config.array.name} with hash {config.hash:08x},"
+                f" not {found.array.name} with hash {found.hash:08x}{differences}"
             )
         return found
 
     def _parts(self, address, data, run, pitch, pixels, row_step):
         """Yield address, row step and data of each WRITE frame."""
-        depth, banks, room = self.chip.core.depth, self.chip.banks, self.chip.write_bytes
+        depth, banks, room = self.config.array.depth, self.config.banks, self.config.write_bytes
         first = join(address, banks)
         if not run:
             self._check_inside(first, first + -(-len(data) // depth) - 1)
@@ -255,21 +255,21 @@ class NetworkDriver:
 
     def _check_inside(self, first, last):
         """Raise ValueError if the vectors ``first`` to ``last`` are not in the memory."""
-        if not 0 <= first <= last + 1 <= self.chip.vectors:
+        if not 0 <= first <= last + 1 <= self.config.vectors:
             raise ValueError(
-                f"vectors must be in 0..{self.chip.vectors - 1}, not {first}..{last}"
+                f"vectors must be in 0..{self.config.vectors - 1}, not {first}..{last}"
             )
 
     def _program(self) -> NetworkMmioTransport:
         """Return the transport, if the core has a program memory; otherwise raise ValueError."""
-        if not self.chip.program_words or not isinstance(self._transport, NetworkMmioTransport):
+        if not self.config.program_words or not isinstance(self._transport, NetworkMmioTransport):
             raise ValueError("the core must be an IP core with a program memory")
         return self._transport
 
     def _program_byte(self, address, count):
         """Return the first byte of an access to the program memory."""
         size = self._program().program_bytes
-        first = join(address, self.chip.banks) * self.chip.core.depth
+        first = join(address, self.config.banks) * self.config.array.depth
         if not 0 <= first <= first + count <= size:
             raise ValueError(
                 f"bytes of the program memory must be in 0..{size - 1}, not"
@@ -319,7 +319,7 @@ def _parsed(payload):
     return NetworkState(state), report
 
 
-def _fields(chip):
-    """Return the values of all fields of a ChipConfig, by name."""
-    fields = dataclasses.asdict(chip)
-    return fields.pop("core") | fields
+def _fields(config):
+    """Return the values of all fields of a NetworkCoreConfig, by name."""
+    fields = dataclasses.asdict(config)
+    return fields.pop("array") | fields

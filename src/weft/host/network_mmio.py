@@ -1,4 +1,4 @@
-"""The transport to a core for networks behind a bus: its frames become accesses to registers."""
+"""The transport to a network core behind a bus: its frames become accesses to registers."""
 
 import struct
 import time
@@ -36,7 +36,7 @@ class NetworkMmioTransport(RegisterTransport):
         it has none and ``program`` is given.
     """
 
-    KIND = "a core for networks"
+    KIND = "a network core"
     NAMES = RegisterNames(network_registers(program=True), network_fifo_ports())
     CORE_REGISTERS = len(REGISTERS)
     DECODE = decode
@@ -167,7 +167,7 @@ class NetworkMmioTransport(RegisterTransport):
 
 def _row(config):
     """Return the bytes of a word of all banks."""
-    return config.banks * config.core.depth
+    return config.banks * config.array.depth
 
 
 def _program_limit(config, program):

@@ -27,7 +27,7 @@ def open_transport(
     ----------
     name : str
         A serial port (``/dev/ttyUSB1``, ``COM3``); ``tcp://host:port``; the registers of an IP core
-        with FIFO ports or of a core for networks, as ``uio:`` and a UIO device or ``mem:`` and a
+        with FIFO ports or of a network core, as ``uio:`` and a UIO device or ``mem:`` and a
         physical address; or ``golden``.
     config : Config, optional
         Config of ``golden``; default ``Config()``.
@@ -37,7 +37,7 @@ def open_transport(
     Returns
     -------
     Transport
-        A NetworkMmioTransport if the registers belong to a core for networks.
+        A NetworkMmioTransport if the registers belong to a network core.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def open_transport(
 
 
 def open_network_transport(name: str) -> BoardTransport | NetworkMmioTransport:
-    """Open the transport to a core for networks: a serial port, TCP, ``uio:`` or ``mem:``.
+    """Open the transport to a network core: a serial port, TCP, ``uio:`` or ``mem:``.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def open_network_transport(name: str) -> BoardTransport | NetworkMmioTransport:
     if not isinstance(transport, BoardTransport):
         transport.close()
         raise ValueError(
-            "a core for networks must be at a serial port, tcp://host:port, uio:/dev/uio0 or"
+            "a network core must be at a serial port, tcp://host:port, uio:/dev/uio0 or"
             f" mem:0x43c00000, not {name}"
         )
     return transport

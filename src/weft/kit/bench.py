@@ -52,13 +52,13 @@ def bench(ip: Ip, sources: list[str]) -> dict[str, bytes]:
 
 def env(ip: Ip, sources: list[str]) -> dict:
     """The description of a core for the bench: names, bus, Config, register addresses."""
-    operands = memories(ip.config)
+    operands = memories(ip.array)
     return {
         "name": ip.name, "prefix": ip.prefix, "bus": ip.bus, "clocks": ip.clocks,
         "clock": ip.protocol.clock, "reset": ip.protocol.reset,
         "reset_active": ip.protocol.reset_active,
         "pipelined": ip.pipelined, "sources": sources,
-        "config": dataclasses.asdict(ip.config), "floats": ip.config.data_type.is_float,
+        "config": dataclasses.asdict(ip.array), "floats": ip.array.data_type.is_float,
         "commands_version": commands.VERSION,
         "constants": constants(ip),
         "registers": {

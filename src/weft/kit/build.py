@@ -3,6 +3,7 @@
 import importlib
 from importlib import metadata
 
+from weft.designs import to_toml
 from weft.hw.bus.top import IpTop
 from weft.ip import Ip
 from weft.kit.bench import bench
@@ -12,7 +13,7 @@ from weft.kit.driver import driver
 from weft.kit.folder import MANIFEST, manifest
 from weft.kit.formats import formats
 from weft.kit.fusesoc import description
-from weft.kit.head import head, parameters_of, toml
+from weft.kit.head import head
 from weft.kit.licence import licensed
 from weft.kit.ports import ports
 from weft.kit.sheet import sheet
@@ -51,7 +52,7 @@ def build(ip: Ip | NetworkIp, *, measured: str | None = None) -> dict[str, bytes
         f"{name}.vhd": package(name, pins, head=head(ip, "VHDL component declaration")),
         f"{name}.veo": template(name, pins, head=head(ip, "instantiation template")),
         f"{name}.vlt": text("lint.vlt"),
-        "config.toml": toml(parameters_of(ip)), "LICENSE": text("LICENSE"),
+        "config.toml": to_toml(ip.config), "LICENSE": text("LICENSE"),
         "constraints.md": constraints(ip), **constraint_files(ip),
     }
     files |= {path: value.encode() for path, value in texts.items()}
@@ -61,7 +62,7 @@ def build(ip: Ip | NetworkIp, *, measured: str | None = None) -> dict[str, bytes
     files = {path: licensed(path, data) for path, data in files.items()}
     index = manifest(
         files, weft=version, name=name, bus=ip.bus, clocks=ip.clocks, pipelined=ip.pipelined,
-        prefix=ip.prefix, hash=f"{parameters_of(ip).hash:08x}",
+        prefix=ip.prefix, hash=f"{ip.config.hash:08x}",
         data_path=ip.protocol.data_path.value,
         clock=ip.protocol.clock, reset=ip.protocol.reset, reset_active=ip.protocol.reset_active,
     )
@@ -70,13 +71,13 @@ def build(ip: Ip | NetworkIp, *, measured: str | None = None) -> dict[str, bytes
 
 
 def _network_files(ip):
-    """The files of cores for networks beside the common ones."""
-    lists = f"# Lists of {ip.name}\n\n{text('formats_chip.md')}"
+    """The files of network cores beside the common ones."""
+    lists = f"# Lists of {ip.name}\n\n{text('formats_network_core.md')}"
     return {"lists.md": lists.encode()} | _litex(ip, ["weft_litex.py"])
 
 
 def _product_files(ip, sources):
-    """The files of cores for matrix products beside the common ones.
+    """The files of product cores beside the common ones.
 
     ``sources`` are of Verilog. If a host can drive the core through its registers, there is also a
     SoC for LiteX.
@@ -130,6 +131,6 @@ def guide(ip: Ip | NetworkIp, files) -> dict[str, str]:
         f"{name}.lpf": "timing constraints for Diamond and nextpnr-ecp5",
         "formats.md": "byte layout of commands, operands, results and descriptors",
         "lists.md": "memory, lists and their descriptors",
-        "config.toml": f"the {type(parameters_of(ip)).__name__} from which the kit is made",
+        "config.toml": f"the parameters of the {ip.kind} from which the kit is made",
     }
     return {path: text for path, text in descriptions.items() if path in files}

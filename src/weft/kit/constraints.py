@@ -15,10 +15,10 @@ def constraints(ip: Ip | NetworkIp) -> str:
     """The page."""
     bus = ip.protocol
     text = _PAGE + (_CROSSING if ip.clocks == 2 else "")
-    if ip.config.family.models:
+    if ip.array.family.models:
         text += _PRIMITIVES
     return text.format(
-        name=ip.name, target=ip.config.target,
+        name=ip.name, target=ip.array.target,
         clock=bus.clock, reset=bus.reset, active="high" if bus.reset_active else "low",
         clocks=_CLOCKS[ip.clocks],
         reset_time=_RESET_TIME[ip.clocks],

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from weft.files import write_text
 from weft.ip import Ip
-from weft.kit.head import parameters_of
 from weft.kit.rdl import systemrdl
 from weft.network_core.ip import NetworkIp
 from weft.register_map import constants, fifo_ports, registers
@@ -83,7 +82,7 @@ def _header(ip, top, folder):
 def _without_date(page: bytes, ip: Ip | NetworkIp) -> bytes:
     """The page with its build time, a key for browser caches, replaced by a hash."""
     stamp = re.search(rb"var BUILD_TS = (\d+);", page)
-    return page.replace(stamp[1], str(parameters_of(ip).hash).encode()) if stamp else page
+    return page.replace(stamp[1], str(ip.config.hash).encode()) if stamp else page
 
 
 def markdown(ip: Ip | NetworkIp) -> str:

@@ -8,7 +8,7 @@ from weft.geometry import memories, operands
 from weft.hw.bus.fifo_ports import CAPACITY
 from weft.ip import Ip
 from weft.kit.texts import text
-from weft.network_core import registers as chip_registers
+from weft.network_core import registers as network_core_registers
 from weft.network_core.ip import NetworkIp
 
 __all__ = ["driver"]
@@ -44,7 +44,7 @@ def _configuration(ip):
         for name, value in values.items()
     ]
     if not network:
-        regions = [_geometry(memories(ip.config).get(region)) for region in commands.Region]
+        regions = [_geometry(memories(ip.array).get(region)) for region in commands.Region]
         lines += [
             "", f"/* Regions A, B, parameters, table, C: struct {ip.prefix}_geometry of each. */",
             f"#define {macro}_REGIONS {{" + ", ".join(regions) + "}",
@@ -57,17 +57,18 @@ def _configuration(ip):
 
 
 def _network_constants(ip):
-    chip = ip.chip
+    config = ip.config
     return {
-        "MAGIC": f"0x{chip_registers.MAGIC:08x}u", "VERSION": f"{chip_registers.VERSION}u",
-        "HASH": f"0x{chip.hash:08x}u", "DEPTH": f"{chip.core.depth}u",
-        "BANKS": f"{chip.banks}u", "WORDS": f"{chip.words}u", "VECTORS": f"{chip.vectors}u",
-        "PROGRAM_WORDS": f"{chip.program_words}u", "BEAT_BYTES": f"{chip.beat_bytes}u",
+        "MAGIC": f"0x{network_core_registers.MAGIC:08x}u",
+        "VERSION": f"{network_core_registers.VERSION}u",
+        "HASH": f"0x{config.hash:08x}u", "DEPTH": f"{config.array.depth}u",
+        "BANKS": f"{config.banks}u", "WORDS": f"{config.words}u", "VECTORS": f"{config.vectors}u",
+        "PROGRAM_WORDS": f"{config.program_words}u", "BEAT_BYTES": f"{config.beat_bytes}u",
     }
 
 
 def _product_constants(ip):
-    c = ip.config
+    c = ip.array
     _, b = operands(c)
     words = min(o.words for o in operands(c))
     flags = commands.supported_flags(c)

@@ -15,7 +15,9 @@ SECTIONS = {
         "Streams", "Operands", "Parameters and table", "Sums to start from", "Results", "Headers",
         "Order", "Abort",
     )),
-    "chip.md": ("formats_chip.md", ("Descriptors", "Order and hazards", "Errors, abort, reset")),
+    "network-core.md": (
+        "formats_network_core.md", ("Descriptors", "Order and hazards", "Errors, abort, reset"),
+    ),
     "dma.md": (
         "formats_dma.md", ("Descriptors", "Rejected descriptors", "Addresses", "Window", "Errors")
     ),
@@ -29,7 +31,7 @@ _NUMBERS = (
 def formats(ip: Ip) -> str:
     """The page for a core: the fields of its Config, and the sections for its bus."""
     pages = [text("formats.md"), *[text("formats_dma.md")] * (ip.has_dma)]
-    return f"# Formats of {ip.name}\n\n{_numbers(ip.config)}\n" + "\n".join(pages)
+    return f"# Formats of {ip.name}\n\n{_numbers(ip.array)}\n" + "\n".join(pages)
 
 
 def sections(page: str, names: tuple[str, ...]) -> str:

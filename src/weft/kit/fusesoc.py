@@ -12,7 +12,7 @@ def description(ip: Ip, version: str, sources: list[str], drivers: list[str]) ->
     ``sources`` are the Verilog files, the core first, then its primitive models. ``drivers`` are
     the files of the driver.
     """
-    arch = ip.config.family.fusesoc_arch
+    arch = ip.array.family.fusesoc_arch
     models = "".join(f"      - {name}\n" for name in sources[1:])
     simulation = (
         f"  models:\n    files:\n{models}    file_type: verilogSource-2005\n" if models else ""

@@ -20,9 +20,9 @@ def device(name: str, ip: Ip | NetworkIp) -> Device:
     part = DEVICES.get(name)
     if part is None:
         raise ToolchainError(f"device must be one of {', '.join(DEVICES)}, not {name!r}")
-    if ip.config.family.models and ip.config.target != part.target:
+    if ip.array.family.models and ip.array.target != part.target:
         raise ToolchainError(
-            f"device must have target {ip.config.target!r}, not {part.target!r} as {name!r} has"
+            f"device must have target {ip.array.target!r}, not {part.target!r} as {name!r} has"
         )
     return part
 

@@ -1,4 +1,4 @@
-"""Parts of the data sheet that only a core for networks has."""
+"""Parts of the data sheet that only a network core has."""
 
 import dataclasses
 
@@ -24,14 +24,13 @@ and read at most `read_fifo_level` words at a time from `read_fifo`. To run a li
 
 def numbers(ip: NetworkIp) -> str:
     """The sizes of the memory."""
-    chip = ip.chip
+    config = ip.config
     program = (
-        f" The program memory behind the AXI4 master has at most {chip.program_bytes:,} bytes; a"
-        f" beat has {chip.beat_bytes}."
-    ) if chip.program_words else ""
-    return (
-        f"The memory holds {chip.memory_bytes:,} bytes: {chip.size_text(chip.words)}.{program}"
-    )
+        f" The program memory behind the AXI4 master has at most {config.program_bytes:,} bytes; a"
+        f" beat has {config.beat_bytes}."
+    ) if config.program_words else ""
+    size = config.size_text(config.words)
+    return f"The memory holds {config.memory_bytes:,} bytes: {size}.{program}"
 
 
 def use(ip: NetworkIp) -> str:
@@ -50,8 +49,8 @@ def performance(ip: NetworkIp) -> list[str]:
 
 
 def parameters(ip: NetworkIp) -> list[tuple[str, str, str]]:
-    """Rows of the fields of the ChipConfig: name, value, meaning."""
+    """Rows of the fields of the NetworkCoreConfig: name, value, meaning."""
     return [
-        (f"`chip.{f.name}`", str(getattr(ip.chip, f.name)), _SIZES[f.name])
-        for f in dataclasses.fields(ip.chip) if f.name != "core"
+        (f"`network_core.{f.name}`", str(getattr(ip.config, f.name)), _SIZES[f.name])
+        for f in dataclasses.fields(ip.config) if f.name != "array"
     ]

@@ -1,4 +1,4 @@
-"""Parts of the data sheet that only a core for matrix products has."""
+"""Parts of the data sheet that only a product core has."""
 
 from weft.cli.info import cycle_counts, result_types
 from weft.config import Config
@@ -24,7 +24,7 @@ _FIFO_USE = (
 
 def numbers(ip: Ip) -> str:
     """Operands, results, and the sizes of the buffers."""
-    c = ip.config
+    c = ip.array
     a, b = operands(c)
     results = " or ".join(name for name, _ in result_types(c))
     return (
@@ -42,7 +42,7 @@ def use(ip: Ip) -> str:
 
 def performance(ip: Ip) -> list[str]:
     """The section with the cycles of products."""
-    c = ip.config
+    c = ip.array
     return [
         "## Performance",
         "Clock cycles of a product, from the cycle model, which the tests of Weft compare with the"

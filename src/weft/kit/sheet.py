@@ -25,7 +25,7 @@ def sheet(
     ``files`` are descriptions of the kit's files by path; ``measured`` is the text of the section
     "Area and clock".
     """
-    c, kind = ip.config, network_sections if isinstance(ip, NetworkIp) else product_sections
+    c, kind = ip.array, network_sections if isinstance(ip, NetworkIp) else product_sections
     return "\n\n".join([
         f"# {ip.name}",
         f"{kind.KIND}, with {c.rows} x {c.cols}"

@@ -15,13 +15,13 @@ __all__ = ["commented", "core", "primitives"]
 def core(top: IpTop, *, head: list[str]) -> str:
     """Verilog-2005 of a core, with the primitives of its FPGA family, if it has any."""
     ip = top.ip
-    platform = Primitives() if ip.config.family.models else None
+    platform = Primitives() if ip.array.family.models else None
     return commented(head, "//") + to_verilog(top, name=ip.name, platform=platform)
 
 
 def primitives(ip: Ip | NetworkIp, *, head: list[str]) -> str | None:
     """Simulation models of the primitives in `core`; None if `core` has no primitives."""
-    file = ip.config.family.models
+    file = ip.array.family.models
     if file is None:
         return None
     # Find the folder without an import: modules of weft.sim need packages that may be missing.

@@ -46,7 +46,7 @@ def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
         If a TOML file of the target is not valid.
     """
     target = target_of(target)
-    config = target.config
+    config = target.array
     mode = mode_of(graph.source, config)
     graph = in_mode(graph, mode)
     exactness, left_out = exactness_of(graph, mode, config), None

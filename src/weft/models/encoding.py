@@ -10,7 +10,7 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 from weft.commands import JobFlag
-from weft.config import Config
+from weft.design import Design
 from weft.host.product_stream import Packed
 from weft.models.arithmetic import FloatFinish, IntegerFinish
 from weft.models.dead_channels import LeftOut
@@ -21,30 +21,29 @@ from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.layers import InputForm
 from weft.models.network_core.pitches import MapPitches
 from weft.models.network_core.program import (
-    ChipInput,
-    ChipProgram,
-    ChipRename,
-    ChipResult,
-    ChipSegment,
-    ChipStep,
+    NetworkCoreInput,
+    NetworkCoreProgram,
+    NetworkCoreRename,
+    NetworkCoreResult,
+    NetworkCoreSegment,
+    NetworkCoreStep,
 )
 from weft.models.program import Estimate, MatrixProduct, Placement, Program, Step
 from weft.models.rescale import Rescale
 from weft.models.target import NetworkTarget
 from weft.models.windows import WindowRows
 from weft.models.work import CoreWork, HostProduct, HostWork, ListProduct, RecurrentWork
-from weft.network_core.config import ChipConfig
 from weft.visible import visible
 
 __all__ = ["Decoder", "Encoder"]
 
 _CLASSES = {
     kind.__name__: kind for kind in (
-        ChipInput, ChipProgram, ChipRename, ChipResult, ChipSegment, ChipStep, CoreWork, Estimate,
-        Exactness, FloatFinish, HostProduct, HostWork, InputForm, IntegerFinish, LeftOut,
-        ListProduct, MapPitches, MatrixProduct, MatrixRows, NetworkTarget, Packed, PairRows,
-        PlacedMap, Placement, Program, Quantization, RecurrentWork, Rescale, State, Step, Tensor,
-        Window, WindowRows,
+        NetworkCoreInput, NetworkCoreProgram, NetworkCoreRename, NetworkCoreResult,
+        NetworkCoreSegment, NetworkCoreStep, CoreWork, Estimate, Exactness, FloatFinish,
+        HostProduct, HostWork, InputForm, IntegerFinish, LeftOut, ListProduct, MapPitches,
+        MatrixProduct, MatrixRows, NetworkTarget, Packed, PairRows, PlacedMap, Placement, Program,
+        Quantization, RecurrentWork, Rescale, State, Step, Tensor, Window, WindowRows,
     )
 }
 _HINTS = {name: typing.get_type_hints(kind) for name, kind in _CLASSES.items()}
@@ -69,10 +68,15 @@ class Encoder:
     array                            ``{"array": member, "dtype": name, "shape": [...]}``
     dtype                            ``{"dtype": name}``
     `JobFlag`                        ``{"flags": number}``
-    the Config of the program        ``{"config": true}``
-    its ChipConfig                   ``{"chip": true}``
+    the Design of the program        ``{"design": true}``
+    the Config of its array          ``{"array_config": true}``
     object of a known class          ``{"class": name, "fields": {...}}``
     ===============================  ===========================================================
+
+    Parameters
+    ----------
+    design : Design
+        Of the program.
 
     Attributes
     ----------
@@ -80,7 +84,8 @@ class Encoder:
         Contents of the members, equal ones once.
     """
 
-    def __init__(self):
+    def __init__(self, design: Design):
+        self._design = design
         self.members: list[bytes] = []
         self._places: dict[bytes, int] = {}
 
@@ -103,10 +108,8 @@ class Encoder:
             return {"array": member, "dtype": _name(array.dtype), "shape": list(array.shape)}
         if isinstance(value, np.dtype):
             return {"dtype": _name(value)}
-        if isinstance(value, Config):
-            return {"config": True}
-        if isinstance(value, ChipConfig):
-            return {"chip": True}
+        if isinstance(value, Design):
+            return {"design" if value == self._design else "array_config": True}
         if isinstance(value, Mapping):
             return {"map": {str(key): self.encode(part) for key, part in value.items()}}
         name = type(value).__name__
@@ -131,14 +134,13 @@ class Decoder:
     Parameters
     ----------
     members : list of bytes
-    config : Config
-    chip : ChipConfig or None
+    design : Design
+        Of the program.
     """
 
-    def __init__(self, members: list[bytes], config: Config, chip: ChipConfig | None = None):
+    def __init__(self, members: list[bytes], design: Design):
         self._members = members
-        self._config = config
-        self._chip = chip
+        self._design = design
 
     def decode(self, value):
         """Return the object of a JSON value."""
@@ -212,8 +214,8 @@ class Decoder:
 _KINDS = {
     "map": Decoder._map, "bytes": Decoder._bytes, "flags": Decoder._flags,
     "float": Decoder._float, "dtype": lambda decoder, value: _dtype(value),
-    "config": lambda decoder, value: decoder._config,
-    "chip": lambda decoder, value: decoder._chip,
+    "design": lambda decoder, value: decoder._design,
+    "array_config": lambda decoder, value: decoder._design.array,
 }
 
 

@@ -3,9 +3,10 @@
 import os
 from pathlib import Path
 
+from weft.design import NETWORK
 from weft.models.errors import ModelError
 from weft.models.ir import Graph
-from weft.models.network_core.program import ChipProgram
+from weft.models.network_core.program import NetworkCoreProgram
 from weft.models.program import Program
 from weft.models.target import target_of
 
@@ -37,19 +38,19 @@ class NeuralNetwork:
 
     def compile(
         self, target, *, activations: bool = False, batch: int = 1
-    ) -> Program | ChipProgram:
+    ) -> Program | NetworkCoreProgram:
         """Compile the network for a target.
 
         Parameters
         ----------
-        target : str, path, Config, ChipConfig or weft.models.target.NetworkTarget
-            A board, a TOML file of Config fields, or a Config. A ChipConfig, or a file with a table
-            ``[chip]``, gives a program for a core for networks.
+        target : str, path, Config, NetworkCoreConfig or weft.models.target.NetworkTarget
+            A board, a TOML file of Config fields, or a Config. A NetworkCoreConfig, or a file with
+            a table ``[network_core]``, gives a program for a network core.
         activations : bool
             Keep the output of each operator, so that a session can return it: tables of activations
             are then not fused into the products before them, and no channels are left out.
         batch : int
-            Inferences that a core for networks computes at once; 1 for other cores, which take any
+            Inferences that a network core computes at once; 1 for other cores, which take any
             number.
 
         Raises
@@ -60,12 +61,12 @@ class NeuralNetwork:
             If a TOML file of the target is not valid.
         """
         found = target_of(target)
-        if found.chip is not None:
-            from weft.models.network_core.compiler import compile_chip
+        if found.kind == NETWORK:
+            from weft.models.network_core.compiler import compile_network_core
 
-            return compile_chip(self.graph, found, batch=batch, activations=activations)
+            return compile_network_core(self.graph, found, batch=batch, activations=activations)
         if batch != 1:
-            raise ModelError(f"batch must be 1 for a core for matrix products, not {batch}")
+            raise ModelError(f"batch must be 1 for a product core, not {batch}")
         from weft.models.compiler import compile_graph
 
         return compile_graph(self.graph, found, fuse=not activations)
@@ -73,8 +74,8 @@ class NeuralNetwork:
     def report(self, target, against=None):
         """Return a `weft.models.report.NetworkReport` for a target, beside a second one if given.
 
-        For a core for networks it is a `weft.models.report.ChipReport`. The second target may be a
-        core of the other kind.
+        For a network core it is a `weft.models.report.NetworkCoreReport`. The second target may be
+        a core of the other kind.
 
         Raises ModelError and ConfigError as `compile` does.
         """

@@ -214,7 +214,7 @@ class CompiledNetwork:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Program(CompiledNetwork):
-    """A network compiled for a core for matrix products.
+    """A network compiled for a product core.
 
     Attributes
     ----------

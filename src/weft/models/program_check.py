@@ -8,8 +8,8 @@ from weft.models.arithmetic import FloatFinish, IntegerFinish
 from weft.models.errors import ModelError, require
 from weft.models.kernels import RECURRENT
 from weft.models.lowering import MatrixRows, PairRows
-from weft.models.network_core.program import ChipProgram
-from weft.models.network_core.program_check import check_chip_program
+from weft.models.network_core.program import NetworkCoreProgram
+from weft.models.network_core.program_check import check_network_core_program
 from weft.models.program import CompiledNetwork, Step
 from weft.models.windows import WindowRows
 from weft.models.work import CoreWork, HostWork, RecurrentWork, core_works, list_products
@@ -62,15 +62,15 @@ def check(program: CompiledNetwork) -> None:
         fits = 0 <= found.channels < 1 << 53 and 0 <= found.macs < 1 << 53
         require(fits, f"left_out must have channels and MAC of 0 or more, not {found}")
     _states(program)
-    if isinstance(program, ChipProgram):
-        check_chip_program(program)
-    is_chip = isinstance(program, ChipProgram)
-    steps = program.host if is_chip else program.steps
+    if isinstance(program, NetworkCoreProgram):
+        check_network_core_program(program)
+    is_network_core = isinstance(program, NetworkCoreProgram)
+    steps = program.host if is_network_core else program.steps
     for number, step in enumerate(steps):
         try:
             _step(program, number, step)
-            fits = is_chip or not list_products(step.work)
-            require(fits, "lists must be for a core for networks")
+            fits = is_network_core or not list_products(step.work)
+            require(fits, "lists must be for a network core")
             on_weft = len(core_works(step.work)) + len(list_products(step.work)) > 0
             require(
                 step.placement.on_weft == on_weft, f"on_weft must be {on_weft}, as its work says"
@@ -224,7 +224,7 @@ def _finish(work):
 
 
 def _core(program, step, work):
-    config = program.target.config
+    config = program.target.array
     geometry = memories(config)
     require(work.x_shape == program.tensors[work.x].shape, "x_shape must be the shape of x")
     require(work.copies in (1, 2), "copies must be 1 or 2")

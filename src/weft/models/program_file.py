@@ -1,74 +1,71 @@
 """The file of a compiled network: a zip of stored members without code.
 
-``program.json`` has the format, its version, the Config with its hash, and the program; for a core
-for networks also the other fields of the ChipConfig, and its hash. Weights and parameters, as the
-command stream or the memory has them, and sub-models are the members ``0.bin``, ``1.bin`` ...
-Members are not compressed, so reading takes no more memory than the file has bytes.
+``program.json`` has the format, its version, the fields of the Design and its hash, and the
+program. Weights and parameters, as the command stream or the memory has them, and sub-models are
+the members ``0.bin``, ``1.bin`` ... Members are not compressed, so reading takes no more memory
+than the file has bytes.
 """
 
-import dataclasses
 import io
 import json
 import zipfile
 
-from weft.config import Config, ConfigError
+from weft.config import ConfigError
+from weft.design import PerKind
+from weft.designs import design_from_dict, to_dict
 from weft.files import whole
 from weft.models.encoding import Decoder, Encoder
 from weft.models.errors import ModelError
-from weft.models.network_core.program import ChipProgram
+from weft.models.network_core.program import NetworkCoreProgram
 from weft.models.program import CompiledNetwork, Program
 from weft.models.program_check import check
-from weft.network_core.config import ChipConfig
 
 __all__ = ["VERSION", "read_program", "write_program"]
 
 FORMAT = "weft program"
-VERSION = 8
+VERSION = 9
 _MAIN = "program.json"
+PROGRAMS = PerKind(product=Program, network=NetworkCoreProgram)
 _DATE = (1980, 1, 1, 0, 0, 0)  # equal programs give equal files
 
 
 def write_program(program: CompiledNetwork, path) -> None:
     """Write a program to a file; an existing file is replaced."""
-    encoder, target = Encoder(), program.target
+    design = program.target.config
+    encoder = Encoder(design)
     main = {
-        "format": FORMAT, "version": VERSION, "config_hash": target.config.hash,
-        "config": dataclasses.asdict(target.config), "program": encoder.encode(program),
+        "format": FORMAT, "version": VERSION, "design": to_dict(design), "hash": design.hash,
+        "program": encoder.encode(program),
     }
-    if target.chip is not None:
-        fields = dataclasses.asdict(target.chip)
-        del fields["core"]
-        main |= {"chip_hash": target.chip.hash, "chip": fields}
     with whole(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(_MAIN, _DATE), json.dumps(main, separators=(",", ":")))
         for number, data in enumerate(encoder.members):
             archive.writestr(zipfile.ZipInfo(f"{number}.bin", _DATE), data)
 
 
-def read_program(data: bytes, name: str) -> Program | ChipProgram:
+def read_program(data: bytes, name: str) -> Program | NetworkCoreProgram:
     """Read a program from the bytes of its file; ``name`` is for messages.
 
     Raises ModelError if the file is not a program, is damaged, or has another version.
     """
     try:
         main, members = _members(data, name)
-        for key in ("config", "config_hash", "program", *(["chip_hash"] if "chip" in main else [])):
+        for key in ("design", "hash", "program"):
             if key not in main:
                 raise ModelError(f"{name}: {_MAIN} must have the key {key!r}")
-        if not isinstance(main["config"], dict):
-            raise ModelError(f"{name}: config must be an object, not {main['config']!r:.40}")
-        config = Config.from_dict(main["config"])
-        if config.hash != main["config_hash"]:
+        if not isinstance(main["design"], dict):
+            raise ModelError(f"{name}: design must be an object, not {main['design']!r:.40}")
+        design = design_from_dict(main["design"])
+        if design.hash != main["hash"]:
             raise ModelError(
-                f"{name}: the Config must have the hash {main['config_hash']}, not {config.hash}"
+                f"{name}: the {design.kind} must have the hash {main['hash']}, not {design.hash}"
             )
-        chip = _chip(main, config, name)
-        program = Decoder(members, config, chip).decode(main["program"])
-        kind = Program if chip is None else ChipProgram
+        program = Decoder(members, design).decode(main["program"])
+        kind = PROGRAMS.of(design)
         if not isinstance(program, kind):
             raise ModelError(f"{name}: program must be a {kind.__name__}")
-        if program.target.chip is not chip:
-            raise ModelError(f"{name}: the target must have the ChipConfig of the file")
+        if program.target.config is not design:
+            raise ModelError(f"{name}: the target must have the Design of the file")
         check(program)
     except ModelError as error:
         text = str(error)
@@ -82,20 +79,6 @@ def read_program(data: bytes, name: str) -> Program | ChipProgram:
         first = str(error).partition("\n")[0][:200]
         raise ModelError(f"{name}: {_MAIN} is damaged: {first}") from error
     return program
-
-
-def _chip(main, config, name):
-    """Return the ChipConfig of ``program.json``; None if it has none."""
-    if "chip" not in main:
-        return None
-    if not isinstance(main["chip"], dict):
-        raise ModelError(f"{name}: chip must be an object, not {main['chip']!r:.40}")
-    chip = ChipConfig.from_dict(config, main["chip"])
-    if chip.hash != main["chip_hash"]:
-        raise ModelError(
-            f"{name}: the ChipConfig must have the hash {main['chip_hash']}, not {chip.hash}"
-        )
-    return chip
 
 
 def _members(data, name):

@@ -23,7 +23,7 @@ class ProgramSession:
 
     Parameters
     ----------
-    program : Program or ChipProgram
+    program : Program or NetworkCoreProgram
     """
 
     def __init__(self, program):
@@ -172,7 +172,7 @@ class Records:
     Attributes
     ----------
     records : list
-        Of `StepRecord` or `ChipRecord`, which can be added.
+        Of `StepRecord` or `NetworkCoreRecord`, which can be added.
     """
 
     def __init__(self, parts: int, watch: Callable | None, *, keep: bool):

@@ -77,7 +77,7 @@ class Session(ProgramSession):
 
     def __init__(self, program: Program, transport: Transport | str, *, timeout: float = 60.0):
         super().__init__(program)
-        config = program.target.config
+        config = program.target.array
         self._accelerator = Accelerator(transport, config, timeout=timeout)
         self._setup = Setup(config, self._setup_loads())
         self._runs = [self._run_of(step) for step in program.steps]
@@ -173,7 +173,7 @@ class Session(ProgramSession):
                 if work.table is not None:
                     tables.append(work.table)
         if tables:
-            loads.insert(0, table_load(tables[-1], program.target.config))
+            loads.insert(0, table_load(tables[-1], program.target.array))
         return loads
 
     def _run_of(self, step):

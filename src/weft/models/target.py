@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from importlib import resources
 
 from weft.config import Config
+from weft.design import Design
+from weft.designs import design_from_dict, design_from_toml
 from weft.hints import to_install
 from weft.models.errors import ModelError
-from weft.network_core.config import ChipConfig, config_from_toml
 
 __all__ = ["NetworkTarget", "board_cores", "target_of", "target_of_file"]
 
@@ -23,23 +24,33 @@ class NetworkTarget:
     ----------
     name : str
         Name of the board, of the TOML file without its suffix, or of the Config.
-    config : Config
-        Of the array, in a core for networks.
+    config : Config or NetworkCoreConfig
+        The core.
     clock : float or None
         Clock of the accelerator in MHz.
     baud : int or None
         Rate of the serial port in bits per second; a byte takes 10 bits.
-    chip : ChipConfig or None
-        The core for networks; None: a core for matrix products. A `weft.models.program.Program`
-        for a core for networks computes its products there one by one; its estimates are the ones
-        of a core for matrix products.
+    by_lists : bool
+        The product core is a network core, which computes each product by a list of its own: see
+        `weft.host.list_transport.ListTransport`. Estimates are the ones of a product core with
+        the same array.
     """
 
     name: str
-    config: Config
+    config: Design
     clock: float | None = None
     baud: int | None = None
-    chip: ChipConfig | None = None
+    by_lists: bool = False
+
+    @property
+    def array(self) -> Config:
+        """The Config of the array."""
+        return self.config.array
+
+    @property
+    def kind(self) -> str:
+        """The kind of the core."""
+        return self.config.kind
 
     def core_seconds(self, cycles: int) -> float | None:
         """Return ``cycles / clock`` in seconds; None if the clock is not known."""
@@ -59,13 +70,13 @@ def target_of(target, purpose: str | None = None) -> NetworkTarget:
 
     Parameters
     ----------
-    target : NetworkTarget, Config, ChipConfig, str or path
-        A NetworkTarget; a Config; a ChipConfig; the path of a TOML file of Config fields (it ends
-        in ``.toml``), with a table ``[chip]`` for a core for networks; the path of a board file
-        (``.py``); or the name of a board, as ``weft build`` knows it. ``ulx3s-85f-networks`` is the
-        core for networks of the board ``ulx3s-85f``.
+    target : NetworkTarget, Config, NetworkCoreConfig, str or path
+        A NetworkTarget; a Config; a NetworkCoreConfig; the path of a TOML file of Config fields (it
+        ends in ``.toml``), with a table ``[network_core]`` for a network core; the path of a board
+        file (``.py``); or the name of a board, as ``weft build`` knows it. ``ulx3s-85f-networks``
+        is the network core of the board ``ulx3s-85f``.
     purpose : str, optional
-        The board's core for networks, as for ``weft build --for``: ``networks``, ``batch1``.
+        The board's network core, as for ``weft build --for``: ``networks``, ``batch1``.
 
     Raises
     ------
@@ -79,12 +90,10 @@ def target_of(target, purpose: str | None = None) -> NetworkTarget:
         raise ModelError(f"{purpose!r} must be for a board, not for another target")
     if isinstance(target, NetworkTarget):
         return target
-    if isinstance(target, Config):
-        return NetworkTarget(target.name, target)
-    if isinstance(target, ChipConfig):
-        return NetworkTarget(target.core.name, target.core, chip=target)
+    if isinstance(target, Design):
+        return NetworkTarget(target.array.name, target)
     if not isinstance(target, str | os.PathLike):
-        rule = "a board, a Config, a ChipConfig or a TOML file"
+        rule = "a board, a Config, a NetworkCoreConfig or a TOML file"
         raise ModelError(f"target must be {rule}, not {target!r}")
     text = os.fspath(target)
     if text.endswith(".toml"):
@@ -93,25 +102,22 @@ def target_of(target, purpose: str | None = None) -> NetworkTarget:
 
 
 def target_of_file(path) -> NetworkTarget:
-    """Return the target of a TOML file: a core for networks if it has a table ``[chip]``.
+    """Return the target of a TOML file: a network core if it has a table ``[network_core]``.
 
     Raises ConfigError if the file is not valid.
     """
     name = os.path.basename(path).removesuffix(".toml")
-    found = config_from_toml(path)
-    if isinstance(found, ChipConfig):
-        return NetworkTarget(name, found.core, chip=found)
-    return NetworkTarget(name, found)
+    return NetworkTarget(name, design_from_toml(path))
 
 
 def board_cores() -> list[NetworkTarget]:
-    """Return the cores for networks of all boards, equal ones once, the smallest memory first."""
+    """Return the network cores of all boards, equal ones once, the smallest memory first."""
     found = {}
     for name, facts in _known().items():
-        if "chip" in facts:
+        if "network_core" in facts["config"]:
             target = _known_target(name)
-            found.setdefault(target.chip.hash, target)
-    return sorted(found.values(), key=lambda target: target.chip.memory_bytes)
+            found.setdefault(target.config.hash, target)
+    return sorted(found.values(), key=lambda target: target.config.memory_bytes)
 
 
 @functools.cache
@@ -127,9 +133,7 @@ def _known():
 
 def _known_target(name):
     facts = _known()[name]
-    config = Config.from_dict(facts["config"])
-    chip = ChipConfig.from_dict(config, facts["chip"]) if "chip" in facts else None
-    return NetworkTarget(name, config, facts["clock"], facts["baud"], chip)
+    return NetworkTarget(name, design_from_dict(facts["config"]), facts["clock"], facts["baud"])
 
 
 def _board(name, purpose):
@@ -153,6 +157,4 @@ def _board(name, purpose):
     except BoardError as error:
         raise ModelError(str(error)) from error
     name = board.name if purpose is None else f"{board.name}-{purpose}"
-    if isinstance(board.config, ChipConfig):
-        return NetworkTarget(name, board.config.core, board.clock, board.baud, board.config)
     return NetworkTarget(name, board.config, board.clock, board.baud)

@@ -63,7 +63,7 @@ class HostProduct:
 
 
 class ListProduct(HostProduct):
-    """The same, but lists of a core for networks compute its sums; the host finishes them."""
+    """The same, but lists of a network core compute its sums; the host finishes them."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -187,6 +187,6 @@ def core_works(work: CoreWork | HostProduct | HostWork | RecurrentWork) -> list[
 def list_products(
     work: CoreWork | HostProduct | HostWork | RecurrentWork
 ) -> list[ListProduct]:
-    """Return the products of a step whose sums lists of a core for networks compute."""
+    """Return the products of a step whose sums lists of a network core compute."""
     parts = work.products if isinstance(work, RecurrentWork) else (work,)
     return [part for part in parts if isinstance(part, ListProduct)]

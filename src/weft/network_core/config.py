@@ -1,21 +1,19 @@
-"""`ChipConfig`: the parameters of a core that executes whole networks from its own memory."""
+"""`NetworkCoreConfig`: the parameters of a core that executes networks from its own memory."""
 
 import dataclasses
 import hashlib
 import json
 import operator
-import tomllib
 from dataclasses import dataclass
-from pathlib import Path
-from typing import SupportsIndex
+from typing import ClassVar, SupportsIndex
 
 from weft.config import Config, ConfigError
+from weft.design import NETWORK
 from weft.frames import MAX_WRITE, WRITE_FIELDS
 from weft.hints import did_you_mean
 
 __all__ = [
-    "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "PARAMETER_BYTES", "ChipConfig", "config_from_toml",
-    "has_single_port",
+    "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "PARAMETER_BYTES", "NetworkCoreConfig", "has_single_port",
 ]
 
 PARAMETER_BYTES = 9  # of a column: bias (4), multiplier (4), shift (1)
@@ -28,12 +26,12 @@ MAX_SINGLE_PORT = 1 << 15  # words of a memory with one port, and of each buffer
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChipConfig:
-    """A core with a memory for maps, weights and the list; ``docs/chip.md`` describes it.
+class NetworkCoreConfig:
+    """A core with a memory for maps, weights and the list; ``docs/network-core.md`` describes it.
 
     Parameters
     ----------
-    core : Config
+    array : Config
         The array, its lanes and its rounding mode. Its operand buffers and streams are not used.
     words : int
         Words of each bank of the memory; a power of two. A word is a vector of ``depth`` bytes.
@@ -54,7 +52,9 @@ class ChipConfig:
         For an invalid value or combination of values; one line for each problem.
     """
 
-    core: Config
+    kind: ClassVar[str] = NETWORK
+
+    array: Config
     words: int = 1024
     b_words: int = 512
     lines: int = 512
@@ -62,9 +62,9 @@ class ChipConfig:
     program_words: int = 0
 
     def __post_init__(self):
-        core, problems = self.core, []
+        core, problems = self.array, []
         if not isinstance(core, Config):
-            raise ConfigError(f"core must be a Config, not {core!r}")
+            raise ConfigError(f"array must be a Config, not {core!r}")
         for name in ("words", "b_words", "lines", "read_vectors", "program_words"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, SupportsIndex):
@@ -83,12 +83,12 @@ class ChipConfig:
         ):
             if value not in allowed:
                 rule = " or ".join(map(repr, allowed))
-                problems.append(f"{name} must be {rule} in a core for networks, not {value!r}")
+                problems.append(f"{name} must be {rule} in a network core, not {value!r}")
         for name, value in (("depth", core.depth), ("cols", core.cols), ("words", self.words),
                             ("program_words", self.program_words or 1)):
             if value & (value - 1) or value < 1:
                 problems.append(
-                    f"{name} must be a power of two in a core for networks, not {value}"
+                    f"{name} must be a power of two in a network core, not {value}"
                 )
         if core.lanes > min(core.depth, core.cols):
             problems.append(
@@ -125,7 +125,7 @@ class ChipConfig:
 
     def _single_port_problems(self):
         """What a core whose memory has one port must have: its microprogram knows nothing else."""
-        core = self.core
+        core = self.array
         for name, value, rule in (
             ("cols", core.cols, 4), ("depth", core.depth, 4), ("lanes", core.lanes, 1),
             ("multiplier", core.multiplier, "plain"), ("requantize", core.requantize, "tflite"),
@@ -141,44 +141,32 @@ class ChipConfig:
 
     def _single_port_problem(self, name, rule, value):
         return (
-            f"{name} must be {rule} with target {self.core.target!r} and 1 row, whose memory has"
+            f"{name} must be {rule} with target {self.array.target!r} and 1 row, whose memory has"
             f" one port, not {value!r}"
         )
 
     @classmethod
-    def from_toml(cls, path) -> "ChipConfig":
-        """A ChipConfig from a TOML file: fields of the core, and a table ``[chip]`` with the rest.
-
-        Raises ConfigError for a missing file, a file that is not TOML, a file without ``[chip]``,
-        and invalid values.
-        """
-        found = config_from_toml(path)
-        if not isinstance(found, cls):
-            raise ConfigError(f"{path} must have a table [chip]")
-        return found
-
-    @classmethod
-    def from_dict(cls, core: Config, values: dict) -> "ChipConfig":
-        """A ChipConfig from field values; unknown names are reported."""
-        known = [f.name for f in dataclasses.fields(cls) if f.name != "core"]
+    def from_dict(cls, array: Config, values: dict) -> "NetworkCoreConfig":
+        """A NetworkCoreConfig from field values; unknown names are reported."""
+        known = [f.name for f in dataclasses.fields(cls) if f.name != "array"]
         problems = [
-            f"{name} is not a field of [chip]; the fields are {', '.join(known)}"
+            f"{name} is not a field of [network_core]; the fields are {', '.join(known)}"
             f"{did_you_mean(name, known)}"
             for name in values if name not in known
         ]
         if problems:
             raise ConfigError("\n".join(problems))
-        return cls(core=core, **values)
+        return cls(array=array, **values)
 
     @property
     def target(self) -> str:
         """FPGA family."""
-        return self.core.target
+        return self.array.target
 
     @property
     def name(self) -> str:
         """Short name, usable as the name of a folder or a file."""
-        return f"{self.core.name}-networks"
+        return f"{self.array.name}-networks"
 
     @property
     def step_cycles(self) -> int:
@@ -186,19 +174,19 @@ class ChipConfig:
 
         With a memory of one port, 8 blocks accumulate the products of 4 columns of 4 pairs.
         """
-        return 2 if has_single_port(self.core) else 1
+        return 2 if has_single_port(self.array) else 1
 
     @property
     def peak(self) -> int:
         """MAC/cycle when every PE is active."""
-        return self.core.peak // self.step_cycles
+        return self.array.peak // self.step_cycles
 
     @property
     def banks(self) -> int:
         """Banks of the memory: odd, and at least ``rows`` and ``read_vectors``."""
-        if self.core.rows == 1:
+        if self.array.rows == 1:
             return self.read_vectors
-        least = max(self.core.rows, self.read_vectors)
+        least = max(self.array.rows, self.read_vectors)
         return least + (least % 2 == 0)
 
     @property
@@ -209,17 +197,17 @@ class ChipConfig:
     @property
     def memory_bytes(self) -> int:
         """Bytes that the memory holds."""
-        return self.vectors * self.core.depth
+        return self.vectors * self.array.depth
 
     @property
     def program_bytes(self) -> int:
         """Bytes of the program memory behind AXI4; 0 without one."""
-        return self.banks * self.program_words * self.core.depth
+        return self.banks * self.program_words * self.array.depth
 
     def size_text(self, words: int) -> str:
         """The parts of a memory with ``words`` words in a bank: 3 banks of 64 words of 4 bytes."""
         banks = "1 bank" if self.banks == 1 else f"{self.banks} banks"
-        return f"{banks} of {words:,} words of {self.core.depth} bytes"
+        return f"{banks} of {words:,} words of {self.array.depth} bytes"
 
     @property
     def address_words(self) -> int:
@@ -229,52 +217,49 @@ class ChipConfig:
     @property
     def beat_bytes(self) -> int:
         """Bytes of a beat of the AXI4 master: what the core reads in a cycle."""
-        return self.read_vectors * self.core.depth
+        return self.read_vectors * self.array.depth
 
     @property
     def most_words(self) -> int:
         """Words that a bank of the memory of such a core can have."""
-        return MAX_SINGLE_PORT if has_single_port(self.core) else MAX_WORDS
+        return MAX_SINGLE_PORT if has_single_port(self.array) else MAX_WORDS
 
     @property
     def write_bytes(self) -> int:
         """Bytes of data in a WRITE frame, at most. The receiver has space for two frames: in one
         block RAM of 2,048 bytes, or of 1,024 bytes where block RAMs are scarce.
         """
-        return 488 if has_single_port(self.core) else MAX_WRITE - WRITE_FIELDS
+        return 488 if has_single_port(self.array) else MAX_WRITE - WRITE_FIELDS
 
     @property
     def line_vectors(self) -> int:
         """Vectors of a parameter line, in the memory and in its buffer."""
-        vectors = -(-PARAMETER_BYTES * self.core.lanes // self.core.depth)
+        vectors = -(-PARAMETER_BYTES * self.array.lanes // self.array.depth)
         return -(-vectors // self.read_vectors) * self.read_vectors
 
     @property
     def add_table_vectors(self) -> int:
         """Vectors of a word of the ADD table, in the memory."""
-        depth = self.core.depth
+        depth = self.array.depth
         return 1 if depth >= ADD_TABLE_BYTES else max(self.read_vectors, ADD_TABLE_BYTES // depth)
 
     @property
     def row_chunks(self) -> int:
         """Chunks of a row of a tile."""
-        return self.core.cols // self.core.lanes
+        return self.array.cols // self.array.lanes
 
     @property
     def phases(self) -> int:
         """Words of B for each tap of a depthwise tile: vectors of ``cols`` channels."""
-        return max(1, self.core.cols // self.core.depth)
+        return max(1, self.array.cols // self.array.depth)
 
     @property
     def hash(self) -> int:
         """32-bit hash: first bytes of SHA-256 of all fields as sorted JSON.
 
-        The array has its `weft.config.Config.identity`. Without a program memory its field is left
-        out: these cores keep their hash and their area.
+        The array has its `weft.config.Config.identity`.
         """
-        values = dataclasses.asdict(self) | {"core": self.core.identity}
-        if not self.program_words:
-            del values["program_words"]
+        values = dataclasses.asdict(self) | {"array": self.array.identity}
         text = json.dumps(values, sort_keys=True)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
@@ -286,26 +271,3 @@ def has_single_port(core: Config) -> bool:
     """
     return core.family.single_port and core.rows == 1
 
-
-def config_from_toml(path, **overrides) -> Config | ChipConfig:
-    """Return the Config of a TOML file, or the ChipConfig if the file has a table ``[chip]``.
-
-    ``overrides`` replace values of the file: of the table if it can have them, or else of the core.
-    Raises ConfigError for a missing file, a file that is not TOML, and invalid values.
-    """
-    try:
-        values = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
-        return Config.from_toml(path)  # raises ConfigError with the reason
-    table = values.pop("chip", None)
-    if table is None:
-        return Config.from_toml(path, **overrides)
-    own = {f.name for f in dataclasses.fields(ChipConfig)} & overrides.keys()
-    values |= {name: overrides[name] for name in overrides.keys() - own}
-    try:
-        if not isinstance(table, dict):
-            raise ConfigError(f"chip must be a table, not {table!r}")
-        table |= {name: overrides[name] for name in own}
-        return ChipConfig.from_dict(Config.from_dict(values), table)
-    except ConfigError as error:
-        raise ConfigError(f"{path}:\n{error}") from error

@@ -1,7 +1,7 @@
 """The descriptors of a list, to the bit: loads, jobs, loops and the end.
 
 A descriptor has 32 words of 32 bits, little-endian. Bits that no field uses are 0. The metadata of
-each field has its place: ``docs/chip.md`` shows it as tables.
+each field has its place: ``docs/network-core.md`` shows it as tables.
 """
 
 import dataclasses
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import ClassVar, Self
 
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "DESCRIPTOR_BYTES", "DESCRIPTOR_WORDS", "LIST_VERSION", "FieldPlace", "ListEnd", "ListError",
@@ -176,12 +176,12 @@ class ListLoad(_Descriptor):
     first_word: int = _bits(3, 0, 16)
     words: int = _bits(3, 16, 16)
 
-    def word_vectors(self, chip: ChipConfig) -> int:
+    def word_vectors(self, config: NetworkCoreConfig) -> int:
         """Return the vectors of each word in the memory, from which the load reads it."""
         return {
-            LoadTarget.B: 1 if self.diagonal else chip.core.cols,
-            LoadTarget.PARAMETERS: chip.line_vectors,
-            LoadTarget.ADD_TABLE: chip.add_table_vectors,
+            LoadTarget.B: 1 if self.diagonal else config.array.cols,
+            LoadTarget.PARAMETERS: config.line_vectors,
+            LoadTarget.ADD_TABLE: config.add_table_vectors,
         }[LoadTarget(self.target)]
 
 

@@ -1,8 +1,8 @@
-"""The latencies of the blocks of a core for networks: data for hardware and cycle model."""
+"""The latencies of the blocks of a network core: data for hardware and cycle model."""
 
 from weft import latencies
 from weft.config import Config
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_READ",
@@ -122,13 +122,13 @@ def added_chunks(core: Config) -> int:
     return 1 + -(-(added_take(core) + read) // (2 * core.scale_cycles))
 
 
-def result_rows(chip: ChipConfig) -> int:
+def result_rows(config: NetworkCoreConfig) -> int:
     """Rows of the result buffer: enough for all tiles in flight at full rate; a power of two.
 
     Where logic cells are scarce it holds 2 tiles, so short tiles take more cycles.
     """
-    core = chip.core
-    interval = max(core.rows, core.rows * chip.row_chunks * core.scale_cycles)  # of short tiles
+    core = config.array
+    interval = max(core.rows, core.rows * config.row_chunks * core.scale_cycles)  # of short tiles
     # From the decision on the last step of a tile to the free rows.
     occupied = latencies.STEP + array_write(core) + interval + read_delay(core) + 6
     tiles = 2 if core.family.serial_epilogue else -(-occupied // interval) + 1

@@ -1,4 +1,4 @@
-"""The register space of a core for networks behind a bus; ``docs/ip.md`` describes it."""
+"""The register space of a network core behind a bus; ``docs/ip.md`` describes it."""
 
 import dataclasses
 
@@ -19,9 +19,9 @@ _SIZES = {
 }
 
 
-def constants(chip) -> dict[str, int]:
-    """The values of the constant registers of a ChipConfig, by name."""
-    return {name.lower(): v for name, v in zip(REGISTERS, describe(chip), strict=False)}
+def constants(config) -> dict[str, int]:
+    """The values of the constant registers of a NetworkCoreConfig, by name."""
+    return {name.lower(): v for name, v in zip(REGISTERS, describe(config), strict=False)}
 
 
 def network_interrupts() -> tuple[Field, ...]:
@@ -56,7 +56,7 @@ def _core_registers():
     """The registers of `weft.network_core.registers`."""
     texts = {
         "magic": "the bytes WNET", "version": "version of the core's register block",
-        "hash": "hash of the ChipConfig",
+        "hash": "hash of the NetworkCoreConfig",
         "core_magic": "the bytes WEFT", "core_version": "version of the array's registers",
         "core_hash": "hash of the Config of the array",
         **{f"core_{name}": f"field of the array's Config: {text}" for name, text in FIELDS.items()},

@@ -1,11 +1,11 @@
-"""The registers of a core for networks: constants that describe its ChipConfig, then its state.
+"""The registers of a network core: constants that describe its NetworkCoreConfig, then its state.
 
 Register n is the 32-bit word at address n.
 """
 
 from weft import registers
 from weft.config import ConfigError
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["LATENCY", "MAGIC", "REGISTERS", "VERSION", "decode", "describe"]
 
@@ -22,25 +22,25 @@ _STATE = ["NET_MEMORY", "NET_STATUS", "NET_CYCLES", "NET_RESULT", "NET_RESULT_BY
 REGISTERS = ["magic", "version", "hash", *(f"core_{name}" for name in _CORE), *_SIZES, *_STATE]
 
 
-def describe(chip: ChipConfig) -> list[int]:
-    """The constant registers of ``chip``: all of `REGISTERS` up to NET_MEMORY."""
-    sizes = [getattr(chip, name) for name in _SIZES]
-    if chip.program_words:
-        sizes[-1] |= (chip.program_words.bit_length() - 1) << _PROGRAM
-    return [MAGIC, VERSION, chip.hash, *registers.describe(chip.core), *sizes, chip.vectors]
+def describe(config: NetworkCoreConfig) -> list[int]:
+    """The constant registers of ``config``: all of `REGISTERS` up to NET_MEMORY."""
+    sizes = [getattr(config, name) for name in _SIZES]
+    if config.program_words:
+        sizes[-1] |= (config.program_words.bit_length() - 1) << _PROGRAM
+    return [MAGIC, VERSION, config.hash, *registers.describe(config.array), *sizes, config.vectors]
 
 
-def decode(words: list[int]) -> ChipConfig:
-    """The ChipConfig that the constant registers ``words`` describe.
+def decode(words: list[int]) -> NetworkCoreConfig:
+    """The NetworkCoreConfig that the constant registers ``words`` describe.
 
-    Raises ValueError if the words are not from a core for networks of this version, or contradict
+    Raises ValueError if the words are not from a network core of this version, or contradict
     each other.
     """
     count = REGISTERS.index("NET_STATUS")
     if len(words) < count:
         raise ValueError(f"registers must be {count} or more, not {len(words)}")
     if words[0] == registers.MAGIC:
-        raise ValueError("the core must be a core for networks, not one for matrix products")
+        raise ValueError("the core must be a network core, not one for matrix products")
     if words[0] != MAGIC:
         raise ValueError(f"register magic must be 0x{MAGIC:08x} ('WNET'), not 0x{words[0]:08x}")
     if words[1] != VERSION:
@@ -51,11 +51,11 @@ def decode(words: list[int]) -> ChipConfig:
     sizes["read_vectors"] &= (1 << _PROGRAM) - 1
     sizes["program_words"] = 1 << program if program else 0
     try:
-        chip = ChipConfig(core=core, **sizes)
+        config = NetworkCoreConfig(array=core, **sizes)
     except ConfigError as error:
-        raise ValueError(f"registers do not describe a ChipConfig: {error}") from error
-    if chip.hash != words[2]:
+        raise ValueError(f"registers do not describe a NetworkCoreConfig: {error}") from error
+    if config.hash != words[2]:
         raise ValueError(
-            f"register hash must be 0x{chip.hash:08x} for its own fields, not 0x{words[2]:08x}"
+            f"register hash must be 0x{config.hash:08x} for its own fields, not 0x{words[2]:08x}"
         )
-    return chip
+    return config

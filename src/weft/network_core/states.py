@@ -1,4 +1,4 @@
-"""The states of a core for networks, as DONE and NET_STATUS report them."""
+"""The states of a network core, as DONE and NET_STATUS report them."""
 
 from enum import IntEnum
 

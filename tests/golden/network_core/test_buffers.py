@@ -2,18 +2,18 @@
 
 import numpy as np
 import pytest
-from network_chips import network_chip
+from network_cores import network_core_config
 
-from weft.golden.network_core.buffers import ChipBuffers
+from weft.golden.network_core.buffers import NetworkCoreBuffers
 from weft.golden.network_core.memory import ListFault, MemoryArea
 from weft.network_core.addresses import split
 from weft.network_core.descriptors import ListError, ListLoad, LoadTarget
 
 
 def setup(rows, cols, depth, lanes=2, **fields):
-    chip = network_chip(rows, cols, depth, lanes, words=16, b_words=8, lines=4, **fields)
-    memory = (np.arange(chip.memory_bytes) % 97).astype(np.int8)
-    return ChipBuffers(chip), MemoryArea(chip, memory, 0, 16), memory
+    config = network_core_config(rows, cols, depth, lanes, words=16, b_words=8, lines=4, **fields)
+    memory = (np.arange(config.memory_bytes) % 97).astype(np.int8)
+    return NetworkCoreBuffers(config), MemoryArea(config, memory, 0, 16), memory
 
 
 def test_words_of_b():

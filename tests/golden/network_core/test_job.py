@@ -1,14 +1,14 @@
-"""Jobs of the golden model of a core for networks: all fields, against direct convolutions."""
+"""Jobs of the golden model of a network core: all fields, against direct convolutions."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from chip_jobs import bank_conflicts, case_of, random_job
-from chip_layers import ChipLayer, LayerAddition
-from network_chips import MICRO, network_chip
+from network_core_jobs import bank_conflicts, case_of, random_job
+from network_core_layers import LayerAddition, NetworkCoreLayer
+from network_cores import MICRO, network_core_config
 
-from weft.golden.network_core import ChipBuffers
+from weft.golden.network_core import NetworkCoreBuffers
 from weft.golden.network_core.job import run_job
 from weft.golden.network_core.memory import ListFault, MemoryArea
 from weft.models.kernels.tflite_arithmetic import KERNELS as ARITHMETIC
@@ -17,27 +17,29 @@ from weft.network_core.addresses import split
 from weft.network_core.descriptors import ListError, ListJob
 
 
-def chip(rows, cols, depth, lanes, **fields):
+def network_core(rows, cols, depth, lanes, **fields):
     defaults = {"words": 512, "b_words": 1024, "lines": 64, "multiplier": "plain"}
-    return network_chip(rows, cols, depth, lanes, **defaults | fields)
+    return network_core_config(rows, cols, depth, lanes, **defaults | fields)
 
 
 CHIPS = [
-    chip(2, 2, 2, 1, read_vectors=2),
-    chip(3, 2, 4, 2, multiplier="fip", read_vectors=1),
-    chip(4, 4, 4, 4, multiplier="fip", requantize="single"),
-    chip(8, 8, 2, 2),
-    chip(1, 16, 4, 4),
+    network_core(2, 2, 2, 1, read_vectors=2),
+    network_core(3, 2, 4, 2, multiplier="fip", read_vectors=1),
+    network_core(4, 4, 4, 4, multiplier="fip", requantize="single"),
+    network_core(8, 8, 2, 2),
+    network_core(1, 16, 4, 4),
 ]
 X = np.arange(72, dtype=np.int8).reshape(3, 3, 8)
 
 
 def run(case, base=0):
-    chip = case.buffers.chip
-    run_job(chip, MemoryArea(chip, case.image.memory, base, chip.words), case.buffers, case.job)
+    config = case.buffers.config
+    run_job(
+        config, MemoryArea(config, case.image.memory, base, config.words), case.buffers, case.job
+    )
 
 
-@pytest.mark.parametrize("config", CHIPS, ids=lambda c: f"{c.core.rows}x{c.core.cols}")
+@pytest.mark.parametrize("config", CHIPS, ids=lambda c: f"{c.array.rows}x{c.array.cols}")
 def test_random_layers_equal_direct_convolutions(config):
     rng = np.random.default_rng(18)
     for _ in range(60):
@@ -45,7 +47,7 @@ def test_random_layers_equal_direct_convolutions(config):
         case = random_job(rng, config, base=base)
         expected = case.image.vectors().copy()
         layer = case.layer
-        y = layer.results(config.core.requantize)
+        y = layer.results(config.array.requantize)
         run(case, base)
         assert (case.image.read_map(case.output, y.shape) == y).all(), case.job
         # No other byte has changed.
@@ -53,12 +55,12 @@ def test_random_layers_equal_direct_convolutions(config):
         assert (case.image.vectors() == expected).all(), case.job
 
 
-@pytest.mark.parametrize("config", CHIPS, ids=lambda c: f"{c.core.rows}x{c.core.cols}")
+@pytest.mark.parametrize("config", CHIPS, ids=lambda c: f"{c.array.rows}x{c.array.cols}")
 def test_random_jobs_have_no_bank_conflict(config):
     rng = np.random.default_rng(19)
     jobs = [random_job(rng, config).job for _ in range(60)]
     assert [bank_conflicts(config, job) for job in jobs] == [[]] * len(jobs)
-    if config.core.rows > 2:
+    if config.array.rows > 2:
         assert {job.cross for job in jobs} == {0, 1}
 
 
@@ -75,10 +77,10 @@ def test_a_bank_conflict_is_found():
 
 def test_a_job_by_hand():
     """A kernel of 1 x 2 over a map of 1 x 2 pixels with 3 channels, N = 3, padding right."""
-    config = chip(2, 2, 4, 2, words=16, lines=8, read_vectors=1)  # 3 banks
+    config = network_core(2, 2, 4, 2, words=16, lines=8, read_vectors=1)  # 3 banks
     memory = np.full(config.memory_bytes, 99, np.int8)
     memory[0:3], memory[8:11] = (1, 2, 3), (-4, 5, -6)  # pixels are 2 vectors apart
-    buffers = ChipBuffers(config)
+    buffers = NetworkCoreBuffers(config)
     # Columns 0 to 2 of taps 0 and 1; the unused channel has the weight 0.
     buffers.b[10:12, 0] = [[1, 1, 1, 0], [0, 0, 1, 0]]
     buffers.b[10:12, 1] = [[2, 0, 0, 0], [0, 3, 0, 0]]
@@ -101,10 +103,11 @@ def test_a_job_by_hand():
 
 def test_sums_by_hand():
     """Two pixels of 2 channels, N = 3: pixels of 12 bytes; the sums wrap at 32 bits."""
-    config = chip(2, 2, 4, 2, multiplier="fip", words=16, lines=8, read_vectors=1)  # 3 banks
+    # 3 banks
+    config = network_core(2, 2, 4, 2, multiplier="fip", words=16, lines=8, read_vectors=1)
     memory = np.full(config.memory_bytes, 99, np.int8)
     memory[0:4], memory[4:8] = (1, -128, 0, 0), (3, 4, 0, 0)
-    buffers = ChipBuffers(config)
+    buffers = NetworkCoreBuffers(config)
     buffers.b[0] = [[1, 2, 0, 0], [-128, 5, 0, 0]]
     buffers.b[1, 0] = [-1, 0, 0, 0]
     # The biases are 10, -1 and 2^31 - 1, less the pair sums 2, -640 and 0 of the columns.
@@ -178,12 +181,12 @@ def test_add_equals_tensorflow_lite():
         zeros=zeros, left_shift=20, multipliers=multipliers, shifts=shifts,
         multiplier=1610612736, shift=-18, zero=5, low=-100, high=127,
     )
-    config = chip(2, 4, 4, 4, words=4096 * 16, lines=8)
+    config = network_core(2, 4, 4, 4, words=4096 * 16, lines=8)
     x, y = np.divmod(np.arange(1 << 16), 256)
     x, y = (v.astype(np.uint8).view(np.int8).reshape(256, 16, 16) for v in (x, y))
     # The layer itself is the identity: weight 1, scale 1.
     one, columns = (1 << 30, 1), 16
-    layer = ChipLayer(
+    layer = NetworkCoreLayer(
         x=y, weights=np.eye(16, dtype=np.int8)[:, None, None], groups=1,
         bias=np.full(columns, -zeros[1]), multiplier=np.full(columns, one[0]),
         shift=np.full(columns, one[1]), out=(256, 16), first=(0, 0), stride=(1, 1),
@@ -204,7 +207,7 @@ def test_average_pool_equals_tensorflow_lite():
     """A depthwise job with weights of 64, and the scale 1 / (9 * 64)."""
     x = np.random.default_rng(7).integers(-128, 128, (9, 9, 8)).astype(np.int8)
     m = round(2**31 * 512 / 576)
-    layer = ChipLayer(
+    layer = NetworkCoreLayer(
         x=x, weights=np.full((8, 3, 3, 1), 64, np.int8), groups=8, bias=np.zeros(8, int),
         multiplier=np.full(8, m), shift=np.full(8, -9), out=(3, 3), first=(0, 0), stride=(3, 3),
         dilation=(1, 1), outside=0, zero=0, low=-128, high=127,

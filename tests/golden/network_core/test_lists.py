@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from chip_jobs import bank_conflicts
-from chip_lists import random_list
-from network_chips import network_chip
+from network_core_jobs import bank_conflicts
+from network_core_lists import random_list
+from network_cores import network_core_config
 
 from weft.golden.network_core import run_list
 from weft.network_core.descriptors import ListError, ListJob, ListLoad, ListLoop
@@ -14,8 +14,8 @@ MEMORY = {"words": 8192, "b_words": 64, "lines": 24, "read_vectors": 2}
 
 @pytest.mark.parametrize("eager", [True, False])
 @pytest.mark.parametrize("config", [
-    network_chip(2, 2, 2, 2, multiplier="fip", **MEMORY),
-    network_chip(4, 4, 4, 2, multiplier="plain", requantize="single", **MEMORY),
+    network_core_config(2, 2, 2, 2, multiplier="fip", **MEMORY),
+    network_core_config(4, 4, 4, 2, multiplier="plain", requantize="single", **MEMORY),
 ], ids=["2x2x2", "4x4x4"])
 def test_random_lists(config, eager):
     rng = np.random.default_rng(20)

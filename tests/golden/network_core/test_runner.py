@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from chip_jobs import random_job
+from network_core_jobs import random_job
 
 from weft.config import Config
-from weft.golden.network_core import ChipBuffers, ListOutcome, run_list
+from weft.golden.network_core import ListOutcome, NetworkCoreBuffers, run_list
 from weft.network_core.addresses import split
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import (
     ListEnd,
     ListError,
@@ -20,7 +20,7 @@ from weft.network_core.descriptors import (
 )
 
 CORE = Config(rows=2, cols=2, depth=2, lanes=2, requantize="tflite", activation="none")
-CHIP = ChipConfig(core=CORE, words=1024, b_words=8, lines=4, read_vectors=1)  # 3 banks
+CHIP = NetworkCoreConfig(array=CORE, words=1024, b_words=8, lines=4, read_vectors=1)  # 3 banks
 LIST, LOG = 1000, 900  # vectors; a descriptor has 64 vectors, an entry of the log 4
 
 
@@ -50,7 +50,7 @@ def memory_with(*descriptors, first=LIST, base=0):
 
 def identity():
     """Buffers in which word 0 has 1 on its diagonal, and line 0 the scale 1 for both lanes."""
-    buffers = ChipBuffers(CHIP)
+    buffers = NetworkCoreBuffers(CHIP)
     buffers.b[0] = np.eye(2)
     buffers.lines[0, :18] = 2 * [0, 0, 0, 0, 0, 0, 0, 64, 1]
     return buffers
@@ -82,7 +82,7 @@ def test_a_chain_of_loads_and_jobs(eager):
 @pytest.mark.parametrize("eager", [True, False])
 def test_resident_weights_and_lines(eager):
     """One list loads, another one computes."""
-    buffers = ChipBuffers(CHIP)
+    buffers = NetworkCoreBuffers(CHIP)
     memory = memory_with(
         ListLoad(diagonal=1, fill=1, fill_value=1, words=1, first_word=0),
         ListLoad(target=LoadTarget.PARAMETERS, source=address(30), words=1, first_word=0),
@@ -213,7 +213,7 @@ def test_a_bytearray_is_a_memory():
     memory[2 * number : 2 * number + 256] = replace(case.job).pack() + END.pack()
     log = case.image.take(4)
     outcome = run_list(
-        case.buffers.chip, memory, address(number), address(log), buffers=case.buffers
+        case.buffers.config, memory, address(number), address(log), buffers=case.buffers
     )
     assert outcome.error == ListError.NONE
     case.image.memory[:] = memory

@@ -1,7 +1,7 @@
-"""Tests of the registers of a core for networks: errors, lists that start or do not, transfers."""
+"""Tests of the registers of a network core: errors, lists that start or do not, transfers."""
 
 from bank_driver import BankDriver, check_accesses, core_registers
-from network_chips import small_chip
+from network_cores import small_network_core
 
 from verif.amaranth_bench import simulate, ticks
 from weft.hw.bus.network_bank import NetworkBank
@@ -9,9 +9,11 @@ from weft.network_core.ip import NetworkIp
 from weft.network_core.states import NetworkState
 from weft.register_map import fifo_ports, registers
 
-CHIP = small_chip(2, 4, 4, words=32)
-PROGRAM = NetworkIp(chip=small_chip(2, 4, 4, words=32, read_vectors=2, program_words=64), bus="axi")
-IP = NetworkIp(chip=CHIP, bus="axi")
+CHIP = small_network_core(2, 4, 4, words=32)
+PROGRAM = NetworkIp(
+    config=small_network_core(2, 4, 4, words=32, read_vectors=2, program_words=64), bus="axi"
+)
+IP = NetworkIp(config=CHIP, bus="axi")
 AT = {item.name: item.address for item in (*registers(IP), *fifo_ports(IP))}
 RESET, ABORT, START = 1, 2, 4
 DONE, FAILED, ACCESS, OVERFLOW, UNDERFLOW, REFUSED = (1 << n for n in range(6))

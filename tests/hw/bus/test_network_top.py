@@ -1,4 +1,4 @@
-"""The top of a core for networks: its ports, and lists and resets through its bus."""
+"""The top of a network core: its ports, and lists and resets through its bus."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from amaranth.back import rtlil
 from amaranth.hdl import DomainRenamer, Module, ResetInserter
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect
-from network_chips import small_chip
+from network_cores import small_network_core
 
 from verif.amaranth_bench import simulate, ticks
 from weft.hw.bus.network_wrapper import NetworkWrapper
@@ -19,8 +19,8 @@ from weft.network_core.registers import REGISTERS
 from weft.network_core.states import NetworkState
 from weft.register_map import constants, fifo_ports, registers
 
-CHIP = small_chip(2, 2, 2, words=64)
-IP = NetworkIp(chip=CHIP, bus="apb")
+CHIP = small_network_core(2, 2, 2, words=64)
+IP = NetworkIp(config=CHIP, bus="apb")
 AT = {item.name: item.address for item in (*registers(IP), *fifo_ports(IP))}
 PINS = {
     "axi": ("aclk", "aresetn", "s_axil_"), "wishbone": ("wb_clk_i", "wb_rst_i", "wb_"),
@@ -31,7 +31,7 @@ PINS = {
 @pytest.mark.parametrize("bus", PINS)
 def test_ports(bus):
     clock, reset, prefix = PINS[bus]
-    top = BareWrapper(NetworkIp(chip=CHIP, bus=bus))
+    top = BareWrapper(NetworkIp(config=CHIP, bus=bus))
     rtlil.convert(top, name="top", emit_src=False)
     *names, irq, core, core_reset = top.signature.members
     assert names[:2] == [clock, reset] and (irq, core, core_reset) == ("irq", "core", "core_reset")

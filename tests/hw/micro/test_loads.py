@@ -4,10 +4,10 @@ import random
 
 import numpy as np
 import pytest
-from network_chips import MICRO
+from network_cores import MICRO
 
 from verif.amaranth_bench import plain, play, simulate
-from weft.golden.network_core.buffers import ChipBuffers
+from weft.golden.network_core.buffers import NetworkCoreBuffers
 from weft.golden.network_core.memory import MemoryArea
 from weft.hw.micro.loads import LoadUnit
 from weft.hw.micro.weights import WeightBuffer
@@ -30,7 +30,7 @@ LOADS = [
 
 def golden(load, memory):
     """The buffers after a load."""
-    buffers = ChipBuffers(MICRO)
+    buffers = NetworkCoreBuffers(MICRO)
     area = MemoryArea(MICRO, memory.tobytes(), 0, MICRO.words)
     buffers.load(area, load)
     return buffers
@@ -101,7 +101,7 @@ def test_loads_write_what_the_golden_model_writes(idle):
     async def bench(ctx):
         for fields in LOADS:
             load = ListLoad(**{"fill_value": 9} | fields, source=split(SOURCE, MICRO.banks))
-            found = ChipBuffers(MICRO)
+            found = NetworkCoreBuffers(MICRO)
             writes, reads, cycles = await execute(ctx, dut, load, memory, rng=rng, idle=idle)
             written(found, writes)
             expected = golden(load, memory)

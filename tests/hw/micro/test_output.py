@@ -4,13 +4,13 @@ import random
 
 import pytest
 from micro_results import JOB, TABLE, expected, parameters
-from network_chips import MICRO
+from network_cores import MICRO
 
 from verif.amaranth_bench import plain, put, simulate
 from weft.hw.micro.output import OutputUnit
 from weft.latencies import MEMORY_READ
 
-COLS = MICRO.core.cols
+COLS = MICRO.array.cols
 LINE = 12  # parameter line of a job's first column
 CAPTURE = 3  # cycles from the end of the steps of a tile to its sums
 PATIENCE = 3  # cycles that a request of the memory waits at most

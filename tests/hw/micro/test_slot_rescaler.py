@@ -5,14 +5,14 @@ import random
 import numpy as np
 import pytest
 from micro_results import JOB, LINES, TABLE, expected, parameters
-from network_chips import MICRO
+from network_cores import MICRO
 
 from verif.amaranth_bench import plain, put, simulate
 from weft.hw.micro.slot_rescaler import SlotRescaler
 from weft.latencies import MEMORY_READ
 from weft.network_core import latencies
 
-CORE = MICRO.core
+CORE = MICRO.array
 
 
 class Bench:

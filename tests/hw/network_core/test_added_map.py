@@ -1,13 +1,13 @@
 """The added map: values in order whatever the port does, bounded reads, and no wrong read."""
 
 import pytest
-from chip_output import chip_of
+from network_core_output import network_core_of
 from side_port import hardware_address
 
 from verif.amaranth_bench import pulse, put, simulate, ticks
 from weft.hw.network_core.added_map import AddedMap
 
-CHIP = chip_of(2, 4, 8, 2)
+CHIP = network_core_of(2, 4, 8, 2)
 CHUNK = {
     "index": 0, "line": 0, "lane_last": 1, "row_end": 0, "tile_end": 0, "panel_end": 0, "last": 0,
 }

@@ -5,14 +5,14 @@ import random
 import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
-from network_chips import small_chip
+from network_cores import small_network_core
 
 from verif.amaranth_bench import plain, play, put, send, simulate
 from weft.hw.network_core.arbiters import ReadArbiter, WriteArbiter
 from weft.hw.network_core.memory import BankedMemory
 from weft.network_core.latencies import SIDE_READ
 
-CHIP = small_chip(2, 2, 2, read_vectors=2)
+CHIP = small_network_core(2, 2, 2, read_vectors=2)
 
 
 def place(number):

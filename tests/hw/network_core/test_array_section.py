@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from amaranth.lib.data import StructLayout
-from network_chips import small_chip
+from network_cores import small_network_core
 
 from verif.amaranth_bench import play
 from weft.hw.network_core.array_section import ArraySection
@@ -14,9 +14,10 @@ STEP = StructLayout({"en": 1, "clear": 1, "capture": 1, "drain": 1, "b_addr": ra
 
 
 CHIPS = [
-    small_chip(2, 2, 2, 2), small_chip(3, 2, 4, multiplier="fip"), small_chip(1, 4, 2, 2, hop=2),
-    small_chip(3, 4, 2, 2, target="ecp5", hop=2),
-    small_chip(2, 2, 4, 2, target="ecp5", multiplier="plain"),
+    small_network_core(2, 2, 2, 2), small_network_core(3, 2, 4, multiplier="fip"),
+    small_network_core(1, 4, 2, 2, hop=2),
+    small_network_core(3, 4, 2, 2, target="ecp5", hop=2),
+    small_network_core(2, 2, 4, 2, target="ecp5", multiplier="plain"),
 ]
 
 
@@ -31,11 +32,11 @@ class Tiles:
     ``a`` has the operands by cycle, ``b`` the address by cycle.
     """
 
-    def __init__(self, chip, a_latency, count, seed=1):
+    def __init__(self, config, a_latency, count, seed=1):
         self.rng = np.random.default_rng(seed)
-        self.core, self.a_latency = chip.core, a_latency
-        self.corrected = chip.core.cell.corrected
-        self.words = self.rng.integers(-128, 128, (WORDS, chip.core.cols, chip.core.depth))
+        self.core, self.a_latency = config.array, a_latency
+        self.corrected = config.array.cell.corrected
+        self.words = self.rng.integers(-128, 128, (WORDS, config.array.cols, config.array.depth))
         self.script, self.ends, self.sums, self.pairs = [], [], [], []
         self.a, self.b = {}, {}
         for _ in range(count):
@@ -79,30 +80,32 @@ def stimulus(tiles, cycles):
 
 
 @pytest.mark.parametrize("a_latency", [2, 5])
-@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: f"{chip.core.target}{chip.core.name}")
-def test_sums_of_random_tiles(chip, a_latency):
-    tiles = Tiles(chip, a_latency, BUFFER_ROWS // chip.core.rows)
-    rows, chunks = len(tiles.sums), chip.row_chunks
-    first = ArraySection.write_latency(chip, a_latency)
-    written = [end + first + p for end in tiles.ends for p in range(chip.core.rows)]
+@pytest.mark.parametrize(
+    "config", CHIPS, ids=lambda config: f"{config.array.target}{config.array.name}"
+)
+def test_sums_of_random_tiles(config, a_latency):
+    tiles = Tiles(config, a_latency, BUFFER_ROWS // config.array.rows)
+    rows, chunks = len(tiles.sums), config.row_chunks
+    first = ArraySection.write_latency(config, a_latency)
+    written = [end + first + p for end in tiles.ends for p in range(config.array.rows)]
     # Each row is read in the cycles after its last column was written.
     reads, now = {}, 0
     for row, cycle in enumerate(written):
         for index in range(chunks):
             now = max(now, cycle) + 1
             reads[now] = row, index
-    cycles = now + ArraySection.latency(chip) + 1
+    cycles = now + ArraySection.latency(config) + 1
     script = list(stimulus(tiles, cycles))
     for now, (row, index) in reads.items():
         script[now] |= {"address": row, "index": index}
-    dut = ArraySection(chip, step=STEP, a_latency=a_latency, buffer_rows=BUFFER_ROWS)
+    dut = ArraySection(config, step=STEP, a_latency=a_latency, buffer_rows=BUFFER_ROWS)
     outputs = "b_addr", "row_written", "sums", "pair_sum"
     b_addr, row_written, sums, pair = play(dut, script, *outputs)
     assert [n for n, high in enumerate(row_written) if high] == written
     assert all(b_addr[now - MEMORY_READ] == address for now, address in tiles.b.items())
-    lanes = chip.core.lanes
+    lanes = config.array.lanes
     for now, (row, index) in reads.items():
-        at = now + ArraySection.latency(chip)
+        at = now + ArraySection.latency(config)
         assert sums[at] == tiles.sums[row][index * lanes : (index + 1) * lanes].tolist()
         assert pair[at] == tiles.pairs[row]
     assert len(reads) == rows * chunks

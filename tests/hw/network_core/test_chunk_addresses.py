@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from chip_output import chip_of
+from network_core_output import network_core_of
 from side_port import hardware_address
 
 from verif.amaranth_bench import plain, put, simulate
@@ -11,21 +11,22 @@ from weft.hw.network_core.chunk_addresses import ChunkAddresses
 from weft.network_core.latencies import CHUNK_ADDRESS
 
 CHIPS = [
-    chip_of(2, 2, 2, 1), chip_of(3, 8, 2, 2), chip_of(2, 2, 8, 1), chip_of(1, 4, 4, 4),
-    chip_of(1, 4, 4, 2, read_vectors=1),
+    network_core_of(2, 2, 2, 1), network_core_of(3, 8, 2, 2), network_core_of(2, 2, 8, 1),
+    network_core_of(1, 4, 4, 4),
+    network_core_of(1, 4, 4, 2, read_vectors=1),
 ]
 
 
-def walk(rng, chip):
+def walk(rng, config):
     """A random map: its ports, and for each chunk its flags and its place."""
-    core = chip.core
+    core = config.array
     height, width = rng.randint(1, 4), rng.randint(1, 4)
     columns, pitch = rng.randint(1, 3 * core.cols), rng.randint(1, 9)
     first, row_pitch = rng.randint(-30, 200), rng.randint(1, 40)
     ports = {
-        "first": hardware_address(chip, first), "width": width,
-        "pixel_step": hardware_address(chip, pitch),
-        "row_step": hardware_address(chip, row_pitch - (width - 1) * pitch),
+        "first": hardware_address(config, first), "width": width,
+        "pixel_step": hardware_address(config, pitch),
+        "row_step": hardware_address(config, row_pitch - (width - 1) * pitch),
     }
     pixels, chunks = [(y, x) for y in range(height) for x in range(width)], []
     while pixels:
@@ -46,12 +47,12 @@ def walk(rng, chip):
     return ports, chunks
 
 
-@pytest.mark.parametrize("chip", CHIPS, ids=lambda c: f"{c.core.name}-{c.core.lanes}")
+@pytest.mark.parametrize("config", CHIPS, ids=lambda c: f"{c.array.name}-{c.array.lanes}")
 @pytest.mark.parametrize("idle, stall", [(0, 0), (0.4, 0.4)])
-def test_addresses_of_chunks(chip, idle, stall):
+def test_addresses_of_chunks(config, idle, stall):
     rng = random.Random(3)
-    dut = ChunkAddresses(chip)
-    base, limit = 3, chip.words - 200
+    dut = ChunkAddresses(config)
+    base, limit = 3, config.words - 200
 
     async def job(ctx, ports, chunks):
         for name, value in ({**ports, "base": base, "limit": limit, "start": 1}).items():
@@ -71,7 +72,7 @@ def test_addresses_of_chunks(chip, idle, stall):
             expected.append(pending.pop(0) if valid else None)
             if wanted:
                 flags, number, part = wanted
-                address = hardware_address(chip, number)
+                address = hardware_address(config, number)
                 assert plain(found) == {
                     "valid": 1, "address": address, "part": part,
                     "lane_last": flags["lane_last"], "last": flags["last"],
@@ -80,6 +81,6 @@ def test_addresses_of_chunks(chip, idle, stall):
 
     async def bench(ctx):
         for _ in range(6):
-            await job(ctx, *walk(rng, chip))
+            await job(ctx, *walk(rng, config))
 
     simulate(dut, bench)

@@ -3,15 +3,15 @@
 import random
 
 import pytest
-from network_chips import small_chip
+from network_cores import small_network_core
 
 from verif.amaranth_bench import checker, put, receive, simulate
 from weft.hw.network_core.chunk_generator import ChunkGenerator
 
 
-def chunks_of(chip, tiles):
+def chunks_of(config, tiles):
     for tile in tiles:
-        lanes = chip.core.lanes
+        lanes = config.array.lanes
         for row in range(tile["rows"]):
             for first in range(0, tile["cols"], lanes):
                 row_end = first + lanes >= tile["cols"]
@@ -27,15 +27,15 @@ def chunks_of(chip, tiles):
 @pytest.mark.parametrize("rows, cols, lanes", [(1, 1, 1), (2, 2, 2), (3, 8, 2), (5, 4, 1)])
 @pytest.mark.parametrize("stall", [0, 0.5])
 def test_chunks_of_tiles(rows, cols, lanes, stall):
-    chip = small_chip(rows, cols, 2, lanes=lanes, lines=16)
+    config = small_network_core(rows, cols, 2, lanes=lanes, lines=16)
     rng = random.Random(rows)
     tiles = [{
         "valid": 1, "rows": rng.randint(1, rows), "cols": rng.randint(1, cols),
         "line": rng.randrange(16 - cols // lanes), "tile_last": rng.randrange(2),
         "last": rng.randrange(2),
     } for _ in range(30)]
-    expected = list(chunks_of(chip, tiles))
-    dut = ChunkGenerator(chip, depth=len(tiles))
+    expected = list(chunks_of(config, tiles))
+    dut = ChunkGenerator(config, depth=len(tiles))
 
     async def source(ctx):
         for tile in tiles:

@@ -1,12 +1,12 @@
 """The chunk scheduler: what a request waits for, and what follows it."""
 
 import pytest
-from network_chips import small_chip
+from network_cores import small_network_core
 
 from verif.amaranth_bench import put, simulate, ticks
 from weft.hw.network_core.chunk_scheduler import ChunkScheduler
 
-CHIP = small_chip(4, 4, 4, lanes=2)
+CHIP = small_network_core(4, 4, 4, lanes=2)
 TILE = {"valid": 1, "rows": 2, "cols": 3, "line": 5, "tile_last": 1, "last": 0}
 PORTS = "row_written", "ready", "added_ready"
 

@@ -1,10 +1,10 @@
-"""The core for networks: a whole list in Amaranth's simulator and in Icarus Verilog."""
+"""The network core: a whole list in Amaranth's simulator and in Icarus Verilog."""
 
 import numpy as np
 import pytest
-from chip_lists import random_list
 from network_bench import amaranth_list, icarus_list
-from network_chips import network_chip
+from network_core_lists import random_list
+from network_cores import network_core_config
 from network_duel import compare_memories
 
 from weft.golden.network_core import run_list
@@ -12,7 +12,9 @@ from weft.network_core.addresses import join
 from weft.network_core.descriptors import ListError
 from weft.network_core.states import NetworkState
 
-CHIP = network_chip(2, 2, 4, 2, words=256, b_words=32, lines=16, read_vectors=2, multiplier="fip")
+CHIP = network_core_config(
+    2, 2, 4, 2, words=256, b_words=32, lines=16, read_vectors=2, multiplier="fip"
+)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from network_chips import small_chip
+from network_cores import small_network_core
 
 from verif.amaranth_bench import send, simulate, ticks
 from weft.frames import FrameType
@@ -15,7 +15,7 @@ from weft.network_core.addresses import join, split
 from weft.network_core.registers import REGISTERS, describe
 from weft.network_core.states import NetworkState
 
-CHIP = small_chip(2, 4, 4, read_vectors=2)
+CHIP = small_network_core(2, 4, 4, read_vectors=2)
 STATUS = {"state": 0, "error": 0, "job": 0, "cycles": 0, "result": {"bank": 0, "word": 0},
           "result_bytes": 0}
 
@@ -31,11 +31,11 @@ class ModelledCore:
         Fields of the status of a list that ends.
     """
 
-    def __init__(self, chip, *, stall=0.5, cycles=20):
-        self.chip, self.stall, self.cycles = chip, stall, cycles
-        self.port = HostPort(chip)
+    def __init__(self, config, *, stall=0.5, cycles=20):
+        self.config, self.stall, self.cycles = config, stall, cycles
+        self.port = HostPort(config)
         self.memory = np.random.default_rng(3).integers(
-            0, 256, (chip.vectors, chip.core.depth), np.uint8
+            0, 256, (config.vectors, config.array.depth), np.uint8
         )
         self.begun, self.aborts, self.frames = [], 0, []
         self.outcome = STATUS | {"state": NetworkState.DONE, "job": 3, "cycles": 77}
@@ -43,7 +43,7 @@ class ModelledCore:
         self.paused = False  # whether the link takes no bytes of payloads
 
     def number(self, address):
-        return address.word * self.chip.banks + address.bank
+        return address.word * self.config.banks + address.bank
 
     async def run(self, ctx):
         core, rng, reads, left = self.port.core, random.Random(5), [], 0
@@ -57,14 +57,14 @@ class ModelledCore:
             )
             write_valid, write, read_valid, read, begin, abort = sample
             if write_valid and ready[0] and self.free:
-                data = write.data.to_bytes(self.chip.core.depth, "little")
-                assert write.enable == (1 << self.chip.core.depth) - 1
+                data = write.data.to_bytes(self.config.array.depth, "little")
+                assert write.enable == (1 << self.config.array.depth) - 1
                 self.memory[self.number(write.address)] = list(data)
             reads.append(self.number(read) if read_valid and ready[1] else None)
             number = reads.pop(0) if len(reads) > 3 else None
             ctx.set(core.read_valid, number is not None)
             if number is not None:
-                vectors = [self.memory[n % self.chip.vectors] for n in (number, number + 1)]
+                vectors = [self.memory[n % self.config.vectors] for n in (number, number + 1)]
                 ctx.set(core.read_data, [int.from_bytes(v.tobytes(), "little") for v in vectors])
             ctx.set(core.finished, left == 1)
             if left == 1:
@@ -122,22 +122,23 @@ class ModelledCore:
         assert self.frames == []
 
 
-def write(chip, number, data, *, run=0, pitch=0, pixels=0, row_step=0):
+def write(config, number, data, *, run=0, pitch=0, pixels=0, row_step=0):
     """The payload of a WRITE frame; ``number`` and ``row_step`` count vectors."""
-    fields = split(number, chip.banks).to_bytes(4, "little") + bytes([run, pitch])
-    step = split(row_step, chip.banks).to_bytes(4, "little")
+    fields = split(number, config.banks).to_bytes(4, "little") + bytes([run, pitch])
+    step = split(row_step, config.banks).to_bytes(4, "little")
     return fields + pixels.to_bytes(2, "little") + step + data
 
 
 WRITES = {
     "vectors": (CHIP, 5, 22, {}),
-    "many vectors": (small_chip(2, 4, 4, words=128, read_vectors=2), 9, 520, {}),
+    "many vectors": (small_network_core(2, 4, 4, words=128, read_vectors=2), 9, 520, {}),
     "pixels": (CHIP, 3, 18, dict(run=3, pitch=2, pixels=100)),
     "long pixels": (CHIP, 1, 21, dict(run=7, pitch=3, pixels=9)),
     "rows": (CHIP, 4, 16, dict(run=2, pitch=1, pixels=3, row_step=5)),
     "rows of one pixel, backwards": (CHIP, 30, 20, dict(run=5, pitch=9, pixels=1, row_step=-4)),
     "one row in the array": (
-        small_chip(1, 4, 1, read_vectors=2), 2, 9, dict(run=2, pitch=3, pixels=2, row_step=4)
+        small_network_core(1, 4, 1, read_vectors=2), 2, 9,
+        dict(run=2, pitch=3, pixels=2, row_step=4)
     ),
 }
 

@@ -4,7 +4,7 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from network_chips import small_chip
+from network_cores import small_network_core
 
 from verif.amaranth_bench import play
 from weft.hw.network_core.layouts import (
@@ -15,7 +15,7 @@ from weft.hw.network_core.layouts import (
     within,
 )
 
-CHIP = small_chip(4, 4, 2)  # 5 banks of 16 words; a word of an address has 5 bits
+CHIP = small_network_core(4, 4, 2)  # 5 banks of 16 words; a word of an address has 5 bits
 STEPS = -7, -1, 0, 1, 4, 5, 12
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from list_bench import ListRun, Timing, run_lists
-from network_chips import small_chip
+from network_cores import small_network_core
 from random_lists import store_list
 
 from weft.golden.network_core import run_list
@@ -14,7 +14,7 @@ from weft.network_core.addresses import split
 from weft.network_core.descriptors import ListEnd, ListError, ListJob, ListLoad, ListLoop
 from weft.network_core.states import NetworkState
 
-CHIP = small_chip(4, 4, 16, read_vectors=4, words=512, b_words=8, lines=4)
+CHIP = small_network_core(4, 4, 16, read_vectors=4, words=512, b_words=8, lines=4)
 BASE, LIMIT = 2, 510
 END_OF_AREA = (LIMIT - BASE) * CHIP.banks  # numbers of vectors, from BASE on
 LIST, LOG = 150, 130
@@ -243,19 +243,19 @@ def test_an_address_error_of_a_load_ends_the_list_when_no_job_can_start(
 
 @pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)])
 def test_abort_and_then_a_list(step):
-    chip = small_chip(1, 8, 16, read_vectors=8, words=32, b_words=8, lines=4)
-    memory, log = bytearray(chip.memory_bytes), split(100, chip.banks)
+    config = small_network_core(1, 8, 16, read_vectors=8, words=32, b_words=8, lines=4)
+    memory, log = bytearray(config.memory_bytes), split(100, config.banks)
     load, job = (replace(d, source=0) if d is LOAD else replace(
         d, panel_rows=1, input=0, output=0, loads=1
     ) for d in (LOAD, JOB))
     end = ListEnd()
-    aborted = store_list(chip, memory, 0, [load, job, replace(job, loads=0), end])
-    good = store_list(chip, memory, 40, [load, job, end])
+    aborted = store_list(config, memory, 0, [load, job, replace(job, loads=0), end])
+    good = store_list(config, memory, 40, [load, job, end])
     whole = ListRun(aborted, log)
-    run_lists(chip, memory, [whole], timing=FAST)
+    run_lists(config, memory, [whole], timing=FAST)
     cycles = range(0, whole.finished_at, step)
     runs = [run for at in cycles for run in (ListRun(aborted, log, abort=at), ListRun(good, log))]
-    run_lists(chip, memory, runs, timing=FAST, cycles=50_000)
+    run_lists(config, memory, runs, timing=FAST, cycles=50_000)
     ended = (NetworkState.DONE, ListError.NONE)
     for run in runs[::2]:
         found = run.status["state"], run.status["error"]

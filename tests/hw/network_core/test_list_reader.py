@@ -5,7 +5,7 @@ import struct
 
 import pytest
 from list_bench import ListRun, Timing, descriptors_of, run_lists
-from network_chips import small_chip
+from network_cores import small_network_core
 from random_lists import random_list, some_job, some_load, store_list
 
 from weft.network_core.addresses import join, split
@@ -13,11 +13,11 @@ from weft.network_core.descriptors import ListEnd, ListError, ListJob, ListLoad
 from weft.network_core.states import NetworkState
 
 CHIPS = {
-    "4x4x4": small_chip(4, 4, 4, read_vectors=2, words=512, b_words=16, lines=8),
-    "2x2x2": small_chip(2, 2, 2, read_vectors=2, words=1024),
-    "1x8x16": small_chip(1, 8, 16, read_vectors=8, words=64),
-    "3x4x64": small_chip(3, 4, 64, read_vectors=4, words=32),
-    "1x2x8": small_chip(1, 2, 8, words=512),
+    "4x4x4": small_network_core(4, 4, 4, read_vectors=2, words=512, b_words=16, lines=8),
+    "2x2x2": small_network_core(2, 2, 2, read_vectors=2, words=1024),
+    "1x8x16": small_network_core(1, 8, 16, read_vectors=8, words=64),
+    "3x4x64": small_network_core(3, 4, 64, read_vectors=4, words=32),
+    "1x2x8": small_network_core(1, 2, 8, words=512),
 }
 TIMINGS = {
     "fast": Timing(jobs=(1, 5), loads=(1, 5), latency=2),
@@ -25,10 +25,10 @@ TIMINGS = {
 }
 
 
-def log_of(chip, memory, run, base):
+def log_of(config, memory, run, base):
     """The (start, end) of each job in the log."""
-    entry = -(-8 // chip.core.depth) * chip.core.depth
-    first = (join(run.log, chip.banks) + base * chip.banks) * chip.core.depth
+    entry = -(-8 // config.array.depth) * config.array.depth
+    first = (join(run.log, config.banks) + base * config.banks) * config.array.depth
     return [
         struct.unpack_from("<2I", memory, first + n * entry) for n in range(len(run.starts))
     ]
@@ -37,22 +37,24 @@ def log_of(chip, memory, run, base):
 @pytest.mark.parametrize("timing", TIMINGS)
 @pytest.mark.parametrize("name", CHIPS)
 def test_random_lists(name, timing):
-    chip, rng = CHIPS[name], random.Random(f"{name}{timing}")
-    memory = bytearray(rng.randbytes(chip.memory_bytes))
-    base, runs, number = 3, [], 3 * chip.banks + 1
-    lists = [random_list(rng, chip, count) for count in (6, 10)]
+    config, rng = CHIPS[name], random.Random(f"{name}{timing}")
+    memory = bytearray(rng.randbytes(config.memory_bytes))
+    base, runs, number = 3, [], 3 * config.banks + 1
+    lists = [random_list(rng, config, count) for count in (6, 10)]
     for descriptors in lists:
         number += rng.randrange(7)
-        address = store_list(chip, memory, number, descriptors)
-        runs.append(ListRun(split(join(address, chip.banks) - base * chip.banks, chip.banks), 0))
-        number += -(-128 // chip.core.depth) * len(descriptors)
+        address = store_list(config, memory, number, descriptors)
+        runs.append(
+            ListRun(split(join(address, config.banks) - base * config.banks, config.banks), 0)
+        )
+        number += -(-128 // config.array.depth) * len(descriptors)
     for run in runs:
-        run.log = split(number - base * chip.banks, chip.banks)
-        number += 60 * -(-8 // chip.core.depth)
-    run_lists(chip, memory, runs, base=base, timing=TIMINGS[timing], seed=5)
+        run.log = split(number - base * config.banks, config.banks)
+        number += 60 * -(-8 // config.array.depth)
+    run_lists(config, memory, runs, base=base, timing=TIMINGS[timing], seed=5)
     for run, descriptors in zip(runs, lists, strict=True):
         jobs, loads = (
-            descriptors_of(chip, memory, run.list, kind, base) for kind in (ListJob, ListLoad)
+            descriptors_of(config, memory, run.list, kind, base) for kind in (ListJob, ListLoad)
         )
         assert len(run.starts) == len(run.ends) == len(jobs)
         assert len(run.load_starts) == len(run.load_ends) == len(loads)
@@ -61,24 +63,26 @@ def test_random_lists(name, timing):
         assert run.status["job"] == len(jobs)
         assert run.status["result_bytes"] == descriptors[-1].result_bytes
         result = run.status["result"]
-        assert result["word"] * chip.banks + result["bank"] == (
-            join(descriptors[-1].result, chip.banks) + base * chip.banks
+        assert result["word"] * config.banks + result["bank"] == (
+            join(descriptors[-1].result, config.banks) + base * config.banks
         )
-        assert log_of(chip, memory, run, base) == list(zip(run.starts, run.ends, strict=True))
+        assert log_of(config, memory, run, base) == list(zip(run.starts, run.ends, strict=True))
 
 
-FAST_CHIP = small_chip(8, 8, 8, read_vectors=4, words=64)
+FAST_CHIP = small_network_core(8, 8, 8, read_vectors=4, words=64)
 
 
-def jobs_of(chip, count, first=()):
+def jobs_of(config, count, first=()):
     """A list of jobs that wait for nothing."""
-    return [*first, *(some_job(random.Random(n), chip) for n in range(count)), ListEnd()]
+    return [*first, *(some_job(random.Random(n), config) for n in range(count)), ListEnd()]
 
 
-def run_alone(chip, descriptors, timing):
-    memory = bytearray(chip.memory_bytes)
-    run = ListRun(store_list(chip, memory, 0, descriptors), split(chip.vectors - 60, chip.banks))
-    run_lists(chip, memory, [run], timing=timing)
+def run_alone(config, descriptors, timing):
+    memory = bytearray(config.memory_bytes)
+    run = ListRun(
+        store_list(config, memory, 0, descriptors), split(config.vectors - 60, config.banks)
+    )
+    run_lists(config, memory, [run], timing=timing)
     assert run.status["state"] == NetworkState.DONE
     return run, memory
 
@@ -96,18 +100,18 @@ def test_the_next_load_starts_in_the_cycle_of_the_end_of_the_last_one():
     assert run.load_starts[1:] == run.load_ends[:-1]
 
 
-@pytest.mark.parametrize("chip, stall", [(FAST_CHIP, 0.98), (CHIPS["1x2x8"], 0.995)])
-def test_a_slow_log_delays_jobs_but_loses_nothing(chip, stall):
+@pytest.mark.parametrize("config, stall", [(FAST_CHIP, 0.98), (CHIPS["1x2x8"], 0.995)])
+def test_a_slow_log_delays_jobs_but_loses_nothing(config, stall):
     timing = Timing(jobs=(20, 25), log_stall=stall)
-    run, memory = run_alone(chip, jobs_of(chip, 6), timing)
-    assert log_of(chip, memory, run, 0) == list(zip(run.starts, run.ends, strict=True))
+    run, memory = run_alone(config, jobs_of(config, 6), timing)
+    assert log_of(config, memory, run, 0) == list(zip(run.starts, run.ends, strict=True))
 
 
 def test_a_reader_ends_a_list_whose_log_leaves_the_limits():
-    chip = CHIPS["1x2x8"]
-    memory = bytearray(chip.memory_bytes)
-    list_address = store_list(chip, memory, 0, jobs_of(chip, 3))
-    run = ListRun(list_address, split(chip.vectors - 2, chip.banks))
-    run_lists(chip, memory, [run], timing=Timing())
+    config = CHIPS["1x2x8"]
+    memory = bytearray(config.memory_bytes)
+    list_address = store_list(config, memory, 0, jobs_of(config, 3))
+    run = ListRun(list_address, split(config.vectors - 2, config.banks))
+    run_lists(config, memory, [run], timing=Timing())
     assert run.status["state"] == NetworkState.ERROR
     assert (run.status["error"], run.status["job"]) == (ListError.ADDRESS, 2)

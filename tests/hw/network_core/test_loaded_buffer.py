@@ -4,13 +4,13 @@ import random
 
 import pytest
 from amaranth.back import rtlil
-from network_chips import small_chip
+from network_cores import small_network_core
 
 from verif.amaranth_bench import play
 from weft.hw.network_core.loaded_buffer import LoadedBuffer
 from weft.hw.primitives import Primitives
 
-CHIP = small_chip(2, 8, 2, lanes=2, read_vectors=4)
+CHIP = small_network_core(2, 8, 2, lanes=2, read_vectors=4)
 VECTORS = 8
 
 
@@ -42,7 +42,7 @@ def test_groups_of_words(words):
 @pytest.mark.parametrize("words, blocks, distributed", [(512, 4, 0), (528, 4, 1), (600, 8, 0)])
 def test_a_few_words_more_keep_the_width_of_the_blocks(words, blocks, distributed):
     """A group has 128 bits: 4 blocks of 36 bits with 512 words, 8 of 18 bits with 1,024."""
-    chip = small_chip(2, 8, 4, lanes=2, read_vectors=4, target="ecp5")
-    text = rtlil.convert(LoadedBuffer(chip, vectors=4, words=words), platform=Primitives())
+    config = small_network_core(2, 8, 4, lanes=2, read_vectors=4, target="ecp5")
+    text = rtlil.convert(LoadedBuffer(config, vectors=4, words=words), platform=Primitives())
     assert text.count("cell \\DP16KD ") == blocks
     assert text.count('attribute \\ram_style "distributed"') == distributed

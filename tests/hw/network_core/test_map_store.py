@@ -1,14 +1,14 @@
 """The map store: writes within the limits only, the bytes of a chunk only, and the end of a job."""
 
 import pytest
-from chip_output import chip_of
+from network_core_output import network_core_of
 from side_port import hardware_address
 
 from verif.amaranth_bench import plain, put, simulate, ticks
 from weft.hw.network_core.map_store import MapStore
 from weft.network_core.latencies import CHUNK_STORE
 
-CHIP = chip_of(2, 4, 8, 2)
+CHIP = network_core_of(2, 4, 8, 2)
 
 
 def stored(chunks, first, *, base=0, limit=CHIP.words):

@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from network_chips import small_chip
+from network_cores import small_network_core
 
 from verif.amaranth_bench import plain, put, simulate
 from verif.primitives import cosimulate
@@ -20,19 +20,19 @@ VALUE = 0xA5  # of its bytes
 class Traffic:
     """Random accesses to all ports, and their traces by cycle: vectors have numbers."""
 
-    def __init__(self, chip, seed):
-        self.chip, self.rng = chip, random.Random(seed)
-        self.dut = BankedMemory(chip)
+    def __init__(self, config, seed):
+        self.config, self.rng = config, random.Random(seed)
+        self.dut = BankedMemory(config)
         self.writes, self.rows, self.reads = [], [], []  # accesses; reads: (number, ready)
         self.row_data, self.read_data = [], []
 
     def place(self, number):
-        return {"bank": number % self.chip.banks, "word": number // self.chip.banks}
+        return {"bank": number % self.config.banks, "word": number // self.config.banks}
 
     def set_write(self, ctx):
-        chip, rng = self.chip, self.rng
-        number, word = rng.randrange(chip.vectors), rng.getrandbits(8 * chip.core.depth)
-        enable, valid = rng.getrandbits(chip.core.depth), rng.random() < 0.6
+        config, rng = self.config, self.rng
+        number, word = rng.randrange(config.vectors), rng.getrandbits(8 * config.array.depth)
+        enable, valid = rng.getrandbits(config.array.depth), rng.random() < 0.6
         put(ctx, self.dut.write, {
             "valid": valid, "address": self.place(number), "data": word, "enable": enable,
         })
@@ -40,11 +40,11 @@ class Traffic:
 
     def set_rows(self, ctx):
         """Each row reads a bank of its own, or is invalid in any bank, and may be outside."""
-        chip, rng, numbers = self.chip, self.rng, []
-        banks = rng.sample(range(chip.banks), chip.core.rows)
+        config, rng, numbers = self.config, self.rng, []
+        banks = rng.sample(range(config.banks), config.array.rows)
         for row, bank in enumerate(banks):
-            number, valid = bank + chip.banks * rng.randrange(chip.words), rng.random() < 0.7
-            unused = rng.randrange(chip.vectors)
+            number, valid = bank + config.banks * rng.randrange(config.words), rng.random() < 0.7
+            unused = rng.randrange(config.vectors)
             address = self.place(number if valid else unused)
             outside = not valid and rng.random() < 0.5
             request = {"valid": valid, "outside": outside, "address": address}
@@ -53,16 +53,16 @@ class Traffic:
         self.rows.append(numbers)
 
     async def run(self, ctx):
-        dut, chip, number = self.dut, self.chip, None
+        dut, config, number = self.dut, self.config, None
         ctx.set(dut.outside, VALUE)
         await ctx.tick().repeat(2)
         for _ in range(CYCLES):
             self.set_write(ctx)
             self.set_rows(ctx)
             if number is None and self.rng.random() < 0.8:
-                number = self.rng.randrange(chip.vectors - chip.read_vectors + 1)
+                number = self.rng.randrange(config.vectors - config.read_vectors + 1)
                 put(ctx, dut.reads.payload, self.place(number))
-                ctx.set(dut.read_bank, 1 << number % chip.banks)
+                ctx.set(dut.read_bank, 1 << number % config.banks)
             ctx.set(dut.reads.valid, number is not None)
             _, _, ready, valid, words, row_data = await ctx.tick().sample(
                 dut.reads.ready, dut.read_valid, dut.read_data, dut.row_data
@@ -85,8 +85,8 @@ class Traffic:
 @pytest.fixture(scope="module", params=[(2, 2, 2), (4, 4, 4), (3, 1, 8), (1, 4, 4), (1, 2, 1)])
 def traffic(request):
     rows, depth, read_vectors = request.param
-    chip = small_chip(rows, 8, depth, read_vectors=read_vectors)
-    found = Traffic(chip, seed=rows + depth)
+    config = small_network_core(rows, 8, depth, read_vectors=read_vectors)
+    found = Traffic(config, seed=rows + depth)
     simulate(found.dut, found.run)
     return found
 
@@ -100,7 +100,7 @@ def test_each_row_gets_its_vector(traffic):
             if number is None:
                 assert found == 0
             elif number == OUTSIDE:
-                assert found == int.from_bytes([VALUE] * traffic.chip.core.depth)
+                assert found == int.from_bytes([VALUE] * traffic.config.array.depth)
             elif not (previous and previous[0] == number):  # written while it is read
                 assert found == traffic.vector(number, now - 1)
                 compared += 1
@@ -108,12 +108,12 @@ def test_each_row_gets_its_vector(traffic):
 
 
 def test_each_read_gets_its_vectors_in_order(traffic):
-    chip, count = traffic.chip, 0
+    config, count = traffic.config, 0
     expected = [None] * (CYCLES + traffic.dut.READ_LATENCY)
     for now, (number, ready) in enumerate(traffic.reads):
         if number is not None and ready:
             expected[now + traffic.dut.READ_LATENCY] = [
-                traffic.vector(n, now) for n in range(number, number + chip.read_vectors)
+                traffic.vector(n, now) for n in range(number, number + config.read_vectors)
             ]
             count += 1
     assert traffic.read_data == expected[:CYCLES]
@@ -121,19 +121,19 @@ def test_each_read_gets_its_vectors_in_order(traffic):
 
 
 def test_a_read_waits_only_for_a_write_to_one_of_its_banks(traffic):
-    chip = traffic.chip
+    config = traffic.config
     for now, (number, ready) in enumerate(traffic.reads[1:]):
         if number is not None:
-            banks = {n % chip.banks for n in range(number, number + chip.read_vectors)}
+            banks = {n % config.banks for n in range(number, number + config.read_vectors)}
             write = traffic.writes[now]  # of the cycle before
-            assert ready == (not write or write[0] % chip.banks not in banks)
+            assert ready == (not write or write[0] % config.banks not in banks)
 
 
 class FlatMemory(wiring.Component):
     """A memory whose stream is three signals."""
 
-    def __init__(self, chip):
-        self.memory = BankedMemory(chip)
+    def __init__(self, config):
+        self.memory = BankedMemory(config)
         ports = self.memory.signature.members
         self.names = [name for name in ports if name != "reads"]
         super().__init__({
@@ -157,5 +157,5 @@ class FlatMemory(wiring.Component):
 
 @pytest.mark.slow
 def test_blocks_equal_the_behavioural_model():
-    dut = FlatMemory(small_chip(2, 2, 2, target="ecp5", read_vectors=2))
+    dut = FlatMemory(small_network_core(2, 2, 2, target="ecp5", read_vectors=2))
     assert cosimulate(dut, cycles=3000) == "PASS"

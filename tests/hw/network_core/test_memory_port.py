@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from network_chips import small_chip
+from network_cores import small_network_core
 
 from verif.amaranth_bench import receive, send, simulate, ticks
 from weft.hw.network_core.memory_port import MemoryPort
@@ -21,22 +21,22 @@ class PortBench:
     memory : array of uint8, one row a vector
     """
 
-    def __init__(self, chip, stall=0.5):
-        self.chip, self.port, self.stall = chip, MemoryPort(chip), stall
+    def __init__(self, config, stall=0.5):
+        self.config, self.port, self.stall = config, MemoryPort(config), stall
         self.memory = np.random.default_rng(3).integers(
-            0, 256, (chip.vectors, chip.core.depth), np.uint8
+            0, 256, (config.vectors, config.array.depth), np.uint8
         )
 
     def place(self, number):
-        address = split(number, self.chip.banks)
+        address = split(number, self.config.banks)
         word = address >> BANK_BITS
-        return {"bank": address & BITS, "word": word % (2 * self.chip.address_words)}
+        return {"bank": address & BITS, "word": word % (2 * self.config.address_words)}
 
     def number(self, address):
-        return address.word * self.chip.banks + address.bank
+        return address.word * self.config.banks + address.bank
 
     async def run(self, ctx):
-        port, rng, reads, depth = self.port, random.Random(5), [None] * 3, self.chip.core.depth
+        port, rng, reads, depth = self.port, random.Random(5), [None] * 3, self.config.array.depth
         while True:
             ready = rng.random() >= self.stall, rng.random() >= self.stall
             ctx.set(port.writes.ready, ready[0])
@@ -84,7 +84,7 @@ class PortBench:
 
 @pytest.mark.parametrize("depth", [1, 2, 4, 8])
 def test_transfers_of_whole_vectors(depth):
-    bench = PortBench(small_chip(2, 4, depth))
+    bench = PortBench(small_network_core(2, 4, depth))
     data, before = bytes(range(100, 123)), bench.memory.tobytes()
     padded = data.ljust(-(-len(data) // depth) * depth, b"\0")
     first = 5 * depth
@@ -109,8 +109,8 @@ def test_transfers_of_whole_vectors(depth):
 ])
 def test_addresses_beyond_the_memory(program_words, word):
     """They are read as 0, and not written; a larger program memory changes nothing."""
-    bench = PortBench(small_chip(2, 4, 4, program_words=program_words))
-    wanted, number = bench.memory.copy(), word * bench.chip.banks
+    bench = PortBench(small_network_core(2, 4, 4, program_words=program_words))
+    wanted, number = bench.memory.copy(), word * bench.config.banks
 
     async def body(ctx):
         await bench.write(ctx, number, bytes(range(1, 9)))
@@ -122,7 +122,7 @@ def test_addresses_beyond_the_memory(program_words, word):
 
 def test_pixels_of_rows():
     """Two rows of two pixels of 5 bytes, 3 vectors apart; rows are 10 vectors apart."""
-    bench = PortBench(small_chip(2, 4, 4))
+    bench = PortBench(small_network_core(2, 4, 4))
     wanted, data = bench.memory.copy(), bytes(range(1, 21))
     for n, first in enumerate((2, 5, 12, 15)):
         pixel = data[5 * n : 5 * n + 5] + bytes(3)
@@ -137,7 +137,7 @@ def test_pixels_of_rows():
 
 def test_pixels_of_one_byte_without_a_pause():
     """Each pixel is a row, 3 vectors after the one before."""
-    bench = PortBench(small_chip(2, 4, 1), stall=0)
+    bench = PortBench(small_network_core(2, 4, 1), stall=0)
     wanted, data = bench.memory.copy(), bytes(range(1, 14))
     wanted[1 : 1 + 3 * 13 : 3, 0] = list(data)
 
@@ -149,7 +149,7 @@ def test_pixels_of_one_byte_without_a_pause():
 
 
 def test_drops_words_without_a_write():
-    bench = PortBench(small_chip(1, 4, 4))
+    bench = PortBench(small_network_core(1, 4, 4))
     before = bench.memory.copy()
 
     async def body(ctx):

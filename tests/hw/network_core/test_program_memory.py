@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from network_chips import small_chip
+from network_cores import small_network_core
 
 from verif.amaranth_bench import plain, send, simulate, ticks
 from verif.axi_memory import AxiMemory
@@ -11,7 +11,7 @@ from weft.hw.dma.axi import BURST
 from weft.hw.network_core.program_memory import ProgramMemory
 
 DEPTH, VECTORS, TIMEOUT = 2, 4, 256
-CHIP = small_chip(2, 4, DEPTH, 2, words=16, read_vectors=VECTORS, program_words=512)
+CHIP = small_network_core(2, 4, DEPTH, 2, words=16, read_vectors=VECTORS, program_words=512)
 BEAT, BASE = DEPTH * VECTORS, 0x1A8
 SIZE = 1 << 14
 

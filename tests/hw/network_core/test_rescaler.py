@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from chip_output import chip_of
+from network_core_output import network_core_of
 
 from verif.amaranth_bench import plain, put, simulate
 from weft.golden import requantize, scaled
@@ -23,8 +23,8 @@ JOB = {
 }
 
 
-def expected(chip, sums, added):
-    mode = chip.core.requantize
+def expected(config, sums, added):
+    mode = config.array.requantize
     rows = np.array(LINES[3])
     wrapped = (np.array(sums) + rows[:, 0]).astype(np.int32)
     y = requantize(wrapped, rows[:, 1], rows[:, 2], mode=mode, zero_point=-7, low=-100, high=120)
@@ -38,26 +38,26 @@ def expected(chip, sums, added):
     ).tolist()
 
 
-def table(chip):
+def table(config):
     """The ADD table."""
     values = np.arange(256).astype(np.int8).astype(np.int64)
     return [
         int(t) for scale, zero in zip(SCALES, (ADD_ZERO, -7), strict=True)
-        for t in scaled((values - zero) * 2**20, *scale, mode=chip.core.requantize)
+        for t in scaled((values - zero) * 2**20, *scale, mode=config.array.requantize)
     ]
 
 
 @pytest.mark.parametrize("add", [0, 1])
-@pytest.mark.parametrize("chip", [
-    chip_of(2, 2, 2, 2), chip_of(2, 2, 2, 2, multiplier="fip", requantize="single"),
-    chip_of(2, 2, 2, 2, target="ecp5", scale_cycles=2),
-    chip_of(2, 2, 2, 2, target="ice40up", scale_cycles=8),
-    chip_of(2, 2, 2, 2, target="ice40hx", multiplier="fip", scale_cycles=16),
+@pytest.mark.parametrize("config", [
+    network_core_of(2, 2, 2, 2), network_core_of(2, 2, 2, 2, multiplier="fip", requantize="single"),
+    network_core_of(2, 2, 2, 2, target="ecp5", scale_cycles=2),
+    network_core_of(2, 2, 2, 2, target="ice40up", scale_cycles=8),
+    network_core_of(2, 2, 2, 2, target="ice40hx", multiplier="fip", scale_cycles=16),
 ], ids=["plain", "fip", "ecp5", "serial", "serial-fip"])
-def test_results_follow_the_request(chip, add):
-    dut, core = Rescaler(chip), chip.core
+def test_results_follow_the_request(config, add):
+    dut, core = Rescaler(config), config.array
     latency = latencies.rescale(core, bool(add))
-    words = table(chip)
+    words = table(config)
     sums_at = latencies.join(core) - core.cell.corrected
 
     async def chunk(ctx, sums, added):
@@ -80,7 +80,7 @@ def test_results_follow_the_request(chip, add):
             addresses.append(plain(addressed))
             assert following == (now == latency - Rescaler.NEXT)
             found = plain(results)
-        assert found == expected(chip, sums, added if add else None)
+        assert found == expected(config, sums, added if add else None)
 
     async def bench(ctx):
         put(ctx, dut.job, {**plain(ctx.get(dut.job)), **JOB, "add": add})

@@ -4,7 +4,7 @@ import pytest
 from amaranth.hdl import Assume, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from network_chips import small_chip
+from network_cores import small_network_core
 
 from verif.formal.induction import prove_by_induction
 from weft.hw.network_core import row_address, step_offsets
@@ -23,20 +23,20 @@ class AnyJob(wiring.Component):
     All banks exist, and base and limit are words of the memory. They change with a job.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
-        self.offsets, self.row = StepOffsets(chip), RowAddress(chip)
+    def __init__(self, config):
+        self.config = config
+        self.offsets, self.row = StepOffsets(config), RowAddress(config)
         word = len(self.offsets.base)
         super().__init__({
-            "job": In(JobFields(chip)), "start": In(1), "base": In(word), "limit": In(word),
-            "step": In(JobStep(chip)), "origin": In(PanelRow(chip)),
+            "job": In(JobFields(config)), "start": In(1), "base": In(word), "limit": In(word),
+            "step": In(JobStep(config)), "origin": In(PanelRow(config)),
             "violated": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.offsets, m.submodules.row = self.offsets, self.row
-        offsets, row, chip = self.offsets, self.row, self.chip
+        offsets, row, config = self.offsets, self.row, self.config
         started = Signal()
         m.d.sync += started.eq(started | self.start)
         for name in ("job", "base", "limit"):  # free at the start, then constant
@@ -47,13 +47,13 @@ class AnyJob(wiring.Component):
             offsets.start.eq(self.start), offsets.step.eq(self.step), row.en.eq(self.step.en),
             row.row.eq(self.origin), row.offset.eq(offsets.offset), row.limits.eq(offsets.limits),
             Assume(~self.step.en | (started & ~self.start)),
-            Assume(self.origin.origin.address.bank < chip.banks),
-            Assume((offsets.base <= offsets.limit) & (offsets.limit <= chip.words)),
-            *(Assume(offsets.job[name].bank < chip.banks) for name in STEPS),
+            Assume(self.origin.origin.address.bank < config.banks),
+            Assume((offsets.base <= offsets.limit) & (offsets.limit <= config.words)),
+            *(Assume(offsets.job[name].bank < config.banks) for name in STEPS),
         ]
         request = row.request
         allowed = (
-            (request.address.bank < chip.banks)
+            (request.address.bank < config.banks)
             & (request.address.word >= offsets.base) & (request.address.word < offsets.limit)
         )
         linked = [self.linked(one) for one in (offsets.offset, offsets.group)]
@@ -64,7 +64,7 @@ class AnyJob(wiring.Component):
 
     def linked(self, offset):
         """Whether the limits of an offset are the base and the limit minus the offset."""
-        banks = self.chip.banks
+        banks = self.config.banks
         bank = offset.biased - bank_bias(banks) + offset.bank
         carry = bank >= banks
         word = len(offset.word)
@@ -80,11 +80,12 @@ class AnyJob(wiring.Component):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chip", [
-    small_chip(2, 2, 2), small_chip(1, 4, 4, read_vectors=4), small_chip(8, 8, 8, words=4096),
+@pytest.mark.parametrize("config", [
+    small_network_core(2, 2, 2), small_network_core(1, 4, 4, read_vectors=4),
+    small_network_core(8, 8, 8, words=4096),
 ])
-def test_no_request_lies_beyond_the_limits(chip):
-    prove_by_induction(AnyJob(chip), "violated", steps=2)
+def test_no_request_lies_beyond_the_limits(config):
+    prove_by_induction(AnyJob(config), "violated", steps=2)
 
 
 @pytest.mark.slow
@@ -92,4 +93,4 @@ def test_no_request_lies_beyond_the_limits(chip):
 def test_a_wrong_carry_is_found(module, monkeypatch):
     monkeypatch.setattr(module, "bank_bias", lambda banks: 0)
     with pytest.raises(AssertionError, match="not proven"):
-        prove_by_induction(AnyJob(small_chip(2, 2, 2)), "violated", steps=1)
+        prove_by_induction(AnyJob(small_network_core(2, 2, 2)), "violated", steps=1)

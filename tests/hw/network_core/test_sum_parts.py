@@ -1,7 +1,7 @@
 """The parts of sums: bytes, ends, and the slot of each, for whole and partial chunks."""
 
 import pytest
-from chip_output import chip_of
+from network_core_output import network_core_of
 
 from verif.amaranth_bench import plain, put, simulate, ticks
 from weft.hw.network_core.sum_parts import SumParts
@@ -10,9 +10,9 @@ from weft.network_core.latencies import CHUNK_STORE
 ENDS = "row_end", "tile_end", "panel_end", "last"
 
 
-def parts_of(chip, chunks):
+def parts_of(config, chunks):
     """Send chunks of (sums, lane_last, ends), four slots apart; return (cycle, part, bytes)."""
-    dut, period, found = SumParts(chip), 4 * chip.core.scale_cycles, []
+    dut, period, found = SumParts(config), 4 * config.array.scale_cycles, []
 
     async def bench(ctx):
         parts, values = [], []
@@ -22,7 +22,7 @@ def parts_of(chip, chunks):
                 put(ctx, dut.chunk, {
                     "index": 0, "line": 3, "lane_last": lane_last, **dict.fromkeys(ENDS, ends),
                 })
-                put(ctx, dut.sums, sums if sums and cycle == 1 else [-1] * chip.core.lanes)
+                put(ctx, dut.sums, sums if sums and cycle == 1 else [-1] * config.array.lanes)
                 ports = dut.part, dut.take, dut.bytes
                 _, _, part, take, data = await ctx.tick().sample(*ports)
                 parts.append((plain(part), take))
@@ -43,7 +43,7 @@ def parts_of(chip, chunks):
 
 @pytest.mark.parametrize("lanes, cycles", [(8, 1), (4, 2), (2, 1), (1, 4)])
 def test_parts_of_whole_and_partial_chunks(lanes, cycles):
-    chip = chip_of(2, 8, 8, lanes, scale_cycles=cycles)
+    config = network_core_of(2, 8, 8, lanes, scale_cycles=cycles)
     sums = [[(lane * 0x01020304 + number) % (1 << 31) for lane in range(1, lanes + 1)]
             for number in range(lanes + 2)]
     # A whole chunk that is not the end of its row; then the last chunks of rows, with 1..lanes
@@ -63,4 +63,4 @@ def test_parts_of_whole_and_partial_chunks(lanes, cycles):
                  **dict.fromkeys(ENDS, int(last))},
                 int.from_bytes(raw[first : first + lanes], "little"),
             ))
-    assert parts_of(chip, chunks) == expected
+    assert parts_of(config, chunks) == expected

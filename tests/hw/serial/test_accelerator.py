@@ -3,7 +3,7 @@
 import numpy as np
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain
-from network_chips import small_chip
+from network_cores import small_network_core
 
 from verif.amaranth_bench import simulate, ticks
 from weft.commands import JobFlag
@@ -21,7 +21,7 @@ CONFIG = Config(
     rows=2, cols=2, depth=1, bytes_in=2, bytes_out=2, lanes=2, a_words=32, b_words=32, jobs=2,
     activation="none",
 )
-CHIP = small_chip(
+CHIP = small_network_core(
     1, 2, 2, words=64, b_words=4, lines=4, read_vectors=2, requantize="tflite", multiplier="plain"
 )
 DIVISOR = 4

@@ -1,11 +1,11 @@
-"""The link of a core for networks: order, repeats and damage of frames, at its byte streams."""
+"""The link of a network core: order, repeats and damage of frames, at its byte streams."""
 
 import pytest
 from amaranth.hdl import Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from linked_core import Host
-from network_chips import small_chip
+from network_cores import small_network_core
 
 from verif.amaranth_bench import checker, simulate, ticks
 from weft.frames import MAX_WRITE, FrameType
@@ -15,7 +15,7 @@ from weft.hw.serial.network_link import NetworkLink
 from weft.network_core.addresses import split
 from weft.network_core.registers import REGISTERS, describe
 
-CHIP = small_chip(2, 4, 8, words=64)
+CHIP = small_network_core(2, 4, 8, words=64)
 
 
 class LinkedMemory(wiring.Component):

@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 from c_network_driver import CNetworkDriver
 from digits import CNN
-from network_chips import PROGRAM
+from network_cores import PROGRAM
 from network_programs import random_inputs
 from network_registers import NetworkRegisterModel
 
 import weft
-from weft.models.c_code import chip_c_files
+from weft.models.c_code import network_core_c_files
 from weft.models.network_core.golden_runner import GoldenRunner
 from weft.network_core.descriptors import ListError
 from weft.network_core.ip import NetworkIp
 
 pytest.importorskip("tflite")
 OK, ID, NULL, RANGE, REFUSED, NOT_LOADED, BUS, NO_ANSWER = 0, -1, -3, -4, -5, -11, -12, -13
-IP = NetworkIp(chip=PROGRAM, bus="axi")
+IP = NetworkIp(config=PROGRAM, bus="axi")
 FIRST, SECOND = 0x100, 0x100 + PROGRAM.program_bytes  # bytes of the bus
 
 
@@ -29,7 +29,7 @@ class ProgramUnderTest:
     def __init__(self, folder, changes=()):
         self.program = weft.load(CNN).compile(PROGRAM)
         self.model = NetworkRegisterModel(PROGRAM)
-        self.files = chip_c_files(self.program)
+        self.files = network_core_c_files(self.program)
         self.driver = CNetworkDriver(folder, IP, self.model, self.files, changes)
         assert self.init() == OK
         self.bytes = self.define("PROGRAM_BYTES")
@@ -101,7 +101,7 @@ def test_a_network_in_two_places_of_one_memory(code, case):
         assert code.place(first) == OK and code.load() == OK
         check(code, case)
         assert code.model.values["program_base"] == first
-        row = PROGRAM.banks * PROGRAM.core.depth
+        row = PROGRAM.banks * PROGRAM.array.depth
         assert code.model.values["program_limit"] == code.bytes // row
         changed = np.flatnonzero(code.model.bus_memory != before)
         assert first <= changed[0] and changed[-1] < first + code.bytes
@@ -159,9 +159,9 @@ def test_wrong_memories_are_refused(code):
     assert code.place(FIRST + 1) == RANGE
     assert code.place(FIRST, 4) == RANGE
     assert code.driver.call("program", None, 4096) == NULL
-    assert code.place(FIRST, code.bytes - PROGRAM.banks * PROGRAM.core.depth) == OK
+    assert code.place(FIRST, code.bytes - PROGRAM.banks * PROGRAM.array.depth) == OK
     data = ctypes.create_string_buffer(16)
-    end = code.bytes // PROGRAM.core.depth - PROGRAM.banks
+    end = code.bytes // PROGRAM.array.depth - PROGRAM.banks
     assert code.driver.call("program_write", end - 1, data, 5) == RANGE
     assert code.driver.call("program_write", end - 1, data, 4) == OK
     assert code.driver.call("program_read", end, data, 1) == RANGE
@@ -172,10 +172,10 @@ def test_wrong_memories_are_refused(code):
 def test_a_core_of_another_config_is_refused_before_a_byte_is_written(code):
     model = code.model
     before = model.bus_memory.copy()
-    model.board.chip = replace(PROGRAM, program_words=64)
+    model.board.config = replace(PROGRAM, program_words=64)
     model.log.clear()
     assert code.init() == ID
-    model.board.chip = PROGRAM
+    model.board.config = PROGRAM
     assert model.log == [] and np.array_equal(model.bus_memory, before)
 
 
@@ -183,7 +183,7 @@ def test_a_core_of_another_config_is_refused_before_a_byte_is_written(code):
 def test_reads_what_the_core_wrote_and_not_the_cache(tmp_path, bugs):
     code = ProgramUnderTest(tmp_path, bugs)
     assert code.place(FIRST) == OK and code.load() == OK
-    first = FIRST + code.program.log * PROGRAM.core.depth
+    first = FIRST + code.program.log * PROGRAM.array.depth
     written = np.arange(1, 12, dtype=np.uint8)
     code.model.bus_memory[first : first + written.size] = written
     found = np.zeros_like(written)

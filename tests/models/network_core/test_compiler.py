@@ -3,12 +3,12 @@
 
 import numpy as np
 import pytest
-from chip_networks import NetworkBuilder
-from network_chips import network_chip
+from network_core_networks import NetworkBuilder
+from network_cores import network_core_config
 
 from weft.models.errors import UnfitError
 from weft.models.network_core import compiler
-from weft.models.network_core.compiler import compile_chip
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.target import target_of
 
 
@@ -28,10 +28,10 @@ def test_a_network_that_does_not_fit_gets_no_long_schedule(network, monkeypatch)
             asked.append(fewest) or schedule(*given, fewest=fewest, **options)
         ),
     )
-    small, large = (target_of(network_chip(3, 4, 4, 2, words=words)) for words in (64, 4096))
+    small, large = (target_of(network_core_config(3, 4, 4, 2, words=words)) for words in (64, 4096))
     with pytest.raises(UnfitError, match="^net: the memory must have "):
-        compile_chip(network, small)
+        compile_network_core(network, small)
     assert set(asked) == {True}
     asked.clear()
-    compile_chip(network, large)
+    compile_network_core(network, large)
     assert False in asked

@@ -1,8 +1,8 @@
-"""Tables that scale and clamp (QUANTIZE, RELU, RELU6) are layers of a core for networks."""
+"""Tables that scale and clamp (QUANTIZE, RELU, RELU6) are layers of a network core."""
 
 import numpy as np
 import pytest
-from network_chips import network_chip
+from network_cores import network_core_config
 from tflite_files import T, build, micro
 
 import weft
@@ -41,13 +41,13 @@ def network(operator, kinds, scales, zeros):
 ])
 def test_equal_to_tflite_micro(operator, kinds, scales, zeros, on_core):
     data, x = network(operator, kinds, scales, zeros)
-    chip = network_chip(3, 4, 4, 2)
-    program = weft.load(data, "net").compile(target_of(chip))
+    config = network_core_config(3, 4, 4, 2)
+    program = weft.load(data, "net").compile(target_of(config))
     layers = [layer.operators for layer in program.layers]
     assert layers == [("CONV_2D",), (operator,)][: 1 + on_core]
     if not on_core:
         [step] = program.host
-        assert step.placement.reason == "a core for networks has no lookup tables"
+        assert step.placement.reason == "a network core has no lookup tables"
         return
     with program.open("golden") as session:
         y = session(x)
@@ -57,7 +57,7 @@ def test_equal_to_tflite_micro(operator, kinds, scales, zeros, on_core):
 def test_refuses_another_function():
     x = np.arange(-128, 128)
     table = np.where(x < 0, x // 2, x).astype(I8)  # LEAKY_RELU
-    with pytest.raises(Refusal, match="a core for networks has no lookup tables"):
+    with pytest.raises(Refusal, match="a network core has no lookup tables"):
         conversion_scale(table, 1.0, (0, 0), "tflite")
     found, low, high = conversion_scale(x.astype(I8), 1.0, (0, 0), "tflite")
     assert (low, high) == (-128, 127) and found.weight >= 1

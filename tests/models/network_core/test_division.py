@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from chip_networks import NetworkBuilder
 from graphs import chain, pair
+from network_core_networks import NetworkBuilder
 from rejects import rejects
 
 from weft.models.errors import ModelError
@@ -129,7 +129,7 @@ def test_as_few_lists_as_possible(builder):
     assert lists(graph) == [
         ([], [("CONV_2D",)]),
         ([(("MAX_POOL_2D",), "no product"),
-          (("LOGISTIC",), "a core for networks has no lookup tables")],
+          (("LOGISTIC",), "a network core has no lookup tables")],
          [("CONV_2D",), ("CONV_2D", "ADD")]),
         ([(("MAX_POOL_2D",), "no product")], [("CONV_2D", "ADD")]),
     ]
@@ -240,7 +240,7 @@ def test_products_of_two_activations(builder):
 def test_refuses_other_numerics():
     graph = dataclasses.replace(chain(np.random.default_rng(1)), source="onnx")
     message = (
-        "net: a core for networks has the rounding of TensorFlow Lite, and the network must be a"
+        "net: a network core has the rounding of TensorFlow Lite, and the network must be a"
         " .tflite file, not .onnx"
     )
     with rejects(ModelError, message):

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from chip_networks import NetworkBuilder
-from network_chips import network_chip
+from network_core_networks import NetworkBuilder
+from network_cores import network_core_config
 from rejects import rejects
 
 from weft.models.errors import UnfitError
-from weft.models.network_core.compiler import compile_chip
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.target import target_of
 
 # The core of examples/litex_soc: 80 KiB of maps, and weights in a program memory.
-CHIP = network_chip(4, 4, 4, 4, words=4096, b_words=1024, lines=128, program_words=1 << 18)
+CHIP = network_core_config(4, 4, 4, 4, words=4096, b_words=1024, lines=128, program_words=1 << 18)
 NO_BORDER = (0, 0, 0, 0)
 
 
@@ -52,36 +52,36 @@ def expanding():
 
 
 def test_names_the_layer_and_its_maps():
-    chip = replace(CHIP, words=64)
+    config = replace(CHIP, words=64)
     with rejects(UnfitError, (
         "net: the memory must have 4,800 bytes (maps), and has 1,280: 5 banks of 64 words of 4"
         " bytes. Operator 1 (CONV_2D n1) needs the most maps: 20 x 20 x 8 (3,200 bytes),"
         " 20 x 20 x 4 (1,600 bytes). A program memory has no maps: words must be at least 256; or"
         " the input must be smaller"
     )):
-        compile_chip(expanding(), target_of(chip))
+        compile_network_core(expanding(), target_of(config))
 
 
 def test_a_program_memory_is_the_way_out_if_only_the_maps_fit():
     b = NetworkBuilder(np.random.default_rng(1), (1, 2, 2, 400))
     b.convolution(0, 40, kernel=(1, 1), padding=NO_BORDER)
-    chip = replace(CHIP, words=256, b_words=256, program_words=0)  # the weights do not stay
+    config = replace(CHIP, words=256, b_words=256, program_words=0)  # the weights do not stay
     with pytest.raises(UnfitError, match=(
         r"needs the most maps: .*\. Words must be at least 1,024; or the input must be smaller;"
         r" with program_words only the maps need this memory$"
     )):
-        compile_chip(b.graph(), target_of(chip))
-    compile_chip(b.graph(), target_of(replace(chip, program_words=1024)))
-    compile_chip(b.graph(), target_of(replace(chip, words=1024)))
+        compile_network_core(b.graph(), target_of(config))
+    compile_network_core(b.graph(), target_of(replace(config, program_words=1024)))
+    compile_network_core(b.graph(), target_of(replace(config, words=1024)))
     with pytest.raises(UnfitError, match=r"or the input must be smaller$"):
-        compile_chip(b.graph(), target_of(replace(chip, words=64)))
+        compile_network_core(b.graph(), target_of(replace(config, words=64)))
 
 
 def test_no_core_has_so_many_words():
     with pytest.raises(UnfitError, match=(
         r"words must be 131,072, and no such core has so many; or the input must be smaller$"
     )):
-        compile_chip(expanding(), target_of(CHIP), batch=300)
+        compile_network_core(expanding(), target_of(CHIP), batch=300)
 
 
 @pytest.mark.slow
@@ -94,8 +94,8 @@ def test_mobilenet_v2_of_160_x_160():
         " (307,200 bytes), 40 x 40 x 48 (76,800 bytes). A program memory has no maps: words must"
         " be at least 32,768; or the input must be smaller"
     )):
-        compile_chip(graph, target_of(CHIP))
-    program = compile_chip(graph, target_of(replace(CHIP, words=1 << 15)))
+        compile_network_core(graph, target_of(CHIP))
+    program = compile_network_core(graph, target_of(replace(CHIP, words=1 << 15)))
     assert len(program.segments) == 1 and program.areas["maps"] == 384_000
-    small = compile_chip(mobilenet_v2(64), target_of(CHIP))
+    small = compile_network_core(mobilenet_v2(64), target_of(CHIP))
     assert len(small.segments) == 1 and small.areas["maps"] == 61_440

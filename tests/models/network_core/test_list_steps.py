@@ -4,10 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
-from chip_networks import NetworkBuilder
 from graph_runner import run_graph
 from graphs import fully_connected, graph_of, lstm, tensor
-from network_chips import LARGE, MICRO, ODD, PROGRAM, SMALL, SPRAM, network_chip
+from network_core_networks import NetworkBuilder
+from network_cores import LARGE, MICRO, ODD, PROGRAM, SMALL, SPRAM, network_core_config
 from products import integers
 from program_files import changed
 from tflite_files import T, build, runner
@@ -18,7 +18,7 @@ from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
 from weft.models.errors import ModelError, UnfitError
 from weft.models.ir import Gemm
-from weft.models.network_core.compiler import compile_chip
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.golden_runner import GoldenRunner
 from weft.models.report import report
 from weft.models.target import target_of
@@ -26,7 +26,7 @@ from weft.network_core.descriptors import ListError
 from weft.network_core.report import ListReport
 
 CHIPS = pytest.mark.parametrize(
-    "chip", [LARGE, SMALL, ODD, MICRO, SPRAM], ids=lambda chip: chip.core.name
+    "config", [LARGE, SMALL, ODD, MICRO, SPRAM], ids=lambda config: config.array.name
 )
 
 
@@ -54,9 +54,9 @@ def same(graph, program, session, count=1, seed=3):
 
 @CHIPS
 @pytest.mark.parametrize("batch", [1, 2])
-def test_a_map_outlives_a_product(chip, batch):
+def test_a_map_outlives_a_product(config, batch):
     graph = wide(np.random.default_rng(1))
-    program = compile_chip(graph, target_of(chip), batch=batch)
+    program = compile_network_core(graph, target_of(config), batch=batch)
     [step] = program.products
     assert step.operators == ("CONV_2D",) and len(program.segments) == 2
     with program.open("golden") as session:
@@ -69,8 +69,8 @@ def test_rows_that_exceed_the_buffer_are_a_product():
     builder = NetworkBuilder(np.random.default_rng(2), (1, 9, 9, 3))
     x = builder.convolution(0, 16)
     builder.dense(x, 6)
-    graph, chip = builder.graph(), network_chip(4, 4, 4, 4, words=2048, b_words=100)
-    program = compile_chip(graph, target_of(chip))
+    graph, config = builder.graph(), network_core_config(4, 4, 4, 4, words=2048, b_words=100)
+    program = compile_network_core(graph, target_of(config))
     assert [step.operators for step in program.layers] == [("CONV_2D",)]
     [step] = program.products
     assert step.placement.reason == "a tile needs 324 words of B, and the buffer has 100"
@@ -82,8 +82,8 @@ def test_rows_that_exceed_the_buffer_are_a_product():
 def test_a_pool_that_exceeds_the_buffer_is_for_the_host():
     builder = NetworkBuilder(np.random.default_rng(2), (1, 9, 9, 3))
     builder.dense(builder.pool(builder.convolution(0, 4), 9, 1), 6)
-    chip = network_chip(4, 4, 4, 4, words=2048, b_words=64)
-    program = compile_chip(builder.graph(), target_of(chip))
+    config = network_core_config(4, 4, 4, 4, words=2048, b_words=64)
+    program = compile_network_core(builder.graph(), target_of(config))
     [step] = program.host
     assert step.operators == ("AVERAGE_POOL_2D",) and not step.placement.on_weft
     with program.open("golden") as session:
@@ -137,12 +137,12 @@ def filter_in_time(rng):
 
 
 @pytest.mark.parametrize("make", [transposed, computed, filter_in_time])
-@pytest.mark.parametrize("chip", [LARGE, MICRO], ids=lambda chip: chip.core.name)
-def test_products_that_are_no_layers(rng, make, chip, tmp_path):
+@pytest.mark.parametrize("config", [LARGE, MICRO], ids=lambda config: config.array.name)
+def test_products_that_are_no_layers(rng, make, config, tmp_path):
     """Two calls of each: states last. A program file has these products, too."""
     tensors, operators, macs = make(rng)
     data = build(tensors, operators, ["x"], ["y"])
-    program = weft.load(data, "net").compile(chip)
+    program = weft.load(data, "net").compile(config)
     [step] = program.products
     assert step.macs == macs and step.placement.on_weft
     oracle = runner(data)
@@ -182,7 +182,7 @@ def test_a_recurrent_layer_asks_at_each_step():
     nodes = lstm(rng, 0, tensors, 4)
     nodes.append(fully_connected(rng, nodes[-1].outputs[0], tensors, 6, position=len(nodes)))
     graph = graph_of(nodes, tensors)
-    program = compile_chip(graph, target_of(LARGE))
+    program = compile_network_core(graph, target_of(LARGE))
     assert [step.estimate.jobs for step in program.products] == [1, 3]
     x, states = integers(rng, np.int8, 2, 3, 5), {}
     wanted = [run_graph(graph, [row[None]], states)[graph.outputs[0]] for row in x]
@@ -203,7 +203,7 @@ def test_products_of_floats_are_the_hosts():
     )
     nodes = [product, fully_connected(rng, 1, tensors, 6, position=1)]
     graph = graph_of(nodes, tensors, inputs=(0, 1), outputs=(2, 3))
-    program = compile_chip(graph, target_of(LARGE))
+    program = compile_network_core(graph, target_of(LARGE))
     assert not program.products and [step.operators for step in program.host] == [
         ("FULLY_CONNECTED",)
     ]
@@ -214,7 +214,7 @@ def test_a_core_with_a_program_memory_has_no_products():
     builder = NetworkBuilder(np.random.default_rng(1), (1, 4, 4, 3))
     builder.convolution(builder.convolution(0, 4), 4)
     builder.on_host()
-    program = compile_chip(builder.graph(), target_of(PROGRAM))
+    program = compile_network_core(builder.graph(), target_of(PROGRAM))
     [step] = program.host
     assert not step.placement.on_weft and "products" not in program.areas
     assert "(42.86 % of 4,032 MAC)" in report(program).placement
@@ -223,7 +223,7 @@ def test_a_core_with_a_program_memory_has_no_products():
 
 
 def test_the_place_is_as_large_as_needed():
-    program = compile_chip(wide(np.random.default_rng(1)), target_of(LARGE))
+    program = compile_network_core(wide(np.random.default_rng(1)), target_of(LARGE))
     wanted = whole_vectors(LARGE, 30, 72, 8, 4)
     assert program.areas["products"] == 8 * wanted
     end = program.products_first + wanted
@@ -238,16 +238,16 @@ def small_memory(size, words):
     x = builder.convolution(builder.convolution(0, 8), 8)
     builder.on_host()
     builder.dense(builder.add(builder.convolution(x, 8), 1), 5)
-    return builder.graph(), network_chip(4, 4, 4, 4, words=words, b_words=128, lines=64)
+    return builder.graph(), network_core_config(4, 4, 4, 4, words=words, b_words=128, lines=64)
 
 
 @CHIPS
-def test_the_smallest_product(chip):
+def test_the_smallest_product(config):
     builder = NetworkBuilder(np.random.default_rng(1), (1, 1, 1, 1))
     builder.dense(builder.convolution(0, 1, kernel=(1, 1), padding=(0, 0, 0, 0)), 1)
     builder.on_host()
     graph = builder.graph()
-    program = compile_chip(graph, target_of(chip))
+    program = compile_network_core(graph, target_of(config))
     with program.open("golden") as session:
         same(graph, program, session)
 
@@ -255,23 +255,23 @@ def test_the_smallest_product(chip):
 def test_a_small_memory_divides_the_products():
     programs = []
     for words in (1024, 512):
-        graph, chip = small_memory(6, words)
-        programs.append(compile_chip(graph, target_of(chip)))
+        graph, config = small_memory(6, words)
+        programs.append(compile_network_core(graph, target_of(config)))
         with programs[-1].open("golden") as session:
             same(graph, programs[-1], session)
     whole, program = programs
     assert whole.products[0].estimate.jobs == 1 < program.products[0].estimate.jobs
-    assert program.memory_used == chip.memory_bytes
+    assert program.memory_used == config.memory_bytes
 
 
 def test_a_memory_without_room_for_products():
-    graph, chip = small_memory(7, 512)
+    graph, config = small_memory(7, 512)
     with pytest.raises(UnfitError, match="net: single products need memory beside the maps: .*"):
-        compile_chip(graph, target_of(chip))
+        compile_network_core(graph, target_of(config))
 
 
 def test_report_and_placement():
-    program = compile_chip(wide(np.random.default_rng(1)), target_of(LARGE))
+    program = compile_network_core(wide(np.random.default_rng(1)), target_of(LARGE))
     found, [step] = report(program), program.products
     line, *lines = str(found).splitlines()
     assert line.startswith(
@@ -303,7 +303,7 @@ class Link(GoldenRunner):
         self.lists += 1
         if self.lists == self.fails:
             self.memory[:] = 0  # power was lost
-            self._buffers = type(self._buffers)(self.chip)
+            self._buffers = type(self._buffers)(self.config)
             raise TransportError("lost")
         if self.lists == self.wrong:
             return ListReport(ListError.ADDRESS, 0)
@@ -315,7 +315,7 @@ class Link(GoldenRunner):
 def test_works_again_after_a_failure(fails):
     """The second list is the one of the product."""
     graph = wide(np.random.default_rng(1))
-    program, link = compile_chip(graph, target_of(LARGE)), Link(LARGE)
+    program, link = compile_network_core(graph, target_of(LARGE)), Link(LARGE)
     with program.open(link) as session:
         same(graph, program, session)
         assert session.cycles == 300 and link.lists == 3
@@ -327,7 +327,7 @@ def test_works_again_after_a_failure(fails):
 
 def test_names_the_operator_whose_product_fails():
     graph = wide(np.random.default_rng(1))
-    program, link = compile_chip(graph, target_of(LARGE)), Link(LARGE)
+    program, link = compile_network_core(graph, target_of(LARGE)), Link(LARGE)
     with program.open(link) as session:
         link.wrong = 2
         with pytest.raises(AcceleratorError, match="a product: .* error ADDRESS"):
@@ -336,7 +336,7 @@ def test_names_the_operator_whose_product_fails():
 
 def test_records_have_the_cycles_of_products():
     graph = wide(np.random.default_rng(1))
-    program, link = compile_chip(graph, target_of(LARGE), batch=2), Link(LARGE)
+    program, link = compile_network_core(graph, target_of(LARGE), batch=2), Link(LARGE)
     x = integers(np.random.default_rng(3), np.int8, 2, 5, 6, 3)
     with program.open(link) as session:
         _, records = session(x, stats=True)
@@ -348,7 +348,9 @@ def test_records_have_the_cycles_of_products():
 
 def test_bytes_on_the_link():
     """What the products send is as predicted: operands at random, all rows differ."""
-    program, link = compile_chip(wide(np.random.default_rng(1)), target_of(LARGE)), Link(LARGE)
+    program, link = compile_network_core(wide(np.random.default_rng(1)), target_of(LARGE)), Link(
+        LARGE
+    )
     x = integers(np.random.default_rng(3), np.int8, 1, 5, 6, 3)
     [step], each = program.products, []
     with program.open(link) as session:
@@ -377,7 +379,7 @@ def test_bytes_on_the_link():
 ])
 def test_a_file_with_other_products_is_refused(change, message, tmp_path):
     path = tmp_path / "net.weft"
-    compile_chip(wide(np.random.default_rng(1)), target_of(LARGE)).save(path)
+    compile_network_core(wide(np.random.default_rng(1)), target_of(LARGE)).save(path)
     data = changed(path.read_bytes(), lambda main: change(main["program"]["fields"]))
     with pytest.raises(ModelError, match=message):
         weft.load(data, "net.weft")

@@ -2,22 +2,22 @@
 
 import numpy as np
 import pytest
-from chip_networks import NetworkBuilder, random_divided_network, random_network
-from network_chips import LARGE, SMALL
+from network_core_networks import NetworkBuilder, random_divided_network, random_network
+from network_cores import LARGE, SMALL
 
 from weft.models.network_core.division import divide
 from weft.models.network_core.memory import plan_maps
 from weft.models.network_core.weights import LayerWords
 
 
-def planned(graph, chip, **options):
+def planned(graph, config, **options):
     """The divided network, and the places of its maps."""
-    core = chip.core
+    core = config.array
     divided = divide(graph, core.requantize, core.cols, core.depth)
     sizes = [
-        LayerWords.of(layer, divided.maps[layer.x].channels, chip) for layer in divided.layers
+        LayerWords.of(layer, divided.maps[layer.x].channels, config) for layer in divided.layers
     ]
-    return divided, plan_maps(divided, sizes, chip, **options)
+    return divided, plan_maps(divided, sizes, config, **options)
 
 
 def vectors(place, depth):
@@ -26,16 +26,16 @@ def vectors(place, depth):
     return place.first + y * place.pitches.row_pitch + x * place.pitches.pitch + v
 
 
-def check(divided, plan, chip):
+def check(divided, plan, config):
     """Follow which map each vector has, layer by layer."""
     owner = np.full(plan.vectors, -1)
     for segment in divided.segments:
-        check_list(divided, segment, plan, chip, owner)
+        check_list(divided, segment, plan, config, owner)
 
 
-def check_list(divided, segment, plan, chip, owner):
+def check_list(divided, segment, plan, config, owner):
     """The layers of one list; the host writes maps before it, and reads results after it."""
-    depth = chip.core.depth
+    depth = config.array.depth
 
     def intact(number):
         """Whether a map has its values; a concatenation has the ones of its parts."""
@@ -139,19 +139,19 @@ def test_results_of_a_list_stay_until_its_end():
     check(divided, plan, LARGE)
 
 
-@pytest.mark.parametrize("chip", [LARGE, SMALL], ids=["large", "small"])
+@pytest.mark.parametrize("config", [LARGE, SMALL], ids=["large", "small"])
 @pytest.mark.parametrize("seed", range(25))
-def test_random_networks(seed, chip):
+def test_random_networks(seed, config):
     rng = np.random.default_rng(seed)
     graph = random_network(rng) if seed < 15 else random_divided_network(rng)
     for options in ({}, {"dense": True}, {"keep": True}):
-        divided, plan = planned(graph, chip, **options)
-        check(divided, plan, chip)
+        divided, plan = planned(graph, config, **options)
+        check(divided, plan, config)
         if "keep" in options:
             # The map of a concatenation has the vectors of its parts.
             wholes = {found.whole for found in divided.maps}
             places = [
-                vectors(place, chip.core.depth).ravel() for number, place in enumerate(plan.maps)
+                vectors(place, config.array.depth).ravel() for number, place in enumerate(plan.maps)
                 if number not in wholes
             ]
             joined = np.concatenate(places)

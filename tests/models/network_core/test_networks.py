@@ -1,10 +1,10 @@
-"""The networks of MLPerf Tiny and of the examples on cores for networks: all bytes are equal."""
+"""The networks of MLPerf Tiny and of the examples on network cores: all bytes are equal."""
 
 
 import numpy as np
 import pytest
 from digits import CNN, MLP
-from network_chips import BATCH1, LARGE, ODD, SMALL, SPRAM, TINY, network_chip
+from network_cores import BATCH1, LARGE, ODD, SMALL, SPRAM, TINY, network_core_config
 from network_programs import random_inputs
 
 import weft
@@ -15,7 +15,7 @@ from weft.models.oracles import answers
 pytest.importorskip("tflite")
 
 # With space for all maps at once.
-ROOMY = network_chip(8, 8, 8, 8, words=65536)
+ROOMY = network_core_config(8, 8, 8, 8, words=65536)
 
 
 def record_of(path):
@@ -24,20 +24,20 @@ def record_of(path):
         return dict(record)
 
 
-@pytest.mark.parametrize("name, chip", [
-    ("ad01_int8", BATCH1_85F.chip), ("kws_int8", LARGE), ("kws_int8", SMALL),
+@pytest.mark.parametrize("name, config", [
+    ("ad01_int8", BATCH1_85F.config), ("kws_int8", LARGE), ("kws_int8", SMALL),
     ("resnet8_int8", LARGE), ("vww_96_int8", LARGE), ("kws_int8", SPRAM),
     pytest.param("resnet8_int8", SPRAM, marks=pytest.mark.slow),
 ])
-def test_outputs(mlperf_tiny, name, chip):
+def test_outputs(mlperf_tiny, name, config):
     """Two inferences, with maps that share their memory, in the list's earliest and latest order.
     """
-    program = weft.load(mlperf_tiny / f"{name}.tflite").compile(chip)
+    program = weft.load(mlperf_tiny / f"{name}.tflite").compile(config)
     record = record_of(mlperf_tiny / f"{name}.npz")
     shape = program.tensors[program.inputs[0]].shape
     x = record["model_in"][:2].reshape(2, *shape[1:])
     for eager in (True, False):
-        with program.open(GoldenRunner(chip, eager=eager)) as session:
+        with program.open(GoldenRunner(config, eager=eager)) as session:
             y = session(x)
         assert np.array_equal(y.reshape(2, -1), record["model_out_tflm"][:2].reshape(2, -1))
 
@@ -54,14 +54,14 @@ def test_activations(mlperf_tiny, name):
         assert np.array_equal(y.ravel(), record[key].ravel()), key
 
 
-@pytest.mark.parametrize("chip", [LARGE, SMALL, BATCH1, ODD, TINY], ids=lambda c: c.core.name)
+@pytest.mark.parametrize("config", [LARGE, SMALL, BATCH1, ODD, TINY], ids=lambda c: c.array.name)
 @pytest.mark.parametrize("path", [MLP, CNN], ids=lambda path: path.stem)
-def test_digits(path, chip):
+def test_digits(path, config):
     pytest.importorskip("tflite_micro")
     network = weft.load(path)
-    program = network.compile(chip)
+    program = network.compile(config)
     x = random_inputs(program, 2)
-    with program.open(GoldenRunner(chip)) as session:
+    with program.open(GoldenRunner(config)) as session:
         y = session(x)
     [[wanted]] = [a.outputs for a in answers("tflm", network, program, x)]
     assert np.array_equal(y.reshape(2, -1), wanted.reshape(2, -1))

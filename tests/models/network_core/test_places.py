@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 from graphs import tensor
-from network_chips import network_chip
+from network_cores import network_core_config
 
 from weft.models.network_core.golden_runner import GoldenRunner
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.layers import InputForm
 from weft.models.network_core.pitches import MapPitches
 from weft.models.network_core.places import input_writes, map_values
-from weft.models.network_core.program import ChipInput
+from weft.models.network_core.program import NetworkCoreInput
 
-CHIP = network_chip(3, 4, 4, 2)
+CHIP = network_core_config(3, 4, 4, 2)
 
 
 @pytest.mark.parametrize("channels, pitch, count", [
@@ -25,7 +25,7 @@ def test_values_return(channels, pitch, count, dtype):
     row = 3 * pitch + 2
     pitches = MapPitches(pitch, row, row + 2 * pitch + vectors)
     place = PlacedMap(7, pitches, 2, 3, channels)
-    entry = ChipInput(InputForm(0, 2, 3, channels), place)
+    entry = NetworkCoreInput(InputForm(0, 2, 3, channels), place)
     values = np.random.default_rng(1).integers(0, 256, (1, 2, 3, channels)).astype(np.uint8)
     values, first = values.view(dtype), 11
     runner = GoldenRunner(CHIP)

@@ -5,16 +5,16 @@
 
 import numpy as np
 import pytest
-from chip_networks import NetworkBuilder
-from network_chips import network_chip
+from network_core_networks import NetworkBuilder
+from network_cores import network_core_config
 
-from weft.models.network_core.compiler import compile_chip
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.target import target_of
 from weft.network_core.addresses import split
 from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import unpack_list
 
-CHIP = network_chip(3, 4, 4, 2, words=1024, b_words=64, lines=24, read_vectors=2)
+CHIP = network_core_config(3, 4, 4, 2, words=1024, b_words=64, lines=24, read_vectors=2)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def programs():
     builder = NetworkBuilder(np.random.default_rng(1), (1, 6, 6, 3))
     builder.dense(builder.pool(builder.convolution(0, 8), 2, 2), 10)
     graph = builder.graph()
-    return [compile_chip(graph, target_of(CHIP), batch=batch) for batch in range(1, 7)]
+    return [compile_network_core(graph, target_of(CHIP), batch=batch) for batch in range(1, 7)]
 
 
 def test_layers_make_up_the_list(programs):

@@ -1,26 +1,26 @@
-"""Programs for cores for networks: files, batches, and what is refused before it runs."""
+"""Programs for network cores: files, batches, and what is refused before it runs."""
 
 import dataclasses
 
 import numpy as np
 import pytest
-from chip_networks import NetworkBuilder
 from graph_runner import run_graph
 from graphs import fully_connected, graph_of, lstm, tensor
-from network_chips import network_chip
+from network_core_networks import NetworkBuilder
+from network_cores import network_core_config
 from products import integers
 from program_files import changed
 from rejects import rejects
 
 import weft
 from weft.models.errors import ModelError, UnfitError
-from weft.models.network_core.compiler import compile_chip
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.image import _pieces
-from weft.models.network_core.program import ChipProgram
+from weft.models.network_core.program import NetworkCoreProgram
 from weft.models.target import target_of
 from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListLoad
 
-CHIP = network_chip(3, 4, 4, 2, words=512, b_words=64, lines=24, read_vectors=2)
+CHIP = network_core_config(3, 4, 4, 2, words=512, b_words=64, lines=24, read_vectors=2)
 
 
 SMALL_MEMORY = (
@@ -51,15 +51,15 @@ def expected(graph, x):
 
 def test_resident_weights_that_exceed_the_memory_come_in_parts():
     """Dense and depthwise weights of 9 KB, in a memory of 5 KB."""
-    chip = network_chip(3, 8, 4, 2, words=256, b_words=512, lines=256, read_vectors=2)
+    config = network_core_config(3, 8, 4, 2, words=256, b_words=512, lines=256, read_vectors=2)
     builder = NetworkBuilder(np.random.default_rng(3), (1, 3, 3, 16))
     x = builder.convolution(0, 1, kernel=(3, 3), groups=16)
     for outputs in (48, 40, 8):
         x = builder.dense(x, outputs)
     graph = builder.graph()
-    program = compile_chip(graph, target_of(chip))
+    program = compile_network_core(graph, target_of(config))
     assert len(program.setup) > 1
-    assert all(len(part) <= chip.memory_bytes for part in program.setup)
+    assert all(len(part) <= config.memory_bytes for part in program.setup)
     x = np.random.default_rng(4).integers(-128, 128, (2, 3, 3, 16)).astype(np.int8)
     with program.open("golden") as session:
         np.testing.assert_array_equal(session(x), expected(graph, x))
@@ -68,26 +68,26 @@ def test_resident_weights_that_exceed_the_memory_come_in_parts():
 @pytest.mark.parametrize("diagonal", [0, 1])
 def test_a_long_load_becomes_several(diagonal):
     """A tap of a diagonal has two words: a load begins with the first one."""
-    chip = network_chip(3, 8, 4, 2)
+    config = network_core_config(3, 8, 4, 2)
     each = 1 if diagonal else 8
     load = ListLoad(diagonal=diagonal, first_word=5, words=25, jobs=3)
     vectors = np.arange(25 * each * 4).astype(np.int8).reshape(-1, 4)
-    pieces = list(_pieces(load, vectors, 10 * each + each // 2, chip))
+    pieces = list(_pieces(load, vectors, 10 * each + each // 2, config))
     assert [(piece.first_word, piece.words) for piece, _ in pieces] == [(5, 10), (15, 10), (25, 5)]
     assert {(piece.jobs, piece.diagonal) for piece, _ in pieces} == {(3, diagonal)}
     np.testing.assert_array_equal(np.concatenate([data for _, data in pieces]), vectors)
-    odd = list(_pieces(load, vectors, 11 * each, chip))
+    odd = list(_pieces(load, vectors, 11 * each, config))
     assert [piece.words for piece, _ in odd] == ([10, 10, 5] if diagonal else [11, 11, 3])
 
 
 @pytest.fixture(scope="module")
 def program():
-    return compile_chip(network(), target_of(CHIP))
+    return compile_network_core(network(), target_of(CHIP))
 
 
 def test_a_file_runs_as_the_program(contents, tmp_path):
     loaded = weft.load(contents, "net.weft")
-    assert isinstance(loaded, ChipProgram)
+    assert isinstance(loaded, NetworkCoreProgram)
     x = inputs(2)
     with loaded.open("golden") as session:
         np.testing.assert_array_equal(session(x), expected(network(), x))
@@ -102,7 +102,7 @@ def test_a_file_of_several_lists(tmp_path):
     builder.on_host()
     builder.convolution(x, 4, kernel=(1, 1), padding=(0, 0, 0, 0))
     graph = builder.graph()
-    program = compile_chip(graph, target_of(CHIP))
+    program = compile_network_core(graph, target_of(CHIP))
     assert len(program.segments) == 2
     program.save(tmp_path / "net.weft")
     x = inputs(2)
@@ -116,7 +116,7 @@ def test_a_recurrent_layer(tmp_path):
     position = len(nodes)
     nodes.append(fully_connected(rng, nodes[-1].outputs[0], tensors, 6, position=position))
     graph = graph_of(nodes, tensors)
-    compile_chip(graph, target_of(CHIP)).save(tmp_path / "net.weft")
+    compile_network_core(graph, target_of(CHIP)).save(tmp_path / "net.weft")
     x = integers(rng, np.int8, 2, 3, 5)
     states = {}
     wanted = [run_graph(graph, [row[None]], states)[graph.outputs[0]] for row in x]
@@ -130,15 +130,15 @@ def test_a_network_without_a_layer_is_refused():
     tensors = [tensor((1, 3, 5))]
     graph = graph_of(lstm(np.random.default_rng(1), 0, tensors, 4), tensors)
     text = (
-        "net: a core for networks needs a product that is a layer; operator 0 (FULLY_CONNECTED"
+        "net: a network core needs a product that is a layer; operator 0 (FULLY_CONNECTED"
         " fc0): its results must be of 8 bits"
     )
     with rejects(UnfitError, text):
-        compile_chip(graph, target_of(CHIP))
+        compile_network_core(graph, target_of(CHIP))
 
 
 def test_a_batch_is_one_list():
-    program = compile_chip(network(), target_of(CHIP), batch=2)
+    program = compile_network_core(network(), target_of(CHIP), batch=2)
     x = inputs(5)
     with program.open("golden") as session:
         np.testing.assert_array_equal(session(x), expected(network(), x))
@@ -161,9 +161,9 @@ def test_float_values_use_the_scales_of_the_network(program):
     (dict(b_words=2), r"net: .* \(CONV_2D n0\): a tile needs 9 words of B, and the buffer has 2"),
 ])
 def test_refuses_small_memories(fields, message):
-    chip = dataclasses.replace(CHIP, **fields)
+    config = dataclasses.replace(CHIP, **fields)
     with pytest.raises(ModelError, match=message):
-        compile_chip(network(), target_of(chip))
+        compile_network_core(network(), target_of(config))
 
 
 def test_refuses_activations_of_shared_maps(program):
@@ -178,6 +178,11 @@ def fields(main):
     return main["program"]["fields"]
 
 
+def own(main):
+    """The fields that only a network core has."""
+    return main["design"]["network_core"]
+
+
 def first_list(main):
     """The fields of the first list."""
     return fields(main)["segments"][0]["fields"]
@@ -189,10 +194,10 @@ def place(main, kind):
 
 
 @pytest.mark.parametrize("main, message", [
-    (lambda m: m.update(chip_hash=1), "the ChipConfig must have the hash 1, not"),
-    (lambda m: m["chip"].update(words=100), "program.json is damaged: words must be a power of"),
-    (lambda m: m["chip"].update(word=1), "word is not a field of [chip]"),
-    (lambda m: m.pop("chip"), "program must be a Program"),
+    (lambda m: m.update(hash=1), "the network core must have the hash 1, not"),
+    (lambda m: own(m).update(words=100), "program.json is damaged: words must be a power of"),
+    (lambda m: own(m).update(word=1), "word is not a field of [network_core]"),
+    (lambda m: m["design"].pop("network_core"), "the product core must have the hash"),
     (lambda m: fields(m).update(batch=0), "batch must be in 1..65535, not 0"),
     (lambda m: fields(m).update(mode="single"), "mode must be the one of the core"),
     (lambda m: fields(m).update(log=7), "the log must follow the lists"),

@@ -1,15 +1,15 @@
-"""Random networks on cores for networks: results by the formulas, and no conflicts of banks."""
+"""Random networks on network cores: results by the formulas, and no conflicts of banks."""
 
 import numpy as np
 import pytest
-from chip_jobs import bank_conflicts
-from chip_networks import NetworkBuilder, random_divided_network, random_network
 from graph_runner import run_graph
-from network_chips import BATCH1, LARGE, ODD, SMALL, TINY, network_chip
+from network_core_jobs import bank_conflicts
+from network_core_networks import NetworkBuilder, random_divided_network, random_network
+from network_cores import BATCH1, LARGE, ODD, SMALL, TINY, network_core_config
 from products import integers
 
 from weft.models.errors import ModelError
-from weft.models.network_core.compiler import compile_chip
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.golden_runner import GoldenRunner
 from weft.models.target import target_of
 from weft.network_core.descriptors import ListJob, unpack_list
@@ -17,9 +17,9 @@ from weft.network_core.descriptors import ListJob, unpack_list
 CHIPS = [
     LARGE, SMALL, ODD, TINY, BATCH1,
     # Buffers that hold a part of the weights and parameters only.
-    network_chip(4, 4, 4, 2, words=8192, b_words=200, lines=40),
-    network_chip(2, 16, 4, 4, words=8192, b_words=150, lines=40, read_vectors=2),
-    network_chip(
+    network_core_config(4, 4, 4, 2, words=8192, b_words=200, lines=40),
+    network_core_config(2, 16, 4, 4, words=8192, b_words=150, lines=40, read_vectors=2),
+    network_core_config(
         6, 4, 16, 4, words=8192, b_words=150, lines=40, read_vectors=2, multiplier="plain"
     ),
 ]
@@ -35,27 +35,27 @@ def jobs_of(program):
 
 def check(seed, network=random_network):
     """Run a random network on one of the cores, and return the lists of its program."""
-    rng, chip = np.random.default_rng(seed), CHIPS[seed % len(CHIPS)]
+    rng, config = np.random.default_rng(seed), CHIPS[seed % len(CHIPS)]
     dtype = np.uint8 if seed % 3 == 2 else np.int8
     graph = network(rng, dtype)
     try:
-        return len(equal(graph, integers(rng, dtype, *graph.tensors[0].shape), chip).segments)
+        return len(equal(graph, integers(rng, dtype, *graph.tensors[0].shape), config).segments)
     except ModelError as error:
         assert "words of B in" in str(error)
         return 0
 
 
-def equal(graph, x, chip):
+def equal(graph, x, config):
     """Compare a network with the formulas, with maps that share memory and with all maps kept.
 
     Return the program that keeps all maps.
     """
     expected = run_graph(graph, [x])
     for activations in (False, True):
-        program = compile_chip(graph, target_of(chip), activations=activations)
-        assert not any(bank_conflicts(chip, job) for job in jobs_of(program))
+        program = compile_network_core(graph, target_of(config), activations=activations)
+        assert not any(bank_conflicts(config, job) for job in jobs_of(program))
         for eager in (True, False):
-            with program.open(GoldenRunner(chip, eager=eager)) as session:
+            with program.open(GoldenRunner(config, eager=eager)) as session:
                 y, found = session(x, activations=True) if activations else (session(x), {})
             for number, value in zip(graph.outputs, y if len(graph.outputs) > 1 else [y],
                                      strict=True):
@@ -71,16 +71,16 @@ def test_random_networks(seed):
     check(seed)
 
 
-@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.core.name)
+@pytest.mark.parametrize("config", CHIPS, ids=lambda config: config.array.name)
 @pytest.mark.parametrize("channels", [96, 100])
-def test_pools_of_whole_maps(channels, chip):
+def test_pools_of_whole_maps(channels, config):
     """The rows of the array compute groups of channels, if all groups have the same size."""
     rng = np.random.default_rng(1)
     builder = NetworkBuilder(rng, (1, 5, 5, 3))
     pools = [builder.pool(builder.convolution(0, channels), 5, 1) for _ in range(2)]
     builder.add(*pools)
-    program = equal(builder.graph(), integers(rng, np.int8, 1, 5, 5, 3), chip)
-    group = max(chip.core.cols, chip.core.depth)
+    program = equal(builder.graph(), integers(rng, np.int8, 1, 5, 5, 3), config)
+    group = max(config.array.cols, config.array.depth)
     groups = channels // group if channels % group == 0 else 1
     jobs = [job for job in jobs_of(program) if (job.kernel_height, job.kernel_width) == (5, 5)]
     assert {job.out_width for job in jobs} == {groups}

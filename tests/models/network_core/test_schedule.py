@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from network_chips import network_chip
+from network_cores import network_core_config
 from rejects import rejects
 
 from weft.models.network_core import schedule as module
@@ -23,7 +23,7 @@ def demand(tiles, tile_words, *, adds=False, **fields):
     return LayerDemand("CONV_2D c", sizes(tiles, tile_words, **fields), 10, 4, adds)
 
 
-CHIP = network_chip(4, 4, 4, 2, b_words=100, lines=20)
+CHIP = network_core_config(4, 4, 4, 2, b_words=100, lines=20)
 
 
 def test_what_fits_is_resident():
@@ -97,7 +97,7 @@ def test_refuses_large_tiles():
         schedule_buffers([demand(1, 101)], CHIP)
     with rejects(ValueError, "CONV_2D c must have at most 100 words of B in 2 tiles, not 102"):
         schedule_buffers([demand(4, 51, granule=2)], CHIP)
-    small = network_chip(4, 4, 4, 2, b_words=100, lines=4)
+    small = network_core_config(4, 4, 4, 2, b_words=100, lines=4)
     with rejects(ValueError, "CONV_2D c must have at most 4 parameter lines in 2 tiles, not 5"):
         schedule_buffers([demand(4, 1, adds=True, granule=2)], small)
 
@@ -131,7 +131,7 @@ def test_shares_that_cannot_be_better_change_nothing(seed, monkeypatch):
     """A schedule that stops early is equal to one that follows each of its shares to the end."""
     rng = np.random.default_rng(seed)
     demands = [entry for _ in range(1 + seed % 3) for entry in random_demands(rng)]
-    small = network_chip(4, 4, 4, 2, b_words=150, lines=45)
+    small = network_core_config(4, 4, 4, 2, b_words=150, lines=45)
     found = schedule_buffers(demands, small)
     monkeypatch.setattr(module._Search, "_least", lambda *_: -1)
     monkeypatch.setattr(module._State, "follows", lambda *_: False)

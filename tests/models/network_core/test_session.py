@@ -1,24 +1,24 @@
-"""Sessions on cores for networks: errors, repeated loads, times, several results."""
+"""Sessions on network cores: errors, repeated loads, times, several results."""
 
 import struct
 
 import numpy as np
 import pytest
-from chip_networks import NetworkBuilder
 from graph_runner import run_graph
-from network_chips import network_chip
+from network_core_networks import NetworkBuilder
+from network_cores import network_core_config
 from rejects import rejects
 
 from weft.host.recovery import AcceleratorError
 from weft.models.errors import ModelError
-from weft.models.network_core.compiler import compile_chip
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.golden_runner import GoldenRunner
 from weft.models.target import target_of
 from weft.network_core.addresses import join, split
 from weft.network_core.descriptors import ListError
 from weft.network_core.report import ListReport
 
-CHIP = network_chip(3, 4, 4, 2, words=1024, b_words=64, lines=24, read_vectors=2)
+CHIP = network_core_config(3, 4, 4, 2, words=1024, b_words=64, lines=24, read_vectors=2)
 
 
 class TimedRunner(GoldenRunner):
@@ -33,7 +33,7 @@ class TimedRunner(GoldenRunner):
             return ListReport(ListError.ABORTED, 1, cycles=7)
         report = super().run(list_address, log_address, timeout=timeout)
         times = np.cumsum([10 * n + 5 for n in range(report.jobs)])
-        first = join(log_address, self.chip.banks) * self.chip.core.depth
+        first = join(log_address, self.config.banks) * self.config.array.depth
         log = b"".join(struct.pack("<2I", time - 3, time) for time in times)
         self.memory[first : first + len(log)] = np.frombuffer(log, np.uint8)
         return ListReport(report.error, report.jobs, report.result, 100)
@@ -52,7 +52,7 @@ def inputs(count=1):
 
 
 def test_cycles_of_the_layers(graph):
-    program = compile_chip(graph, target_of(CHIP))
+    program = compile_network_core(graph, target_of(CHIP))
     with program.open(TimedRunner(CHIP)) as session:
         seen = []
         _, records = session(inputs(2), stats=True, watch=seen.append)
@@ -67,7 +67,7 @@ def test_cycles_of_the_layers(graph):
 
 
 def test_the_log_is_read_for_records_only(graph):
-    program = compile_chip(graph, target_of(CHIP))
+    program = compile_network_core(graph, target_of(CHIP))
     runner, addresses = TimedRunner(CHIP), []
     read = runner.read
     runner.read = lambda address, count: addresses.append(address) or read(address, count)
@@ -80,7 +80,7 @@ def test_the_log_is_read_for_records_only(graph):
 
 
 def test_resident_weights_load_again_after_an_error(graph):
-    program, runner = compile_chip(graph, target_of(CHIP)), TimedRunner(CHIP)
+    program, runner = compile_network_core(graph, target_of(CHIP)), TimedRunner(CHIP)
     assert program.setup
     runner.fails = (3,)  # the setup, the first inference, the second inference
     x = inputs()
@@ -102,9 +102,9 @@ def test_resident_weights_load_again_after_an_error(graph):
 
 
 def test_refuses_another_core(graph):
-    program, other = compile_chip(graph, target_of(CHIP)), network_chip(3, 4, 4, 2)
+    program, other = compile_network_core(graph, target_of(CHIP)), network_core_config(3, 4, 4, 2)
     text = (
-        f"the core must have the ChipConfig of the program ({CHIP.hash:08x}),"
+        f"the core must be the network core of the program ({CHIP.hash:08x}),"
         f" not {other.hash:08x}"
     )
     with rejects(AcceleratorError, text):
@@ -118,7 +118,7 @@ def test_several_and_large_results():
     y = builder.dense(x, 6)
     z = builder.host(y, "RESHAPE", "reshape", (2, 3), shape=(2, 3))
     graph = builder.graph(x, z)
-    program = compile_chip(graph, target_of(network_chip(3, 4, 4, 2)))
+    program = compile_network_core(graph, target_of(network_core_config(3, 4, 4, 2)))
     assert program.segments[0].result_bytes == 0
     values = np.random.default_rng(2).integers(-128, 128, (1, 9, 9, 3)).astype(np.int8)
     expected = run_graph(graph, [values])
@@ -138,7 +138,7 @@ def test_operators_of_the_host_before_and_after():
     builder.host(y, "TRANSPOSE", "transpose", (300, 1), axes=(1, 0))
     graph = builder.graph()
     values = np.random.default_rng(2).integers(0, 256, (2, 6, 6, 3)).astype(np.uint8)
-    program = compile_chip(graph, target_of(network_chip(3, 4, 4, 2, lines=200)))
+    program = compile_network_core(graph, target_of(network_core_config(3, 4, 4, 2, lines=200)))
     with program.open("golden") as session:
         found = session(values)
     expected = [run_graph(graph, [row[None]])[graph.outputs[0]] for row in values]
@@ -156,7 +156,7 @@ def divided():
 
 
 def test_cycles_of_several_lists(divided):
-    program = compile_chip(divided, target_of(CHIP))
+    program = compile_network_core(divided, target_of(CHIP))
     x = inputs(2)
     with program.open(TimedRunner(CHIP)) as session:
         y, records = session(x, stats=True)
@@ -175,7 +175,9 @@ def test_cycles_of_several_lists(divided):
 
 def test_batches_of_several_lists(divided):
     """The maps of each inference stay on the core from list to list."""
-    program, x = compile_chip(divided, target_of(CHIP), batch=2, activations=True), inputs(3)
+    program, x = compile_network_core(
+        divided, target_of(CHIP), batch=2, activations=True
+    ), inputs(3)
     seen = []
     with program.open("golden") as session:
         y, records, found = session(x, stats=True, activations=True, watch=seen.append)
@@ -193,16 +195,16 @@ def test_inputs_of_many_channels():
     builder.dense(0, 9, rows=3)
     graph = builder.graph()
     values = np.random.default_rng(2).integers(-128, 128, (3, 301)).astype(np.int8)
-    program = compile_chip(graph, target_of(network_chip(3, 4, 4, 2)))
+    program = compile_network_core(graph, target_of(network_core_config(3, 4, 4, 2)))
     with program.open("golden") as session:
         np.testing.assert_array_equal(session(values), run_graph(graph, [values])[1])
 
 
 @pytest.mark.parametrize("runner", ["gold", None, 3])
 def test_rejects_a_runner_without_a_core(graph, runner):
-    program = compile_chip(graph, target_of(CHIP))
+    program = compile_network_core(graph, target_of(CHIP))
     with rejects(ModelError, (
-        "runner must be 'golden' or have a core for networks, as"
+        "runner must be 'golden' or have a network core, as"
         f" weft.host.network_driver.NetworkDriver has, not {runner!r}"
     )):
         program.open(runner)
@@ -211,4 +213,4 @@ def test_rejects_a_runner_without_a_core(graph, runner):
 @pytest.mark.parametrize("batch", [0, 65536, 1.5, "2", None])
 def test_rejects_a_wrong_batch(graph, batch):
     with rejects(ModelError, f"batch must be an integer in 1..65535, not {batch!r}"):
-        compile_chip(graph, target_of(CHIP), batch=batch)
+        compile_network_core(graph, target_of(CHIP), batch=batch)

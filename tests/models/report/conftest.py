@@ -1,12 +1,12 @@
-"""Programs made by hand, for all tests of reports; and one for a core for networks."""
+"""Programs made by hand, for all tests of reports; and one for a network core."""
 
 import numpy as np
 import pytest
-from chip_networks import NetworkBuilder
-from network_chips import MICRO, network_chip
+from network_core_networks import NetworkBuilder
+from network_cores import MICRO, network_core_config
 from network_programs import OTHER, make_program
 
-from weft.models.network_core.compiler import compile_chip
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.target import NetworkTarget
 
 
@@ -21,9 +21,9 @@ def other_program():
 
 
 @pytest.fixture(scope="session")
-def chip_program():
+def network_core_program():
     """Two lists, whose weights are loaded in each inference: a layer with ADD, a pool, a layer."""
-    return _compiled(network_chip(
+    return _compiled(network_core_config(
         3, 4, 4, 2, words=512, b_words=70, lines=10, read_vectors=2, multiplier="plain"
     ))
 
@@ -34,9 +34,9 @@ def micro_program():
     return _compiled(MICRO)
 
 
-def _compiled(chip):
+def _compiled(config):
     builder = NetworkBuilder(np.random.default_rng(1), (1, 6, 6, 8))
     x = builder.max_pool(builder.add(builder.convolution(0, 8), 0))
     builder.host(builder.convolution(x, 8), "RESHAPE", "reshape", (1, 288), shape=(1, 288))
-    target = NetworkTarget("mine", chip.core, 100, 1_000_000, chip)
-    return compile_chip(builder.graph(), target)
+    target = NetworkTarget("mine", config, 100, 1_000_000)
+    return compile_network_core(builder.graph(), target)

@@ -36,7 +36,7 @@ def test_text(program):
     )
     assert [partly] in lines
     assert [(  # its kernel here is one that moves values
-        "on the host: SOFTMAX: softmax needs a reduction; a core for networks computes it, if its"
+        "on the host: SOFTMAX: softmax needs a reduction; a network core computes it, if its"
         " maps are of 8 bits"
     )] in lines
     assert lines[-1] == ["the batch is 1"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from graph_runner import run_graph
-from network_chips import network_chip
+from network_cores import network_core_config
 from tflite_files import T, build
 
 from weft.config import Config
@@ -14,8 +14,8 @@ from weft.models.errors import UnfitError
 from weft.models.exactness import exactness_of
 from weft.models.ir import Gemm
 from weft.models.loading import load as load_file
-from weft.models.network_core.compiler import compile_chip
-from weft.models.report.chip_placement import chip_reasons
+from weft.models.network_core.compiler import compile_network_core
+from weft.models.report.network_core_placement import network_core_reasons
 from weft.models.report.placement import placement_line
 from weft.models.target import target_of
 from weft.models.tflite import load
@@ -107,7 +107,7 @@ def test_the_first_line_names_them():
 
 def test_a_network_core_computes_their_products_one_by_one():
     with pytest.raises(UnfitError, match="its results must be of 8 bits"):
-        compile_chip(load(three_layers(), "net"), target_of(network_chip(2, 4, 4)))
+        compile_network_core(load(three_layers(), "net"), target_of(network_core_config(2, 4, 4)))
     tensors = {
         "i": T((1, 3, 3, 2), scale=0.1), "k": T(data=int8((2, 2, 2, 2), 7, 1), scale=0.1),
         "q": T((1, 2, 2, 2), scale=0.1), "f": T((1, 2, 2, 2), "float32"),
@@ -119,8 +119,8 @@ def test_a_network_core_computes_their_products_one_by_one():
         ("FULLY_CONNECTED", ["f", "v"], ["y"], ("FullyConnectedOptions", {}), 9),
     ], ["i"], ["y"])
     graph, x = load(data, "net"), int8((1, 3, 3, 2), 31, 9)
-    program = compile_chip(graph, target_of(network_chip(2, 4, 4)))
-    [reason] = chip_reasons(program)
+    program = compile_network_core(graph, target_of(network_core_config(2, 4, 4)))
+    [reason] = network_core_reasons(program)
     assert reason == (
         "partly on the host: FULLY_CONNECTED: its results must be of 8 bits; the core computes its"
         " products one by one, over the link"

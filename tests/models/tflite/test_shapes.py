@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from graph_runner import run_graph
-from network_chips import network_chip
+from network_cores import network_core_config
 from tflite_files import T, build, micro
 
 from weft.config import Config
@@ -11,8 +11,8 @@ from weft.host import GoldenTransport
 from weft.models import ModelError
 from weft.models.compiler import compile_graph
 from weft.models.ir import Gemm
-from weft.models.network_core.compiler import compile_chip
-from weft.models.report.chip_placement import chip_placement_line
+from weft.models.network_core.compiler import compile_network_core
+from weft.models.report.network_core_placement import network_core_placement_line
 from weft.models.report.placement import placement_line
 from weft.models.target import target_of
 from weft.models.tflite import load
@@ -89,9 +89,9 @@ def test_a_network_core_has_no_operators_of_shapes(rng):
     data = build(tensors, operators, ["image"], ["z"])
     graph, x = load(data, "net"), rng.integers(-128, 128, (1, 4, 4, 3), np.int8)
     expected = run_graph(graph, [x])[graph.outputs[0]]
-    program = compile_chip(graph, target_of(network_chip(2, 4, 4)))
+    program = compile_network_core(graph, target_of(network_core_config(2, 4, 4)))
     assert len(program.segments) == 1 and not program.host
-    assert "3 of 3 operators on Weft (100 % of 1,024 MAC); " in chip_placement_line(program)
+    assert "3 of 3 operators on Weft (100 % of 1,024 MAC); " in network_core_placement_line(program)
     with program.open("golden") as session:
         assert np.array_equal(session(x), expected)
 

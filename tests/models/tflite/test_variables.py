@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from network_chips import LARGE
+from network_cores import LARGE
 from program_files import changed
 from tflite_files import T, build, runner
 

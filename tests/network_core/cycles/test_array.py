@@ -1,13 +1,13 @@
 """The tiles of a job in the cycle model of lists: cycles computed by hand."""
 
 from weft.config import Config
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles.array import TileTimes, panel_sizes
 from weft.network_core.descriptors import ListJob
 from weft.network_core.latencies import result_rows
 
 CORE = Config(rows=4, cols=4, depth=4, lanes=4, requantize="tflite", activation="none")
-CHIP = ChipConfig(core=CORE)
+CHIP = NetworkCoreConfig(array=CORE)
 
 
 def job(**fields):

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from network_chips import MICRO
+from network_cores import MICRO
 
 from weft.network_core.addresses import split
 from weft.network_core.cycles import predict_list

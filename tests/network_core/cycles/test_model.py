@@ -2,18 +2,18 @@
 
 import numpy as np
 import pytest
-from chip_lists import random_list
+from network_core_lists import random_list
 
 from weft.config import Config
 from weft.network_core.addresses import split
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import predict_list
 from weft.network_core.cycles.model import _ListModel
 from weft.network_core.cycles.output import PlainLayer
 from weft.network_core.descriptors import ListEnd, ListJob, ListLoad
 
 CORE = Config(rows=4, cols=4, depth=4, lanes=2, requantize="tflite", activation="none")
-CHIP = ChipConfig(core=CORE, words=2048, b_words=256, lines=64, read_vectors=4)  # 5 banks
+CHIP = NetworkCoreConfig(array=CORE, words=2048, b_words=256, lines=64, read_vectors=4)  # 5 banks
 
 
 def test_skipped_cycles_change_nothing(monkeypatch):
@@ -65,4 +65,4 @@ def test_a_layer_of_one_step_on_an_ecp5(multiplier, cycles):
         multiplier=multiplier,
     )
     job = ListJob(cross=1, panel_rows=8, out_height=1, out_width=8, columns=8, tile_words=1)
-    assert PlainLayer(ChipConfig(core=core), job, 1).finish() == cycles
+    assert PlainLayer(NetworkCoreConfig(array=core), job, 1).finish() == cycles

@@ -1,7 +1,7 @@
 """The program memory in the cycle model of lists: cycles computed by hand."""
 
 import pytest
-from network_chips import PROGRAM
+from network_cores import PROGRAM
 
 from weft.network_core.addresses import split
 from weft.network_core.cycles import ProgramTiming, predict_list

@@ -1,6 +1,6 @@
 """The microprogram of a core fits, and has the sizes of the core."""
 
-from network_chips import MICRO, network_chip
+from network_cores import MICRO, network_core_config
 
 from weft.network_core.descriptors import ListError
 from weft.network_core.microcode import assemble
@@ -17,9 +17,9 @@ def test_it_fits_and_begins_at_its_start():
 
 def test_its_constants_have_the_errors_and_the_sizes_of_the_core():
     sizes = dict(b_words=300, lines=77)
-    chip = network_chip(1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=8,
+    config = network_core_config(1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=8,
                         read_vectors=1, **sizes)
-    found = assemble(chip)
+    found = assemble(config)
     assert found.words == assemble(MICRO).words
     assert {300, 77, int(NetworkState.DONE)} <= set(found.registers)
     for error in (ListError.OPCODE, ListError.FIELD, ListError.ADDRESS, ListError.DEADLOCK):

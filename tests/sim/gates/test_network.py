@@ -1,10 +1,10 @@
-"""The test of gate-level cores for networks, on a core that is not synthesized: it builds fast."""
+"""The test of gate-level network cores, on a core that is not synthesized: it builds fast."""
 
 
 import numpy as np
 import pytest
 from digits import CNN
-from network_chips import SIMULATED, SIMULATED_SLOWLY
+from network_cores import SIMULATED, SIMULATED_SLOWLY
 
 import weft
 from weft.hw import export
@@ -71,5 +71,5 @@ def test_a_different_result_is_found(gates, program, monkeypatch):
 
 def test_another_core_is_found(gates):
     other = weft.load(CNN).compile(SIMULATED_SLOWLY[2])
-    with pytest.raises(GateSimError, match="^the core must have the ChipConfig 4x4x4"):
+    with pytest.raises(GateSimError, match="^the network core must be 4x4x4"):
         check_network(gates, other, seed=1)

@@ -33,7 +33,7 @@ CASES = {
 
 def benches(ip, simulator, verilog=None, **options):
     return run(
-        ip.config, simulator, build_dir=folder() / "ip", verilog=verilog or ip_verilog(ip),
+        ip.array, simulator, build_dir=folder() / "ip", verilog=verilog or ip_verilog(ip),
         top=ip.name, env=env(ip), **{"modules": MODULES} | options,
     )
 

@@ -15,7 +15,7 @@ from weft.sim.runner import run
 def test_streams_keep_up_with_128_cubed():
     ip = Ip(config=Config(depth=2, activation="none"), bus="stream")
     outcome = run(
-        ip.config, "verilator", build_dir=folder() / "ip", top=ip.name, env=env(ip),
+        ip.array, "verilator", build_dir=folder() / "ip", top=ip.name, env=env(ip),
         verilog=to_verilog(IpTop(ip), name=ip.name), modules=["verif.ip.rates"],
     )
-    assert outcome.tests == 1 and outcome.cycles > 4 * 128**3 / ip.config.peak
+    assert outcome.tests == 1 and outcome.cycles > 4 * 128**3 / ip.array.peak

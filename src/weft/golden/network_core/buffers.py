@@ -6,17 +6,17 @@ from weft.network_core.addresses import join
 from weft.network_core.config import ADD_TABLE_BYTES, ADD_TABLE_WORDS, PARAMETER_BYTES
 from weft.network_core.descriptors import LoadTarget
 
-__all__ = ["ChipBuffers"]
+__all__ = ["NetworkCoreBuffers"]
 
 
-class ChipBuffers:
+class NetworkCoreBuffers:
     """The B buffer, the parameter buffer and the ADD table.
 
     They keep their contents from list to list. Words that no load has written are 0.
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -25,21 +25,21 @@ class ChipBuffers:
     table : int8 [ADD_TABLE_WORDS, add_table_vectors * depth]
     """
 
-    def __init__(self, chip):
-        core = chip.core
-        self.chip = chip
-        self.b = np.zeros((chip.b_words, core.cols, core.depth), np.int8)
-        self.lines = np.zeros((chip.lines, chip.line_vectors * core.depth), np.int8)
-        self.table = np.zeros((ADD_TABLE_WORDS, chip.add_table_vectors * core.depth), np.int8)
+    def __init__(self, config):
+        core = config.array
+        self.config = config
+        self.b = np.zeros((config.b_words, core.cols, core.depth), np.int8)
+        self.lines = np.zeros((config.lines, config.line_vectors * core.depth), np.int8)
+        self.table = np.zeros((ADD_TABLE_WORDS, config.add_table_vectors * core.depth), np.int8)
 
     def load(self, memory, load) -> None:
         """Execute a `weft.network_core.descriptors.ListLoad` from a `MemoryArea`."""
-        chip, vectors = self.chip, load.word_vectors(self.chip)
+        config, vectors = self.config, load.word_vectors(self.config)
         shape = load.words, vectors
         if load.fill:
-            source = np.full((*shape, chip.core.depth), load.fill_value, np.int8)
+            source = np.full((*shape, config.array.depth), load.fill_value, np.int8)
         else:
-            first = join(load.source, chip.banks)
+            first = join(load.source, config.banks)
             source = memory.read(first + np.arange(load.words * vectors)).reshape(*shape, -1)
         if load.target == LoadTarget.B and load.diagonal:
             source = source * self._diagonal(load.words)
@@ -55,11 +55,11 @@ class ChipBuffers:
 
     def _diagonal(self, words):
         """1 where column i of word w takes byte d of its vector; int8 [words, cols, depth]."""
-        cols, depth = self.chip.core.cols, self.chip.core.depth
+        cols, depth = self.config.array.cols, self.config.array.depth
         w, i, d = np.ogrid[:words, :cols, :depth]
         takes = d % cols == i % depth
         if cols > depth:
-            takes = takes & (i // depth == w % self.chip.phases)
+            takes = takes & (i // depth == w % self.config.phases)
         return np.broadcast_to(takes, (words, cols, depth)).astype(np.int8)
 
     def parameters(self, lines, columns):
@@ -74,9 +74,9 @@ class ChipBuffers:
         """
         lines, columns = np.broadcast_arrays(lines, columns)
         first, last = lines.min(), lines.max()
-        if last >= self.chip.lines:
+        if last >= self.config.lines:
             raise ValueError(
-                f"lines of a job must be in 0..{self.chip.lines - 1}, not {first}..{last}"
+                f"lines of a job must be in 0..{self.config.lines - 1}, not {first}..{last}"
             )
         places = columns[..., None] * PARAMETER_BYTES + np.arange(PARAMETER_BYTES)
         taken = self.lines[lines[..., None], places]

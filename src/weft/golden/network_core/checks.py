@@ -19,20 +19,20 @@ _SIZES = {
 }
 
 
-def begins_with_beat(chip, address) -> bool:
+def begins_with_beat(config, address) -> bool:
     """Whether the vector at ``address`` is the first one of a beat of the program memory.
 
     True without a program memory. A step is right if all its vectors are multiples of a beat.
     """
-    return not chip.program_words or join(address, chip.banks) % chip.read_vectors == 0
+    return not config.program_words or join(address, config.banks) % config.read_vectors == 0
 
 
-def fits(chip, descriptor) -> bool:
+def fits(config, descriptor) -> bool:
     """Whether the fields of a descriptor fit the core; otherwise the error is FIELD.
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     descriptor : ListLoad, ListJob, ListLoop or ListEnd
     """
     banks = (
@@ -40,25 +40,25 @@ def fits(chip, descriptor) -> bool:
         for place in places(type(descriptor)) if place.address
     )
     sizes = (getattr(descriptor, name) for name in _SIZES[type(descriptor)])
-    return all(bank < chip.banks for bank in banks) and all(sizes) and _limits(chip, descriptor)
+    return all(bank < config.banks for bank in banks) and all(sizes) and _limits(config, descriptor)
 
 
-def _limits(chip, descriptor):
+def _limits(config, descriptor):
     match descriptor:
-        case ListLoad(source=source) if not begins_with_beat(chip, source):
+        case ListLoad(source=source) if not begins_with_beat(config, source):
             return False
         case ListLoop():
-            return begins_with_beat(chip, descriptor.source_step)
+            return begins_with_beat(config, descriptor.source_step)
         case ListLoad(target=LoadTarget.B, first_word=first, words=words):
-            return first + words <= chip.b_words
+            return first + words <= config.b_words
         case ListLoad(target=LoadTarget.PARAMETERS, first_word=first, words=words):
-            return first + words <= chip.lines
+            return first + words <= config.lines
         case ListLoad(target=LoadTarget.ADD_TABLE, first_word=first, words=words):
             return first + words <= ADD_TABLE_WORDS
         case ListLoad():
             return False
         case ListJob():
             both = descriptor.add and descriptor.sums
-            return descriptor.panel_rows <= chip.core.rows and not both
+            return descriptor.panel_rows <= config.array.rows and not both
         case ListEnd():
             return descriptor.result_bytes <= RESULT_BYTES

@@ -32,7 +32,7 @@ class ListHead:
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     memory : MemoryArea
     first : int
         Number of the first vector of the list.
@@ -40,8 +40,8 @@ class ListHead:
         `ListLoad` or `ListJob`.
     """
 
-    def __init__(self, chip, memory, first: int, kind: type):
-        self._chip, self._memory, self._first, self._kind = chip, memory, first, kind
+    def __init__(self, config, memory, first: int, kind: type):
+        self._network_core, self._memory, self._first, self._kind = config, memory, first, kind
         self._index = 0
         self._body = 0  # index of the first descriptor that the next loop may repeat
         self._loop, self._turn = None, 0  # the loop that repeats, and its turn
@@ -69,7 +69,7 @@ class ListHead:
             if not isinstance(descriptor, self._kind | ListEnd):
                 self._index += 1
                 continue
-            if not fits(self._chip, descriptor):
+            if not fits(self._network_core, descriptor):
                 raise ListFault(ListError.FIELD)
             self._index += 1
             self._current = self._take(descriptor)
@@ -77,7 +77,7 @@ class ListHead:
 
     def _fetch(self):
         """The descriptor at the index."""
-        vectors = -(-DESCRIPTOR_BYTES // self._chip.core.depth)
+        vectors = -(-DESCRIPTOR_BYTES // self._network_core.array.depth)
         numbers = self._first + self._index * vectors + np.arange(vectors)
         data = self._memory.read(numbers).tobytes()[:DESCRIPTOR_BYTES]
         try:
@@ -87,7 +87,7 @@ class ListHead:
 
     def _repeat(self, loop):
         """Go to the first descriptor of the body, or behind the loop."""
-        if not fits(self._chip, loop) or loop.body > self._index - self._body:
+        if not fits(self._network_core, loop) or loop.body > self._index - self._body:
             raise ListFault(ListError.FIELD)
         self._loop = loop
         self._turn += 1
@@ -113,5 +113,5 @@ class ListHead:
 
     def _moved(self, address, step):
         """``address`` after the steps of all turns until now."""
-        banks = self._chip.banks
+        banks = self._network_core.banks
         return split(join(address, banks) + self._turn * join(step, banks), banks)

@@ -12,7 +12,7 @@ __all__ = ["run_job"]
 POSITION_LIMIT = (1 << 16) - 1  # of y and x of a tap
 
 
-def run_job(chip, memory, buffers, job) -> None:
+def run_job(config, memory, buffers, job) -> None:
     """Compute the layer of a `weft.network_core.descriptors.ListJob`, and store it.
 
     All values are read before the first one is stored. The maps that are read and the output map
@@ -20,9 +20,9 @@ def run_job(chip, memory, buffers, job) -> None:
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     memory : MemoryArea
-    buffers : ChipBuffers
+    buffers : NetworkCoreBuffers
     job : ListJob
 
     Raises
@@ -33,36 +33,36 @@ def run_job(chip, memory, buffers, job) -> None:
         If the descriptor has a field that the hardware does not check, and whose effect is
         undefined.
     """
-    _check(chip, job)
-    y = _layer(chip, buffers, job, _sums(chip, memory, buffers, job))
+    _check(config, job)
+    y = _layer(config, buffers, job, _sums(config, memory, buffers, job))
     if job.add:
-        places = _pixels(job, chip.banks, "add")
+        places = _pixels(job, config.banks, "add")
         x = memory.read_columns(places, job.columns)
-        y = _added(chip, buffers, job, x, y)
-    memory.write_columns(_pixels(job, chip.banks, "output"), y)
+        y = _added(config, buffers, job, x, y)
+    memory.write_columns(_pixels(job, config.banks, "output"), y)
 
 
-def _check(chip, job):
+def _check(config, job):
     """Raise ValueError for fields that the hardware does not check."""
     taps = job.kernel_height * job.kernel_width * job.tap_vectors
-    last = job.b_word + (_tiles(chip, job) - 1) * job.b_step + job.tile_words
+    last = job.b_word + (_tiles(config, job) - 1) * job.b_step + job.tile_words
     for name, value, rule, holds in (
         ("tile_words", job.tile_words, f"all steps of a tile ({taps})", job.tile_words == taps),
-        ("words of B", last, f"at most {chip.b_words}", last <= chip.b_words),
+        ("words of B", last, f"at most {config.b_words}", last <= config.b_words),
         ("low", job.low, f"at most high ({job.high})", job.low <= job.high),
         ("sum_low", job.sum_low, f"at most sum_high ({job.sum_high})",
          not job.add or job.sum_low <= job.sum_high),
         *(_extent(job, side, axis) for side, axis in (("height", "y"), ("width", "x"))),
-        *(_side(chip, job, side) for side in ("in_height", "in_width")),
+        *(_side(config, job, side) for side in ("in_height", "in_width")),
     ):
         if not holds:
             raise ValueError(f"{name} of a job must be {rule}, not {value}")
 
 
-def _side(chip, job, side):
+def _side(config, job, side):
     """The rule for the height or the width of the input map, as `_check` has it."""
     value = getattr(job, side)
-    most = POSITION_LIMIT // 2 + 1 if has_single_port(chip.core) else POSITION_LIMIT
+    most = POSITION_LIMIT // 2 + 1 if has_single_port(config.array) else POSITION_LIMIT
     return side, value, f"at most {most}", value <= most
 
 
@@ -75,9 +75,9 @@ def _extent(job, side, axis):
     return f"the largest {axis}", last, f"at most {POSITION_LIMIT}", last <= POSITION_LIMIT
 
 
-def _tiles(chip, job):
+def _tiles(config, job):
     """Tiles of N."""
-    return -(-job.columns // chip.core.cols)
+    return -(-job.columns // config.array.cols)
 
 
 def _pixels(job, banks, map_):
@@ -113,14 +113,14 @@ def _taps(memory, job, banks):
     return np.broadcast_arrays(firsts, kx * tap_x + ky * tap_y, inside)
 
 
-def _sums(chip, memory, buffers, job):
+def _sums(config, memory, buffers, job):
     """The sums of the array, without the pair sums of A; int32 [pixels, N]."""
-    cols, depth = chip.core.cols, chip.core.depth
-    firsts, offsets, inside = _taps(memory, job, chip.banks)
+    cols, depth = config.array.cols, config.array.depth
+    firsts, offsets, inside = _taps(memory, job, config.banks)
     # Rows of vectors: one for each tap inside the map, in the order of the array's steps.
     vectors = offsets[inside][:, None] + np.arange(job.tap_vectors)
-    group_step = memory.signed(join(job.group_step, chip.banks))
-    tiles = _tiles(chip, job)
+    group_step = memory.signed(join(job.group_step, config.banks))
+    tiles = _tiles(config, job)
     sums = np.empty((job.out_height * job.out_width, tiles * cols), np.int32)
     for group, first in enumerate(range(0, tiles, job.group_tiles)):
         a = np.full((*inside.shape, job.tap_vectors, depth), job.outside, np.int8)
@@ -129,7 +129,7 @@ def _sums(chip, memory, buffers, job):
         words = job.b_word + tile[:, None] * job.b_step + np.arange(job.tile_words)
         b = buffers.b[words]  # [tiles, words, cols, depth]
         b = b.transpose(1, 3, 0, 2).reshape(job.tile_words * depth, -1)
-        start = _pair_sums(b) if chip.core.cell.corrected else None
+        start = _pair_sums(b) if config.array.cell.corrected else None
         sums[:, first * cols : first * cols + b.shape[1]] = matmul(
             a.reshape(len(sums), -1), b, start=start
         )
@@ -142,27 +142,28 @@ def _pair_sums(b):
     return (wide[0::2] * wide[1::2]).sum(0)
 
 
-def _layer(chip, buffers, job, sums):
+def _layer(config, buffers, job, sums):
     """The results of the layer itself, int8 [out_height, out_width, N]; with sums [..., 4 * N]."""
     column = np.arange(job.columns)
-    lines = job.parameter_line + column // chip.core.lanes
-    bias, multiplier, shift = buffers.parameters(lines, column % chip.core.lanes)
+    lines = job.parameter_line + column // config.array.lanes
+    bias, multiplier, shift = buffers.parameters(lines, column % config.array.lanes)
     total = add_bias(sums, bias)
     if job.sums:
         y = np.ascontiguousarray(total.astype("<i4")).view(np.int8)
     else:
         y = requantize(
-            total, multiplier, shift, mode=chip.core.requantize, zero_point=job.zero, low=job.low,
+            total, multiplier, shift, mode=config.array.requantize, zero_point=job.zero,
+            low=job.low,
             high=job.high,
         )
     return y.reshape(job.out_height, job.out_width, -1)
 
 
-def _added(chip, buffers, job, x, y):
+def _added(config, buffers, job, x, y):
     """The rescaled sum of the added map ``x`` and the result ``y``, both int8 [..., N]."""
-    lane = np.arange(job.columns) % chip.core.lanes
+    lane = np.arange(job.columns) % config.array.lanes
     _, multiplier, shift = buffers.parameters(job.add_line, lane)
     return requantize(
-        buffers.added(x, y), multiplier, shift, mode=chip.core.requantize,
+        buffers.added(x, y), multiplier, shift, mode=config.array.requantize,
         zero_point=job.sum_zero, low=job.sum_low, high=job.sum_high,
     )

@@ -29,12 +29,12 @@ class MemoryArea:
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     data : writable buffer of ``banks * words * depth`` bytes
     base, limit : int
         First word, and first word beyond, of each bank.
     words : int, optional
-        Words of each bank of this memory; ``chip.words`` if absent.
+        Words of each bank of this memory; ``config.words`` if absent.
 
     Raises
     ------
@@ -42,10 +42,10 @@ class MemoryArea:
         If the memory has another size, or the limits do not fit it.
     """
 
-    def __init__(self, chip, data, base: int, limit: int, *, words: int | None = None):
-        words = chip.words if words is None else words
+    def __init__(self, config, data, base: int, limit: int, *, words: int | None = None):
+        words = config.words if words is None else words
         bytes_ = np.frombuffer(data, np.int8)
-        size = chip.banks * words * chip.core.depth
+        size = config.banks * words * config.array.depth
         if bytes_.size != size:
             raise ValueError(f"memory must have {size} bytes, not {bytes_.size}")
         if not 0 <= base <= limit <= words:
@@ -53,11 +53,11 @@ class MemoryArea:
                 f"base and limit must be in 0..{words}, and base at most limit,"
                 f" not {base} and {limit}"
             )
-        self._vectors = bytes_.reshape(-1, chip.core.depth)
-        self._banks = chip.banks
+        self._vectors = bytes_.reshape(-1, config.array.depth)
+        self._banks = config.banks
         self._base, self._limit = base, limit
-        self._micro = has_single_port(chip.core)
-        kept = chip.most_words if self._micro else chip.address_words
+        self._micro = has_single_port(config.array)
+        kept = config.most_words if self._micro else config.address_words
         self._wrap = 2 * kept * self._banks
 
     def places(self, numbers) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The bytes of a WRITE frame in the memory of a core for networks."""
+"""The bytes of a WRITE frame in the memory of a network core."""
 
 import numpy as np
 

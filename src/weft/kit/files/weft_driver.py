@@ -76,7 +76,7 @@ class Library:
 
 
 class Driver(Library):
-    """The driver of a core for matrix products.
+    """The driver of a product core.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@
 
 ``weft.bus`` is the slave port of the registers, ``weft.irq`` the interrupt. With bus stream,
 ``weft.sink`` takes commands and ``weft.source`` gives results. With bus dma, ``weft.master`` is an
-AXI4 master for ``soc.dma_bus`` or ``soc.bus``. A core for networks with a program memory has it,
+AXI4 master for ``soc.dma_bus`` or ``soc.bus``. A network core with a program memory has it,
 too: its best place is a port of LiteDRAM.
 """
 
@@ -81,8 +81,8 @@ def _beat_bytes():
     """Bytes of a beat of the AXI4 master; 0 if the core has none."""
     if FACTS["data_path"] == "dma":
         return CONFIG["bytes_in"]
-    chip = CONFIG.get("chip", {"program_words": 0})
-    return chip["read_vectors"] * CONFIG["depth"] if chip["program_words"] else 0
+    config = CONFIG.get("network_core", {"program_words": 0})
+    return config["read_vectors"] * CONFIG["depth"] if config["program_words"] else 0
 
 
 def _channel(prefix, channel, fields, data, ready):

@@ -1,4 +1,4 @@
-/* Memory and lists of a core for networks, through its registers. */
+/* Memory and lists of a network core, through its registers. */
 #include "weft.h"
 
 #define WRITE(core, name, value) WEFT_WRITE((core)->base, offsetof(weft_t, name), value)
@@ -9,7 +9,7 @@ const char *weft_error_text(int error)
     switch (error) {
     case WEFT_OK: return "no error";
     case WEFT_BUSY: return "the list has not ended";
-    case WEFT_ERR_ID: return "no core for networks of this ChipConfig at the address";
+    case WEFT_ERR_ID: return "no network core of this NetworkCoreConfig at the address";
     case WEFT_ERR_TIMEOUT: return "no progress for poll_limit polls";
     case WEFT_ERR_NULL: return "a required pointer is NULL";
     case WEFT_ERR_RANGE: return "vectors outside of the memory";

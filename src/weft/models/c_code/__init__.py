@@ -4,7 +4,7 @@
 module         content
 =============  ==================================================================================
 `generate`     the files of a network, by name
-`chip`         the files of a network for a core for networks
+`network_core`         the files of a network for a network core
 `sources`      the templates with their values
 `tensors`      the addresses of tensors
 `layers`       products of a step, with weights and requantization, as C structs
@@ -16,7 +16,7 @@ module         content
 =============  ==================================================================================
 """
 
-from weft.models.c_code.chip import chip_c_files
 from weft.models.c_code.generate import c_files
+from weft.models.c_code.network_core import network_core_c_files
 
-__all__ = ["c_files", "chip_c_files"]
+__all__ = ["c_files", "network_core_c_files"]

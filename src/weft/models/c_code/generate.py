@@ -51,7 +51,7 @@ class _ProductGenerator(Generator):
 
     def __init__(self, graph, program):
         self._graph, self._program = graph, program
-        self._config = program.target.config
+        self._config = program.target.array
         self._writers = {node.outputs[0]: node for node in graph.nodes}
         self._check()
         super().__init__(program, [(step.inputs, step.outputs) for step in program.steps])

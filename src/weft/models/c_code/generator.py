@@ -55,7 +55,7 @@ class Generator:
 
     Parameters
     ----------
-    program : Program or ChipProgram
+    program : Program or NetworkCoreProgram
     accesses
         As for `TensorAddresses`.
     headers : str

@@ -24,7 +24,7 @@ class TensorAddresses:
 
     Parameters
     ----------
-    program : Program or ChipProgram
+    program : Program or NetworkCoreProgram
     accesses : sequence of (tensors that are read, tensors that are written)
         In the order of execution.
 

@@ -15,7 +15,7 @@ module              content
 `weights`           words of B and parameter lines
 `schedule`          jobs, and what loads when
 `jobs`, `image`     descriptors, and the bytes of the memory
-`compiler`          makes a `ChipProgram`
+`compiler`          makes a `NetworkCoreProgram`
 `program`           the compiled network
 `runner`            the interface to a core; `golden_runner` implements it in numpy
 `session`           runs a program on a core

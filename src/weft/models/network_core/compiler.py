@@ -1,4 +1,4 @@
-"""Compiles a graph for a core for networks: layers, places, lists, and the image of the memory."""
+"""Compiles a graph for a network core: layers, places, lists, and the image of the memory."""
 
 import contextlib
 import dataclasses
@@ -18,12 +18,12 @@ from weft.models.network_core.memory import MapPlacement, plan_maps
 from weft.models.network_core.pitches import Panels, panels_of, panels_of_parts
 from weft.models.network_core.prediction import predict_run, program_conditions
 from weft.models.network_core.program import (
-    ChipInput,
-    ChipProgram,
-    ChipRename,
-    ChipResult,
-    ChipSegment,
-    ChipStep,
+    NetworkCoreInput,
+    NetworkCoreProgram,
+    NetworkCoreRename,
+    NetworkCoreResult,
+    NetworkCoreSegment,
+    NetworkCoreStep,
     memory_needs,
 )
 from weft.models.network_core.schedule import BufferSchedule, LayerDemand, schedule_buffers
@@ -31,23 +31,23 @@ from weft.models.network_core.weights import LayerWords
 from weft.models.target import NetworkTarget
 from weft.network_core.config import has_single_port
 
-__all__ = ["compile_chip"]
+__all__ = ["compile_network_core"]
 
 _MAX_BATCH = (1 << 16) - 1  # turns of a loop
 _MAX_RESULT = 1024  # bytes that DONE carries
 _LOG_BYTES = 8  # of each job
 
 
-def compile_chip(
+def compile_network_core(
     graph: Graph, target: NetworkTarget, *, batch: int = 1, activations: bool = False,
-) -> ChipProgram:
-    """Compile a network for a core for networks.
+) -> NetworkCoreProgram:
+    """Compile a network for a network core.
 
     Parameters
     ----------
     graph : Graph
     target : NetworkTarget
-        With a ChipConfig.
+        With a NetworkCoreConfig.
     batch : int
         Inferences of each list; each has maps of its own.
     activations : bool
@@ -62,8 +62,8 @@ def compile_chip(
     ModelError
         If an operator is not valid.
     """
-    chip = target.chip
-    core = chip.core
+    config = target.config
+    core = config.array
     if not isinstance(batch, SupportsIndex) or not 1 <= batch <= _MAX_BATCH:
         raise ModelError(f"batch must be an integer in 1..{_MAX_BATCH}, not {batch!r}")
     batch = operator.index(batch)
@@ -78,16 +78,16 @@ def compile_chip(
     if not activations:
         graph, left_out = leave_out_channels(graph, mode, max(core.cols, core.depth))
     graph = dataclasses.replace(graph, notes=notes_of(graph, left_out))
-    divided = divide(graph, mode, core.cols, core.depth, fuse=not activations, chip=chip)
+    divided = divide(graph, mode, core.cols, core.depth, fuse=not activations, config=config)
     products = [step for step in divided.after if step.macs]
     if products and not divided.layers:
         first = products[0]
         raise UnfitError(
-            f"{graph.name}: a core for networks needs a product that is a layer; operator"
+            f"{graph.name}: a network core needs a product that is a layer; operator"
             f" {first.position[0]} ({first.operators[0]} {first.name}): {first.placement.reason}"
         )
     sizes = [
-        LayerWords.of(layer, divided.maps[layer.x].channels, chip) for layer in divided.layers
+        LayerWords.of(layer, divided.maps[layer.x].channels, config) for layer in divided.layers
     ]
     compiler = _Compiler(divided, exactness, left_out, sizes, target, batch, activations)
     try:
@@ -110,7 +110,7 @@ class _Layout:
     plan: MapPlacement
     panels: list[Panels]
     schedule: BufferSchedule
-    results: list[tuple[ChipResult, ...]]
+    results: list[tuple[NetworkCoreResult, ...]]
     ends: list[tuple[int, int]]
     image: MemoryImage
     areas: dict[str, int]
@@ -123,10 +123,10 @@ class _Compiler:
     def __init__(self, divided, exactness, left_out, sizes, target, batch, activations):
         self._divided, self._sizes = divided, sizes
         self._exactness, self._left_out = exactness, left_out
-        self._target, self._chip = target, target.chip
+        self._target, self._network_core = target, target.config
         self._batch, self._activations = batch, activations
 
-    def program(self) -> ChipProgram:
+    def program(self) -> NetworkCoreProgram:
         """Return the program; _TooLarge if none fits the memory, ValueError for the buffers."""
         self._check_smallest()
         for tight in ({}, {"dense": True}):
@@ -151,13 +151,13 @@ class _Compiler:
 
     def _layout(self, dense=False, fewest=False) -> _Layout:
         """Return a layout; ``dense``: with the smallest maps; ``fewest``: with the fewest jobs."""
-        divided, sizes, chip, batch = self._divided, self._sizes, self._chip, self._batch
-        core = chip.core
-        plan = plan_maps(divided, sizes, chip, keep=self._activations, dense=dense)
+        divided, sizes, config, batch = self._divided, self._sizes, self._network_core, self._batch
+        core = config.array
+        plan = plan_maps(divided, sizes, config, keep=self._activations, dense=dense)
         maps = plan.maps
         panels = [
             panels_of_parts(layer.parts, core.rows) if layer.parts > 1
-            else panels_of(layer.window, maps[layer.x].pitches, core.rows, chip.banks)
+            else panels_of(layer.window, maps[layer.x].pitches, core.rows, config.banks)
             for layer in divided.layers
         ]
         demands = [
@@ -168,10 +168,12 @@ class _Compiler:
             for layer, size, found in zip(divided.layers, sizes, panels, strict=True)
         ]
         products = [step for step in divided.host if step.placement.on_weft]
-        schedule = schedule_buffers(demands, chip, fewest=fewest, alone=not products)
+        schedule = schedule_buffers(demands, config, fewest=fewest, alone=not products)
         depth = core.depth
         results = [
-            tuple(ChipResult(tensor, maps[place]) for tensor, place in segment.results.items())
+            tuple(
+                NetworkCoreResult(tensor, maps[place]) for tensor, place in segment.results.items()
+            )
             for segment in divided.segments
         ]
         ends = [
@@ -184,19 +186,19 @@ class _Compiler:
         ]
         log_vectors = batch * max(counts, default=0) * -(-_LOG_BYTES // depth)
         image = make_image(
-            divided, sizes, panels, schedule, maps, plan.vectors, batch, chip, ends, log_vectors,
+            divided, sizes, panels, schedule, maps, plan.vectors, batch, config, ends, log_vectors,
         )
         areas = {
             "maps": plan.vectors * batch * depth,
             "setup": max(map(len, image.setup), default=0), **image.areas,
             "log": log_vectors * depth,
         }
-        _check_size(areas, divided, plan, batch, chip)
+        _check_size(areas, divided, plan, batch, config)
         first, vectors = image.end + log_vectors, 0
         if products:
             try:
                 vectors = products_area(
-                    products, divided.tensors, chip, batch, chip.vectors - first
+                    products, divided.tensors, config, batch, config.vectors - first
                 )
             except ValueError as error:
                 raise _TooLarge(
@@ -208,27 +210,29 @@ class _Compiler:
     def _estimated(self, steps, layout):
         """Return operators of the host with the cost of their products."""
         return tuple(
-            estimated(step, self._divided.tensors, self._chip, self._batch, *layout.products)
+            estimated(
+                step, self._divided.tensors, self._network_core, self._batch, *layout.products
+            )
             if step.placement.on_weft else step for step in steps
         )
 
-    def _program(self, layout: _Layout) -> ChipProgram:
+    def _program(self, layout: _Layout) -> NetworkCoreProgram:
         divided, image = self._divided, layout.image
         written: set[int] = set()
         segments = tuple(
             _segment(
                 divided, number, self._estimated(divided.segments[number].before, layout),
-                self._sizes, layout.panels, layout.schedule, layout.plan.maps, image, self._chip,
-                written, found, end,
+                self._sizes, layout.panels, layout.schedule, layout.plan.maps, image,
+                self._network_core, written, found, end,
             )
             for number, (found, (_, end)) in enumerate(
                 zip(layout.results, layout.ends, strict=True)
             )
         )
         notes = tuple(divided.notes)
-        if self._chip.program_words and segments:
-            notes += (f"the cycles are for {program_conditions(self._chip)}",)
-        return ChipProgram(
+        if self._network_core.program_words and segments:
+            notes += (f"the cycles are for {program_conditions(self._network_core)}",)
+        return NetworkCoreProgram(
             name=divided.name, source=divided.source, mode=divided.mode, target=self._target,
             tensors=divided.tensors, inputs=divided.inputs, outputs=divided.outputs,
             operators=divided.operators, exactness=self._exactness, notes=notes,
@@ -240,7 +244,7 @@ class _Compiler:
 
 
 def _segment(
-    divided, number, before, sizes, panels, schedule, maps, image, chip, written, results,
+    divided, number, before, sizes, panels, schedule, maps, image, config, written, results,
     result_bytes,
 ):
     """Return one list, after the operators ``before``; ``written`` are maps that are written."""
@@ -249,14 +253,14 @@ def _segment(
             for n in (divided.layers[layer].x, divided.layers[layer].added)}
     new = [n for n, found in enumerate(divided.maps) if n in read - written and found.form]
     written.update(new)
-    prediction = predict_run(chip, run, first, image.end)
-    return ChipSegment(
+    prediction = predict_run(config, run, first, image.end)
+    return NetworkCoreSegment(
         before=before,
-        written=tuple(ChipInput(divided.maps[n].form, maps[n]) for n in new),
+        written=tuple(NetworkCoreInput(divided.maps[n].form, maps[n]) for n in new),
         run=run, run_first=first, results=results, result_bytes=result_bytes,
         steps=tuple(_steps(divided, segment, sizes, panels, schedule, maps, prediction)),
         renamed=tuple(
-            ChipRename((node.operator,), node.name, node.position, tensor, maps[place])
+            NetworkCoreRename((node.operator,), node.name, node.position, tensor, maps[place])
             for node, tensor, place in segment.renamed
         ),
         cycles=prediction.cycles,
@@ -270,7 +274,7 @@ def _steps(divided, segment, sizes, panels, schedule, maps, prediction):
         layer = divided.layers[number]
         jobs = sum(part.layer == number for part in schedule.parts)
         _, end = prediction.jobs[first + jobs - 1]
-        yield ChipStep(
+        yield NetworkCoreStep(
             layer.operators, layer.name, layer.position, layer.macs,
             tuple(divided.maps[n].tensor for n in (layer.x, layer.added) if n >= 0),
             divided.maps[layer.y].tensor, maps[layer.y], first, jobs,
@@ -289,33 +293,34 @@ def _result_bytes(results, batch, depth):
     return size if size <= _MAX_RESULT else 0
 
 
-def _check_size(areas, divided, plan, batch, chip):
+def _check_size(areas, divided, plan, batch, config):
     """Raise _TooLarge if the memory is too small for its areas."""
-    needed, program_needed = memory_needs(areas, chip)
+    needed, program_needed = memory_needs(areas, config)
     each = ", ".join(
         f"{name} {size:,}" for name, size in areas.items()
-        if not chip.program_words or name != "maps"
+        if not config.program_words or name != "maps"
     )
-    if needed > chip.memory_bytes:
-        what = "maps" if chip.program_words else f"{each}; setup and maps share their place"
+    if needed > config.memory_bytes:
+        what = "maps" if config.program_words else f"{each}; setup and maps share their place"
         raise _TooLarge(
             f"the memory must have {needed:,} bytes ({what}), and"
-            f" has {chip.memory_bytes:,}: {chip.size_text(chip.words)}."
-            f" {_largest_maps(divided, plan, batch, chip)}"
-            f" {_way_out(needed, areas['maps'], chip)}"
+            f" has {config.memory_bytes:,}: {config.size_text(config.words)}."
+            f" {_largest_maps(divided, plan, batch, config)}"
+            f" {_way_out(needed, areas['maps'], config)}"
         )
-    if program_needed > chip.program_bytes:
+    if program_needed > config.program_bytes:
         raise _TooLarge(
             f"the program memory must have {program_needed:,} bytes ({each}), and has"
-            f" {chip.program_bytes:,}: {chip.size_text(chip.program_words)}"
+            f" {config.program_bytes:,}: {config.size_text(config.program_words)}"
         )
 
 
-def _largest_maps(divided, plan, batch, chip):
+def _largest_maps(divided, plan, batch, config):
     """Return a sentence with the layer whose maps need the most memory."""
     layer = divided.layers[plan.peak]
+    depth = config.array.depth
     found = ", ".join(
-        f"{' x '.join(map(str, divided.maps[number].size))} ({vectors * chip.core.depth:,} bytes)"
+        f"{' x '.join(map(str, divided.maps[number].size))} ({vectors * depth:,} bytes)"
         for number, vectors in plan.live
     )
     times = f", for each of {batch} inferences" if batch > 1 else ""
@@ -325,14 +330,14 @@ def _largest_maps(divided, plan, batch, chip):
     )
 
 
-def _way_out(needed, maps, chip):
+def _way_out(needed, maps, config):
     """Return what to do if the memory must have ``needed`` bytes."""
-    words = 1 << (-(-needed // (chip.banks * chip.core.depth)) - 1).bit_length()
-    fits = words <= chip.most_words
+    words = 1 << (-(-needed // (config.banks * config.array.depth)) - 1).bit_length()
+    fits = words <= config.most_words
     least = f"at least {words:,}" if fits else f"{words:,}, and no such core has so many"
     text = f"words must be {least}; or the input must be smaller"
-    if chip.program_words:
+    if config.program_words:
         return f"A program memory has no maps: {text}"
-    if maps <= chip.memory_bytes and not has_single_port(chip.core):
+    if maps <= config.memory_bytes and not has_single_port(config.array):
         text += "; with program_words only the maps need this memory"
     return text[0].upper() + text[1:]

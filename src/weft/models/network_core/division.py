@@ -12,9 +12,9 @@ from weft.models.ir import Gemm, Graph, Window
 from weft.models.network_core.additions import addition
 from weft.models.network_core.host_operators import host_step
 from weft.models.network_core.layers import (
-    ChipGraph,
     GraphSegment,
     InputForm,
+    NetworkCoreGraph,
     NetworkLayer,
     WeightLayout,
 )
@@ -32,7 +32,7 @@ from weft.models.network_core.schedule import tile_limits
 from weft.models.network_core.tensor_places import TensorPlaces
 from weft.models.network_core.weights import LayerWords
 from weft.models.program import Step
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["divide"]
 
@@ -42,14 +42,14 @@ _JOINED = "concatenation"  # the kernel that needs no layer if its inputs are la
 
 def divide(
     graph: Graph, mode: str, cols: int, depth: int, *, fuse: bool = True,
-    chip: ChipConfig | None = None,
-) -> ChipGraph:
+    config: NetworkCoreConfig | None = None,
+) -> NetworkCoreGraph:
     """Return the layers of a network, and the operators of the host.
 
     The host computes an operator if the core cannot, and an operator without products that would
     begin a list after the first one. The lists are as few as possible. ``fuse``: ADD belongs to
-    the layer before it, if only ADD reads this layer's result. With the ``chip``, an operator is no
-    layer if its weights do not fit the buffers, and products that are no layers have their sums
+    the layer before it, if only ADD reads this layer's result. With the ``config``, an operator is
+    no layer if its weights do not fit the buffers, and products that are no layers have their sums
     from the core.
 
     Raises
@@ -61,18 +61,18 @@ def divide(
     """
     if graph.source != "tflite":
         raise UnfitError(
-            f"{graph.name}: a core for networks has the rounding of TensorFlow Lite, and the"
+            f"{graph.name}: a network core has the rounding of TensorFlow Lite, and the"
             f" network must be a .tflite file, not .{graph.source}"
         )
-    return _Division(in_mode(graph, mode), mode, cols, depth, fuse, chip).divided()
+    return _Division(in_mode(graph, mode), mode, cols, depth, fuse, config).divided()
 
 
 class _Division:
     """The state of `divide`: layers, operators of the host, and where each tensor is."""
 
-    def __init__(self, graph, mode, cols, depth, fuse, chip):
+    def __init__(self, graph, mode, cols, depth, fuse, config):
         self._graph, self._tensors, self._mode = graph, graph.tensors, mode
-        self._cols, self._depth, self._fuse, self._chip = cols, depth, fuse, chip
+        self._cols, self._depth, self._fuse, self._network_core = cols, depth, fuse, config
         self._places = TensorPlaces(graph.tensors, depth)
         self._layers: list[NetworkLayer] = []
         self._host: list[tuple[int, Step]] = []  # with the list that it is computed before
@@ -82,7 +82,7 @@ class _Division:
         readers.update(graph.results)
         self._readers = readers
 
-    def divided(self) -> ChipGraph:
+    def divided(self) -> NetworkCoreGraph:
         graph, places = self._graph, self._places
         for node in graph.nodes:
             try:
@@ -98,7 +98,7 @@ class _Division:
             tensor if number in read else dataclasses.replace(tensor, data=None)
             for number, tensor in enumerate(self._tensors)
         )
-        return ChipGraph(
+        return NetworkCoreGraph(
             name=graph.name, source=graph.source, mode=self._mode, tensors=tensors,
             inputs=graph.inputs, outputs=graph.outputs, operators=graph.operators,
             notes=graph.notes, states=graph.states, maps=tuple(places.maps), layers=tuple(layers),
@@ -147,7 +147,7 @@ class _Division:
         pad = None
         if isinstance(node, Gemm):
             node, pad = self._pads.inside(node)
-        step = host_step(self._graph, node, self._mode, reason, pad, self._chip)
+        step = host_step(self._graph, node, self._mode, reason, pad, self._network_core)
         first = self._places.host_list(step.operands)
         self._host.append((first, step))
         self._places.on_host(node.outputs, first)
@@ -165,10 +165,10 @@ class _Division:
             position=tuple(place for n in nodes for place in n.position), x=-1, y=-1, **fields,
         )
         is_form = isinstance(source, InputForm)
-        if self._chip is not None:
+        if self._network_core is not None:
             channels = (source.map_size if is_form else source[1])[2]
-            sizes = LayerWords.of(layer, channels, self._chip)
-            for name, room, _, least in tile_limits(sizes, self._chip):
+            sizes = LayerWords.of(layer, channels, self._network_core)
+            for name, room, _, least in tile_limits(sizes, self._network_core):
                 if least > room:
                     raise Refusal(f"a tile needs {least:,} {name}, and the buffer has {room:,}")
         x = places.written(source) if is_form else places.input(*source)
@@ -215,7 +215,7 @@ class _Division:
         """A table that scales and clamps (QUANTIZE, RELU) is a 1 x 1 layer with equal weights."""
         x, y = (self._tensors[n] for n in (node.inputs[0], node.outputs[0]))
         if None in (x.quantization, y.quantization) or not {x.dtype, y.dtype} <= {*_BIT8}:
-            raise Refusal("a core for networks has no lookup tables")
+            raise Refusal("a network core has no lookup tables")
         scales = [float(kind.quantization.scale[0]) for kind in (x, y)]
         zeros = tuple(int(kind.quantization.zero[0]) - half_of(kind.dtype) for kind in (x, y))
         stored = np.arange(-128, 128) + half_of(x.dtype)

@@ -1,39 +1,39 @@
-"""The golden model of a core for networks, as a runner of lists."""
+"""The golden model of a network core, as a runner of lists."""
 
 import numpy as np
 
-from weft.golden.network_core import ChipBuffers, run_list, write_pixels
+from weft.golden.network_core import NetworkCoreBuffers, run_list, write_pixels
 from weft.network_core.addresses import join
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.report import ListReport
 
 __all__ = ["GoldenRunner"]
 
 
 class GoldenRunner:
-    """A core for networks in numpy; `weft.models.network_core.runner.ChipRunner` has its methods.
+    """A network core in numpy; `weft.models.network_core.runner.NetworkCoreRunner` has its methods.
 
     Its memory is not zero at the start, so that nothing depends on that.
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     eager : bool
         As for `weft.golden.network_core.run_list`.
     """
 
-    def __init__(self, chip: ChipConfig, *, eager: bool = True):
-        self.chip = chip
-        self.memory = np.full(chip.memory_bytes, 0x5A, np.uint8)
-        self.program = np.full(chip.program_bytes, 0x5A, np.uint8)
-        self._buffers = ChipBuffers(chip)
+    def __init__(self, config: NetworkCoreConfig, *, eager: bool = True):
+        self.config = config
+        self.memory = np.full(config.memory_bytes, 0x5A, np.uint8)
+        self.program = np.full(config.program_bytes, 0x5A, np.uint8)
+        self._buffers = NetworkCoreBuffers(config)
         self._eager = eager
 
     def write(self, address, data, *, run=0, pitch=0, pixels=0, row_step=0) -> None:
         """Write bytes to the memory."""
-        first, step = (join(value, self.chip.banks) for value in (address, row_step))
+        first, step = (join(value, self.config.banks) for value in (address, row_step))
         write_pixels(
-            self.memory.reshape(-1, self.chip.core.depth), first, data, run=run, pitch=pitch,
+            self.memory.reshape(-1, self.config.array.depth), first, data, run=run, pitch=pitch,
             pixels=pixels, row_step=step,
         )
 
@@ -55,13 +55,13 @@ class GoldenRunner:
     def run(self, list_address, log_address, *, timeout) -> ListReport:
         """Execute a list."""
         outcome = run_list(
-            self.chip, self.memory, list_address, log_address, buffers=self._buffers,
+            self.config, self.memory, list_address, log_address, buffers=self._buffers,
             eager=self._eager, program=self.program,
         )
         return ListReport(outcome.error, outcome.jobs, outcome.result)
 
     def _byte(self, address):
-        return join(address, self.chip.banks) * self.chip.core.depth
+        return join(address, self.config.banks) * self.config.array.depth
 
     def close(self) -> None:
         """Do nothing: there is no connection."""

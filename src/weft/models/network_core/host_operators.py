@@ -1,4 +1,4 @@
-"""Operators that are no layers, as steps of a program for a core for networks.
+"""Operators that are no layers, as steps of a program for a network core.
 
 The host computes them. The sums of their products come from the core, if it can compute them.
 """
@@ -11,13 +11,14 @@ from weft.models.placement import decide
 from weft.models.products import host_product
 from weft.models.program import MatrixProduct, Placement, Step
 from weft.models.work import HostProduct, HostWork, ListProduct, RecurrentWork, list_products
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["host_step"]
 
 
 def host_step(
-    graph: Graph, node: Node, mode: str, reason: str, before: Node | None, chip: ChipConfig | None
+    graph: Graph, node: Node, mode: str, reason: str, before: Node | None, config: NetworkCoreConfig
+    | None
 ) -> Step:
     """Return the step of a node.
 
@@ -29,7 +30,7 @@ def host_step(
         Why it is no layer.
     before : Node or None
         An operator that a convolution computes, too: PAD in its window.
-    chip : ChipConfig or None
+    config : NetworkCoreConfig or None
         The core, for the products; None: the host computes them.
 
     Raises
@@ -39,7 +40,7 @@ def host_step(
     """
     nodes = [node] if before is None else [before, node]
     try:
-        macs, work = _work(graph, node, mode, chip)
+        macs, work = _work(graph, node, mode, config)
     except ValueError as error:
         raise ModelError(
             f"{graph.name}: operator {node.position[0]} ({node.operator} {node.name}): {error}"
@@ -57,13 +58,13 @@ def host_step(
     )
 
 
-def _work(graph, node, mode, chip) -> tuple[int, HostProduct | HostWork | RecurrentWork]:
+def _work(graph, node, mode, config) -> tuple[int, HostProduct | HostWork | RecurrentWork]:
     """Return the MAC and the work of a node."""
     if isinstance(node, Gemm):
-        return _product(graph, node, mode, _core_for([node], graph, mode, chip))
+        return _product(graph, node, mode, _core_for([node], graph, mode, config))
     if isinstance(node, Recurrence):
-        chip = _core_for(node.products, graph, mode, chip)
-        products = [_product(graph, gemm, mode, chip) for gemm in node.products]
+        config = _core_for(node.products, graph, mode, config)
+        products = [_product(graph, gemm, mode, config) for gemm in node.products]
         return sum(macs for macs, _ in products) * node.steps, RecurrentWork(
             kernel=node.kernel, attributes=node.attributes, steps=node.steps, mode=mode,
             products=tuple(work for _, work in products),
@@ -71,21 +72,21 @@ def _work(graph, node, mode, chip) -> tuple[int, HostProduct | HostWork | Recurr
     return node.macs, HostWork(node.kernel, node.attributes)
 
 
-def _core_for(gemms, graph, mode, chip):
+def _core_for(gemms, graph, mode, config):
     """Return the core, if it can compute all these products; else None.
 
     A core with a program memory has only the lists there.
     """
-    able = chip is not None and not chip.program_words and all(
-        decide(gemm, graph.tensors, chip.core, mode).on_weft for gemm in gemms
+    able = config is not None and not config.program_words and all(
+        decide(gemm, graph.tensors, config.array, mode).on_weft for gemm in gemms
     )
-    return chip if able else None
+    return config if able else None
 
 
-def _product(graph, gemm, mode, chip):
+def _product(graph, gemm, mode, config):
     x = graph.tensors[gemm.x].shape
     b = None if gemm.b is None else graph.tensors[gemm.b].shape
-    ways = candidates(gemm, x, b, 1 if chip is None else chip.core.cols)
-    rows = min(ways, key=lambda way: way.count) if chip is not None else ways[0]
-    kind = HostProduct if chip is None else ListProduct
+    ways = candidates(gemm, x, b, 1 if config is None else config.array.cols)
+    rows = min(ways, key=lambda way: way.count) if config is not None else ways[0]
+    kind = HostProduct if config is None else ListProduct
     return ways[0].macs(x), host_product(gemm, graph.tensors, rows, mode, kind)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.models.network_core.jobs import PlacedMap, job_of
-from weft.models.network_core.layers import ChipGraph
+from weft.models.network_core.layers import NetworkCoreGraph
 from weft.models.network_core.pitches import Panels
 from weft.models.network_core.schedule import BufferSchedule
 from weft.models.network_core.weights import LayerWords, lines_of, table_of, words_of
 from weft.network_core.addresses import split
-from weft.network_core.config import ADD_TABLE_WORDS, ChipConfig
+from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig
 from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListEnd, ListLoad, ListLoop, LoadTarget
 
 __all__ = ["MemoryImage", "make_image"]
@@ -61,8 +61,9 @@ class _Data:
 
 
 def make_image(
-    graph: ChipGraph, sizes: list[LayerWords], panels: list[Panels], schedule: BufferSchedule,
-    maps: tuple[PlacedMap, ...], arena: int, batch: int, chip: ChipConfig,
+    graph: NetworkCoreGraph, sizes: list[LayerWords], panels: list[Panels],
+    schedule: BufferSchedule,
+    maps: tuple[PlacedMap, ...], arena: int, batch: int, config: NetworkCoreConfig,
     ends: list[tuple[int, int]], log: int,
 ) -> MemoryImage:
     """Return the image of a program with maps of ``arena`` vectors for each inference.
@@ -72,21 +73,23 @@ def make_image(
 
     Raises ValueError if a value does not fit its field of a descriptor.
     """
-    data = list(_data(graph, sizes, schedule, chip))
+    data = list(_data(graph, sizes, schedule, config))
     kept = [entry for entry in data if entry.resident]
     streamed = [entry for entry in data if not entry.resident]
-    depth = chip.core.depth
+    depth = config.array.depth
     length = len(streamed) + len(schedule.parts) + len(graph.segments) * (1 + (batch > 1))
     used = length * DESCRIPTOR_BYTES // depth + sum(len(entry.vectors) for entry in streamed)
-    space = chip.banks * (chip.program_words or chip.words) - used - log
-    setup = tuple(_setups(kept, space, graph, sizes, schedule, chip))
-    before = 0 if chip.program_words else arena * batch  # maps
+    space = config.banks * (config.program_words or config.words) - used - log
+    setup = tuple(_setups(kept, space, graph, sizes, schedule, config))
+    before = 0 if config.program_words else arena * batch  # maps
     first = max(before, *(len(part) // depth for part in setup), 0)
     runs = []
     for segment, end in zip(graph.segments, ends, strict=True):
         parts = [n for n, part in enumerate(schedule.parts) if part.layer in segment.layers]
         own = [entry for entry in streamed if entry.part in parts]
-        run = _run(parts, own, graph, sizes, panels, schedule, maps, arena, batch, chip, end, first)
+        run = _run(
+            parts, own, graph, sizes, panels, schedule, maps, arena, batch, config, end, first
+        )
         runs.append((first, run))
         first += len(run) // depth
     areas = {"list": length * DESCRIPTOR_BYTES}
@@ -95,11 +98,11 @@ def make_image(
     return MemoryImage(setup, tuple(runs), first, areas)
 
 
-def _run(parts, data, graph, sizes, panels, schedule, maps, arena, batch, chip, end, first):
+def _run(parts, data, graph, sizes, panels, schedule, maps, arena, batch, config, end, first):
     """Return the bytes of one list of an inference, at vector ``first``, and of its ``data``."""
     length = len(data) + len(parts) + 1 + (batch > 1)
     loads = [_load(entry, graph, sizes, schedule, parts[0]) for entry in data]
-    loads = _with_sources(loads, [entry.vectors for entry in data], first, length, chip)
+    loads = _with_sources(loads, [entry.vectors for entry in data], first, length, config)
     entries, done = [], 0
     for number in parts:
         part = schedule.parts[number]
@@ -109,35 +112,36 @@ def _run(parts, data, graph, sizes, panels, schedule, maps, arena, batch, chip, 
         entries += own
         entries.append(job_of(
             layer, sizes[part.layer], panels[part.layer], part, maps[layer.x], maps[layer.y],
-            maps[layer.added] if layer.added >= 0 else None, done if own else 0, chip,
+            maps[layer.added] if layer.added >= 0 else None, done if own else 0, config,
         ))
     if batch > 1:
-        step = split(arena, chip.banks)
+        step = split(arena, config.banks)
         entries.append(ListLoop(
             times=batch, body=len(entries), body_loads=len(data), body_jobs=len(parts),
             input_step=step, output_step=step, add_step=step,
         ))
     result, result_bytes = end
-    entries.append(ListEnd(result=split(result, chip.banks), result_bytes=result_bytes))
+    entries.append(ListEnd(result=split(result, config.banks), result_bytes=result_bytes))
     return _joined(entries, [entry.vectors for entry in data])
 
 
-def _data(graph, sizes, schedule, chip):
+def _data(graph, sizes, schedule, config):
     """Yield weights, parameters and tables of all parts, in the order of their loads."""
     made = None, None
     for number, part in enumerate(schedule.parts):
         layer, size = graph.layers[part.layer], sizes[part.layer]
         if made[0] != part.layer:
-            words, pairs = words_of(layer, size, chip)
-            made = part.layer, (words, *lines_of(layer, size, pairs, chip))
+            words, pairs = words_of(layer, size, config)
+            made = part.layer, (words, *lines_of(layer, size, pairs, config))
         words, columns, added = made[1]
         tiles = slice(part.first, part.first + part.tiles)
         rows = slice(tiles.start * size.row_lines, tiles.stop * size.row_lines)
-        depth = chip.core.depth
+        depth = config.array.depth
         if part.words:
             vectors = words[:0, 0] if size.filled else words[tiles].reshape(-1, depth)
             yield _Data(
-                number, LoadTarget.B, part.b_jobs, schedule.b_resident, _whole_beats(vectors, chip)
+                number, LoadTarget.B, part.b_jobs, schedule.b_resident,
+                _whole_beats(vectors, config)
             )
         lines = np.concatenate([columns[rows], added]).view(np.int8)
         yield _Data(
@@ -145,20 +149,20 @@ def _data(graph, sizes, schedule, chip):
             lines.reshape(-1, depth),
         )
         if part.table_jobs is not None:
-            table = table_of(layer.addition, chip).view(np.int8)
+            table = table_of(layer.addition, config).view(np.int8)
             yield _Data(
                 number, LoadTarget.ADD_TABLE, part.table_jobs, False, table.reshape(-1, depth)
             )
 
 
-def _unit(chip):
+def _unit(config):
     """Return the vectors of a beat of the program memory; 1 without it."""
-    return chip.read_vectors if chip.program_words else 1
+    return config.read_vectors if config.program_words else 1
 
 
-def _whole_beats(vectors, chip):
+def _whole_beats(vectors, config):
     """Return ``vectors``, with zeros to a multiple of `_unit`; only diagonal words need them."""
-    return np.pad(vectors, ((0, -len(vectors) % _unit(chip)), (0, 0)))
+    return np.pad(vectors, ((0, -len(vectors) % _unit(config)), (0, 0)))
 
 
 def _load(entry, graph, sizes, schedule, before=0):
@@ -178,51 +182,51 @@ def _load(entry, graph, sizes, schedule, before=0):
     )
 
 
-def _with_sources(loads, vectors, first, length, chip):
+def _with_sources(loads, vectors, first, length, config):
     """Return the loads of ``vectors`` that follow a list of ``length`` descriptors at ``first``."""
-    place, placed = first + length * DESCRIPTOR_BYTES // chip.core.depth, []
+    place, placed = first + length * DESCRIPTOR_BYTES // config.array.depth, []
     for load, data in zip(loads, vectors, strict=True):
-        source = split(place, chip.banks) if len(data) else 0
+        source = split(place, config.banks) if len(data) else 0
         placed.append(dataclasses.replace(load, source=source))
         place += len(data)
     return placed
 
 
-def _setups(kept, space, graph, sizes, schedule, chip):
+def _setups(kept, space, graph, sizes, schedule, config):
     """Yield the bytes of the setup parts, each of at most ``space`` vectors, if that is possible.
     """
-    descriptor = DESCRIPTOR_BYTES // chip.core.depth
+    descriptor = DESCRIPTOR_BYTES // config.array.depth
     loads, vectors, size = [], [], descriptor
     for entry in kept:
         load = _load(entry, graph, sizes, schedule)
-        for piece, data in _pieces(load, entry.vectors, space - 2 * descriptor, chip):
+        for piece, data in _pieces(load, entry.vectors, space - 2 * descriptor, config):
             if loads and size + descriptor + len(data) > space:
-                yield _part(loads, vectors, chip)
+                yield _part(loads, vectors, config)
                 loads, vectors, size = [], [], descriptor
             loads.append(piece)
             vectors.append(data)
             size += descriptor + len(data)
     if loads:
-        yield _part(loads, vectors, chip)
+        yield _part(loads, vectors, config)
 
 
-def _pieces(load, vectors, space, chip):
+def _pieces(load, vectors, space, config):
     """Yield loads, and their vectors, that do together what ``load`` does."""
     if not len(vectors):
         yield load, vectors
         return
-    each = load.word_vectors(chip)
-    unit = math.lcm(chip.phases, _unit(chip)) if load.diagonal else 1
+    each = load.word_vectors(config)
+    unit = math.lcm(config.phases, _unit(config)) if load.diagonal else 1
     most = max(unit, space // each // unit * unit)
     for first in range(0, load.words, most):
         words = min(most, load.words - first)
         piece = dataclasses.replace(load, first_word=load.first_word + first, words=words)
-        yield piece, _whole_beats(vectors[first * each : (first + words) * each], chip)
+        yield piece, _whole_beats(vectors[first * each : (first + words) * each], config)
 
 
-def _part(loads, vectors, chip):
+def _part(loads, vectors, config):
     """Return the bytes of a list of loads, and of the vectors that they load."""
-    loads = _with_sources(loads, vectors, 0, len(loads) + 1, chip)
+    loads = _with_sources(loads, vectors, 0, len(loads) + 1, config)
     return _joined([*loads, ListEnd()], vectors)
 
 

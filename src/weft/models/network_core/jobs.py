@@ -7,7 +7,7 @@ from weft.models.network_core.pitches import MapPitches, Panels
 from weft.models.network_core.schedule import Part
 from weft.models.network_core.weights import LayerWords
 from weft.network_core.addresses import split
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListJob
 
 __all__ = ["PlacedMap", "job_of"]
@@ -34,7 +34,7 @@ class PlacedMap:
 
 def job_of(
     layer: NetworkLayer, sizes: LayerWords, panels: Panels, part: Part, x: PlacedMap, y: PlacedMap,
-    added: PlacedMap | None, loads: int, chip: ChipConfig,
+    added: PlacedMap | None, loads: int, config: NetworkCoreConfig,
 ) -> ListJob:
     """Return the job that computes a part of a layer; it starts after ``loads`` loads.
 
@@ -52,11 +52,11 @@ def job_of(
     x, y, added : PlacedMap
         Input, output, and the map that ADD adds.
     loads : int
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Raises ValueError if a value does not fit its field.
     """
-    window, core, banks = layer.window, chip.core, chip.banks
+    window, core, banks = layer.window, config.array, config.banks
     top, _, left, _ = window.padding
     pixel, line = x.pitches.pitch, x.pitches.row_pitch
     width, stride = window.output[1], window.stride[1]

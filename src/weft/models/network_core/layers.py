@@ -1,4 +1,4 @@
-"""The layers of a network as a core for networks computes them, and the maps between them."""
+"""The layers of a network as a network core computes them, and the maps between them."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from weft.models.ir import Host, State, Tensor, Window
 from weft.models.program import Step
 
 __all__ = [
-    "Addition", "ChipGraph", "GraphSegment", "InputForm", "NetworkLayer", "NetworkMap",
+    "Addition", "NetworkCoreGraph", "GraphSegment", "InputForm", "NetworkLayer", "NetworkMap",
     "WeightLayout",
 ]
 
@@ -111,7 +111,7 @@ class NetworkMap:
 
 @dataclass(frozen=True)
 class Addition:
-    """ADD after a layer; ``docs/chip.md`` has the formula.
+    """ADD after a layer; ``docs/network-core.md`` has the formula.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class NetworkLayer:
     macs, left_out : int
         Multiply-accumulate operations of the operators: computed ones, and those left out.
     x, y : int
-        Maps, by their place in `ChipGraph.maps`.
+        Maps, by their place in `NetworkCoreGraph.maps`.
     added : int
         Map that ADD adds; -1 without ADD.
     addition : Addition or None
@@ -214,7 +214,7 @@ class GraphSegment:
     before : tuple of Step
         Operators of the host, which are computed after the list before.
     layers : range
-        Places in `ChipGraph.layers`.
+        Places in `NetworkCoreGraph.layers`.
     results : mapping of int to int
         By tensor, the map that the host reads after the list.
     renamed : tuple of (Host, int, int)
@@ -228,7 +228,7 @@ class GraphSegment:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ChipGraph:
+class NetworkCoreGraph:
     """A network, divided into lists of the core and operators of the host.
 
     Attributes

@@ -13,7 +13,7 @@ from weft.models.execution import host_run
 from weft.models.ir import Tensor
 from weft.models.program import Estimate, Step
 from weft.models.work import ListProduct, list_products
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListError
 from weft.network_core.report import ListReport
 
@@ -46,7 +46,8 @@ def shape_of(
 
 
 def products_area(
-    steps: Sequence[Step], tensors: Sequence[Tensor], chip: ChipConfig, batch: int, free: int
+    steps: Sequence[Step], tensors: Sequence[Tensor], config: NetworkCoreConfig, batch: int,
+    free: int
 ) -> int:
     """Return the vectors of the memory that the products of ``steps`` use, of ``free`` ones.
 
@@ -54,23 +55,24 @@ def products_area(
     """
     wanted = 0
     shapes = [shape_of(work, tensors, batch) for step in steps for work in list_products(step.work)]
-    shapes.append((1, 1, chip.core.cols))  # which `ListProducts` needs in any case
+    shapes.append((1, 1, config.array.cols))  # which `ListProducts` needs in any case
     for shape in shapes:
-        wanted = max(wanted, whole_vectors(chip, *shape, _SUM))
+        wanted = max(wanted, whole_vectors(config, *shape, _SUM))
     vectors = max(0, min(wanted, free))
     for shape in shapes:
-        block_sizes(chip, *shape, _SUM, vectors)
+        block_sizes(config, *shape, _SUM, vectors)
     return vectors
 
 
 def estimated(
-    step: Step, tensors: Sequence[Tensor], chip: ChipConfig, batch: int, first: int, vectors: int
+    step: Step, tensors: Sequence[Tensor], config: NetworkCoreConfig, batch: int, first: int,
+    vectors: int
 ) -> Step:
     """Return a step with the cost of its lists, for ``batch`` inferences.
 
     The step runs as in a session, with random operands, on a core that only counts.
     """
-    core = _Counting(chip)
+    core = _Counting(config)
     products = ListProducts(core, first=first, vectors=vectors)
     host_run(step.work, core_sums(products))(_operands(step, tensors, batch), batch, False)
     counters = products.counters
@@ -117,12 +119,12 @@ class _Counting:
         Bytes to the core and from it, with frames.
     """
 
-    def __init__(self, chip):
-        self.chip = chip
+    def __init__(self, config):
+        self.config = config
         self.sent = self.received = 0
 
     def write(self, address, data, *, run=0, pitch=0, pixels=0, row_step=0):
-        count = frames(len(data), run * pixels or 1, self.chip.write_bytes)
+        count = frames(len(data), run * pixels or 1, self.config.write_bytes)
         self.sent += len(data) + count * (FRAME + WRITE_FIELDS)
         self.received += count * FRAME
 

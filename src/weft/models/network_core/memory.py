@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from weft.models.network_core.jobs import PlacedMap
-from weft.models.network_core.layers import ChipGraph, NetworkLayer
+from weft.models.network_core.layers import NetworkCoreGraph, NetworkLayer
 from weft.models.network_core.pitches import MapPitches, MapReading, choose_pitches
 from weft.models.network_core.placing import Block, place
 from weft.models.network_core.weights import LayerWords
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["MapPlacement", "plan_maps"]
 
@@ -19,7 +19,7 @@ class MapPlacement:
     Attributes
     ----------
     maps : tuple of PlacedMap
-        In the order of `ChipGraph.maps`.
+        In the order of `NetworkCoreGraph.maps`.
     vectors : int
         Vectors of all maps together.
     peak : int
@@ -36,14 +36,15 @@ class MapPlacement:
 
 
 def plan_maps(
-    graph: ChipGraph, sizes: list[LayerWords], chip: ChipConfig, *, keep: bool = False,
+    graph: NetworkCoreGraph, sizes: list[LayerWords], config: NetworkCoreConfig, *,
+    keep: bool = False,
     dense: bool = False,
 ) -> MapPlacement:
     """Choose the pitches of all maps, and place them.
 
     ``keep``: no map overwrites another one. ``dense``: the pixels of a map follow each other.
     """
-    owners, depth = _owners(graph, keep), chip.core.depth
+    owners, depth = _owners(graph, keep), config.array.depth
     last = max(0, len(graph.layers) - 1)
     first_use, last_use = _lives(graph)
     readings: dict[int, list[MapReading]] = {}
@@ -56,7 +57,7 @@ def plan_maps(
     pitches, blocks = {}, []
     for root in roots:
         members = [number for number, (owner, _) in enumerate(owners) if owner == root]
-        pitches[root] = _pitches(graph.maps[root], readings.get(root, []), chip, dense)
+        pitches[root] = _pitches(graph.maps[root], readings.get(root, []), config, dense)
         lives = (0, last) if keep else (
             min(first_use.get(n, last) for n in members), max(last_use.get(n, 0) for n in members)
         )
@@ -111,10 +112,10 @@ def _lives(graph):
     return first_use, last_use
 
 
-def _pitches(found, readings, chip, dense) -> MapPitches:
+def _pitches(found, readings, config, dense) -> MapPitches:
     return choose_pitches(
-        (found.height, found.width), found.vectors(chip.core.depth), readings, chip.core.rows,
-        chip.banks, dense=dense,
+        (found.height, found.width), found.vectors(config.array.depth), readings, config.array.rows,
+        config.banks, dense=dense,
     )
 
 

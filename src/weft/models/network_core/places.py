@@ -7,9 +7,9 @@ import numpy as np
 
 from weft.models.ir import Tensor
 from weft.models.network_core.jobs import PlacedMap
-from weft.models.network_core.program import ChipInput
+from weft.models.network_core.program import NetworkCoreInput
 from weft.network_core.addresses import split
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["input_writes", "map_values"]
 
@@ -18,9 +18,10 @@ _MAX_FIELD = 255  # of `run` and `pitch` of a WRITE frame
 
 
 def input_writes(
-    entry: ChipInput, values: np.ndarray, dtype: np.dtype, chip: ChipConfig, first: int
+    entry: NetworkCoreInput, values: np.ndarray, dtype: np.dtype, config: NetworkCoreConfig, first:
+    int
 ) -> Iterator[dict[str, Any]]:
-    """Yield the arguments of `ChipRunner.write` for an input.
+    """Yield the arguments of `NetworkCoreRunner.write` for an input.
 
     Parameters
     ----------
@@ -31,7 +32,7 @@ def input_writes(
     """
     if dtype == np.uint8:
         values = (values ^ _HALF).view(np.int8)
-    place, banks = entry.place, chip.banks
+    place, banks = entry.place, config.banks
     pitch, row_pitch = place.pitches.pitch, place.pitches.row_pitch
     whole = np.ascontiguousarray(entry.form.arrange(values))
     address = split(place.first + first, banks)
@@ -42,7 +43,7 @@ def input_writes(
             pixels=place.width, row_step=step,
         )
         return
-    padding = -place.channels % chip.core.depth
+    padding = -place.channels % config.array.depth
     whole = np.pad(whole, ((0, 0), (0, 0), (0, padding)))
     for y in range(place.height):
         for x in range(place.width):

@@ -114,7 +114,7 @@ def conversion_scale(
     expected = table.astype(np.int64) - zeros[1]
     found = _exact(ratio, _sums(1, zeros[0]), expected, mode)
     if found is None:
-        raise Refusal("a core for networks has no lookup tables")
+        raise Refusal("a network core has no lookup tables")
     return found, int(table.min()), int(table.max())
 
 

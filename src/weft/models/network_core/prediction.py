@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from weft.network_core.addresses import split
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import ListPrediction, ProgramTiming, predict_list
 from weft.network_core.cycles.program_port import BURST
 from weft.network_core.descriptors import ListLoop, unpack_list
@@ -14,7 +14,8 @@ _TURNS = 3  # of a batch, that are followed
 
 
 def predict_run(
-    chip: ChipConfig, run: bytes, first: int, log: int, timing: ProgramTiming | None = None,
+    config: NetworkCoreConfig, run: bytes, first: int, log: int,
+    timing: ProgramTiming | None = None,
 ) -> ListPrediction:
     """Predict the cycles of the list at the start of ``run``.
 
@@ -23,7 +24,7 @@ def predict_run(
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     run : bytes
         The descriptors, and what follows them.
     first, log : int
@@ -36,8 +37,8 @@ def predict_run(
         if isinstance(loop, ListLoop) and loop.times > _TURNS:
             more = loop.times - _TURNS
             descriptors[number] = replace(loop, times=_TURNS)
-    addresses = (split(number, chip.banks) for number in (first, log))
-    prediction = predict_list(chip, descriptors, *addresses, timing=timing)
+    addresses = (split(number, config.banks) for number in (first, log))
+    prediction = predict_list(config, descriptors, *addresses, timing=timing)
     if not more:
         return prediction
     jobs = len(prediction.jobs) // _TURNS
@@ -45,9 +46,9 @@ def predict_run(
     return replace(prediction, cycles=prediction.cycles + more * turns // (_TURNS - 1))
 
 
-def program_conditions(chip: ChipConfig) -> str:
+def program_conditions(config: NetworkCoreConfig) -> str:
     """Return the conditions of predicted cycles on the program memory, which the core must have."""
     return (
         f"a program memory that answers after {ProgramTiming().latency} cycles with a beat a cycle,"
-        f" and a PROGRAM_BASE that is a multiple of {BURST * chip.beat_bytes} bytes"
+        f" and a PROGRAM_BASE that is a multiple of {BURST * config.beat_bytes} bytes"
     )

@@ -1,4 +1,4 @@
-"""Convolutions and matrix products as layers of a core for networks."""
+"""Convolutions and matrix products as layers of a network core."""
 
 import math
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from weft.models.network_core.refusal import Refusal, WrongMap
 from weft.models.network_core.space_to_depth import best_block, space_to_depth
 from weft.models.rescale import Rescale
 
-__all__ = ["ChipProduct", "half_of", "product_of"]
+__all__ = ["NetworkCoreProduct", "half_of", "product_of"]
 
 _MAX_KERNEL = 255
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ChipProduct:
+class NetworkCoreProduct:
     """The part of a `NetworkLayer` that a Gemm defines.
 
     Attributes
@@ -54,7 +54,7 @@ def half_of(dtype: np.dtype) -> int:
 def product_of(
     gemm: Gemm, tensors: tuple[Tensor, ...], mode: str, cols: int, depth: int,
     stored: tuple[int, int, int] | None,
-) -> ChipProduct:
+) -> NetworkCoreProduct:
     """Return the layer of a Gemm.
 
     Parameters
@@ -91,7 +91,7 @@ def product_of(
     bias = np.zeros(columns, np.int64) if gemm.bias is None else gemm.bias.astype(np.int64)
     rescale = Rescale.of(given, columns, mode)
     half = half_of(np.dtype(given.dtype))
-    return ChipProduct(
+    return NetworkCoreProduct(
         size=size, form=form, window=window, layout=layout, groups=groups, weights=weights,
         x_zero=x_zero, bias=bias - x_zero * weights.sum(axes, dtype=np.int64),
         multiplier=rescale.multiplier, shift=rescale.shift, zero=rescale.zero - half,

@@ -1,4 +1,4 @@
-"""A network compiled for a core for networks: the bytes of its memory, and what is where."""
+"""A network compiled for a network core: the bytes of its memory, and what is where."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,23 +6,23 @@ from dataclasses import dataclass
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.layers import InputForm
 from weft.models.program import CompiledNetwork, Step
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
-    "ChipInput", "ChipProgram", "ChipRename", "ChipResult", "ChipSegment", "ChipStep",
-    "memory_needs",
+    "NetworkCoreInput", "NetworkCoreProgram", "NetworkCoreRename", "NetworkCoreResult",
+    "NetworkCoreSegment", "NetworkCoreStep", "memory_needs",
 ]
 
 
 @dataclass(frozen=True)
-class ChipInput:
+class NetworkCoreInput:
     """A map that the host writes in each inference, before the list.
 
     Attributes
     ----------
     form : InputForm
     place : PlacedMap
-        For inference n of a batch, ``n * ChipProgram.arena`` vectors further.
+        For inference n of a batch, ``n * NetworkCoreProgram.arena`` vectors further.
     """
 
     form: InputForm
@@ -30,14 +30,14 @@ class ChipInput:
 
 
 @dataclass(frozen=True)
-class ChipResult:
+class NetworkCoreResult:
     """A map that the host reads when the list has ended.
 
     Attributes
     ----------
     tensor : int
     place : PlacedMap
-        As in `ChipInput`.
+        As in `NetworkCoreInput`.
     """
 
     tensor: int
@@ -45,7 +45,7 @@ class ChipResult:
 
 
 @dataclass(frozen=True)
-class ChipStep:
+class NetworkCoreStep:
     """A layer on the core.
 
     Attributes
@@ -90,7 +90,7 @@ class ChipStep:
 
 
 @dataclass(frozen=True)
-class ChipRename:
+class NetworkCoreRename:
     """An operator without work: its output is a map that layers have computed.
 
     A reshape has the map of its input; a concatenation joins maps that lie side by side.
@@ -98,7 +98,7 @@ class ChipRename:
     Attributes
     ----------
     operators, name, position
-        As in `ChipStep`.
+        As in `NetworkCoreStep`.
     tensor : int
         Its output.
     place : PlacedMap
@@ -112,40 +112,40 @@ class ChipRename:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ChipSegment:
+class NetworkCoreSegment:
     """One list of an inference, and the operators of the host before it.
 
     Attributes
     ----------
     before : tuple of Step
         Operators of the host.
-    written : tuple of ChipInput
+    written : tuple of NetworkCoreInput
     run : bytes
         From vector ``run_first`` on: the list, and all that it loads.
     run_first : int
-    results : tuple of ChipResult
+    results : tuple of NetworkCoreResult
         DONE carries the first one if the list has ``result_bytes``.
     result_bytes : int
-    steps : tuple of ChipStep
-    renamed : tuple of ChipRename
+    steps : tuple of NetworkCoreStep
+    renamed : tuple of NetworkCoreRename
     cycles : int
         Predicted cycles, from START to the end of the list (`weft.network_core.cycles`).
     """
 
     before: tuple[Step, ...]
-    written: tuple[ChipInput, ...]
+    written: tuple[NetworkCoreInput, ...]
     run: bytes
     run_first: int
-    results: tuple[ChipResult, ...]
+    results: tuple[NetworkCoreResult, ...]
     result_bytes: int
-    steps: tuple[ChipStep, ...]
-    renamed: tuple[ChipRename, ...]
+    steps: tuple[NetworkCoreStep, ...]
+    renamed: tuple[NetworkCoreRename, ...]
     cycles: int
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ChipProgram(CompiledNetwork):
-    """A network compiled for a core for networks.
+class NetworkCoreProgram(CompiledNetwork):
+    """A network compiled for a network core.
 
     An inference executes its segments in their order: operators of the host, then a list. Addresses
     are numbers of vectors from BASE on; of setup, lists and log from the start of the program
@@ -156,13 +156,13 @@ class ChipProgram(CompiledNetwork):
     name, source, mode, tensors, inputs, outputs, operators, notes
         As of `weft.models.program.CompiledNetwork`.
     target : NetworkTarget
-        With a ChipConfig.
+        With a NetworkCoreConfig.
     batch : int
         Inferences of each list.
     setup : tuple of bytes
         Each from vector 0 on, one after the other: lists that load resident weights and parameters,
         and these. Empty if none are resident. Without a program memory the maps overwrite them.
-    segments : tuple of ChipSegment
+    segments : tuple of NetworkCoreSegment
     after : tuple of Step
         Operators of the host after the last list.
     log : int
@@ -179,7 +179,7 @@ class ChipProgram(CompiledNetwork):
 
     batch: int
     setup: tuple[bytes, ...]
-    segments: tuple[ChipSegment, ...]
+    segments: tuple[NetworkCoreSegment, ...]
     after: tuple[Step, ...]
     log: int
     arena: int
@@ -187,17 +187,17 @@ class ChipProgram(CompiledNetwork):
     keeps_maps: bool
 
     @property
-    def chip(self) -> ChipConfig:
+    def config(self) -> NetworkCoreConfig:
         """The core that it is compiled for."""
-        return self.target.chip
+        return self.target.config
 
     @property
-    def layers(self) -> tuple[ChipStep, ...]:
+    def layers(self) -> tuple[NetworkCoreStep, ...]:
         """The layers of all lists."""
         return tuple(step for segment in self.segments for step in segment.steps)
 
     @property
-    def steps(self) -> tuple[Step | ChipStep, ...]:
+    def steps(self) -> tuple[Step | NetworkCoreStep, ...]:
         """The operators of the host and the layers, in the order of execution."""
         parts = ((*segment.before, *segment.steps) for segment in self.segments)
         return (*(step for part in parts for step in part), *self.after)
@@ -215,7 +215,7 @@ class ChipProgram(CompiledNetwork):
     @property
     def products_first(self) -> int:
         """First vector of the place where products are computed: after the log."""
-        return self.log + self.areas["log"] // self.chip.core.depth
+        return self.log + self.areas["log"] // self.config.array.depth
 
     @property
     def jobs(self) -> int:
@@ -225,7 +225,7 @@ class ChipProgram(CompiledNetwork):
     @property
     def memory_used(self) -> int:
         """Bytes of the memory on the chip."""
-        return memory_needs(self.areas, self.chip)[0]
+        return memory_needs(self.areas, self.config)[0]
 
     @property
     def cycles(self) -> int:
@@ -234,27 +234,27 @@ class ChipProgram(CompiledNetwork):
         return found + sum(step.estimate.cycles for step in self.products if step.estimate)
 
     def open(self, runner, *, timeout: float = 60.0):
-        """Return a `weft.models.network_core.session.ChipSession`; its arguments are described
-        there.
+        """Return a `weft.models.network_core.session.NetworkCoreSession`; its arguments are
+        described there.
 
         ``runner`` may be "golden": the golden model.
         """
-        from weft.models.network_core.session import ChipSession
+        from weft.models.network_core.session import NetworkCoreSession
 
         if runner == "golden":
             from weft.models.network_core.golden_runner import GoldenRunner
 
-            runner = GoldenRunner(self.chip)
-        return ChipSession(self, runner, timeout=timeout)
+            runner = GoldenRunner(self.config)
+        return NetworkCoreSession(self, runner, timeout=timeout)
 
 
-def memory_needs(areas: Mapping[str, int], chip: ChipConfig) -> tuple[int, int]:
+def memory_needs(areas: Mapping[str, int], config: NetworkCoreConfig) -> tuple[int, int]:
     """Return the bytes that all areas need of the memory, and of the program memory.
 
     The program memory has all areas except ``maps``. Without it, ``setup`` and ``maps`` share their
     place in the memory.
     """
     rest = sum(size for name, size in areas.items() if name not in ("maps", "setup"))
-    if chip.program_words:
+    if config.program_words:
         return areas["maps"], areas["setup"] + rest
     return max(areas["maps"], areas["setup"]) + rest, 0

@@ -1,4 +1,4 @@
-"""Checks that the parts of a program for a core for networks fit together, before it is run."""
+"""Checks that the parts of a program for a network core fit together, before it is run."""
 
 import math
 
@@ -6,23 +6,23 @@ from weft.host.list_blocks import block_sizes
 from weft.models.errors import ModelError, require
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.list_steps import shape_of
-from weft.models.network_core.program import ChipProgram, memory_needs
+from weft.models.network_core.program import NetworkCoreProgram, memory_needs
 from weft.models.work import core_works, list_products
 from weft.network_core.descriptors import ListJob, ListLoop, unpack_list
 
-__all__ = ["check_chip_program"]
+__all__ = ["check_network_core_program"]
 
 _AREAS = {"maps", "setup", "list", "weights", "parameters", "tables", "log"}
 _MAX_RESULT = 1024
 
 
-def check_chip_program(program: ChipProgram) -> None:
+def check_network_core_program(program: NetworkCoreProgram) -> None:
     """Raise ModelError if a part of a program does not fit the others.
 
     Tensors, inputs and outputs are checked by `weft.models.program_check.check`.
     """
-    chip = program.chip
-    require(program.mode == chip.core.requantize, "mode must be the one of the core")
+    config = program.config
+    require(program.mode == config.array.requantize, "mode must be the one of the core")
     require(1 <= program.batch <= 0xFFFF, f"batch must be in 1..65535, not {program.batch}")
     fits = program.batch == 1 or not program.states
     require(fits, f"batch must be 1 with variables, not {program.batch}")
@@ -74,14 +74,14 @@ def _segment(program, segment):
 
 def _areas(program):
     """The sizes of all parts of the memory."""
-    chip, depth = program.chip, program.chip.core.depth
+    config, depth = program.config, program.config.array.depth
     areas = program.areas
     names = _AREAS | ({"products"} if program.products else set())
     require(set(areas) == names, f"areas must be {', '.join(sorted(names))}")
     require(all(isinstance(n, int) and n >= 0 for n in areas.values()), "areas must be bytes")
-    needed, program_needed = memory_needs(areas, chip)
-    require(needed <= chip.memory_bytes, "areas must fit the memory")
-    require(program_needed <= chip.program_bytes, "areas must fit the program memory")
+    needed, program_needed = memory_needs(areas, config)
+    require(needed <= config.memory_bytes, "areas must fit the memory")
+    require(program_needed <= config.program_bytes, "areas must fit the program memory")
     require(
         program.arena * program.batch * depth == areas["maps"]
         and max(map(len, program.setup), default=0) == areas["setup"]
@@ -89,20 +89,20 @@ def _areas(program):
         == sum(areas[name] for name in ("list", "weights", "parameters", "tables")),
         "areas must have the sizes of their contents",
     )
-    first = areas["setup"] if chip.program_words else max(areas["maps"], areas["setup"])
+    first = areas["setup"] if config.program_words else max(areas["maps"], areas["setup"])
     for segment in program.segments:
         require(segment.run_first * depth == first, "lists must follow each other")
         first += len(segment.run)
     require(program.log * depth == first, "the log must follow the lists")
     require(
-        not (program.products and chip.program_words),
+        not (program.products and config.program_words),
         "a core with a program memory must have no products between lists",
     )
     for step in program.products:
         for work in list_products(step.work):
             shape = shape_of(work, program.tensors, program.batch)
             try:
-                block_sizes(chip, *shape, 4, areas["products"] // depth)
+                block_sizes(config, *shape, 4, areas["products"] // depth)
             except ValueError as error:
                 raise ModelError(f"products must fit their area: {error}") from error
 
@@ -118,7 +118,7 @@ def _place(program, place: PlacedMap, tensor, size=()):
     last = len(program.tensors) - 1
     require(0 <= tensor <= last, f"a tensor must be in 0..{last}, not {tensor}")
     require(min(place.height, place.width, place.channels) > 0, "a map must not be empty")
-    pitches, vectors = place.pitches, -(-place.channels // program.chip.core.depth)
+    pitches, vectors = place.pitches, -(-place.channels // program.config.array.depth)
     rows = place.width * pitches.pitch - (pitches.pitch - vectors)
     require(
         place.first >= 0 and vectors <= pitches.pitch and rows <= pitches.row_pitch

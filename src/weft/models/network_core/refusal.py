@@ -1,4 +1,4 @@
-"""Why a core for networks cannot compute an operator."""
+"""Why a network core cannot compute an operator."""
 
 __all__ = ["Refusal", "WrongMap"]
 

@@ -1,15 +1,15 @@
-"""The interface between a session and a core for networks."""
+"""The interface between a session and a network core."""
 
 from typing import Protocol
 
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.report import ListReport
 
-__all__ = ["ChipRunner"]
+__all__ = ["NetworkCoreRunner"]
 
 
-class ChipRunner(Protocol):
-    """A core for networks: `weft.host.network_driver.NetworkDriver`, or a model.
+class NetworkCoreRunner(Protocol):
+    """A network core: `weft.host.network_driver.NetworkDriver`, or a model.
 
     Addresses are the addresses of lists (`weft.network_core.addresses`), relative to BASE or to the
     start of the program memory.
@@ -18,10 +18,10 @@ class ChipRunner(Protocol):
 
     Attributes
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     """
 
-    chip: ChipConfig
+    config: NetworkCoreConfig
 
     def write(
         self, address: int, data: bytes, *, run: int = 0, pitch: int = 0, pixels: int = 0,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from weft.models.network_core.buffer_places import BufferPlaces
 from weft.models.network_core.weights import LINES_OF_ADD, LayerWords
-from weft.network_core.config import ADD_TABLE_WORDS, ChipConfig
+from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig
 
 __all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers", "tile_limits"]
 
@@ -37,9 +37,9 @@ class LayerDemand:
     panel_rows: int
     adds: bool
 
-    def cycles(self, tiles: int, chip: ChipConfig) -> int:
+    def cycles(self, tiles: int, config: NetworkCoreConfig) -> int:
         """Return the cycles of a job of some tiles, without its latency."""
-        chunk = chip.core.scale_cycles * (2 if self.adds else 1)
+        chunk = config.array.scale_cycles * (2 if self.adds else 1)
         output = self.panel_rows * self.sizes.row_lines * chunk
         return self.panels * tiles * max(self.sizes.tile_words, output)
 
@@ -95,7 +95,8 @@ class BufferSchedule:
 
 
 def schedule_buffers(
-    demands: Sequence[LayerDemand], chip: ChipConfig, *, fewest: bool = False, alone: bool = True,
+    demands: Sequence[LayerDemand], config: NetworkCoreConfig, *, fewest: bool = False,
+    alone: bool = True,
 ) -> BufferSchedule:
     """Divide layers into jobs, and place their weights and parameters in the buffers.
 
@@ -114,18 +115,18 @@ def schedule_buffers(
         If a tile has more words than B, or a layer more lines than the parameter buffer.
     """
     words = sum(demand.sizes.words(demand.sizes.tiles) for demand in demands)
-    resident = alone and words <= chip.b_words
+    resident = alone and words <= config.b_words
     if fewest:
-        return _Search(demands, chip, False, resident, alone).schedule([1] * len(demands))
+        return _Search(demands, config, False, resident, alone).schedule([1] * len(demands))
     return min(
-        (_best_shares(demands, chip, equal, resident, alone) for equal in (False, True)),
+        (_best_shares(demands, config, equal, resident, alone) for equal in (False, True)),
         key=lambda found: found.cycles,
     )
 
 
-def _best_shares(demands, chip, equal, b_resident, alone):
+def _best_shares(demands, config, equal, b_resident, alone):
     """Return the best schedule whose jobs of a layer are full, or ``equal``."""
-    search = _Search(demands, chip, equal, b_resident, alone)
+    search = _Search(demands, config, equal, b_resident, alone)
     best = min(
         (search.tried([share] * len(demands)) for share in _SHARES),
         key=lambda found: (found.cycles, found.shares),
@@ -227,12 +228,12 @@ class _Search:
     Schedules that differ from a layer on share the states before it.
     """
 
-    def __init__(self, demands, chip, equal, b_resident, alone):
-        self._demands, self._chip, self._alone = demands, chip, alone
+    def __init__(self, demands, config, equal, b_resident, alone):
+        self._demands, self._network_core, self._alone = demands, config, alone
         self._equal, self._b_resident = equal, b_resident
         self.tiles = functools.cache(self._tiles)
         self._jobs = functools.cache(self._jobs_of)
-        word = max(1, chip.add_table_vectors // chip.read_vectors)
+        word = max(1, config.add_table_vectors // config.read_vectors)
         self._table_load = _cycles_of_load(ADD_TABLE_WORDS * word)
 
     def schedule(self, shares) -> BufferSchedule:
@@ -280,7 +281,9 @@ class _Search:
         return _Tried(shares, resident, tuple(states), tuple(rest), cycles)
 
     def _start(self):
-        return _State(BufferPlaces(self._chip.b_words), BufferPlaces(self._chip.lines))
+        return _State(
+            BufferPlaces(self._network_core.b_words), BufferPlaces(self._network_core.lines)
+        )
 
     def _lines_resident(self, shares):
         """Whether the parameter lines of all layers fit."""
@@ -289,15 +292,15 @@ class _Search:
             tiles = self.tiles(layer, share, True)
             total += demand.sizes.tiles * demand.sizes.row_lines
             total += demand.adds * LINES_OF_ADD * -(-demand.sizes.tiles // tiles)
-        return self._alone and total <= self._chip.lines
+        return self._alone and total <= self._network_core.lines
 
     def _tiles(self, layer, share, lines_resident):
         demand = self._demands[layer]
-        return _tiles_of(demand, self._chip, share, self._b_resident, lines_resident)
+        return _tiles_of(demand, self._network_core, share, self._b_resident, lines_resident)
 
     def _jobs_of(self, layer, tiles, lines_resident):
         """Return the jobs of a layer, each of some tiles."""
-        demand, chip = self._demands[layer], self._chip
+        demand, config = self._demands[layer], self._network_core
         sizes, found = demand.sizes, []
         firsts = _first_tiles(sizes, tiles, self._equal)
         for first, end in itertools.pairwise([*firsts, sizes.tiles]):
@@ -305,11 +308,11 @@ class _Search:
             words, lines = sizes.words(count), _lines(demand, count)
             b_load = line_load = 0
             if not (self._b_resident or sizes.filled):
-                vectors = words * (1 if sizes.diagonal else chip.core.cols)
-                b_load = _cycles_of_load(vectors / chip.read_vectors)
+                vectors = words * (1 if sizes.diagonal else config.array.cols)
+                b_load = _cycles_of_load(vectors / config.read_vectors)
             if not lines_resident:
-                line_load = _cycles_of_load(lines * chip.line_vectors / chip.read_vectors)
-            cycles = _JOB_LATENCY + demand.cycles(count, chip)
+                line_load = _cycles_of_load(lines * config.line_vectors / config.read_vectors)
+            cycles = _JOB_LATENCY + demand.cycles(count, config)
             found.append(_Job(first, count, words, lines, cycles, b_load, line_load))
         return tuple(found)
 
@@ -365,23 +368,23 @@ def _lines(demand, tiles):
 
 
 def tile_limits(
-    sizes: LayerWords, chip: ChipConfig, adds: bool = False
+    sizes: LayerWords, config: NetworkCoreConfig, adds: bool = False
 ) -> tuple[tuple[str, int, int, int], ...]:
     """Return for both buffers: what they have, how much, how much a tile needs, and a least job."""
     least, each = min(sizes.granule, sizes.tiles), 0 if sizes.filled else sizes.tile_words
     words = sizes.tile_words if sizes.filled else each * least
     return (
-        ("words of B", chip.b_words, each, words),
-        ("parameter lines", chip.lines, sizes.row_lines,
+        ("words of B", config.b_words, each, words),
+        ("parameter lines", config.lines, sizes.row_lines,
          sizes.row_lines * least + adds * LINES_OF_ADD),
     )
 
 
-def _tiles_of(demand, chip, share, b_resident, lines_resident):
+def _tiles_of(demand, config, share, b_resident, lines_resident):
     """Return the tiles of each job of a layer."""
     sizes, limits = demand.sizes, [demand.sizes.tiles]
     for (name, size, each, least), resident in zip(
-        tile_limits(sizes, chip, demand.adds), (b_resident, lines_resident), strict=True
+        tile_limits(sizes, config, demand.adds), (b_resident, lines_resident), strict=True
     ):
         if resident:
             continue

@@ -1,4 +1,4 @@
-"""Runs a compiled network on a core for networks."""
+"""Runs a compiled network on a network core."""
 
 import struct
 import time
@@ -15,27 +15,32 @@ from weft.models.execution import host_run
 from weft.models.inputs import read_inputs
 from weft.models.network_core.list_steps import core_sums
 from weft.models.network_core.places import input_writes, map_values
-from weft.models.network_core.program import ChipProgram, ChipRename, ChipSegment, ChipStep
-from weft.models.network_core.runner import ChipRunner
+from weft.models.network_core.program import (
+    NetworkCoreProgram,
+    NetworkCoreRename,
+    NetworkCoreSegment,
+    NetworkCoreStep,
+)
+from weft.models.network_core.runner import NetworkCoreRunner
 from weft.models.program import Step
 from weft.models.program_session import ProgramSession, Records
 from weft.network_core.addresses import split
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListError
 from weft.network_core.report import ListReport
 
-__all__ = ["ChipRecord", "ChipSession"]
+__all__ = ["NetworkCoreRecord", "NetworkCoreSession"]
 
 _LOG_ENTRY = struct.Struct("<2I")
 
 
 @dataclass(frozen=True)
-class ChipRecord:
+class NetworkCoreRecord:
     """The measured cost of a step.
 
     Attributes
     ----------
-    step : ChipStep, ChipRename or Step
+    step : NetworkCoreStep, NetworkCoreRename or Step
         A layer on the core, an operator without work, or an operator of the host.
     cycles : int or None
         Cycles of the layer in one inference: from the end of the job before its first one to its
@@ -45,17 +50,17 @@ class ChipRecord:
         Time of the host; 0 for a layer.
     """
 
-    step: ChipStep | ChipRename | Step
+    step: NetworkCoreStep | NetworkCoreRename | Step
     cycles: int | None
     seconds: float
 
-    def __add__(self, other: "ChipRecord") -> "ChipRecord":
+    def __add__(self, other: "NetworkCoreRecord") -> "NetworkCoreRecord":
         """Return the record with the time of further inferences."""
-        return ChipRecord(self.step, self.cycles, self.seconds + other.seconds)
+        return NetworkCoreRecord(self.step, self.cycles, self.seconds + other.seconds)
 
 
-class ChipSession(ProgramSession):
-    """A program on a core for networks: ``y = session(x)``. `ChipProgram.open` makes it.
+class NetworkCoreSession(ProgramSession):
+    """A program on a network core: ``y = session(x)``. `NetworkCoreProgram.open` makes it.
 
     It writes lists, weights and parameters to the memory of the core, and uses the core exclusively
     until it is closed. It is also a context manager that closes the runner at its end. Threads may
@@ -63,8 +68,8 @@ class ChipSession(ProgramSession):
 
     Parameters
     ----------
-    program : ChipProgram
-    runner : ChipRunner
+    program : NetworkCoreProgram
+    runner : NetworkCoreRunner
     timeout : float
         Maximum seconds of a list.
 
@@ -73,7 +78,7 @@ class ChipSession(ProgramSession):
     ModelError
         If ``runner`` is no runner of lists.
     AcceleratorError
-        If the core does not have the ChipConfig of the program, or a list fails.
+        If the core does not have the NetworkCoreConfig of the program, or a list fails.
     weft.host.transport.TransportError
         If the connection fails.
 
@@ -83,16 +88,18 @@ class ChipSession(ProgramSession):
         Cycles of the lists of the latest inference, or of its batch; None if they are not counted.
     """
 
-    def __init__(self, program: ChipProgram, runner: ChipRunner, *, timeout: float = 60.0):
-        if not isinstance(getattr(runner, "chip", None), ChipConfig):
+    def __init__(
+        self, program: NetworkCoreProgram, runner: NetworkCoreRunner, *, timeout: float = 60.0
+    ):
+        if not isinstance(getattr(runner, "config", None), NetworkCoreConfig):
             raise ModelError(
-                "runner must be 'golden' or have a core for networks, as"
+                "runner must be 'golden' or have a network core, as"
                 f" weft.host.network_driver.NetworkDriver has, not {runner!r}"
             )
-        if runner.chip != program.chip:
+        if runner.config != program.config:
             raise AcceleratorError(
-                f"the core must have the ChipConfig of the program ({program.chip.hash:08x}),"
-                f" not {runner.chip.hash:08x}"
+                f"the core must be the network core of the program ({program.config.hash:08x}),"
+                f" not {runner.config.hash:08x}"
             )
         super().__init__(program)
         self.cycles: int | None = None
@@ -101,7 +108,7 @@ class ChipSession(ProgramSession):
         self._products = None  # between the lists
         multiply = []
         if program.products:
-            depth = program.chip.core.depth
+            depth = program.config.array.depth
             self._products = ListProducts(
                 runner, timeout=timeout, first=program.products_first,
                 vectors=program.areas["products"] // depth,
@@ -117,12 +124,12 @@ class ChipSession(ProgramSession):
 
     def __call__(
         self, x, *, stats: bool = False, activations: bool = False,
-        watch: Callable[[ChipRecord], None] | None = None,
+        watch: Callable[[NetworkCoreRecord], None] | None = None,
     ):
         """Run the network; arguments and results are as for `weft.models.session.Session`.
 
-        ``stats`` returns a list of `ChipRecord`. ``activations`` needs a program that was compiled
-        with ``activations=True``, else it raises ModelError.
+        ``stats`` returns a list of `NetworkCoreRecord`. ``activations`` needs a program that was
+        compiled with ``activations=True``, else it raises ModelError.
         """
         program = self.program
         if activations and not program.keeps_maps:
@@ -171,11 +178,11 @@ class ChipSession(ProgramSession):
             after = self._products.counters.counted
             counted = cycles = None if None in (before, after) else after - before
         seconds = time.perf_counter() - start
-        run.note(ChipRecord(step, cycles, seconds), [values[n] for n in step.outputs])
+        run.note(NetworkCoreRecord(step, cycles, seconds), [values[n] for n in step.outputs])
         return counted
 
     def _list(
-        self, segment: ChipSegment, values, inferences, run, log, activations
+        self, segment: NetworkCoreSegment, values, inferences, run, log, activations
     ) -> int | None:
         """Run a list, and add its results to ``values``; return its cycles."""
         wanted = {result.tensor: result.place for result in segment.results}
@@ -193,21 +200,23 @@ class ChipSession(ProgramSession):
             ])
         layers = self._cycles_of_layers(segment, report, log)
         for step, cycles in zip(segment.steps, layers, strict=True):
-            run.note(ChipRecord(step, cycles, 0.0), [values[step.tensor]] if activations else [])
+            run.note(
+                NetworkCoreRecord(step, cycles, 0.0), [values[step.tensor]] if activations else []
+            )
         for other in segment.renamed if activations else ():
-            run.note(ChipRecord(other, None, 0.0), [values[other.tensor]])
+            run.note(NetworkCoreRecord(other, None, 0.0), [values[other.tensor]])
         return report.cycles
 
     def _write(self, entry, values, inference):
         """Write the map of one input."""
         first = inference * self.program.arena
         kind = self.program.tensors[entry.form.tensor].dtype
-        for write in input_writes(entry, values, kind, self.program.chip, first):
+        for write in input_writes(entry, values, kind, self.program.config, first):
             self._runner.write(**write)
 
     def _read(self, segment, tensor, place, inference, report: ListReport):
         """Return the values of a map."""
-        program, depth = self.program, self.program.chip.core.depth
+        program, depth = self.program, self.program.config.array.depth
         if segment.result_bytes and segment.results[0].place == place:
             data = report.result
         else:
@@ -234,8 +243,8 @@ class ChipSession(ProgramSession):
 
     def _write_program(self, first, data):
         """Write lists and their data, from vector ``first`` on."""
-        chip = self.program.chip
-        write = self._runner.write_program if chip.program_words else self._runner.write
+        config = self.program.config
+        write = self._runner.write_program if config.program_words else self._runner.write
         write(self._address(first), data)
 
     @contextmanager
@@ -264,17 +273,17 @@ class ChipSession(ProgramSession):
         """Return the cycles of each layer from the log; None for each if they are not wanted."""
         if report.cycles is None or not wanted:
             return [None] * len(segment.steps)
-        program, depth = self.program, self.program.chip.core.depth
+        program, depth = self.program, self.program.config.array.depth
         size = -(-_LOG_ENTRY.size // depth) * depth
         jobs = sum(step.jobs for step in segment.steps)
-        read = self._runner.read_program if program.chip.program_words else self._runner.read
+        read = self._runner.read_program if program.config.program_words else self._runner.read
         data = read(self._address(program.log), jobs * size)
         ends = [_LOG_ENTRY.unpack_from(data, n * size)[1] for n in range(jobs)]
         marks = [0] + [ends[step.first_job + step.jobs - 1] for step in segment.steps]
         return [after - before for before, after in zip(marks, marks[1:], strict=False)]
 
     def _address(self, number):
-        return split(number, self.program.chip.banks)
+        return split(number, self.program.config.banks)
 
 
 def _place(job, steps):

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weft.host.chip_words import COLUMN, dense_words, parameter_lines
+from weft.host.memory_words import COLUMN, dense_words, parameter_lines
 from weft.models.network_core.layers import Addition, NetworkLayer, WeightLayout
-from weft.network_core.config import ADD_TABLE_BYTES, ADD_TABLE_WORDS, ChipConfig
+from weft.network_core.config import ADD_TABLE_BYTES, ADD_TABLE_WORDS, NetworkCoreConfig
 
 __all__ = ["LINES_OF_ADD", "LayerWords", "lines_of", "table_of", "words_of"]
 
@@ -47,11 +47,11 @@ class LayerWords:
     row_lines: int
 
     @classmethod
-    def of(cls, layer: NetworkLayer, channels: int, chip: ChipConfig) -> "LayerWords":
+    def of(cls, layer: NetworkLayer, channels: int, config: NetworkCoreConfig) -> "LayerWords":
         """Return the sizes of a layer that reads a map of ``channels``."""
-        cols, depth = chip.core.cols, chip.core.depth
+        cols, depth = config.array.cols, config.array.depth
         tiles, share = -(-layer.columns // cols), max(1, depth // cols)
-        common = {"tiles": tiles, "row_lines": chip.row_chunks}
+        common = {"tiles": tiles, "row_lines": config.row_chunks}
         if layer.layout == WeightLayout.DENSE:
             vectors = -(-channels // layer.groups // depth)
             group_tiles = tiles // layer.groups
@@ -62,8 +62,8 @@ class LayerWords:
                 **common,
             )
         return cls(
-            tile_words=layer.taps * chip.phases, tap_vectors=chip.phases, group_tiles=share,
-            group_step=chip.phases, granule=share, diagonal=True,
+            tile_words=layer.taps * config.phases, tap_vectors=config.phases, group_tiles=share,
+            group_step=config.phases, granule=share, diagonal=True,
             filled=layer.layout == WeightLayout.EQUAL and share == 1, **common,
         )
 
@@ -73,17 +73,17 @@ class LayerWords:
 
 
 def words_of(
-    layer: NetworkLayer, sizes: LayerWords, chip: ChipConfig
+    layer: NetworkLayer, sizes: LayerWords, config: NetworkCoreConfig
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the vectors of all words, int8 [tiles, vectors, depth], and the pair sums [columns].
 
     The vectors of a word follow each other, the words of a tile too: for ky: for kx: for vector.
     The pair sum of a column is ``sum(w[2i] * w[2i + 1])`` over its weights, 0 on a diagonal.
     """
-    cols, depth = chip.core.cols, chip.core.depth
+    cols, depth = config.array.cols, config.array.depth
     if sizes.diagonal:
         return _diagonal(layer, sizes, cols, depth), np.zeros(layer.columns, np.int64)
-    return dense_words(layer.weights, sizes.tap_vectors, sizes.tiles, chip)
+    return dense_words(layer.weights, sizes.tap_vectors, sizes.tiles, config)
 
 
 def _diagonal(layer, sizes, cols, depth):
@@ -106,16 +106,16 @@ def _diagonal(layer, sizes, cols, depth):
 
 
 def lines_of(
-    layer: NetworkLayer, sizes: LayerWords, pairs: np.ndarray, chip: ChipConfig
+    layer: NetworkLayer, sizes: LayerWords, pairs: np.ndarray, config: NetworkCoreConfig
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the parameter lines of all tiles and the ones of ADD, uint8 [lines, bytes].
 
     ``pairs`` are the pair sums of the columns; the sums of a `corrected` MAC cell contain them.
     """
-    lanes = chip.core.lanes
+    lanes = config.array.lanes
     columns = np.zeros(sizes.tiles * sizes.row_lines * lanes, COLUMN)
     used = columns[: layer.columns]
-    bias = layer.bias - pairs if chip.core.cell.corrected else layer.bias
+    bias = layer.bias - pairs if config.array.cell.corrected else layer.bias
     used["bias"], used["multiplier"], used["shift"] = (
         bias.astype(np.int32), layer.multiplier, layer.shift
     )
@@ -123,11 +123,11 @@ def lines_of(
     if layer.addition is not None:
         added = np.zeros(LINES_OF_ADD * lanes, COLUMN)
         added["multiplier"], added["shift"] = layer.addition.multiplier, layer.addition.shift
-    return parameter_lines(columns, chip), parameter_lines(added, chip)
+    return parameter_lines(columns, config), parameter_lines(added, config)
 
 
-def table_of(addition: Addition, chip: ChipConfig) -> np.ndarray:
+def table_of(addition: Addition, config: NetworkCoreConfig) -> np.ndarray:
     """Return the words of the ADD table, uint8 [words, bytes]."""
-    words = np.zeros((ADD_TABLE_WORDS, chip.add_table_vectors * chip.core.depth), np.uint8)
+    words = np.zeros((ADD_TABLE_WORDS, config.add_table_vectors * config.array.depth), np.uint8)
     words[:, :ADD_TABLE_BYTES] = addition.table.astype("<i4").reshape(-1, 1).view(np.uint8)
     return words

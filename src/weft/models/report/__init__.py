@@ -11,14 +11,15 @@ module          content
 `text`          tables for a terminal
 `pictures`      roofline, timeline, memory, energy, as SVG
 `page`          one HTML page with all of it, which needs no network
-`chip`          the report of a program for a core for networks; with `chip_phases`,
-                `chip_placement`, `chip_text`, `chip_pictures` and `chip_page`
+`network_core`          the report of a program for a network core; with `network_core_phases`,
+                `network_core_placement`, `network_core_text`, `network_core_pictures` and
+                `network_core_page`
 ==============  =================================================================================
 """
 
 from weft.models.report.build import report
-from weft.models.report.chip import ChipReport
 from weft.models.report.figures import LayerReport, NetworkReport
+from weft.models.report.network_core import NetworkCoreReport
 from weft.models.report.placement import placement_line
 
-__all__ = ["ChipReport", "LayerReport", "NetworkReport", "placement_line", "report"]
+__all__ = ["NetworkCoreReport", "LayerReport", "NetworkReport", "placement_line", "report"]

@@ -7,11 +7,11 @@ import numpy as np
 
 from weft.commands import Job
 from weft.cycles.limits import CycleLimits, limits
-from weft.models.network_core.program import ChipProgram
+from weft.models.network_core.program import NetworkCoreProgram
 from weft.models.program import Estimate, Program
-from weft.models.report.chip import ChipReport
 from weft.models.report.energy import energy
 from weft.models.report.figures import Energy, LayerReport, LayerStreams, NetworkReport
+from weft.models.report.network_core import NetworkCoreReport
 from weft.models.report.placement import left_out_json, placement_line, remedy_of
 from weft.models.report.streams import ceilings, step_streams, transfers
 
@@ -19,20 +19,20 @@ __all__ = ["report"]
 
 
 def report(
-    program: Program | ChipProgram, against: Program | ChipProgram | None = None
-) -> NetworkReport | ChipReport:
+    program: Program | NetworkCoreProgram, against: Program | NetworkCoreProgram | None = None
+) -> NetworkReport | NetworkCoreReport:
     """The report of a program.
 
     Parameters
     ----------
-    program : Program or ChipProgram
-        A ChipProgram gives a `ChipReport`.
-    against : Program or ChipProgram, optional
+    program : Program or NetworkCoreProgram
+        A NetworkCoreProgram gives a `NetworkCoreReport`.
+    against : Program or NetworkCoreProgram, optional
         The same network compiled for another target, to compare with.
     """
-    if isinstance(program, ChipProgram):
-        return ChipReport(program, None if against is None else report(against))
-    config, target = program.target.config, program.target
+    if isinstance(program, NetworkCoreProgram):
+        return NetworkCoreReport(program, None if against is None else report(against))
+    config, target = program.target.array, program.target
     able = ceilings(config)
     cached_limits = lru_cache(lambda commands: limits(config, commands))
     maps = _live_maps(program)
@@ -50,7 +50,7 @@ def report(
 
 
 def _layer(program, step, able, cached_limits, maps):
-    target, config = program.target, program.target.config
+    target, config = program.target, program.target.array
     estimate = step.estimate or Estimate(0, 0, 0, 0, 0, 0, 0)
     found, moved, used = None, LayerStreams(), Energy()
     core_seconds = wire_seconds = None

@@ -7,7 +7,7 @@ from weft.cycles.limits import CycleLimits
 from weft.models.program import MatrixProduct
 
 if TYPE_CHECKING:
-    from weft.models.report.chip import ChipReport
+    from weft.models.report.network_core import NetworkCoreReport
 
 __all__ = ["Ceilings", "Energy", "LayerReport", "LayerStreams", "NetworkReport"]
 
@@ -209,7 +209,7 @@ class NetworkReport:
     notes : tuple of str
     left_out : dict or None
         ``channels`` and ``macs`` that are not computed; None if the program computes all.
-    against : NetworkReport, ChipReport or None
+    against : NetworkReport, NetworkCoreReport or None
         The same network on another target, to compare with.
     """
 
@@ -226,7 +226,7 @@ class NetworkReport:
     layers: tuple[LayerReport, ...]
     notes: tuple[str, ...] = ()
     left_out: dict[str, int] | None = None
-    against: "NetworkReport | ChipReport | None" = None
+    against: "NetworkReport | NetworkCoreReport | None" = None
 
     @property
     def on_weft(self) -> tuple[LayerReport, ...]:

@@ -2,9 +2,9 @@
 
 from html import escape
 
-from weft.models.report.chip import ChipReport
 from weft.models.report.energy import FORMULA
 from weft.models.report.figures import NetworkReport
+from weft.models.report.network_core import NetworkCoreReport
 from weft.models.report.pictures import COLOURS, pictures
 from weft.models.report.style import STYLE
 from weft.models.report.text import (
@@ -77,7 +77,7 @@ def page(report: NetworkReport) -> str:
     return document(report, body)
 
 
-def document(report: NetworkReport | ChipReport, body: list[str]) -> str:
+def document(report: NetworkReport | NetworkCoreReport, body: list[str]) -> str:
     """A page with a heading, the placement line, and the elements of ``body``."""
     return sheet(report.name, f"on {report.target}", report.placement, body)
 
@@ -104,7 +104,7 @@ def grid(titles: dict[str, tuple[str, str]], drawn: dict[str, str]) -> str:
     return f"<div class=grid>{''.join(picture(name, titles, drawn) for name in shown)}</div>"
 
 
-def comparison_table(report: NetworkReport | ChipReport, drawn: dict[str, str]) -> list[str]:
+def comparison_table(report: NetworkReport | NetworkCoreReport, drawn: dict[str, str]) -> list[str]:
     """The totals of both targets, and their picture; empty without a second target."""
     if report.against is None:
         return []
@@ -128,7 +128,7 @@ def card(name: str, value: str, more: str = "") -> str:
     return f"<div class=card><b>{value}</b><span>{name}</span><small>{more}</small></div>"
 
 
-def cards(report: NetworkReport | ChipReport, rate: str, lists: str, more: list[str]) -> str:
+def cards(report: NetworkReport | NetworkCoreReport, rate: str, lists: str, more: list[str]) -> str:
     """The numbers of a network side by side.
 
     ``rate`` is that of the wire, ``lists`` the text below the cycles, ``more`` are further cards.

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from weft.design import NETWORK
 from weft.models.program import CompiledNetwork, Program, Step
 from weft.models.report.streams import step_streams
 from weft.models.work import HostProduct, RecurrentWork, list_products
@@ -14,7 +15,7 @@ __all__ = [
     "time_text",
 ]
 
-# Kernels that a core for networks computes, if their maps are of 8 bits (`division`).
+# Kernels that a network core computes, if their maps are of 8 bits (`division`).
 _ON_CHIP = {
     "concatenation", "litert.add", "litert.sum", "pad", "reshape", "tflite.add",
     "tflite.average_pool", "tflite.mean",
@@ -34,7 +35,7 @@ def placement_line(program: Program) -> str:
     """
     on_weft = {n for step in program.steps if step.placement.on_weft for n in step.position}
     text = operators_text(program, on_weft, [s for s in program.steps if s.placement.on_weft])
-    cost = _cost(program) if program.target.chip is None else "single products on the core"
+    cost = _cost(program) if not program.target.by_lists else "single products on the core"
     return f"{program.name}: {text}; {program.exactness.claim}; {program.target.name}: {cost}"
 
 
@@ -97,13 +98,14 @@ def remedy_of(program: CompiledNetwork, step: Step) -> str:
         return ""
     parts = work.products if isinstance(work, RecurrentWork) else (work,)
     products = [part for part in parts if isinstance(part, HostProduct)]
-    is_chip = program.target.chip is not None
+    is_network_core = program.target.kind == NETWORK or program.target.by_lists
     if any(program.tensors[part.x].dtype == np.float32 for part in products):
-        return "a core for matrix products with dtype=bf16 computes its products"
-    if products and is_chip:
-        return "a core for matrix products computes its products"
-    if not is_chip and getattr(work, "kernel", "") in _ON_CHIP and program.source == "tflite":
-        return "a core for networks computes it, if its maps are of 8 bits"
+        return "a product core with dtype=bf16 computes its products"
+    if products and is_network_core:
+        return "a product core computes its products"
+    kernel = getattr(work, "kernel", "")
+    if not is_network_core and kernel in _ON_CHIP and program.source == "tflite":
+        return "a network core computes it, if its maps are of 8 bits"
     return "no core computes it"
 
 

@@ -40,7 +40,7 @@ def transfers(program: Program, step: Step) -> list[tuple[list[Job | Load], int]
 
 def step_streams(program: Program, step: Step) -> LayerStreams:
     """Bytes that a step on the core moves in one inference."""
-    found = [streams(program.target.config, c) * times for c, times in transfers(program, step)]
+    found = [streams(program.target.array, c) * times for c, times in transfers(program, step)]
     return sum(found, LayerStreams())
 
 

@@ -4,8 +4,8 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from weft.models.report.chip import ChipReport
 from weft.models.report.figures import LayerReport, NetworkReport
+from weft.models.report.network_core import NetworkCoreReport
 from weft.models.report.placement import reason_lines
 
 __all__ = [
@@ -171,10 +171,10 @@ def reasons(report: NetworkReport) -> list[str]:
     )
 
 
-def comparison_rows(report: NetworkReport | ChipReport) -> list[tuple[str, str, str]]:
+def comparison_rows(report: NetworkReport | NetworkCoreReport) -> list[tuple[str, str, str]]:
     """Rows (name, value, value) of the totals of a report and of the one it is against.
 
-    A core for networks and one for matrix products have some totals in common.
+    A network core and one for matrix products have some totals in common.
     """
     first, second = _totals_of(report), _totals_of(report.against)
     return [(name, text, second[name]) for name, text in first.items() if name in second]

@@ -1,4 +1,4 @@
-"""The cycle model of lists: the cycles of each job on a core for networks, exactly.
+"""The cycle model of lists: the cycles of each job on a network core, exactly.
 
 The model computes times, not data. A job without ADD depends on its start only: `PlainLayer` has a
 closed rule for each of its chunks. The reads of the side port depend on each other, and on the

@@ -45,7 +45,7 @@ class TileTimes:
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     job : ListJob
     start : int
         The cycle in which the job starts.
@@ -56,11 +56,11 @@ class TileTimes:
         For each tile, the cycle of the request of its last chunk. The output stage appends them.
     """
 
-    def __init__(self, chip, job, start: int):
-        self._rows = chip.core.rows
-        self._tiles = -(-job.columns // chip.core.cols)
+    def __init__(self, config, job, start: int):
+        self._rows = config.array.rows
+        self._tiles = -(-job.columns // config.array.cols)
         self._words = job.tile_words
-        self._credits = result_rows(chip) // chip.core.rows
+        self._credits = result_rows(config) // config.array.rows
         self._start = start
         self._sizes = panel_sizes(job)
         self._count = 0

@@ -20,7 +20,7 @@ class DescriptorTimes:
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     first : int
         Number of the first vector of the list.
 
@@ -33,10 +33,10 @@ class DescriptorTimes:
         The descriptor has been read and checked.
     """
 
-    def __init__(self, chip, first: int):
+    def __init__(self, config, first: int):
         self._first = first
-        self._vectors = -(-DESCRIPTOR_BYTES // chip.core.depth)
-        self._part = min(chip.read_vectors, self._vectors)
+        self._vectors = -(-DESCRIPTOR_BYTES // config.array.depth)
+        self._part = min(config.read_vectors, self._vectors)
         self._parts = self._vectors // self._part
         self.busy = self.done = False
         self.read: int | None = None
@@ -74,7 +74,7 @@ class HeadTimes:
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     descriptors : sequence
     kind : type
         `ListLoad` or `ListJob`.
@@ -89,8 +89,8 @@ class HeadTimes:
         The count that the next descriptor waits for was reached in the cycle before.
     """
 
-    def __init__(self, chip, descriptors: Sequence, kind: type):
-        self._chip, self._descriptors, self._kind = chip, descriptors, kind
+    def __init__(self, config, descriptors: Sequence, kind: type):
+        self._network_core, self._descriptors, self._kind = config, descriptors, kind
         self.state, self.index, self.satisfied = "fetch", 0, False
         self._turn, self._loop = 0, ListLoop()
         self._count = 0
@@ -98,7 +98,7 @@ class HeadTimes:
     @property
     def next(self):
         """The descriptor that it holds, with the steps of its turn."""
-        banks = self._chip.banks
+        banks = self._network_core.banks
         descriptor = self._descriptors[self.index]
         return descriptor if not self._turn else replace(descriptor, **{
             name: split(
@@ -130,7 +130,7 @@ class HeadTimes:
             case "result":
                 if not self._count:
                     self.state = "end"
-                self._count = max(0, self._count - self._chip.core.depth)
+                self._count = max(0, self._count - self._network_core.array.depth)
         self.satisfied = self.state == "ready" and counted >= self._waits()
 
     def _check(self):

@@ -10,7 +10,7 @@ class LoaderTimes:
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -21,8 +21,8 @@ class LoaderTimes:
         The last write of a load is in this cycle.
     """
 
-    def __init__(self, chip):
-        self._chip = chip
+    def __init__(self, config):
+        self._network_core = config
         self.busy = self.done = False
         self.read: int | None = None
         self._checked: int | None = None  # the vector of the read that is checked
@@ -32,13 +32,13 @@ class LoaderTimes:
 
     def accept(self, load) -> None:
         """Accept a load in this cycle, after `step`; only while not ``busy``."""
-        chip = self._chip
-        vectors = load.word_vectors(chip)
+        config = self._network_core
+        vectors = load.word_vectors(config)
         self._fill = bool(load.fill)
-        self._takes = load.words * (1 if load.fill else -(-vectors // chip.read_vectors))
+        self._takes = load.words * (1 if load.fill else -(-vectors // config.read_vectors))
         self._requests = 0 if load.fill else self._takes
-        self._number = join(load.source, chip.banks)
-        self._stride = min(vectors, chip.read_vectors)
+        self._number = join(load.source, config.banks)
+        self._stride = min(vectors, config.read_vectors)
         self.busy = True
 
     def step(self, accepted: bool, arrived: bool) -> None:

@@ -13,15 +13,15 @@ __all__ = ["predict_micro"]
 _VECTOR_BYTES = 4
 
 
-def predict_micro(chip, descriptors, list_address, log_address, limit) -> ListPrediction:
+def predict_micro(config, descriptors, list_address, log_address, limit) -> ListPrediction:
     """Predict the cycles of a list, as `weft.network_core.cycles.predict_list`.
 
     Raises ValueError likewise, and if the list has an error.
     """
     data = b"".join(descriptor.pack() for descriptor in descriptors)
     vectors = struct.unpack(f"<{len(descriptors) * DESCRIPTOR_BYTES // _VECTOR_BYTES}I", data)
-    first, log = (join(address, chip.banks) for address in (list_address, log_address))
-    engine = EngineTimes(chip, vectors, first, log)
+    first, log = (join(address, config.banks) for address in (list_address, log_address))
+    engine = EngineTimes(config, vectors, first, log)
     engine.run(limit)
     if engine.state is None:
         raise ValueError(f"a list must end in {limit} cycles")

@@ -19,7 +19,7 @@ class EngineTimes:
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     vectors : sequence of int
         The list: 32 bits each.
     first, log : int
@@ -35,11 +35,11 @@ class EngineTimes:
         As in `weft.network_core.cycles.ListPrediction`.
     """
 
-    def __init__(self, chip, vectors: Sequence[int], first: int, log: int):
-        program = assemble(chip)
-        self._words, self._vectors, self._first = chip.words, vectors, first
+    def __init__(self, config, vectors: Sequence[int], first: int, log: int):
+        program = assemble(config)
+        self._words, self._vectors, self._first = config.words, vectors, first
         self._registers, self._ports = list(program.registers), [0] * len(Out)
-        self._units = UnitTimes(chip, self._ports)
+        self._units = UnitTimes(config, self._ports)
         self._code = [self._decode(word) for word in program.words]
         self._data = first | log << 16
         self._at = self._accumulator = self._address = 0

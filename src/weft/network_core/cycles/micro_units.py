@@ -21,7 +21,7 @@ class UnitTimes:
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     ports : list of int
         The values of all `Out` ports.
 
@@ -31,8 +31,8 @@ class UnitTimes:
         The cycle of the last step of the last tile.
     """
 
-    def __init__(self, chip, ports):
-        self._chip, self._core, self._ports = chip, chip.core, ports
+    def __init__(self, config, ports):
+        self._network_core, self._core, self._ports = config, config.array, ports
         self.last_step = -1
         self._first = False  # the next tile is the first one of its pixel
         self._output_free = 0  # the output unit needs the output address no more
@@ -46,8 +46,8 @@ class UnitTimes:
         diagonal = ports[Out.LOAD_FLAGS] >> 8 & 1
         vectors = {
             LoadTarget.B: 1 if diagonal else self._core.cols,
-            LoadTarget.PARAMETERS: self._chip.line_vectors,
-            LoadTarget.ADD_TABLE: self._chip.add_table_vectors,
+            LoadTarget.PARAMETERS: self._network_core.line_vectors,
+            LoadTarget.ADD_TABLE: self._network_core.add_table_vectors,
         }[LoadTarget(target)]
         return now + micro.LOAD_VECTOR * vectors * ports[Out.LOAD_WORDS] + micro.LOAD_END
 

@@ -1,9 +1,9 @@
-"""The cycle model of lists: a core for networks, cycle by cycle, without data."""
+"""The cycle model of lists: a network core, cycle by cycle, without data."""
 
 from collections.abc import Sequence
 
 from weft.network_core.addresses import join
-from weft.network_core.config import ChipConfig, has_single_port
+from weft.network_core.config import NetworkCoreConfig, has_single_port
 from weft.network_core.cycles.heads import DescriptorTimes, HeadTimes
 from weft.network_core.cycles.loading import LoaderTimes
 from weft.network_core.cycles.micro import predict_micro
@@ -22,14 +22,14 @@ WAITING = "ready", "end"  # states of a head that does nothing
 
 
 def predict_list(
-    chip: ChipConfig, descriptors: Sequence, list_address: int, log_address: int,
+    config: NetworkCoreConfig, descriptors: Sequence, list_address: int, log_address: int,
     *, limit: int = 1 << 32, timing: ProgramTiming | None = None,
 ) -> ListPrediction:
     """Predict the cycles of a list without errors, while the host does not use the memory.
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     descriptors : sequence
         The descriptors of `weft.network_core.descriptors`, to the end.
     list_address, log_address : int
@@ -44,9 +44,9 @@ def predict_list(
     ValueError
         If the list does not end in ``limit`` cycles, or if loads and jobs wait for each other.
     """
-    if has_single_port(chip.core):
-        return predict_micro(chip, descriptors, list_address, log_address, limit)
-    model = _ListModel(chip, descriptors, list_address, log_address, timing or ProgramTiming())
+    if has_single_port(config.array):
+        return predict_micro(config, descriptors, list_address, log_address, limit)
+    model = _ListModel(config, descriptors, list_address, log_address, timing or ProgramTiming())
     while not model.stopped:
         model.skip()
         if model.now >= limit:
@@ -62,10 +62,10 @@ def predict_list(
 class _LogTimes:
     """`weft.hw.network_core.job_log.JobLog`, cycle by cycle."""
 
-    def __init__(self, chip, first):
-        self._banks = chip.banks
-        self._early = lead(chip.core) > 0
-        self._vectors = -(-LOG_BYTES // chip.core.depth)
+    def __init__(self, config, first):
+        self._banks = config.banks
+        self._early = lead(config.array) > 0
+        self._vectors = -(-LOG_BYTES // config.array.depth)
         self._number = first
         self.ended, self.left = False, 0
 
@@ -98,16 +98,16 @@ class _LogTimes:
 class _ListModel:
     """The execution of a list, and the parts around it."""
 
-    def __init__(self, chip, descriptors, list_address, log_address, timing):
-        self._chip = chip
-        self._loads = HeadTimes(chip, descriptors, ListLoad)
-        self._jobs = HeadTimes(chip, descriptors, ListJob)
-        self._reader = DescriptorTimes(chip, join(list_address, chip.banks))
-        self._loader = LoaderTimes(chip)
-        self._log = _LogTimes(chip, join(log_address, chip.banks))
-        self._port = SidePortTimes(chip)
-        self._program = ProgramPortTimes(chip, timing) if chip.program_words else None
-        self._early = lead(chip.core) > 0
+    def __init__(self, config, descriptors, list_address, log_address, timing):
+        self._network_core = config
+        self._loads = HeadTimes(config, descriptors, ListLoad)
+        self._jobs = HeadTimes(config, descriptors, ListJob)
+        self._reader = DescriptorTimes(config, join(list_address, config.banks))
+        self._loader = LoaderTimes(config)
+        self._log = _LogTimes(config, join(log_address, config.banks))
+        self._port = SidePortTimes(config)
+        self._program = ProgramPortTimes(config, timing) if config.program_words else None
+        self._early = lead(config.array) > 0
         self._layer: PlainLayer | AddedLayer | None = None  # whose results are stored
         self._taken: PlainLayer | AddedLayer | None = None  # the next one, where jobs start early
         self._start = 0  # of the output of this layer
@@ -183,7 +183,7 @@ class _ListModel:
         if self._taken and not self._layer:
             self._layer, self._taken, self._start = self._taken, None, self.now
         if job:
-            layer = (AddedLayer if job.add else PlainLayer)(self._chip, job, self.now)
+            layer = (AddedLayer if job.add else PlainLayer)(self._network_core, job, self.now)
             if self._early:
                 self._taken = layer
             else:

@@ -51,14 +51,14 @@ class _Chunk:
 class _MapBanks:
     """The banks of the chunks of a map."""
 
-    def __init__(self, chip, job, map_):
-        banks = self._banks = chip.banks
+    def __init__(self, config, job, map_):
+        banks = self._banks = config.banks
         first = "add_input" if map_ == "add" else map_
         self._first = join(getattr(job, first), banks)
         self._pixel = join(getattr(job, f"{map_}_pixel_step"), banks)
         row_step = join(getattr(job, f"{map_}_row_step"), banks)
         self._row = row_step + (job.out_width - 1) * self._pixel
-        self._width, self._depth = job.out_width, chip.core.depth
+        self._width, self._depth = job.out_width, config.array.depth
 
     def at(self, pixel, byte):
         """The bank of the vector with a byte of a pixel."""
@@ -67,10 +67,10 @@ class _MapBanks:
         return number % self._banks
 
 
-def _chunks(chip, job, tile, first_pixel, last_tile) -> Iterator[_Chunk]:
+def _chunks(config, job, tile, first_pixel, last_tile) -> Iterator[_Chunk]:
     """The chunks of a `TimedTile` whose row 0 is ``first_pixel``, in their order."""
-    core = chip.core
-    stored, added = (_MapBanks(chip, job, map_) for map_ in ("output", "add"))
+    core = config.array
+    stored, added = (_MapBanks(config, job, map_) for map_ in ("output", "add"))
     first = tile.number * core.cols
     end = min(first + core.cols, job.columns)
     size = SUM_PARTS if job.sums else 1  # bytes of a value
@@ -92,15 +92,15 @@ class _Layer:
     ``computed`` is the cycle of the last step of the latest tile.
     """
 
-    def __init__(self, chip, job, start):
-        self._chip, self._job = chip, job
-        self._tiles = TileTimes(chip, job, start)
-        self._written = array_write(chip.core) + 1  # from the announcement to row 0, readable
-        self._interval = chip.core.scale_cycles
-        self._lead = lead(chip.core)
+    def __init__(self, config, job, start):
+        self._network_core, self._job = config, job
+        self._tiles = TileTimes(config, job, start)
+        self._written = array_write(config.array) + 1  # from the announcement to row 0, readable
+        self._interval = config.array.scale_cycles
+        self._lead = lead(config.array)
         self._stores: deque[ChunkStore] = deque()  # the next ones
         self._pixels = 0  # of the panels before
-        self._across = -(-job.columns // chip.core.cols)
+        self._across = -(-job.columns // config.array.cols)
         self._total = job.out_height * job.out_width
         self.computed = 0
 
@@ -127,7 +127,7 @@ class _Layer:
         if row_end:
             self._pixels += tile.rows
         last = row_end and self._pixels == self._total
-        return _chunks(self._chip, self._job, tile, first, last)
+        return _chunks(self._network_core, self._job, tile, first, last)
 
 
 class PlainLayer(_Layer):
@@ -135,7 +135,7 @@ class PlainLayer(_Layer):
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     job : ListJob
     start : int
         The cycle in which the job starts.
@@ -148,8 +148,8 @@ class PlainLayer(_Layer):
 
     read = None
 
-    def __init__(self, chip, job, start):
-        super().__init__(chip, job, start)
+    def __init__(self, config, job, start):
+        super().__init__(config, job, start)
         self._later = self._each()
 
     def _look_ahead(self, now):
@@ -170,7 +170,7 @@ class PlainLayer(_Layer):
         return end
 
     def _each(self):
-        core, slot, request = self._chip.core, self._interval, 0
+        core, slot, request = self._network_core.array, self._interval, 0
         latency, slots = (store_sums(core), SUM_PARTS) if self._job.sums else (rescale(core), 1)
         while True:
             for chunk in self._next_chunks():
@@ -199,9 +199,9 @@ class AddedLayer(_Layer):
         The bank of the read that it requests.
     """
 
-    def __init__(self, chip, job, start):
-        super().__init__(chip, job, start)
-        core = chip.core
+    def __init__(self, config, job, start):
+        super().__init__(config, job, start)
+        core = config.array
         self.read: int | None = None
         self._space = added_chunks(core)
         self._waiting_depth = max(4, self._space)

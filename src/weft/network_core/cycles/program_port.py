@@ -74,12 +74,12 @@ class ProgramPortTimes:
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     timing : ProgramTiming
     """
 
-    def __init__(self, chip, timing: ProgramTiming):
-        self._vectors, self._timing = chip.read_vectors, timing
+    def __init__(self, config, timing: ProgramTiming):
+        self._vectors, self._timing = config.read_vectors, timing
         self._fifo = _BeatFifo()
         # Two registers of addresses, then the open beat, and the closed beats of its burst.
         self._number: tuple[int, int] | None = None

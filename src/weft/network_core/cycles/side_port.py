@@ -12,11 +12,11 @@ class SidePortTimes:
 
     Parameters
     ----------
-    chip : ChipConfig
+    config : NetworkCoreConfig
     """
 
-    def __init__(self, chip):
-        self._banks, self._vectors = chip.banks, chip.read_vectors
+    def __init__(self, config):
+        self._banks, self._vectors = config.banks, config.read_vectors
         self._latency = SIDE_READ + DELIVERY
         self._ready = True  # of the skid buffer
         self._output: tuple[int, int] | None = None  # client and bank

@@ -1,4 +1,4 @@
-"""The microprogram of a core for networks with one row: its instructions, and its text."""
+"""The microprogram of a network core with one row: its instructions, and its text."""
 
 from weft.network_core.microcode.assembler import Assembler
 from weft.network_core.microcode.instructions import Condition, In, Kind, Op, Out, Strobe, Wait

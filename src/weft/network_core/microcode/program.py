@@ -6,7 +6,7 @@ that `weft.golden.network_core.run_list` finds.
 
 from dataclasses import dataclass
 
-from weft.network_core.config import ADD_TABLE_WORDS, ChipConfig
+from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig
 from weft.network_core.descriptors import LIST_VERSION, ListError, ListOpcode
 from weft.network_core.microcode.assembler import Assembler
 from weft.network_core.microcode.instructions import REGISTERS
@@ -213,7 +213,7 @@ class MicroProgram:
     labels: dict
 
 
-def assemble(chip: ChipConfig) -> MicroProgram:
+def assemble(config: NetworkCoreConfig) -> MicroProgram:
     """Return the microprogram of a core."""
     values = {
         error.name: f"={NetworkState.ERROR | error << 8}"
@@ -223,7 +223,7 @@ def assemble(chip: ChipConfig) -> MicroProgram:
         "DONE": f"={int(NetworkState.DONE)}", "TABLE": f"={ADD_TABLE_WORDS}",
         # The program tells the kinds of descriptors by their order.
         "FIRST_KIND": f"={LIST_VERSION << 4 | ListOpcode.LOAD}",
-        "B": f"={chip.b_words}", "LINES": f"={chip.lines}",
+        "B": f"={config.b_words}", "LINES": f"={config.lines}",
     }
     found = Assembler("".join((_BEGIN, _WALK, _HEADS, _JOB, _LOAD)).format(**values))
     registers = [found.constants.get(n, 0) for n in range(REGISTERS)]

@@ -1,4 +1,4 @@
-/* Maps in the memory of a core for networks: written by the host, and read by it. */
+/* Maps in the memory of a network core: written by the host, and read by it. */
 #ifndef NET_MAP_H
 #define NET_MAP_H
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from chip_jobs import panels
+from network_core_jobs import panels
 
 from weft.network_core.addresses import join
 
@@ -34,10 +34,10 @@ class ReadStep:
     job_end: bool
 
 
-def steps_of(chip, job):
+def steps_of(config, job):
     """Yield the `ReadStep` of a job in their order; numbers are relative to the base."""
     steps = {
-        name: join(getattr(job, name), chip.banks) for name in (
+        name: join(getattr(job, name), config.banks) for name in (
             "input", "input_pixel_step", "input_row_step", "tap_x_step", "tap_y_step", "group_step",
         )
     }
@@ -45,7 +45,7 @@ def steps_of(chip, job):
     row = steps["input_row_step"] + (job.out_width - 1) * pixel
     tap_x = steps["tap_x_step"] + rest
     tap_y = steps["tap_y_step"] + (job.kernel_width - 1) * tap_x + rest
-    tiles = -(-job.columns // chip.core.cols)
+    tiles = -(-job.columns // config.array.cols)
     taps = list(np.ndindex(job.kernel_height, job.kernel_width, job.tap_vectors))
     all_panels = list(panels(job))
     for panel_number, panel in enumerate(all_panels):

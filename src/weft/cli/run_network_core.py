@@ -1,4 +1,4 @@
-"""``weft run`` on a core for networks: the network runs from the memory of the core, if it fits."""
+"""``weft run`` on a network core: the network runs from the memory of the core, if it fits."""
 
 import contextlib
 import dataclasses
@@ -10,11 +10,11 @@ from weft.cli.progress import slow_task
 from weft.cli.report import write_page
 from weft.cli.run_products import run_products
 
-__all__ = ["run_on_chip"]
+__all__ = ["run_network_core"]
 
 
-def run_on_chip(args, network, target, transport=None) -> int:
-    """Run a network, or its program, for a target with a ChipConfig; return the exit code.
+def run_network_core(args, network, target, transport=None) -> int:
+    """Run a network, or its program, for a target with a NetworkCoreConfig; return the exit code.
 
     A network that does not fit the core runs product by product.
 
@@ -28,13 +28,13 @@ def run_on_chip(args, network, target, transport=None) -> int:
 
 def _run(args, network, target, transport):
     from weft.models.errors import ModelError, UnfitError
-    from weft.models.network_core.program import ChipProgram
+    from weft.models.network_core.program import NetworkCoreProgram
     from weft.models.report import report
 
     files = args.output, args.activations, args.html
     output, activations, html = (file and output_file(file) for file in files)
     program = network
-    if not isinstance(network, ChipProgram):
+    if not isinstance(network, NetworkCoreProgram):
         try:
             with slow_task(f"compiling {network.name} for {target.name}"):
                 program = network.compile(
@@ -46,7 +46,7 @@ def _run(args, network, target, transport):
             files = output, activations, None
             return _run_streamed(args, network, target, files, transport, error)
     samples, inferences, answers = prepared(args, network, program)
-    with program.open(_runner(args, program.chip, transport)) as session:
+    with program.open(_runner(args, program.config, transport)) as session:
         with slow_task(f"running {program.name} on the core"):
             found = session(
                 samples.x, stats=True, activations=activations is not None,
@@ -75,7 +75,7 @@ def _activations(args, network, target, x):
     except UnfitError:
         print("The memory has no space for the outputs of all operators.")
         return None
-    with program.open(_runner(args, program.chip, None)) as session:
+    with program.open(_runner(args, program.config, None)) as session:
         _, values = session(x, activations=True)
     return values
 
@@ -85,7 +85,7 @@ def _run_streamed(args, network, target, files, transport, error):
     from weft.host.list_transport import ListTransport, product_config
     from weft.models.compiler import compile_graph
 
-    streamed = dataclasses.replace(target, config=product_config(target.chip))
+    streamed = dataclasses.replace(target, config=product_config(target.config), by_lists=True)
     program = compile_graph(network.graph, streamed, fuse=args.activations is None)
     if any(step.placement.on_weft for step in program.steps):
         print(f"{error}. The products run on the core one by one, over the link.")
@@ -93,11 +93,11 @@ def _run_streamed(args, network, target, files, transport, error):
         print(f"{error}. The core has no product to compute.")
     return run_products(
         args, network, program, files,
-        lambda: ListTransport(_runner(args, target.chip, transport)),
+        lambda: ListTransport(_runner(args, target.config, transport)),
     )
 
 
-def _runner(args, chip, transport):
+def _runner(args, config, transport):
     """Return the runner that ``--on`` names; ``transport`` is the connection, if it is open."""
     from weft.cli.progress import progress
     from weft.cli.transports import open_by_name
@@ -107,21 +107,21 @@ def _runner(args, chip, transport):
     if args.on == "golden":
         from weft.models.network_core.golden_runner import GoldenRunner
 
-        return GoldenRunner(chip)
+        return GoldenRunner(config)
     if args.on.startswith(("uio:", "mem:")):
         try:
-            return NetworkDriver(args.on, chip)
+            return NetworkDriver(args.on, config)
         except ValueError as error:
             raise TransportError(str(error)) from error
     with progress() as show:
         if args.on == "sim":
             from weft.sim.network_runner import SimulatedRunner
 
-            return SimulatedRunner(chip)
+            return SimulatedRunner(config)
         if transport is None:
-            transport = open_by_name(args.on, chip, args.baud, show)
+            transport = open_by_name(args.on, config, args.baud, show)
     try:
-        return NetworkDriver(transport, chip)
+        return NetworkDriver(transport, config)
     except BaseException:
         transport.close()
         raise
@@ -129,7 +129,7 @@ def _runner(args, chip, transport):
 
 def _watch(program):
     """Print the head of the table of layers; return the function that prints a line of it."""
-    from weft.models.network_core.program import ChipRename
+    from weft.models.network_core.program import NetworkCoreRename
     from weft.models.program import Step
 
     print(f"{'position':>8}  {'operator':<28} {'output':>14} {'jobs':>5} {'predicted':>10}"
@@ -146,7 +146,7 @@ def _watch(program):
             print(f"{text} {place:>14} {sizes} {1e3 * record.seconds:>8.2f}", flush=True)
             return
         size = f"{step.place.height}x{step.place.width}x{step.place.channels}"
-        if isinstance(step, ChipRename):
+        if isinstance(step, NetworkCoreRename):
             print(f"{text} {size:>14}", flush=True)
             return
         print(
@@ -163,7 +163,7 @@ def _counted(record):
 
 def _show(program, records, cycles, inferences):
     """Print the cycles of all lists, their bytes, and the time of the host."""
-    from weft.models.report.chip_placement import link_bytes
+    from weft.models.report.network_core_placement import link_bytes
 
     sent, received = link_bytes(program)
     host = sum(record.seconds for record in records)

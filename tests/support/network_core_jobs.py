@@ -1,20 +1,20 @@
-"""Random jobs of a core for networks, with their maps in a memory and their buffers loaded."""
+"""Random jobs of a network core, with their maps in a memory and their buffers loaded."""
 
 from collections import Counter
 from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
-from chip_layers import ChipLayer, random_layer
-from chip_packing import PackedLayer, pack_layer
+from network_core_layers import NetworkCoreLayer, random_layer
+from network_core_packing import PackedLayer, pack_layer
 
-from weft.golden.network_core import ChipBuffers
+from weft.golden.network_core import NetworkCoreBuffers
 from weft.network_core.addresses import join, split
 from weft.network_core.descriptors import ListJob
 
 __all__ = [
-    "ChipImage", "JobCase", "MapPlace", "MapPlan", "bank_conflicts", "case_of", "job_of", "panels",
-    "plan_map", "random_job",
+    "NetworkCoreImage", "JobCase", "MapPlace", "MapPlan", "bank_conflicts", "case_of", "job_of",
+    "panels", "plan_map", "random_job",
 ]
 
 
@@ -37,13 +37,13 @@ class MapPlan:
     cross: int
 
 
-class ChipImage:
+class NetworkCoreImage:
     """A memory of random bytes, in which vectors are taken one after the other.
 
     Parameters
     ----------
     rng : numpy Generator
-    chip : ChipConfig
+    config : NetworkCoreConfig
     base, limit : int
         As of `weft.golden.network_core.run_list`.
 
@@ -52,11 +52,11 @@ class ChipImage:
     memory : uint8 [memory_bytes]
     """
 
-    def __init__(self, rng, chip, base=0, limit=None):
-        self.chip = chip
-        self.memory = rng.integers(0, 256, chip.memory_bytes).astype(np.uint8)
-        self._first = base * chip.banks
-        self._end = (chip.words if limit is None else limit) * chip.banks
+    def __init__(self, rng, config, base=0, limit=None):
+        self.config = config
+        self.memory = rng.integers(0, 256, config.memory_bytes).astype(np.uint8)
+        self._first = base * config.banks
+        self._end = (config.words if limit is None else limit) * config.banks
         self._next = self._first
 
     def take(self, vectors: int) -> int:
@@ -69,11 +69,11 @@ class ChipImage:
 
     def vectors(self) -> np.ndarray:
         """The vectors from the base on; int8 [vectors, depth]."""
-        return self.memory.view(np.int8).reshape(-1, self.chip.core.depth)[self._first :]
+        return self.memory.view(np.int8).reshape(-1, self.config.array.depth)[self._first :]
 
     def store(self, values) -> int:
         """Take vectors for bytes, store these, and return the number of the first vector."""
-        depth = self.chip.core.depth
+        depth = self.config.array.depth
         values = np.frombuffer(np.ascontiguousarray(values).tobytes(), np.int8)
         padded = np.zeros(-(-len(values) // depth) * depth, np.int8)
         padded[: len(values)] = values
@@ -88,7 +88,7 @@ class ChipImage:
     def map_index(self, place, shape):
         """Index of the bytes of a map of ``shape`` [H, W, C] in `vectors`."""
         y, x, c = np.ogrid[: shape[0], : shape[1], : shape[2]]
-        depth = self.chip.core.depth
+        depth = self.config.array.depth
         return place.number + y * place.row_pitch + x * place.pitch + c // depth, c % depth
 
     def store_map(self, place, values):
@@ -106,33 +106,33 @@ class JobCase:
 
     Attributes
     ----------
-    layer : ChipLayer
+    layer : NetworkCoreLayer
     packed : PackedLayer
     job : ListJob
-    image : ChipImage
+    image : NetworkCoreImage
         The memory, with the input map and the added map.
-    buffers : ChipBuffers
+    buffers : NetworkCoreBuffers
         The buffers, with the words and lines of the job.
     output : MapPlace
     """
 
-    layer: ChipLayer
+    layer: NetworkCoreLayer
     packed: PackedLayer
     job: ListJob
-    image: ChipImage
-    buffers: ChipBuffers
+    image: NetworkCoreImage
+    buffers: NetworkCoreBuffers
     output: MapPlace
 
 
-def plan_map(rng, chip, layer: ChipLayer, vectors: int) -> MapPlan:
+def plan_map(rng, config, layer: NetworkCoreLayer, vectors: int) -> MapPlan:
     """Random legal pitches of the input map of ``layer``, whose pixels have ``vectors``."""
-    banks, width = chip.banks, layer.x.shape[1]
+    banks, width = config.banks, layer.x.shape[1]
     (stride_y, stride_x), out_width = layer.stride, layer.out[1]
     pitches = range(vectors, vectors + banks)
-    full = [p for p in pitches if banks // gcd(p * stride_x, banks) >= chip.core.rows]
+    full = [p for p in pitches if banks // gcd(p * stride_x, banks) >= config.array.rows]
     pitch = int(rng.choice(full if full and rng.integers(5) else pitches))
     step = pitch * stride_x
-    most = min(chip.core.rows, banks // gcd(step, banks))
+    most = min(config.array.rows, banks // gcd(step, banks))
     panel_rows = most if rng.integers(4) else int(rng.integers(1, most + 1))
     rows = range(width * pitch, width * pitch + banks)
     crossing = [r for r in rows if (stride_y * r - out_width * step) % banks == 0]
@@ -140,13 +140,13 @@ def plan_map(rng, chip, layer: ChipLayer, vectors: int) -> MapPlan:
     return MapPlan(pitch, int(rng.choice(crossing if cross else rows)), panel_rows, cross)
 
 
-def job_of(chip, layer, packed, plan, source, output, *, added=None, b_word=0, line=0, loads=0):
+def job_of(config, layer, packed, plan, source, output, *, added=None, b_word=0, line=0, loads=0):
     """The job of a layer.
 
     Parameters
     ----------
-    chip : ChipConfig
-    layer : ChipLayer
+    config : NetworkCoreConfig
+    layer : NetworkCoreLayer
     packed : PackedLayer
     plan : MapPlan
         Of the input map.
@@ -157,7 +157,7 @@ def job_of(chip, layer, packed, plan, source, output, *, added=None, b_word=0, l
         First word of B, and first parameter line.
     loads : int
     """
-    banks, pitch, row_pitch = chip.banks, source.pitch, source.row_pitch
+    banks, pitch, row_pitch = config.banks, source.pitch, source.row_pitch
     (stride_y, stride_x), (dilation_y, dilation_x) = layer.stride, layer.dilation
     height, width = layer.out
     rest = packed.tap_vectors - 1
@@ -170,8 +170,8 @@ def job_of(chip, layer, packed, plan, source, output, *, added=None, b_word=0, l
 
     first = source.number + layer.first[0] * row_pitch + layer.first[1] * pitch
     tall = dilation_y * row_pitch + dilation_x * pitch * layer.kernel[1]
-    if max(-first, tall) > chip.words * banks:
-        raise MemoryError(f"a window must have at most {chip.words * banks} vectors, not {tall}")
+    if max(-first, tall) > config.words * banks:
+        raise MemoryError(f"a window must have at most {config.words * banks} vectors, not {tall}")
     fields = steps("output", output)
     if add := layer.addition:
         fields |= steps("add", added) | dict(
@@ -199,25 +199,25 @@ def job_of(chip, layer, packed, plan, source, output, *, added=None, b_word=0, l
     )
 
 
-def random_job(rng, chip, *, base=0, limit=None, **sizes) -> JobCase:
-    """A random legal job; ``sizes`` are arguments of `chip_layers.random_layer`."""
+def random_job(rng, config, *, base=0, limit=None, **sizes) -> JobCase:
+    """A random legal job; ``sizes`` are arguments of `network_core_layers.random_layer`."""
     for _ in range(100):
         try:
-            return case_of(rng, chip, random_layer(rng, **sizes), base=base, limit=limit)
+            return case_of(rng, config, random_layer(rng, **sizes), base=base, limit=limit)
         except MemoryError as error:
             found = error
     raise found
 
 
-def case_of(rng, chip, layer, *, base=0, limit=None) -> JobCase:
+def case_of(rng, config, layer, *, base=0, limit=None) -> JobCase:
     """A layer with its maps, words and lines at random places."""
-    packed = pack_layer(chip, layer)
-    image = ChipImage(rng, chip, base, limit)
-    image.take(int(rng.integers(2 * chip.banks)))
-    plan = plan_map(rng, chip, layer, packed.map_vectors)
+    packed = pack_layer(config, layer)
+    image = NetworkCoreImage(rng, config, base, limit)
+    image.take(int(rng.integers(2 * config.banks)))
+    plan = plan_map(rng, config, layer, packed.map_vectors)
     source = image.take_map(plan, layer.x.shape[0])
     image.store_map(source, layer.x)
-    pitch = -(-layer.channels // chip.core.depth) + int(rng.integers(3))
+    pitch = -(-layer.channels // config.array.depth) + int(rng.integers(3))
     result = MapPlace(0, pitch, pitch * layer.out[1] + int(rng.integers(3)))
     places = [
         image.take_map(result, layer.out[0]) for _ in range(1 + bool(layer.addition))
@@ -226,15 +226,15 @@ def case_of(rng, chip, layer, *, base=0, limit=None) -> JobCase:
     if layer.addition:
         output = added if rng.integers(2) else output  # in place
         image.store_map(added, layer.addition.x)
-    buffers = ChipBuffers(chip)
-    b_word = int(rng.integers(chip.b_words - len(packed.words) + 1))
-    line = int(rng.integers(chip.lines - len(packed.lines) + 1))
+    buffers = NetworkCoreBuffers(config)
+    b_word = int(rng.integers(config.b_words - len(packed.words) + 1))
+    line = int(rng.integers(config.lines - len(packed.lines) + 1))
     buffers.b[b_word : b_word + len(packed.words)] = packed.words
     buffers.lines[line : line + len(packed.lines)] = packed.lines
     if packed.table is not None:
         buffers.table[:] = packed.table
     job = job_of(
-        chip, layer, packed, plan, source, output, added=added, b_word=b_word, line=line
+        config, layer, packed, plan, source, output, added=added, b_word=b_word, line=line
     )
     return JobCase(
         layer=layer, packed=packed, job=job, image=image, buffers=buffers, output=output
@@ -252,7 +252,7 @@ def panels(job):
             yield row[at : at + job.panel_rows]
 
 
-def bank_conflicts(chip, job) -> list:
+def bank_conflicts(config, job) -> list:
     """The steps in which two rows of the array read the same bank; found one by one.
 
     Returns
@@ -260,7 +260,7 @@ def bank_conflicts(chip, job) -> list:
     list of (panel, ky, kx)
         All vectors of a tap, and all groups, have the same conflicts.
     """
-    banks, found = chip.banks, []
+    banks, found = config.banks, []
     pixel = join(job.input_pixel_step, banks)
     row = join(job.input_row_step, banks) + (job.out_width - 1) * pixel
     for number, panel in enumerate(panels(job)):

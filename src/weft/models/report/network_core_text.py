@@ -1,15 +1,15 @@
-"""The report of a core for networks as text."""
+"""The report of a network core as text."""
 
 from collections.abc import Iterator
 
 from weft.models.network_core.program import memory_needs
-from weft.models.report.chip import ChipReport
+from weft.models.report.network_core import NetworkCoreReport
 from weft.models.report.text import columns_text, comparison_rows
 
 __all__ = ["lines"]
 
 
-def lines(report: ChipReport) -> Iterator[str]:
+def lines(report: NetworkCoreReport) -> Iterator[str]:
     """Yield the lines of the text: placement, layers, memory, link, reasons, comparison."""
     program = report.program
     yield report.placement
@@ -24,12 +24,12 @@ def lines(report: ChipReport) -> Iterator[str]:
         yield f"lists: {len(program.segments)}, of {cycles} cycles"
     areas = ", ".join(f"{name} {size:,}" for name, size in program.areas.items())
     yield (
-        f"memory: {program.memory_used:,} of {program.chip.memory_bytes:,} bytes"
+        f"memory: {program.memory_used:,} of {program.config.memory_bytes:,} bytes"
         f" ({areas}; {_places(program)})"
     )
     words = sum(layer.words for layer in report.layers)
     kept = "they stay there" if not program.areas["weights"] else "loaded in each inference"
-    yield f"weights: {words:,} words of B, which has {program.chip.b_words:,}: {kept}"
+    yield f"weights: {words:,} words of B, which has {program.config.b_words:,}: {kept}"
     sent, received = report.link
     yield f"link: {sent:,} bytes to the core, {received:,} from it"
     yield from report.reasons()
@@ -40,12 +40,12 @@ def lines(report: ChipReport) -> Iterator[str]:
 
 def _places(program):
     """Where the areas lie."""
-    if not program.chip.program_words:
+    if not program.config.program_words:
         return "setup and maps share their place"
-    _, used = memory_needs(program.areas, program.chip)
+    _, used = memory_needs(program.areas, program.config)
     return (
         f"all but the maps are in the program memory: {used:,} of"
-        f" {program.chip.program_bytes:,} bytes"
+        f" {program.config.program_bytes:,} bytes"
     )
 
 

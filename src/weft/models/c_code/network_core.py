@@ -1,9 +1,8 @@
-"""Writes the C files of a network for a core for networks: images of its memory, load and run."""
+"""Writes the C files of a network for a network core: images of its memory, load and run."""
 
 import numpy as np
 
 from weft.models.c_code.arrays import array, numbers, struct
-from weft.models.c_code.chip_templates import CHIP_HEADER, CHIP_SOURCE
 from weft.models.c_code.generator import (
     Generator,
     checked_call,
@@ -11,23 +10,24 @@ from weft.models.c_code.generator import (
     require_no_state,
     require_one,
 )
+from weft.models.c_code.network_core_templates import CHIP_HEADER, CHIP_SOURCE
 from weft.models.c_code.operators import operator_problem
 from weft.models.c_code.sources import check_prefix, public_name
 from weft.models.c_code.tensors import is_alias
 from weft.models.errors import ModelError
 from weft.models.network_core.prediction import program_conditions
-from weft.models.network_core.program import ChipProgram, memory_needs
+from weft.models.network_core.program import NetworkCoreProgram, memory_needs
 from weft.models.work import HostWork
 
-__all__ = ["chip_c_files"]
+__all__ = ["network_core_c_files"]
 
 
-def chip_c_files(program: ChipProgram, prefix: str = "weft") -> dict[str, bytes]:
+def network_core_c_files(program: NetworkCoreProgram, prefix: str = "weft") -> dict[str, bytes]:
     """Return the C files of a network, by name.
 
     Parameters
     ----------
-    program : ChipProgram
+    program : NetworkCoreProgram
     prefix : str
         Prefix of the kit's driver.
 
@@ -39,7 +39,7 @@ def chip_c_files(program: ChipProgram, prefix: str = "weft") -> dict[str, bytes]
     """
     check_prefix(prefix)
     _check(program)
-    return _ChipGenerator(program).files(prefix)
+    return _NetworkCoreGenerator(program).files(prefix)
 
 
 def _check(program):
@@ -71,7 +71,7 @@ def _check(program):
             )
 
 
-class _ChipGenerator(Generator):
+class _NetworkCoreGenerator(Generator):
     """Collects the definitions and the calls of all segments."""
 
     def __init__(self, program):
@@ -107,30 +107,30 @@ class _ChipGenerator(Generator):
         return self._filled(
             CHIP_HEADER, CHIP_SOURCE, prefix, cycles=f"{program.cycles:,}",
             ram=max(self._tensors.arena, 1) + self._row, row=self._row,
-            hash=f"0x{program.chip.hash:08x}u", load="\n".join(load), body="\n".join(body),
+            hash=f"0x{program.config.hash:08x}u", load="\n".join(load), body="\n".join(body),
             **self._program_texts(prefix),
         )
 
     def _store(self, first, image):
         """Return the call that writes an image to the memory of lists, from vector ``first`` on."""
-        if self._program.chip.program_words:
+        if self._program.config.program_words:
             return checked_call(f"weft_program_write(core, {first}, {image}, sizeof {image})")
         return checked_call(f"weft_write(core, {first}, NULL, {image}, sizeof {image})")
 
     def _program_texts(self, prefix):
         """Return the texts about the program memory."""
-        program, chip = self._program, self._program.chip
-        if not chip.program_words:
+        program, config = self._program, self._program.config
+        if not config.program_words:
             return {"memory": "memory of the core", "program": "", "conditions": ""}
-        row = chip.banks * chip.core.depth
-        size = -(-memory_needs(program.areas, chip)[1] // row) * row
+        row = config.banks * config.array.depth
+        size = -(-memory_needs(program.areas, config)[1] // row) * row
         macro = public_name(program.name, prefix).upper()
         return {
             "memory": f"program memory,\n * which has {macro}_PROGRAM_BYTES bytes or more. Call"
             " weft_program() before",
             "program": f"{macro}_PROGRAM_BYTES = {size}, /* of the memory for weft_program() */\n"
             "    ",
-            "conditions": f"\n * The cycles are for {program_conditions(chip)}."
+            "conditions": f"\n * The cycles are for {program_conditions(config)}."
             .replace("cycle, and", "cycle,\n * and"),
         }
 

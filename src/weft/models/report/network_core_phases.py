@@ -1,9 +1,9 @@
-"""When a core for networks loads, computes and stores in an inference, by the exact cycle model."""
+"""When a network core loads, computes and stores in an inference, by the exact cycle model."""
 
 from dataclasses import dataclass
 
 from weft.models.network_core.prediction import predict_run
-from weft.models.network_core.program import ChipProgram, ChipSegment
+from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreSegment
 from weft.network_core.descriptors import ListJob, ListLoad, unpack_list
 
 __all__ = ["JobPhases", "LayerWork", "ListPhases", "list_phases"]
@@ -57,7 +57,7 @@ class ListPhases:
         Start and end of each load.
     jobs : tuple of JobPhases
     layers : tuple of LayerWork
-        In the order of `ChipSegment.steps`.
+        In the order of `NetworkCoreSegment.steps`.
     """
 
     cycles: int
@@ -66,26 +66,26 @@ class ListPhases:
     layers: tuple[LayerWork, ...]
 
 
-def list_phases(program: ChipProgram, segment: ChipSegment) -> ListPhases:
+def list_phases(program: NetworkCoreProgram, segment: NetworkCoreSegment) -> ListPhases:
     """Return the phases of a list."""
-    chip = program.chip
+    config = program.config
     descriptors = unpack_list(segment.run)
     jobs = [entry for entry in descriptors if isinstance(entry, ListJob)]
     loads = sum(isinstance(entry, ListLoad) for entry in descriptors)
-    found = predict_run(chip, segment.run, segment.run_first, program.log)
+    found = predict_run(config, segment.run, segment.run_first, program.log)
     phases = tuple(
         JobPhases(start, computed, end) for (start, end), computed in zip(
             found.jobs[: len(jobs)], found.computed, strict=False
         )
     )
-    loaded = _loaded_bytes(descriptors, chip)
+    loaded = _loaded_bytes(descriptors, config)
     layers = []
     for step in segment.steps:
         numbers = range(step.first_job, step.first_job + step.jobs)
-        steps = sum(step.panels * _tiles(jobs[n], chip) * jobs[n].tile_words for n in numbers)
+        steps = sum(step.panels * _tiles(jobs[n], config) * jobs[n].tile_words for n in numbers)
         layers.append(LayerWork(
-            compute=steps * chip.step_cycles,
-            drain=sum(_drain(jobs[n], chip) for n in numbers),
+            compute=steps * config.step_cycles,
+            drain=sum(_drain(jobs[n], config) for n in numbers),
             wait=sum(phases[n].start - (phases[n - 1].end if n else 0) - 1 for n in numbers),
             load_bytes=sum(loaded[n] for n in numbers),
         ))
@@ -94,25 +94,25 @@ def list_phases(program: ChipProgram, segment: ChipSegment) -> ListPhases:
     )
 
 
-def _tiles(job, chip):
-    return -(-job.columns // chip.core.cols)
+def _tiles(job, config):
+    return -(-job.columns // config.array.cols)
 
 
-def _drain(job, chip):
+def _drain(job, config):
     """Return the cycles of the chunks of a job; with ADD a chunk takes two slots."""
-    full, rest = divmod(job.columns, chip.core.cols)
-    chunks = full * chip.row_chunks + -(-rest // chip.core.lanes)
+    full, rest = divmod(job.columns, config.array.cols)
+    chunks = full * config.row_chunks + -(-rest // config.array.lanes)
     slots = 2 if job.add else 1
-    return job.out_height * job.out_width * chunks * slots * chip.core.scale_cycles
+    return job.out_height * job.out_width * chunks * slots * config.array.scale_cycles
 
 
-def _loaded_bytes(descriptors, chip):
+def _loaded_bytes(descriptors, config):
     """Return the bytes that are loaded before each job, after the job before it."""
     found, waiting = [], 0
     for entry in descriptors:
         if isinstance(entry, ListLoad):
-            vectors = 0 if entry.fill else entry.word_vectors(chip)
-            waiting += entry.words * vectors * chip.core.depth
+            vectors = 0 if entry.fill else entry.word_vectors(config)
+            waiting += entry.words * vectors * config.array.depth
         elif isinstance(entry, ListJob):
             found.append(waiting)
             waiting = 0

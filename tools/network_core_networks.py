@@ -1,4 +1,4 @@
-"""Tables of the networks of MLPerf Tiny on the boards' cores for networks."""
+"""Tables of the networks of MLPerf Tiny on the boards' network cores."""
 
 import functools
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from weft.boards.network_designs import (
     NetworkDesign,
 )
 from weft.models.loading import load
-from weft.models.report.chip_placement import link_bytes
+from weft.models.report.network_core_placement import link_bytes
 
 __all__ = ["PAGES", "programs", "sizes"]
 
@@ -45,7 +45,7 @@ class Run:
     @property
     def array(self) -> str:
         """Rows, columns and depth of the array."""
-        core = self.design.chip.core
+        core = self.design.config.array
         return f"{core.rows} x {core.cols} x {core.depth}"
 
 
@@ -63,7 +63,7 @@ RUNS = [
 @functools.cache
 def programs(folder: Path):
     """The runs, and their programs."""
-    return [(run, load(folder / f"{run.file}.tflite").compile(run.design.chip)) for run in RUNS]
+    return [(run, load(folder / f"{run.file}.tflite").compile(run.design.config)) for run in RUNS]
 
 
 def sizes(folder: Path) -> dict[str, str]:
@@ -84,7 +84,7 @@ def sizes(folder: Path) -> dict[str, str]:
 
 
 def _times(folder):
-    """The table of ``docs/chip.md``: cycles and microseconds."""
+    """The table of ``docs/network-core.md``: cycles and microseconds."""
     lines = [
         "| network | core | cycles | clock, MHz | us | goal, us |", "|---|---|---:|---:|---:|---:|",
     ]
@@ -113,6 +113,8 @@ def _summary(folder):
 
 
 PAGES = {
-    ROOT / "docs" / "chip.md": lambda folder: replaced(ROOT / "docs" / "chip.md", _times(folder)),
+    ROOT / "docs" / "network-core.md": lambda folder: replaced(
+        ROOT / "docs" / "network-core.md", _times(folder)
+    ),
     ROOT / "README.md": lambda folder: replaced(ROOT / "README.md", _summary(folder)),
 }

@@ -1,4 +1,4 @@
-"""``weft run``, ``compile`` and ``report`` on a core for networks, which a TOML file describes."""
+"""``weft run``, ``compile`` and ``report`` on a network core, which a TOML file describes."""
 
 import json
 import re
@@ -12,8 +12,8 @@ from tflite_files import T, build
 
 import weft
 from weft.cli import main
+from weft.designs import design_from_toml
 from weft.host.board import BoardTransport
-from weft.network_core.config import ChipConfig
 
 CONFIG = """\
 rows = 3
@@ -23,7 +23,7 @@ lanes = 2
 requantize = "tflite"
 activation = "none"
 
-[chip]
+[network_core]
 words = 2048
 b_words = 256
 lines = 64
@@ -36,18 +36,20 @@ def folder(tmp_path, monkeypatch):
     pytest.importorskip("tflite")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "net.tflite").write_bytes(CNN.read_bytes())
-    (tmp_path / "chip.toml").write_text(CONFIG)
+    (tmp_path / "network_core.toml").write_text(CONFIG)
     return tmp_path
 
 
 def test_runs_and_checks_on_golden(folder, capsys):
     pytest.importorskip("tflite_micro")
-    command = ["run", "net.tflite", "--config", "chip.toml", "--layers", "--output", "y.npy"]
+    command = [
+        "run", "net.tflite", "--config", "network_core.toml", "--layers", "--output", "y.npy"
+    ]
     assert main([*command, "--check", "tflm"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(
         "net: 6 of 6 operators on Weft (100 % of 24,960 MAC); equal to TFLite Micro in mode tflite;"
-        " chip, whole network on the core: "
+        " network_core, whole network on the core: "
     )
     assert [line.split()[:2] for line in lines if "  CONV_2D" in line] == [
         ["0", "CONV_2D"], ["2", "CONV_2D+ADD"]
@@ -57,7 +59,9 @@ def test_runs_and_checks_on_golden(folder, capsys):
 
 
 def test_activations(folder, capsys):
-    assert main(["run", "net.tflite", "--config", "chip.toml", "--activations", "a.npz"]) == 0
+    assert main(
+        ["run", "net.tflite", "--config", "network_core.toml", "--activations", "a.npz"]
+    ) == 0
     with np.load("a.npz") as found:
         assert sorted(found.files) == [f"out{n}" for n in range(6)]
 
@@ -104,12 +108,12 @@ def test_single_products(folder, capsys):
         ("TRANSPOSE_CONV", ["s", "w", "a"], ["y"], turned),
     ], ["x"], ["y"])
     (folder / "turned.tflite").write_bytes(data)
-    command = ["turned.tflite", "--config", "chip.toml"]
+    command = ["turned.tflite", "--config", "network_core.toml"]
     assert main(["run", *command, "--layers", "--check", "tflm", "--fallback", "refuse"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(
         "turned: 2 of 2 operators on Weft (100 % of 9,216 MAC); equal to TFLite Micro in mode"
-        " tflite; chip, one list and single products on the core: "
+        " tflite; network_core, one list and single products on the core: "
     )
     assert lines[1] == (
         "partly on the host: TRANSPOSE_CONV: a transposed convolution spreads its input; the core"
@@ -127,12 +131,14 @@ def test_single_products(folder, capsys):
 
 def test_several_lists(divided, capsys):
     pytest.importorskip("tflite_micro")
-    command = ["run", divided, "--config", "chip.toml", "--layers", "--activations", "a.npz"]
+    command = [
+        "run", divided, "--config", "network_core.toml", "--layers", "--activations", "a.npz"
+    ]
     assert main([*command, "--check", "tflm"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(
         "divided: 2 of 3 operators on Weft (100 % of 31,104 MAC), 1 on the host (MAX_POOL_2D);"
-        " equal to TFLite Micro in mode tflite; chip, 2 lists on the core: "
+        " equal to TFLite Micro in mode tflite; network_core, 2 lists on the core: "
     )
     reason = "a reduction over a window has no weights"
     assert lines[1] == f"on the host: MAX_POOL_2D: {reason}; no core computes it"
@@ -140,7 +146,7 @@ def test_several_lists(divided, capsys):
     assert lines[-1].endswith("all 288 values equal TFLite Micro")
     with np.load("a.npz") as found:
         assert sorted(found.files) == ["out0", "out1", "out2"]
-    assert main(["report", divided, "--config", "chip.toml", "--json"]) == 0
+    assert main(["report", divided, "--config", "network_core.toml", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert sum(found["cycles"] for found in facts["lists"]) == facts["cycles"]
     assert [found["positions"] for found in facts["lists"]] == [[[0]], [[2]]]
@@ -154,19 +160,19 @@ def test_several_lists(divided, capsys):
 
 
 def test_compiles_a_program_that_runs(folder, capsys):
-    assert main(["compile", "net.tflite", "--config", "chip.toml", "-o", "net.weft"]) == 0
+    assert main(["compile", "net.tflite", "--config", "network_core.toml", "-o", "net.weft"]) == 0
     assert main(["run", "net.weft", "--output", "y.npy"]) == 0
-    assert main(["run", "net.tflite", "--config", "chip.toml", "--output", "z.npy"]) == 0
+    assert main(["run", "net.tflite", "--config", "network_core.toml", "--output", "z.npy"]) == 0
     np.testing.assert_array_equal(np.load("y.npy"), np.load("z.npy"))
     (folder / "other.toml").write_text(CONFIG.replace("words = 2048", "words = 4096"))
     assert main(["run", "net.weft", "--config", "other.toml"]) == 2
-    assert "net.weft is compiled for chip" in capsys.readouterr().err
+    assert "net.weft is compiled for network_core" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("target", [[], ["--config", "chip.toml"]])
+@pytest.mark.parametrize("target", [[], ["--config", "network_core.toml"]])
 def test_runs_on_a_board(folder, capsys, monkeypatch, target):
     """Without a target, the network is compiled for the core that answers."""
-    board = PipedNetworkBoard(ChipConfig.from_toml("chip.toml"))
+    board = PipedNetworkBoard(design_from_toml("network_core.toml"))
     end = End(board)
     monkeypatch.setattr(
         "weft.host.opening.open_transport", lambda *_, **__: BoardTransport(end, end)
@@ -174,15 +180,15 @@ def test_runs_on_a_board(folder, capsys, monkeypatch, target):
     assert main(["run", "net.tflite", *target, "--on", "/dev/board", "--output", "y.npy"]) == 0
     assert "1,234 cycles (predicted " in capsys.readouterr().out
     assert end.ended
-    assert main(["run", "net.tflite", "--config", "chip.toml", "--output", "z.npy"]) == 0
+    assert main(["run", "net.tflite", "--config", "network_core.toml", "--output", "z.npy"]) == 0
     np.testing.assert_array_equal(np.load("y.npy"), np.load("z.npy"))
 
 
 def test_report(folder, capsys):
-    assert main(["report", "net.tflite", "--config", "chip.toml"]) == 0
+    assert main(["report", "net.tflite", "--config", "network_core.toml"]) == 0
     text = capsys.readouterr().out
     assert "memory: " in text and "link: 108 bytes to the core" in text
-    assert main(["report", "net.tflite", "--config", "chip.toml", "--json"]) == 0
+    assert main(["report", "net.tflite", "--config", "network_core.toml", "--json"]) == 0
     # WRITE with 64 bytes, START; two ACKs, DONE with 10 bytes. A frame has 12 bytes more, WRITE 24.
     found = json.loads(capsys.readouterr().out)
     assert [layer["operators"] for layer in found["layers"]] == [
@@ -194,27 +200,27 @@ def test_report(folder, capsys):
 
 
 def test_pages(folder, capsys):
-    """Of the report, with a core for matrix products beside it; and with measured cycles."""
-    command = ["report", "net.tflite", "--config", "chip.toml", "--against", "ulx3s-85f"]
+    """Of the report, with a product core beside it; and with measured cycles."""
+    command = ["report", "net.tflite", "--config", "network_core.toml", "--against", "ulx3s-85f"]
     assert main([*command, "--html", "p.html"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "page: p.html"
     rows = {line[:18].strip(): line.split()[-2:] for line in lines}
     assert rows["operators on Weft"] == ["of", "6"] and rows["MAC/cycle"] == ["48", "768"]
-    assert "chip and ulx3s-85f" in (folder / "p.html").read_text(encoding="utf-8")
-    assert main(["run", "net.tflite", "--config", "chip.toml", "--html", "r.html"]) == 0
+    assert "network_core and ulx3s-85f" in (folder / "p.html").read_text(encoding="utf-8")
+    assert main(["run", "net.tflite", "--config", "network_core.toml", "--html", "r.html"]) == 0
     assert "<th>measured</th>" not in (folder / "r.html").read_text(encoding="utf-8")
-    assert main(["report", "net.tflite", "--against", "chip.toml"]) == 0
+    assert main(["report", "net.tflite", "--against", "network_core.toml"]) == 0
     assert "4 of 6" in capsys.readouterr().out
 
 
 def test_batches(folder, capsys):
     x = np.random.default_rng(2).integers(-128, 128, (3, 8, 8, 1), np.int8)
     np.save("x.npy", x)
-    command = ["run", "net.tflite", "--config", "chip.toml", "--input", "x.npy", "--output"]
+    command = ["run", "net.tflite", "--config", "network_core.toml", "--input", "x.npy", "--output"]
     assert main([*command, "a.npy"]) == main([*command, "b.npy", "--batch", "2"]) == 0
     np.testing.assert_array_equal(np.load("a.npy"), np.load("b.npy"))
-    command = ["net.tflite", "--config", "chip.toml", "--batch", "4"]
+    command = ["net.tflite", "--config", "network_core.toml", "--batch", "4"]
     assert main(["compile", *command, "-o", "net.weft"]) == 0
     assert weft.load("net.weft").batch == 4
     capsys.readouterr()
@@ -224,9 +230,10 @@ def test_batches(folder, capsys):
 
 @pytest.mark.parametrize("command, message", [
     (["run", "net.tflite", "--board", "ulx3s-85f", "--batch", "2"],
-     "batch must be 1 for a core for matrix products, not 2"),
-    (["run", "net.tflite", "--config", "chip.toml", "--on", "nothing"], "transport must be "),
-    (["run", "net.tflite", "--config", "chip.toml", "--on", "mem:0x10"],
+     "batch must be 1 for a product core, not 2"),
+    (["run", "net.tflite", "--config", "network_core.toml", "--on", "nothing"],
+     "transport must be "),
+    (["run", "net.tflite", "--config", "network_core.toml", "--on", "mem:0x10"],
      "offset must be a multiple of "),
 ])
 def test_refuses_what_a_core_for_networks_lacks(folder, capsys, command, message):
@@ -235,19 +242,21 @@ def test_refuses_what_a_core_for_networks_lacks(folder, capsys, command, message
 
 
 @pytest.mark.parametrize("line, message", [
-    ("word = 3", "word is not a field of [chip]; the fields are words, b_words, lines, "),
+    ("word = 3", "word is not a field of [network_core]; the fields are words, b_words, lines, "),
     ("words = true", "words must be an integer, not True"),
-    ("words = 100", "words must be a power of two in a core for networks, not 100"),
+    ("words = 100", "words must be a power of two in a network core, not 100"),
 ])
 def test_wrong_fields_are_named(folder, capsys, line, message):
     text = CONFIG.replace("words = 2048\n", f"{line}\n", 1)
-    (folder / "chip.toml").write_text(text)
-    assert main(["run", "net.tflite", "--config", "chip.toml"]) == 2
+    (folder / "network_core.toml").write_text(text)
+    assert main(["run", "net.tflite", "--config", "network_core.toml"]) == 2
     assert message in capsys.readouterr().err
 
 
 def test_compiles_to_c_code(folder, capsys):
-    command = ["compile", "net.tflite", "--config", "chip.toml", "-o", "net.weft", "--c", "c"]
+    command = [
+        "compile", "net.tflite", "--config", "network_core.toml", "-o", "net.weft", "--c", "c"
+    ]
     assert main([*command, "--prefix", "mm"]) == 0
     assert capsys.readouterr().out.endswith("c: net.c and net.h, with 2 other files\n")
     assert "int mm_net_load(mm_core *core);" in (folder / "c/net.h").read_text()
@@ -257,7 +266,7 @@ def test_compiles_to_c_code(folder, capsys):
 def test_a_network_that_does_not_fit_runs_product_by_product(folder, capsys, monkeypatch, on):
     pytest.importorskip("tflite_micro")
     (folder / "small.toml").write_text(CONFIG.replace("words = 2048", "words = 64", 1))
-    end = End(PipedNetworkBoard(ChipConfig.from_toml("small.toml")))
+    end = End(PipedNetworkBoard(design_from_toml("small.toml")))
     monkeypatch.setattr(
         "weft.host.opening.open_transport", lambda *_, **__: BoardTransport(end, end)
     )
@@ -280,7 +289,7 @@ def test_a_network_without_a_product_for_the_core_says_so(folder, capsys):
 
     data = lstm(np.random.default_rng(1), 1, 3, activation=1)  # RELU: TFLite Micro computes it
     (folder / "lstm.tflite").write_bytes(data)
-    assert main(["run", "lstm.tflite", "--config", "chip.toml"]) == 0
+    assert main(["run", "lstm.tflite", "--config", "network_core.toml"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith("The core has no product to compute.")
     assert lines[1].startswith("lstm: 0 of 1 operators on Weft (0 % of ")

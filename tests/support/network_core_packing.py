@@ -45,31 +45,31 @@ class PackedLayer:
     b_step: int
 
 
-def pack_layer(chip, layer) -> PackedLayer:
-    """Pack a `chip_layers.ChipLayer` for a `ChipConfig`."""
+def pack_layer(config, layer) -> PackedLayer:
+    """Pack a `network_core_layers.NetworkCoreLayer` for a `NetworkCoreConfig`."""
     channels = layer.x.shape[2]
     diagonal = layer.groups == channels == layer.columns
-    tiles = -(-layer.columns // chip.core.cols)
+    tiles = -(-layer.columns // config.array.cols)
     if diagonal:
-        taps, words, source = _diagonal(chip, layer, tiles)
-        group_tiles = max(1, chip.core.depth // chip.core.cols)
+        taps, words, source = _diagonal(config, layer, tiles)
+        group_tiles = max(1, config.array.depth // config.array.cols)
         vectors = -(-tiles // group_tiles) * taps
     else:
-        taps, words = _dense(chip, layer, tiles)
+        taps, words = _dense(config, layer, tiles)
         group_tiles, vectors, source = tiles, taps, words
     tile_words = len(words) // tiles
     return PackedLayer(
-        words=words, diagonal=diagonal, source=source.reshape(-1, chip.core.depth),
-        lines=_lines(chip, layer, words), table=_table(chip, layer), map_vectors=vectors,
+        words=words, diagonal=diagonal, source=source.reshape(-1, config.array.depth),
+        lines=_lines(config, layer, words), table=_table(config, layer), map_vectors=vectors,
         tap_vectors=taps,
         tile_words=tile_words, group_tiles=group_tiles, group_step=taps if diagonal else 0,
         b_step=tile_words if tiles > 1 else 0,
     )
 
 
-def _dense(chip, layer, tiles):
+def _dense(config, layer, tiles):
     """Vectors of a tap; words of B: for each tile, for each tap, for each vector."""
-    cols, depth = chip.core.cols, chip.core.depth
+    cols, depth = config.array.cols, config.array.depth
     n, kh, kw, channels = layer.weights.shape
     taps = -(-channels // depth)
     padded = np.zeros((tiles * cols, kh * kw, taps * depth), np.int8)
@@ -78,12 +78,12 @@ def _dense(chip, layer, tiles):
     return taps, np.ascontiguousarray(words).reshape(-1, cols, depth)
 
 
-def _diagonal(chip, layer, tiles):
+def _diagonal(config, layer, tiles):
     """Vectors of a tap; words of B; the vector of each word.
 
     Channel c is column ``c % cols`` of tile ``c // cols``, and byte ``c % depth`` of a vector.
     """
-    cols, depth = chip.core.cols, chip.core.depth
+    cols, depth = config.array.cols, config.array.depth
     n, kh, kw, _ = layer.weights.shape
     taps = max(1, cols // depth)
     words = np.zeros((tiles, kh * kw, taps, cols, depth), np.int8)
@@ -96,9 +96,9 @@ def _diagonal(chip, layer, tiles):
     return taps, words.reshape(-1, cols, depth), source
 
 
-def _lines(chip, layer, words):
+def _lines(config, layer, words):
     """Parameter lines: of all chunks of a row, then the one of ADD."""
-    core, lanes = chip.core, chip.core.lanes
+    core, lanes = config.array, config.array.lanes
     tiles = -(-layer.columns // core.cols)
     bias = layer.bias
     if core.cell.corrected:
@@ -112,7 +112,7 @@ def _lines(chip, layer, words):
     columns += [bytes(PARAMETER_BYTES)] * (tiles * core.cols - layer.columns)
     if layer.addition:
         columns += [struct.pack("<Iib", 0, *layer.addition.scales[2])] * lanes
-    size = chip.line_vectors * core.depth
+    size = config.line_vectors * core.depth
     lines = [
         b"".join(columns[at : at + lanes]).ljust(size, b"\0")
         for at in range(0, len(columns), lanes)
@@ -120,15 +120,15 @@ def _lines(chip, layer, words):
     return np.frombuffer(b"".join(lines), np.int8).reshape(-1, size)
 
 
-def _table(chip, layer):
+def _table(config, layer):
     """The scaled values of all bytes of the added map, then of all results."""
     add = layer.addition
     if not add:
         return None
-    words = np.zeros((512, chip.add_table_vectors * chip.core.depth), np.int8)
+    words = np.zeros((512, config.add_table_vectors * config.array.depth), np.int8)
     for first, zero, scale in ((0, add.zero, add.scales[0]), (256, layer.zero, add.scales[1])):
         values = np.arange(-128, 128)
-        scaled_values = scaled((values - zero) << 20, *scale, mode=chip.core.requantize)
+        scaled_values = scaled((values - zero) << 20, *scale, mode=config.array.requantize)
         words[first + values % 256, :4] = np.frombuffer(
             scaled_values.astype("<i4").tobytes(), np.int8
         ).reshape(-1, 4)

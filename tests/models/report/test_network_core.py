@@ -1,12 +1,12 @@
-"""The report of a core for networks: layers, totals, JSON, comparison with other cores."""
+"""The report of a network core: layers, totals, JSON, comparison with other cores."""
 
 import json
 
 import pytest
 
-from weft.models.report import ChipReport, report
-from weft.models.report.chip import _bound
-from weft.models.report.chip_phases import LayerWork
+from weft.models.report import NetworkCoreReport, report
+from weft.models.report.network_core import _bound
+from weft.models.report.network_core_phases import LayerWork
 from weft.models.report.text import comparison_rows
 
 
@@ -17,13 +17,13 @@ class Record:
         self.step, self.cycles = step, cycles
 
 
-def test_layers(chip_program):
-    found = report(chip_program)
+def test_layers(network_core_program):
+    found = report(network_core_program)
     assert [(layer.operator, layer.on_weft, bool(layer.jobs)) for layer in found.layers] == [
         ("CONV_2D+ADD", True, True), ("MAX_POOL_2D", False, False), ("CONV_2D", True, True),
         ("RESHAPE", True, False),
     ]
-    assert found.cycles == sum(segment.cycles for segment in chip_program.segments)
+    assert found.cycles == sum(segment.cycles for segment in network_core_program.segments)
     assert found.core_ms == pytest.approx(found.cycles / 100e3)
     assert found.wire_ms == pytest.approx(13.28)
     assert found.utilization == pytest.approx(found.macs / (found.cycles * 48))
@@ -39,10 +39,10 @@ def test_the_peaks_of_a_core_with_one_port(micro_program):
         assert layer.utilization == pytest.approx(layer.macs / (layer.cycles * 8))
 
 
-def test_measured_cycles(chip_program):
-    steps = chip_program.steps
+def test_measured_cycles(network_core_program):
+    steps = network_core_program.steps
     records = [Record(step, None if n == 1 else 100 + n) for n, step in enumerate(steps)]
-    found = report(chip_program).with_measured(records)
+    found = report(network_core_program).with_measured(records)
     assert [layer.measured for layer in found.layers] == [100, None, 102, None]
 
 
@@ -54,16 +54,18 @@ def test_bounds(cycles, compute, drain, wait, bound):
     assert _bound(cycles, LayerWork(compute, drain, wait, 0)) == bound
 
 
-def test_json(chip_program, program):
-    found = json.loads(json.dumps(report(chip_program, program).to_json()))
+def test_json(network_core_program, program):
+    found = json.loads(json.dumps(report(network_core_program, program).to_json()))
     assert [part["positions"] for part in found["lists"]] == [[[0, 1]], [[3]]]
     assert [layer["work"]["compute"] for layer in found["layers"]] == [432, 432]
     assert found["against"]["config"] == "4x4x4"
-    assert json.loads(json.dumps(report(program, chip_program).to_json()))["against"]["batch"] == 1
+    assert json.loads(json.dumps(report(program, network_core_program).to_json()))["against"][
+        "batch"
+    ] == 1
 
 
-def test_compares_both_kinds_of_cores(chip_program, program):
-    found = report(chip_program, program)
+def test_compares_both_kinds_of_cores(network_core_program, program):
+    found = report(network_core_program, program)
     rows = {name: values for name, *values in comparison_rows(found)}
     assert rows["operators on Weft"] == ["4 of 5", "3 of 5"]
     assert rows["bytes sent"][0] == "664" and "energy (estimate)" not in rows
@@ -72,4 +74,4 @@ def test_compares_both_kinds_of_cores(chip_program, program):
     }
     lines = str(found).splitlines()
     assert any(line.split()[:2] == ["cycles", f"{found.cycles:,}"] for line in lines)
-    assert isinstance(found.against, type(report(program))) and isinstance(found, ChipReport)
+    assert isinstance(found.against, type(report(program))) and isinstance(found, NetworkCoreReport)

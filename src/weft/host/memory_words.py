@@ -1,8 +1,8 @@
-"""Weights and parameters as the memory of a core for networks holds them."""
+"""Weights and parameters as the memory of a network core holds them."""
 
 import numpy as np
 
-from weft.network_core.config import ChipConfig
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["COLUMN", "dense_words", "parameter_lines"]
 
@@ -11,7 +11,7 @@ COLUMN = np.dtype([("bias", "<i4"), ("multiplier", "<i4"), ("shift", "i1")])
 
 
 def dense_words(
-    weights: np.ndarray, tap_vectors: int, tiles: int, chip: ChipConfig
+    weights: np.ndarray, tap_vectors: int, tiles: int, config: NetworkCoreConfig
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the words of B of a layer whose columns read all channels, and their pair sums.
 
@@ -25,14 +25,14 @@ def dense_words(
         Vectors of a tap.
     tiles : int
         Tiles of columns.
-    chip : ChipConfig
+    config : NetworkCoreConfig
 
     Returns
     -------
     (int8 [tiles, vectors, depth], int64 [columns])
         The vectors of a word follow each other, the words of a tile too: for tap: for vector.
     """
-    cols, depth = chip.core.cols, chip.core.depth
+    cols, depth = config.array.cols, config.array.depth
     taps, channels, columns = weights.shape
     whole = np.zeros((taps, tap_vectors * depth, tiles * cols), np.int8)
     whole[:, :channels, :columns] = weights
@@ -43,10 +43,10 @@ def dense_words(
     return words.reshape(tiles, -1, depth), pairs
 
 
-def parameter_lines(columns: np.ndarray, chip: ChipConfig) -> np.ndarray:
+def parameter_lines(columns: np.ndarray, config: NetworkCoreConfig) -> np.ndarray:
     """Return `COLUMN` [lines * lanes] as parameter lines, uint8 [lines, bytes]."""
-    lanes, size = chip.core.lanes, chip.core.lanes * COLUMN.itemsize
-    lines = np.zeros((len(columns) // lanes, chip.line_vectors * chip.core.depth), np.uint8)
+    lanes, size = config.array.lanes, config.array.lanes * COLUMN.itemsize
+    lines = np.zeros((len(columns) // lanes, config.line_vectors * config.array.depth), np.uint8)
     used = np.frombuffer(columns.tobytes(), np.uint8)
     lines[:, :size] = used.reshape(len(lines), size)
     return lines

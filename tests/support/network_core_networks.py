@@ -1,4 +1,4 @@
-"""Random networks of convolutions, pools and sums, for cores for networks."""
+"""Random networks of convolutions, pools and sums, for network cores."""
 
 import dataclasses
 import math
@@ -242,7 +242,7 @@ def random_network(rng, dtype=np.int8):
 
 
 def random_divided_network(rng, dtype=np.int8):
-    """A network of layers with operators between them that a core for networks lacks."""
+    """A network of layers with operators between them that a network core lacks."""
     builder = NetworkBuilder(rng, (1, 6, 7, int(rng.choice([1, 3, 8]))), dtype)
     maps = [builder.convolution(0, 8)]
     for _ in range(int(rng.integers(4, 9))):

@@ -1,7 +1,7 @@
-"""The report of a core for networks as one HTML page that needs no network."""
+"""The report of a network core as one HTML page that needs no network."""
 
-from weft.models.report.chip import ChipReport
-from weft.models.report.chip_pictures import chip_pictures
+from weft.models.report.network_core import NetworkCoreReport
+from weft.models.report.network_core_pictures import network_core_pictures
 from weft.models.report.page import (
     CYCLES,
     DRAIN,
@@ -15,7 +15,7 @@ from weft.models.report.page import (
     table,
 )
 
-__all__ = ["chip_page"]
+__all__ = ["network_core_page"]
 
 TITLES = {  # as in `weft.models.report.page`
     "cycles": CYCLES,
@@ -39,9 +39,9 @@ BOUNDS = (
 )
 
 
-def chip_page(report: ChipReport) -> str:
+def network_core_page(report: NetworkCoreReport) -> str:
     """The report as an HTML page."""
-    drawn = chip_pictures(report)
+    drawn = network_core_pictures(report)
     return document(report, [
         _cards(report), "<h2>Layers</h2>", _layers(report), bullets([*report.reasons()]),
         *comparison_table(report, drawn), "<h2>Pictures</h2>", grid(TITLES, drawn),
@@ -57,7 +57,7 @@ def _cards(report):
         card("bytes to the core", f"{sent:,}", f"{received:,} bytes from it"),
         card(
             "bytes of memory", f"{program.memory_used:,}",
-            f"of {program.chip.memory_bytes:,}",
+            f"of {program.config.memory_bytes:,}",
         ),
     ])
 
@@ -90,5 +90,5 @@ def _layers(report):
 def _definitions(report):
     return definitions(
         BOUNDS, "The part that takes longest bounds a layer.",
-        "Time on the host is not included.", report.config, report.program.chip.hash,
+        "Time on the host is not included.", report.config, report.program.config.hash,
     )

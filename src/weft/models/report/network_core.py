@@ -1,4 +1,4 @@
-"""The report of a network on a core for networks: places, cycles, memory, bytes on the link."""
+"""The report of a network on a network core: places, cycles, memory, bytes on the link."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -6,25 +6,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from weft.models.network_core.program import ChipProgram, ChipRename, ChipStep
+from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreRename, NetworkCoreStep
 from weft.models.program import Step
-from weft.models.report.chip_phases import LayerWork, ListPhases, list_phases
-from weft.models.report.chip_placement import (
-    chip_placement_line,
+from weft.models.report.figures import Ceilings, NetworkReport
+from weft.models.report.network_core_phases import LayerWork, ListPhases, list_phases
+from weft.models.report.network_core_placement import (
     link_bytes,
     link_seconds,
     list_bytes,
+    network_core_placement_line,
 )
-from weft.models.report.figures import Ceilings, NetworkReport
 from weft.models.report.placement import left_out_json, reason_lines, remedy_of
 from weft.network_core.config import has_single_port
 from weft.network_core.microcode.latencies import LOAD_VECTOR
 
-__all__ = ["ChipLayer", "ChipReport"]
+__all__ = ["NetworkCoreLayer", "NetworkCoreReport"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChipLayer:
+class NetworkCoreLayer:
     """A layer on the core, an operator without work, or an operator of the host.
 
     Between the lists, the core may compute the products of an operator of the host: then it has
@@ -42,7 +42,7 @@ class ChipLayer:
     map_bytes : int
         Of its map in the memory.
     jobs, panels, panel_rows, words, cycles : int
-        As in `ChipStep`; 0 without work.
+        As in `NetworkCoreStep`; 0 without work.
     work : LayerWork
     utilization : float
         ``macs / (cycles * peak)``, in 0..1.
@@ -87,20 +87,20 @@ class ChipLayer:
 
 
 @dataclass(frozen=True)
-class ChipReport:
+class NetworkCoreReport:
     """The report of a program; ``str(report)`` is its text.
 
     Attributes
     ----------
-    program : ChipProgram
-    against : ChipReport, NetworkReport or None
+    program : NetworkCoreProgram
+    against : NetworkCoreReport, NetworkReport or None
         The same network on another target, to compare with.
     measured : tuple of (tuple of int, int)
         Positions of layers, and their measured cycles.
     """
 
-    program: ChipProgram
-    against: "ChipReport | NetworkReport | None" = None
+    program: NetworkCoreProgram
+    against: "NetworkCoreReport | NetworkReport | None" = None
     measured: tuple[tuple[tuple[int, ...], int], ...] = ()
 
     @property
@@ -116,12 +116,12 @@ class ChipReport:
     @property
     def config(self) -> str:
         """Name of the Config: its size."""
-        return self.program.chip.core.name
+        return self.program.config.array.name
 
     @property
     def placement(self) -> str:
         """The placement line."""
-        return chip_placement_line(self.program)
+        return network_core_placement_line(self.program)
 
     @property
     def clock(self) -> float | None:
@@ -131,12 +131,12 @@ class ChipReport:
     @property
     def ceilings(self) -> Ceilings:
         """The peak rates of the array, of loads and of the lanes; the sizes of memory and B."""
-        chip = self.program.chip
-        core = chip.core
-        vectors = 1 / LOAD_VECTOR if has_single_port(core) else chip.read_vectors  # a cycle
+        config = self.program.config
+        core = config.array
+        vectors = 1 / LOAD_VECTOR if has_single_port(core) else config.read_vectors  # a cycle
         return Ceilings(
-            chip.peak, int(vectors * core.depth), core.lanes / core.scale_cycles,
-            chip.memory_bytes, chip.b_words * core.cols * core.depth,
+            config.peak, int(vectors * core.depth), core.lanes / core.scale_cycles,
+            config.memory_bytes, config.b_words * core.cols * core.depth,
         )
 
     @cached_property
@@ -145,7 +145,7 @@ class ChipReport:
         return tuple(list_phases(self.program, segment) for segment in self.program.segments)
 
     @cached_property
-    def layers(self) -> tuple[ChipLayer, ...]:
+    def layers(self) -> tuple[NetworkCoreLayer, ...]:
         """All operators, in the order of execution."""
         program, found = self.program, []
         for segment, phases in zip(program.segments, self.phases, strict=True):
@@ -161,7 +161,7 @@ class ChipReport:
 
     def _host_layer(self, step: Step):
         program = self.program
-        layer = ChipLayer(
+        layer = NetworkCoreLayer(
             operators=step.operators, name=step.name, position=step.position, macs=step.macs,
             on_weft=step.placement.on_weft, reason=step.placement.reason,
             remedy=remedy_of(program, step),
@@ -172,13 +172,13 @@ class ChipReport:
         seconds = program.target.core_seconds(cycles)
         return dataclasses.replace(
             layer, jobs=step.estimate.jobs, cycles=cycles,
-            utilization=_share(step.macs, cycles * program.chip.peak),
+            utilization=_share(step.macs, cycles * program.config.peak),
             core_ms=None if seconds is None else 1e3 * seconds,
             measured=dict(self.measured).get(step.position),
         )
 
-    def _core_layer(self, step: ChipStep, work):
-        target, peak = self.program.target, self.program.chip.peak
+    def _core_layer(self, step: NetworkCoreStep, work):
+        target, peak = self.program.target, self.program.config.peak
         seconds = target.core_seconds(step.cycles)
         return dataclasses.replace(
             self._renamed(step), macs=step.macs, jobs=step.jobs, panels=step.panels,
@@ -189,22 +189,22 @@ class ChipReport:
             measured=dict(self.measured).get(step.position),
         )
 
-    def _renamed(self, step: ChipStep | ChipRename):
+    def _renamed(self, step: NetworkCoreStep | NetworkCoreRename):
         place, target = step.place, self.program.target
-        return ChipLayer(
+        return NetworkCoreLayer(
             operators=step.operators, name=step.name, position=step.position, macs=0,
             on_weft=True, output=(place.height, place.width, place.channels),
-            map_bytes=place.pitches.vectors * self.program.chip.core.depth,
+            map_bytes=place.pitches.vectors * self.program.config.array.depth,
             core_ms=None if target.clock is None else 0.0,
         )
 
     @property
-    def on_weft(self) -> tuple[ChipLayer, ...]:
+    def on_weft(self) -> tuple[NetworkCoreLayer, ...]:
         """The layers on the core that have work."""
         return tuple(layer for layer in self.layers if layer.jobs and layer.output)
 
     @property
-    def products(self) -> tuple[ChipLayer, ...]:
+    def products(self) -> tuple[NetworkCoreLayer, ...]:
         """The operators of the host whose products the core computes, one by one."""
         return tuple(layer for layer in self.layers if layer.jobs and not layer.output)
 
@@ -240,7 +240,7 @@ class ChipReport:
         """Bytes to the core and from it in one inference, with frames."""
         return link_bytes(self.program)
 
-    def with_measured(self, records: Sequence) -> "ChipReport":
+    def with_measured(self, records: Sequence) -> "NetworkCoreReport":
         """Return the report with the measured cycles of a session's records."""
         counted = [record for record in records if record.cycles is not None]
         measured = tuple((record.step.position, record.cycles) for record in counted)
@@ -253,11 +253,11 @@ class ChipReport:
         return {
             "name": program.name, "source": program.source, "mode": program.mode,
             "placement": self.placement, "target": self.target, "config": self.config,
-            "chip_hash": program.chip.hash, "clock": self.clock, "batch": program.batch,
+            "network_core_hash": program.config.hash, "clock": self.clock, "batch": program.batch,
             "cycles": self.cycles, "utilization": self.utilization, "core_ms": self.core_ms,
             "wire_ms": self.wire_ms, "ceilings": dataclasses.asdict(self.ceilings),
-            "memory": program.chip.memory_bytes, "areas": dict(program.areas),
-            "used": program.memory_used, "b_words": program.chip.b_words,
+            "memory": program.config.memory_bytes, "areas": dict(program.areas),
+            "used": program.memory_used, "b_words": program.config.b_words,
             "link": {"sent": sent, "received": received},
             "lists": [
                 _list(program, segment, phases)
@@ -276,7 +276,7 @@ class ChipReport:
         }
 
     def __str__(self):
-        from weft.models.report.chip_text import lines
+        from weft.models.report.network_core_text import lines
 
         return "\n".join(lines(self))
 

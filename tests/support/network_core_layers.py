@@ -6,7 +6,7 @@ import numpy as np
 
 from weft.golden import requantize, scaled
 
-__all__ = ["ChipLayer", "LayerAddition", "random_layer"]
+__all__ = ["NetworkCoreLayer", "LayerAddition", "random_layer"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class LayerAddition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChipLayer:
+class NetworkCoreLayer:
     """A convolution with its values, as mathematics: no vectors, no addresses.
 
     Attributes
@@ -153,7 +153,7 @@ def _addition(rng, shape):
 
 def random_layer(
     rng, *, x=None, kind=None, add=None, sums=None, most_pixels=6, most_channels=12, most_kernel=4
-) -> ChipLayer:
+) -> NetworkCoreLayer:
     """A layer with random sizes and values.
 
     Parameters
@@ -198,7 +198,7 @@ def random_layer(
     low, high = _limits(rng)
     if sums is None:  # their bytes are the channels of the next layer
         sums = not add and columns <= most_channels and rng.integers(4) == 0
-    return ChipLayer(
+    return NetworkCoreLayer(
         x=x, weights=_int8(rng, (columns, *kernel, channels // groups)), groups=groups,
         bias=rng.integers(-1000 * k, 1000 * k, columns), multiplier=multiplier, shift=shift,
         out=out, first=first, stride=stride, dilation=dilation,

@@ -1,4 +1,4 @@
-"""C code of networks for a core for networks: results on a model of its registers, and errors."""
+"""C code of networks for a network core: results on a model of its registers, and errors."""
 
 import ctypes
 import dataclasses
@@ -8,25 +8,25 @@ import numpy as np
 import pytest
 from c_network import shared_library, write_sources
 from c_network_driver import CNetworkDriver
-from chip_networks import NetworkBuilder, random_network
 from digits import CNN
 from graph_runner import run_graph
 from graphs import fully_connected, graph_of, lstm, tensor
-from network_chips import SIMULATED, network_chip
+from network_core_networks import NetworkBuilder, random_network
+from network_cores import SIMULATED, network_core_config
 from network_registers import NetworkRegisterModel
 from rejects import rejects
 from tflite_files import micro
 
 import weft
-from weft.models.c_code import chip_c_files
+from weft.models.c_code import network_core_c_files
 from weft.models.c_code.sources import public_name
 from weft.models.errors import ModelError
-from weft.models.network_core.compiler import compile_chip
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.target import target_of
 from weft.network_core.ip import NetworkIp
 from weft.network_core.registers import REGISTERS
 
-CHIP = network_chip(3, 4, 4, 2)
+CHIP = network_core_config(3, 4, 4, 2)
 NOT_LOADED, NULL = -11, -3
 
 
@@ -35,10 +35,10 @@ class LoadedChipNetwork:
 
     def __init__(self, folder, program, device=None, prefix="weft"):
         self.program, self.name = program, public_name(program.name, prefix)
-        self.device = device or NetworkRegisterModel(program.chip)
-        files = chip_c_files(program, prefix)
+        self.device = device or NetworkRegisterModel(program.config)
+        files = network_core_c_files(program, prefix)
         self.header, self.source = (files[name].decode() for name in ("net.h", "net.c"))
-        ip = NetworkIp(chip=program.chip, bus="axi", prefix=prefix)
+        ip = NetworkIp(config=program.config, bus="axi", prefix=prefix)
         self.driver = CNetworkDriver(folder, ip, self.device, files)
         assert self.driver.call("init", None) == 0
         self.driver.call("test_poll_limit", 300)
@@ -62,9 +62,9 @@ def inputs_of(program, count=2):
     return [rng.integers(-128, 128, shape, np.int8) for _ in range(count)]
 
 
-def check_graph(folder, graph, chip=CHIP):
+def check_graph(folder, graph, config=CHIP):
     """Compare the results of a network's C code with the kernels of its operators."""
-    program = compile_chip(graph, target_of(chip))
+    program = compile_network_core(graph, target_of(config))
     network = LoadedChipNetwork(folder, program)
     assert network.load() == 0
     for x in inputs_of(program):
@@ -156,7 +156,7 @@ def test_names_and_memory(tmp_path):
     builder = NetworkBuilder(np.random.default_rng(1), (1, 4, 4, 4))
     builder.max_pool(builder.convolution(0, 4))
     graph = dataclasses.replace(builder.graph(), name="2 x")
-    program = compile_chip(graph, target_of(CHIP))
+    program = compile_network_core(graph, target_of(CHIP))
     network = LoadedChipNetwork(tmp_path, program, prefix="mm")
     assert "int mm_net_2_x_run(mm_core *core" in network.header
     sizes = re.findall(r"MM_NET_2_X_(\w+)_BYTES = (\d+)", network.header)
@@ -173,34 +173,34 @@ def test_names_and_memory(tmp_path):
 def test_a_driver_of_another_core_does_not_compile(tmp_path):
     builder = NetworkBuilder(np.random.default_rng(1), (1, 8))
     builder.dense(0, 4)
-    program = compile_chip(builder.graph(), target_of(CHIP))
-    other = NetworkIp(chip=network_chip(3, 4, 4, 2, words=2048), bus="axi")
-    write_sources(tmp_path, other, chip_c_files(program))
-    with pytest.raises(AssertionError, match="for another ChipConfig than the driver"):
+    program = compile_network_core(builder.graph(), target_of(CHIP))
+    other = NetworkIp(config=network_core_config(3, 4, 4, 2, words=2048), bus="axi")
+    write_sources(tmp_path, other, network_core_c_files(program))
+    with pytest.raises(AssertionError, match="for another NetworkCoreConfig than the driver"):
         shared_library(tmp_path, [tmp_path / "net.c"], "-fsyntax-only")
 
 
 def test_rejects_what_has_no_c_code():
     builder = NetworkBuilder(np.random.default_rng(1), (1, 8))
     builder.dense(0, 4)
-    program = compile_chip(builder.graph(), target_of(CHIP), batch=2)
+    program = compile_network_core(builder.graph(), target_of(CHIP), batch=2)
     with rejects(ModelError, "net: batch must be 1 for C code, not 2"):
-        chip_c_files(program)
+        network_core_c_files(program)
     with rejects(ModelError, "prefix must not start with net, as names of the C code do, not net"):
-        chip_c_files(program, "net")
+        network_core_c_files(program, "net")
     builder = NetworkBuilder(np.random.default_rng(1), (1, 8), np.uint8)
     builder.dense(0, 4)
     with rejects(ModelError, "net: tensor 0 must be int8 for C code, not uint8"):
-        chip_c_files(compile_chip(builder.graph(), target_of(CHIP)))
+        network_core_c_files(compile_network_core(builder.graph(), target_of(CHIP)))
     builder = NetworkBuilder(np.random.default_rng(1), (1, 8))
     builder.host(builder.dense(0, 4), "TRANSPOSE", "transpose", (4, 1), axes=(1, 0))
     text = "net: operator 1 (TRANSPOSE n1): no C code: no C kernel for it"
     with pytest.raises(ModelError, match=re.escape(text)):
-        chip_c_files(compile_chip(builder.graph(), target_of(CHIP)))
+        network_core_c_files(compile_network_core(builder.graph(), target_of(CHIP)))
     builder = NetworkBuilder(np.random.default_rng(1), (1, 8))
     graph = builder.graph(builder.dense(0, 4), builder.dense(0, 3))
     with rejects(ModelError, "net: C code needs one output, the network has 2"):
-        chip_c_files(compile_chip(graph, target_of(CHIP)))
+        network_core_c_files(compile_network_core(graph, target_of(CHIP)))
 
 
 @pytest.mark.slow
@@ -209,7 +209,7 @@ def test_digits_on_a_simulated_core(tmp_path):
     from weft.sim.mmio import SimRegisters
 
     program = weft.load(CNN).compile(SIMULATED)
-    registers = SimRegisters(NetworkIp(chip=SIMULATED, bus="axi"))
+    registers = SimRegisters(NetworkIp(config=SIMULATED, bus="axi"))
     network = LoadedChipNetwork(tmp_path, program, registers)
     network.driver.call("test_poll_limit", 100_000)
     assert network.load() == 0
@@ -226,10 +226,10 @@ def test_rejects_a_recurrent_layer_before_a_layer():
     rng, tensors = np.random.default_rng(1), [tensor((1, 3, 5))]
     nodes = lstm(rng, 0, tensors, 4)
     nodes.append(fully_connected(rng, nodes[-1].outputs[0], tensors, 6, position=len(nodes)))
-    program = compile_chip(graph_of(nodes, tensors), target_of(CHIP))
+    program = compile_network_core(graph_of(nodes, tensors), target_of(CHIP))
     text = r"net: operator 0 \(LSTM lstm0\): no C code: C code has no operators with a state"
     with pytest.raises(ModelError, match=text):
-        chip_c_files(program)
+        network_core_c_files(program)
 
 
 def test_one_network_for_two_cores_links(tmp_path):
@@ -237,13 +237,13 @@ def test_one_network_for_two_cores_links(tmp_path):
     builder = NetworkBuilder(np.random.default_rng(1), (1, 8))
     builder.dense(0, 4)
     graph = dataclasses.replace(builder.graph(), name="same")
-    program = compile_chip(graph, target_of(CHIP))
+    program = compile_network_core(graph, target_of(CHIP))
     sources = []
     for prefix in ("weft", "mm"):
         folder = tmp_path / prefix
         folder.mkdir()
-        ip = NetworkIp(chip=program.chip, bus="axi", prefix=prefix)
-        sources += write_sources(folder, ip, chip_c_files(program, prefix))
+        ip = NetworkIp(config=program.config, bus="axi", prefix=prefix)
+        sources += write_sources(folder, ip, network_core_c_files(program, prefix))
     main = tmp_path / "main.c"
     main.write_text(
         '#include "weft/net.h"\n#include "mm/net.h"\n'

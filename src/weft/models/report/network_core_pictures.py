@@ -1,6 +1,6 @@
-"""The pictures of a report of a core for networks, as SVG elements."""
+"""The pictures of a report of a network core, as SVG elements."""
 
-from weft.models.report.chip import ChipReport
+from weft.models.report.network_core import NetworkCoreReport
 from weft.models.report.pictures import (
     MARKS,
     WIDTH,
@@ -15,10 +15,10 @@ from weft.models.report.pictures import (
     timeline_of,
 )
 
-__all__ = ["chip_pictures"]
+__all__ = ["network_core_pictures"]
 
 
-def chip_pictures(report: ChipReport) -> dict[str, str]:
+def network_core_pictures(report: NetworkCoreReport) -> dict[str, str]:
     """SVG elements by name: the pictures in `TITLES` of the page that the report has data for."""
     layers, able, drawn = report.on_weft, report.ceilings, {}
     if layers:
@@ -72,7 +72,7 @@ def _memory(report):
     axes.barh(list(areas), list(areas.values()), 0.72, color=MARKS["maps"])
     axes.invert_yaxis()
     axes.tick_params(axis="y", labelcolor=MARKS["ink"])
-    size = report.program.chip.memory_bytes
+    size = report.program.config.memory_bytes
     axes.axvline(size, color=MARKS["ink"], lw=0.8, ls=(0, (4, 3)), label="size of the memory")
     axes.xaxis.set_major_formatter(short_number)
     axes.grid(axis="x", color=MARKS["grid"], lw=0.6)

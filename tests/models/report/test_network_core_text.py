@@ -1,18 +1,18 @@
-"""The report of a core for networks as text."""
+"""The report of a network core as text."""
 
 from weft.models.report import report
-from weft.models.report.chip_text import lines
+from weft.models.report.network_core_text import lines
 
 
-def test_lines(chip_program):
-    found = list(lines(report(chip_program)))
+def test_lines(network_core_program):
+    found = list(lines(report(network_core_program)))
     assert found[0].startswith("net: 4 of 5 operators on Weft")
     assert found[2].split()[:8] == [
         "0", "CONV_2D+ADD", "20,736", "6x6x8", "12", "3", "2", "36"
     ]
     assert found[3].split() == ["2", "MAX_POOL_2D", "host"]
     assert found[5].split() == ["4", "RESHAPE", "6x6x8"]
-    cycles = [segment.cycles for segment in chip_program.segments]
+    cycles = [segment.cycles for segment in network_core_program.segments]
     assert found[6] == f"lists: 2, of {cycles[0]:,}, {cycles[1]:,} cycles"
     assert found[7].startswith("memory: ") and " of 6,144 bytes (maps " in found[7]
     assert found[8] == "weights: 72 words of B, which has 70: loaded in each inference"

@@ -3,12 +3,12 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from chip_jobs import ChipImage, MapPlace, MapPlan, job_of, plan_map
-from chip_layers import ChipLayer, random_layer
-from chip_packing import PackedLayer, pack_layer
+from network_core_jobs import MapPlace, MapPlan, NetworkCoreImage, job_of, plan_map
+from network_core_layers import NetworkCoreLayer, random_layer
+from network_core_packing import PackedLayer, pack_layer
 from random_lists import buffer_words
 
-from weft.golden.network_core import ChipBuffers
+from weft.golden.network_core import NetworkCoreBuffers
 from weft.network_core.addresses import split
 from weft.network_core.descriptors import ListEnd, ListLoad, ListLoop, LoadTarget
 
@@ -21,9 +21,9 @@ class ListCase:
 
     Attributes
     ----------
-    image : ChipImage
+    image : NetworkCoreImage
         The memory with the list, sources of loads, and the first map.
-    buffers : ChipBuffers
+    buffers : NetworkCoreBuffers
         The buffers at START; zeros except for resident weights.
     descriptors : list
     list_address, log_address : int
@@ -34,8 +34,8 @@ class ListCase:
         The output maps, by direct convolution.
     """
 
-    image: ChipImage
-    buffers: ChipBuffers
+    image: NetworkCoreImage
+    buffers: NetworkCoreBuffers
     descriptors: list
     list_address: int
     log_address: int
@@ -52,20 +52,20 @@ class _Stage:
     Turn 0 reads the output map of the last turn of the stage before.
     """
 
-    turns: list[ChipLayer]
+    turns: list[NetworkCoreLayer]
     packed: list[PackedLayer]
     plan: MapPlan  # of the input maps
 
 
 def random_list(
-    rng, chip, *, layers=3, base=0, limit=None, most_turns=3, resident=0.3, **sizes
+    rng, config, *, layers=3, base=0, limit=None, most_turns=3, resident=0.3, **sizes
 ) -> ListCase:
     """A random list without errors.
 
     Parameters
     ----------
     rng : numpy Generator
-    chip : ChipConfig
+    config : NetworkCoreConfig
     layers : int
         Jobs and loops with a job.
     base, limit : int
@@ -76,15 +76,15 @@ def random_list(
         Probability that the words or the lines of a layer without a loop are in the buffers at
         START.
     sizes
-        Arguments of `chip_layers.random_layer`.
+        Arguments of `network_core_layers.random_layer`.
 
     Raises
     ------
     MemoryError
         If the list does not fit the memory.
     """
-    stages = _stages(rng, chip, layers, most_turns, sizes)
-    return _Builder(rng, chip, base, limit, resident).build(stages, base, limit)
+    stages = _stages(rng, config, layers, most_turns, sizes)
+    return _Builder(rng, config, base, limit, resident).build(stages, base, limit)
 
 
 def _turn(rng, layer):
@@ -99,14 +99,14 @@ def _turn(rng, layer):
     )
 
 
-def _stages(rng, chip, layers, most_turns, sizes):
+def _stages(rng, config, layers, most_turns, sizes):
     x, stages = None, []
     for _ in range(layers):
         turns = [random_layer(rng, x=x, **sizes)]
         turns += [_turn(rng, turns[0]) for _ in range(rng.integers(most_turns))]
-        packed = [pack_layer(chip, turn) for turn in turns]
-        stages.append(_Stage(turns, packed, plan_map(rng, chip, turns[0], packed[0].map_vectors)))
-        x = turns[-1].results(chip.core.requantize)
+        packed = [pack_layer(config, turn) for turn in turns]
+        stages.append(_Stage(turns, packed, plan_map(rng, config, turns[0], packed[0].map_vectors)))
+        x = turns[-1].results(config.array.requantize)
     return stages
 
 
@@ -140,18 +140,18 @@ class _Ring:
 class _Builder:
     """Places maps, sources and descriptors in a memory."""
 
-    def __init__(self, rng, chip, base, limit, resident):
-        self._rng, self._chip, self._resident = rng, chip, resident
-        self._image = ChipImage(rng, chip, base, limit)
-        self._buffers = ChipBuffers(chip)
-        self._rings = {kind: _Ring(words) for kind, words in buffer_words(chip).items()}
+    def __init__(self, rng, config, base, limit, resident):
+        self._rng, self._network_core, self._resident = rng, config, resident
+        self._image = NetworkCoreImage(rng, config, base, limit)
+        self._buffers = NetworkCoreBuffers(config)
+        self._rings = {kind: _Ring(words) for kind, words in buffer_words(config).items()}
         self._loads = self._jobs = 0  # that the descriptors until now execute
         self._descriptors: list = []
         self._maps: list = []
 
     def build(self, stages, base, limit) -> ListCase:
-        first, chip, image = stages[0], self._chip, self._image
-        image.take(int(self._rng.integers(chip.banks)))
+        first, config, image = stages[0], self._network_core, self._image
+        image.take(int(self._rng.integers(config.banks)))
         sources = self._take_maps(first.plan, first.turns[0].x.shape[0], len(first.turns))
         image.store_map(sources[0], first.turns[0].x)
         for stage, after in zip(stages, [*stages[1:], None], strict=True):
@@ -159,18 +159,18 @@ class _Builder:
                 image.store_map(place, turn.x)
             sources = self._stage(stage, sources, after)
         last, values = self._maps[-1]
-        size = values.shape[0] * last.row_pitch * chip.core.depth
+        size = values.shape[0] * last.row_pitch * config.array.depth
         self._descriptors.append(ListEnd(
-            result=split(last.number, chip.banks),
+            result=split(last.number, config.banks),
             result_bytes=int(self._rng.integers(min(size, 1024) + 1)),
         ))
-        log = image.take(-(-8 // chip.core.depth) * self._jobs)
+        log = image.take(-(-8 // config.array.depth) * self._jobs)
         data = b"".join(descriptor.pack() for descriptor in self._descriptors)
         return ListCase(
             image=image, buffers=self._buffers, descriptors=self._descriptors,
-            list_address=split(image.store(np.frombuffer(data, np.int8)), chip.banks),
-            log_address=split(log, chip.banks), base=base,
-            limit=chip.words if limit is None else limit, jobs=self._jobs, maps=self._maps,
+            list_address=split(image.store(np.frombuffer(data, np.int8)), config.banks),
+            log_address=split(log, config.banks), base=base,
+            limit=config.words if limit is None else limit, jobs=self._jobs, maps=self._maps,
         )
 
     def _take_maps(self, plan, height, count):
@@ -184,7 +184,9 @@ class _Builder:
         if after:
             plan, more = after.plan, len(after.turns) - 1
         else:
-            pitch = -(-layer.channels // self._chip.core.depth) + int(self._rng.integers(2))
+            pitch = -(-layer.channels // self._network_core.array.depth) + int(
+                self._rng.integers(2)
+            )
             plan, more = MapPlace(0, pitch, pitch * width), 0
         outputs = self._take_maps(plan, height, count + more)
         added = outputs[:count]  # in place
@@ -193,7 +195,7 @@ class _Builder:
                 added = self._take_maps(plan, height, count)
             for place, turn in zip(added, stage.turns, strict=True):
                 self._image.store_map(place, turn.addition.x)
-        mode = self._chip.core.requantize
+        mode = self._network_core.array.requantize
         self._maps += [
             (place, turn.results(mode)) for place, turn in zip(outputs, stage.turns, strict=False)
         ]
@@ -215,16 +217,17 @@ class _Builder:
             if turns == 1 and waits == 0 and self._rng.random() < self._resident:
                 buffer = (self._buffers.b, self._buffers.lines, self._buffers.table)[target]
                 buffer[first : first + len(words)] = words
-                source += data.size // self._chip.core.depth
+                source += data.size // self._network_core.array.depth
                 continue
             loads.append(ListLoad(
                 diagonal=int(target == LoadTarget.B and packed.diagonal), target=target,
-                jobs=self._jobs if turns > 1 else waits, source=split(source, self._chip.banks),
+                jobs=self._jobs if turns > 1 else waits,
+                source=split(source, self._network_core.banks),
                 first_word=first, words=len(words),
             ))
-            source += data.size // self._chip.core.depth
+            source += data.size // self._network_core.array.depth
         job = job_of(
-            self._chip, stage.turns[0], packed, stage.plan, sources[0], outputs[0],
+            self._network_core, stage.turns[0], packed, stage.plan, sources[0], outputs[0],
             added=added[0], b_word=places[LoadTarget.B], line=places[LoadTarget.PARAMETERS],
             loads=self._loads + len(loads),
         )
@@ -238,11 +241,11 @@ class _Builder:
     def _loop(self, turns, loads, block_bytes, sources, outputs, added):
         """Append the loop of a body of loads and one job."""
         def step(places):
-            return split(places[1].number - places[0].number, self._chip.banks)
+            return split(places[1].number - places[0].number, self._network_core.banks)
 
-        vectors = block_bytes // self._chip.core.depth
+        vectors = block_bytes // self._network_core.array.depth
         self._descriptors.append(ListLoop(
             times=turns, body=loads + 1, body_loads=loads, body_jobs=1,
-            source_step=split(vectors, self._chip.banks), input_step=step(sources),
+            source_step=split(vectors, self._network_core.banks), input_step=step(sources),
             output_step=step(outputs), add_step=step(added),
         ))

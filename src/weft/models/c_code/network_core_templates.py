@@ -1,10 +1,10 @@
-"""Templates of the C files of a network for a core for networks; ``@key@`` stands for a value."""
+"""Templates of the C files of a network for a network core; ``@key@`` stands for a value."""
 
 __all__ = ["CHIP_HEADER", "CHIP_SOURCE"]
 
 CHIP_HEADER = """\
 /*
- * The network @name@ on a Weft core for networks: @operators@ operators in one call.
+ * The network @name@ on a Weft network core: @operators@ operators in one call.
  *
  * @name@_load() writes lists, weights and parameters to the @memory@.
  * @name@_run() computes one inference. `input` has the int8 values of the network's input; the
@@ -13,11 +13,9 @@ CHIP_HEADER = """\
  * Both call the driver of the core's IP kit, and are C99 without heap and library, too. They return
  * WEFT_OK or the error of the driver. After WEFT_ERR_NOT_LOADED the network must be loaded again:
  * the core was reset, a list ended with an error, or another network was loaded. All calls share
- * the static memory, so they must follow each other. The core must have the ChipConfig for which
- * the network was compiled.
- *
- * An inference takes @cycles@ cycles of the core, beside the time of the processor.@conditions@
- */
+ * the static memory, so they must follow each other. The core must have the NetworkCoreConfig for
+ which * the network was compiled. * * An inference takes @cycles@ cycles of the core, beside the
+ time of the processor.@conditions@ */
 #ifndef @NAME@_NET_H
 #define @NAME@_NET_H
 
@@ -49,7 +47,7 @@ CHIP_SOURCE = """\
 #include "net_data.h"
 
 #if WEFT_HASH != @hash@
-#error "the network was compiled for another ChipConfig than the driver"
+#error "the network was compiled for another NetworkCoreConfig than the driver"
 #endif
 
 /* Activations of the host, which share memory if they are needed at different times. */

@@ -1,11 +1,11 @@
-"""The placement line of a core for networks, and the bytes on its link."""
+"""The placement line of a network core, and the bytes on its link."""
 
 import numpy as np
 
 from weft.frames import WRITE_FIELDS
 from weft.models.network_core.list_steps import FRAME, frames
 from weft.models.network_core.places import input_writes
-from weft.models.network_core.program import ChipProgram, ChipSegment
+from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreSegment
 from weft.models.report.placement import (
     operators_text,
     reason_lines,
@@ -13,13 +13,16 @@ from weft.models.report.placement import (
     time_text,
 )
 
-__all__ = ["chip_placement_line", "chip_reasons", "link_bytes", "link_seconds", "list_bytes"]
+__all__ = [
+    "link_bytes", "link_seconds", "list_bytes", "network_core_placement_line",
+    "network_core_reasons",
+]
 
 _START = 8  # bytes of payload
 _DONE = 8  # bytes of payload before the result
 
 
-def chip_placement_line(program: ChipProgram) -> str:
+def network_core_placement_line(program: NetworkCoreProgram) -> str:
     """Return one line for people, as `weft.models.report.placement.placement_line`."""
     on_core = {n for step in _on_core(program) for n in step.position}
     text = operators_text(program, on_core, (*program.layers, *program.products))
@@ -52,7 +55,7 @@ def _cost(program):
     return cost if wire is None else f"{cost}, {time_text(1e3 * wire)} wire"
 
 
-def chip_reasons(program: ChipProgram) -> list[str]:
+def network_core_reasons(program: NetworkCoreProgram) -> list[str]:
     """Return a line for each operator of the host with a reason that a user should know.
 
     They have products, or run in another runtime, or lists come before and after them.
@@ -66,7 +69,7 @@ def chip_reasons(program: ChipProgram) -> list[str]:
     )
 
 
-def link_bytes(program: ChipProgram) -> tuple[int, int]:
+def link_bytes(program: NetworkCoreProgram) -> tuple[int, int]:
     """Return the bytes to the core and from it for one inference: frames with their headers.
 
     The core acknowledges each WRITE and the START. The results that DONE does not carry are read
@@ -81,7 +84,7 @@ def link_bytes(program: ChipProgram) -> tuple[int, int]:
     return sum(sent for sent, _ in sizes), sum(received for _, received in sizes)
 
 
-def link_seconds(program: ChipProgram) -> float | None:
+def link_seconds(program: NetworkCoreProgram) -> float | None:
     """Return the time of `link_bytes`; None without a serial port.
 
     The result follows the input, so the bytes of both directions count.
@@ -89,22 +92,22 @@ def link_seconds(program: ChipProgram) -> float | None:
     return program.target.wire_seconds(sum(link_bytes(program)), 0)
 
 
-def list_bytes(program: ChipProgram, segment: ChipSegment) -> tuple[int, int]:
+def list_bytes(program: NetworkCoreProgram, segment: NetworkCoreSegment) -> tuple[int, int]:
     """Return the bytes to the core and from it for one list of one inference."""
     sent = FRAME + _START
     received = 2 * FRAME + _DONE + segment.result_bytes  # ACK and DONE
     for entry in segment.written:
         tensor = program.tensors[entry.form.tensor]
         zeros = np.zeros(tensor.shape, tensor.dtype)
-        for write in input_writes(entry, zeros, tensor.dtype, program.chip, 0):
+        for write in input_writes(entry, zeros, tensor.dtype, program.config, 0):
             row = write.get("run", 0) * write.get("pixels", 0)
             size = len(write["data"])
-            count = frames(size, row or 1, program.chip.write_bytes)
+            count = frames(size, row or 1, program.config.write_bytes)
             sent += size + count * (FRAME + WRITE_FIELDS)
             received += count * FRAME
     if not segment.result_bytes:
         for result in segment.results:
-            size = result.place.pitches.vectors * program.chip.core.depth
+            size = result.place.pitches.vectors * program.config.array.depth
             count = -(-size // 1024)
             sent, received = sent + count * (FRAME + 8), received + count * FRAME + size
     return sent, received

@@ -3,8 +3,8 @@
 import random
 
 import numpy as np
-from chip_jobs import panels, random_job
-from network_chips import network_chip
+from network_core_jobs import panels, random_job
+from network_cores import network_core_config
 from side_port import SidePort, hardware_fields
 from wrapping import wrap32
 
@@ -14,41 +14,41 @@ from weft.hw.network_core.output_section import OutputSection
 from weft.network_core.addresses import join
 from weft.network_core.latencies import result_read
 
-__all__ = ["OutputBench", "OutputCase", "chip_of", "random_case"]
+__all__ = ["OutputBench", "OutputCase", "network_core_of", "random_case"]
 
 BUFFER_ROWS = 16
 
 
-def chip_of(rows, cols, depth, lanes, **fields):
-    """A core for networks with a small memory."""
+def network_core_of(rows, cols, depth, lanes, **fields):
+    """A network core with a small memory."""
     defaults = {"words": 256, "lines": 32, "read_vectors": 2, "multiplier": "plain"}
-    return network_chip(rows, cols, depth, lanes, **defaults | fields)
+    return network_core_config(rows, cols, depth, lanes, **defaults | fields)
 
 
-def pixel_numbers(chip, job, map_):
+def pixel_numbers(config, job, map_):
     """Number of the first vector of each pixel; int [out_height, out_width]."""
     first = getattr(job, "add_input" if map_ == "add" else map_)
     pixel, row = (
-        join(getattr(job, f"{map_}_{step}_step"), chip.banks) for step in ("pixel", "row")
+        join(getattr(job, f"{map_}_{step}_step"), config.banks) for step in ("pixel", "row")
     )
     oy, ox = np.ogrid[: job.out_height, : job.out_width]
-    return join(first, chip.banks) + ox * pixel + oy * (row + (job.out_width - 1) * pixel)
+    return join(first, config.banks) + ox * pixel + oy * (row + (job.out_width - 1) * pixel)
 
 
 class OutputCase:
     """A job, random sums of its tiles, and the bytes that it must write."""
 
     def __init__(self, rng, case, base):
-        self.chip, self.job, self.base = case.buffers.chip, case.job, base
+        self.config, self.job, self.base = case.buffers.config, case.job, base
         self.buffers, self.image, self.layer = case.buffers, case.image, case.layer
-        job, core = self.job, self.chip.core
+        job, core = self.job, self.config.array
         shape = job.out_height, job.out_width, job.columns
         self.sums = rng.integers(-1 << 31, 1 << 31, shape) >> rng.integers(0, 30, shape)
         self.pairs = rng.integers(-1 << 20, 1 << 20, shape[:2]) * core.cell.corrected
         self.expected = self._expected(case.image)
 
     def _expected(self, image):
-        job, lanes, mode = self.job, self.chip.core.lanes, self.chip.core.requantize
+        job, lanes, mode = self.job, self.config.array.lanes, self.config.array.requantize
         column = np.arange(job.columns)
         line = job.parameter_line + column // lanes
         bias, multiplier, shift = self.buffers.parameters(line, column % lanes)
@@ -67,7 +67,7 @@ class OutputCase:
 
     def _added(self, image, y):
         """The sum as TensorFlow Lite defines it: without the table."""
-        job, mode = self.job, self.chip.core.requantize
+        job, mode = self.job, self.config.array.requantize
         add = self.layer.addition
         x = image.vectors()[self._index("add", job.columns)]
         total = np.zeros(x.shape, np.int64)
@@ -79,12 +79,13 @@ class OutputCase:
         )
 
     def _index(self, map_, channels):
-        column, depth = np.arange(channels), self.chip.core.depth
-        return pixel_numbers(self.chip, self.job, map_)[..., None] + column // depth, column % depth
+        column, depth = np.arange(channels), self.config.array.depth
+        pixels = pixel_numbers(self.config, self.job, map_)
+        return pixels[..., None] + column // depth, column % depth
 
     def tiles(self):
         """Announced tiles, and the rows that the array writes for each one."""
-        core, job = self.chip.core, self.job
+        core, job = self.config.array, self.job
         all_panels = list(panels(job))
         for number, panel in enumerate(all_panels):
             for first in range(0, job.columns, core.cols):
@@ -105,12 +106,12 @@ class OutputCase:
 class OutputBench:
     """The memory, the array and the parameter buffer around a section; checks all writes."""
 
-    def __init__(self, chip, cases, *, stall=0.0, gap=0.0, drain=5, seed=0):
-        self.chip, self.jobs = chip, cases
+    def __init__(self, config, cases, *, stall=0.0, gap=0.0, drain=5, seed=0):
+        self.config, self.jobs = config, cases
         self.rng = random.Random(seed)
         self.gap, self.drain = gap, drain
-        self.dut = OutputSection(chip, buffer_rows=BUFFER_ROWS)
-        self.port = SidePort(chip, [0] * chip.vectors, stall=stall, seed=seed)
+        self.dut = OutputSection(config, buffer_rows=BUFFER_ROWS)
+        self.port = SidePort(config, [0] * config.vectors, stall=stall, seed=seed)
         self.cycles = []  # of each job, from its start to done
         self.latencies = []  # of each job, from its first row in the result buffer to done
 
@@ -119,7 +120,7 @@ class OutputBench:
 
     async def array(self, ctx):
         """Announce tiles, write rows, and answer reads of sums and parameters."""
-        dut, core = self.dut, self.chip.core
+        dut, core = self.dut, self.config.array
         rows, latency = core.rows, result_read(core)
         ring = [None] * BUFFER_ROWS
         sums = [(None, 0)] * (latency - 1)
@@ -153,7 +154,7 @@ class OutputBench:
                 written += 1
 
     def answer(self, ctx, row, index, line, words):
-        dut, lanes = self.dut, self.chip.core.lanes
+        dut, lanes = self.dut, self.config.array.lanes
         values, pair = row or ([], self.random_sum())
         taken = values[index * lanes : (index + 1) * lanes]
         taken += [self.random_sum() for _ in range(lanes - len(taken))]
@@ -167,8 +168,8 @@ class OutputBench:
 
     async def run(self, ctx):
         """Start each job after the one before; compare the whole memory after each."""
-        dut, chip = self.dut, self.chip
-        depth = chip.core.depth
+        dut, config = self.dut, self.config
+        depth = config.array.depth
         self.current = 0
         for number, job in enumerate(self.jobs):
             self.current = number
@@ -178,8 +179,8 @@ class OutputBench:
                 int.from_bytes(v.tobytes(), "little") for v in memory.reshape(-1, depth)
             ]
             put(ctx, dut.base, job.base)
-            put(ctx, dut.limit, chip.words)
-            put(ctx, dut.job, hardware_fields(chip, job.job, job.base))
+            put(ctx, dut.limit, config.words)
+            put(ctx, dut.job, hardware_fields(config, job.job, job.base))
             put(ctx, dut.start, 1)
             done = writes = now = 0
             first_row = None
@@ -200,22 +201,22 @@ class OutputBench:
             self.latencies.append(now - 1 - first_row)
             assert writes == self.chunk_writes(job.job)
             found = b"".join(v.to_bytes(depth, "little") for v in self.port.vectors)
-            skip = job.base * chip.banks * depth
+            skip = job.base * config.banks * depth
             assert found[:skip] == memory.tobytes()[:skip]
             assert found[skip:] == job.expected.tobytes(), job.job
         assert not (await ctx.tick().sample(dut.write.valid))[-1]
 
     def chunk_writes(self, job):
         """Writes of a job."""
-        lanes, cols = self.chip.core.lanes, self.chip.core.cols
+        lanes, cols = self.config.array.lanes, self.config.array.cols
         tiles = [min(cols, job.columns - first) for first in range(0, job.columns, cols)]
         return job.out_height * job.out_width * sum(
             -(-(4 * tile if job.sums else tile) // lanes) for tile in tiles
         )
 
     def write(self, write):
-        number = write["address"]["word"] * self.chip.banks + write["address"]["bank"]
-        mask = sum(255 << 8 * n for n in range(self.chip.core.depth) if write["enable"] >> n & 1)
+        number = write["address"]["word"] * self.config.banks + write["address"]["bank"]
+        mask = sum(255 << 8 * n for n in range(self.config.array.depth) if write["enable"] >> n & 1)
         old = self.port.vectors[number]
         self.port.vectors[number] = old & ~mask | write["data"] & mask
 
@@ -229,8 +230,8 @@ class OutputBench:
         )
 
 
-def random_case(rng, chip, *, add, base=0, **sizes):
-    """A random job; ``sizes`` are arguments of `chip_layers.random_layer`."""
-    return OutputCase(rng, random_job(rng, chip, base=base, add=add, **{
-        "most_pixels": 4, "most_channels": 2 * chip.core.cols + 1, "most_kernel": 1, **sizes,
+def random_case(rng, config, *, add, base=0, **sizes):
+    """A random job; ``sizes`` are arguments of `network_core_layers.random_layer`."""
+    return OutputCase(rng, random_job(rng, config, base=base, add=add, **{
+        "most_pixels": 4, "most_channels": 2 * config.array.cols + 1, "most_kernel": 1, **sizes,
     }), base)

@@ -1,15 +1,15 @@
-"""The page of a core for networks: whole, and with its pictures."""
+"""The page of a network core: whole, and with its pictures."""
 
 import pytest
 from html_elements import HtmlElements
 
 from weft.models.report import report
-from weft.models.report.chip_page import chip_page
+from weft.models.report.network_core_page import network_core_page
 
 
 @pytest.fixture(scope="module")
-def text(chip_program, program):
-    return chip_page(report(chip_program, program))
+def text(network_core_program, program):
+    return network_core_page(report(network_core_program, program))
 
 
 def test_elements_nest(text):

@@ -1,0 +1,67 @@
+"""Cores for networks: one of any sizes, small ones for tests of blocks, and some for networks."""
+
+from dataclasses import replace
+
+from weft.config import Config
+from weft.network_core.config import NetworkCoreConfig
+
+__all__ = [
+    "BATCH1", "LARGE", "MICRO", "ODD", "PROGRAM", "PROGRAM_ROW", "ROW", "SIMULATED",
+    "SIMULATED_SLOWLY", "SMALL", "SPRAM", "TINY", "network_core_config", "small_network_core",
+]
+
+
+def network_core_config(rows, cols, depth, lanes=1, **fields):
+    """A network core; ``fields`` are of the NetworkCoreConfig or of its Config."""
+    sizes = {"words": 4096} | {
+        name: fields.pop(name)
+        for name in ("words", "b_words", "lines", "read_vectors", "program_words")
+        if name in fields
+    }
+    core = {"activation": "none", "requantize": "tflite"} | fields
+    return NetworkCoreConfig(
+        array=Config(rows=rows, cols=cols, depth=depth, lanes=lanes, **core), **sizes
+    )
+
+
+def small_network_core(rows, cols, depth, lanes=1, **fields):
+    """A core with a small memory, which returns one vector for a read."""
+    defaults = {"words": 16, "read_vectors": 1, "requantize": "single"}
+    return network_core_config(rows, cols, depth, lanes, **defaults | fields)
+
+
+LARGE = network_core_config(8, 8, 8, 8, multiplier="fip")
+SMALL = network_core_config(8, 4, 4, 4, multiplier="fip")
+BATCH1 = network_core_config(1, 32, 16, 8, words=8192, b_words=1024, lines=1024, multiplier="fip")
+ODD = network_core_config(3, 2, 8, 1, words=16384, b_words=1024, lines=64, read_vectors=1)
+TINY = network_core_config(
+    5, 8, 2, 2, words=16384, b_words=600, read_vectors=2, multiplier="plain"
+)
+# The memory is the SPRAM of an iCE40UP5K: 128 KB.
+SPRAM = network_core_config(
+    1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=8, words=32768, b_words=512,
+    lines=256, read_vectors=1,
+)
+# The core that quick tests simulate, sharing its model, and cores of slow tests.
+_SIZES = {"words": 2048, "b_words": 256, "lines": 64}
+SIMULATED = network_core_config(3, 4, 4, 2, read_vectors=2, multiplier="fip", **_SIZES)
+# Its jobs start early.
+ROW = network_core_config(1, 8, 4, 2, hop=2, **_SIZES)
+# With a program memory.
+PROGRAM = network_core_config(
+    2, 2, 4, 2, words=512, b_words=128, lines=64, read_vectors=2, program_words=2048,
+    multiplier="fip",
+)
+# The same with one row: its jobs start early.
+PROGRAM_ROW = replace(PROGRAM, array=replace(PROGRAM.array, rows=1))
+# A microprogram controls it. Its only bank has space for several ADD tables.
+MICRO = network_core_config(
+    1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=8, read_vectors=1,
+    **_SIZES | {"words": 4096},
+)
+SIMULATED_SLOWLY = [
+    network_core_config(2, 2, 2, 2, read_vectors=2, **_SIZES),
+    network_core_config(3, 2, 4, 1, read_vectors=1, scale_cycles=4, **_SIZES),
+    network_core_config(4, 4, 4, 4, target="ecp5", requantize="single", **_SIZES),
+    network_core_config(5, 4, 4, 4, target="ecp5", dsp_cols=2, **_SIZES),  # as many banks as rows
+]
