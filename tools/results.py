@@ -21,6 +21,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from tools.mutation.page import page as mutants_page
+
 __all__ = ["ROOT", "digest", "load", "main", "pages", "save", "stamp", "table", "write"]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -264,7 +266,9 @@ def pages(root: Path = ROOT) -> dict[Path, str]:
             f" {record['commit']} | {state} |\n"
         )
         linked.append(f"results/{shown}\n")
-        if "page" not in record:
+        if "mutants" in record:
+            found[root / "docs" / "results" / f"{shown}.md"] = mutants_page(record, root)
+        elif "page" not in record:
             found[root / "docs" / "results" / f"{name}.md"] = _page(record, state)
     toc = "".join(["\n```{toctree}\n:hidden:\n\n", *linked, "```\n"])
     return {root / "docs" / "results.md": HEAD + "".join(lines) + toc, **found}
