@@ -6,11 +6,9 @@ __all__ = ["refuse_fallbacks"]
 def refuse_fallbacks(program) -> None:
     """Raise ModelError for the first operator that another runtime or the host must compute."""
     from weft.models.errors import ModelError
-    from weft.models.network_core.program import NetworkCoreProgram
     from weft.models.work import HostProduct, HostWork, RecurrentWork
 
-    steps = program.host if isinstance(program, NetworkCoreProgram) else program.steps
-    for step in steps:
+    for step in program.host:
         runtime = isinstance(step.work, HostWork) and step.work.kernel.endswith(".model")
         parts = step.work.products if isinstance(step.work, RecurrentWork) else (step.work,)
         product = any(isinstance(part, HostProduct) for part in parts)
