@@ -47,10 +47,10 @@ def add(parser):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
-    from weft.cli.network_explanation import explained
     from weft.models.c_code import c_files, network_core_c_files
     from weft.models.errors import ModelError
     from weft.models.program import CompiledNetwork
+    from weft.models.report.placement import explained
 
     if args.prefix is not None and args.c is None:
         raise ModelError("--prefix must be with --c: it is the prefix of the driver in C")

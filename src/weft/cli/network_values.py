@@ -3,7 +3,6 @@
 import time
 
 from weft.cli.classes import accuracy_line, read_labels, show_top
-from weft.cli.network_explanation import explained
 from weft.cli.network_fallback import refuse_fallbacks
 from weft.cli.network_inputs import samples_of
 from weft.cli.progress import slow_task
@@ -21,6 +20,7 @@ def prepared(args, network, program):
     """
     from weft.models.errors import ModelError
     from weft.models.inputs import read_inputs
+    from weft.models.report.placement import explained
 
     for line in explained(program):
         print(line)

@@ -7,8 +7,8 @@ from weft.cli.network_target import batch_of
 from weft.cli.network_values import finish, prepared, repeat, write_outputs
 from weft.cli.output_paths import output_file
 from weft.cli.progress import slow_task
-from weft.cli.report import write_page
 from weft.cli.run_products import run_products
+from weft.files import write_text
 
 __all__ = ["run_network_core"]
 
@@ -59,7 +59,7 @@ def _run(args, network, target, transport):
     outputs = y if isinstance(y, list) else [y]
     write_outputs(output, activations, outputs, values)
     if html:
-        write_page(report(program).with_measured(records), html)
+        write_text(html, report(program).with_measured(records).page())
     return finish(
         args, network, program, samples, outputs, answers,
         lambda: values or _activations(args, network, target, samples.x),
@@ -163,7 +163,7 @@ def _counted(record):
 
 def _show(program, records, cycles, inferences):
     """Print the cycles of all lists, their bytes, and the time of the host."""
-    from weft.models.report.network_core_placement import link_bytes
+    from weft.models.report.link import link_bytes
 
     sent, received = link_bytes(program)
     host = sum(record.seconds for record in records)

@@ -2,6 +2,7 @@
 
 from weft.cli.network_values import finish, prepared, repeat, write_outputs
 from weft.cli.progress import slow_task
+from weft.files import write_text
 
 __all__ = ["run_products"]
 
@@ -88,11 +89,9 @@ def _layer_line(record, lists):
 
 
 def _write_page(program, records, path):
-    from weft.cli.report import write_page
     from weft.models.report import report
 
-    cycles = [record.stats and record.stats.cycles for record in records]
-    write_page(report(program).with_measured(cycles), path)
+    write_text(path, report(program).with_measured(records).page())
 
 
 def _cost(program, records, inferences, lists):

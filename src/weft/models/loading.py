@@ -83,10 +83,9 @@ class NeuralNetwork:
         return COMPILERS.of(found)(self.graph, found, activations, batch)
 
     def report(self, target, against=None):
-        """Return a `weft.models.report.NetworkReport` for a target, beside a second one if given.
+        """Return a `weft.models.report.Report` for a target, beside a second one if given.
 
-        For a network core it is a `weft.models.report.NetworkCoreReport`. The second target may be
-        a core of the other kind.
+        The second target may be a core of the other kind.
 
         Raises ModelError and ConfigError as `compile` does.
         """

@@ -43,6 +43,11 @@ class StepRecord:
     seconds: float
     core_seconds: float
 
+    @property
+    def cycles(self) -> int | None:
+        """Cycles of the core; None without counters."""
+        return None if self.stats is None else self.stats.cycles
+
     def __add__(self, other: "StepRecord") -> "StepRecord":
         """Return the cost of this and of further inferences."""
         both = [stats for stats in (self.stats, other.stats) if stats is not None]
