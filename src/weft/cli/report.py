@@ -68,19 +68,18 @@ def run(args) -> int:
 def _programs(args, target):
     """The program of the network; and the program of the network for ``--against``, or None."""
     from weft.models.errors import ModelError
-    from weft.models.program import CompiledNetwork
 
-    network = load_network(args)
-    if not isinstance(network, CompiledNetwork):
+    network, program = load_network(args)
+    if program is None:
         program = compiled(args, network, target or DEFAULT_BOARD)
         return program, args.against and network.compile(args.against)
     for name in ("board", "config", "against", "batch"):
         if getattr(args, name) is not None:
             raise ModelError(
                 f"--{name} must not be given for {args.network}: the program is compiled for"
-                f" {network.target.name}"
+                f" {program.target.name}"
             )
-    return network, None
+    return program, None
 
 
 def _show(found):

@@ -255,6 +255,11 @@ class Program(CompiledNetwork):
         """All steps."""
         return self.steps
 
+    @property
+    def keeps_maps(self) -> bool:
+        """Whether a session can return the outputs of operators: the host has them all."""
+        return True
+
     def check(self) -> None:
         """Raise ModelError if a part of the program does not fit the others."""
         from weft.models.program_check import check_product_core_program
