@@ -46,13 +46,11 @@ def refuse_fallbacks(program) -> None:
     This is ``--fallback refuse``.
     """
     from weft.models.errors import ModelError
-    from weft.models.work import HostProduct, HostWork, RecurrentWork
+    from weft.models.work import HostWork, host_products
 
     for step in program.host:
         runtime = isinstance(step.work, HostWork) and step.work.kernel.endswith(".model")
-        parts = step.work.products if isinstance(step.work, RecurrentWork) else (step.work,)
-        product = any(isinstance(part, HostProduct) for part in parts)
-        if runtime or product and not step.placement.on_weft:
+        if runtime or host_products(step.work) and not step.placement.on_weft:
             field = f"; {step.placement.field} would change this" if step.placement.field else ""
             raise ModelError(
                 f"{program.name}: operator {step.position[0]} ({step.operators[0]} {step.name})"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weft.design import NETWORK
 from weft.host.list_products import ListProducts
 from weft.host.recovery import AcceleratorError
 from weft.models.errors import ModelError
@@ -19,7 +20,6 @@ from weft.models.network_core.places import input_writes, map_values
 from weft.models.network_core.runner import NetworkCoreRunner
 from weft.models.program_session import ProgramSession, Records
 from weft.network_core.addresses import split
-from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListError
 from weft.network_core.report import ListReport
 
@@ -94,7 +94,7 @@ class NetworkCoreSession(ProgramSession):
     def __init__(
         self, program: "NetworkCoreProgram", runner: NetworkCoreRunner, *, timeout: float = 60.0
     ):
-        if not isinstance(getattr(runner, "config", None), NetworkCoreConfig):
+        if getattr(getattr(runner, "config", None), "kind", None) != NETWORK:
             raise ModelError(
                 "runner must be 'golden' or have a network core, as"
                 f" weft.host.network_driver.NetworkDriver has, not {runner!r}"

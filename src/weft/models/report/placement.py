@@ -5,12 +5,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from weft.design import NETWORK, PerKind
+from weft.design import PerKind
 from weft.models.network_core.program import NetworkCoreProgram
 from weft.models.program import CompiledNetwork, Program, Step
 from weft.models.report.link import link_seconds
 from weft.models.report.streams import step_streams
-from weft.models.work import HostProduct, RecurrentWork, list_products
+from weft.models.work import host_products, list_products
 
 __all__ = [
     "explained", "left_out_json", "placement_line", "reason_lines", "reasons_of", "remedy_of",
@@ -107,15 +107,13 @@ def remedy_of(program: CompiledNetwork, step: Step) -> str:
         return "the core computes its products one by one, over the link"
     if given.on_weft or not given.reason:
         return ""
-    parts = work.products if isinstance(work, RecurrentWork) else (work,)
-    products = [part for part in parts if isinstance(part, HostProduct)]
-    is_network_core = program.target.kind == NETWORK or program.target.by_lists
+    products, executes_lists = host_products(work), program.target.executes_lists
     if any(program.tensors[part.x].dtype == np.float32 for part in products):
         return "a product core with dtype=bf16 computes its products"
-    if products and is_network_core:
+    if products and executes_lists:
         return "a product core computes its products"
     kernel = getattr(work, "kernel", "")
-    if not is_network_core and kernel in _ON_CHIP and program.source == "tflite":
+    if not executes_lists and kernel in _ON_CHIP and program.source == "tflite":
         return "a network core computes it, if its maps are of 8 bits"
     return "no core computes it"
 
