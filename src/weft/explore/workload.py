@@ -20,8 +20,9 @@ from weft.explore.rough_cycles import quick_cycles, rough_lists
 from weft.host.product_cycles import product_cycles
 from weft.models.errors import ModelError, UnfitError
 from weft.models.report.energy import energy
-from weft.models.report.network_core_placement import link_bytes
-from weft.models.report.streams import ceilings, step_streams, streams
+from weft.models.report.link import link_bytes
+from weft.models.report.product_core import ceilings
+from weft.models.report.streams import step_streams, streams
 from weft.models.schedule import commands_of
 from weft.network_core.config import NetworkCoreConfig, has_single_port
 

@@ -7,7 +7,7 @@ from network_programs import TARGET, make_program
 
 from weft.models.program import MatrixProduct
 from weft.models.report import report
-from weft.models.report.text import energy_text, products_text, render
+from weft.models.report.product_core_views import products_text
 from weft.models.target import NetworkTarget
 
 
@@ -43,11 +43,19 @@ def test_text(program):
 
 
 def test_a_narrow_terminal_leaves_out_columns(program):
-    lines = render(report(program), 80).splitlines()
+    lines = report(program).text(80).splitlines()
     assert cells("\n".join(lines))[2] == [
         "operator", "on", "M x K x N", "cycles", "used", "bound by"
     ]
     assert max(len(line) for line in lines[1:10]) <= 80
+
+
+def test_names_are_printed_as_they_are(program):
+    """Brackets and colons are no marks of the console."""
+    first = replace(program.steps[0], operators=("CUSTOM[/red]:fire:",))
+    text = str(report(replace(program, name="[b]net:fire:", steps=(first, *program.steps[1:]))))
+    assert text.startswith("[b]net:fire:: ")
+    assert cells(text)[4][0] == "CUSTOM[/red]:fire:"
 
 
 def test_without_a_clock_there_are_no_times():
@@ -63,8 +71,8 @@ def test_a_core_without_work_and_without_a_clock():
     assert "core: 0 cycles, 0.0% of 64 MAC/cycle\n" in text and "wire:" not in text
 
 
-def test_measured_cycles_have_a_column(program):
-    lines = cells(str(report(program).with_measured([300, None, None, 170, None])))
+def test_measured_cycles_have_a_column(program, measured):
+    lines = cells(str(report(program).with_measured(measured)))
     assert lines[2][5:7] == ["cycles", "measured"]
     assert lines[4][5:7] == ["285", "300"]
 
@@ -82,8 +90,3 @@ def test_products():
     assert products_text((MatrixProduct(1, 2, 3, 4), MatrixProduct(1, 2, 1))) == (
         "4 x (1 x 2 x 3) + 1 more"
     )
-
-
-def test_energy_has_a_unit_that_fits():
-    texts = [energy_text(value) for value in (12.34, 5470.0, 2.5e7)]
-    assert texts == ["12.3 nJ", "5.47 uJ", "25 mJ"]

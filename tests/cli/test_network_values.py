@@ -9,7 +9,7 @@ from network_core_networks import NetworkBuilder
 from network_cores import network_core_config
 from rejects import rejects
 
-from weft.cli.network_fallback import refuse_fallbacks
+from weft.cli.network_values import refuse_fallbacks
 from weft.config import Config
 from weft.models.compiler import compile_graph
 from weft.models.errors import ModelError

@@ -47,8 +47,8 @@ def test_feature_maps_that_are_needed(program):
     assert [layer.maps for layer in report(program).layers] == [84 + 160, 320, 168, 18, 20]
 
 
-def test_measured_cycles(program):
-    found = report(program).with_measured([300, None, None, 170, None])
+def test_measured_cycles(program, measured):
+    found = report(program).with_measured(measured)
     assert [layer.measured for layer in found.layers] == [300, None, None, 170, None]
 
 
