@@ -28,7 +28,7 @@ from weft.hw.control.loader import Loader
 from weft.hw.control.tile_generator import Tile
 from weft.hw.core import Core
 from weft.hw.fabrics import FABRICS
-from weft.hw.network_core.program_memory import ProgramMemory
+from weft.hw.network_core.memory.program_memory import ProgramMemory
 from weft.hw.output.result_scheduler import Chunk
 from weft.hw.output.scalers import SCALERS
 from weft.network_core.config import NetworkCoreConfig

@@ -4,7 +4,8 @@ import pytest
 
 from weft.commands import Job, JobFlag, Load, LoadFlag, Region
 from weft.config import Config
-from weft.models.report.streams import ceilings, streams
+from weft.models.report.product_core import ceilings
+from weft.models.report.streams import streams
 
 ICEBREAKER = Config(
     rows=2, cols=2, depth=4, lanes=1, scale_cycles=8, bytes_in=4, bytes_out=1, a_words=256,
