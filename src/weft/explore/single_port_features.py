@@ -1,7 +1,8 @@
 """The features of a network core whose memory has one port; all its blocks are counted.
 
-A microprogram controls this core (`weft.hw.micro.core.MicroCore`). Its array is given. Its buffers
-and its memory differ: by their blocks, and by the multiplexers that select one of several.
+A microprogram controls this core (`weft.hw.network_core.micro.core.MicroCore`). Its array is given.
+Its buffers and its memory differ: by their blocks, and by the multiplexers that select one of
+several.
 """
 
 from weft.explore.feature_set import FeatureSet

@@ -19,7 +19,7 @@ __all__ = [
 
 # Kernels that a network core computes, if their maps are of 8 bits (`division`).
 _ON_CHIP = {
-    "concatenation", "litert.add", "litert.sum", "pad", "reshape", "tflite.add",
+    "concatenation", "litert.add", "litert.sum", "pad", "reshape", "table", "tflite.add",
     "tflite.average_pool", "tflite.mean",
 }
 
