@@ -15,11 +15,10 @@ from tools.network_core_networks import RUNS
 from tools.network_tables import networks_folder
 from weft.boards.board import Board
 from weft.boards.catalog import BOARDS
-from weft.explore.candidates import time_front
+from weft.explore.candidates import candidates, time_front
 from weft.explore.config_fields import fields_of
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.recorded import fitted
-from weft.explore.search import candidates_of
 from weft.explore.workload import workload_of
 
 __all__ = ["Use", "cells", "uses"]
@@ -117,7 +116,7 @@ def _line(use):
     board = use.board
     workloads = [workload_of(word) for word in use.workloads]
     estimator = Estimator(board.device, workloads, fitted(board.config), clock=board.clock)
-    found = candidates_of(estimator, board.config, "latency")
+    found = candidates(estimator, board.config, "latency")
     return [
         ", ".join(f"`{name}`" for name in use.boards),
         ", ".join(workload.name for workload in workloads), board.config.name,

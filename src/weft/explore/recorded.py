@@ -67,7 +67,7 @@ def of_board(records: Iterable[Record], board: Board) -> list[Record]:
     return [
         (point, outcome) for point, outcome in records
         if point.device.options == board.device.options and point.seed != PACKED
-        and isinstance(point.config, type(board.config))
+        and point.config.kind == board.config.kind
     ]
 
 

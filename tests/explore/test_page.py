@@ -3,7 +3,7 @@
 from explore_points import network_core, point
 
 from weft.explore.config_fields import fields_of
-from weft.explore.pictures import PARALLEL
+from weft.explore.page import PARALLEL
 from weft.explore.space import AXES, NETWORK_AXES
 
 
