@@ -40,7 +40,7 @@ def add(parser):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
-    from weft.cli.explore import named_board
+    from weft.cli.explore_options import named_board
     from weft.explore.estimate import Estimator
     from weft.explore.model import family_of, leave_one_out
     from weft.explore.recorded import fitted, recorded
