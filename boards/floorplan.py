@@ -27,9 +27,10 @@ RAM_GROUP = tuple((2 * n, f"EBR{n}") for n in range(4))
 DSP_GROUP = (0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5")
 MIN_SHARE = 0.6  # PEs are constrained only if they use this share of the device's DSP blocks
 _SCALER = re.compile(r"\bscaler_(\d+)\.")
-# Bank, and first bit of the word, of a block of a `weft.hw.network_core.memory.BankedMemory`.
+# Bank, and first bit of the word, of a block of a
+# `weft.hw.network_core.memory.banked_memory.BankedMemory`.
 _BLOCK = re.compile(r"\bmemory\.bank_(\d+)\.block_(\d+)\b")
-# The same of a block of a `weft.hw.network_core.loaded_buffer.LoadedBuffer` for B.
+# The same of a block of a `weft.hw.network_core.loads.loaded_buffer.LoadedBuffer` for B.
 _OPERAND_BLOCK = re.compile(r"\bbuffer_b\.bank_(\d+)\.block_(\d+)\b")
 _MEMORY_REGIONS = 1000  # more than `place_memory` makes
 

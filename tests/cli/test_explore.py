@@ -175,7 +175,7 @@ def test_the_report_is_one_page(run):
 def test_records_points(run):
     code, said = run("explore", "record", "--file", "new.json", "--more", 2, "--jobs", 1,
                      "--bench", __file__.replace("tests/cli/test_explore.py",
-                                                 "docs/performance.json"))
+                                                 "results/performance.json"))
     assert code == 0
     found = recorded.read(run.folder / "new.json")
     assert sum(point.device.name == "LFE5U-25F" and not outcome.path.count("core.")

@@ -88,9 +88,9 @@ def _rams(outcome):
 
 
 def test_the_records_of_the_bench_are_points():
-    found = recorded.bench_points(ROOT / "docs" / "performance.json")
+    found = recorded.bench_points(ROOT / "results" / "performance.json")
     assert {point.device.name for point, _ in found} >= {"LFE5U-25F", "iCE40HX8K", "iCE40UP5K"}
-    text = json.loads((ROOT / "docs" / "performance.json").read_text())
+    text = json.loads((ROOT / "results" / "performance.json").read_text())
     assert {outcome.fmax for _, outcome in found} <= {
         fmax for record in text for fmax in record["fmax"].values()
     }

@@ -110,7 +110,7 @@ def add(parser):
     )
     group.add_argument(
         "--bench", metavar="FILE", type=path("bench"),
-        help="also take the records of weft bench: docs/performance.json",
+        help="also take the records of weft bench: results/performance.json",
     )
     group.add_argument(
         "--file", metavar="FILE", type=path("file"),

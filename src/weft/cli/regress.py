@@ -112,8 +112,7 @@ def run(args) -> int:
 
 
 def _run(cases, args, show, found):
-    from weft.regress.store import CaseStore
-    from weft.regress.work import CaseWork
+    from weft.regress.work import CaseStore, CaseWork
     from weft.sim.cache import folder
     from weft.tasks.session import run_items
 

@@ -99,7 +99,7 @@ def write(path, records: list[Record]) -> None:
 
 
 def bench_points(path) -> list[Record]:
-    """The last records of ``weft bench`` (``docs/performance.json``); they have no blocks."""
+    """The last records of ``weft bench`` (``results/performance.json``); they have no blocks."""
     latest = {record["name"]: record for record in json.loads(Path(path).read_text("utf-8"))}
     found = []
     for name, record in latest.items():
