@@ -142,9 +142,9 @@ class BoardTransport(FramedTransport):
         except TransportTimeout:
             return last_ack[0] if last_ack else None
 
-    def send(self, commands: bytes) -> None:
+    def send_words(self, words: bytes) -> None:
         with self._sending() as window:
-            window.add(commands)
+            window.add(words)
 
     def post(self, frame_type: FrameType, payload: bytes) -> int:
         """Queue a frame that the board acknowledges; return its sequence number."""

@@ -5,16 +5,17 @@ import dataclasses
 import time
 from random import randrange
 
-from weft.commands import Job, Load, Status, result
+from weft.commands import Job, Status, result
 from weft.config import Config
 from weft.host.board import BoardTransport
 from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.opening import open_transport
 from weft.host.packing import result_bytes
 from weft.host.planner import tags
-from weft.host.recovery import AcceleratorError, padded, resync
+from weft.host.recovery import AcceleratorError, resync
 from weft.host.stats import Stats
 from weft.host.transport import Transport
+from weft.host.wire import Commands
 from weft.network_core import registers as network_core_registers
 from weft.registers import COUNTERS, REGISTERS, decode
 
@@ -101,13 +102,9 @@ class CoreSession:
         yield
         self._needs_resync = False
 
-    def send(self, commands: bytes) -> None:
-        """Send whole commands."""
+    def send(self, commands: Commands) -> None:
+        """Send commands."""
         self._transport.send(commands)
-
-    def header(self, command: Job | Load) -> bytes:
-        """Return the stream words of a header."""
-        return padded(command, self.config)
 
     def barrier(self) -> Job:
         """Return an empty job; the core answers it in order, with status REJECTED."""
