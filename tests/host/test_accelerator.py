@@ -12,6 +12,7 @@ from weft import Accelerator, Config
 from weft.commands import Status
 from weft.host.accelerator import AcceleratorError
 from weft.host.golden import GoldenTransport
+from weft.host.planner import Planner
 from weft.host.stats import Stats
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
 
@@ -225,3 +226,28 @@ def test_splits_many_jobs_into_several_sends(monkeypatch):
     a, b = integers(rng, np.int8, 12, 2, 3), integers(rng, np.int8, 12, 3, 2)
     check_sums(Accelerator(transport).matmul(a, b), exact(a, b))
     assert transport.sends == 3
+
+
+def test_a_product_is_planned_once(monkeypatch):
+    planned = []
+
+    class Counted(Planner):
+        def plan(self, *shape, **options):
+            planned.append(shape)
+            return super().plan(*shape, **options)
+
+    monkeypatch.setattr("weft.host.accelerator.Planner", Counted)
+    acc = Accelerator(GoldenTransport(SMALL))
+    rng = np.random.default_rng(9)
+    a, b = integers(rng, np.int8, 4, 6), integers(rng, np.int8, 6, 5)
+    for _ in range(3):
+        check_sums(acc.matmul(a, b), exact(a, b))
+    assert planned == [(4, 5, 6)]
+    resident = acc.load(b)  # other pages are free, so the plan is another one
+    for _ in range(2):
+        check_sums(acc.matmul(a, b), exact(a, b))
+        check_sums(acc.matmul(a, resident), exact(a, b))
+    assert planned == 3 * [(4, 5, 6)]
+    for m in range(1, 70):  # more products than plans are kept
+        check_sums(acc.matmul(a[:1].repeat(m, 0), b), exact(a[:1].repeat(m, 0), b))
+    assert len(acc._plans) == 64

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from weft.host.transport import Transport
 from weft.host.wire import Commands
 
 __all__ = ["Accelerator", "AcceleratorError"]
+
+_MAX_PLANS = 64  # kept, each of few steps: a long plan costs little beside its product
+_MAX_STEPS = 256
 
 
 class Accelerator:
@@ -69,6 +73,7 @@ class Accelerator:
         self._pages = [Pages(self._memories[side].pages) for side in (Region.A, Region.B)]
         self._cache = ResidencyCache(self._memories)
         self._product = PRODUCTS[self.config.dtype]
+        self._plans: dict[tuple, list] = {}  # steps of products by all that they depend on
         self.lock = threading.RLock()
 
     def __enter__(self) -> "Accelerator":
@@ -372,11 +377,25 @@ class Accelerator:
 
     def _plan(self, product):
         """Return ``(index, step)`` of all products of the batch."""
-        planner = Planner(self.config, self._free(), self._core.tags)
-        _, m, n = product.raw_shape
-        resident_pages = dict(zip(("a_page", "b_page"), product.pages, strict=True))
+        free = self._free()
+        key = product.raw_shape, product.k, *product.pages, product.flags, *free
+        steps = self._plans.pop(key, None)
+        if steps is None:
+            planner = Planner(self.config, free)
+            _, m, n = product.raw_shape
+            a_page, b_page = product.pages
+            steps = [
+                (index, step)
+                for index in range(product.raw_shape[0])
+                for step in planner.plan(
+                    m, n, product.k, a_page=a_page, b_page=b_page, flags=product.flags
+                )
+            ]
+        if len(steps) <= _MAX_STEPS:
+            self._plans[key] = steps  # the latest plan is the last one
+            if len(self._plans) > _MAX_PLANS:
+                del self._plans[next(iter(self._plans))]
+        tags = self._core.tags
         return [
-            (index, step)
-            for index in range(product.raw_shape[0])
-            for step in planner.plan(m, n, product.k, **resident_pages, flags=product.flags)
+            (index, replace(step, job=step.job.tagged(next(tags)))) for index, step in steps
         ]

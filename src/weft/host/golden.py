@@ -1,7 +1,6 @@
 """A transport to a golden core in numpy: it takes commands and answers as hardware would."""
 
 from collections import Counter
-from dataclasses import replace
 
 from weft.commands import Job
 from weft.config import Config
@@ -69,4 +68,4 @@ class GoldenTransport(EmulatedTransport):
 
 def _untagged(command):
     """Return a command; a job without its tag, which costs no cycles."""
-    return replace(command, tag=0) if isinstance(command, Job) else command
+    return command.tagged(0) if isinstance(command, Job) else command

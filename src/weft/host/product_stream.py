@@ -3,7 +3,7 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -282,7 +282,7 @@ class _CommandBlock(Commands):
         view, numbers = memoryview(self.data), iter(self._numbers)
         for header, place in self._places:
             if isinstance(header, Job):
-                yield replace(header, tag=next(numbers)), b""
+                yield header.tagged(next(numbers)), b""
             else:
                 yield header, view[place]
 
