@@ -6,10 +6,12 @@ from contextlib import contextmanager
 from functools import partial
 from random import randrange
 
+from weft.design import NETWORK, PRODUCT
 from weft.frames import MAX_DATA, MAX_WRITE, FrameType
 from weft.host.link import Frame, FramedTransport, FramingError
 from weft.host.send_window import SendWindow
 from weft.host.transport import TransportBusy, TransportError, TransportTimeout
+from weft.network_core.registers import MAGIC
 
 __all__ = ["BUSY", "MAX_ANSWER", "BoardTransport"]
 
@@ -84,6 +86,10 @@ class BoardTransport(FramedTransport):
                 f"no answer from a Weft core at {self.name} within {timeout:g} s,"
                 f" received {count}; is the board connected and loaded?"
             ) from error
+
+    def kind_of_core(self, timeout: float) -> str:
+        """Return the kind of the core: `PRODUCT` or `NETWORK` of `weft.design`."""
+        return NETWORK if self.read(0, 1, timeout) == [MAGIC] else PRODUCT
 
     def restart(self, timeout: float, empty: FrameType = FrameType.COMMANDS) -> None:
         """Discard the unacknowledged words and find the sequence number that the board expects.

@@ -153,7 +153,7 @@ class EmulatedTransport:
 
     def payload_bytes(self, load: Load) -> int:
         """Return the bytes of the payload of a valid load."""
-        operand = self._operands[load.operand]
+        operand = self._operands[Region(load.operand)]
         return load.panels * -(-load.words // operand.group) * operand.segments * operand.stream
 
     def _can_load(self, load):

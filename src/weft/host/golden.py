@@ -4,6 +4,7 @@ from collections import Counter
 
 from weft.commands import Job
 from weft.config import Config
+from weft.design import PRODUCT
 from weft.host.emulated import EmulatedTransport
 from weft.host.golden_cores import CORES
 
@@ -28,7 +29,7 @@ class GoldenTransport(EmulatedTransport):
     """
 
     def __init__(self, config: Config):
-        if not isinstance(config, Config):
+        if getattr(config, "kind", None) != PRODUCT:
             raise TypeError(f"config must be a weft.Config, not {config!r}")
         super().__init__(CORES[config.dtype](config))
         self._batch: list = []
