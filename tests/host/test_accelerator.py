@@ -82,7 +82,9 @@ def test_rejects_registers_that_describe_no_config():
     transport.read = lambda address, count, timeout: [0] * count
     with rejects(AcceleratorError, (
         "the core's registers do not describe a Config: "
-        "register magic must be 0x54464557 ('WEFT'), not 0x00000000"
+        "register magic must be 0x54464557 ('WEFT'), not 0x00000000; if Weft made the core, make it"
+        " again with this version: weft build BOARD, then weft program BOARD; for an IP core weft"
+        " generate"
     )):
         Accelerator(transport)
 

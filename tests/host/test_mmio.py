@@ -18,7 +18,7 @@ from weft.host.transport import TransportClosed, TransportError, TransportTimeou
 from weft.ip import Ip
 from weft.register_map import fifo_ports, registers
 from weft.register_types import SPACE
-from weft.registers import REGISTERS, describe
+from weft.registers import REGISTERS, VERSION, describe
 
 SMALL = Config(rows=2, cols=3, lanes=1, bytes_in=8, bytes_out=4, a_words=64, b_words=64)
 IP = Ip(config=SMALL, bus="axi")
@@ -278,3 +278,20 @@ def test_opens_by_name(tmp_path, monkeypatch):
     for name in ("mem:12g", "mem:", "uio:3"):
         with pytest.raises(ValueError, match=f"transport must be .*, not '{name}'"):
             open_transport(name)
+
+
+@pytest.mark.parametrize("number, word, text", [
+    (0, int.from_bytes(b"WNET", "little"), "register magic must be .*; if Weft made the core, "),
+    (1, VERSION - 1, "register version must be .*; if Weft made the core, .*: weft build BOARD, "),
+    (2, 7, "register kind must be under 2, not 7"),
+])
+def test_a_core_of_another_version_is_refused_by_name(monkeypatch, number, word, text):
+    model = RegisterModel()
+    read, closed = model.read, []
+    model.read = lambda address: word if address == 4 * number else read(address)
+    model.close = lambda: closed.append(True)
+    model.write = None  # nothing is written
+    monkeypatch.setattr("weft.host.opening.MappedRegisters", lambda *given: model)
+    with pytest.raises(TransportError, match=f"do not describe a Weft core: {text}"):
+        open_transport("uio:/dev/uio3")
+    assert closed == [True]

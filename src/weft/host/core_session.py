@@ -7,6 +7,7 @@ from random import randrange
 
 from weft.commands import Job, Load, Status, result
 from weft.config import Config
+from weft.design import NETWORK
 from weft.host.board import BoardTransport
 from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.opening import open_transport
@@ -15,8 +16,7 @@ from weft.host.planner import tags
 from weft.host.recovery import AcceleratorError, padded, resync
 from weft.host.stats import Stats
 from weft.host.transport import Transport
-from weft.network_core import registers as network_core_registers
-from weft.registers import COUNTERS, REGISTERS, decode
+from weft.registers import COUNTERS, IDENTITY, REGISTERS, decode, kind_of
 
 __all__ = ["AcceleratorError", "CoreSession", "product_transport"]
 
@@ -207,7 +207,7 @@ def product_transport(
     A `BoardTransport` is asked. Raises TransportError if the connection fails.
     """
     if isinstance(transport, BoardTransport):
-        if transport.read(0, 1, timeout) != [network_core_registers.MAGIC]:
+        if not _is_network_core(transport, timeout):
             return transport
     elif not isinstance(transport, NetworkMmioTransport):
         return transport
@@ -215,3 +215,10 @@ def product_transport(
     from weft.host.network_driver import NetworkDriver
 
     return ListTransport(NetworkDriver(transport, timeout=timeout), timeout=timeout)
+
+
+def _is_network_core(transport, timeout):
+    try:
+        return kind_of(transport.read(0, len(IDENTITY), timeout)) == NETWORK
+    except ValueError:
+        return False  # the session refuses the core, with the reason

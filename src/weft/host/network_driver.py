@@ -24,7 +24,7 @@ __all__ = ["NetworkDriver"]
 _WRITE = struct.Struct("<IBBHI")
 _PAIR = struct.Struct("<II")  # payload of READ_MEMORY and of START
 _STATUS = struct.Struct("<BBHI")  # first bytes of DONE: NET_STATUS and NET_CYCLES
-_DESCRIBED = REGISTERS.index("NET_STATUS")  # registers before it do not change
+_DESCRIBED = REGISTERS.index("net_status")  # registers before it do not change
 
 
 class NetworkDriver:
