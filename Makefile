@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs registers help sim demo bench bitstream explore regress program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench area estimates presets mutated-lists mutation sweep lock clean distclean
+.PHONY: docs registers help sim demo bench bitstream explore regress program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench area estimates presets mutated-lists mutation results boards pictures sweep lock clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,9 +34,22 @@ demo:  ## a network whole on a simulated chip: handwritten digits, and the timel
 	@$(SETUP) sim
 	@$(RUN) python -m tools.demo
 
-bench:  ## place and route whole accelerators, write docs/performance.md (an hour the first time)
+bench:  ## place and route whole accelerators, write their record (an hour the first time)
 	@$(SETUP) test
 	@$(RUN) weft bench $(ARGS)
+	@$(RUN) python -m tools.results bench
+
+boards:  ## make the record of the bitstreams that `weft build` wrote into out
+	@$(SETUP) test
+	@$(RUN) python -m tools.board_builds
+
+results:  ## write docs/results.md and its pages from the records in results
+	@$(SETUP) test
+	@$(RUN) python -m tools.results
+
+pictures:  ## draw the pictures of the documents again
+	@$(SETUP) test
+	@$(RUN) python -m tools.pictures
 
 bitstream:  ## build the bitstream of a board: make bitstream BOARD=icebreaker
 	@$(SETUP) sim
@@ -88,7 +101,7 @@ interop:  ## run kits in GHDL, FuseSoC and LiteX and on a CPU; compare with Lite
 	@$(SETUP) kit
 	@$(RUN) python -m tools.interop $(ARGS)
 
-proofs:  ## prove the bus rules, check that a broken rule is found, write docs/proofs.md (minutes)
+proofs:  ## prove the bus rules, check that a broken rule is found, write the record (minutes)
 	@$(SETUP) test
 	@$(RUN) python -m tools.proofs
 
@@ -109,35 +122,35 @@ train:  ## train the demonstration networks again
 	@$(RUN) python -m tools.train_digits
 	@$(RUN) python -m tools.train_digits_cnn
 
-cycles:  ## write docs/cycles.md, the cycle counts of common designs
+cycles:  ## write the record of the cycles of common designs
 	@$(SETUP) sim
 	@$(RUN) python -m tools.cycles
 
-networks:  ## write the tables of docs/networks.md, from the files in the folder WEFT_NETWORKS
+networks:  ## write the record of the networks in the folder WEFT_NETWORKS, and the table of README
 	@$(SETUP) test
 	@$(RUN) python -m tools.networks
 
-program-memory:  ## measure networks behind AXI4, write the table of docs/network-core.md (minutes)
+program-memory:  ## measure networks behind AXI4, write the record (minutes)
 	@$(SETUP) test
 	@$(RUN) python -m tools.program_memory
 
-sim-speed:  ## measure the speed of the simulation, write docs/sim-speed.md
+sim-speed:  ## measure the speed of the simulation, write the record
 	@$(SETUP) sim
 	@$(RUN) python -m tools.sim_speed
 
-link-bench:  ## products and networks over simulated serial ports, write docs/link-bench.md (an hour)
+link-bench:  ## products and networks over simulated serial ports, write the record (an hour)
 	@$(SETUP) sim
 	@$(RUN) python -m tools.link_bench
 
-estimates:  ## write the tables of docs/explore.md: errors, rates, more workers (minutes)
+estimates:  ## write the record of the estimates: errors, rates, more workers (minutes)
 	@$(SETUP) test
 	@$(RUN) python -m tools.estimates
 
-presets:  ## compare the boards' cores with searches, write the table of docs/explore.md (minutes)
+presets:  ## compare the boards' cores with searches, write the record (minutes)
 	@$(SETUP) test
 	@$(RUN) python -m tools.presets
 
-area:  ## place and route single components, write docs/area.md (minutes)
+area:  ## place and route single components, write the record (minutes)
 	@$(SETUP) sim
 	@$(RUN) python -m tools.area $(ARGS)
 

@@ -50,6 +50,9 @@ class Board:
         several pins, the pin.
     programmers : tuple of tuple of str
         Commands that load a bitstream, without its path, the preferred one first.
+    price : str
+        Price class: ``$`` if its maker sells it for less than 100 US dollars, ``$$`` for 100 or
+        more; "" if it is not known.
     networks : dict of NetworkDesign
         Cores for networks that can be built instead, by the purpose: ``weft build --for``.
     at_pad : bool
@@ -75,6 +78,7 @@ class Board:
     bridge: str
     leds: Mapping[str, tuple] = dataclasses.field(default_factory=dict)
     programmers: tuple[tuple[str, ...], ...] = ()
+    price: str = ""
     networks: Mapping[str, NetworkDesign] = dataclasses.field(default_factory=dict)
     at_pad: bool = False
     placer: str = "heap"

@@ -31,7 +31,7 @@ class ColorlightI5Platform(LatticeECP5Platform):
 BOARDS = (
     Board(
         name="colorlight-i5", platform=ColorlightI5Platform, config=ECP5_25F, placer="static",
-        clock=125, baud=1_000_000, bridge="DAPLink", leds={"alive": ("led", 0)},
+        clock=125, baud=1_000_000, bridge="DAPLink", price="$", leds={"alive": ("led", 0)},
         programmers=(("openFPGALoader", "-b", "colorlight-i5"), ("ecpdap", "program")),
     ),
 )

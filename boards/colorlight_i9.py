@@ -26,7 +26,8 @@ class ColorlightI9Platform(ColorlightI5Platform):
 BOARDS = (
     Board(
         name="colorlight-i9", platform=ColorlightI9Platform, config=ECP5_45F,
-        placer="static", clock=125, baud=1_000_000, bridge="DAPLink", leds={"alive": ("led", 0)},
+        placer="static", clock=125, baud=1_000_000, bridge="DAPLink", price="$",
+        leds={"alive": ("led", 0)},
         programmers=(("openFPGALoader", "-b", "colorlight-i9"), ("ecpdap", "program")),
     ),
 )

@@ -12,7 +12,7 @@ BOARDS = (
     Board(
         name="ice40-hx8k-evn", platform=ICE40HX8KBEVNPlatform,
         config=ICE40_HX8K, networks={"networks": NETWORKS_HX8K},
-        clock=90, baud=3_000_000, bridge="FT2232H, second port",
+        clock=90, baud=3_000_000, bridge="FT2232H, second port", price="$",
         leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
         programmers=(("iceprog", "-S"),),  # jumpers set for SRAM
     ),

@@ -11,7 +11,7 @@ __all__ = ["BOARDS"]
 BOARDS = (
     Board(
         name="icebreaker", platform=ICEBreakerPlatform, config=ICE40_UP5K,
-        clock=48, baud=3_000_000, bridge="FT2232H, second port", at_pad=True,
+        clock=48, baud=3_000_000, bridge="FT2232H, second port", price="$", at_pad=True,
         networks={"networks": NETWORKS_UP5K},
         leds={"alive": ("led_g", 0), "error": ("led_r", 0)},
         programmers=(("iceprog",), ("openFPGALoader", "-b", "ice40_generic")),

@@ -13,7 +13,7 @@ __all__ = ["BOARDS"]
 BOARDS = (
     Board(
         name="icesugar", platform=ICESugarPlatform, config=ICE40_UP5K,
-        clock=48, baud=1_000_000, bridge="iCELink", at_pad=True,
+        clock=48, baud=1_000_000, bridge="iCELink", price="$", at_pad=True,
         networks={"networks": replace(NETWORKS_UP5K, baud=1_000_000)},
         leds={"alive": ("led_g", 0), "busy": ("led_b", 0), "error": ("led_r", 0)},
         programmers=(("icesprog",),),

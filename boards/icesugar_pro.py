@@ -10,7 +10,7 @@ __all__ = ["BOARDS"]
 BOARDS = (
     Board(
         name="icesugar-pro", platform=ICESugarProPlatform, config=ECP5_25F, placer="static",
-        clock=125, baud=1_000_000, bridge="DAPLink",
+        clock=125, baud=1_000_000, bridge="DAPLink", price="$",
         leds={"alive": ("rgb_led", 0, "g"), "busy": ("rgb_led", 0, "b"),
               "error": ("rgb_led", 0, "r")},
         programmers=(("icesprog",), ("openFPGALoader", "-c", "cmsisdap")),

@@ -13,9 +13,10 @@ if TYPE_CHECKING:  # a Device has a flow, which has a floorplan
 
 __all__ = ["operand_regions", "place_memory"]
 
-# Bank, and first bit of the word, of a block of a `weft.hw.network_core.memory.BankedMemory`.
+# Bank, and first bit of the word, of a block of a
+# `weft.hw.network_core.memory.banked_memory.BankedMemory`.
 _BLOCK = re.compile(r"\bmemory\.bank_(\d+)\.block_(\d+)\b")
-# The same of a block of a `weft.hw.network_core.loaded_buffer.LoadedBuffer` for B.
+# The same of a block of a `weft.hw.network_core.loads.loaded_buffer.LoadedBuffer` for B.
 _OPERAND_BLOCK = re.compile(r"\bbuffer_b\.bank_(\d+)\.block_(\d+)\b")
 _MEMORY_REGIONS = 1000  # more than `place_memory` makes
 

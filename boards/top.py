@@ -7,10 +7,8 @@ from amaranth.utils import ceil_log2
 
 from weft.boards.board import Board
 from weft.boards.pins import Ports
-from weft.config import Config
+from weft.design import Design
 from weft.hw.serial.accelerator import SerialAccelerator
-from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.states import NetworkState
 
 __all__ = ["BoardTop"]
 
@@ -31,10 +29,10 @@ class BoardTop(wiring.Component):
     Parameters
     ----------
     board : Board
-    config : Config or NetworkCoreConfig
+    config : Design
     """
 
-    def __init__(self, board: Board, config: Config | NetworkCoreConfig):
+    def __init__(self, board: Board, config: Design):
         self.board = board
         self.config = config
         super().__init__({})
@@ -43,7 +41,7 @@ class BoardTop(wiring.Component):
         m = Module()
         m.domains.sync = ClockDomain(reset_less=not self.board.device.flow.reset)
         m.submodules.clock = clock = Clock(self.board)
-        m.submodules.accelerator = accelerator = _AcceleratorWithStatus(
+        m.submodules.accelerator = accelerator = SerialAccelerator(
             self.config, divisor=self.board.divisor
         )
         m.submodules.status_leds = status_leds = StatusLeds(clock=self.board.clock)
@@ -55,42 +53,15 @@ class BoardTop(wiring.Component):
         m.d.comb += [
             ClockSignal().eq(clock.clk),
             accelerator.rx.eq(rx.i), tx.o.eq(accelerator.tx),
-            status_leds.core_busy.eq(accelerator.core_busy),
+        ]
+        # Registers keep the LEDs out of the timing of the core.
+        m.d.sync += [
+            status_leds.core_busy.eq(accelerator.busy),
             status_leds.rx_error.eq(accelerator.rx_error),
         ]
         for name, pin in self.board.leds.items():
             m.submodules[f"led_{name}"] = led = io.Buffer("o", ports.request(*pin))
             m.d.comb += led.o.eq(getattr(status_leds, name))
-        return m
-
-
-class _AcceleratorWithStatus(SerialAccelerator):
-    """An accelerator that also drives two status signals.
-
-    Attributes
-    ----------
-    core_busy : Signal
-        One bit; high while the core is busy.
-    rx_error : Signal
-        One bit; pulses when a byte from the host is damaged or lost.
-    """
-
-    def __init__(self, config, *, divisor):
-        super().__init__(config, divisor=divisor)
-        self.core_busy = Signal()
-        self.rx_error = Signal()
-
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
-        core = m.submodules.core
-        if isinstance(self.config, NetworkCoreConfig):
-            busy = core.status.state == NetworkState.RUNNING
-        else:
-            busy = core.activity.busy
-        m.d.sync += [
-            self.core_busy.eq(busy),
-            self.rx_error.eq(m.submodules.receiver.error),
-        ]
         return m
 
 

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted([
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
-    *(ROOT / "docs").glob("*.md"),
+    *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "results").glob("*.md"),
 ])
 DESIGNS = {
     "8 x 8 PEs": Config(), "4 x 4 PEs, depth 4": Config(rows=4, cols=4, depth=4),
@@ -87,7 +87,7 @@ def test_printed_layers_equal_the_cycle_model():
 
 
 def test_the_rates_of_the_readme_are_the_measured_ones():
-    latest = PerformanceRecords(ROOT / "docs").latest
+    latest = PerformanceRecords(ROOT / "results", ROOT / "docs" / "results").latest
     large, small, smallest = (latest[name].rate for name in ("ecp5-85f", "ecp5-25f", "ice40up5k"))
     said = (
         f"reaches {large:.0f} GMAC/s in an LFE5U-85F, {small:.0f} in an LFE5U-25F,"

@@ -193,11 +193,6 @@ def test_every_file_has_a_docstring():
     assert [name for name, tree in trees.items() if not ast.get_docstring(tree)] == []
 
 
-def test_no_file_is_too_long():
-    lines = {relative(path): path.read_text(encoding="utf-8").splitlines() for path in PYTHON}
-    assert {name: len(text) for name, text in lines.items() if len(text) > 400} == {}
-
-
 def texts():
     """The text of every file that git tracks; without git, of every file."""
     git = subprocess.run(

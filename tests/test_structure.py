@@ -12,10 +12,10 @@ CODE = ("src/weft", "hw", "sim", "boards", "verif", "tools")
 LONGEST = 75  # lines of an `elaborate`, without its docstring
 LARGEST = 800  # lines of a file
 # Pages with sentences that a tool fills with names and figures of any length.
-GENERATED = {"area.md", "mutation.md", "performance.md"}
+GENERATED = ROOT / "docs" / "results"
 PROSE = sorted(
     path for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-    if path.name not in GENERATED
+    if GENERATED not in path.parents
 )
 WIDTH = 100
 

@@ -1,4 +1,4 @@
-"""Write ``docs/area.md``: the area of single components on an ECP5, and the fmax of its PEs.
+"""Measure the area of single components on an ECP5, and the fmax of its PEs.
 
     make area
 
@@ -8,14 +8,14 @@ Exit code 1 if a PE is larger or slower than its limit.
 import statistics
 import sys
 import warnings
-from pathlib import Path
 
 from amaranth.hdl import Module, UnusedElaboratable, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
+from tools import results
 from weft.boards.devices import DEVICES
-from weft.boards.toolchain import VERSIONS, Toolchain, to_rtlil
+from weft.boards.toolchain import Toolchain, to_rtlil
 from weft.commands import epilogue_flags
 from weft.config import Config
 from weft.geometry import memories
@@ -28,15 +28,13 @@ from weft.hw.control.loader import Loader
 from weft.hw.control.tile_generator import Tile
 from weft.hw.core import Core
 from weft.hw.fabrics import FABRICS
-from weft.hw.network_core.program_memory import ProgramMemory
+from weft.hw.network_core.memory.program_memory import ProgramMemory
 from weft.hw.output.result_scheduler import Chunk
 from weft.hw.output.scalers import SCALERS
 from weft.network_core.config import NetworkCoreConfig
 from weft.timing import Latencies
 
-ROOT = Path(__file__).parent.parent
-PATH = ROOT / "docs" / "area.md"
-BUILD = ROOT / "build"
+BUILD = results.ROOT / "build"
 DEVICE = DEVICES["LFE5U-25F"]
 CELLS = {"LUT4": "LUT4", "CCU2C": "CCU2C", "TRELLIS_FF": "FF", "MULT18X18D": "DSP", "DP16KD": "RAM"}
 SEEDS = range(1, 8)
@@ -46,28 +44,16 @@ ELEMENTS = [
     ("BF16, IEEE 754", Ecp5Bf16Mac, 900, 140),
     ("BF16, `flush_subnormals`", Ecp5FlushingBf16Mac, 700, 140),
 ]
-HEAD = """\
-# Area
-
-`make area` writes this page, with {versions}.
-
-## Processing elements
-
-Each PE is placed and routed alone on an {device}, speed grade 6, with {seeds} seeds. A PE is its
-MAC cell and its result registers. LUT counts the cells that nextpnr places, with carry chains and
-their inputs. fmax counts the paths between registers of the PE only; a whole array may be slower.
-
+PES = f"""\
+Each PE is placed and routed alone on an {DEVICE.name}, speed grade 6, with {len(SEEDS)} seeds. A PE
+is its MAC cell and its result registers. LUT counts the cells that nextpnr places, with carry
+chains and their inputs. fmax counts the paths between registers of the PE only; a whole array may
+be slower."""
+PE_HEADS = """\
 | PE | LUT | FF | DSP | best fmax | median fmax | slowest path at the best fmax |
 |---|---:|---:|---:|---:|---:|---|
 """
-PARTS = """
-## Other components
-
-Cells of each component alone, after `synth_ecp5` and before place and route.
-
-| component | {names} |
-|---|{rules}|
-"""
+PARTS = "Cells of each component alone, after `synth_ecp5` and before place and route."
 
 
 class PlainPorts(wiring.Component):
@@ -156,22 +142,25 @@ def main() -> int:
     warnings.simplefilter("ignore", UnusedElaboratable)
     tools = Toolchain(BUILD)
     tools.set_up()
-    versions = " and ".join(f"{name} {version}" for name, version in VERSIONS.items())
-    lines = [HEAD.format(versions=versions, device=DEVICE.name, seeds=len(SEEDS))]
-    good = True
+    lines, good = [PE_HEADS], True
     for row, within in elements(tools):
         lines.append(row + "\n")
         print(row, flush=True)
         good &= within
-    rules = "|".join("---:" for _ in CELLS)
-    lines.append(PARTS.format(names=" | ".join(CELLS.values()), rules=rules))
+    parts = [f"| component | {' | '.join(CELLS.values())} |\n|---|{'---:|' * len(CELLS)}\n"]
     for name, component in components():
         cells = synthesized(tools, PlainPorts(component)).cells
         row = f"| {name} | {' | '.join(f'{cells.get(cell, 0):,}' for cell in CELLS)} |"
-        lines.append(row + "\n")
+        parts.append(row + "\n")
         print(row, flush=True)
-    PATH.write_text("".join(lines), encoding="utf-8")
-    print(PATH)
+    tables = [
+        results.table("".join(lines), title="Processing elements", about=PES),
+        results.table("".join(parts), title="Other components", about=PARTS),
+    ]
+    print(results.save(
+        "area", tables, title="Area of components", command="make area", about="",
+        of=["tools.area"],
+    ))
     if not good:
         print("a PE is larger or slower than its limit", file=sys.stderr)
     return 0 if good else 1

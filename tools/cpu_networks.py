@@ -11,7 +11,7 @@ default ``examples/digits_cnn.tflite``), checks the output and writes the cycles
     axi, dma    the same code, with the generated driver and a core behind this bus
     list        one list of a network core, which lies in the memory of the processor
 
-``table`` writes all cycles into ``docs/interop.md``.
+``table`` makes the record of all cycles.
 """
 
 import json
@@ -22,7 +22,8 @@ from pathlib import Path
 import numpy as np
 
 import weft
-from tools.cpu import CONFIGS, OUTPUT, PAGE, ROOT, SOURCES, check_exit, run
+from tools import results
+from tools.cpu import CONFIGS, OUTPUT, ROOT, SOURCES, check_exit, run
 from weft.c_names import identifier
 from weft.config import Config
 from weft.host import GoldenTransport
@@ -54,7 +55,23 @@ WAYS = {
     },
 }
 PRINTED = {"list": ("load", "run")}  # in this order
-BEGIN, END = "<!-- networks: begin -->\n", "<!-- networks: end -->\n"
+ABOUT = """\
+Clock cycles of one inference on a PicoRV32, from the call to the return, with networks
+of MLPerf Tiny. Each output equals the golden model's, byte for byte; the input is random. [The C
+driver](driver.md) describes the processor.
+
+* **Plain C** is the [C code](../networks.md#c-code-for-an-soc) of `weft compile --c` without a
+  core: `tools/riscv/plain_driver.c` computes its products in blocks of 2 x 4 sums, and
+  `tools/riscv/plain_layer.h` its depthwise convolutions, without rows of A.
+* **Driver.** The same C code with the generated driver: the processor writes the windows of
+  convolutions, and computes ADD, AVERAGE_POOL_2D and SOFTMAX; the core computes the products. With
+  FIFO ports it also moves each operand. A depthwise convolution is one product for 8 channels,
+  whose B is 0 except on its diagonals.
+* **List.** A [network core](../network-core.md#program-memory) with as many MAC/cycle. Its list and
+  its weights lie in the memory of the processor, where the core reads them as an AXI4 master. The
+  load copies them there once, and fills the weight buffer. An inference writes the input through
+  the registers, runs the list, and reads the result; the processor computes SOFTMAX. The core has
+  `words = 4096`, `b_words = 1024` and `lines = 128`."""
 
 
 def networks(tiny=NETWORKS) -> list[Path]:
@@ -129,7 +146,7 @@ def _result(way, name):
 
 
 def _write_table():
-    """Write the table, if all networks are there; otherwise print it; the exit code."""
+    """Print the table, and make its record if all networks are there; the exit code."""
     found = {
         network.stem: {
             way: json.loads(_result(way, network.stem).read_text(encoding="utf-8")) for way in WAYS
@@ -137,11 +154,13 @@ def _write_table():
         for network in networks()
     }
     text = table(found)
-    if len(found) == 1 + len(NETWORKS):
-        page = PAGE.read_text(encoding="utf-8")
-        start, end = page.index(BEGIN) + len(BEGIN), page.index(END)
-        PAGE.write_text(f"{page[:start]}{text}{page[end:]}", encoding="utf-8")
     print(text, end="")
+    if len(found) == 1 + len(NETWORKS):
+        print(results.save(
+            "processor", [results.table(text)], title="Networks on a processor",
+            command="make interop ARGS=cpu", about=ABOUT,
+            of=["weft.kit.build", "weft.models.c_code", "weft.hw.bus.top"],
+        ))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Write ``docs/cycles.md``: the cycles of products on common designs.
+"""Predict the cycles of products on common designs.
 
     python -m tools.cycles
 
@@ -6,12 +6,11 @@ The cycles come from the cycle model, which the tests compare with the hardware 
 """
 
 import sys
-from pathlib import Path
 
+from tools import results
 from weft.cli.info import cycle_counts, result_types
 from weft.config import Config
 
-PATH = Path(__file__).parent.parent / "docs" / "cycles.md"
 CONFIGS = [
     Config(rows=8, cols=8, depth=1),
     Config(rows=4, cols=4, depth=4),
@@ -25,49 +24,47 @@ SHAPES = [
     (8, 8, 8), (16, 16, 16), (64, 64, 64), (128, 128, 128), (450, 64, 64), (1, 64, 64),
     (1, 640, 128),
 ]
-HEAD = """\
-# Cycles
-
-The cycles of products on common designs. int8 operands give int32 or int8 results, and bfloat16
-operands give float32 or bfloat16 results. Both streams have 16 bytes a cycle; a command word is
-always valid, and the result stream is always ready. The operand buffers have 4096 words.
-`make cycles` writes this page, and a test fails if it is out of date.
+ABOUT = """\
+The cycles of products on common designs, by the cycle model, which equals the hardware. int8
+operands give int32 or int8 results, and bfloat16 operands give float32 or bfloat16 results. Both
+streams have 16 bytes a cycle; a command word is always valid, and the result stream is always
+ready. The operand buffers have 4096 words.
 
 * **cold**: from the first load word taken to the last result word taken, with no resident operands.
 * **resident**: from the first word of the job's header to the last result word taken, with all
   operands resident.
 * **steady**: the interval between equal products back to back, including the loads.
 * **utilization**: M * K * N / (steady * peak). With M = 1 only one row of the array has work, so
-  the utilization is at most 1 / rows.
-"""
+  the utilization is at most 1 / rows."""
 
 
-def page() -> str:
-    """The text of the page."""
-    lines = [HEAD]
+def tables() -> list[dict]:
+    """A table for each design."""
+    found = []
     for config in CONFIGS:
-        lines += [
-            f"## {config.name}: {config.peak} MAC/cycle",
-            "",
+        lines = [
             "| M x K x N | results | cold | resident | steady | utilization |",
             "|---:|---:|---:|---:|---:|---:|",
         ]
         for m, k, n in SHAPES:
-            for results, flags in result_types(config):
+            for kind, flags in result_types(config):
                 cold, resident, steady = cycle_counts(config, m, k, n, flags)
                 resident = "-" if resident is None else f"{resident:,}"
                 utilization = m * k * n / steady / config.peak
                 lines.append(
-                    f"| {m} x {k} x {n} | {results} | {cold:,} | {resident} | {steady:,.0f}"
+                    f"| {m} x {k} x {n} | {kind} | {cold:,} | {resident} | {steady:,.0f}"
                     f" | {utilization:.1%} |"
                 )
-        lines.append("")
-    return "\n".join(lines)
+        title = f"{config.name}: {config.peak} MAC/cycle"
+        found.append(results.table("\n".join(lines), title=title))
+    return found
 
 
 def main() -> int:
-    PATH.write_text(page(), encoding="utf-8")
-    print(PATH)
+    print(results.save(
+        "cycles", tables(), title="Cycles of products", command="make cycles", about=ABOUT,
+        of=["weft.cycles"],
+    ))
     return 0
 
 

@@ -27,6 +27,8 @@ from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListEnd, unpack
 from weft.sim.network_runner import SimulatedRunner
 
+__all__ = ["config", "draw", "main", "phases", "prediction"]
+
 ROOT = Path(__file__).parent.parent
 MODEL = ROOT / "examples" / "digits_cnn.tflite"
 PICTURE = ROOT / "out" / "demo.png"
@@ -68,19 +70,19 @@ def main() -> int:
             if len(scores) % ACROSS == 0:
                 _show(console, images, labels, scores, len(scores) - ACROSS)
         cycles = session.cycles
-    prediction = _prediction(program)
+    predicted = prediction(program)
     correct = sum(int(np.argmax(s)) == label for s, label in zip(scores, labels, strict=True))
-    _timeline(console, program, prediction)
-    _draw(program, prediction)
+    _timeline(console, program, predicted)
+    draw(program, predicted, PICTURE)
     console.print(
         f"{correct} of {SHOWN} digits are right. An inference takes {cycles:,} cycles:"
         f" {cycles / CLOCK:.0f} us at {CLOCK} MHz. Picture: {PICTURE.relative_to(ROOT)}"
     )
     if not right:
         console.print("a result differs from the golden model", style="bold red")
-    if cycles != prediction.cycles:
-        console.print(f"the cycle model predicts {prediction.cycles:,} cycles", style="bold red")
-    return int(not right or cycles != prediction.cycles)
+    if cycles != predicted.cycles:
+        console.print(f"the cycle model predicts {predicted.cycles:,} cycles", style="bold red")
+    return int(not right or cycles != predicted.cycles)
 
 
 def _show(console, images, labels, scores, first):
@@ -112,7 +114,7 @@ def _picture(image, colors):
     return text
 
 
-def _prediction(program):
+def prediction(program):
     """The times of all loads and jobs of the list of an inference."""
     banks, size, entries = program.config.banks, DESCRIPTOR_BYTES, []
     [run] = program.segments
@@ -123,25 +125,25 @@ def _prediction(program):
     )
 
 
-def _phases(program, prediction):
+def phases(program, prediction):
     """Yield the name of each row of the timeline, and its phases: name, start, end."""
     if prediction.loads:
         yield "loads", [("load", start, end) for start, end in prediction.loads]
     for step in program.layers:
-        phases = []
+        found = []
         for job in range(step.first_job, step.first_job + step.jobs):
             (start, end), computed = prediction.jobs[job], prediction.computed[job]
-            phases += [("compute", start, computed), ("drain and store", computed, end)]
-        yield " + ".join(step.operators), phases
+            found += [("compute", start, computed), ("drain and store", computed, end)]
+        yield " + ".join(step.operators), found
 
 
 def _timeline(console, program, prediction):
     """Print the timeline of an inference."""
     table = Table.grid(padding=(0, 2))
     scale = WIDTH / prediction.cycles
-    for name, phases in _phases(program, prediction):
+    for name, found in phases(program, prediction):
         letters, styles = [" "] * WIDTH, []
-        for phase, start, end in phases:
+        for phase, start, end in found:
             color, letter = PHASES[phase]
             first = min(int(start * scale), WIDTH - 1)
             last = min(max(first + 1, round(end * scale)), WIDTH)
@@ -150,7 +152,7 @@ def _timeline(console, program, prediction):
         line = Text("".join(letters), no_wrap=True)
         for style in styles:
             line.stylize(*style)
-        spent = sum(end - start for _, start, end in phases)
+        spent = sum(end - start for _, start, end in found)
         table.add_row(name.lower(), line, Text(f"{spent:,}", justify="right"))
     key = Text()
     for phase, (color, letter) in PHASES.items():
@@ -160,13 +162,13 @@ def _timeline(console, program, prediction):
     console.print(table)
 
 
-def _draw(program, prediction):
+def draw(program, prediction, path: Path) -> None:
     """Draw the timeline of an inference."""
-    rows = list(_phases(program, prediction))
+    rows = list(phases(program, prediction))
     figure = Figure(figsize=(9, 1.2 + 0.45 * len(rows)), layout="constrained")
     axes = figure.subplots()
-    for n, (_, phases) in enumerate(rows):
-        for phase, start, end in phases:
+    for n, (_, found) in enumerate(rows):
+        for phase, start, end in found:
             axes.barh(n, end - start, left=start, color=PHASES[phase][0], height=0.7)
     axes.set_yticks(range(len(rows)), [name.lower() for name, _ in rows])
     axes.invert_yaxis()
@@ -175,8 +177,8 @@ def _draw(program, prediction):
     axes.set_title(f"{program.name}: one inference on the chip")
     handles = [Rectangle((0, 0), 1, 1, color=color) for color, _ in PHASES.values()]
     axes.legend(handles, PHASES, loc="upper center", ncols=len(PHASES), bbox_to_anchor=(0.5, -0.28))
-    PICTURE.parent.mkdir(exist_ok=True)
-    figure.savefig(PICTURE, dpi=120)
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=120, metadata={"Software": None})
 
 
 if __name__ == "__main__":

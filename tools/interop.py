@@ -249,12 +249,12 @@ def litex(steps, name, ip, kit):
 
 
 def cpu(steps):
-    """Time the C driver, plain C and networks on a PicoRV32, for ``docs/interop.md``.
+    """Time the C driver, plain C and networks on a PicoRV32.
 
     Run examples/soc, too. MLPerf Tiny's networks are read from the folder ``WEFT_NETWORKS``, if it
     is set; a run takes up to seven minutes.
     """
-    tool = [sys.executable, ROOT / "tools" / "cpu.py"]
+    tool = [sys.executable, "-m", "tools.cpu"]
     done = [
         steps.run(f"PicoRV32 with {name} behind {bus}", [*tool, "measure", name, bus], ROOT)
         for name in ("8x8x1", "2x4x1") for bus in ("axi", "dma")

@@ -1,4 +1,4 @@
-"""Write ``docs/link-bench.md``: the time of products and networks over a serial port.
+"""Measure the time of products and networks over a serial port.
 
     WEFT_NETWORKS=folder python -m tools.link_bench
 
@@ -7,41 +7,37 @@ or from TensorFlow Lite Micro.
 """
 
 import sys
-from pathlib import Path
 
 import numpy as np
 
-from tools import network_link
+from tools import network_link, results
 from tools.network_tables import networks_folder
 from weft import Accelerator
 from weft.boards.catalog import find
 from weft.host import GoldenTransport
 from weft.sim.board import SimBoardTransport
 
-PATH = Path(__file__).parent.parent / "docs" / "link-bench.md"
 # Products (M, K, N) for each board; its buffer must hold B.
 BOARDS = {
     "icebreaker": [(1, 64, 16), (16, 64, 16), (64, 64, 16)],
     "ulx3s-25f": [(1, 64, 64), (16, 64, 64), (64, 64, 64), (128, 128, 128)],
 }
 BAUD, BITS = 3_000_000, 10  # bits per byte: start bit, 8 data bits, stop bit
-HEAD = f"""\
-# Over a serial port
-
+ABOUT = f"""\
 The time of int8 products on the wire and in the core of simulated boards, each at its own clock.
 The serial port has {BAUD:,} baud and is simulated bit by bit. B stays on the chip (`weights =
 acc.load(b)`), so the wire carries A, headers and results; "B once" is the time to load B. The core
-converts the results to 8 bits (int8, with `scale=`) or sends int32 sums. `make link-bench` writes
-this page and compares every result with the golden model. The board receives *bytes sent*, and the
-host receives *bytes received*.
+converts the results to 8 bits (int8, with `scale=`) or sends int32 sums. The command compares
+every result with the golden model. The board receives *bytes sent*, and the host receives *bytes
+received*.
 
 **Wire** is the time of the bytes on the wire, {BITS} bits each, in the direction that has more of
 them; both directions run at the same time. It includes frames, acknowledgements and headers. An
 int8 product also sends the parameters of the scale, unless the core has them from the product
 before. A large int32 product may be split into more jobs, with more headers. **Core** is the time
 in which operands enter the array, from the counter `active`; the rest of the time the core waits
-for the wire.
-
+for the wire."""
+HEADS = """\
 | board | M x K x N | results | bytes sent | bytes received | wire | core | core/wire | B once |
 |---|---|---|---:|---:|---:|---:|---:|---:|
 """
@@ -85,25 +81,29 @@ def rows(board, shapes):
                 )
 
 
-def _page(folder):
-    """Yield the page in parts."""
-    yield HEAD
-    for name, shapes in BOARDS.items():
-        yield from rows(find(name), shapes)
-    yield network_link.HEAD
-    yield from network_link.rows(folder)
+def _table(title, about, heads, lines):
+    """The table of ``lines``, each of which is printed when it is measured."""
+    found = []
+    for line in lines:
+        found.append(line)
+        print(line, end="", flush=True)
+    return results.table(heads + "".join(found), title=title, about=about)
 
 
 def main() -> int:
     folder = networks_folder()
     if folder is None:
         return 2
-    lines = []
-    for line in _page(folder):
-        lines.append(line)
-        print(line, end="", flush=True)
-    PATH.write_text("".join(lines), encoding="utf-8")
-    print(PATH)
+    products = (line for name, shapes in BOARDS.items() for line in rows(find(name), shapes))
+    tables = [
+        _table("Products", ABOUT, HEADS, products),
+        _table("Networks on the chip", network_link.ABOUT, network_link.HEADS,
+               network_link.rows(folder)),
+    ]
+    print(results.save(
+        "link", tables, title="Over a serial port", command="make link-bench", about="",
+        of=["tools.link_bench"],
+    ))
     return 0
 
 

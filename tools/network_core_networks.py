@@ -4,7 +4,7 @@ import functools
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.network_tables import replaced
+from tools import results
 from weft.boards.network_designs import (
     BATCH1_85F,
     NETWORKS_25F,
@@ -13,11 +13,17 @@ from weft.boards.network_designs import (
     NetworkDesign,
 )
 from weft.models.loading import load
-from weft.models.report.network_core_placement import link_bytes
+from weft.models.report.link import link_bytes
 
-__all__ = ["PAGES", "programs", "sizes"]
+__all__ = ["RUNS", "programs", "summary", "tables"]
 
-ROOT = Path(__file__).parent.parent
+TIMES = """\
+One inference on a network core, from START to done, at the clock of the board. **Goal** is the
+largest time that the project accepts."""
+SIZES = """\
+Bytes of the memory. Setup shares the place of the maps, so the memory needs the larger one of the
+two, and the other areas. The two last columns are bytes on the link, with the headers of frames. ad
+takes its weights in 25 setup lists."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +72,16 @@ def programs(folder: Path):
     return [(run, load(folder / f"{run.file}.tflite").compile(run.design.config)) for run in RUNS]
 
 
-def sizes(folder: Path) -> dict[str, str]:
-    """The table of ``docs/networks.md``: bytes of the memory and of the link, words, jobs."""
+def tables(folder: Path) -> list[dict]:
+    """The tables of cycles and of bytes."""
+    return [
+        results.table(_times(folder), title="On network cores", about=TIMES),
+        results.table(_sizes(folder), title="Memory of network cores", about=SIZES),
+    ]
+
+
+def _sizes(folder):
+    """Bytes of the memory and of the link, words, jobs."""
     heads = "cycles", "maps", "setup", "list", "weights", "memory", "words of B", "jobs"
     lines = [
         f"| network | array | {' | '.join(heads)} | sent | received |",
@@ -80,11 +94,11 @@ def sizes(folder: Path) -> dict[str, str]:
         values += link_bytes(program)
         numbers = " | ".join(f"{value:,}" for value in values)
         lines.append(f"| {run.file} | {run.array} | {numbers} |")
-    return {"make networks, bytes": "\n".join(lines)}
+    return "\n".join(lines)
 
 
 def _times(folder):
-    """The table of ``docs/network-core.md``: cycles and microseconds."""
+    """Cycles and microseconds."""
     lines = [
         "| network | core | cycles | clock, MHz | us | goal, us |", "|---|---|---:|---:|---:|---:|",
     ]
@@ -94,10 +108,10 @@ def _times(folder):
             f"| {run.name} | {run.array}{batch1} | {program.cycles:,} | {run.design.clock:g}"
             f" | {program.cycles / run.design.clock:.1f} | {run.goal} |"
         )
-    return {"make networks, cycles": "\n".join(lines)}
+    return "\n".join(lines)
 
 
-def _summary(folder):
+def summary(folder: Path) -> str:
     """The table of README: the networks on the core of the LFE5U-85F."""
     clock = NETWORKS_85F.clock
     lines = [
@@ -109,12 +123,4 @@ def _summary(folder):
                 f"| {run.title} ({run.name}) | {program.cycles:,}"
                 f" | {program.cycles / clock / 1000:.2f} ms | {sum(link_bytes(program)):,} |"
             )
-    return {"make networks": "\n".join(lines)}
-
-
-PAGES = {
-    ROOT / "docs" / "network-core.md": lambda folder: replaced(
-        ROOT / "docs" / "network-core.md", _times(folder)
-    ),
-    ROOT / "README.md": lambda folder: replaced(ROOT / "README.md", _summary(folder)),
-}
+    return "\n".join(lines)

@@ -10,19 +10,16 @@ from weft.host.network_driver import NetworkDriver
 from weft.models.loading import load
 from weft.sim.board import SimBoardTransport
 
-__all__ = ["HEAD", "rows"]
+__all__ = ["ABOUT", "HEADS", "rows"]
 
 TIMEOUT = 600.0  # seconds of a wait; the program is loaded bit by bit, at the speed of a simulation
-HEAD = """\
-
-## Networks on the chip
-
-One inference of the networks of MLPerf Tiny on the [network cores](network-core.md), at their clock
-and baud rate, bit by bit. The program is loaded before. **Time** begins with the first bit of the
-input and ends with the last bit of the result. It includes START, the list, and the reads of
-NET_STATUS. **Core** is the time of the list. **Goal** is the largest time that the project accepts.
-Each result equals TensorFlow Lite Micro.
-
+ABOUT = """\
+One inference of the networks of MLPerf Tiny on the [network cores](../network-core.md), at their
+clock and baud rate, bit by bit. The program is loaded before. **Time** begins with the first bit
+of the input and ends with the last bit of the result. It includes START, the list, and the reads
+of NET_STATUS. **Core** is the time of the list. **Goal** is the largest time that the project
+accepts. Each result equals TensorFlow Lite Micro."""
+HEADS = """\
 | network | core | clock | bytes sent | bytes received | wire | core | time | goal |
 |---|---|---:|---:|---:|---:|---:|---:|---:|
 """

@@ -1,4 +1,4 @@
-"""Writes tables about the networks of MLPerf Tiny into pages of the documents.
+"""The folder of the networks of MLPerf Tiny, and tables in pages.
 
 The folder WEFT_NETWORKS has the int8 files of MLPerf Tiny (github.com/mlcommons/tiny):
 ``ad01_int8.tflite``, ``kws_int8.tflite``, ``resnet8_int8.tflite``, ``vww_96_int8.tflite``.
@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-__all__ = ["networks_folder", "replaced", "write"]
+__all__ = ["networks_folder", "replaced"]
 
 
 def networks_folder() -> Path | None:
@@ -31,14 +31,3 @@ def replaced(path: Path, tables: dict[str, str]) -> str:
             comment = f"<!-- begin: {name} -->"
             raise ValueError(f"{path} must have the comment {comment} once, not {count}")
     return text
-
-
-def write(pages: dict) -> int:
-    """Write the text ``page(folder)`` of each path in ``pages``; the exit code."""
-    folder = networks_folder()
-    if folder is None:
-        return 2
-    for path, page in pages.items():
-        path.write_text(page(folder), encoding="utf-8")
-        print(path)
-    return 0

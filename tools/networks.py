@@ -1,4 +1,4 @@
-"""Write tables of the networks of MLPerf Tiny, predicted on boards: README and two other pages.
+"""Predict the networks of MLPerf Tiny on boards, and write the table of README.
 
     WEFT_NETWORKS=folder python -m tools.networks
 """
@@ -7,14 +7,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import network_core_networks
-from tools.network_tables import replaced, write
+from tools import network_core_networks, results
+from tools.network_tables import networks_folder, replaced
 from weft.models.loading import load
 from weft.models.report import report
 
-__all__ = ["PATH", "page"]
+__all__ = ["README", "main", "tables"]
 
-PATH = Path(__file__).parent.parent / "docs" / "networks.md"
+README = results.ROOT / "README.md"
 BOARDS = ["icebreaker", "ulx3s-25f", "ulx3s-85f"]
 
 
@@ -41,6 +41,14 @@ class Benchmark:
     best: str
 
 
+OVER_THE_WIRE = """\
+One inference on a board with a product core: the time of the core, and the time of the bytes on the
+serial port."""
+OTHERS = """\
+Milliseconds. The columns of boards are the predicted time of the core alone, without wire and host.
+All other figures are published results of MLPerf Tiny (MLCommons): measured latencies of whole
+systems, closed division. Cortex-M4 and M7: round v1.2, X-CUBE-AI. Best FPGA and best of all: rounds
+v0.5 to v1.3. No FPGA has an entry for ad."""
 BENCHMARKS = [
     Benchmark("ad01_int8", "ad", "5.3", "1.2", "-", "0.068 (Snapdragon)"),
     Benchmark("kws_int8", "kws", "43", "11", "0.324 (ZedBoard)", "0.065 (Snapdragon)"),
@@ -49,8 +57,8 @@ BENCHMARKS = [
 ]
 
 
-def tables(folder: Path) -> str:
-    """The two tables, as Markdown."""
+def tables(folder: Path) -> list[dict]:
+    """The tables of the record."""
     lines = [
         "| network | MAC | board | on Weft | core, ms | wire, ms | bytes sent | bytes received |",
         "|---|---:|---|---|---:|---:|---:|---:|",
@@ -68,23 +76,36 @@ def tables(folder: Path) -> str:
                 f" | {found.streams.sent:,} | {found.streams.received:,} |"
             )
     boards = " | ".join(f"{board}, core" for board in BOARDS)
-    lines += [
-        "",
+    others = [
         f"| benchmark | {boards} | Cortex-M4 | Cortex-M7 | best FPGA | best of all |",
         "|---|" + "---:|" * (len(BOARDS) + 4),
     ]
     for each in BENCHMARKS:
         ours = " | ".join(f"{cores[each.name, board]:.2f}" for board in BOARDS)
-        lines.append(
+        others.append(
             f"| {each.name} | {ours} | {each.m4} | {each.m7} | {each.fpga} | {each.best} |"
         )
-    return "\n".join(lines)
+    return [
+        *network_core_networks.tables(folder),
+        results.table("\n".join(lines), title="On product cores", about=OVER_THE_WIRE),
+        results.table("\n".join(others), title="Beside other systems", about=OTHERS),
+    ]
 
 
-def page(folder: Path) -> str:
-    """The text of ``docs/networks.md`` with new tables."""
-    return replaced(PATH, {"make networks": tables(folder), **network_core_networks.sizes(folder)})
+def main() -> int:
+    """Predict all networks; the exit code."""
+    folder = networks_folder()
+    if folder is None:
+        return 2
+    text = replaced(README, {"make networks": network_core_networks.summary(folder)})
+    README.write_text(text, encoding="utf-8")
+    print(README)
+    print(results.save(
+        "networks", tables(folder), title="Networks of MLPerf Tiny", command="make networks",
+        about="Cycles and bytes are predicted exactly.", of=["tools.networks"],
+    ))
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(write({PATH: page} | network_core_networks.PAGES))
+    sys.exit(main())

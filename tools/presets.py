@@ -1,4 +1,4 @@
-"""Write the table of ``docs/explore.md`` that compares the cores of all boards with a search.
+"""Compare the cores of all boards with the designs that a search finds.
 
     WEFT_NETWORKS=folder python -m tools.presets
 
@@ -10,26 +10,34 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools import results
 from tools.network_core_networks import RUNS
-from tools.network_tables import replaced, write
+from tools.network_tables import networks_folder
 from weft.boards.board import Board
 from weft.boards.catalog import BOARDS
-from weft.explore.candidates import time_front
+from weft.explore.candidates import candidates, time_front
 from weft.explore.config_fields import fields_of
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.recorded import fitted
-from weft.explore.search import candidates_of
 from weft.explore.workload import workload_of
 
 __all__ = ["Use", "cells", "uses"]
 
-PAGE = Path(__file__).parent.parent / "docs" / "explore.md"
 PRODUCTS = "64x64x64", "256x256x256"  # for which a product core is compared
 _LEFT = "boards", "workload", "core", "fastest", "fastest in as many LUTs", "on the front"
 HEADS = (
     "boards", "workload", "core", "LUT", "cycles", "us", "on the front", "fastest", "LUT", "us",
     "less time", "fastest in as many LUTs", "LUT", "us", "less time",
 )
+
+
+ABOUT = """\
+The core of each board, and the designs that a search finds: for products of two sizes, or for the
+networks that the core is meant for. Boards with equal cores and as large FPGAs share a line. The
+table has the fastest design that fits, and the fastest one with no more LUTs than the board's core.
+A star is behind a design that is beyond the range of the recorded points. Cycles are exact, LUTs
+and clocks are estimates. So a design of this table is a candidate for place and route, and not yet
+a better core."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +116,7 @@ def _line(use):
     board = use.board
     workloads = [workload_of(word) for word in use.workloads]
     estimator = Estimator(board.device, workloads, fitted(board.config), clock=board.clock)
-    found = candidates_of(estimator, board.config, "latency")
+    found = candidates(estimator, board.config, "latency")
     return [
         ", ".join(f"`{name}`" for name in use.boards),
         ", ".join(workload.name for workload in workloads), board.config.name,
@@ -116,15 +124,23 @@ def _line(use):
     ]
 
 
-def page(folder: Path) -> str:
-    """The text of the page, with a new table."""
+def main() -> int:
+    """Compare all cores; the exit code."""
+    folder = networks_folder()
+    if folder is None:
+        return 2
     lines = [HEADS, ["---" if head in _LEFT else "---:" for head in HEADS]]
     for use in uses(folder):
         lines.append(_line(use))
         print(", ".join(use.boards), "for", lines[-1][1], flush=True)
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return replaced(PAGE, {"make presets": table})
+    print(results.save(
+        "presets", [results.table(table)], title="The cores of the boards beside a search",
+        command="make presets", about=ABOUT,
+        of=["weft.explore.estimate", "weft.explore.search", "weft.boards.catalog"],
+    ))
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(write({PAGE: page}))
+    sys.exit(main())

@@ -1,5 +1,4 @@
-"""Write the table of programs behind AXI4 of ``docs/network-core.md``, measured on the simulated
-core.
+"""Measure networks on a simulated core whose program lies behind AXI4.
 
     WEFT_NETWORKS=folder python -m tools.program_memory
 """
@@ -9,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tools.network_tables import replaced, write
+from tools import results
+from tools.network_tables import networks_folder
 from weft.config import Config
 from weft.models.loading import load
 from weft.models.network_core.prediction import predict_run
@@ -18,9 +18,10 @@ from weft.network_core.cycles import ProgramTiming
 from weft.sim.network_core import AxiTiming
 from weft.sim.network_runner import SimulatedRunner
 
-__all__ = ["PATH", "page"]
-
-PATH = Path(__file__).parent.parent / "docs" / "network-core.md"
+ABOUT = """\
+One inference on a simulated 8 x 8 x 8 core, for four memories: cycles from the address of a burst
+to its first beat, and bytes a cycle. The bytes of the results equal the golden model's in each
+row."""
 NETWORKS = "kws_int8", "resnet8_int8", "vww_96_int8"
 CHIP = NetworkCoreConfig(
     array=Config(
@@ -69,10 +70,17 @@ def table(folder: Path) -> str:
     return "\n".join(lines)
 
 
-def page(folder: Path) -> str:
-    """The text of ``docs/network-core.md`` with a new table."""
-    return replaced(PATH, {"make program-memory": table(folder)})
+def main() -> int:
+    """Measure all networks; the exit code."""
+    folder = networks_folder()
+    if folder is None:
+        return 2
+    print(results.save(
+        "program-memory", [results.table(table(folder))], title="Programs behind AXI4",
+        command="make program-memory", about=ABOUT, of=["tools.program_memory"],
+    ))
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(write({PATH: page}))
+    sys.exit(main())

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from weft.explore.flow import PointSteps
 from weft.explore.points import Point, PointOutcome, versions
 from weft.explore.recorded import recorded
-from weft.explore.steps import PointSteps
 from weft.explore.store import PointStore
 from weft.tasks.engine import Engine, Task
 from weft.tasks.program import StepResult

@@ -1,4 +1,4 @@
-"""Write ``docs/wrappers.md``: area, clock and rate of the bus wrappers on an ECP5.
+"""Measure area, clock and rate of the bus wrappers on an ECP5.
 
     python -m tools.wrappers [--cluster ADDRESS] [--jobs INT]
 
@@ -9,8 +9,8 @@ import argparse
 import re
 import sys
 import zlib
-from pathlib import Path
 
+from tools import results
 from verif.ip.ip_testbench import env
 from weft.bench.placement import DesignRun, PlacementWork, placed
 from weft.boards.devices import DEVICES
@@ -26,7 +26,6 @@ from weft.ip import Ip
 from weft.sim.build import folder
 from weft.sim.runner import BenchError, run
 
-PATH = Path(__file__).parent.parent / "docs" / "wrappers.md"
 DEVICE = DEVICES["LFE5U-25F"]
 SEEDS = range(1, 4)
 AXI, CLASSIC = {"bus": "axi"}, {"bus": "wishbone"}
@@ -70,36 +69,26 @@ RATES = [
     ("AXI4 master", DMA, {"bytes_in": 8, "bytes_out": 8}),
     ("AXI4 master", DMA, {"rows": 4, "cols": 4, "depth": 4}),
 ]
-AREA = """\
-# Wrappers of IP cores
-
+ABOUT = """\
 The parts of `weft.hw.bus` and `weft.hw.dma` around an 8x8x2 core, without the core; and the DMA
-engine alone. `make wrappers` writes this page, and fails if a value is worse than its limit.
-
-## Area and clock
-
+engine alone. The command fails if a value is worse than its limit."""
+# Title of each table, its text, its heads.
+AREA = "Area and clock", """\
 Each design alone, synthesized, placed and routed on an LFE5U-25F, speed grade 6. nextpnr counts the
-LUTs, with carry chains and memories in logic.
-
+LUTs, with carry chains and memories in logic.""", """\
 | wrapper | bytes a cycle | LUT | FF | block RAM | fmax, best of 3 seeds |
 |---|---:|---:|---:|---:|---:|
 """
-CLOCK = f"""
-## Clock of a whole IP core
-
-A {SMALL.name} with raw results only, alone and behind each bus, on an LFE5U-25F.
-
+CLOCK = "Clock of a whole IP core", f"""\
+A {SMALL.name} with raw results only, alone and behind each bus, on an LFE5U-25F.""", """\
 | bus | LUT | fmax, best of 3 seeds | its critical path |
 |---|---:|---:|---|
 """
-RATE = """
-## Rate
-
+RATE = "Rate", """\
 Cycles from job to job of 128 x 128 by 128 x 128 products, back to back, loading included, in
 Verilator; every result is checked. Memory and masters never pause. A driver that polls sees the end
 of a job some cycles late, by a varying number. The FIFO ports of AXI4-Lite and Wishbone move 4
-bytes an access, so their results are int8. The results of the AXI4 master are int32.
-
+bytes an access, so their results are int8. The results of the AXI4 master are int32.""", """\
 | bus | design | bytes a cycle | cycles a job |
 |---|---|---:|---:|
 """
@@ -172,16 +161,23 @@ def main() -> int:
     add_workers(parser)
     args = parser.parse_args()
     check_cluster(args)
-    lines, problems = [], []
+    tables, problems = [], []
     with progress() as show, started(PlacementWork(), args, show) as engine:
-        for head, rows in ((AREA, area), (CLOCK, clocks), (RATE, rates)):
-            lines.append(head)
+        for (title, about, heads), rows in ((AREA, area), (CLOCK, clocks), (RATE, rates)):
+            lines = [heads]
             for row, problem in rows(engine):
                 lines.append("| " + " | ".join(map(str, row)) + " |\n")
                 show.say(lines[-1].strip())
                 problems += [problem] * bool(problem)
-    PATH.write_text("".join(lines), encoding="utf-8")
-    print(PATH, *problems, sep="\n")
+            tables.append(results.table("".join(lines), title=title, about=about))
+    page = results.save(
+        "wrappers", tables, title="Wrappers of IP cores", command="make wrappers", about=ABOUT,
+        of=[
+            "weft.hw.bus.top", "weft.hw.dma.engine", "weft.boards.toolchain", "verif.ip.rates",
+            "verif.ip.dma_rate",
+        ],
+    )
+    print(page, *problems, sep="\n")
     return int(bool(problems))
 
 

@@ -20,9 +20,10 @@ from litex.soc.integration.soc_core import SoCCore
 from litex.soc.interconnect.csr import CSRStorage
 from migen import Finish, If
 from network_files import write_network
-from results import is_near
 from verilated import SDRAM_ROW, compile_model, write_sdram
 from weft_soc import CHIP, CLOCK, CPU, add_weft, builder, compile_firmware, make_kit, quiet
+
+from results import is_near
 
 __all__ = ["main"]
 

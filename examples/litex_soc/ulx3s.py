@@ -11,9 +11,9 @@ from pathlib import Path
 
 from litex_boards.targets.radiona_ulx3s import BaseSoC
 from network_files import write_network
-from results import timing_is_met
 from weft_soc import CHIP, CLOCK, CPU, add_weft, builder, compile_firmware, make_kit, quiet
 
+from results import timing_is_met
 from weft.boards.toolchain import Toolchain
 
 __all__ = ["BoardSoc", "main"]

@@ -16,7 +16,6 @@ from weft.hw.interface import CoreInterface
 
 __all__ = ["BusWrapper", "connect_slave", "slave_pins"]
 
-
 # The data path between the registers and the crossing to the core.
 DATA_PATHS = {
     DataPath.FIFO_PORTS: FifoPath(), DataPath.STREAMS: StreamPath(), DataPath.DMA: DmaPath(),

@@ -10,9 +10,9 @@ from weft.hw.bus.fifo_ports import DEPTH
 from weft.hw.bus.network_bank import NetworkBank
 from weft.hw.bus.soft_reset import SoftReset
 from weft.hw.dma.axi_pins import connect_master, master_pins
+from weft.hw.network_core.host.memory_port import MemoryPort
 from weft.hw.network_core.interface import NetworkInterface
 from weft.hw.network_core.layouts import VectorAddress
-from weft.hw.network_core.memory_port import MemoryPort
 from weft.hw.network_core.state_registers import StateRegisters
 from weft.hw.stream.fifo import Fifo
 from weft.network_core.registers import LATENCY

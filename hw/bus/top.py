@@ -5,17 +5,20 @@ from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, connect, flipped
 
+from weft.design import PerKind
 from weft.hw.bus.bus_wrapper import BusWrapper
 from weft.hw.bus.network_wrapper import NetworkWrapper
 from weft.hw.core import Core
 from weft.hw.network_core.cores import network_core
-from weft.network_core.ip import NetworkIp
 
 __all__ = ["BareWrapper", "IpTop"]
 
+_WRAPPERS = PerKind(product=BusWrapper, network=NetworkWrapper)
+_CORES = PerKind(product=Core, network=network_core)
+
 
 class IpTop(wiring.Component):
-    """An IP product core or for networks; ``docs/ip.md`` describes its ports.
+    """An IP core of either kind; ``docs/ip.md`` describes its ports.
 
     Parameters
     ----------
@@ -34,7 +37,7 @@ class IpTop(wiring.Component):
 
     def __init__(self, ip):
         self.ip = ip
-        self.wrapper = (NetworkWrapper if isinstance(ip, NetworkIp) else BusWrapper)(ip)
+        self.wrapper = _WRAPPERS.of(ip)(ip)
         clocks = (ip.protocol.clock, ip.protocol.reset, *["core_clk"] * (ip.clocks - 1))
         super().__init__({
             **dict.fromkeys(clocks, In(1)), **self.wrapper.pins(ip), **self.core_members(),
@@ -79,8 +82,7 @@ class IpTop(wiring.Component):
 
     def connect_core(self, m):
         """Add the core to ``m``."""
-        ip = self.ip
-        core = network_core(ip.config) if isinstance(ip, NetworkIp) else Core(ip.array)
+        core = _CORES.of(self.ip)(self.ip.config)
         m.submodules.core = DomainRenamer("core")(core)
         connect(m, self.wrapper.core, core)
 

@@ -4,18 +4,17 @@ from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 
-from weft.hw.network_core.add_tables import AddTables
-from weft.hw.network_core.arbiters import ReadArbiter, WriteArbiter
 from weft.hw.network_core.array_section import ArraySection
 from weft.hw.network_core.interface import NetworkInterface
-from weft.hw.network_core.list_reader import ListReader
-from weft.hw.network_core.loaded_buffer import LoadedBuffer
-from weft.hw.network_core.loader import ListLoader
-from weft.hw.network_core.map_reader import MapReader
-from weft.hw.network_core.memory import BankedMemory
-from weft.hw.network_core.output_section import OutputSection
-from weft.hw.network_core.program_memory import ProgramMemory
-from weft.hw.network_core.step_sequencer import StepSequencer
+from weft.hw.network_core.lists.list_reader import ListReader
+from weft.hw.network_core.loads.loaded_buffer import AddTables, LoadedBuffer
+from weft.hw.network_core.loads.loader import ListLoader
+from weft.hw.network_core.memory.arbiters import ReadArbiter, WriteArbiter
+from weft.hw.network_core.memory.banked_memory import BankedMemory
+from weft.hw.network_core.memory.program_memory import ProgramMemory
+from weft.hw.network_core.output.output_section import OutputSection
+from weft.hw.network_core.steps.map_reader import MapReader
+from weft.hw.network_core.steps.step_sequencer import StepSequencer
 from weft.network_core.latencies import lead, result_rows
 
 __all__ = ["NetworkCore"]

@@ -1,7 +1,7 @@
 """Which core executes the lists of a `weft.network_core.config.NetworkCoreConfig`."""
 
-from weft.hw.micro.core import MicroCore
 from weft.hw.network_core.core import NetworkCore
+from weft.hw.network_core.micro.core import MicroCore
 from weft.network_core.config import has_single_port
 
 __all__ = ["network_core"]

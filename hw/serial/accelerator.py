@@ -1,29 +1,51 @@
 """A complete core behind a serial port; a board adds only a clock."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect
 
+from weft.design import PerKind
 from weft.frames import WRITE_FIELDS
 from weft.hw.core import Core
 from weft.hw.network_core.cores import network_core
-from weft.hw.network_core.host_port import HostPort
+from weft.hw.network_core.host.host_port import HostPort
 from weft.hw.serial.link import Link
 from weft.hw.serial.network_link import NetworkLink
 from weft.hw.serial.uart import UartReceiver, UartTransmitter
-from weft.network_core.config import NetworkCoreConfig
+from weft.network_core.states import NetworkState
 
 __all__ = ["SerialAccelerator"]
 
 
+def _product_core(m, config):
+    """Add the link and the core of a Config; the link, and whether the core is busy."""
+    m.submodules.link = link = Link(config)
+    m.submodules.core = core = Core(config)
+    connect(m, link.core, core)
+    return link, core.activity.busy
+
+
+def _network_core(m, config):
+    """The same for a NetworkCoreConfig, with the host port between the link and the core."""
+    m.submodules.link = link = NetworkLink(
+        target=config.target, max_write=WRITE_FIELDS + config.write_bytes
+    )
+    m.submodules.host_port = host_port = HostPort(config)
+    m.submodules.core = core = network_core(config)
+    connect(m, link.frames, host_port.frames)
+    connect(m, host_port.core, core)
+    return link, core.status.state == NetworkState.RUNNING
+
+
+_CORES = PerKind(product=_product_core, network=_network_core)
+
+
 class SerialAccelerator(wiring.Component):
-    """The core of a Config or of a NetworkCoreConfig, its link and its serial port.
+    """The core of a Design, its link and its serial port.
 
     Parameters
     ----------
     config : Config or NetworkCoreConfig
-        With a NetworkCoreConfig the core is a `weft.hw.network_core.core.NetworkCore` with its host
-        port.
     divisor : int
         Clock cycles per bit of the serial port: 4 or more.
 
@@ -33,34 +55,30 @@ class SerialAccelerator(wiring.Component):
         Serial input; 1 bit, asynchronous to the clock, high when idle.
     tx : Out
         Serial output; 1 bit, high when idle.
+    busy : Signal
+        The core computes; 1 bit. It is no port, because only boards with LEDs use it.
+    rx_error : Signal
+        Pulse: a byte from the host is damaged or lost; 1 bit. It is no port either.
     """
 
     def __init__(self, config, *, divisor):
         self.config = config
         self.divisor = divisor
+        self.busy, self.rx_error = Signal(), Signal()
         super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1)})
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.receiver = receiver = UartReceiver(divisor=self.divisor)
         m.submodules.transmitter = transmitter = UartTransmitter(divisor=self.divisor)
-        if isinstance(self.config, NetworkCoreConfig):
-            m.submodules.link = link = NetworkLink(
-                target=self.config.array.target, max_write=WRITE_FIELDS + self.config.write_bytes
-            )
-            m.submodules.host_port = host_port = HostPort(self.config)
-            m.submodules.core = core = network_core(self.config)
-            connect(m, link.frames, host_port.frames)
-            connect(m, host_port.core, core)
-        else:
-            m.submodules.link = link = Link(self.config)
-            m.submodules.core = core = Core(self.config)
-            connect(m, link.core, core)
+        link, busy = _CORES.of(self.config)(m, self.config)
         connect(m, receiver.bytes, link.rx_bytes)
         connect(m, link.tx_bytes, transmitter.bytes)
         m.d.comb += [
             receiver.rx.eq(self.rx),
             self.tx.eq(transmitter.tx),
             link.rx_error.eq(receiver.error),
+            self.rx_error.eq(receiver.error),
+            self.busy.eq(busy),
         ]
         return m

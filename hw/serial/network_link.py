@@ -14,8 +14,9 @@ __all__ = ["HostFrames", "NetworkLink"]
 
 
 class HostFrames(wiring.Signature):
-    """The frames between a link and a `weft.hw.network_core.host_port.HostPort`, from the link's
-    side.
+    """The frames between a link and a host port, from the link's side.
+
+    `weft.hw.network_core.host.host_port.HostPort` executes them.
 
     Attributes
     ----------

@@ -8,7 +8,10 @@ error response, it has no effect, and IRQ_STATUS records it.
 """
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
+from weft.design import PerKind
 from weft.ip import Ip
 from weft.network_core import register_map as network
 from weft.network_core.ip import NetworkIp
@@ -22,15 +25,29 @@ DESCRIPTOR_WORDS = 16
 
 def constants(ip: Ip | NetworkIp) -> dict[str, int]:
     """The values of the registers that describe the core, by name."""
-    if isinstance(ip, NetworkIp):
-        return network.constants(ip.config)
-    return dict(zip(REGISTERS, describe(ip.array), strict=False))
+    return _MAPS.of(ip).constants(ip)
 
 
 def interrupts(ip: Ip | NetworkIp) -> tuple[Field, ...]:
     """The bits of IRQ_STATUS; IRQ_ENABLE has the same bits."""
-    if isinstance(ip, NetworkIp):
-        return network.network_interrupts()
+    return _MAPS.of(ip).interrupts(ip)
+
+
+def registers(ip: Ip | NetworkIp) -> tuple[Register, ...]:
+    """All registers of ``ip``, in the order of their addresses."""
+    return _MAPS.of(ip).registers(ip)
+
+
+def fifo_ports(ip: Ip | NetworkIp) -> tuple[FifoPort, ...]:
+    """The FIFO ports of ``ip``."""
+    return _MAPS.of(ip).fifo_ports(ip)
+
+
+def _constants(ip):
+    return dict(zip(REGISTERS, describe(ip.array), strict=False))
+
+
+def _interrupts(ip):
     every_bit = (
         ("done", True, "a job ended and all its results left the core"),
         ("failed", True, "a job ended with a status other than 0"),
@@ -49,10 +66,7 @@ def interrupts(ip: Ip | NetworkIp) -> tuple[Field, ...]:
     )
 
 
-def registers(ip: Ip | NetworkIp) -> tuple[Register, ...]:
-    """All registers of ``ip``, in the order of their addresses."""
-    if isinstance(ip, NetworkIp):
-        return network.network_registers(program=bool(ip.config.program_words))
+def _registers(ip):
     texts = {
         "magic": "the bytes WEFT", "version": "version of the core's register block",
         "hash": "hash of the Config",
@@ -65,7 +79,7 @@ def registers(ip: Ip | NetworkIp) -> tuple[Register, ...]:
 
 
 def _control_registers(ip):
-    irqs = interrupts(ip)
+    irqs = _interrupts(ip)
     status = [
         Field("busy", 0, 1, "ro", "the core has a job or a command in progress"),
         Field("reset_busy", 1, 1, "ro", "a soft reset is in progress"),
@@ -137,13 +151,29 @@ def _dma_registers(ip):
     return found
 
 
-def fifo_ports(ip: Ip | NetworkIp) -> tuple[FifoPort, ...]:
-    """The FIFO ports of ``ip``."""
-    if isinstance(ip, NetworkIp):
-        return network.network_fifo_ports()
+def _fifo_ports(ip):
     if not ip.has_fifo_ports:
         return ()
     return (
         FifoPort("cmd_fifo", 0x800, 0x400, "wo", "appends a word to the command stream"),
         FifoPort("result_fifo", 0xC00, 0x400, "ro", "removes the next word of the results"),
     )
+
+
+class _Map(NamedTuple):
+    """The functions of an IP core that make the parts of its map."""
+
+    constants: Callable[[Any], dict[str, int]]
+    interrupts: Callable[[Any], tuple[Field, ...]]
+    registers: Callable[[Any], tuple[Register, ...]]
+    fifo_ports: Callable[[Any], tuple[FifoPort, ...]]
+
+
+_MAPS = PerKind(
+    product=_Map(_constants, _interrupts, _registers, _fifo_ports),
+    network=_Map(
+        lambda ip: network.constants(ip.config), lambda ip: network.network_interrupts(),
+        lambda ip: network.network_registers(program=bool(ip.config.program_words)),
+        lambda ip: network.network_fifo_ports(),
+    ),
+)

@@ -59,16 +59,19 @@ def run(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(steady_state, "simulate_interval", lambda config, size, say: 32800.0)
 
     def ended(*arguments):
-        code = main(["bench", "--docs", str(tmp_path / "docs"), *arguments])
+        code = main([
+            "bench", "--docs", str(tmp_path / "docs"), "--results", str(tmp_path / "results"),
+            *arguments,
+        ])
         said = capsys.readouterr()
         return code, said.out + said.err
 
-    ended.docs = tmp_path / "docs"
+    ended.docs, ended.results = tmp_path / "docs", tmp_path / "results"
     return ended
 
 
 def records(run):
-    return json.loads((run.docs / "performance.json").read_text())
+    return json.loads((run.results / "performance.json").read_text())
 
 
 def test_writes_the_table(run):
@@ -164,7 +167,7 @@ def test_lists_the_designs(run):
     code, said = run("--list")
     assert code == 0
     assert [line.split()[0] for line in said.splitlines()] == ["core", "array"]
-    assert not run.docs.exists()
+    assert not run.docs.exists() and not run.results.exists()
 
 
 def test_rejects_an_unknown_design(run):

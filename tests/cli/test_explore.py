@@ -19,7 +19,7 @@ from weft.cli import build, main
 from weft.cli.explore_result import clock_of
 from weft.config import Config
 from weft.designs import design_from_toml
-from weft.explore import candidates, network_candidates, recorded, space, steps
+from weft.explore import candidates, flow, recorded, space
 from weft.explore.model import family_of
 from weft.explore.network_features import ram_blocks
 from weft.explore.points import PACKED, Point, PointOutcome
@@ -48,7 +48,7 @@ def run(monkeypatch, tmp_path, capsys, points):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(recorded, "FILE", points)
     monkeypatch.setattr(Toolchain, "set_up", lambda self: None)
-    monkeypatch.setattr(steps, "PointSteps", functools.partial(steps.PointSteps, command=FAKE))
+    monkeypatch.setattr(flow, "PointSteps", functools.partial(flow.PointSteps, command=FAKE))
     for name, value in (("DRAWN", 60), ("FINALISTS", 9), ("ROUNDS", 1), ("NEARBY", 4)):
         monkeypatch.setattr(candidates, name, value)
 
@@ -175,7 +175,7 @@ def test_the_report_is_one_page(run):
 def test_records_points(run):
     code, said = run("explore", "record", "--file", "new.json", "--more", 2, "--jobs", 1,
                      "--bench", __file__.replace("tests/cli/test_explore.py",
-                                                 "docs/performance.json"))
+                                                 "results/performance.json"))
     assert code == 0
     found = recorded.read(run.folder / "new.json")
     assert sum(point.device.name == "LFE5U-25F" and not outcome.path.count("core.")
@@ -285,8 +285,8 @@ def few(monkeypatch):
         "b_words": (512,), "lines": (512,), "read_vectors": (2,),
     }
     monkeypatch.setattr(space, "GRID", grid)
-    for name, value in (("FINALISTS", 3), ("ROUNDS", 0)):
-        monkeypatch.setattr(network_candidates, name, value)
+    for name, value in (("NETWORK_FINALISTS", 3), ("NETWORK_ROUNDS", 0)):
+        monkeypatch.setattr(candidates, name, value)
 
 
 def test_estimates_cores_for_networks_first(run, few):

@@ -78,7 +78,7 @@ def test_a_loss_beyond_the_tolerance_is_a_regression():
 
 
 def test_saving_keeps_history_and_the_text_around_the_table(tmp_path):
-    records = PerformanceRecords(tmp_path)
+    records = PerformanceRecords(tmp_path, tmp_path)
     records.add(RECORD)
     records.add(ARRAY)
     records.save(["ecp5", "array", "not measured yet"])
@@ -86,7 +86,7 @@ def test_saving_keeps_history_and_the_text_around_the_table(tmp_path):
     text = page.read_text()
     assert text.startswith("# Performance\n") and "| 10.24 |" in text
     page.write_text(f"# Mine\n\nbefore\n{BEGIN}\nold\n{END}\nafter\n")
-    again = PerformanceRecords(tmp_path)
+    again = PerformanceRecords(tmp_path, tmp_path)
     assert again.latest == {"ecp5": RECORD, "array": ARRAY}
     again.add(changed(fmax={"1": 201.0}))                            # the same design
     again.add(changed(fmax={"1": 220.0}, design="fedcba9876543210"))  # another one
@@ -100,7 +100,7 @@ def test_saving_keeps_history_and_the_text_around_the_table(tmp_path):
 
 
 def test_the_page_lists_the_clock_that_each_block_allows(tmp_path):
-    records = PerformanceRecords(tmp_path)
+    records = PerformanceRecords(tmp_path, tmp_path)
     records.add(changed(arrivals={"array": 5.0, "sequencer": 4.0}))
     records.add(changed(name="up5k", arrivals={"link": 20.0, "array": 2.0}))
     records.add(dataclasses.replace(ARRAY, arrivals={"array": 3.0}))
@@ -120,13 +120,13 @@ def test_rejects_a_damaged_record_file(tmp_path):
     for text in ("[{", '[{"name": "x"}]', "7"):
         (tmp_path / "performance.json").write_text(text)
         with pytest.raises(OSError, match="performance.json must hold records of weft bench: "):
-            PerformanceRecords(tmp_path)
+            PerformanceRecords(tmp_path, tmp_path)
 
 
 def test_rejects_a_page_without_the_table_marks(tmp_path):
     (tmp_path / "performance.md").write_text("# Mine\n")
     with pytest.raises(OSError, match="must have the lines '<!-- the table: weft bench writes"):
-        PerformanceRecords(tmp_path).save([])
+        PerformanceRecords(tmp_path, tmp_path).save([])
 
 
 def test_the_curve_has_the_whole_int8_accelerators_of_one_device():

@@ -4,16 +4,22 @@ import itertools
 
 import numpy as np
 import pytest
-from explore_points import DEVICE, records
+from explore_points import DEVICE, network_core, network_records, records
 
 from weft.config import Config
+from weft.design import PerKind
 from weft.explore import candidates as module
-from weft.explore.candidates import candidates, time_front, within
+from weft.explore.candidates import (
+    candidates,
+    estimates_of,
+    product_candidates,
+    time_front,
+    within,
+)
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.model import AreaEstimate, FittedModel
-from weft.explore.rough_cycles import quick_cycles
 from weft.explore.space import draws
-from weft.explore.workload import MatrixWorkload, WorkloadCost
+from weft.explore.workload import MatrixWorkload, WorkloadCost, quick_cycles, workload_of
 
 BASE = Config(target="ecp5", rows=2, cols=2, activation="none", lanes=1, jobs=4)
 
@@ -32,7 +38,7 @@ def small(monkeypatch):
 @pytest.mark.parametrize("objective", ["latency", "area"])
 def test_candidates_fit_and_are_sorted(estimator, objective):
     looked = []
-    found = candidates(estimator, BASE, objective, advance=looked.append)
+    found = product_candidates(estimator, BASE, objective, advance=looked.append)
     figures = [getattr(each.figures, objective) for each in found]
     assert figures == sorted(figures)
     assert all(within(each, DEVICE) for each in found)
@@ -43,9 +49,9 @@ def test_candidates_fit_and_are_sorted(estimator, objective):
 
 
 def test_candidates_reach_the_rate(estimator):
-    found = candidates(estimator, BASE, "area", rate=100_000)
+    found = product_candidates(estimator, BASE, "area", rate=100_000)
     assert found and all(each.figures.rate >= 100_000 for each in found)
-    smallest = candidates(estimator, BASE, "area")[0]
+    smallest = product_candidates(estimator, BASE, "area")[0]
     assert smallest.figures.area <= found[0].figures.area
 
 
@@ -76,3 +82,35 @@ def test_the_front_of_time_and_luts_has_one_design_for_equal_figures():
     assert time_front(given, fast.config) == [fast, few, small]
     assert time_front(given, many.config) == [fast, many, small]
     assert time_front([], fast.config) == []
+
+
+@pytest.mark.parametrize("base, name", [
+    (Config(target="ecp5"), "product_candidates"), (network_core(), "network_candidates"),
+])
+def test_the_kind_of_core_chooses_the_candidates(monkeypatch, base, name):
+    given = []
+    assert module._SEARCHES.of(base) is getattr(module, name)
+    kind = {"product": None, "network": None} | {
+        name.removesuffix("_candidates"): lambda *args, **options: given.append((args, options))
+    }
+    monkeypatch.setattr(module, "_SEARCHES", PerKind(**kind))
+    candidates("estimator", base, "area", rate=3.0, known=["known"], advance=print)
+    assert given == [
+        (("estimator", base, "area"), {"rate": 3.0, "known": ["known"], "advance": print})
+    ]
+
+
+def test_each_design_is_estimated_once():
+    estimator = Estimator(DEVICE, [MatrixWorkload(8, 8, 8)], FittedModel(records()), clock=100.0)
+    one, two = (Config(target="ecp5", rows=rows, cols=2) for rows in (2, 3))
+    count = []
+    found = estimates_of(estimator, [one, two, one], lambda: count.append(1))
+    assert [each.config for each in found] == [one, two]
+    assert len(count) == 2
+
+
+def test_a_core_that_does_not_hold_the_networks_has_no_estimate():
+    digits = workload_of("examples/digits_cnn.tflite")
+    estimator = Estimator(DEVICE, [digits], FittedModel(network_records()), clock=100.0)
+    found = estimates_of(estimator, [network_core(words=16), network_core(words=2048)])
+    assert [each.config.words for each in found] == [2048]

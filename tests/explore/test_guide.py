@@ -11,7 +11,6 @@ from weft.explore.estimate import DesignEstimate, Figures, figures_of
 from weft.explore.guide import Guide
 from weft.explore.model import AreaEstimate, FittedModel, leave_one_out
 from weft.explore.points import Point, PointOutcome
-from weft.explore.reasons import reason
 from weft.explore.recorded import recorded
 from weft.explore.workload import MatrixWorkload, WorkloadCost
 
@@ -127,7 +126,7 @@ def test_designs_below_the_rate_do_not_win(estimates):
     assert len(guide.ranking()) == 5
     assert all(figures[config].rate >= rate for config in guide.ranking())
     slow = next(config for config in figures if config not in guide.ranking())
-    assert reason(guide, slow, guide.ranking()[0]).startswith("too slow: ")
+    assert guide.reason(slow, guide.ranking()[0]).startswith("too slow: ")
 
 
 def test_rivals_lose_for_a_reason(estimates):
@@ -136,8 +135,8 @@ def test_rivals_lose_for_a_reason(estimates):
     failed = guide.next()
     guide.tell(failed, PointOutcome(failure="overfull", detail="it needs DSP 30 of 28"))
     winner, rival = guide.ranking()
-    assert reason(guide, failed.config, winner) == "overfull: it needs DSP 30 of 28"
-    text = reason(guide, rival, winner)
+    assert guide.reason(failed.config, winner) == "overfull: it needs DSP 30 of 28"
+    text = guide.reason(rival, winner)
     figures = guide.measured()
     more = figures[rival].latency / figures[winner].latency - 1
     assert text.startswith(f"slower: {figures[rival].latency:,.2f} us, {more:.1%} more, at ")

@@ -5,12 +5,11 @@ import dataclasses
 import pytest
 from explore_points import DEVICE, network_core, network_records
 
-from weft.explore import network_candidates as module
+from weft.explore import candidates as module
 from weft.explore import space
-from weft.explore.candidates import front, within
+from weft.explore.candidates import front, network_candidates, within
 from weft.explore.estimate import Estimator
 from weft.explore.model import FittedModel
-from weft.explore.network_candidates import network_candidates
 from weft.explore.workload import workload_of
 
 BASE = network_core(words=512)
@@ -30,12 +29,12 @@ def small(monkeypatch):
     }
     monkeypatch.setattr(space, "GRID", grid)
     for name, value in (("FINALISTS", 4), ("NEARBY", 2), ("ROUNDS", 1)):
-        monkeypatch.setattr(module, name, value)
+        monkeypatch.setattr(module, f"NETWORK_{name}", value)
 
 
 def test_the_front_has_exact_cycles_and_fits(estimator):
     looked = []
-    found = network_candidates(estimator, BASE, advance=looked.append)
+    found = network_candidates(estimator, BASE, "latency", advance=looked.append)
     assert BASE in {each.config for each in found}
     assert 5 < len(found) <= 1 + 4 + 2 and sum(looked) > 12
     latencies = [each.figures.latency for each in found]
@@ -51,7 +50,7 @@ def test_the_front_has_exact_cycles_and_fits(estimator):
 
 
 def test_the_order_follows_the_objective_and_the_rate(estimator):
-    fast = network_candidates(estimator, BASE)
+    fast = network_candidates(estimator, BASE, "latency")
     small = network_candidates(estimator, BASE, "area")
     assert {each.config for each in small} == {each.config for each in fast}
     keys = [(each.figures.area, each.figures.latency) for each in small]
@@ -66,7 +65,7 @@ def test_the_order_follows_the_objective_and_the_rate(estimator):
 
 def test_a_core_gets_the_words_that_its_networks_need(estimator):
     tiny = network_core(words=16)
-    found = network_candidates(estimator, BASE, known=[tiny])
+    found = network_candidates(estimator, BASE, "latency", known=[tiny])
     words = {each.config.words for each in found if each.config.array == tiny.array}
     assert words and min(words) >= 256
 
@@ -74,4 +73,4 @@ def test_a_core_gets_the_words_that_its_networks_need(estimator):
 def test_a_device_without_room_has_no_candidates(estimator):
     few = dataclasses.replace(DEVICE, capacity=DEVICE.capacity | {"RAM": 8})
     none = Estimator(few, estimator.workloads, estimator.model, clock=100.0)
-    assert network_candidates(none, BASE) == []
+    assert network_candidates(none, BASE, "latency") == []

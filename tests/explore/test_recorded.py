@@ -11,7 +11,7 @@ from weft.boards.blocks import GROUPS
 from weft.boards.devices import DEVICES
 from weft.cli.explore_model import ERROR_COLUMNS, FAMILIES, error_rows
 from weft.config import Config
-from weft.explore import network_features, recorded, single_port_features
+from weft.explore import network_features, recorded
 from weft.explore.features import dsp_blocks, ram_blocks, ram_blocks_by_part
 from weft.explore.model import LEAST, TooFewPoints, family_of, leave_one_out
 from weft.explore.points import PACKED
@@ -55,7 +55,7 @@ def test_dsp_blocks_and_block_rams_are_counted_exactly():
 
 
 NETWORKS = {
-    "ecp5-networks": network_features.NETWORKS, "ice40-networks": single_port_features.SINGLE_PORT,
+    "ecp5-networks": network_features.NETWORKS, "ice40-networks": network_features.SINGLE_PORT,
 }
 
 
@@ -88,9 +88,9 @@ def _rams(outcome):
 
 
 def test_the_records_of_the_bench_are_points():
-    found = recorded.bench_points(ROOT / "docs" / "performance.json")
+    found = recorded.bench_points(ROOT / "results" / "performance.json")
     assert {point.device.name for point, _ in found} >= {"LFE5U-25F", "iCE40HX8K", "iCE40UP5K"}
-    text = json.loads((ROOT / "docs" / "performance.json").read_text())
+    text = json.loads((ROOT / "results" / "performance.json").read_text())
     assert {outcome.fmax for _, outcome in found} <= {
         fmax for record in text for fmax in record["fmax"].values()
     }

@@ -10,7 +10,7 @@ from explore_points import network_core
 from weft.boards.devices import DEVICES
 from weft.boards.network_designs import NETWORKS_25F, NETWORKS_HX8K, NETWORKS_UP5K
 from weft.config import Config
-from weft.explore import network_features, single_port_features, space
+from weft.explore import network_features, space
 from weft.explore.features import ram_blocks
 from weft.explore.space import AXES, draws, grid, neighbours, network_draws, with_words
 
@@ -130,7 +130,7 @@ def test_the_grid_of_a_memory_with_one_port_has_all_buffers_that_fit():
 def test_a_memory_with_one_port_in_block_ram():
     """An iCE40HX8K has no DSP blocks, and 32 block RAMs."""
     device, config = DEVICES["iCE40HX8K"], NETWORKS_HX8K.config
-    counted = single_port_features.SINGLE_PORT.counted
+    counted = network_features.SINGLE_PORT.counted
     assert {name: count(config) for name, count in counted.items()} == {
         "DSP": 0, "RAM": 26, "SPRAM": 0
     }
@@ -139,7 +139,7 @@ def test_a_memory_with_one_port_in_block_ram():
     assert {(config.words, config.b_words, config.lines) for config in found} == {
         (1024, 128, 256), (1024, 256, 256), (1024, 128, 512)
     }
-    assert single_port_features.features(config)["MACs in logic"] == 8
+    assert network_features.SINGLE_PORT.features(config)["MACs in logic"] == 8
 
 
 def test_neighbours_of_a_memory_with_one_port_have_its_array():
@@ -147,17 +147,17 @@ def test_neighbours_of_a_memory_with_one_port_have_its_array():
     assert near == {(ONE_PORT.array, 16384, 512, 256), (ONE_PORT.array, 32768, 384, 256)}
 
 
-@pytest.mark.parametrize("device, base, count", [
-    (UP5K, ONE_PORT, single_port_features), (DEVICES["LFE5U-25F"], NETWORKS_25F.config,
-                                             network_features),
+@pytest.mark.parametrize("device, base, features", [
+    (UP5K, ONE_PORT, network_features.SINGLE_PORT),
+    (DEVICES["LFE5U-25F"], NETWORKS_25F.config, network_features.NETWORKS),
 ])
-def test_random_cores_for_networks_fit(device, base, count):
+def test_random_cores_for_networks_fit(device, base, features):
     def drawn(seed):
         return list(itertools.islice(network_draws(device, base, np.random.default_rng(seed)), 40))
 
     found = drawn(1)
     assert found == drawn(1) != drawn(2) and len(set(found)) > 10
     for config in found:
-        assert count.dsp_blocks(config) <= device.capacity["DSP"]
-        assert count.ram_blocks(config) <= device.capacity["RAM"]
+        assert features.counted["DSP"](config) <= device.capacity["DSP"]
+        assert features.counted["RAM"](config) <= device.capacity["RAM"]
         assert config.peak <= device.capacity["LUT"] / 160

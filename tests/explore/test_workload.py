@@ -13,8 +13,7 @@ from weft.cli.info import cycle_counts
 from weft.commands import epilogue_flags
 from weft.config import Config
 from weft.explore import workload
-from weft.explore.rough_cycles import rough_lists
-from weft.explore.workload import MatrixWorkload, NetworkWorkload, workload_of
+from weft.explore.workload import MatrixWorkload, NetworkWorkload, rough_lists, workload_of
 from weft.models.errors import ModelError, UnfitError
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.target import NetworkTarget

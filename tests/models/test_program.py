@@ -18,7 +18,6 @@ from weft.host.golden import GoldenTransport
 from weft.models.compiler import compile_graph
 from weft.models.errors import ModelError
 from weft.models.ir import Host
-from weft.models.program import Program
 from weft.models.report import report
 
 SMALL = Config(rows=3, cols=4, depth=2, lanes=2, a_words=128, b_words=256)
@@ -56,7 +55,7 @@ def test_a_file_runs_as_the_program(program, contents, tmp_path):
     x = integers(np.random.default_rng(2), np.int8, 1, 4, 5, 4)
     path = tmp_path / "net.weft"
     path.write_bytes(contents)
-    for loaded in (Program.load(path), weft.load(path), weft.load(contents)):
+    for loaded in (weft.load(path), weft.load(contents)):
         with loaded.open(GoldenTransport(SMALL)) as session:
             y, records = session(x, stats=True)
         np.testing.assert_array_equal(y, run_graph(graph, [x])[graph.outputs[0]])
@@ -81,6 +80,20 @@ def test_a_product_on_the_host_runs_from_a_file(tmp_path):
     x = integers(np.random.default_rng(2), np.int8, 1, 4, 5, 4)
     with weft.load(path).open(GoldenTransport(config)) as session:
         np.testing.assert_array_equal(session(x), run_graph(graph, [x])[graph.outputs[0]])
+
+
+def test_refuses_a_list_for_a_product_core(tmp_path):
+    config = Config(dtype="bf16", rows=2, cols=2, a_words=64, b_words=64, c_words=64)
+    path = tmp_path / "host.weft"
+    compile_graph(every_kind(), config).save(path)
+
+    def change(main):
+        step = main["program"]["fields"]["steps"][0]["fields"]
+        assert step["work"]["class"] == "HostProduct"
+        step["work"]["class"] = "ListProduct"
+        step["placement"]["fields"]["on_weft"] = True
+
+    refused(changed(path.read_bytes(), change), "step 0: lists must be for a network core")
 
 
 def test_reading_and_running_import_no_parser(contents, tmp_path):

@@ -11,11 +11,11 @@ from explore_points import FAKE
 
 from weft.boards.toolchain import Toolchain
 from weft.cli import main
-from weft.explore import candidates, recorded, steps
+from weft.explore import candidates, flow, recorded
 
 if __name__ == "__main__":
     recorded.FILE = Path(sys.argv[1])
     candidates.DRAWN, candidates.FINALISTS, candidates.ROUNDS = 40, 6, 1
     Toolchain.set_up = lambda self: None
-    steps.PointSteps = functools.partial(steps.PointSteps, command=(*FAKE, "1"))
+    flow.PointSteps = functools.partial(flow.PointSteps, command=(*FAKE, "1"))
     sys.exit(main(sys.argv[2:]))

@@ -8,12 +8,12 @@ from pathlib import Path
 from weft.boards.devices import DEVICES
 from weft.boards.network_designs import NETWORKS_UP5K
 from weft.config import Config
-from weft.explore import network_features, single_port_features
+from weft.explore import network_features
 from weft.explore.features import dsp_blocks, ram_blocks
+from weft.explore.flow import PointSteps
 from weft.explore.points import PACKED, Point, PointOutcome
 from weft.explore.recorded import varied
 from weft.explore.space import grid
-from weft.explore.steps import PointSteps
 from weft.network_core.config import NetworkCoreConfig
 from weft.tasks.limits import RunLimits
 
@@ -105,6 +105,6 @@ def single_port_outcome(config):
     blocks = {"output": {"LUT": 1000, "FF": 600}, "port": {"LUT": config.words // 256, "FF": 2},
               "engine": {"LUT": 3000, "FF": 1800}}
     used = {name: sum(block[name] for block in blocks.values()) for name in ("LUT", "FF")}
-    counted = single_port_features.SINGLE_PORT.counted
+    counted = network_features.SINGLE_PORT.counted
     used |= {name: count(config) for name, count in counted.items()}
     return PointOutcome(used=used, blocks=blocks, fmax=37.5, path="a to b", seconds={"place": 1.0})

@@ -12,7 +12,10 @@ def cpu(tmp_path, monkeypatch):
     """The module, with temporary files for its results."""
     module = load("cpu")
     monkeypatch.setattr(module, "OUTPUT", tmp_path)
-    monkeypatch.setattr(module, "PAGE", tmp_path / "interop.md")
+    module.saved = []
+    monkeypatch.setattr(
+        module.results, "save", lambda name, tables, **_: module.saved.append((name, *tables))
+    )
     return module
 
 
@@ -23,22 +26,21 @@ def rows(cpu, **changes):
 
 
 def write_results(cpu, **changes):
-    """Write the files of ``measure``, one of them with ``changes``, and a page for the table."""
+    """Write the files of ``measure``, one of them with ``changes``."""
     for name in cpu.CONFIGS:
         for bus in cpu.BUSES:
             cycles = rows(cpu, **(changes if (name, bus) == ("2x4x1", "dma") else {}))
             (cpu.OUTPUT / f"{name}-{bus}.json").write_text(json.dumps(cycles))
-    cpu.PAGE.write_text(f"before\n{cpu.BEGIN}old\n{cpu.END}after\n")
 
 
-def test_writes_the_table_between_its_marks(cpu, capsys):
+def test_makes_the_record(cpu, capsys):
     write_results(cpu)
     assert cpu.main(["table"]) == 0
-    page = cpu.PAGE.read_text()
-    assert page.startswith(f"before\n{cpu.BEGIN}| array | product | plain C |")
-    assert page.endswith(f"|\n{cpu.END}after\n")
-    line = "| 2x4x1 | 8 x 8 x 8 | 9,000 | 800 | - | 800 | - | 9,500 | 900 | 900 |\n"
-    assert line in page and "old" not in page
+    [(name, table)] = cpu.saved
+    assert name == "driver"
+    assert [column["name"] for column in table["columns"]][:3] == ["array", "product", "plain C"]
+    row = ["2x4x1", "8 x 8 x 8", 9000, 800, "-", 800, "-", 9500, 900, 900]
+    assert row in table["rows"] and len(table["rows"]) == 8
     assert capsys.readouterr().err == ""
 
 

@@ -24,8 +24,10 @@ def tool(tmp_path, monkeypatch):
     """The module, with temporary files for its results."""
     module = load("cpu_networks")
     monkeypatch.setattr(module, "OUTPUT", tmp_path)
-    monkeypatch.setattr(module, "PAGE", tmp_path / "interop.md")
-    module.PAGE.write_text(f"before\n{module.BEGIN}old\n{module.END}after\n")
+    module.saved = []
+    monkeypatch.setattr(
+        module.results, "save", lambda name, tables, **_: module.saved.append((name, *tables))
+    )
     return module
 
 
@@ -36,27 +38,28 @@ def write_results(tool, names):
             (tool.OUTPUT / f"network-{way}-{name}.json").write_text(json.dumps(cycles))
 
 
-def test_writes_the_table_between_its_marks(tool, monkeypatch):
+def test_makes_the_record(tool, monkeypatch):
     monkeypatch.setenv("WEFT_NETWORKS", "/data")
     write_results(tool, ("digits_cnn", *TINY))
     assert tool.main(["table"]) == 0
-    assert tool.PAGE.read_text() == (
-        f"before\n{tool.BEGIN}| an inference of | digits_cnn | kws_int8 | resnet8_int8 |\n"
-        "|---|---:|---:|---:|\n"
-        "| plain C | 0 | 1 | 2 |\n"
-        "| driver, FIFO, 8x8x1 | 1,000 | 1,001 | 1,002 |\n"
-        "| driver, DMA, 8x8x1 | 2,000 | 2,001 | 2,002 |\n"
-        "| list of a network core, 4x4x4 | 3,000 | 3,001 | 3,002 |\n"
-        "| ... load of the list, once | 3,000 | 3,001 | 3,002 |\n"
-        f"{tool.END}after\n"
-    )
+    [(name, table)] = tool.saved
+    assert name == "processor"
+    assert [column["name"] for column in table["columns"]] == [
+        "an inference of", "digits_cnn", *TINY
+    ]
+    assert table["rows"] == [
+        ["plain C", 0, 1, 2], ["driver, FIFO, 8x8x1", 1000, 1001, 1002],
+        ["driver, DMA, 8x8x1", 2000, 2001, 2002],
+        ["list of a network core, 4x4x4", 3000, 3001, 3002],
+        ["... load of the list, once", 3000, 3001, 3002],
+    ]
 
 
-def test_keeps_the_table_if_networks_are_missing(tool, monkeypatch, capsys):
+def test_keeps_the_record_if_networks_are_missing(tool, monkeypatch, capsys):
     monkeypatch.delenv("WEFT_NETWORKS", raising=False)
     write_results(tool, ("digits_cnn",))
     assert tool.main(["table"]) == 0
-    assert "\nold\n" in tool.PAGE.read_text()
+    assert tool.saved == []
     assert "| an inference of | digits_cnn |\n" in capsys.readouterr().out
 
 

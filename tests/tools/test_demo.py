@@ -14,8 +14,8 @@ def program():
 
 
 def test_the_timeline_has_each_phase_once(program):
-    prediction = demo._prediction(program)
-    rows = dict(demo._phases(program, prediction))
+    prediction = demo.prediction(program)
+    rows = dict(demo.phases(program, prediction))
     assert list(rows) == [
         "loads", "CONV_2D", "DEPTHWISE_CONV_2D", "CONV_2D + ADD", "AVERAGE_POOL_2D",
         "FULLY_CONNECTED",

@@ -268,14 +268,13 @@ def test_a_test_that_fails_without_a_mutant_is_left_out(tool, tree, monkeypatch,
 
 def test_the_command_resumes_and_writes_the_page(tool, tree, monkeypatch, capsys):
     fake = Fake(tool, monkeypatch, tree)
-    (tree / "docs").mkdir()
 
     def run(*words):
         assert tool.main.main(["--seed", "1", *words], root=tree) == 0
         return capsys.readouterr().out
 
     def results():
-        stored = json.loads((tree / "docs" / "mutation.json").read_text(encoding="utf-8"))
+        stored = json.loads((tree / "results" / "mutation.json").read_text(encoding="utf-8"))
         return {one["file"]: (one["result"], one["budget"]) for one in stored["mutants"]}
 
     assert "3 mutants drawn, 1 to test" in run("--only", "1")
@@ -285,7 +284,8 @@ def test_the_command_resumes_and_writes_the_page(tool, tree, monkeypatch, capsys
         "hw/adder.py": ("killed", 10), "src/weft/limits.py": ("survived", 10),
         "hw/deep/alone.py": ("survived", 10),
     }
-    assert "Killed: 1 of 3 (33.3 %)." in (tree / "docs" / "mutation.md").read_text("utf-8")
+    text = (tree / "docs" / "results" / "mutation.md").read_text("utf-8")
+    assert "Killed: 1 of 3 (33.3 %)." in text
     assert "3 mutants drawn, 0 to test" in run()
     assert "3 mutants drawn, 2 to test" in run("--budget", "20")
     assert results()["hw/deep/alone.py"] == ("survived", 20)
@@ -296,7 +296,6 @@ def test_the_command_resumes_and_writes_the_page(tool, tree, monkeypatch, capsys
 
 def test_equivalent_mutants_are_reported_apart(tool, tree, monkeypatch):
     Fake(tool, monkeypatch, tree)
-    (tree / "docs").mkdir()
     key = next(
         m.key for m in tool.mutators.draw(tool.main.sources(tree), 1, 9) if "alone" in m.file
     )
@@ -304,15 +303,28 @@ def test_equivalent_mutants_are_reported_apart(tool, tree, monkeypatch):
         f'[[mutant]]\nkey = "{key}"\nreason = "the constant is not used"\n', encoding="utf-8"
     )
     assert tool.main.main(["--seed", "1"], root=tree) == 0
-    text = (tree / "docs" / "mutation.md").read_text(encoding="utf-8")
+    text = (tree / "docs" / "results" / "mutation.md").read_text(encoding="utf-8")
     assert "Killed: 1 of 2 (50.0 %)." in text and "the constant is not used" in text
 
 
 def test_the_page_shows_its_records(tool):
     """And each mutant that is judged equivalent is one of those drawn."""
-    stored = json.loads((ROOT / "docs" / "mutation.json").read_text(encoding="utf-8"))
-    text = (ROOT / "docs" / "mutation.md").read_text(encoding="utf-8")
-    assert text == tool.page.page(stored)
+    stored = json.loads((ROOT / "results" / "mutation.json").read_text(encoding="utf-8"))
+    text = (ROOT / "docs" / "results" / "mutation.md").read_text(encoding="utf-8")
+    assert text == tool.page.page(stored, ROOT), "stale; type: make results"
     equivalent = {m["key"] for m in stored["mutants"] if m["result"] == "equivalent"}
     assert equivalent == set(tool.main.equivalents(ROOT))
     assert len(stored["mutants"]) == stored["count"]
+
+
+def test_the_page_names_lines_that_the_sources_lack(tool, tmp_path):
+    (tmp_path / "a.py").write_text("def one():\n    return 1\n")
+    same = dict(file="a.py", line=9, text="return 1", changed="return 2")
+    same |= {"result": "survived", "budget": 10}
+    lines = [same, same | {"text": "return 3"}, same | {"file": "gone.py"}]
+    text = tool.page.page({"seed": 1, "count": 3, "mutants": lines}, tmp_path)
+    assert [row for row in text.splitlines() if "budget" not in row and "return" in row] == [
+        "| a.py | `return 1` | `return 2` | 10 |",
+        "| a.py, **changed** | `return 3` | `return 2` | 10 |",
+        "| gone.py, **changed** | `return 1` | `return 2` | 10 |",
+    ]

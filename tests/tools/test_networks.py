@@ -1,18 +1,22 @@
-"""The pages have the tables that ``make networks`` writes; each inference is fast enough."""
+"""The record and README have the tables of ``make networks``; each inference is fast enough."""
 
 import pytest
 
-from tools import network_core_networks, networks
+from tools import network_core_networks, networks, results
+from tools.network_tables import replaced
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "path, page", [(networks.PATH, networks.page), *network_core_networks.PAGES.items()],
-    ids=lambda value: getattr(value, "name", ""),
-)
-def test_page_is_up_to_date(mlperf_tiny, path, page):
-    text = path.read_text(encoding="utf-8")
-    assert text == page(mlperf_tiny), "stale; type: make networks"
+def test_the_record_is_up_to_date(mlperf_tiny):
+    found = networks.tables(mlperf_tiny)
+    assert found == results.load("networks")["tables"], "stale; type: make networks"
+
+
+@pytest.mark.slow
+def test_the_table_of_the_readme_is_up_to_date(mlperf_tiny):
+    table = network_core_networks.summary(mlperf_tiny)
+    text = networks.README.read_text(encoding="utf-8")
+    assert replaced(networks.README, {"make networks": table}) == text, "type: make networks"
 
 
 @pytest.mark.slow

@@ -1,10 +1,10 @@
-"""Tests mutants of the sources, and writes ``docs/mutation.md`` after each of them.
+"""Tests mutants of the sources, and writes the page of results after each of them.
 
     make mutation ARGS='--only 10'
     make mutation ARGS='--budget 100'
 
-An interrupted run continues where it stopped: a mutant with a result in ``docs/mutation.json`` is
-not tested again, except a survivor of a smaller budget.
+An interrupted run continues where it stopped: a mutant with a result in ``results/mutation.json``
+is not tested again, except a survivor of a smaller budget.
 """
 
 import argparse
@@ -15,6 +15,8 @@ import sys
 import time
 import tomllib
 from pathlib import Path
+
+from tools import results
 
 from .choice import Choice
 from .mutators import draw
@@ -97,16 +99,28 @@ class Examiner:
 
 
 def _write(path, stored):
-    """Write the records and the page; an interruption leaves the old records or the new ones."""
+    """Write the records and the page; an interruption leaves the old records or the new ones.
+
+    Returns the path of the page.
+    """
+    root = path.parent.parent
+    stored |= {
+        "title": "Mutants of the sources", "command": "make mutation", "page": "mutation",
+        **results.stamp(["weft.cli"], root),
+    }
+    shown = root / "docs" / "results" / "mutation.md"
+    for folder in (path.parent, shown.parent):
+        folder.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     part.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
     os.replace(part, path)
-    path.with_suffix(".md").write_text(page(stored), encoding="utf-8")
+    shown.write_text(page(stored, root), encoding="utf-8")
+    return shown
 
 
 def main(arguments=None, root=ROOT) -> int:
     args = _parser().parse_args(arguments)
-    path, known = root / "docs" / "mutation.json", equivalents(root)
+    path, known = root / "results" / "mutation.json", equivalents(root)
     old = json.loads(path.read_text(encoding="utf-8"))["mutants"] if path.is_file() else []
     old = {one["key"]: one for one in old}
     drawn = draw(sources(root), args.seed, args.count)
@@ -117,7 +131,7 @@ def main(arguments=None, root=ROOT) -> int:
         if one["result"] == "not run" or (one["result"] == "killed" and args.again)
         or (one["result"] == "survived" and (args.again or one["budget"] < args.budget))
     ][: args.only]
-    _write(path, stored)
+    shown = _write(path, stored)
     print(f"{len(drawn)} mutants drawn, {len(pending)} to test", flush=True)
     if pending:
         home = root / "build" / "mutation"
@@ -133,7 +147,7 @@ def main(arguments=None, root=ROOT) -> int:
             f" {mutant.old!r} becomes {mutant.new!r}\n           {one['result']}"
             f" {f'by {test}, ' if test else ''}{time.monotonic() - start:.0f} s", flush=True,
         )
-    print(path.with_suffix(".md"))
+    print(shown)
     return 0
 
 

@@ -1,29 +1,17 @@
 """Writes the results as a page: a table by folder, and the survivors."""
 
 from collections import Counter
+from pathlib import Path
 
 __all__ = ["member", "page"]
 
 HEAD = """\
-# Mutation testing
+# Mutants of the sources
 
-One line of `hw` or `src/weft` is changed at a time, and tests run until one fails: it **kills** the
-mutant. A mutant that **survives** shows what the tests do not check. `make mutation` draws {count}
-lines with the seed {seed}, makes one mutant of each, and writes this page and its records,
-`docs/mutation.json`. A line is drawn by a hash of its text and the seed, so the draw stays nearly
-the same when other lines change.
+`make mutation` changed one line of the sources at a time: {count} lines, drawn with the seed
+{seed}. [Testing](../testing.md#mutation-testing) explains it.
 
-A mutant first meets the test files of the same name, then the files that import its module, those
-with a similar name and the shortest ones first (`tests/durations.json`). No test starts after the
-budget of the mutant, 10 s of processor time unless `--budget` sets another. So a survivor may still
-be killed by tests that did not run: `make mutation ARGS='--budget 100'` tests only the survivors,
-with more tests. Tests marked `slow` do not run.
-
-A failure counts only if the same test passes without the mutant. A test that hangs fails. A mutant
-that changes nothing visible is **equivalent**: `tools/mutation/equivalent.toml` lists them, with
-the reason. A mutant keeps its result until `make mutation ARGS=--again`.
-
-## Results
+The places are those of the last run. A line that the sources of today do not have is **changed**.
 
 """
 RESULTS = "killed", "survived", "equivalent", "not run"
@@ -61,10 +49,17 @@ def _code(text):
     return "`" + text.replace("|", "\\|") + "`"
 
 
-def _table(title, members, name):
+def _changed(one, root):
+    """A remark if the file of a mutant has its line no more."""
+    path = root / one["file"]
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return "" if one["text"] in map(str.strip, lines) else ", **changed**"
+
+
+def _table(title, members, name, root):
     """A section with the mutants of one result, and the attribute ``name`` of each."""
     rows = [
-        f"| {one['file']}:{one['line']} | {_code(one['text'])} | {_code(one['changed'])} |"
+        f"| {one['file']}{_changed(one, root)} | {_code(one['text'])} | {_code(one['changed'])} |"
         f" {one[name]} |\n"
         for one in sorted(members, key=lambda one: (one["file"], one["line"]))
     ]
@@ -72,8 +67,8 @@ def _table(title, members, name):
     return head + "".join(rows) if rows else ""
 
 
-def page(stored: dict) -> str:
-    """The text of ``docs/mutation.md`` from the contents of ``docs/mutation.json``."""
+def page(stored: dict, root: Path) -> str:
+    """The text of the page from the contents of ``results/mutation.json``."""
     members = stored["mutants"]
     by = {result: [one for one in members if one["result"] == result] for result in RESULTS}
     killed, ran = len(by["killed"]), len(by["killed"]) + len(by["survived"])
@@ -85,6 +80,6 @@ def page(stored: dict) -> str:
         HEAD.format(**stored), f"Killed: {killed} of {ran}{share}.\n\n",
         "| folder | drawn | " + " | ".join(RESULTS) + " |\n|---|" + "---:|" * 5 + "\n",
         *(_row(name, folders[name]) for name in sorted(folders)), _row("all", members),
-        _table("Survivors", by["survived"], "budget"),
-        _table("Equivalent", by["equivalent"], "reason"),
+        _table("Survivors", by["survived"], "budget", root),
+        _table("Equivalent", by["equivalent"], "reason", root),
     ])

@@ -232,7 +232,7 @@ BUGS = [
          "self.r.ready.eq(1)", "self.r.ready.eq(~self.idle)"),
     ),
     *table(
-        "program memory, reads", "network_core.program_reads",
+        "program memory, reads", "network_core.memory.program_memory",
         ("a burst of the program memory changes before ARREADY", "ar_stays",
          "(entries.i.ready & (~ar.valid | ar.ready))", "entries.i.ready"),
         ("ARVALID of the program memory survives a reset", "ar_after_reset",
@@ -248,7 +248,7 @@ BUGS = [
          "Cat(~entry.client, entry.client)", "Cat(1, entry.client)"),
     ),
     *table(
-        "program memory, stores", "network_core.program_stores",
+        "program memory, stores", "network_core.memory.program_memory",
         ("a store does not wait for AWREADY", "aw_stays",
          "with m.If(channel.ready):", "with m.If(aw.ready | w.ready):"),
         ("AWVALID of a store survives a reset", "aw_after_reset",
@@ -330,7 +330,7 @@ BUGS = [
           for pin, rule in (("AWVALID", "aw_after_reset"), ("WVALID", "w_after_reset"))),
     ),
     *table(
-        "list execution alone", "network_core.list_execution",
+        "list execution alone", "network_core.lists.list_execution",
         ("a job starts while another one runs", "after_stores",
          "start_ok & (~busy | ending) & log.accepts", "start_ok & log.accepts"),
         ("a job does not wait for loads", "after_loads",
@@ -343,7 +343,7 @@ BUGS = [
          "jobs.ready & jobs.satisfied & log.inside &", "jobs.ready & jobs.satisfied &"),
     ),
     *table(
-        "list execution alone, jobs start early", "network_core.list_execution",
+        "list execution alone, jobs start early", "network_core.lists.list_execution",
         ("a job starts before the job before is ending", "after_steps",
          "start_ok & (~busy | ending) & log.accepts", "start_ok & log.accepts"),
         ("the output of a job starts before the job before has ended", "after_stores",
@@ -352,17 +352,17 @@ BUGS = [
          "[stores.eq(1), waits.eq(0), fields.eq(job)]", "[stores.eq(1), fields.eq(job)]"),
     ),
     *table(
-        "list execution alone", "network_core.reader_head",
+        "list execution alone", "network_core.lists.reader_head",
         ("a job waits for one load too few", "after_loads",
          "self.counted >= total", "self.counted + 1 >= total"),
     ),
     *table(
-        "list execution alone", "network_core.descriptor_reader",
+        "list execution alone", "network_core.lists.descriptor_reader",
         ("a descriptor outside the limits is read", "reads_inside",
          "issue.eq(advance & (left != 0) & inside)", "issue.eq(advance & (left != 0))"),
     ),
     *table(
-        "list loader alone", "network_core.loader",
+        "list loader alone", "network_core.loads.loader",
         ("vectors outside the limits are read", "inside",
          "self.reads.valid.eq(c_valid & inside)", "self.reads.valid.eq(c_valid)"),
         ("a load ends after its first word", "done_last",

@@ -8,9 +8,9 @@ from amaranth.hdl import Cat, Fragment, Module, Signal
 from verif.formal.bench import FormalBench
 from verif.formal.rules import Rules
 from weft.config import Config
-from weft.hw.network_core.list_execution import ListExecution
-from weft.hw.network_core.loader import ListLoader
-from weft.hw.network_core.reader_head import ReaderHead
+from weft.hw.network_core.lists.list_execution import ListExecution
+from weft.hw.network_core.lists.reader_head import ReaderHead
+from weft.hw.network_core.loads.loader import ListLoader
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import LoadTarget
 

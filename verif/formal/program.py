@@ -7,8 +7,7 @@ from verif.formal.bench import FormalBench
 from verif.formal.master import AxiPins
 from weft.config import Config
 from weft.hw.dma.axi import BURST
-from weft.hw.network_core.program_reads import ProgramReads
-from weft.hw.network_core.program_stores import ProgramStores
+from weft.hw.network_core.memory.program_memory import ProgramReads, ProgramStores
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["ProgramReadRules", "program_reads_bench", "program_stores_bench"]

@@ -17,6 +17,7 @@ from verif.formal.registers import RegisterRules
 from verif.formal.wishbone import ClassicRules, PipelinedRules
 from weft.buses import BUSES
 from weft.config import Config
+from weft.design import PerKind
 from weft.hw.bus.apb import Apb
 from weft.hw.bus.axi_lite import AxiLite
 from weft.hw.bus.csr_bank import CsrBank
@@ -102,18 +103,25 @@ SLAVE_RULES = {
 }
 
 
+def data_rules(ip):
+    """The rules of the ports that only a product core has."""
+    rules = {}
+    # With two clocks or a DMA engine, the ports of the core are cut.
+    if ip.clocks == 1 and not ip.has_dma:
+        rules["core_"] = CoreRules(commands_payload=8 * BYTES, results_payload_data=8 * BYTES)
+    if ip.has_streams:
+        rules |= {"s_axis_": SinkRules(tdata=8 * BYTES), "m_axis_": SourceRules(tdata=8 * BYTES)}
+    return rules
+
+
+DATA_RULES = PerKind(product=data_rules, network=lambda ip: {})
+
+
 def whole(ip):
     """The bench of an IP core without its core."""
-    rules = {}
-    networks = isinstance(ip, NetworkIp)
-    # With two clocks or a DMA engine, the ports of the core are cut.
-    if not networks and ip.clocks == 1 and not ip.has_dma:
-        rules["core_"] = CoreRules(commands_payload=8 * BYTES, results_payload_data=8 * BYTES)
     slave = ip.protocol.register_slave
-    rules[SLAVES[slave].prefix] = SLAVE_RULES[slave](ip)
-    if not networks and ip.has_streams:
-        rules |= {"s_axis_": SinkRules(tdata=8 * BYTES), "m_axis_": SourceRules(tdata=8 * BYTES)}
-    return FormalBench(BareWrapper(ip), rules)
+    rules = {SLAVES[slave].prefix: SLAVE_RULES[slave](ip)}
+    return FormalBench(BareWrapper(ip), rules | DATA_RULES.of(ip)(ip))
 
 
 def modes(bus):

@@ -8,6 +8,7 @@ import warnings
 
 from weft.cli import (
     bench,
+    boards,
     build,
     clean,
     compile,
@@ -35,8 +36,8 @@ __all__ = ["SUBCOMMANDS", "main"]
 # Each has the texts HELP and DESCRIPTION, and functions: add(parser) adds its arguments, run(args)
 # returns the exit code.
 SUBCOMMANDS = [
-    sim, generate, info, bench, build, estimate, explore, regress, gatesim, program, selftest,
-    monitor, serve, report, run, compile, quantize, doctor, clean,
+    sim, generate, info, bench, boards, build, estimate, explore, regress, gatesim, program,
+    selftest, monitor, serve, report, run, compile, quantize, doctor, clean,
 ]
 
 EPILOG = """\

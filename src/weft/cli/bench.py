@@ -47,8 +47,12 @@ def add(parser):
     )
     add_workers(parser)
     parser.add_argument(
-        "--docs", metavar="DIR", default="docs", type=path("docs"),
-        help="folder of the page, the picture and the records (performance.*); default docs",
+        "--results", metavar="DIR", default="results", type=path("results"),
+        help="folder of the records (performance.json); default results",
+    )
+    parser.add_argument(
+        "--docs", metavar="DIR", default="docs/results", type=path("docs"),
+        help="folder of the page and the pictures (performance.md, .png); default docs/results",
     )
 
 
@@ -87,8 +91,8 @@ def _measure(presets, args):
     from weft.sim.tools import ToolError
 
     check_cluster(args)
-    docs = output_folder(args.docs)
-    PerformanceRecords(docs)  # raises an error for damaged records before any work
+    folders = output_folder(args.results), output_folder(args.docs)
+    PerformanceRecords(*folders)  # raises an error for damaged records before any work
     build_folder = output_folder(folder() / "bench")
     failures, measured = [], []
     with progress() as show:
@@ -112,7 +116,7 @@ def _measure(presets, args):
                 failures.append(f"{preset.name}: {error}")
                 continue
             measured.append(_record(preset, result, cycles))
-    records = PerformanceRecords(docs)  # with the records that other runs have added meanwhile
+    records = PerformanceRecords(*folders)  # with the records that other runs have added meanwhile
     for record in measured:
         previous = records.latest.get(record.name)
         failures += problems(record, previous)

@@ -6,7 +6,7 @@ from weft.cli.network_compilation import compiled
 from weft.cli.network_file import add_network, load_network
 from weft.cli.network_target import add_batch, add_target, target_named
 from weft.cli.output_paths import output_file, output_folder
-from weft.design import NETWORK
+from weft.design import PerKind
 from weft.files import write_bytes
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -47,29 +47,23 @@ def add(parser):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
-    from weft.cli.network_explanation import explained
-    from weft.models.c_code import c_files, network_core_c_files
     from weft.models.errors import ModelError
-    from weft.models.program import CompiledNetwork
+    from weft.models.report.placement import explained
 
     if args.prefix is not None and args.c is None:
         raise ModelError("--prefix must be with --c: it is the prefix of the driver in C")
     output = output_file(args.output)
     target = target_named(args)
-    network = load_network(args)
-    if isinstance(network, CompiledNetwork):
+    network, program = load_network(args)
+    if program is not None:
         raise ModelError(
             f"{args.network} must be a .tflite or .onnx file, not a program: it is compiled for"
-            f" {network.target.name} already"
+            f" {program.target.name} already"
         )
     program = compiled(args, network, target)
     sources = {}
     if args.c is not None:
-        prefix = args.prefix or "weft"
-        if program.target.kind == NETWORK:
-            sources = network_core_c_files(program, prefix)
-        else:
-            sources = c_files(network.graph, program, prefix)
+        sources = _C_FILES.of(program)(network, program, args.prefix or "weft")
         folder = output_folder(args.c)
     for line in explained(program):
         print(line)
@@ -80,3 +74,18 @@ def run(args) -> int:
     if sources:
         print(f"{folder}: net.c and net.h, with {len(sources) - 2} other files")
     return 0
+
+
+def _product_core_c_files(network, program, prefix):
+    from weft.models.c_code import c_files
+
+    return c_files(network.graph, program, prefix)
+
+
+def _network_core_c_files(network, program, prefix):
+    from weft.models.c_code import network_core_c_files
+
+    return network_core_c_files(program, prefix)
+
+
+_C_FILES = PerKind(product=_product_core_c_files, network=_network_core_c_files)

@@ -110,7 +110,7 @@ def add(parser):
     )
     group.add_argument(
         "--bench", metavar="FILE", type=path("bench"),
-        help="also take the records of weft bench: docs/performance.json",
+        help="also take the records of weft bench: results/performance.json",
     )
     group.add_argument(
         "--file", metavar="FILE", type=path("file"),
@@ -140,10 +140,10 @@ def _search(args):
     from weft.boards.board import BoardError
     from weft.cli.explore_front import show_front
     from weft.cli.explore_result import show_result
+    from weft.explore.candidates import candidates, estimates_of
     from weft.explore.estimate import Estimator
     from weft.explore.guide import Guide
     from weft.explore.recorded import fitted, of_board
-    from weft.explore.search import candidates_of, estimates_of
     from weft.explore.workload import workload_of
 
     for name in ("board", "workload"):
@@ -163,7 +163,7 @@ def _search(args):
         )
         configs = [point.config for point, _ in known]
         with progress() as show, show.task("estimating designs") as advance:
-            found = candidates_of(
+            found = candidates(
                 estimator, board.config, args.objective, rate=args.rate, known=configs,
                 advance=advance,
             )

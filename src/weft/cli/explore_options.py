@@ -19,7 +19,7 @@ def store_of(args, say=print):
 
 def engine_of(args, show):
     """The engine of the arguments, with its tools set up; says where it runs."""
-    from weft.explore.steps import PointSteps
+    from weft.explore.flow import PointSteps
 
     return started(PointSteps(limits_of(args)), args, show)
 

@@ -17,7 +17,6 @@ def show_result(guide, board, purpose: str | None, workloads: list[str], folder:
     ``purpose`` is the one of ``--for``, or None.
     """
     from weft.designs import to_toml
-    from weft.explore.reasons import reason
 
     ranking = guide.ranking()
     if not ranking:
@@ -40,7 +39,7 @@ def show_result(guide, board, purpose: str | None, workloads: list[str], folder:
     tried = dict.fromkeys(config for config, _ in guide.outcomes)
     rivals = [config for config in (*ranking[1:], *tried) if config != winner]
     for config in dict.fromkeys(rivals):
-        print(f"lost:   {config.name}, {reason(guide, config, winner)}")
+        print(f"lost:   {config.name}, {guide.reason(config, winner)}")
     return 0
 
 

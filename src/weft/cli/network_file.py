@@ -20,11 +20,13 @@ def add_network(parser, files: str) -> None:
 
 
 def load_network(args):
-    """Read the network that the arguments name, as `weft.load` does."""
+    """Read the file that the arguments name: return the network or None, the program or None."""
     import weft
+    from weft.models.program import CompiledNetwork
 
     with slow_task(f"reading {args.network}"):
-        return weft.load(args.network, shapes=dict(args.shape))
+        found = weft.load(args.network, shapes=dict(args.shape))
+    return (None, found) if isinstance(found, CompiledNetwork) else (found, None)
 
 
 def _shape(text):

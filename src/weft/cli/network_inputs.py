@@ -152,7 +152,7 @@ def _media(given, network, program, tensor, files):
     from weft.models.errors import ModelError
     from weft.models.media import MEDIA, read_media
 
-    if given is None and program.source == "tflite" and network is not program:
+    if given is None and program.source == "tflite" and network is not None:
         from weft.models.tflite.metadata import normalization_of as of_file
 
         given = of_file(network.data)

@@ -3,13 +3,11 @@
 import time
 
 from weft.cli.classes import accuracy_line, read_labels, show_top
-from weft.cli.network_explanation import explained
-from weft.cli.network_fallback import refuse_fallbacks
 from weft.cli.network_inputs import samples_of
 from weft.cli.progress import slow_task
 from weft.files import whole
 
-__all__ = ["finish", "prepared", "repeat", "write_outputs"]
+__all__ = ["finish", "prepared", "refuse_fallbacks", "repeat", "write_outputs"]
 
 _SHOWN = 10  # values of an output that are printed
 
@@ -21,6 +19,7 @@ def prepared(args, network, program):
     """
     from weft.models.errors import ModelError
     from weft.models.inputs import read_inputs
+    from weft.models.report.placement import explained
 
     for line in explained(program):
         print(line)
@@ -39,6 +38,24 @@ def prepared(args, network, program):
 
     with slow_task(f"running {program.name} in its runtime, for --check {args.check}"):
         return samples, inferences, answers(args.check, network, program, samples.x)
+
+
+def refuse_fallbacks(program) -> None:
+    """Raise ModelError for the first operator that another runtime or the host must compute.
+
+    This is ``--fallback refuse``.
+    """
+    from weft.models.errors import ModelError
+    from weft.models.work import HostWork, host_products
+
+    for step in program.host:
+        runtime = isinstance(step.work, HostWork) and step.work.kernel.endswith(".model")
+        if runtime or host_products(step.work) and not step.placement.on_weft:
+            field = f"; {step.placement.field} would change this" if step.placement.field else ""
+            raise ModelError(
+                f"{program.name}: operator {step.position[0]} ({step.operators[0]} {step.name})"
+                f" must not run on the host with --fallback refuse: {step.placement.reason}{field}"
+            )
 
 
 def classes_of(program) -> int:

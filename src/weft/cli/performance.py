@@ -16,9 +16,8 @@ BEGIN, END = "<!-- the table: weft bench writes it -->", "<!-- the end of the ta
 HEAD = f"""\
 # Performance
 
-`weft bench` (`make bench`) measures the designs of this table. It writes the table, the pictures
-`performance.png` and `performance-cost.png`, and a record of each measured design
-(`performance.json`).
+`weft bench` (`make bench`) measures the designs of this table. It writes the table, two pictures,
+and a record of each measured design (`performance.json`).
 
 Each row is a whole accelerator: serial link, buffers, tiler, array, result path with
 requantization, registers. It is synthesized with Yosys, and placed and routed with nextpnr for the
@@ -130,8 +129,10 @@ class PerformanceRecords:
     Parameters
     ----------
     folder : Path
-        Folder of ``performance.json``, ``performance.md``, ``performance.png`` and
-        ``performance-cost.png``; missing files are created by `save`.
+        Folder of ``performance.json``.
+    pages : Path
+        Folder of ``performance.md``, ``performance.png`` and ``performance-cost.png``. Missing
+        files are created by `save`.
 
     Raises
     ------
@@ -139,9 +140,9 @@ class PerformanceRecords:
         If ``performance.json`` exists, but cannot be read as records.
     """
 
-    def __init__(self, folder: Path):
-        self._folder = Path(folder)
-        self._file = self._folder / "performance.json"
+    def __init__(self, folder: Path, pages: Path):
+        self._pages = Path(pages)
+        self._file = Path(folder) / "performance.json"
         try:
             text = self._file.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -168,18 +169,19 @@ class PerformanceRecords:
         """Write all files; the table has a row for each of ``names``, in that order."""
         from weft.cli.output_paths import output_folder
 
-        output_folder(self._folder)
+        output_folder(self._file.parent)
+        output_folder(self._pages)
         records = [self.latest[name] for name in names if name in self.latest]
         texts = ",\n".join(json.dumps(dataclasses.asdict(record)) for record in self._all)
         write_text(self._file, f"[\n{texts}\n]\n")
-        page = self._folder / "performance.md"
+        page = self._pages / "performance.md"
         text = page.read_text(encoding="utf-8") if page.exists() else HEAD
         if not 0 <= text.find(BEGIN) < text.find(END):
             raise OSError(f"{page} must have the lines {BEGIN!r} and {END!r} around its table")
         before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
         write_text(page, f"{before}\n\n{_table(records)}\n{after}")
-        _picture(records, self._folder / "performance.png")
-        cost_curve(records, self._folder / "performance-cost.png")
+        _picture(records, self._pages / "performance.png")
+        cost_curve(records, self._pages / "performance-cost.png")
 
 
 def problems(record: Measurement, previous: Measurement | None) -> list[str]:

@@ -11,7 +11,7 @@ from weft.cli.network_target import DEFAULT_BOARD, add_batch, add_target, target
 from weft.cli.output_paths import output_file
 from weft.files import write_text
 
-__all__ = ["DESCRIPTION", "HELP", "add", "run", "write_page"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
 HELP = "explain a network on an accelerator: placement, cycles, bytes"
 DESCRIPTION = """\
@@ -50,58 +50,42 @@ def run(args) -> int:
     html = args.html and output_file(args.html)
     target = target_named(args)
     program, against = _programs(args, target)
-    from weft.models.report import NetworkCoreReport, report
+    from weft.models.report import report
 
     found = report(program, against)
     if html:
-        write_page(found, html)
+        write_text(html, found.page())
     if args.json:
         json.dump(found.to_json(), sys.stdout, indent=1)
         print()
         return 0
-    if isinstance(found, NetworkCoreReport):
-        print(found)
-    else:
-        _show(found)
+    _show(found)
     if html:
         print(f"page: {html}")
     return 0
 
 
-def write_page(found, path) -> None:
-    """Write the page of a report, completely or not at all."""
-    from weft.models.report import NetworkCoreReport
-    from weft.models.report.network_core_page import network_core_page
-    from weft.models.report.page import page
-
-    make = network_core_page if isinstance(found, NetworkCoreReport) else page
-    write_text(path, make(found))
-
-
 def _programs(args, target):
     """The program of the network; and the program of the network for ``--against``, or None."""
     from weft.models.errors import ModelError
-    from weft.models.program import CompiledNetwork
 
-    network = load_network(args)
-    if not isinstance(network, CompiledNetwork):
+    network, program = load_network(args)
+    if program is None:
         program = compiled(args, network, target or DEFAULT_BOARD)
         return program, args.against and network.compile(args.against)
     for name in ("board", "config", "against", "batch"):
         if getattr(args, name) is not None:
             raise ModelError(
                 f"--{name} must not be given for {args.network}: the program is compiled for"
-                f" {network.target.name}"
+                f" {program.target.name}"
             )
-    return network, None
+    return program, None
 
 
 def _show(found):
-    from rich.console import Console
+    from weft.models.report.interface import WIDTH, plain_console
 
-    from weft.models.report.text import WIDTH, show
-
-    console = Console(highlight=False)
+    console = plain_console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
-        console = Console(highlight=False, width=WIDTH)
-    show(found, console)
+        console = plain_console(width=WIDTH)
+    found.show(console)

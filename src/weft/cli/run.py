@@ -1,6 +1,7 @@
 """``weft run``: runs a network on a core, and compares it with its runtime."""
 
 import contextlib
+import dataclasses
 
 from weft.cli.argument_types import integer, path
 from weft.cli.network_file import add_network, load_network
@@ -12,11 +13,12 @@ from weft.cli.network_target import (
     batch_of,
     target_named,
 )
+from weft.cli.network_values import finish, prepared, repeat, write_outputs
 from weft.cli.output_paths import output_file
 from weft.cli.progress import slow_task
-from weft.cli.run_products import run_products
+from weft.cli.run_cores import open_core, refuse_page
 from weft.cli.transports import add_baud, check_baud, open_by_name
-from weft.design import NETWORK
+from weft.files import write_text
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -105,26 +107,35 @@ def add(parser):
 def run(args) -> int:
     """Run the command; return its exit code."""
     _refuse_unused(args)
-    files = [name and output_file(name) for name in (args.output, args.activations, args.html)]
-    network, given = _load(args)
+    output, activations, html = (
+        name and output_file(name) for name in (args.output, args.activations, args.html)
+    )
+    network, program, target = _load(args)
     with contextlib.ExitStack() as undo:
         transport = None
-        if given is None:
-            transport, given = _answering(args)
+        if target is None:
+            transport, target = _answering(args)
             undo.callback(transport.close)
-        if given.kind == NETWORK:
-            from weft.cli.run_network_core import run_network_core
+        if program is None:
+            program = _compiled(args, network, target)
+        samples, inferences, answers = prepared(args, network, program)
+        if html:
+            refuse_page(program, inferences)
+        core = open_core(args, program, target, transport)
+        undo.enter_context(core.session)
+        y, records, values = _measured(args, core, samples.x)
+        print(core.cost(records, inferences))
+        repeat(args, inferences, lambda: core.session(samples.x))
+    outputs = y if isinstance(y, list) else [y]
+    write_outputs(output, activations, outputs, values)
+    if html:
+        from weft.models.report import report
 
-            return run_network_core(args, network, given, transport)
-        program = network
-        if not args.network.endswith(".weft"):
-            with slow_task(f"compiling {network.name} for {given.name}"):
-                program = network.compile(
-                    given, activations=args.activations is not None, batch=batch_of(args)
-                )
-        return run_products(
-            args, network, program, files, lambda: transport or _open(args, given.config)
-        )
+        write_text(html, report(program).with_measured(records).page())
+    return finish(
+        args, network, program, samples, outputs, answers,
+        lambda: values or _activations(args, network, target, samples.x),
+    )
 
 
 def _refuse_unused(args):
@@ -137,30 +148,86 @@ def _refuse_unused(args):
 
 
 def _load(args):
-    """Return the network or the program, and the target; None to take that of the core."""
+    """Return network, program and target: None for what the file, or the options, do not have.
+
+    Without a target, the core that answers is the target.
+    """
     from weft.models.errors import ModelError
-    from weft.models.program import CompiledNetwork
 
     target = target_named(args)
-    network = load_network(args)
-    if not isinstance(network, CompiledNetwork):
+    network, program = load_network(args)
+    if program is None:
         default = DEFAULT_BOARD if args.on in _SIMULATED else None
-        return network, target or (default and _target_of(default))
+        return network, None, target or (default and _target_of(default))
     if args.check:
         raise ModelError(f"--check needs the network, not the program {args.network}")
     for name in ("activations", "batch"):
         if getattr(args, name):
             raise ModelError(f"--{name} needs the network, not the program {args.network}")
-    same = target is None or (target.array, target.config) == (
-        network.target.array, network.target.config
-    )
-    if not same:
+    own = program.target
+    if target is not None and (target.array, target.config) != (own.array, own.config):
         raise ModelError(
-            f"{args.network} is compiled for {network.target.name}"
-            f" ({network.target.array.hash:08x}), not for {target.name}"
-            f" ({target.array.hash:08x})"
+            f"{args.network} is compiled for {own.name} ({own.array.hash:08x}), not for"
+            f" {target.name} ({target.array.hash:08x})"
         )
-    return network, network.target
+    return None, program, own
+
+
+def _compiled(args, network, target):
+    """Compile the network; one that does not fit a network core runs there product by product."""
+    from weft.models.errors import ModelError, UnfitError
+
+    keep = args.activations is not None
+    try:
+        with slow_task(f"compiling {network.name} for {target.name}"):
+            return network.compile(target, activations=keep, batch=batch_of(args))
+    except UnfitError as error:
+        if args.html:
+            raise ModelError(f"--html needs a network that fits the core; {error}") from error
+        return _single_products(network, target, keep, error)
+
+
+def _single_products(network, target, activations, error):
+    """Compile a network that does not fit, by this error, so that the core gets each product."""
+    from weft.host.list_transport import product_config
+
+    single = dataclasses.replace(target, config=product_config(target.config), by_lists=True)
+    program = network.compile(single, activations=activations)
+    if any(step.placement.on_weft for step in program.steps):
+        print(f"{error}. The products run on the core one by one, over the link.")
+    else:
+        print(f"{error}. The core has no product to compute.")
+    return program
+
+
+def _measured(args, core, x):
+    """Run the network once; return outputs, records of the steps, and outputs of operators."""
+    program = core.session.program
+    if args.layers:
+        print(core.HEAD)
+    with slow_task(f"running {program.name}", total=core.total) as advance:
+        def watch(record):
+            advance()
+            if args.layers:
+                print(core.line(record), flush=True)
+
+        keep = program.keeps_maps
+        y, records, *kept = core.session(x, stats=True, activations=keep, watch=watch)
+    return y, records, kept[0] if keep else {}
+
+
+def _activations(args, network, target, x):
+    """Return the outputs of all operators, from a run that keeps them; None if they do not fit."""
+    from weft.models.errors import UnfitError
+
+    try:
+        program = network.compile(target, activations=True)
+    except UnfitError:
+        print("The memory has no space for the outputs of all operators.")
+        return None
+    with open_core(args, program, target, None).session as session:
+        _, values = session(x, activations=True)
+    return values
 
 
 def _target_of(name):

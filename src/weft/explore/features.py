@@ -2,23 +2,25 @@
 
 A feature is a count: of MACs in DSP blocks, of PEs with an overlapped drain, of bits of a register.
 The area of a block is a sum over its features, each times a fitted number of cells.
-`weft.explore.network_features` has the features of a NetworkCoreConfig.
+`FeatureSet` collects them for one kind of core. Here are the ones of a product core;
+`weft.explore.network_features` has the ones of network cores.
 """
 
 import functools
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from weft.boards.blocks import GROUPS
 from weft.commands import TABLE_ENTRIES, Region, epilogue_flags
 from weft.config import Config
-from weft.explore.feature_set import FeatureSet
 from weft.geometry import memories, operands
 from weft.timing import Latencies
 
 __all__ = [
-    "BLOCKS", "CLOCK_KINDS", "MATRIX", "array_features", "bank_blocks", "clock_features",
-    "dsp_blocks", "features", "ram_blocks", "scaling_blocks",
-    "square_blocks",
+    "BLOCKS", "CLOCK_KINDS", "PRODUCTS", "FeatureSet", "array_features", "bank_blocks",
+    "clock_features", "dsp_blocks", "features", "ram_blocks", "scaling_blocks", "square_blocks",
 ]
 
 # By group of `weft.boards.blocks.GROUPS`, the features of its area. "1" is a constant.
@@ -67,6 +69,45 @@ _MOST_CELLS = 25  # of LUT RAM; Yosys maps more to one block RAM
 _USED_BITS = {*range(72), *range(80, 89), *range(96, 105), *range(112, 121)}
 _PENDING_BITS = 9  # of a pending tile: flags and status
 _LUT_RAM_WORDS = 32  # of a bank in LUT RAM, as in `weft.hw.buffers.bank`
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FeatureSet:
+    """What a kind of core is estimated from: its features.
+
+    Attributes
+    ----------
+    suffix : str
+        Of the names of its families of points.
+    blocks : dict of tuple of str
+        The features of the area of each part of the design. "1" is a constant.
+    members : dict of tuple of str
+        The blocks (`weft.boards.blocks.GROUPS`) that each part consists of.
+    fitted : tuple of str
+        The resources that a part takes by its features.
+    counted : dict of callable
+        For each other resource, a function of the Config that counts it for the whole design.
+    features : callable
+        The value of each feature of a Config, by its name.
+    clock_features : callable
+        What the period depends on: of a Config, and of the share of the LUTs that it takes.
+    clock_kinds : tuple of str
+        The features of the clock that tell kinds of designs apart.
+    """
+
+    suffix: str
+    blocks: Mapping[str, tuple[str, ...]]
+    members: Mapping[str, tuple[str, ...]]
+    fitted: tuple[str, ...]
+    counted: Mapping[str, Callable[[Any], int]]
+    features: Callable[[Any], dict[str, float]]
+    clock_features: Callable[[Any, float], dict[str, float]]
+    clock_kinds: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all features of the area, each once."""
+        return tuple(dict.fromkeys(name for names in self.blocks.values() for name in names))
 
 
 def dsp_blocks(config: Config) -> int:
@@ -358,7 +399,7 @@ def _requantizes(config):
     return config.requantize != "none"
 
 
-MATRIX = FeatureSet(
+PRODUCTS = FeatureSet(
     suffix="", blocks=BLOCKS, members=GROUPS, fitted=("LUT", "FF"),
     counted={"DSP": dsp_blocks, "RAM": ram_blocks}, features=features,
     clock_features=clock_features, clock_kinds=CLOCK_KINDS,

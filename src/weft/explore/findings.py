@@ -6,17 +6,20 @@ from dataclasses import dataclass
 from weft.boards.board import Board
 from weft.boards.catalog import BOARDS
 from weft.config import Config
+from weft.design import PerKind
+from weft.explore.candidates import estimates_of
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.guide import Guide
 from weft.explore.model import Errors, Record, family_of, leave_one_out
-from weft.explore.reasons import reason
 from weft.explore.recorded import fitted, of_board, recorded
-from weft.explore.search import estimates_of
 from weft.explore.workload import MatrixWorkload, NetworkWorkload
 from weft.models.errors import UnfitError
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["BoardCost", "Findings", "findings"]
+
+# Of the bytes to a core and from it. A network core sends the result after the input has come.
+_BOTH_WAYS: PerKind[Callable[[tuple[int, int]], int]] = PerKind(product=max, network=sum)
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ class Findings:
         ranking = self.guide.ranking()
         if not ranking:
             return "no design reaches the rate"
-        return "winner" if config == ranking[0] else reason(self.guide, config, ranking[0])
+        return "winner" if config == ranking[0] else self.guide.reason(config, ranking[0])
 
 
 def findings(
@@ -102,7 +105,7 @@ def findings(
     return Findings(
         board, tuple(workload.name for workload in workloads), guide,
         {estimate.config: estimate for estimate in estimates}, leave_one_out(done),
-        tuple(_boards(workloads, type(board.config))),
+        tuple(_boards(workloads, board.config.kind)),
     )
 
 
@@ -111,15 +114,14 @@ def _boards(workloads, kind):
     seen = set()
     for name, board in _named_boards():
         key = board.config, board.clock, board.baud
-        if key in seen or not isinstance(board.config, kind):
+        if key in seen or board.config.kind != kind:
             continue
         seen.add(key)
         try:
             costs = [workload.cost(board.config) for workload in workloads]
         except UnfitError:
             continue
-        # A network core sends the result after the input has come.
-        both = sum if kind is NetworkCoreConfig else max
+        both = _BOTH_WAYS.of(board.config)
         wire = sum(both((cost.sent, cost.received)) for cost in costs)
         yield BoardCost(
             name, board.clock, sum(cost.cycles for cost in costs) / board.clock,

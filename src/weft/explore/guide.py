@@ -115,6 +115,27 @@ class Guide:
         """The measured designs that no other one dominates."""
         return front(self.measured())
 
+    def reason(
+        self, config: Config | NetworkCoreConfig, winner: Config | NetworkCoreConfig
+    ) -> str:
+        """Why a design lost against the winner, in one line."""
+        in_order = sorted(self.outcomes.items(), key=_seed)
+        outcomes = [outcome for (each, _), outcome in in_order if each == config]
+        done = [outcome for outcome in outcomes if outcome.done]
+        if not done:
+            return f"{outcomes[0].failure}: {outcomes[0].detail}"
+        fastest = max(done, key=lambda outcome: outcome.fmax)
+        figures, name = self.measured(), self.objective
+        mine, best = figures[config], figures[winner]
+        path = f"at {fastest.fmax:.1f} MHz; critical path: {fastest.path}"
+        if mine.rate < self.rate:
+            return f"too slow: {mine.rate:,.1f} of {self.rate:,.1f} a second, {path}"
+        value, more = getattr(mine, name), getattr(mine, name) / getattr(best, name) - 1
+        if name in ("latency", "throughput"):
+            return f"slower: {value:,.2f} us, {more:.1%} more, {path}"
+        unit = "LUTs" if name == "area" else "nJ"
+        return f"more {name}: {value:,.0f} {unit}, {more:.1%} more"
+
     def _choose(self, config, seed):
         self._chosen.add((config, seed))
         return Point(self.device, config, seed)
@@ -146,3 +167,8 @@ class Guide:
 
     def _order(self):
         return self.objective, *(name for name in OBJECTIVES if name != self.objective)
+
+
+def _seed(item):
+    (_, seed), _ = item
+    return seed

@@ -1,7 +1,7 @@
 """The model of area and clock: fitted to recorded points, by block of the design.
 
 Area: each part takes ``sum(coefficient * feature)`` cells, with coefficients of 0 or more
-(`weft.explore.feature_set.FeatureSet`). Some resources are counted. Clock: the logarithm of the
+(`weft.explore.features.FeatureSet`). Some resources are counted. Clock: the logarithm of the
 period is a sum of features; without enough points that were placed, it is not known. Each kind of
 core has coefficients of its own on each FPGA family. The error of the model is the one of points
 that it was not fitted to (`leave_one_out`).
@@ -15,17 +15,15 @@ import numpy as np
 
 from weft.boards.devices import Device
 from weft.config import Config
-from weft.explore.feature_set import FeatureSet
-from weft.explore.features import MATRIX
-from weft.explore.least_squares import non_negative, ridge
-from weft.explore.network_features import NETWORKS
+from weft.design import PerKind
+from weft.explore.features import PRODUCTS, FeatureSet
+from weft.explore.network_features import NETWORKS, SINGLE_PORT
 from weft.explore.points import Point, PointOutcome
-from weft.explore.single_port_features import SINGLE_PORT
 from weft.network_core.config import NetworkCoreConfig, has_single_port
 
 __all__ = [
     "AreaEstimate", "Errors", "FittedModel", "TooFewPoints", "family_of", "feature_set",
-    "leave_one_out",
+    "leave_one_out", "non_negative", "ridge",
 ]
 
 LEAST = 8  # points of a family that a model is fitted to
@@ -110,9 +108,13 @@ class Errors:
 
 def feature_set(config: Config | NetworkCoreConfig) -> FeatureSet:
     """The features of a Config's kind of core."""
-    if isinstance(config, Config):
-        return MATRIX
-    return SINGLE_PORT if has_single_port(config.array) else NETWORKS
+    return _FEATURE_SETS.of(config)(config)
+
+
+_FEATURE_SETS = PerKind(
+    product=lambda config: PRODUCTS,
+    network=lambda config: SINGLE_PORT if has_single_port(config.array) else NETWORKS,
+)
 
 
 def family_of(config: Config | NetworkCoreConfig) -> str:
@@ -243,3 +245,53 @@ def leave_one_out(records: Sequence[Record]) -> Errors:
 
 def _share(luts, device):
     return luts / device.capacity["LUT"]
+
+
+def non_negative(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """``x >= 0`` with the least ``|matrix @ x - values|``.
+
+    The columns are scaled to length 1, so the units of a feature do not matter. Without this,
+    rounding errors decide between similar columns.
+
+    Source: C. Lawson and R. Hanson, "Solving Least Squares Problems", 1974, chapter 23.
+    """
+    lengths = np.linalg.norm(matrix, axis=0)
+    lengths[lengths == 0] = 1
+    matrix, count = matrix / lengths, matrix.shape[1]
+    if len(matrix) > count:  # as many rows as columns have the same solution
+        rotation, matrix = np.linalg.qr(matrix)
+        values = rotation.T @ values
+    x, passive = np.zeros(count), np.zeros(count, bool)
+    tolerance = 1e-10 * max(1.0, float(np.abs(matrix.T @ values).max(initial=0)))
+    for _ in range(3 * count):
+        gradient = matrix.T @ (values - matrix @ x)
+        gradient[passive] = -np.inf
+        if passive.all() or gradient.max() <= tolerance:
+            break
+        passive[gradient.argmax()] = True
+        while True:
+            solution = np.zeros(count)
+            solution[passive] = np.linalg.lstsq(matrix[:, passive], values, rcond=None)[0]
+            wrong = passive & (solution <= 0)
+            if not wrong.any():
+                x = solution
+                break
+            step = np.min(x[wrong] / (x[wrong] - solution[wrong]))
+            x = x + step * (solution - x)
+            passive &= x > tolerance * 1e-6
+            x[~passive] = 0
+    return x / lengths
+
+
+def ridge(
+    matrix: np.ndarray, values: np.ndarray, strength: float, free: Sequence[int] = ()
+) -> np.ndarray:
+    """``x`` with the least ``|matrix @ x - values|^2 + strength * |s * x|^2``.
+
+    ``s`` is the spread of each column, so that the units of a feature do not matter. A constant
+    column, and the columns ``free``, are not held back.
+    """
+    spread = matrix.std(axis=0) * np.sqrt(len(matrix))
+    spread[list(free)] = 0
+    held = np.vstack([matrix, np.diag(np.sqrt(strength) * spread)])
+    return np.linalg.lstsq(held, np.concatenate([values, np.zeros(len(spread))]), rcond=None)[0]

@@ -1,13 +1,26 @@
-"""The features of a network core, by part of the design; its block RAMs are counted, too."""
+"""The features of network cores, by part of the design; their block RAMs are counted, too.
+
+A core whose memory has one port has a set of its own (`SINGLE_PORT`): a microprogram controls it
+(`weft.hw.network_core.micro.core.MicroCore`), and its array is given. Its buffers and its memory differ: by
+their blocks, and by the multiplexers that select one of several.
+"""
 
 import math
 
-from weft.explore.feature_set import FeatureSet
-from weft.explore.features import array_features, bank_blocks, scaling_blocks, square_blocks
+from weft.explore.features import (
+    FeatureSet,
+    array_features,
+    bank_blocks,
+    scaling_blocks,
+    square_blocks,
+)
 from weft.network_core.config import ADD_TABLE_WORDS, PARAMETER_BYTES, NetworkCoreConfig
 from weft.network_core.latencies import result_rows
 
-__all__ = ["NETWORKS", "dsp_blocks", "ram_blocks"]
+__all__ = [
+    "NETWORKS", "SINGLE_PORT", "dsp_blocks", "ram_blocks", "single_port_dsp_blocks",
+    "single_port_features", "single_port_memories", "single_port_ram_blocks",
+]
 
 # By part of the design, its blocks (`weft.boards.blocks.GROUPS`).
 MEMBERS = {
@@ -38,7 +51,7 @@ BLOCKS = {
 CLOCK_KINDS = "1",
 _VALUE_BITS, _SUM_BITS = 8, 32
 _LUT_RAM_ROWS = 32  # of a result buffer in LUT RAM, as in `weft.hw.buffers.bank`
-_FEW_WORDS = 32  # of a buffer in LUT RAM, as in `weft.hw.network_core.loaded_buffer`
+_FEW_WORDS = 32  # of a buffer in LUT RAM, as in `weft.hw.network_core.loads.loaded_buffer`
 _LINK_BLOCKS = 1  # of the frames that come in
 _MEMORY_BITS = {1024: 16, 2048: 8, 4096: 4, 8192: 2, 16384: 1}  # of a block, by its words
 
@@ -72,7 +85,10 @@ def ram_blocks(config: NetworkCoreConfig) -> int:
 
 
 def _in_blocks(words):
-    """The words of a `weft.hw.network_core.loaded_buffer.LoadedBuffer` that are in block RAM."""
+    """The words that a buffer has in block RAM.
+
+    It is a `weft.hw.network_core.loads.loaded_buffer.LoadedBuffer`.
+    """
     most = 1 << (words - 1).bit_length() - 1
     return most if 0 < words - most <= _FEW_WORDS < most else words
 
@@ -112,4 +128,87 @@ NETWORKS = FeatureSet(
     suffix="-networks", blocks=BLOCKS, members=MEMBERS, fitted=("LUT", "FF"),
     counted={"DSP": dsp_blocks, "RAM": ram_blocks}, features=features,
     clock_features=clock_features, clock_kinds=CLOCK_KINDS,
+)
+
+# By part of the design, its blocks (`weft.boards.blocks.GROUPS`). Synthesis merges the multiplexers
+# behind buffers and memory with the array or the output, so these are one part.
+SINGLE_PORT_MEMBERS = {
+    "data path": (
+        "port", "loads", "weights", "bias", "multiplier", "shift", "table", "columns", "output",
+    ),
+    "control": ("engine", "steps", "core"),
+    "host": ("host_port", "link", "receiver", "transmitter", "accelerator"),
+    "packing": ("board", "nextpnr"),
+}
+SINGLE_PORT_BLOCKS = {
+    "data path": ("1", "MACs in logic", "rows of single-port RAMs", "selected bits"),
+    "control": ("1",), "host": ("1",), "packing": ("1",),
+}
+_SHAPES = {16: 256, 8: 512, 4: 1024, 2: 2048}  # of a block RAM: words, by their bits
+_VECTOR_BITS, _HALF_BITS = 32, 16
+_LINE_BITS = 32, 32, 8  # bias, multiplier, shift
+_ENGINE_BLOCKS = 3  # 512 instructions of 16 bits, 256 registers of 16 bits
+_FRAME_BLOCKS = 2  # of the frames that come in
+_SINGLE_PORT_WORDS = 1 << 14  # of a single-port RAM; each has 16 bits
+
+
+def single_port_dsp_blocks(config: NetworkCoreConfig) -> int:
+    """DSP blocks of a design: each multiplies a pair a cycle, and accumulates the products."""
+    return config.peak if config.array.family.has_dsp else 0
+
+
+def single_port_ram_blocks(config: NetworkCoreConfig) -> int:
+    """Block RAMs of a design: buffers, microprogram, registers, link; the memory in some FPGAs."""
+    banks = *_banks(config), (_VECTOR_BITS, ADD_TABLE_WORDS)
+    return sum(_blocks(*bank)[0] for bank in banks) + _ENGINE_BLOCKS + _FRAME_BLOCKS
+
+
+def single_port_memories(config: NetworkCoreConfig) -> int:
+    """Single-port RAMs of the memory, if the FPGA has them."""
+    return _rows(config) * (_VECTOR_BITS // _HALF_BITS)
+
+
+def _rows(config):
+    """Single-port RAMs that the words of the memory lie in."""
+    return -(-config.words // _SINGLE_PORT_WORDS) if config.target == "ice40up" else 0
+
+
+def _banks(config):
+    """Bits and words of the banks in block RAM that depend on the NetworkCoreConfig."""
+    columns = [(_HALF_BITS, 2 * config.b_words)] * config.array.cols
+    memory = [] if _rows(config) else [(_VECTOR_BITS, config.words)]
+    return [*columns, *((bits, config.lines) for bits in _LINE_BITS), *memory]
+
+
+def _blocks(bits, words):
+    """Block RAMs of a bank in the shape that takes the fewest, and how many its words lie in."""
+    return min(
+        (-(-bits // width) * -(-words // deep), -(-words // deep))
+        for width, deep in _SHAPES.items()
+    )
+
+
+def single_port_features(config: NetworkCoreConfig) -> dict[str, float]:
+    """The value of each feature in `SINGLE_PORT_BLOCKS`."""
+    return {
+        "1": 1, "MACs in logic": config.peak - single_port_dsp_blocks(config),
+        "rows of single-port RAMs": _rows(config),
+        "selected bits": sum(bits * (_blocks(bits, words)[1] - 1) for bits, words in
+        _banks(config)),
+    }
+
+
+def single_port_clock(config: NetworkCoreConfig, share: float) -> dict[str, float]:
+    """What the period of the clock depends on: the same paths are critical in all such cores."""
+    return {"1": 1}
+
+
+SINGLE_PORT = FeatureSet(
+    suffix="-networks", blocks=SINGLE_PORT_BLOCKS, members=SINGLE_PORT_MEMBERS,
+    fitted=("LUT", "FF"),
+    counted={
+        "DSP": single_port_dsp_blocks, "RAM": single_port_ram_blocks,
+        "SPRAM": single_port_memories,
+    },
+    features=single_port_features, clock_features=single_port_clock, clock_kinds=("1",),
 )

@@ -67,7 +67,7 @@ def of_board(records: Iterable[Record], board: Board) -> list[Record]:
     return [
         (point, outcome) for point, outcome in records
         if point.device.options == board.device.options and point.seed != PACKED
-        and isinstance(point.config, type(board.config))
+        and point.config.kind == board.config.kind
     ]
 
 
@@ -99,7 +99,7 @@ def write(path, records: list[Record]) -> None:
 
 
 def bench_points(path) -> list[Record]:
-    """The last records of ``weft bench`` (``docs/performance.json``); they have no blocks."""
+    """The last records of ``weft bench`` (``results/performance.json``); they have no blocks."""
     latest = {record["name"]: record for record in json.loads(Path(path).read_text("utf-8"))}
     found = []
     for name, record in latest.items():

@@ -12,14 +12,16 @@ array is given, so only memory and buffers change: all values of `SINGLE_PORT_AX
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
-from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
 
 from weft.boards.devices import Device
 from weft.config import Config, ConfigError
-from weft.explore import features, network_features, single_port_features
+from weft.design import PerKind
+from weft.explore.config_fields import fields_of
 from weft.explore.features import scaling_blocks
+from weft.explore.model import feature_set
 from weft.network_core.config import NetworkCoreConfig, has_single_port
 
 __all__ = [
@@ -89,24 +91,21 @@ def draws(
         among = by_size[sizes[rng.integers(len(sizes))]]
         fields = dict(zip(("rows", "cols", "depth"), among[rng.integers(len(among))], strict=True))
         fields |= {name: axes[name][rng.integers(len(axes[name]))] for name in rest}
-        config = _legal(base, fields)
+        config = _legal(base, fields, device)
         if config is not None and _fits(config, device):
             yield config
 
 
 def neighbours(config: Config, device: Device) -> Iterator[Config]:
     """Yield the legal Configs of the space that differ from ``config`` by one step of one field."""
-    is_network_core = isinstance(config, NetworkCoreConfig)
-    axes = _network_axes(config) if is_network_core else AXES[device.target]
-    for name, values in axes.items():
-        value = getattr(config.array if is_network_core and name not in _OWN else config, name)
+    kind, fields = _STEPS.of(config), fields_of(config)
+    for name, values in kind.axes(config).items():
+        value = fields[name]
         below = [other for other in values if isinstance(other, int) and other < value][-1:]
         above = [other for other in values if isinstance(other, int) and other > value][:1]
         others = [other for other in values if isinstance(other, str) and other != value]
         for other in (*below, *above, *others):
-            found = _legal_network_core(config, {name: other}, device) if is_network_core else (
-                _legal(config, {name: other})
-            )
+            found = kind.legal(config, {name: other}, device)
             if found is not None and found != config and _fits(found, device):
                 yield found
 
@@ -176,7 +175,7 @@ def _shapes(axes, peak):
     ]
 
 
-def _legal(base, fields):
+def _legal(base, fields, device):
     """The Config with these fields, or None.
 
     ``dsp_cols``, ``ram_cols`` and ``lanes`` are lowered to be legal.
@@ -214,10 +213,21 @@ def _legal_network_core(base, fields, device):
 
 def _fits(config, device):
     """Whether DSP blocks and block RAMs, which can be counted, do not exceed the device."""
-    count: ModuleType = features
-    if isinstance(config, NetworkCoreConfig):
-        count = single_port_features if has_single_port(config.array) else network_features
+    count = feature_set(config).counted
     return (
-        count.dsp_blocks(config) <= device.capacity.get("DSP", 0)
-        and count.ram_blocks(config) <= device.capacity["RAM"]
+        count["DSP"](config) <= device.capacity.get("DSP", 0)
+        and count["RAM"](config) <= device.capacity["RAM"]
     )
+
+
+class _Steps(NamedTuple):
+    """The steps of one field that a kind of core has: the values, and the legal Design."""
+
+    axes: Callable
+    legal: Callable
+
+
+_STEPS = PerKind(
+    product=_Steps(lambda config: AXES[config.target], _legal),
+    network=_Steps(_network_axes, _legal_network_core),
+)

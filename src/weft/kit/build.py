@@ -3,6 +3,7 @@
 import importlib
 from importlib import metadata
 
+from weft.design import PerKind
 from weft.designs import to_toml
 from weft.hw.bus.top import IpTop
 from weft.ip import Ip
@@ -57,7 +58,7 @@ def build(ip: Ip | NetworkIp, *, measured: str | None = None) -> dict[str, bytes
     }
     files |= {path: value.encode() for path, value in texts.items()}
     files |= {f"driver/{file}": data for file, data in driver(ip).items()}
-    files |= _network_files(ip) if isinstance(ip, NetworkIp) else _product_files(ip, [*sources])
+    files |= _FILES.of(ip)(ip, [*sources])
     files["README.md"] = sheet(ip, pins, guide(ip, files), measured=measured).encode()
     files = {path: licensed(path, data) for path, data in files.items()}
     index = manifest(
@@ -70,7 +71,7 @@ def build(ip: Ip | NetworkIp, *, measured: str | None = None) -> dict[str, bytes
     return dict(sorted(files.items()))
 
 
-def _network_files(ip):
+def _network_files(ip, _sources):
     """The files of network cores beside the common ones."""
     lists = f"# Lists of {ip.name}\n\n{text('formats_network_core.md')}"
     return {"lists.md": lists.encode()} | _litex(ip, ["weft_litex.py"])
@@ -90,6 +91,9 @@ def _product_files(ip, sources):
     }
     files |= {f"bench/{file}": data for file, data in bench(ip, sources).items()}
     return files | _litex(ip, ["weft_litex.py", *["example_soc.py"] * ip.has_fifo_ports])
+
+
+_FILES = PerKind(product=_product_files, network=_network_files)
 
 
 def check_packages() -> None:

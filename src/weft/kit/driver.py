@@ -1,9 +1,13 @@
 """The files of the C driver, and the header that configures them for one core."""
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 from weft import commands, registers
 from weft.buses import BUSES
 from weft.c_names import renamed
 from weft.descriptors import write_unit
+from weft.design import PerKind
 from weft.geometry import memories, operands
 from weft.hw.bus.fifo_ports import CAPACITY
 from weft.ip import Ip
@@ -20,15 +24,9 @@ _ABSENT = "{1, 1, 1, 1, 1, 1, 0}"  # the geometry of a region that a core does n
 
 def driver(ip: Ip | NetworkIp) -> dict[str, bytes]:
     """The files of the driver, by name."""
-    if isinstance(ip, NetworkIp):
-        sources = {f"weft.{kind}": f"weft_network.{kind}" for kind in "hc"}
-    else:
-        names = ["weft.h", "weft_internal.h", "weft_stream_io.h"]
-        names += ["weft.c", "weft_jobs.c", "weft_pack.c"]
-        names += [*["weft_panel.c"] * (not ip.has_dma), f"weft_{ip.protocol.data_path.value}.c"]
-        sources = {name: name for name in names}
     files = {
-        renamed(name, ip.prefix): renamed(text(file), ip.prefix) for name, file in sources.items()
+        renamed(name, ip.prefix): renamed(text(file), ip.prefix)
+        for name, file in _PARTS.of(ip).sources(ip).items()
     }
     files[f"{ip.prefix}_config.h"] = _configuration(ip)
     return {name: data.encode() for name, data in files.items()}
@@ -37,23 +35,38 @@ def driver(ip: Ip | NetworkIp) -> dict[str, bytes]:
 def _configuration(ip):
     """The header ``<prefix>_config.h``: the constants of the core that the driver needs."""
     macro = ip.prefix.upper()
-    network = isinstance(ip, NetworkIp)
-    values = _network_constants(ip) if network else _product_constants(ip)
+    parts = _PARTS.of(ip)
     lines = [
         f"#define {macro}_{name} {value} /* {renamed(_MEANINGS[name], ip.prefix)} */"
-        for name, value in values.items()
+        for name, value in parts.constants(ip).items()
     ]
-    if not network:
-        regions = [_geometry(memories(ip.array).get(region)) for region in commands.Region]
-        lines += [
-            "", f"/* Regions A, B, parameters, table, C: struct {ip.prefix}_geometry of each. */",
-            f"#define {macro}_REGIONS {{" + ", ".join(regions) + "}",
-        ]
+    lines += parts.more(ip, macro)
     return "\n".join([
         f"/* Constants of the core {ip.name} for its driver. */",
         f"#ifndef {macro}_CONFIG_H", f"#define {macro}_CONFIG_H", "",
         f'#include "{ip.name}_regs.h"', "", *lines, "", "#endif", "",
     ])
+
+
+def _product_sources(ip):
+    """The files of the driver, and the files of `weft.kit.files` that they are made from."""
+    names = ["weft.h", "weft_internal.h", "weft_stream_io.h"]
+    names += ["weft.c", "weft_jobs.c", "weft_pack.c"]
+    names += [*["weft_panel.c"] * (not ip.has_dma), f"weft_{ip.protocol.data_path.value}.c"]
+    return {name: name for name in names}
+
+
+def _network_sources(_ip):
+    return {f"weft.{kind}": f"weft_network.{kind}" for kind in "hc"}
+
+
+def _regions(ip, macro):
+    """The lines that describe where the words of each operand lie."""
+    regions = [_geometry(memories(ip.array).get(region)) for region in commands.Region]
+    return [
+        "", f"/* Regions A, B, parameters, table, C: struct {ip.prefix}_geometry of each. */",
+        f"#define {macro}_REGIONS {{" + ", ".join(regions) + "}",
+    ]
 
 
 def _network_constants(ip):
@@ -129,3 +142,17 @@ def _geometry(operand):
     o = operand
     numbers = o.edge, o.depth, o.size, o.group, o.segments, o.page, o.pages
     return "{" + ", ".join(map(str, numbers)) + "}"
+
+
+class _Parts(NamedTuple):
+    """The functions of an IP core that make the parts of its driver which differ by kind."""
+
+    sources: Callable[[Any], dict[str, str]]
+    constants: Callable[[Any], dict[str, Any]]
+    more: Callable[[Any, str], list[str]]  # lines of the header, with the prefix of its macros
+
+
+_PARTS = PerKind(
+    product=_Parts(_product_sources, _product_constants, _regions),
+    network=_Parts(_network_sources, _network_constants, lambda _ip, _macro: []),
+)

@@ -1,7 +1,9 @@
 """The data sheet of a core: files, numbers, ports, timing, performance, area, parameters."""
 
 import dataclasses
+from typing import Any
 
+from weft.design import PerKind
 from weft.ip import Ip
 from weft.kit import network_sections, product_sections
 from weft.kit.head import command
@@ -15,6 +17,8 @@ __all__ = ["sheet"]
 
 NOT_MEASURED = "Not measured. `weft generate --measure DEVICE` places and routes the core."
 _FIFO_PORTS = " and 2 FIFO ports"
+# Modules with the same functions.
+_SECTIONS: PerKind[Any] = PerKind(product=product_sections, network=network_sections)
 
 
 def sheet(
@@ -25,7 +29,7 @@ def sheet(
     ``files`` are descriptions of the kit's files by path; ``measured`` is the text of the section
     "Area and clock".
     """
-    c, kind = ip.array, network_sections if isinstance(ip, NetworkIp) else product_sections
+    c, kind = ip.array, _SECTIONS.of(ip)
     return "\n\n".join([
         f"# {ip.name}",
         f"{kind.KIND}, with {c.rows} x {c.cols}"

@@ -1,7 +1,11 @@
-"""Objects of a program as JSON and binary members, and back; only known classes are made."""
+"""Objects of a program as JSON and binary members, and back; only its own classes are made.
+
+These are the classes that the fields of the program name, and the fields of its parts.
+"""
 
 import collections.abc
 import dataclasses
+import functools
 import types
 import typing
 from collections.abc import Mapping
@@ -10,48 +14,34 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 from weft.commands import JobFlag
+from weft.config import Config
 from weft.design import Design
-from weft.host.product_stream import Packed
-from weft.models.arithmetic import FloatFinish, IntegerFinish
-from weft.models.dead_channels import LeftOut
-from weft.models.exactness import Exactness
-from weft.models.ir import Quantization, State, Tensor, Window
-from weft.models.lowering import MatrixRows, PairRows
-from weft.models.network_core.jobs import PlacedMap
-from weft.models.network_core.layers import InputForm
-from weft.models.network_core.pitches import MapPitches
-from weft.models.network_core.program import (
-    NetworkCoreInput,
-    NetworkCoreProgram,
-    NetworkCoreRename,
-    NetworkCoreResult,
-    NetworkCoreSegment,
-    NetworkCoreStep,
-)
-from weft.models.program import Estimate, MatrixProduct, Placement, Program, Step
-from weft.models.rescale import Rescale
-from weft.models.target import NetworkTarget
-from weft.models.windows import WindowRows
-from weft.models.work import CoreWork, HostProduct, HostWork, ListProduct, RecurrentWork
 from weft.visible import visible
 
 __all__ = ["Decoder", "Encoder"]
 
-_CLASSES = {
-    kind.__name__: kind for kind in (
-        NetworkCoreInput, NetworkCoreProgram, NetworkCoreRename, NetworkCoreResult,
-        NetworkCoreSegment, NetworkCoreStep, CoreWork, Estimate, Exactness, FloatFinish,
-        HostProduct, HostWork, InputForm, IntegerFinish, LeftOut, ListProduct, MapPitches,
-        MatrixProduct, MatrixRows, NetworkTarget, Packed, PairRows, PlacedMap, Placement, Program,
-        Quantization, RecurrentWork, Rescale, State, Step, Tensor, Window, WindowRows,
-    )
-}
-_HINTS = {name: typing.get_type_hints(kind) for name, kind in _CLASSES.items()}
 _DTYPES = {
     np.dtype(name).name: np.dtype(name) for name in (
         bool, "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", bfloat16,
     )
 }
+
+
+@functools.cache
+def _classes(program: type) -> dict[str, type]:
+    """The dataclasses of a program by their names; a Design is written in its own way."""
+    found: dict[str, type] = {}
+
+    def collect(hint):
+        if dataclasses.is_dataclass(hint) and hint is not Config and hint.__name__ not in found:
+            found[hint.__name__] = hint
+            for part in typing.get_type_hints(hint).values():
+                collect(part)
+        for part in typing.get_args(hint):
+            collect(part)
+
+    collect(program)
+    return found
 
 
 class Encoder:
@@ -70,11 +60,13 @@ class Encoder:
     `JobFlag`                        ``{"flags": number}``
     the Design of the program        ``{"design": true}``
     the Config of its array          ``{"array_config": true}``
-    object of a known class          ``{"class": name, "fields": {...}}``
+    object of a class of the program ``{"class": name, "fields": {...}}``
     ===============================  ===========================================================
 
     Parameters
     ----------
+    program : type
+        Class of the program.
     design : Design
         Of the program.
 
@@ -84,7 +76,8 @@ class Encoder:
         Contents of the members, equal ones once.
     """
 
-    def __init__(self, design: Design):
+    def __init__(self, program: type, design: Design):
+        self._classes = _classes(program)
         self._design = design
         self.members: list[bytes] = []
         self._places: dict[bytes, int] = {}
@@ -113,7 +106,7 @@ class Encoder:
         if isinstance(value, Mapping):
             return {"map": {str(key): self.encode(part) for key, part in value.items()}}
         name = type(value).__name__
-        if _CLASSES.get(name) is not type(value):
+        if self._classes.get(name) is not type(value):
             raise TypeError(f"a program must not contain a {name}")
         fields = {f.name: self.encode(getattr(value, f.name)) for f in dataclasses.fields(value)}
         return {"class": name, "fields": fields}
@@ -133,12 +126,15 @@ class Decoder:
 
     Parameters
     ----------
-    members : list of bytes
+    program : type
+        Class of the program.
     design : Design
         Of the program.
+    members : list of bytes
     """
 
-    def __init__(self, members: list[bytes], design: Design):
+    def __init__(self, program: type, design: Design, members: list[bytes]):
+        self._classes = _classes(program)
         self._members = members
         self._design = design
 
@@ -184,9 +180,11 @@ class Decoder:
         return np.frombuffer(data, dtype).reshape(shape)
 
     def _object(self, name, fields):
-        if not isinstance(name, str) or name not in _CLASSES or not isinstance(fields, dict):
-            raise ValueError(f"a class must be one of {', '.join(_CLASSES)}, not {name!r}")
-        hints = _HINTS[name]
+        if not isinstance(name, str) or name not in self._classes or not isinstance(fields, dict):
+            raise ValueError(
+                f"a class must be one of {', '.join(sorted(self._classes))}, not {name!r}"
+            )
+        hints = typing.get_type_hints(self._classes[name])
         if fields.keys() != hints.keys():
             wrong = sorted(fields.keys() ^ hints.keys())
             raise ValueError(f"{name} has missing or unknown fields: {', '.join(wrong)[:120]}")
@@ -195,7 +193,7 @@ class Decoder:
             if not _fits(value, hints[key]):
                 wanted = getattr(hints[key], "__name__", hints[key])
                 raise ValueError(f"{name}.{key} must be {wanted}, not {value!r:.40}")
-        return _CLASSES[name](**values)
+        return self._classes[name](**values)
 
     def _flags(self, value):
         if not isinstance(value, int) or not 0 <= value < 1 << 16:

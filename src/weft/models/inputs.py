@@ -1,17 +1,20 @@
 """Inputs and outputs of a program as arrays: batches, names, and float values."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from weft.models.ir import Tensor
-from weft.models.program import Program
 from weft.visible import visible
+
+if TYPE_CHECKING:
+    from weft.models.program import CompiledNetwork
 
 __all__ = ["dequantized", "quantized", "read_inputs"]
 
 
-def read_inputs(program: Program, x) -> tuple[dict[int, np.ndarray], int, bool]:
+def read_inputs(program: "CompiledNetwork", x) -> tuple[dict[int, np.ndarray], int, bool]:
     """Return the inputs by tensor, [inferences, ...]; their number; whether floats were quantized.
 
     ``x`` is as for `weft.models.session.Session`. Raises TypeError or ValueError if it does not

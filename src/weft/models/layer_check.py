@@ -6,7 +6,6 @@ import numpy as np
 
 from weft.models.exactness import FLOAT32
 from weft.models.loading import NeuralNetwork
-from weft.models.network_core.program import NetworkCoreProgram
 from weft.models.oracles import ORACLES, feeds_of
 from weft.models.program import CompiledNetwork
 
@@ -60,10 +59,7 @@ def first_difference(
 
 def _steps(program):
     """All steps with outputs, in the order of the operators in the file."""
-    steps = list(program.steps)
-    if isinstance(program, NetworkCoreProgram):
-        steps += [step for segment in program.segments for step in segment.renamed]
-    return sorted(steps, key=lambda step: max(step.position))
+    return sorted((*program.steps, *program.renamed), key=lambda step: max(step.position))
 
 
 def _outputs(step):

@@ -3,14 +3,33 @@
 import os
 from pathlib import Path
 
-from weft.design import NETWORK
+from weft.design import PerKind
 from weft.models.errors import ModelError
 from weft.models.ir import Graph
 from weft.models.network_core.program import NetworkCoreProgram
-from weft.models.program import Program
+from weft.models.program import CompiledNetwork, Program
 from weft.models.target import target_of
 
 __all__ = ["NeuralNetwork", "load"]
+
+PROGRAMS = PerKind(product=Program, network=NetworkCoreProgram)
+
+
+def _for_product_core(graph, target, activations, batch):
+    from weft.models.compiler import compile_graph
+
+    if batch != 1:
+        raise ModelError(f"batch must be 1 for a product core, not {batch}")
+    return compile_graph(graph, target, fuse=not activations)
+
+
+def _for_network_core(graph, target, activations, batch):
+    from weft.models.network_core.compiler import compile_network_core
+
+    return compile_network_core(graph, target, batch=batch, activations=activations)
+
+
+COMPILERS = PerKind(product=_for_product_core, network=_for_network_core)
 
 
 class NeuralNetwork:
@@ -61,21 +80,12 @@ class NeuralNetwork:
             If a TOML file of the target is not valid.
         """
         found = target_of(target)
-        if found.kind == NETWORK:
-            from weft.models.network_core.compiler import compile_network_core
-
-            return compile_network_core(self.graph, found, batch=batch, activations=activations)
-        if batch != 1:
-            raise ModelError(f"batch must be 1 for a product core, not {batch}")
-        from weft.models.compiler import compile_graph
-
-        return compile_graph(self.graph, found, fuse=not activations)
+        return COMPILERS.of(found)(self.graph, found, activations, batch)
 
     def report(self, target, against=None):
-        """Return a `weft.models.report.NetworkReport` for a target, beside a second one if given.
+        """Return a `weft.models.report.Report` for a target, beside a second one if given.
 
-        For a network core it is a `weft.models.report.NetworkCoreReport`. The second target may be
-        a core of the other kind.
+        The second target may be a core of the other kind.
 
         Raises ModelError and ConfigError as `compile` does.
         """
@@ -85,7 +95,7 @@ class NeuralNetwork:
         return report(self.compile(target), other)
 
 
-def load(source, name: str | None = None, *, shapes=None) -> NeuralNetwork | Program:
+def load(source, name: str | None = None, *, shapes=None) -> NeuralNetwork | CompiledNetwork:
     """Read a trained network (``.tflite``, ``.onnx``) or a compiled program (``.weft``).
 
     Parameters
@@ -120,7 +130,7 @@ def load(source, name: str | None = None, *, shapes=None) -> NeuralNetwork | Pro
     if data[:2] == b"PK" or suffix == ".weft":
         from weft.models.program_file import read_program
 
-        return read_program(data, file)
+        return read_program(data, file, PROGRAMS)
     if data[4:8] == b"TFL3" or suffix == ".tflite":
         from weft.models.tflite import load as import_file
     elif is_onnx:

@@ -1,7 +1,6 @@
 """A compiled network: its steps, where each runs and why, and what each is predicted to cost."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weft.host.transport import Transport
@@ -9,7 +8,7 @@ from weft.models.dead_channels import LeftOut
 from weft.models.exactness import Exactness
 from weft.models.ir import State, Tensor
 from weft.models.target import NetworkTarget
-from weft.models.work import CoreWork, HostProduct, HostWork, RecurrentWork
+from weft.models.work import CoreWork, HostProduct, HostWork, ListProduct, RecurrentWork
 
 if TYPE_CHECKING:
     from weft.models.session import Session
@@ -128,7 +127,7 @@ class Step:
         weights are sent at each step in time.
     resident_bytes : int
         Bytes of the B buffer that the weights occupy between inferences.
-    work : CoreWork, HostProduct, HostWork or RecurrentWork
+    work : CoreWork, HostProduct, ListProduct, HostWork or RecurrentWork
         What the session executes.
     left_out : int
         Multiply-accumulate operations of the operator that are not computed: `LeftOut`.
@@ -146,7 +145,7 @@ class Step:
     estimate: Estimate | None = None
     weights: str = ""
     resident_bytes: int = 0
-    work: CoreWork | HostProduct | HostWork | RecurrentWork
+    work: CoreWork | HostProduct | ListProduct | HostWork | RecurrentWork
     left_out: int = 0
 
     @property
@@ -201,9 +200,28 @@ class CompiledNetwork:
     states: tuple[State, ...] = ()
 
     @property
+    def kind(self) -> str:
+        """The kind of the core."""
+        return self.target.kind
+
+    @property
+    def host(self) -> tuple[Step, ...]:
+        """The steps that the host executes; the core may compute their products, one by one."""
+        raise NotImplementedError
+
+    @property
+    def renamed(self) -> tuple:
+        """Operators without work, of a network core: their outputs are maps that exist."""
+        return ()
+
+    @property
     def results(self) -> tuple[int, ...]:
         """The tensors that are read at the end: outputs, and values of states."""
         return (*self.outputs, *(state.after for state in self.states))
+
+    def check(self) -> None:
+        """Raise ModelError if a part of the program does not fit the others."""
+        raise NotImplementedError
 
     def save(self, path) -> None:
         """Write the program to a file; `weft.load` reads it."""
@@ -232,16 +250,25 @@ class Program(CompiledNetwork):
         zero = Estimate(0, 0, 0, 0, 0, 0, 0)
         return sum((step.estimate for step in self.steps if step.estimate), zero)
 
+    @property
+    def host(self) -> tuple[Step, ...]:
+        """All steps."""
+        return self.steps
+
+    @property
+    def keeps_maps(self) -> bool:
+        """Whether a session can return the outputs of operators: the host has them all."""
+        return True
+
+    def check(self) -> None:
+        """Raise ModelError if a part of the program does not fit the others."""
+        from weft.models.program_check import check_product_core_program
+
+        check_product_core_program(self)
+
     def open(self, transport: Transport | str, *, timeout: float = 60.0) -> "Session":
         """Return a `weft.models.session.Session` on a core; its arguments are described there."""
         from weft.models.session import Session
 
         return Session(self, transport, timeout=timeout)
 
-    @classmethod
-    def load(cls, path) -> "Program":
-        """Read a program from a file; ModelError if the file is not a program, or is damaged."""
-        from weft.models.program_file import read_program
-
-        path = Path(path)
-        return read_program(path.read_bytes(), path.name)

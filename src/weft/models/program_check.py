@@ -1,6 +1,7 @@
 """Checks that the parts of a program fit together, before anything is run."""
 
 import math
+from typing import TYPE_CHECKING
 
 from weft.commands import JobFlag, Region, supported_flags
 from weft.geometry import memories
@@ -8,13 +9,13 @@ from weft.models.arithmetic import FloatFinish, IntegerFinish
 from weft.models.errors import ModelError, require
 from weft.models.kernels import RECURRENT
 from weft.models.lowering import MatrixRows, PairRows
-from weft.models.network_core.program import NetworkCoreProgram
-from weft.models.network_core.program_check import check_network_core_program
-from weft.models.program import CompiledNetwork, Step
 from weft.models.windows import WindowRows
 from weft.models.work import CoreWork, HostWork, RecurrentWork, core_works, list_products
 
-__all__ = ["check"]
+if TYPE_CHECKING:
+    from weft.models.program import CompiledNetwork, Program, Step
+
+__all__ = ["check", "check_product_core_program"]
 
 MODES = ("tflite", "single", "onnx")
 _FLAGS = (  # of a step; each of its commands has the other flags
@@ -24,8 +25,8 @@ _FLAGS = (  # of a step; each of its commands has the other flags
 _MAX_ELEMENTS = 1 << 31  # of a tensor, and of an operand of a product
 
 
-def check(program: CompiledNetwork) -> None:
-    """Raise ModelError if a part of a program does not fit the others."""
+def check(program: "CompiledNetwork") -> None:
+    """Raise ModelError if a part that programs of all cores have does not fit the others."""
     for what, value, known in (
         ("source", program.source, ("tflite", "onnx")), ("mode", program.mode, MODES),
     ):
@@ -62,21 +63,22 @@ def check(program: CompiledNetwork) -> None:
         fits = 0 <= found.channels < 1 << 53 and 0 <= found.macs < 1 << 53
         require(fits, f"left_out must have channels and MAC of 0 or more, not {found}")
     _states(program)
-    if isinstance(program, NetworkCoreProgram):
-        check_network_core_program(program)
-    is_network_core = isinstance(program, NetworkCoreProgram)
-    steps = program.host if is_network_core else program.steps
-    for number, step in enumerate(steps):
+    for number, step in enumerate(program.host):
         try:
             _step(program, number, step)
-            fits = is_network_core or not list_products(step.work)
-            require(fits, "lists must be for a network core")
             on_weft = len(core_works(step.work)) + len(list_products(step.work)) > 0
             require(
                 step.placement.on_weft == on_weft, f"on_weft must be {on_weft}, as its work says"
             )
         except ModelError as error:
             raise ModelError(f"step {number}: {error}") from error
+
+
+def check_product_core_program(program: "Program") -> None:
+    """Raise ModelError if a part of a program for a product core does not fit the others."""
+    check(program)
+    for number, step in enumerate(program.steps):
+        require(not list_products(step.work), f"step {number}: lists must be for a network core")
 
 
 def _numbers(what, numbers, program, low):
@@ -103,7 +105,7 @@ def _states(program):
         require(begun.count(state.before) == 1, f"{what} must have a tensor of its own")
 
 
-def _step(program, number, step: Step):
+def _step(program, number, step: "Step"):
     _numbers("inputs", step.inputs, program, -1)
     _numbers("outputs", step.outputs, program, 0)
     require(len(step.position) > 0 and len(step.operators) > 0, "it must have an operator")

@@ -9,6 +9,7 @@ than the file has bytes.
 import io
 import json
 import zipfile
+from typing import TYPE_CHECKING
 
 from weft.config import ConfigError
 from weft.design import PerKind
@@ -16,23 +17,22 @@ from weft.designs import design_from_dict, to_dict
 from weft.files import whole
 from weft.models.encoding import Decoder, Encoder
 from weft.models.errors import ModelError
-from weft.models.network_core.program import NetworkCoreProgram
-from weft.models.program import CompiledNetwork, Program
-from weft.models.program_check import check
+
+if TYPE_CHECKING:
+    from weft.models.program import CompiledNetwork
 
 __all__ = ["VERSION", "read_program", "write_program"]
 
 FORMAT = "weft program"
 VERSION = 9
 _MAIN = "program.json"
-PROGRAMS = PerKind(product=Program, network=NetworkCoreProgram)
 _DATE = (1980, 1, 1, 0, 0, 0)  # equal programs give equal files
 
 
-def write_program(program: CompiledNetwork, path) -> None:
+def write_program(program: "CompiledNetwork", path) -> None:
     """Write a program to a file; an existing file is replaced."""
     design = program.target.config
-    encoder = Encoder(design)
+    encoder = Encoder(type(program), design)
     main = {
         "format": FORMAT, "version": VERSION, "design": to_dict(design), "hash": design.hash,
         "program": encoder.encode(program),
@@ -43,8 +43,10 @@ def write_program(program: CompiledNetwork, path) -> None:
             archive.writestr(zipfile.ZipInfo(f"{number}.bin", _DATE), data)
 
 
-def read_program(data: bytes, name: str) -> Program | NetworkCoreProgram:
-    """Read a program from the bytes of its file; ``name`` is for messages.
+def read_program(data: bytes, name: str, programs: PerKind[type]) -> "CompiledNetwork":
+    """Read a program from the bytes of its file.
+
+    ``name`` is for messages; ``programs`` has the classes of programs.
 
     Raises ModelError if the file is not a program, is damaged, or has another version.
     """
@@ -60,13 +62,13 @@ def read_program(data: bytes, name: str) -> Program | NetworkCoreProgram:
             raise ModelError(
                 f"{name}: the {design.kind} must have the hash {main['hash']}, not {design.hash}"
             )
-        program = Decoder(members, design).decode(main["program"])
-        kind = PROGRAMS.of(design)
+        kind = programs.of(design)
+        program = Decoder(kind, design, members).decode(main["program"])
         if not isinstance(program, kind):
             raise ModelError(f"{name}: program must be a {kind.__name__}")
         if program.target.config is not design:
             raise ModelError(f"{name}: the target must have the Design of the file")
-        check(program)
+        program.check()
     except ModelError as error:
         text = str(error)
         raise ModelError(text if text.startswith(name) else f"{name}: {text}") from error

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from weft.host.accelerator import Accelerator
 from weft.host.product_stream import Setup, table_load
@@ -11,9 +12,11 @@ from weft.host.stats import Stats, sum_stats
 from weft.host.transport import Transport
 from weft.models.execution import CoreRun, HostProductRun, RecurrentRun, host_run
 from weft.models.inputs import read_inputs
-from weft.models.program import Program, Step
 from weft.models.program_session import ProgramSession, Records
 from weft.models.work import CoreWork, HostProduct, RecurrentWork, core_works
+
+if TYPE_CHECKING:
+    from weft.models.program import Program, Step
 
 __all__ = ["Session", "StepRecord"]
 
@@ -35,10 +38,15 @@ class StepRecord:
         connection; 0 if the host computes the step.
     """
 
-    step: Step
+    step: "Step"
     stats: Stats | None
     seconds: float
     core_seconds: float
+
+    @property
+    def cycles(self) -> int | None:
+        """Cycles of the core; None without counters."""
+        return None if self.stats is None else self.stats.cycles
 
     def __add__(self, other: "StepRecord") -> "StepRecord":
         """Return the cost of this and of further inferences."""
@@ -75,7 +83,7 @@ class Session(ProgramSession):
         If the connection fails.
     """
 
-    def __init__(self, program: Program, transport: Transport | str, *, timeout: float = 60.0):
+    def __init__(self, program: "Program", transport: Transport | str, *, timeout: float = 60.0):
         super().__init__(program)
         config = program.target.array
         self._accelerator = Accelerator(transport, config, timeout=timeout)

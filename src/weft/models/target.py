@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from weft.config import Config
-from weft.design import Design
+from weft.design import NETWORK, Design
 from weft.designs import design_from_dict, design_from_toml
 from weft.hints import to_install
 from weft.models.errors import ModelError
@@ -51,6 +51,11 @@ class NetworkTarget:
     def kind(self) -> str:
         """The kind of the core."""
         return self.config.kind
+
+    @property
+    def executes_lists(self) -> bool:
+        """Whether the core is a network core, for a whole network or for its products."""
+        return self.kind == NETWORK or self.by_lists
 
     def core_seconds(self, cycles: int) -> float | None:
         """Return ``cycles / clock`` in seconds; None if the clock is not known."""

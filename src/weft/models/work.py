@@ -16,7 +16,7 @@ from weft.models.windows import WindowRows
 
 __all__ = [
     "CoreWork", "HostProduct", "HostWork", "ListProduct", "RecurrentWork", "core_works",
-    "list_products",
+    "host_products", "list_products",
 ]
 
 
@@ -188,5 +188,12 @@ def list_products(
     work: CoreWork | HostProduct | HostWork | RecurrentWork
 ) -> list[ListProduct]:
     """Return the products of a step whose sums lists of a network core compute."""
+    return [part for part in host_products(work) if isinstance(part, ListProduct)]
+
+
+def host_products(
+    work: CoreWork | HostProduct | HostWork | RecurrentWork
+) -> list[HostProduct]:
+    """Return the products of a step that the host drives: it, or a list, computes their sums."""
     parts = work.products if isinstance(work, RecurrentWork) else (work,)
-    return [part for part in parts if isinstance(part, ListProduct)]
+    return [part for part in parts if isinstance(part, HostProduct)]

@@ -10,7 +10,7 @@ from network_cores import small_network_core
 from verif.amaranth_bench import checker, simulate, ticks
 from weft.frames import MAX_WRITE, FrameType
 from weft.host.link import Frame
-from weft.hw.network_core.host_port import HostPort
+from weft.hw.network_core.host.host_port import HostPort
 from weft.hw.serial.network_link import NetworkLink
 from weft.network_core.addresses import split
 from weft.network_core.registers import REGISTERS, describe

@@ -126,7 +126,7 @@ def test_no_wait_is_endless(digits):
 
 def test_operators_of_the_host_between_lists(tmp_path):
     builder = NetworkBuilder(np.random.default_rng(1), (1, 5, 5, 3))
-    x = builder.max_pool(builder.max_pool(builder.convolution(builder.table(0), 7)))
+    x = builder.table(builder.max_pool(builder.max_pool(builder.convolution(0, 7))))
     y = builder.convolution(x, 8)
     z = builder.dense(builder.table(builder.add(builder.convolution(y, 7), x)), 6)
     builder.host(z, "RESHAPE", "reshape", (2, 3), shape=(2, 3))

@@ -5,13 +5,14 @@ import pytest
 from graph_runner import run_graph
 from onnx_models import Builder, require, run_runtime
 
+import weft
 from weft.config import Config
 from weft.host.golden import GoldenTransport
 from weft.models import ModelError
 from weft.models.compiler import compile_graph
 from weft.models.ir import Gemm
 from weft.models.onnx import load
-from weft.models.program import MatrixProduct, Program
+from weft.models.program import MatrixProduct
 
 F32 = np.float32
 TIME, BATCH, SIZE, UNITS = 5, 3, 6, 4
@@ -83,7 +84,7 @@ def test_a_layer_on_a_core(kind, options, config, tmp_path):
     macs = 2 * GATES[kind] * UNITS * TIME * BATCH * (SIZE + UNITS)
     assert sum(step.macs for step in program.steps) == macs
     program.save(tmp_path / "net.weft")
-    with Program.load(tmp_path / "net.weft").open(GoldenTransport(config)) as session:
+    with weft.load(tmp_path / "net.weft").open(GoldenTransport(config)) as session:
         results, records = session(x, stats=True)
     assert (records[1].stats is not None) == on_weft
     for y, wanted in zip(results, run_runtime(data, [x.astype(F32)]), strict=True):

@@ -1,5 +1,7 @@
 """Programs made by hand, for all tests of reports; and one for a network core."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from network_core_networks import NetworkBuilder
@@ -32,6 +34,12 @@ def network_core_program():
 def micro_program():
     """The same for a core whose memory has one port."""
     return _compiled(MICRO)
+
+
+@pytest.fixture
+def measured():
+    """The records of a session with the cycles of two of the five steps of `program`."""
+    return [SimpleNamespace(cycles=cycles) for cycles in (300, None, None, 170, None)]
 
 
 def _compiled(config):

@@ -3,8 +3,9 @@
 import pytest
 
 from weft.config import Config
-from weft.models.report.energy import energy
-from weft.models.report.figures import Ceilings, LayerStreams
+from weft.models.report.energy import energy, energy_text
+from weft.models.report.interface import Ceilings
+from weft.models.report.streams import LayerStreams
 
 MOVED = LayerStreams(a=100, b=200, parameters=300)
 
@@ -25,3 +26,8 @@ def test_bfloat16_counts_as_float16_with_a_float32_sum():
     found = energy(config, Ceilings(16, 16, 4, 1, 1 << 30), LayerStreams(), 1000, 0, 0)
     assert found.mac == pytest.approx(2.0)
     assert found.operands == 0
+
+
+def test_energy_has_a_unit_that_fits():
+    texts = [energy_text(value) for value in (12.34, 5470.0, 2.5e7)]
+    assert texts == ["12.3 nJ", "5.47 uJ", "25 mJ"]

@@ -7,7 +7,6 @@ import pytest
 from weft.models.report import NetworkCoreReport, report
 from weft.models.report.network_core import _bound
 from weft.models.report.network_core_phases import LayerWork
-from weft.models.report.text import comparison_rows
 
 
 class Record:
@@ -66,11 +65,11 @@ def test_json(network_core_program, program):
 
 def test_compares_both_kinds_of_cores(network_core_program, program):
     found = report(network_core_program, program)
-    rows = {name: values for name, *values in comparison_rows(found)}
+    rows = {name: values for name, *values in found.comparison()}
     assert rows["operators on Weft"] == ["4 of 5", "3 of 5"]
     assert rows["bytes sent"][0] == "664" and "energy (estimate)" not in rows
     assert "energy (estimate)" in {
-        name: values for name, *values in comparison_rows(report(program, program))
+        name: values for name, *values in report(program, program).comparison()
     }
     lines = str(found).splitlines()
     assert any(line.split()[:2] == ["cycles", f"{found.cycles:,}"] for line in lines)

@@ -8,14 +8,14 @@ import pytest
 from network_programs import TARGET, make_program
 
 from weft.models.report import pictures as module
-from weft.models.report import report
-from weft.models.report.pictures import COLOURS, pictures
+from weft.models.report import product_core_views, report
+from weft.models.report.pictures import COLOURS
 from weft.models.target import NetworkTarget
 
 
 @pytest.fixture(scope="module")
 def drawn(program, other_program):
-    return pictures(report(program, other_program))
+    return report(program, other_program).pictures()
 
 
 def test_pictures(drawn):
@@ -49,6 +49,7 @@ def test_compares_layers_by_their_operators(program):
 
 
 def test_without_a_serial_port_there_is_no_wire(monkeypatch):
-    for name in ("layer_bars", "_timeline", "roofline"):
-        monkeypatch.setattr(module, name, lambda *arguments: "")
-    assert "wire" not in pictures(report(make_program(NetworkTarget("mine", TARGET.config))))
+    for name in ("common_pictures", "layer_bars", "_timeline", "roofline"):
+        monkeypatch.setattr(product_core_views, name, lambda *arguments: {})
+    found = report(make_program(NetworkTarget("mine", TARGET.config)))
+    assert "wire" not in found.pictures()

@@ -4,7 +4,8 @@ import pytest
 
 from weft.commands import Job, JobFlag, Load, LoadFlag, Region
 from weft.config import Config
-from weft.models.report.streams import ceilings, streams
+from weft.models.report.product_core import ceilings
+from weft.models.report.streams import streams
 
 ICEBREAKER = Config(
     rows=2, cols=2, depth=4, lanes=1, scale_cycles=8, bytes_in=4, bytes_out=1, a_words=256,
@@ -13,7 +14,7 @@ ICEBREAKER = Config(
 
 
 def test_bytes_on_the_wire_are_those_that_a_board_counts():
-    """The row 1 x 64 x 32 with int32 results of docs/link-bench.md, whose B is resident.
+    """The row 1 x 64 x 32 with int32 results of the record `link`, whose B is resident.
 
     236 bytes sent and 244 received, with two READs (of 12 + 4 bytes) and their answers (of
     12 + 4 * 8 bytes) for the counters.

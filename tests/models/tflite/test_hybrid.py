@@ -15,8 +15,7 @@ from weft.models.exactness import exactness_of
 from weft.models.ir import Gemm
 from weft.models.loading import load as load_file
 from weft.models.network_core.compiler import compile_network_core
-from weft.models.report.network_core_placement import network_core_reasons
-from weft.models.report.placement import placement_line
+from weft.models.report.placement import placement_line, reasons_of
 from weft.models.target import target_of
 from weft.models.tflite import load
 from weft.models.tflite.oracle import litert
@@ -120,7 +119,7 @@ def test_a_network_core_computes_their_products_one_by_one():
     ], ["i"], ["y"])
     graph, x = load(data, "net"), int8((1, 3, 3, 2), 31, 9)
     program = compile_network_core(graph, target_of(network_core_config(2, 4, 4)))
-    [reason] = network_core_reasons(program)
+    [reason] = reasons_of(program)
     assert reason == (
         "partly on the host: FULLY_CONNECTED: its results must be of 8 bits; the core computes its"
         " products one by one, over the link"

@@ -8,11 +8,12 @@ from graph_runner import run_graph
 from lstm_files import lstm
 from tflite_files import T, build, runner
 
+import weft
 from weft.config import Config
 from weft.host.golden import GoldenTransport
 from weft.models import ModelError
 from weft.models.compiler import compile_graph
-from weft.models.program import MatrixProduct, Program
+from weft.models.program import MatrixProduct
 from weft.models.tflite import load
 
 
@@ -91,7 +92,7 @@ def test_lstm_on_a_core_has_a_product_for_each_step(rng, tmp_path, options, rows
     assert program.steps[1].products == (MatrixProduct(rows, 4, 16, 5),)
     program.save(tmp_path / "net.weft")
     oracle = runner(data)
-    with Program.load(tmp_path / "net.weft").open(GoldenTransport(config)) as session:
+    with weft.load(tmp_path / "net.weft").open(GoldenTransport(config)) as session:
         for _ in range(4):
             x = rng.integers(-128, 128, (2, 5, 6)).astype(options.get("kind", "int8"))
             x *= 127 if rows == 4 else 1

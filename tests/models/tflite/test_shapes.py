@@ -12,7 +12,6 @@ from weft.models import ModelError
 from weft.models.compiler import compile_graph
 from weft.models.ir import Gemm
 from weft.models.network_core.compiler import compile_network_core
-from weft.models.report.network_core_placement import network_core_placement_line
 from weft.models.report.placement import placement_line
 from weft.models.target import target_of
 from weft.models.tflite import load
@@ -91,7 +90,7 @@ def test_a_network_core_has_no_operators_of_shapes(rng):
     expected = run_graph(graph, [x])[graph.outputs[0]]
     program = compile_network_core(graph, target_of(network_core_config(2, 4, 4)))
     assert len(program.segments) == 1 and not program.host
-    assert "3 of 3 operators on Weft (100 % of 1,024 MAC); " in network_core_placement_line(program)
+    assert "3 of 3 operators on Weft (100 % of 1,024 MAC); " in placement_line(program)
     with program.open("golden") as session:
         assert np.array_equal(session(x), expected)
 

@@ -16,7 +16,7 @@ from weft.models.c_code.sources import check_prefix, public_name
 from weft.models.c_code.tensors import is_alias
 from weft.models.errors import ModelError
 from weft.models.network_core.prediction import program_conditions
-from weft.models.network_core.program import NetworkCoreProgram, memory_needs
+from weft.models.network_core.program import NetworkCoreProgram
 from weft.models.work import HostWork
 
 __all__ = ["network_core_c_files"]
@@ -123,7 +123,7 @@ class _NetworkCoreGenerator(Generator):
         if not config.program_words:
             return {"memory": "memory of the core", "program": "", "conditions": ""}
         row = config.banks * config.array.depth
-        size = -(-memory_needs(program.areas, config)[1] // row) * row
+        size = -(-program.program_memory_used // row) * row
         macro = public_name(program.name, prefix).upper()
         return {
             "memory": f"program memory,\n * which has {macro}_PROGRAM_BYTES bytes or more. Call"

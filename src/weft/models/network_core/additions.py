@@ -1,4 +1,4 @@
-"""ADD of two maps with a table and the scaler of the lanes, if all its results are exact."""
+"""What the lanes do with the results of a layer by their table: ADD of a map, or a lookup."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from weft.models.ir import Host, Tensor
 from weft.models.network_core.layers import Addition
 from weft.models.network_core.refusal import Refusal
 
-__all__ = ["addition"]
+__all__ = ["addition", "lookup"]
 
 _LEFT_SHIFT = 20
 
@@ -45,6 +45,19 @@ def addition(node: Host, own: int, tensors: tuple[Tensor, ...], mode: str) -> Ad
     if not np.array_equal(_added(found, x, y, mode) + half, expected):
         raise Refusal(f"its results are not exact in mode {mode}")
     return found
+
+
+def lookup(results: np.ndarray) -> Addition:
+    """Return the parameters of a table: ADD with the scale 1 of a map whose values count as 0.
+
+    Parameters
+    ----------
+    results : integers [256]
+        Of int8, for the values -128 .. 127 of the layer.
+    """
+    table = np.zeros((2, 256), np.int32)
+    table[1] = np.roll(results, 128)  # by the bytes of the values
+    return Addition(table, 1 << 30, 1, 0, -128, 127)  # 2**30 * 2**(1 - 31) = 1
 
 
 def _scaled(values, given, number, mode):

@@ -78,7 +78,35 @@ def compile_network_core(
     if not activations:
         graph, left_out = leave_out_channels(graph, mode, max(core.cols, core.depth))
     graph = dataclasses.replace(graph, notes=notes_of(graph, left_out))
-    divided = divide(graph, mode, core.cols, core.depth, fuse=not activations, config=config)
+    given = exactness, left_out, target, batch, activations
+    try:
+        return _compiled(graph, *given)
+    except _Refused as error:
+        if not error.has_tables:
+            raise UnfitError(str(error)) from error
+    # Each table takes 512 vectors of the memory: a smaller program leaves the tables to the host.
+    try:
+        return _compiled(graph, *given, tables=False)
+    except _Refused as error:
+        raise UnfitError(str(error)) from error
+
+
+class _Refused(Exception):
+    """The program does not fit the core; ``has_tables`` says whether a layer has a lookup table."""
+
+    def __init__(self, text, has_tables):
+        super().__init__(text)
+        self.has_tables = has_tables
+
+
+def _compiled(graph, exactness, left_out, target, batch, activations, tables=True):
+    """Return the program, with lookup ``tables`` on the core or without."""
+    config = target.config
+    core = config.array
+    divided = divide(
+        graph, core.requantize, core.cols, core.depth, fuse=not activations, config=config,
+        tables=tables,
+    )
     products = [step for step in divided.after if step.macs]
     if products and not divided.layers:
         first = products[0]
@@ -93,7 +121,8 @@ def compile_network_core(
     try:
         return compiler.program()
     except (_TooLarge, ValueError) as error:
-        raise UnfitError(f"{graph.name}: {error}") from error
+        has_tables = any(layer.is_lookup for layer in divided.layers)
+        raise _Refused(f"{graph.name}: {error}", has_tables) from error
 
 
 class _TooLarge(Exception):

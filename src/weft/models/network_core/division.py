@@ -9,7 +9,7 @@ import numpy as np
 from weft.models.errors import UnfitError
 from weft.models.host_modes import in_mode
 from weft.models.ir import Gemm, Graph, Window
-from weft.models.network_core.additions import addition
+from weft.models.network_core.additions import addition, lookup
 from weft.models.network_core.host_operators import host_step
 from weft.models.network_core.layers import (
     GraphSegment,
@@ -42,7 +42,7 @@ _JOINED = "concatenation"  # the kernel that needs no layer if its inputs are la
 
 def divide(
     graph: Graph, mode: str, cols: int, depth: int, *, fuse: bool = True,
-    config: NetworkCoreConfig | None = None,
+    config: NetworkCoreConfig | None = None, tables: bool = True,
 ) -> NetworkCoreGraph:
     """Return the layers of a network, and the operators of the host.
 
@@ -50,7 +50,7 @@ def divide(
     begin a list after the first one. The lists are as few as possible. ``fuse``: ADD belongs to
     the layer before it, if only ADD reads this layer's result. With the ``config``, an operator is
     no layer if its weights do not fit the buffers, and products that are no layers have their sums
-    from the core.
+    from the core. Without ``tables``, the host looks up tables that do not only scale.
 
     Raises
     ------
@@ -64,15 +64,16 @@ def divide(
             f"{graph.name}: a network core has the rounding of TensorFlow Lite, and the"
             f" network must be a .tflite file, not .{graph.source}"
         )
-    return _Division(in_mode(graph, mode), mode, cols, depth, fuse, config).divided()
+    return _Division(in_mode(graph, mode), mode, cols, depth, fuse, config, tables).divided()
 
 
 class _Division:
     """The state of `divide`: layers, operators of the host, and where each tensor is."""
 
-    def __init__(self, graph, mode, cols, depth, fuse, config):
+    def __init__(self, graph, mode, cols, depth, fuse, config, tables):
         self._graph, self._tensors, self._mode = graph, graph.tensors, mode
         self._cols, self._depth, self._fuse, self._network_core = cols, depth, fuse, config
+        self._has_tables = tables
         self._places = TensorPlaces(graph.tensors, depth)
         self._layers: list[NetworkLayer] = []
         self._host: list[tuple[int, Step]] = []  # with the list that it is computed before
@@ -136,7 +137,7 @@ class _Division:
         elif node.kernel in ("tflite.average_pool", "tflite.mean", "litert.sum"):
             self._pool(node)
         elif node.kernel == "table":
-            self._convert(node)
+            self._table(node)
         elif node.kernel in ("tflite.add", "litert.add"):
             self._add(node)
         else:
@@ -211,18 +212,30 @@ class _Division:
             raise Refusal(f"its windows must have at most 255 rows, not {window.kernel}")
         self._equal(node, size, window, scale, x_zero, zero, low, high)
 
-    def _convert(self, node):
-        """A table that scales and clamps (QUANTIZE, RELU) is a 1 x 1 layer with equal weights."""
+    def _table(self, node):
+        """A table of 256 results: behind the layer that computes its input, or behind a copy of it.
+
+        One that scales and clamps (QUANTIZE, RELU) is a 1 x 1 layer with equal weights instead,
+        which takes half as long.
+        """
         x, y = (self._tensors[n] for n in (node.inputs[0], node.outputs[0]))
-        if None in (x.quantization, y.quantization) or not {x.dtype, y.dtype} <= {*_BIT8}:
-            raise Refusal("a network core has no lookup tables")
-        scales = [float(kind.quantization.scale[0]) for kind in (x, y)]
-        zeros = tuple(int(kind.quantization.zero[0]) - half_of(kind.dtype) for kind in (x, y))
+        if not {x.dtype, y.dtype} <= {*_BIT8}:
+            raise Refusal("its values must be of 8 bits")
         stored = np.arange(-128, 128) + half_of(x.dtype)
         table = node.attributes["table"].astype(np.int64)[stored & 255] - half_of(y.dtype)
         size = self._places.stored(node.inputs[0]) or _size_of(x.shape)
+        found = None
+        if None not in (x.quantization, y.quantization):
+            scales = [float(kind.quantization.scale[0]) for kind in (x, y)]
+            zeros = tuple(int(kind.quantization.zero[0]) - half_of(kind.dtype) for kind in (x, y))
+            found = conversion_scale(table, scales[0] / scales[1], zeros, self._mode)
+        if found is None:
+            if not self._has_tables:
+                raise Refusal("the memory has no space for its table")
+            self._behind(node, self._own(node), size, lookup(table))
+            return
+        scale, low, high = found
         window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
-        scale, low, high = conversion_scale(table, scales[0] / scales[1], zeros, self._mode)
         self._equal(node, size, window, scale, *zeros, low, high)
 
     def _equal(self, node, size, window, scale, x_zero, zero, low, high):
@@ -248,24 +261,33 @@ class _Division:
         scales = addition(node, own, self._tensors, self._mode)
         number, other = node.inputs[own], node.inputs[1 - own]
         size = places.stored(number) or _size_of(self._tensors[number].shape)
-        added = places.input(other, size)
+        self._behind(node, maker, size, scales, places.input(other, size))
+
+    def _behind(self, node, maker, size, addition, added=-1):
+        """Let the layer that computes input ``maker`` of a node compute the node, too.
+
+        Without such a layer, a copy of the first input does, a map of ``size``. Raises Refusal if
+        the parameters do not fit the buffers.
+        """
+        places = self._places
         if maker is None:
             layer = self._copy(node, size)
         else:
-            layer, = (layer for layer in self._layers if layer.y == places.map_of(number))
-        self._layers.remove(layer)
-        places.replace(
-            layer.y, node.outputs[0], max(places.first_list[n] for n in (layer.y, added))
-        )
-        copied = layer.position == node.position
-        self._layers.append(dataclasses.replace(
-            layer, added=added, addition=scales,
+            place = places.map_of(node.inputs[maker])
+            layer, = (layer for layer in self._layers if layer.y == place)
+        copied = maker is None
+        whole = dataclasses.replace(
+            layer, added=added, addition=addition,
             operators=layer.operators if copied else (*layer.operators, node.operator),
             position=layer.position if copied else (*layer.position, *node.position),
-        ))
+        )
+        lists = [places.first_list[n] for n in (layer.y, added) if n >= 0]
+        self._layers.remove(layer)
+        places.replace(layer.y, node.outputs[0], max(lists))
+        self._layers.append(whole)
 
     def _own(self, node):
-        """Return the input of ADD whose layer adds: that with more steps; None if no layer can."""
+        """Return the input whose layer computes the node, too: that with more steps; or None."""
         found = {}
         for index, number in enumerate(node.inputs):
             place = self._places.map_of(number)
@@ -276,11 +298,12 @@ class _Division:
         return max(found, key=found.get) if found and self._fuse else None
 
     def _copy(self, node, size):
-        """Append a layer that copies the first input of ADD, a map of ``size``."""
+        """Append a layer that copies the first input of a node, a map of ``size``."""
         number = node.inputs[0]
         window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
         scale = average_scale(1, self._mode, 0)
-        zero = node.attributes["zeros"][0] - half_of(self._tensors[number].dtype)
+        [zero, *_] = node.attributes.get("zeros", [half_of(self._tensors[number].dtype)])
+        zero -= half_of(self._tensors[number].dtype)
         self._equal(node, size, window, scale, zero, zero, -128, 127)
         return self._layers[-1]
 

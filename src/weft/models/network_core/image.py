@@ -112,7 +112,8 @@ def _run(parts, data, graph, sizes, panels, schedule, maps, arena, batch, config
         entries += own
         entries.append(job_of(
             layer, sizes[part.layer], panels[part.layer], part, maps[layer.x], maps[layer.y],
-            maps[layer.added] if layer.added >= 0 else None, done if own else 0, config,
+            maps[layer.y if layer.is_lookup else layer.added] if layer.addition else None,
+            done if own else 0, config,
         ))
     if batch > 1:
         step = split(arena, config.banks)

@@ -111,7 +111,7 @@ class NetworkMap:
 
 @dataclass(frozen=True)
 class Addition:
-    """ADD after a layer; ``docs/network-core.md`` has the formula.
+    """ADD after a layer, or a table of its results; ``docs/network-core.md`` has the formula.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class NetworkLayer:
     x, y : int
         Maps, by their place in `NetworkCoreGraph.maps`.
     added : int
-        Map that ADD adds; -1 without ADD.
+        Map that ADD adds; -1 without ADD. A table reads the place of ``y``, whatever is there.
     addition : Addition or None
     window : Window
         Of the stored map.
@@ -193,6 +193,11 @@ class NetworkLayer:
     zero: int
     low: int
     high: int
+
+    @property
+    def is_lookup(self) -> bool:
+        """Whether a table of its results follows, instead of ADD."""
+        return self.addition is not None and self.added < 0
 
     @property
     def taps(self) -> int:

@@ -1,15 +1,17 @@
 """Values of tensors as bytes of maps, and back."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft.models.ir import Tensor
 from weft.models.network_core.jobs import PlacedMap
-from weft.models.network_core.program import NetworkCoreInput
 from weft.network_core.addresses import split
 from weft.network_core.config import NetworkCoreConfig
+
+if TYPE_CHECKING:
+    from weft.models.network_core.program import NetworkCoreInput
 
 __all__ = ["input_writes", "map_values"]
 
@@ -18,8 +20,8 @@ _MAX_FIELD = 255  # of `run` and `pitch` of a WRITE frame
 
 
 def input_writes(
-    entry: NetworkCoreInput, values: np.ndarray, dtype: np.dtype, config: NetworkCoreConfig, first:
-    int
+    entry: "NetworkCoreInput", values: np.ndarray, dtype: np.dtype, config: NetworkCoreConfig,
+    first: int,
 ) -> Iterator[dict[str, Any]]:
     """Yield the arguments of `NetworkCoreRunner.write` for an input.
 

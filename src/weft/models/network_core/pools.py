@@ -94,7 +94,7 @@ def mean_scale(node: Host, shape: tuple[int, ...], half: int, mode: str) -> Equa
 
 def conversion_scale(
     table: np.ndarray, ratio: float, zeros: tuple[int, int], mode: str
-) -> tuple[EqualWeights, int, int]:
+) -> tuple[EqualWeights, int, int] | None:
     """Return a weight, a scale and the limits of a table that scales its input and clamps it.
 
     Parameters
@@ -106,16 +106,12 @@ def conversion_scale(
     zeros : (int, int)
         Zero points of input and result.
 
-    Raises
-    ------
-    Refusal
-        If the table is another function, or the scaler of the lanes rounds a result in another way.
+    It is None if the table is another function, or if the scaler of the lanes rounds a result in
+    another way.
     """
     expected = table.astype(np.int64) - zeros[1]
     found = _exact(ratio, _sums(1, zeros[0]), expected, mode)
-    if found is None:
-        raise Refusal("a network core has no lookup tables")
-    return found, int(table.min()), int(table.max())
+    return None if found is None else (found, int(table.min()), int(table.max()))
 
 
 def _as_the_kernel(multiplier, shift, count, zeros, mode):

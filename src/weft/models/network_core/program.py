@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.layers import InputForm
 from weft.models.program import CompiledNetwork, Step
 from weft.network_core.config import NetworkCoreConfig
+
+if TYPE_CHECKING:
+    from weft.models.network_core.session import NetworkCoreSession
 
 __all__ = [
     "NetworkCoreInput", "NetworkCoreProgram", "NetworkCoreRename", "NetworkCoreResult",
@@ -204,8 +208,14 @@ class NetworkCoreProgram(CompiledNetwork):
 
     @property
     def host(self) -> tuple[Step, ...]:
-        """The operators of the host."""
-        return tuple(step for step in self.steps if isinstance(step, Step))
+        """The operators of the host, in the order of execution."""
+        before = (step for segment in self.segments for step in segment.before)
+        return (*before, *self.after)
+
+    @property
+    def renamed(self) -> tuple[NetworkCoreRename, ...]:
+        """The operators without work."""
+        return tuple(step for segment in self.segments for step in segment.renamed)
 
     @property
     def products(self) -> tuple[Step, ...]:
@@ -228,14 +238,24 @@ class NetworkCoreProgram(CompiledNetwork):
         return memory_needs(self.areas, self.config)[0]
 
     @property
+    def program_memory_used(self) -> int:
+        """Bytes of the program memory; 0 without one."""
+        return memory_needs(self.areas, self.config)[1]
+
+    @property
     def cycles(self) -> int:
         """Predicted cycles of all lists, from START to the end of each, products included."""
         found = sum(segment.cycles for segment in self.segments)
         return found + sum(step.estimate.cycles for step in self.products if step.estimate)
 
-    def open(self, runner, *, timeout: float = 60.0):
-        """Return a `weft.models.network_core.session.NetworkCoreSession`; its arguments are
-        described there.
+    def check(self) -> None:
+        """Raise ModelError if a part of the program does not fit the others."""
+        from weft.models.network_core.program_check import check_network_core_program
+
+        check_network_core_program(self)
+
+    def open(self, runner, *, timeout: float = 60.0) -> "NetworkCoreSession":
+        """Return a session on a core; its arguments are the ones of `NetworkCoreSession`.
 
         ``runner`` may be "golden": the golden model.
         """

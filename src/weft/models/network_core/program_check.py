@@ -1,14 +1,18 @@
 """Checks that the parts of a program for a network core fit together, before it is run."""
 
 import math
+from typing import TYPE_CHECKING
 
 from weft.host.list_blocks import block_sizes
 from weft.models.errors import ModelError, require
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.list_steps import shape_of
-from weft.models.network_core.program import NetworkCoreProgram, memory_needs
+from weft.models.program_check import check
 from weft.models.work import core_works, list_products
 from weft.network_core.descriptors import ListJob, ListLoop, unpack_list
+
+if TYPE_CHECKING:
+    from weft.models.network_core.program import NetworkCoreProgram
 
 __all__ = ["check_network_core_program"]
 
@@ -16,11 +20,9 @@ _AREAS = {"maps", "setup", "list", "weights", "parameters", "tables", "log"}
 _MAX_RESULT = 1024
 
 
-def check_network_core_program(program: NetworkCoreProgram) -> None:
-    """Raise ModelError if a part of a program does not fit the others.
-
-    Tensors, inputs and outputs are checked by `weft.models.program_check.check`.
-    """
+def check_network_core_program(program: "NetworkCoreProgram") -> None:
+    """Raise ModelError if a part of a program for a network core does not fit the others."""
+    check(program)
     config = program.config
     require(program.mode == config.array.requantize, "mode must be the one of the core")
     require(1 <= program.batch <= 0xFFFF, f"batch must be in 1..65535, not {program.batch}")
@@ -33,8 +35,7 @@ def check_network_core_program(program: NetworkCoreProgram) -> None:
             not step.placement.on_weft or step.estimate is not None,
             "a product on the core must have an estimate",
         )
-    renamed = [step for segment in program.segments for step in segment.renamed]
-    for step in (*program.steps, *renamed):
+    for step in (*program.steps, *program.renamed):
         require(
             len(step.operators) > 0 and len(step.position) > 0
             and all(0 <= place < len(program.operators) for place in step.position),
@@ -79,9 +80,9 @@ def _areas(program):
     names = _AREAS | ({"products"} if program.products else set())
     require(set(areas) == names, f"areas must be {', '.join(sorted(names))}")
     require(all(isinstance(n, int) and n >= 0 for n in areas.values()), "areas must be bytes")
-    needed, program_needed = memory_needs(areas, config)
-    require(needed <= config.memory_bytes, "areas must fit the memory")
-    require(program_needed <= config.program_bytes, "areas must fit the program memory")
+    require(program.memory_used <= config.memory_bytes, "areas must fit the memory")
+    fits = program.program_memory_used <= config.program_bytes
+    require(fits, "areas must fit the program memory")
     require(
         program.arena * program.batch * depth == areas["maps"]
         and max(map(len, program.setup), default=0) == areas["setup"]

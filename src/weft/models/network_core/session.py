@@ -5,9 +5,11 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weft.design import NETWORK
 from weft.host.list_products import ListProducts
 from weft.host.recovery import AcceleratorError
 from weft.models.errors import ModelError
@@ -15,19 +17,20 @@ from weft.models.execution import host_run
 from weft.models.inputs import read_inputs
 from weft.models.network_core.list_steps import core_sums
 from weft.models.network_core.places import input_writes, map_values
-from weft.models.network_core.program import (
-    NetworkCoreProgram,
-    NetworkCoreRename,
-    NetworkCoreSegment,
-    NetworkCoreStep,
-)
 from weft.models.network_core.runner import NetworkCoreRunner
-from weft.models.program import Step
 from weft.models.program_session import ProgramSession, Records
 from weft.network_core.addresses import split
-from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListError
 from weft.network_core.report import ListReport
+
+if TYPE_CHECKING:
+    from weft.models.network_core.program import (
+        NetworkCoreProgram,
+        NetworkCoreRename,
+        NetworkCoreSegment,
+        NetworkCoreStep,
+    )
+    from weft.models.program import Step
 
 __all__ = ["NetworkCoreRecord", "NetworkCoreSession"]
 
@@ -50,7 +53,7 @@ class NetworkCoreRecord:
         Time of the host; 0 for a layer.
     """
 
-    step: NetworkCoreStep | NetworkCoreRename | Step
+    step: "NetworkCoreStep | NetworkCoreRename | Step"
     cycles: int | None
     seconds: float
 
@@ -89,9 +92,9 @@ class NetworkCoreSession(ProgramSession):
     """
 
     def __init__(
-        self, program: NetworkCoreProgram, runner: NetworkCoreRunner, *, timeout: float = 60.0
+        self, program: "NetworkCoreProgram", runner: NetworkCoreRunner, *, timeout: float = 60.0
     ):
-        if not isinstance(getattr(runner, "config", None), NetworkCoreConfig):
+        if getattr(getattr(runner, "config", None), "kind", None) != NETWORK:
             raise ModelError(
                 "runner must be 'golden' or have a network core, as"
                 f" weft.host.network_driver.NetworkDriver has, not {runner!r}"
@@ -182,7 +185,7 @@ class NetworkCoreSession(ProgramSession):
         return counted
 
     def _list(
-        self, segment: NetworkCoreSegment, values, inferences, run, log, activations
+        self, segment: "NetworkCoreSegment", values, inferences, run, log, activations
     ) -> int | None:
         """Run a list, and add its results to ``values``; return its cycles."""
         wanted = {result.tensor: result.place for result in segment.results}

@@ -1,25 +1,40 @@
 """The report of a compiled network: where each layer runs, the reason, its cost and its limit.
 
-==============  =================================================================================
-module          content
-==============  =================================================================================
-`figures`       the data of a report, and its JSON
-`build`         makes the data from a `Program`
-`streams`       bytes that a step moves: words, results, frames
-`energy`        an estimate of the energy
-`placement`     the placement line
-`text`          tables for a terminal
-`pictures`      roofline, timeline, memory, energy, as SVG
-`page`          one HTML page with all of it, which needs no network
-`network_core`          the report of a program for a network core; with `network_core_phases`,
-                `network_core_placement`, `network_core_text`, `network_core_pictures` and
-                `network_core_page`
-==============  =================================================================================
+=======================  ========================================================================
+module                   content
+=======================  ========================================================================
+`interface`              `Report`: what the reports of both kinds of core have
+`product_core`           the report of a product core, with `product_core_views`: text, pictures,
+                         page
+`network_core`           the report of a network core, with `network_core_phases` and
+                         `network_core_views`
+`placement`              the placement line, and the reasons of the host
+`streams`, `link`        bytes to and from a product core, and a network core
+`energy`                 an estimate of the energy
+`pictures`               roofline, bars, timeline, as SVG
+`page`, `style`          one HTML page with all of it, which needs no network
+=======================  ========================================================================
 """
 
-from weft.models.report.build import report
-from weft.models.report.figures import LayerReport, NetworkReport
+from weft.design import PerKind
+from weft.models.program import CompiledNetwork
+from weft.models.report.interface import Report
 from weft.models.report.network_core import NetworkCoreReport
 from weft.models.report.placement import placement_line
+from weft.models.report.product_core import ProductCoreReport, product_core_report
 
-__all__ = ["NetworkCoreReport", "LayerReport", "NetworkReport", "placement_line", "report"]
+__all__ = ["NetworkCoreReport", "ProductCoreReport", "Report", "placement_line", "report"]
+
+_REPORTS = PerKind(product=product_core_report, network=NetworkCoreReport)
+
+
+def report(program: CompiledNetwork, against: CompiledNetwork | None = None) -> Report:
+    """The report of a program.
+
+    Parameters
+    ----------
+    program : Program or NetworkCoreProgram
+    against : Program or NetworkCoreProgram, optional
+        The same network compiled for another target, to compare with.
+    """
+    return _REPORTS.of(program)(program, None if against is None else report(against))

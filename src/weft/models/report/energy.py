@@ -5,10 +5,13 @@ M. Horowitz, "Computing's energy problem (and what we can do about it)", ISSCC 2
 leakage; an FPGA takes several times as much. It compares layers and Configs. It predicts no board.
 """
 
-from weft.config import Config
-from weft.models.report.figures import Ceilings, Energy, LayerStreams
+from dataclasses import dataclass, fields
 
-__all__ = ["FORMULA", "energy"]
+from weft.config import Config
+from weft.models.report.interface import Ceilings
+from weft.models.report.streams import LayerStreams
+
+__all__ = ["FORMULA", "Energy", "energy", "energy_text"]
 
 INT_MAC_PJ = 0.2 + 0.1  # 8-bit multiplication, 32-bit addition
 FLOAT_MAC_PJ = 1.1 + 0.9  # float16 multiplication, the nearest to bfloat16; float32 addition
@@ -23,6 +26,32 @@ FORMULA = (
     " Memory: 10, 20 or 100 pJ for 8 bytes, in a memory of up to 8 KB, 32 KB or 1 MB."
     " Source: M. Horowitz, ISSCC 2014 (45 nm, 0.9 V)."
 )
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Estimated energy of a step in nJ; `FORMULA` has the formula.
+
+    Attributes
+    ----------
+    mac : float
+        Multiplications and additions.
+    operands : float
+        Writes and reads of the operand buffers.
+    results : float
+        Writes and reads of the result buffer.
+    """
+
+    mac: float = 0.0
+    operands: float = 0.0
+    results: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.mac + self.operands + self.results
+
+    def __add__(self, other: "Energy") -> "Energy":
+        return Energy(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Energy)))
 
 
 def energy(
@@ -47,3 +76,12 @@ def _byte_pj(size):
     """Energy of an access to a byte of a memory of ``size`` bytes, in pJ."""
     size = min(size, max(ACCESS_PJ))
     return ACCESS_PJ[min(limit for limit in ACCESS_PJ if size <= limit)] / 8
+
+
+def energy_text(nanojoule: float) -> str:
+    """An energy with the unit that fits it: ``12.3 nJ``, ``4.56 uJ``, ``1.2 mJ``."""
+    for unit in ("nJ", "uJ"):
+        if nanojoule < 1000:
+            return f"{nanojoule:.3g} {unit}"
+        nanojoule /= 1000
+    return f"{nanojoule:,.3g} mJ"

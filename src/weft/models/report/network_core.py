@@ -1,22 +1,18 @@
 """The report of a network on a network core: places, cycles, memory, bytes on the link."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreRename, NetworkCoreStep
 from weft.models.program import Step
-from weft.models.report.figures import Ceilings, NetworkReport
+from weft.models.report.interface import Ceilings, Report
+from weft.models.report.link import link_bytes, link_seconds, list_bytes
 from weft.models.report.network_core_phases import LayerWork, ListPhases, list_phases
-from weft.models.report.network_core_placement import (
-    link_bytes,
-    link_seconds,
-    list_bytes,
-    network_core_placement_line,
-)
-from weft.models.report.placement import left_out_json, reason_lines, remedy_of
+from weft.models.report.page import PageParts
+from weft.models.report.placement import left_out_json, placement_line, remedy_of
 from weft.network_core.config import has_single_port
 from weft.network_core.microcode.latencies import LOAD_VECTOR
 
@@ -87,20 +83,20 @@ class NetworkCoreLayer:
 
 
 @dataclass(frozen=True)
-class NetworkCoreReport:
-    """The report of a program; ``str(report)`` is its text.
+class NetworkCoreReport(Report):
+    """A whole network on a network core.
 
     Attributes
     ----------
     program : NetworkCoreProgram
-    against : NetworkCoreReport, NetworkReport or None
-        The same network on another target, to compare with.
     measured : tuple of (tuple of int, int)
         Positions of layers, and their measured cycles.
+    others
+        As of `Report`.
     """
 
     program: NetworkCoreProgram
-    against: "NetworkCoreReport | NetworkReport | None" = None
+    against: Report | None = None
     measured: tuple[tuple[tuple[int, ...], int], ...] = ()
 
     @property
@@ -119,9 +115,17 @@ class NetworkCoreReport:
         return self.program.config.array.name
 
     @property
+    def config_hash(self) -> int:
+        return self.program.config.hash
+
+    @property
     def placement(self) -> str:
         """The placement line."""
-        return network_core_placement_line(self.program)
+        return placement_line(self.program)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.program.notes
 
     @property
     def clock(self) -> float | None:
@@ -275,16 +279,25 @@ class NetworkCoreReport:
             "against": self.against and self.against.to_json(),
         }
 
-    def __str__(self):
-        from weft.models.report.network_core_text import lines
+    def totals(self) -> dict[str, str]:
+        sent, received = self.link
+        return super().totals() | {"bytes sent": f"{sent:,}", "bytes received": f"{received:,}"}
 
-        return "\n".join(lines(self))
+    def show(self, console) -> None:
+        from weft.models.report.network_core_views import lines
 
-    def reasons(self) -> Iterable[str]:
-        """Return why the host computes operators, what would change this, and the notes."""
-        placed = ((layer.operator, layer.on_weft, layer.reason, layer.remedy)
-                  for layer in self.layers if layer.reason)
-        return [*reason_lines(placed), *self.program.notes]
+        for line in lines(self):
+            console.print(line, soft_wrap=True)
+
+    def pictures(self) -> dict[str, str]:
+        from weft.models.report.network_core_views import pictures
+
+        return pictures(self)
+
+    def page_parts(self) -> PageParts:
+        from weft.models.report.network_core_views import page_parts
+
+        return page_parts(self)
 
 
 def _bound(cycles, work):

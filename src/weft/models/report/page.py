@@ -1,85 +1,70 @@
 """The report as one HTML page that needs no network: tables, and pictures as embedded SVG."""
 
+from dataclasses import dataclass
 from html import escape
+from typing import TYPE_CHECKING
 
-from weft.models.report.energy import FORMULA
-from weft.models.report.figures import NetworkReport
-from weft.models.report.network_core import NetworkCoreReport
-from weft.models.report.pictures import COLOURS, pictures
+from weft.models.report.pictures import COLOURS
 from weft.models.report.style import STYLE
-from weft.models.report.text import (
-    HOST_TIME,
-    bound_text,
-    comparison_rows,
-    energy_text,
-    measured_text,
-    place_text,
-    products_text,
-    reasons,
-)
 
-__all__ = [
-    "CYCLES", "DRAIN", "bullets", "card", "cards", "comparison_table", "definitions", "document",
-    "grid", "page", "picture", "sheet", "table",
-]
+if TYPE_CHECKING:
+    from weft.models.report.interface import Report
 
-# Headings of pictures, and descriptions.
+__all__ = ["CYCLES", "DRAIN", "PageParts", "card", "grid", "page", "sheet", "table"]
+
+# Headings of pictures that all reports have, and descriptions.
 CYCLES = "Cycles of the core", "The colour of a bar is the part that bounds the layer."
 DRAIN = (
     "Roofline: drain",
     "A layer near the slope waits for its results. More lanes raise the slope.",
 )
-TITLES = {  # by the name of the picture
-    "cycles": CYCLES,
-    "wire": (
-        "Time on the wire",
-        "Commands and results with their frames, in the slower of the two directions.",
-    ),
-    "timeline": (
-        "What is busy",
-        "Height: the share of a layer's cycles in which the part is busy.",
-    ),
-    "roofline-load": (
-        "Roofline: load",
-        "A layer near the slope waits for operands. Reuse them more, or widen the stream.",
-    ),
-    "roofline-drain": DRAIN,
-    "chip": (
-        "Memory on the chip",
-        "Packed weights, and parameters. Weights that exceed the buffer pass through it in parts.",
-    ),
-    "maps": (
-        "Memory on the host",
-        "Feature maps that are needed at the end of a layer.",
-    ),
-    "energy": ("Energy", FORMULA),
-    "against": ("Layer by layer", "Both targets."),
-}
+AGAINST = {"against": ("Layer by layer", "Both targets.")}
 WIDE = {"timeline"}
-BOUNDS = (
-    ("compute", "The array: each tile takes K / depth cycles."),
-    ("load", "The command stream: operands and parameters are loaded."),
-    ("drain", "The output stage: results leave the array and are requantized."),
-    ("latency", "Pipelines and headers: more than half of the cycles remain if the rest is ideal."),
-    ("wire", "The serial port takes longer than the core. What bounds the core is in brackets."),
-)
+@dataclass(frozen=True)
+class PageParts:
+    """The parts of a page that only the reports of one kind of core have.
+
+    Attributes
+    ----------
+    rate : str
+        What the time on the wire is for.
+    lists : str
+        Text below the cycles.
+    cards : list of str
+        Further numbers of the network.
+    heads : list of str
+    rows : list of (str, str, list of str)
+        The table of layers: class, title and cells of each.
+    titles : dict
+        Heading and description of each picture, by its name.
+    bounds : tuple of (str, str)
+        What may bound a layer, and what it is.
+    bounded : str
+        How the bound of a layer is found.
+    omitted : str
+        Which time is not included.
+    """
+
+    rate: str
+    lists: str
+    cards: list[str]
+    heads: list[str]
+    rows: list[tuple[str, str, list[str]]]
+    titles: dict[str, tuple[str, str]]
+    bounds: tuple[tuple[str, str], ...]
+    bounded: str
+    omitted: str
 
 
-def page(report: NetworkReport) -> str:
+def page(report: "Report") -> str:
     """The report as an HTML page."""
-    drawn = pictures(report)
-    body = [
-        _cards(report), "<h2>Layers</h2>", _layers(report),
-        bullets([*reasons(report), *report.notes]), *comparison_table(report, drawn),
-        "<h2>Pictures</h2>", grid(TITLES, drawn), "<h2>How to read this</h2>",
-        _definitions(report),
-    ]
-    return document(report, body)
-
-
-def document(report: NetworkReport | NetworkCoreReport, body: list[str]) -> str:
-    """A page with a heading, the placement line, and the elements of ``body``."""
-    return sheet(report.name, f"on {report.target}", report.placement, body)
+    drawn, parts = report.pictures(), report.page_parts()
+    return sheet(report.name, f"on {report.target}", report.placement, [
+        _cards(report, parts), "<h2>Layers</h2>", table(parts.heads, parts.rows),
+        _bullets([*report.reasons(), *report.notes]), *_comparison(report, drawn),
+        "<h2>Pictures</h2>", grid(parts.titles, drawn), "<h2>How to read this</h2>",
+        _definitions(report, parts),
+    ])
 
 
 def sheet(name: str, small: str, lead: str, body: list[str]) -> str:
@@ -101,18 +86,18 @@ def sheet(name: str, small: str, lead: str, body: list[str]) -> str:
 def grid(titles: dict[str, tuple[str, str]], drawn: dict[str, str]) -> str:
     """The pictures that are drawn, except the comparison."""
     shown = [name for name in titles if name in drawn and name != "against"]
-    return f"<div class=grid>{''.join(picture(name, titles, drawn) for name in shown)}</div>"
+    return f"<div class=grid>{''.join(_picture(name, titles, drawn) for name in shown)}</div>"
 
 
-def comparison_table(report: NetworkReport | NetworkCoreReport, drawn: dict[str, str]) -> list[str]:
+def _comparison(report, drawn):
     """The totals of both targets, and their picture; empty without a second target."""
     if report.against is None:
         return []
     heads = ["", report.target, report.against.target]
-    rows = table(heads, [("", "", list(row)) for row in comparison_rows(report)])
+    rows = table(heads, [("", "", list(row)) for row in report.comparison()])
     return [
         f"<h2>{escape(report.target)} and {escape(report.against.target)}</h2>",
-        f"<div class=grid>{rows}{picture('against', TITLES, drawn)}</div>",
+        f"<div class=grid>{rows}{_picture('against', AGAINST, drawn)}</div>",
     ]
 
 
@@ -128,57 +113,18 @@ def card(name: str, value: str, more: str = "") -> str:
     return f"<div class=card><b>{value}</b><span>{name}</span><small>{more}</small></div>"
 
 
-def cards(report: NetworkReport | NetworkCoreReport, rate: str, lists: str, more: list[str]) -> str:
-    """The numbers of a network side by side.
-
-    ``rate`` is that of the wire, ``lists`` the text below the cycles, ``more`` are further cards.
-    """
+def _cards(report, parts):
+    """The numbers of a network side by side."""
     shown = [card("MAC", f"{report.macs:,}", f"{report.ceilings.peak} MAC/cycle at most")]
     if report.core_ms is None:
-        shown.append(card("cycles of the core", f"{report.cycles:,}", lists))
+        shown.append(card("cycles of the core", f"{report.cycles:,}", parts.lists))
     else:
         cycles = f"{report.cycles:,} cycles at {report.clock:g} MHz"
         shown.append(card("core", f"{report.core_ms:,.3f} ms", cycles))
     if report.wire_ms is not None:
-        shown.append(card("wire", f"{report.wire_ms:,.1f} ms", rate))
+        shown.append(card("wire", f"{report.wire_ms:,.1f} ms", parts.rate))
     shown.append(card("utilization of the array", f"{report.utilization:.1%}"))
-    return f"<div class=cards>{''.join([*shown, *more])}</div>"
-
-
-def _cards(report):
-    moved, rate = report.streams, report.baud and f"at least, at {report.baud:,} baud"
-    return cards(report, rate, "", [
-        card(
-            "bytes of commands", f"{moved.commands:,}", f"{moved.results:,} bytes of results"
-        ),
-        card("energy", energy_text(report.energy.total), "an estimate"),
-    ])
-
-
-def _layers(report):
-    measured = any(layer.measured is not None for layer in report.layers)
-    heads = ["", "operator", "on", "MAC", "M x K x N", "jobs", "cycles"]
-    heads += ["measured"] * measured
-    heads += ["used", "bound by", "bytes in", "bytes out"]
-    heads += ["core ms"] * (report.clock is not None) + ["wire ms"] * (report.baud is not None)
-    rows = []
-    for n, layer in enumerate(report.layers):
-        macs = f"{layer.macs:,}" if layer.macs else ""
-        cells = [str(n + 1), layer.operator, place_text(layer), macs]
-        if layer.on_weft:
-            cells += [products_text(layer.products), f"{layer.jobs:,}", f"{layer.cycles:,}"]
-            cells += [measured_text(layer)] * measured
-            cells += [
-                f"{layer.utilization:.1%}", bound_text(layer), f"{layer.streams.commands:,}",
-                f"{layer.streams.results:,}",
-            ]
-            if report.clock is not None:
-                cells.append(f"{layer.core_ms:,.3f}")
-            if report.baud is not None:
-                cells.append(f"{layer.wire_ms:,.1f}")
-        cells += [""] * (len(heads) - len(cells))
-        rows.append(("host" if not layer.on_weft else layer.core_bound, layer.name, cells))
-    return table(heads, rows)
+    return f"<div class=cards>{''.join([*shown, *parts.cards])}</div>"
 
 
 def table(heads: list[str], rows: list[tuple[str, str, list[str]]]) -> str:
@@ -196,13 +142,13 @@ def table(heads: list[str], rows: list[tuple[str, str, list[str]]]) -> str:
     )
 
 
-def bullets(lines: list[str]) -> str:
+def _bullets(lines):
     """Lines as a list; empty without lines."""
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
     return f"<ul>{items}</ul>" if items else ""
 
 
-def picture(name: str, titles: dict[str, tuple[str, str]], drawn: dict[str, str]) -> str:
+def _picture(name, titles, drawn):
     """A picture with its heading and its description."""
     heading, text = titles[name]
     kind = ' class="wide"' if name in WIDE else ""
@@ -212,21 +158,12 @@ def picture(name: str, titles: dict[str, tuple[str, str]], drawn: dict[str, str]
     )
 
 
-def definitions(bounds, first: str, second: str, config: str, config_hash: int) -> str:
-    """How to read a page: two paragraphs around the names of ``bounds``, and the core."""
-    terms = "".join(f"<dt class={name}>{name}</dt><dd>{text}</dd>" for name, text in bounds)
+def _definitions(report, parts):
+    """How to read the page: two paragraphs around the names of bounds, and the core."""
+    terms = "".join(f"<dt class={name}>{name}</dt><dd>{text}</dd>" for name, text in parts.bounds)
     return (
-        f"<p>Cycles are predicted by the cycle model, which equals the hardware. {first}</p>"
-        f"<dl>{terms}</dl><p>{second} The time on the wire counts the bytes alone: it leaves out"
-        " the delays of USB adapters.</p>"
-        f"<p>Config {escape(config)}, hash {config_hash:08x}.</p>"
-    )
-
-
-def _definitions(report):
-    return definitions(
-        BOUNDS,
-        "Each layer is predicted again with an ideal load, an ideal array and an ideal drain; the"
-        " part that takes longest alone bounds the layer.",
-        escape(HOST_TIME), report.config, report.config_hash,
+        "<p>Cycles are predicted by the cycle model, which equals the hardware."
+        f" {parts.bounded}</p><dl>{terms}</dl><p>{escape(parts.omitted)} The time on the wire"
+        " counts the bytes alone: it leaves out the delays of USB adapters.</p>"
+        f"<p>Config {escape(report.config)}, hash {report.config_hash:08x}.</p>"
     )

@@ -1,13 +1,11 @@
-"""The pictures of a report, as SVG elements whose colours follow the page, drawn by matplotlib."""
+"""Pictures of reports, as SVG elements whose colours follow the page, drawn by matplotlib."""
 
 import io
 import re
 
-from weft.models.report.figures import NetworkReport
-
 __all__ = [
     "COLOURS", "MARKS", "WIDTH", "common_pictures", "comparison", "figure_of", "layer_bars",
-    "legend", "pictures", "roofline", "short_number", "svg_of", "timeline_of",
+    "legend", "roofline", "short_number", "svg_of", "timeline_of",
 ]
 
 # By name: (light page, dark page). A page defines each as a CSS variable of this name.
@@ -28,39 +26,6 @@ ROW = 0.19  # inches of a layer
 TEXT = 9  # units
 # Matplotlib draws with these colours; each stands for the CSS variable of the same place.
 MARKS = {name: f"#0000{n + 1:02x}" for n, name in enumerate(COLOURS)}
-
-
-def pictures(report: NetworkReport) -> dict[str, str]:
-    """SVG elements by name: the pictures in `TITLES` of the page that the report has data for."""
-    drawn = {}
-    if report.on_weft:
-        drawn |= common_pictures(report)
-        if report.baud is not None:
-            drawn["wire"] = layer_bars(report, "ms on the wire", {
-                "wire": [layer.wire_ms for layer in report.on_weft],
-            })
-        drawn["timeline"] = _timeline(report)
-        drawn["roofline-load"] = roofline(
-            report, "load", "MAC per byte of commands",
-            lambda layer: layer.macs / layer.streams.commands, report.ceilings.load,
-            f"load: {report.ceilings.load} bytes/cycle",
-        )
-        drawn["chip"] = layer_bars(report, "bytes on the chip", {
-            "load": [max(layer.resident, layer.streams.b) for layer in report.on_weft],
-            "drain": [layer.streams.parameters for layer in report.on_weft],
-        }, {"load": "weights, packed", "drain": "parameters"}, report.ceilings.b_bytes)
-        drawn["energy"] = layer_bars(report, "nJ, estimated", {
-            "compute": [layer.energy.mac for layer in report.on_weft],
-            "load": [layer.energy.operands for layer in report.on_weft],
-            "drain": [layer.energy.results for layer in report.on_weft],
-        }, {"compute": "MAC", "load": "operand buffers", "drain": "result buffer"})
-    drawn["maps"] = layer_bars(
-        report, "bytes of feature maps", {"maps": [layer.maps for layer in report.layers]},
-        {}, None, report.layers,
-    )
-    if report.against:
-        drawn["against"] = comparison(report)
-    return drawn
 
 
 def common_pictures(report) -> dict[str, str]:
@@ -149,30 +114,6 @@ def legend(axes, count=4):
         labelcolor=MARKS["ink"], handlelength=0.9, handleheight=0.9, columnspacing=1.2,
         handletextpad=0.5, borderaxespad=0.2,
     )
-
-
-def _timeline(report):
-    """Three lanes over the cycles of an inference; heights are shares of a layer's cycles."""
-    figure, axes = figure_of(1.9, 2 * WIDTH)
-    lanes = (
-        ("load", lambda layer: layer.streams.commands / report.ceilings.load),
-        ("compute", lambda layer: layer.active),
-        ("drain", lambda layer: layer.streams.drain),
-    )
-    edges = [0]
-    for layer in report.on_weft:
-        edges.append(edges[-1] + layer.cycles)
-    for lane, (name, busy) in enumerate(lanes):
-        base = 2 - lane
-        shares = [min(1, busy(layer) / max(1, layer.cycles)) for layer in report.on_weft]
-        tops = [base + 0.8 * share for share in shares]
-        axes.barh(base, edges[-1], 0.8, align="edge", color=MARKS["grid"], alpha=0.45, lw=0)
-        axes.stairs(tops, edges, baseline=base, fill=True, color=MARKS[name], lw=0)
-    for edge in edges[1:-1]:
-        axes.axvline(edge, color=MARKS["faint"], lw=0.4)
-    spans = [*zip(report.on_weft, edges, edges[1:], strict=False)]
-    label = "cycles of the core, layer after layer (numbers: layers)"
-    return timeline_of(figure, report, [name for name, _ in lanes], spans, edges[-1], label)
 
 
 def timeline_of(figure, report, lanes, spans, cycles, label):

@@ -1,28 +1,35 @@
-"""The placement line: which share of a network runs on Weft, and what one inference takes."""
+"""What a network does where, in lines: its share on Weft, its cost, and reasons of the host."""
 
 from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
 
-from weft.design import NETWORK
+from weft.design import PerKind
+from weft.models.network_core.program import NetworkCoreProgram
 from weft.models.program import CompiledNetwork, Program, Step
+from weft.models.report.link import link_seconds
 from weft.models.report.streams import step_streams
-from weft.models.work import HostProduct, RecurrentWork, list_products
+from weft.models.work import host_products, list_products
 
 __all__ = [
-    "left_out_json", "operators_text", "placement_line", "reason_lines", "reasons_of", "remedy_of",
+    "explained", "left_out_json", "placement_line", "reason_lines", "reasons_of", "remedy_of",
     "time_text",
 ]
 
 # Kernels that a network core computes, if their maps are of 8 bits (`division`).
 _ON_CHIP = {
-    "concatenation", "litert.add", "litert.sum", "pad", "reshape", "tflite.add",
+    "concatenation", "litert.add", "litert.sum", "pad", "reshape", "table", "tflite.add",
     "tflite.average_pool", "tflite.mean",
 }
 
 
-def placement_line(program: Program) -> str:
+def explained(program: CompiledNetwork) -> list[str]:
+    """The placement line of a program, the reasons, and the notes."""
+    return [placement_line(program), *reasons_of(program), *program.notes]
+
+
+def placement_line(program: CompiledNetwork) -> str:
     """One line for people: operators on Weft and on the host, oracle, and cost of an inference.
 
     ::
@@ -30,23 +37,26 @@ def placement_line(program: Program) -> str:
         kws: 10 of 13 operators on Weft (100 % of 2,656,768 MAC), 3 on the host (AVERAGE_POOL_2D,
         RESHAPE, SOFTMAX); equal to TFLite Micro in mode tflite; ulx3s-85f: 0.42 ms core, ...
 
-    Without a clock the cost is in cycles; without a serial port it has no time on the wire. A core
-    for networks that computes single products has no cost here.
+    Without a clock the cost is in cycles; without a serial port it has no time on the wire. A
+    network core that computes single products only has no cost here.
     """
-    on_weft = {n for step in program.steps if step.placement.on_weft for n in step.position}
-    text = operators_text(program, on_weft, [s for s in program.steps if s.placement.on_weft])
-    cost = _cost(program) if not program.target.by_lists else "single products on the core"
-    return f"{program.name}: {text}; {program.exactness.claim}; {program.target.name}: {cost}"
+    place, cost = _PLACES.of(program)(program), _COSTS.of(program)(program)
+    return (
+        f"{program.name}: {_operators(program)}; {program.exactness.claim};"
+        f" {program.target.name}{place}: {cost}"
+    )
 
 
-def operators_text(program: CompiledNetwork, on_weft: set[int], steps) -> str:
+def _operators(program):
     """``10 of 13 operators on Weft (100 % of 2,656,768 MAC), 3 on the host (ADD, SOFTMAX)``.
 
-    ``on_weft`` are the places of operators in the file, ``steps`` those with products on the core.
     MAC that are left out count where the others of the operator are computed.
     Operators that nothing executes are not counted: constants, new names, and the conversions
     around another operator.
     """
+    host = set(program.host)
+    steps = [step for step in program.steps if step not in host or step.placement.on_weft]
+    on_weft = {place for step in (*steps, *program.renamed) for place in step.position}
     run = on_weft.union(*(step.position for step in program.steps))
     rest = [program.operators[n] for n in sorted(run - on_weft)]
     text = f"{len(on_weft)} of {len(run)} operators on Weft"
@@ -69,17 +79,18 @@ def left_out_json(program: CompiledNetwork) -> dict[str, int] | None:
     return None if found is None else {"channels": found.channels, "macs": found.macs}
 
 
-def reasons_of(program: Program) -> list[str]:
+def reasons_of(program: CompiledNetwork) -> list[str]:
     """A line for each operator that another runtime runs, or of which the host computes a part.
 
     Operators without a product that the host computes with its own kernels are left out: the
-    placement line names them.
+    placement line names them. But those between the lists of a network core have a line.
     """
+    notable = _NOTABLE.of(program)(program)
     return reason_lines(
         ("+".join(step.operators), step.placement.on_weft, step.placement.reason,
          remedy_of(program, step))
-        for step in program.steps
-        if step.macs or step.placement.field or getattr(step.work, "kernel", "").endswith(".model")
+        for step in program.host
+        if step.macs or step in notable or getattr(step.work, "kernel", "").endswith(".model")
     )
 
 
@@ -96,15 +107,13 @@ def remedy_of(program: CompiledNetwork, step: Step) -> str:
         return "the core computes its products one by one, over the link"
     if given.on_weft or not given.reason:
         return ""
-    parts = work.products if isinstance(work, RecurrentWork) else (work,)
-    products = [part for part in parts if isinstance(part, HostProduct)]
-    is_network_core = program.target.kind == NETWORK or program.target.by_lists
+    products, executes_lists = host_products(work), program.target.executes_lists
     if any(program.tensors[part.x].dtype == np.float32 for part in products):
         return "a product core with dtype=bf16 computes its products"
-    if products and is_network_core:
+    if products and executes_lists:
         return "a product core computes its products"
     kernel = getattr(work, "kernel", "")
-    if not is_network_core and kernel in _ON_CHIP and program.source == "tflite":
+    if not executes_lists and kernel in _ON_CHIP and program.source == "tflite":
         return "a network core computes it, if its maps are of 8 bits"
     return "no core computes it"
 
@@ -126,17 +135,51 @@ def reason_lines(placed: Iterable[tuple[str, bool, str, str]]) -> list[str]:
     ]
 
 
-def _cost(program):
+def _product_core_cost(program: Program):
     target, cycles = program.target, program.estimate.cycles
-    if not any(step.placement.on_weft for step in program.steps):
+    if target.by_lists:
+        return "single products on the core"
+    moved = [step_streams(program, step) for step in program.steps if step.placement.on_weft]
+    if not moved:
         return "the core is not used"
+    wire = None
+    if target.baud is not None:
+        wire = sum(target.wire_seconds(step.sent, step.received) for step in moved)
+    return _cost(target, cycles, wire)
+
+
+def _network_core_cost(program: NetworkCoreProgram):
+    if not program.segments:
+        return "the core is not used"
+    return _cost(program.target, program.cycles // program.batch, link_seconds(program))
+
+
+def _cost(target, cycles, wire):
+    """The text for cycles of the core, and for seconds on the wire or None."""
     core = target.core_seconds(cycles)
     text = f"{cycles:,} cycles" if core is None else f"{time_text(1e3 * core)} core"
-    if target.baud is None:
-        return text
-    moved = [step_streams(program, step) for step in program.steps if step.placement.on_weft]
-    wire = sum(target.wire_seconds(step.sent, step.received) for step in moved)
-    return f"{text}, {time_text(1e3 * wire)} wire"
+    return text if wire is None else f"{text}, {time_text(1e3 * wire)} wire"
+
+
+def _lists(program: NetworkCoreProgram):
+    """The lists of a network, after the name of its target."""
+    count = len(program.segments)
+    if count == 1 and not program.host:
+        return ", whole network on the core"
+    if not count:
+        return ""
+    lists = "one list" if count == 1 else f"{count} lists"
+    return f", {lists}{' and single products' if program.products else ''} on the core"
+
+
+# By the kind of core: words after the name of the target, the cost, and the steps of the host that
+# are notable without a product.
+_PLACES = PerKind(product=lambda program: "", network=_lists)
+_COSTS = PerKind(product=_product_core_cost, network=_network_core_cost)
+_NOTABLE = PerKind(
+    product=lambda program: {step for step in program.steps if step.placement.field},
+    network=lambda program: {step for part in program.segments[1:] for step in part.before},
+)
 
 
 def time_text(milliseconds: float) -> str:

@@ -1,29 +1,60 @@
-"""Bytes that a step moves: operand words, results, and frames on the serial port."""
+"""Bytes that a step on a product core moves: operands, results, frames on the serial port."""
 
-from weft.commands import HEADER_BYTES, Job, JobFlag, Load, Region, epilogue_flags, result
+from dataclasses import dataclass, fields
+
+from weft.commands import HEADER_BYTES, Job, JobFlag, Load, Region, result
 from weft.config import Config
 from weft.cycles.output import ResultKind
 from weft.frames import MAX_PAYLOAD
 from weft.geometry import memories
 from weft.host.packing import result_bytes
 from weft.models.program import Program, Step
-from weft.models.report.figures import Ceilings, LayerStreams
 from weft.models.work import RecurrentWork
 from weft.timing import Latencies
 
-__all__ = ["FRAME_BYTES", "RESULT_FRAME_BYTES", "ceilings", "step_streams", "streams", "transfers"]
+__all__ = [
+    "FRAME_BYTES", "RESULT_FRAME_BYTES", "LayerStreams", "chunk_cycles", "step_streams", "streams",
+    "transfers",
+]
 
 FRAME_BYTES = 12  # SYNC, type, number, length and CRC of a frame; an acknowledgement has only these
 RESULT_FRAME_BYTES = FRAME_BYTES + 4  # and tag, last and status of a RESULTS frame
 
 
-def ceilings(config: Config) -> Ceilings:
-    """The peak rates of the parts of a core."""
-    latencies = Latencies.of(config)
-    words = {region: m for region, m in memories(config).items() if region <= Region.B}
-    a_bytes, b_bytes = (operand.words * operand.word_bytes for operand in words.values())
-    row = latencies.row_chunks * _chunk_cycles(config, _narrow(config))
-    return Ceilings(config.peak, config.bytes_in, config.cols / row, a_bytes, b_bytes)
+@dataclass(frozen=True)
+class LayerStreams:
+    """Bytes that a step moves in one inference, and bytes that its results occupy.
+
+    Attributes
+    ----------
+    commands : int
+        On the command stream: headers, operands, parameters, padding.
+    results : int
+        On the result stream, with padding.
+    a, b, parameters : int
+        Operand words of A and of B, and parameters and tables, as the commands load them.
+    sent, received : int
+        On the serial port to and from the board: with frames and acknowledgements.
+    drain : int
+        Cycles in which the output stage is busy: chunks of results, times the cycles of a chunk.
+    """
+
+    commands: int = 0
+    results: int = 0
+    a: int = 0
+    b: int = 0
+    parameters: int = 0
+    sent: int = 0
+    received: int = 0
+    drain: int = 0
+
+    def __add__(self, other: "LayerStreams") -> "LayerStreams":
+        return LayerStreams(*(
+            getattr(self, f.name) + getattr(other, f.name) for f in fields(LayerStreams)
+        ))
+
+    def __mul__(self, times: int) -> "LayerStreams":
+        return LayerStreams(*(getattr(self, f.name) * times for f in fields(LayerStreams)))
 
 
 def transfers(program: Program, step: Step) -> list[tuple[list[Job | Load], int]]:
@@ -76,12 +107,7 @@ def streams(config: Config, commands) -> LayerStreams:
     )
 
 
-def _narrow(config):
-    """The job flag of narrow results; none if the Config has no epilogue."""
-    return (*epilogue_flags(config), JobFlag(0))[0]
-
-
-def _chunk_cycles(config, flags):
+def chunk_cycles(config, flags):
     """Cycles from a chunk of results to the next one."""
     kind = ResultKind.of(Latencies.of(config), flags)
     return max(kind.words, config.scale_cycles if kind.epilogue else 1)
@@ -90,4 +116,4 @@ def _chunk_cycles(config, flags):
 def _drain_cycles(config, job):
     full, rest = divmod(job.n, config.cols)
     chunks = full * -(-config.cols // config.lanes) + -(-rest // config.lanes)
-    return job.m * chunks * _chunk_cycles(config, job.flags)
+    return job.m * chunks * chunk_cycles(config, job.flags)

@@ -16,8 +16,8 @@ program memory        reads and stores over AXI4             `weft.network_core.
 list, log             list execution, job log                `weft.network_core.cycles.model`
 ====================  =====================================  ===============================
 
-A `weft.hw.micro.core.MicroCore` has another model, `weft.network_core.cycles.micro`. It executes
-the microprogram, and has a closed rule for each tile:
+A `weft.hw.network_core.micro.core.MicroCore` has another model, `weft.network_core.cycles.micro`.
+It executes the microprogram, and has a closed rule for each tile:
 
 ====================  =====================================  ===============================
 list, log, jobs       micro engine                           `weft.network_core.cycles.micro_engine`

@@ -16,7 +16,7 @@ _WAITS = {ListLoad: ("jobs", "body_jobs"), ListJob: ("loads", "body_loads")}
 
 
 class DescriptorTimes:
-    """`weft.hw.network_core.descriptor_reader.DescriptorReader`, cycle by cycle.
+    """`weft.hw.network_core.lists.descriptor_reader.DescriptorReader`, cycle by cycle.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class DescriptorTimes:
 
 
 class HeadTimes:
-    """`weft.hw.network_core.reader_head.ReaderHead`, cycle by cycle; the list has no error.
+    """`weft.hw.network_core.lists.reader_head.ReaderHead`, cycle by cycle; the list has no error.
 
     Parameters
     ----------

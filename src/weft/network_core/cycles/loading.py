@@ -6,7 +6,7 @@ __all__ = ["LoaderTimes"]
 
 
 class LoaderTimes:
-    """`weft.hw.network_core.loader.ListLoader`, cycle by cycle.
+    """`weft.hw.network_core.loads.loader.ListLoader`, cycle by cycle.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ _OTHER_HEAD = _HEADS + HEAD_REGISTERS // 2
 
 
 class EngineTimes:
-    """`weft.hw.micro.engine.MicroEngine`, instruction by instruction.
+    """`weft.hw.network_core.micro.engine.MicroEngine`, instruction by instruction.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def predict_list(
 
 
 class _LogTimes:
-    """`weft.hw.network_core.job_log.JobLog`, cycle by cycle."""
+    """`weft.hw.network_core.lists.list_execution.JobLog`, cycle by cycle."""
 
     def __init__(self, config, first):
         self._banks = config.banks

@@ -70,7 +70,7 @@ class _BeatFifo:
 
 
 class ProgramPortTimes:
-    """`weft.hw.network_core.program_memory.ProgramMemory` and its memory, cycle by cycle.
+    """`weft.hw.network_core.memory.program_memory.ProgramMemory` and its memory, cycle by cycle.
 
     Parameters
     ----------

@@ -1,0 +1,337 @@
+"""The execution of a list: starts of jobs and loads, and the state in which nothing can start."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import ceil_log2
+
+from weft.hw.network_core.interface import VectorWrite
+from weft.hw.network_core.layouts import (
+    JobFields,
+    ListLoadFields,
+    VectorAddress,
+    add_vectors,
+    within,
+)
+from weft.hw.network_core.lists.descriptor_reader import DescriptorReader
+from weft.hw.network_core.lists.reader_head import ReaderHead
+from weft.network_core.descriptors import ListError, ListJob, ListLoad
+from weft.network_core.latencies import LIST_SETTLE, lead
+
+__all__ = ["ENTRY_BYTES", "JobLog", "ListExecution"]
+
+ENTRY_BYTES = 8  # two counts of 32 bits
+
+
+class JobLog(wiring.Component):
+    """Writes an entry after each job; a job may start before the entry of the last one is written.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    begin : In, 1 bit
+        Pulse: the first entry is at ``address``.
+    address : In, `VectorAddress`
+        Includes the base.
+    base, limit : In
+        First word that the log may use, and first word beyond. A program memory begins at word 0.
+    cycles : In, 32 bits
+    start, done : In, 1 bit each
+        Pulses: ``cycles`` is the start of a job; its end.
+    accepts : Out, 1 bit
+        A job may start in the next cycle.
+    inside : Out, 1 bit
+        The entry of the next job lies within the limits. Valid from the second cycle after
+        ``begin`` or ``start``.
+    writes : Out, stream of `VectorWrite`
+    empty : Out, 1 bit
+        All entries of the jobs that have ended are written.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        address = VectorAddress(config)
+        word = address["word"].width
+        super().__init__({
+            "begin": In(1), "address": In(address), "base": In(word), "limit": In(word),
+            "cycles": In(32), "start": In(1), "done": In(1),
+            "accepts": Out(1), "inside": Out(1),
+            "writes": Out(stream.Signature(VectorWrite(config))),
+            "empty": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        config, depth = self.config, self.config.array.depth
+        vectors, base = -(-ENTRY_BYTES // depth), None if config.program_words else self.base
+        times, entry = (Signal(8 * ENTRY_BYTES, reset_less=True) for _ in range(2))
+        ended, left = Signal(), Signal(range(vectors + 1))
+        write, pending = self.writes, Signal()
+        m.d.comb += [
+            pending.eq(left != 0),
+            self.empty.eq(~ended & ~pending),
+            # The times of the last job must have left their register before a job starts. A job
+            # that starts early starts before the last one ends.
+            self.accepts.eq(~ended & ~(pending if lead(config.array) else self.done & pending)),
+            write.valid.eq(pending),
+            write.payload.data.eq(entry),
+            write.payload.enable.eq(~0),
+        ]
+        # The address of the next job's entry, of the running job's, of the entry that is written.
+        following, own = Signal(VectorAddress(config)), Signal(VectorAddress(config))
+        after = Signal(VectorAddress(config))  # a job later than following
+        address = write.payload.address
+        m.d.sync += [
+            after.eq(add_vectors(m, following, vectors, config.banks, "entry_after")),
+            self.inside.eq(within(config, following, vectors, base, self.limit)),
+        ]
+        with m.If(self.begin):
+            m.d.sync += following.eq(self.address)
+        with m.If(self.start):
+            m.d.sync += [
+                times[:32].eq(self.cycles), own.eq(following), following.eq(after),
+            ]
+        with m.If(self.done):
+            m.d.sync += [times[32:].eq(self.cycles), ended.eq(1)]
+        with m.If(pending & write.ready):
+            m.d.sync += [
+                entry.eq(entry >> min(8 * depth, len(entry))), left.eq(left - 1),
+                address.eq(add_vectors(m, address, 1, config.banks, "next_vector")),
+            ]
+        with m.If(ended & ~pending):
+            m.d.sync += [entry.eq(times), address.eq(own), ended.eq(0), left.eq(vectors)]
+        return m
+
+
+class ListExecution(wiring.Component):
+    """Executes one list after each reset; it stops when no job and no load can start any more.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    begin : In, 1 bit
+        Pulse, once after a reset.
+    list, log : In, `VectorAddress`
+        With the first word of lists; valid with ``begin``.
+    cycles : In, 32 bits
+        For the log.
+    base, limit, list_limit : In
+    reads, read_valid, read_data, writes, written : In or Out
+    job, start, job_done, load, load_done, load_error : In or Out
+    job_ending, output_job, output_start : In or Out; only if jobs start early
+    read_error, load_read_error, stored : In, 1 bit each; only with a program memory
+        As of `weft.hw.network_core.lists.list_reader.ListReader`.
+    jobs : Out, 16 bits
+        Jobs that have ended.
+    logged : Out, 16 bits; only with a program memory
+        Jobs whose log entries are stored.
+    stopped : Out, 1 bit
+        The list has ended; the following outputs are valid.
+    error : Out, `weft.network_core.descriptors.ListError`
+        NONE if the list has reached its end.
+    interrupt, result, result_bytes : Out
+        1 bit, `VectorAddress`, 16 bits: the fields of END; the address includes the base.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        self.early = lead(config.array) > 0
+        address = VectorAddress(config)
+        word = address["word"].width
+        super().__init__({
+            "begin": In(1), "list": In(address), "log": In(address), "cycles": In(32),
+            "base": In(word), "limit": In(word),
+            **({
+                "list_limit": In(word), "read_error": In(1), "load_read_error": In(1),
+                "stored": In(1), "logged": Out(ReaderHead.COUNT_BITS),
+            } if config.program_words else {}),
+            "reads": Out(stream.Signature(address)),
+            "read_valid": In(1),
+            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
+            "job": Out(JobFields(config)), "start": Out(1), "job_done": In(1),
+            **({
+                "job_ending": In(1), "output_job": Out(JobFields(config)), "output_start": Out(1),
+            } if self.early else {}),
+            "load": Out(stream.Signature(ListLoadFields(config))), "load_done": In(1),
+            "load_error": In(1),
+            "writes": Out(stream.Signature(VectorWrite(config))), "written": In(1, init=1),
+            "jobs": Out(ReaderHead.COUNT_BITS), "stopped": Out(1), "error": Out(ListError),
+            "interrupt": Out(1), "result": Out(address), "result_bytes": Out(16),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.loads = loads = ReaderHead(self.config, ListLoad)
+        m.submodules.jobs = jobs = ReaderHead(self.config, ListJob)
+        m.submodules.log = log = JobLog(self.config)
+        job_busy, load_busy, load_failed = Signal(), Signal(), Signal()
+        load_fault = Signal(ListError, init=ListError.ADDRESS)  # valid with load_failed
+        self._read(m, loads, jobs, job_busy)
+        self._count_jobs(m, jobs, log, load_failed)
+        start_ok = self._start_jobs(m, jobs, log, job_busy)
+        self._start_loads(m, loads, load_busy, load_failed)
+        if self.config.program_words:
+            self._watch_program(m, load_failed, load_fault)
+
+        # Each head waits, and nothing is in flight that could change that.
+        waiting, settle = Signal(2), Signal(range(LIST_SETTLE + 1))
+        m.d.comb += [
+            waiting[0].eq(
+                ~job_busy & ~start_ok & log.empty & self.written
+                & (jobs.ready | jobs.end | (jobs.fault != ListError.NONE))
+            ),
+            waiting[1].eq(
+                load_failed | ~load_busy & ~self.load.valid
+                & (loads.ready | loads.end | (loads.fault != ListError.NONE))
+            ),
+            self.stopped.eq(settle == LIST_SETTLE),
+        ]
+        with m.If(~waiting.all()):
+            m.d.sync += settle.eq(0)
+        with m.Elif(~self.stopped):
+            m.d.sync += settle.eq(settle + 1)
+
+        with m.If(jobs.fault != ListError.NONE):
+            m.d.sync += self.error.eq(jobs.fault)
+        with m.Elif(jobs.ready & jobs.satisfied):  # only the log keeps the job from its start
+            m.d.sync += self.error.eq(ListError.ADDRESS)
+        with m.Elif(load_failed):
+            m.d.sync += self.error.eq(load_fault)
+        with m.Elif(loads.fault != ListError.NONE):
+            m.d.sync += self.error.eq(loads.fault)
+        with m.Else():
+            m.d.sync += self.error.eq(
+                Mux(jobs.end & loads.end, ListError.NONE, ListError.DEADLOCK)
+            )
+        m.d.comb += [
+            self.interrupt.eq(jobs.interrupt), self.result.eq(jobs.result),
+            self.result_bytes.eq(jobs.result_bytes),
+        ]
+        return m
+
+    @property
+    def _list_limit(self):
+        """First word beyond the lists, their logs and the sources of their loads."""
+        return self.list_limit if self.config.program_words else self.limit
+
+    def _read(self, m, loads, jobs, job_busy):
+        """Read descriptors for the heads. The next job comes first while a job runs.
+
+        Where jobs start early, it always comes first: layers are short, and their weights stay in
+        the buffers.
+        """
+        m.submodules.reader = reader = DescriptorReader(self.config)
+        connect(m, reader.reads, flipped(self.reads))
+        choose_job, for_job = Signal(), Signal()
+        m.d.comb += [
+            reader.read_valid.eq(self.read_valid), reader.read_data.eq(self.read_data),
+            reader.base.eq(self.base), reader.limit.eq(self._list_limit),
+            *([reader.read_error.eq(self.read_error)] if self.config.program_words else []),
+            choose_job.eq(jobs.fetch if self.early else jobs.fetch & (job_busy | ~loads.fetch)),
+            reader.start.eq(~reader.busy & (jobs.fetch | loads.fetch)),
+            reader.address.eq(Mux(choose_job, jobs.address, loads.address)),
+        ]
+        with m.If(reader.start):
+            m.d.sync += for_job.eq(choose_job)
+        for head, mine, base, limit in (
+            (loads, ~for_job, 0 if self.config.program_words else self.base, self._list_limit),
+            (jobs, for_job, self.base, self.limit),
+        ):
+            m.d.comb += [
+                head.begin.eq(self.begin), head.list.eq(self.list),
+                head.base.eq(base), head.limit.eq(limit),
+                head.part.eq(reader.part), head.part.valid.eq(reader.part.valid & mine),
+                head.fetched.eq(reader.done & mine), head.opcode.eq(reader.opcode),
+                head.error.eq(reader.error), head.following.eq(reader.following),
+            ]
+
+    def _start_jobs(self, m, jobs, log, job_busy):
+        """Start the next job; returns whether it waits only for the end of the running one."""
+        start_ok = Signal()
+        take = Signal()  # the head learns it a cycle later, with the start
+        job = Signal(self.job.shape(), reset_less=True)
+        busy, ending = job_busy, self.job_done
+        if self.early:
+            busy, ending = Signal(name="steps_busy"), self.job_ending
+            m.d.comb += job_busy.eq(busy | self._store_jobs(m, job, take))
+        m.d.comb += [
+            jobs.take.eq(self.start),
+            take.eq(start_ok & (~busy | ending) & log.accepts),
+            self.job.eq(job),
+        ]
+        m.d.sync += [
+            start_ok.eq(jobs.ready & jobs.satisfied & log.inside & ~take & ~self.start),
+            self.start.eq(take),
+        ]
+        with m.If(ending):
+            m.d.sync += busy.eq(0)
+        with m.If(take):
+            m.d.sync += [busy.eq(1), job.eq(jobs.next)]
+        return start_ok
+
+    def _store_jobs(self, m, job, take):
+        """Start the output of a job after the end of the job before; returns whether one runs."""
+        waits, stores = Signal(), Signal()
+        begin = Signal()
+        fields = Signal.like(self.output_job, reset_less=True)
+        m.d.comb += [begin.eq(waits & (~stores | self.job_done)), self.output_job.eq(fields)]
+        m.d.sync += self.output_start.eq(begin)
+        with m.If(self.job_done):
+            m.d.sync += stores.eq(0)
+        with m.If(begin):
+            m.d.sync += [stores.eq(1), waits.eq(0), fields.eq(job)]
+        with m.If(take):
+            m.d.sync += waits.eq(1)
+        return stores
+
+    def _count_jobs(self, m, jobs, log, load_failed):
+        """Count jobs and loads that have ended, and write the log.
+
+        A load whose read had an error ends, too, but is not counted.
+        """
+        connect(m, log.writes, flipped(self.writes))
+        loads_done, complete = Signal(ReaderHead.COUNT_BITS), self.load_done
+        if self.config.program_words:
+            complete = complete & ~load_failed
+        with m.If(complete & ~loads_done.all()):
+            m.d.sync += loads_done.eq(loads_done + 1)
+        with m.If(self.job_done & ~self.jobs.all()):
+            m.d.sync += self.jobs.eq(self.jobs + 1)
+        m.d.comb += [
+            jobs.counted.eq(loads_done),
+            log.begin.eq(self.begin), log.address.eq(self.log), log.cycles.eq(self.cycles),
+            log.base.eq(self.base), log.limit.eq(self._list_limit),
+            log.start.eq(self.output_start if self.early else self.start),
+            log.done.eq(self.job_done),
+        ]
+
+    def _start_loads(self, m, loads, load_busy, load_failed):
+        """Offer the next load when its jobs have ended."""
+        m.d.comb += [
+            loads.counted.eq(self.jobs),
+            loads.take.eq(self.load.valid & self.load.ready),
+            self.load.payload.eq(loads.next),
+        ]
+        m.d.sync += self.load.valid.eq(loads.ready & loads.satisfied & ~loads.take)
+        with m.If(self.load_done):
+            m.d.sync += load_busy.eq(0)
+        with m.If(loads.take):
+            m.d.sync += load_busy.eq(1)
+        with m.If(self.load_error):
+            m.d.sync += load_failed.eq(1)
+
+    def _watch_program(self, m, load_failed, load_fault):
+        """Note a read of a load with an error, and count the log entries that are stored."""
+        with m.If(self.load_read_error):
+            m.d.sync += [load_failed.eq(1), load_fault.eq(ListError.BUS)]
+        vectors = -(-ENTRY_BYTES // self.config.array.depth)
+        stored = Signal(len(self.logged) + ceil_log2(vectors))
+        with m.If(self.stored):
+            m.d.sync += stored.eq(stored + 1)
+        m.d.comb += self.logged.eq(stored >> ceil_log2(vectors))

@@ -1,0 +1,188 @@
+"""The list reader: executes a list with two heads, one for loads and one for jobs."""
+
+from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from weft.hw.network_core.interface import ListBegin, NetworkStatus, VectorWrite
+from weft.hw.network_core.layouts import JobFields, ListLoadFields, VectorAddress, beat_place
+from weft.hw.network_core.lists.list_execution import ListExecution
+from weft.network_core.descriptors import ListError
+from weft.network_core.latencies import lead
+from weft.network_core.states import NetworkState
+
+__all__ = ["ListReader"]
+
+
+class ListReader(wiring.Component):
+    """Reads descriptors ahead, starts each job and load in order, and ends the list.
+
+    The next job starts in the cycle after ``job_done``, if it waits for nothing else. If jobs start
+    early, it starts in the cycle after ``job_ending``, and its output after ``job_done``. The fault
+    of a load ends the list when no job can start any more, the fault of a job after all jobs before
+    it: so the job of ``status`` is the one that the fault stops. An ``address_error`` or a
+    ``store_error`` ends the list at once.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    begin : In, `ListBegin`
+        Starts a list; only while no list runs. Its addresses are relative to the first word of
+        lists.
+    abort : In, 1 bit
+        Ends the running list with the state ABORTED.
+    base, limit : In
+        First word that the maps of the list may use, and first word beyond. Stable while a list
+        runs.
+    list_limit : In; only with a program memory
+        First word of it beyond the list, its log and the sources of its loads. Without it they have
+        the limits of the maps.
+    reads : Out, stream of `VectorAddress`
+    read_valid, read_data : In
+        1 bit, ``read_vectors`` vectors: the data of the reads, in order.
+    read_error : In, 1 bit, valid with ``read_valid``; only with a program memory
+        The memory answered the read with an error.
+    job : Out, `JobFields`
+        The running job, with the base in its addresses; stable to ``job_done``, at least.
+    start : Out, 1 bit
+        Pulse: a job starts.
+    job_done : In, 1 bit
+        Pulse: the last store of the job.
+    job_ending : In, 1 bit; this and the next two only if jobs start early
+        Pulse, `weft.network_core.latencies.lead` cycles before ``job_done``. ``job`` may change
+        after it.
+    output_job : Out, `JobFields`
+        The job whose results are stored; stable to ``job_done``, at least.
+    output_start : Out, 1 bit
+        Pulse: the output of a job starts. The log has its cycle.
+    load : Out, stream of `ListLoadFields`
+        With the base in ``source``.
+    load_done : In, 1 bit
+        Pulse: the last write of the load. The next load may be taken in the same cycle.
+    address_error, load_error : In, 1 bit each
+        Pulses: an access of the running job, or of the load, was suppressed.
+    load_read_error : In, 1 bit; only with a program memory
+        Pulse: it answered a read of the load with an error, at the latest in the cycle before
+        ``load_done``.
+    stored, store_error : In, 1 bit each; only with a program memory
+        Pulses: it has stored a vector of the log, or answered the store with an error. The job of
+        ``status`` is then the one of the entry.
+    timed_out : In, 1 bit
+        Pulse: it does not answer.
+    writes : Out, stream of `VectorWrite`
+        The log.
+    written : In, 1 bit
+        The memory has all writes that it accepted. The list ends then.
+    halt : Out, 1 bit
+        No list runs. The core resets all blocks of jobs and loads while it is 1.
+    status : Out, `NetworkStatus`
+        ``result`` includes the base. ``cycles`` is 0 in the first cycle after ``begin``.
+    interrupt : Out, 1 bit
+        The field of END, valid with ``finished``.
+    finished : Out, 1 bit
+        Pulse: the list has ended; ``status`` is valid.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        address = VectorAddress(config)
+        word = address["word"].width
+        super().__init__({
+            "begin": In(ListBegin(config)), "abort": In(1), "base": In(word), "limit": In(word),
+            **({
+                "list_limit": In(word), "read_error": In(1), "load_read_error": In(1),
+                "stored": In(1), "store_error": In(1),
+            } if config.program_words else {}),
+            "reads": Out(stream.Signature(address)),
+            "read_valid": In(1),
+            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
+            "job": Out(JobFields(config)), "start": Out(1), "job_done": In(1),
+            **({
+                "job_ending": In(1), "output_job": Out(JobFields(config)), "output_start": Out(1),
+            } if lead(config.array) else {}),
+            "load": Out(stream.Signature(ListLoadFields(config))), "load_done": In(1),
+            "address_error": In(1), "load_error": In(1), "timed_out": In(1),
+            "writes": Out(stream.Signature(VectorWrite(config))), "written": In(1, init=1),
+            "halt": Out(1, init=1),
+            "status": Out(NetworkStatus(config)), "interrupt": Out(1), "finished": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        run = ListExecution(self.config)
+        m.submodules.run = ResetInserter(self.halt)(run)
+        status, go, bad_begin = self.status, Signal(), Signal()
+        connect(m, run.reads, flipped(self.reads))
+        connect(m, run.load, flipped(self.load))
+        connect(m, run.writes, flipped(self.writes))
+        m.d.comb += [
+            run.begin.eq(go), run.cycles.eq(status.cycles),
+            run.base.eq(self.base), run.limit.eq(self.limit),
+            run.written.eq(self.written),
+            run.read_valid.eq(self.read_valid), run.read_data.eq(self.read_data),
+            run.job_done.eq(self.job_done), run.load_done.eq(self.load_done),
+            run.load_error.eq(self.load_error),
+            self.job.eq(run.job), self.start.eq(run.start),
+        ]
+        if lead(self.config.array):
+            m.d.comb += [
+                run.job_ending.eq(self.job_ending),
+                self.output_job.eq(run.output_job), self.output_start.eq(run.output_start),
+            ]
+        m.d.sync += [go.eq(0), self.finished.eq(0)]
+        with m.If(self.halt):
+            with m.If(self.begin.valid):
+                m.d.sync += [
+                    self.halt.eq(0), go.eq(1), status.state.eq(NetworkState.RUNNING),
+                    status.error.eq(ListError.NONE), status.cycles.eq(0), status.job.eq(0),
+                ]
+        with m.Else():
+            m.d.sync += [
+                status.cycles.eq(status.cycles + 1), status.job.eq(run.jobs),
+                status.result.eq(run.result), status.result_bytes.eq(run.result_bytes),
+                self.interrupt.eq(run.interrupt),
+            ]
+            with m.If(self.abort):
+                self._finish(m, NetworkState.ABORTED, ListError.ABORTED)
+            with m.Elif(bad_begin):
+                self._finish(m, NetworkState.ERROR, ListError.FIELD)
+            with m.Elif(self.address_error):
+                self._finish(m, NetworkState.ERROR, ListError.ADDRESS)
+            with m.Elif(self.timed_out):
+                self._finish(m, NetworkState.ERROR, ListError.TIMEOUT)
+            with m.Elif(run.stopped):
+                failed = run.error != ListError.NONE
+                state = Mux(failed, NetworkState.ERROR, NetworkState.DONE)
+                self._finish(m, state, run.error)
+            if self.config.program_words:
+                with m.If(self.store_error & ~self.abort):  # the log of an earlier job
+                    m.d.sync += status.job.eq(run.logged)
+                    self._finish(m, NetworkState.ERROR, ListError.BUS)
+        bad, base = [], self.base
+        if self.config.program_words:
+            base = 0
+            m.d.comb += [
+                run.list_limit.eq(self.list_limit), run.read_error.eq(self.read_error),
+                run.load_read_error.eq(self.load_read_error), run.stored.eq(self.stored),
+            ]
+        for target, address in ((run.list, self.begin.list), (run.log, self.begin.log)):
+            start = Signal.like(target)
+            m.d.comb += target.eq(start)
+            with m.If(self.halt):
+                m.d.sync += [start.bank.eq(address.bank), start.word.eq(address.word + base)]
+            if self.config.banks & (self.config.banks - 1):
+                bad.append(address.bank >= self.config.banks)
+        if self.config.program_words:
+            bad.append(beat_place(self.config, self.begin.list).any())
+        m.d.sync += bad_begin.eq(Cat(bad).any() & self.halt)
+        return m
+
+    def _finish(self, m, state, error):
+        """End the list."""
+        m.d.sync += [
+            self.finished.eq(1), self.halt.eq(1),
+            self.status.state.eq(state), self.status.error.eq(error),
+        ]

@@ -1,0 +1,205 @@
+"""The loader: copies weights, parameters and the ADD table from the memory to their buffers."""
+
+from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.network_core.layouts import ListLoadFields, VectorAddress, add_vectors
+from weft.hw.network_core.loads.loaded_buffer import LoadedWord
+from weft.network_core.config import ADD_TABLE_WORDS
+from weft.network_core.descriptors import LoadTarget
+
+__all__ = ["ListLoader"]
+
+
+class ListLoader(wiring.Component):
+    """Executes one load after the other; `weft.network_core.descriptors.ListLoad` has the meaning.
+
+    It reads ``read_vectors`` vectors a cycle, or one word a cycle if a word has one vector. A fill
+    writes one word a cycle. A read is requested LATENCY cycles after its load was accepted, or
+    later.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    load : In, stream of `ListLoadFields`
+        Its ``source`` includes the base. Its fields are checked, except for the addresses.
+    reads : Out, stream of `VectorAddress`
+    read_valid, read_data : In
+        1 bit, ``read_vectors`` vectors: the data of the reads, in order.
+    b, lines, table : Out, `weft.hw.network_core.loads.loaded_buffer.LoadedWord`
+        Writes to the B buffer, to the parameter buffer and to the ADD table.
+    done : Out, 1 bit
+        Pulse in the cycle of the last write of a load.
+    base, limit : In
+        First word that may be read, and first word beyond. A program memory begins at word 0.
+    address_error : Out, 1 bit
+        Pulse: a read outside of these limits was suppressed. The load never ends.
+    """
+
+    LATENCY = 3
+
+    def __init__(self, config):
+        self.config = config
+        core, address = config.array, VectorAddress(config)
+        word = address["word"].width
+        super().__init__({
+            "load": In(stream.Signature(ListLoadFields(config))),
+            "reads": Out(stream.Signature(address)),
+            "read_valid": In(1),
+            "read_data": In(data.ArrayLayout(8 * core.depth, config.read_vectors)),
+            "b": Out(LoadedWord(config, core.cols, config.b_words)),
+            "lines": Out(LoadedWord(config, config.line_vectors, config.lines)),
+            "table": Out(LoadedWord(config, config.add_table_vectors, ADD_TABLE_WORDS)),
+            "done": Out(1),
+            "base": In(word), "limit": In(word),
+            "address_error": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        load, busy = Signal(ListLoadFields(config), reset_less=True), Signal()
+        accept, last = Signal(), Signal()
+        m.d.comb += [self.load.ready.eq(~busy), accept.eq(self.load.valid & ~busy)]
+        with m.If(accept):
+            m.d.sync += [load.eq(self.load.payload), busy.eq(1)]
+        with m.Elif(last):
+            m.d.sync += busy.eq(0)
+
+        # Decoded as the load is accepted: no comparison precedes the address.
+        target, diagonal, single = Signal(len(LoadTarget)), Signal(), Signal()
+        last_group = Signal(range(max(len(port.enable) for port in self._ports())))
+        payload = self.load.payload
+        with m.If(accept):
+            m.d.sync += target.eq(1 << payload.target)
+            with m.Switch(payload.target):
+                for kind, port in zip(LoadTarget, self._ports(), strict=True):
+                    with m.Case(kind):
+                        m.d.sync += last_group.eq(Mux(payload.fill, 0, len(port.enable) - 1))
+            for_b = payload.target == LoadTarget.B
+            m.d.sync += [diagonal.eq(0), single.eq(0)]
+            with m.If(for_b & payload.diagonal):
+                m.d.sync += [diagonal.eq(1), single.eq(1), last_group.eq(0)]
+            if config.add_table_vectors == 1:
+                with m.If(payload.target == LoadTarget.ADD_TABLE):
+                    m.d.sync += single.eq(1)
+
+        self._request(m, accept, single, last_group)
+        self._write(m, load, accept, busy, target, diagonal, last_group, last)
+        return m
+
+    def _ports(self):
+        """The writes, in the order of `LoadTarget`."""
+        return self.b, self.lines, self.table
+
+    def _request(self, m, accept, single, last_group):
+        """Request the vectors of the load: one read a cycle, a cycle after its check began."""
+        config = self.config
+        active, advance, inside = Signal(), Signal(), Signal()
+        address = Signal(VectorAddress(config), reset_less=True)
+        group, words_left = Signal.like(last_group), Signal.like(self.load.payload.words)
+        following, last_word = self._following(m, address, single)
+        # The read that is checked: its address, and the word of its last vector.
+        c_valid, c_last = Signal(), Signal.like(last_word, reset_less=True)
+        c_address = Signal.like(address, reset_less=True)
+        m.d.comb += [
+            advance.eq(~self.reads.valid | self.reads.ready),
+            inside.eq(
+                (c_last < self.limit) & (1 if config.program_words else c_address.word >= self.base)
+            ),
+        ]
+        m.d.sync += self.address_error.eq(0)
+        with m.If(advance):
+            m.d.sync += [
+                self.reads.valid.eq(c_valid & inside), self.reads.payload.eq(c_address),
+                c_valid.eq(active), c_address.eq(address), c_last.eq(last_word),
+            ]
+            with m.If(active):
+                m.d.sync += [address.eq(following), group.eq(group + 1)]
+                with m.If(group == last_group):
+                    m.d.sync += [group.eq(0), words_left.eq(words_left - 1)]
+                    with m.If(words_left == 1):
+                        m.d.sync += active.eq(0)
+            with m.If(c_valid & ~inside):
+                m.d.sync += [active.eq(0), c_valid.eq(0), self.address_error.eq(1)]
+        with m.If(accept):
+            payload = self.load.payload
+            m.d.sync += [
+                active.eq(~payload.fill), address.eq(payload.source), group.eq(0),
+                words_left.eq(payload.words),
+            ]
+
+    def _following(self, m, address, single):
+        """The address of the next read, and the word of the last vector of this one."""
+        config, beat = self.config, self.config.read_vectors
+        following = Signal(VectorAddress(config))
+        last_word = Signal(len(address.word) + 1)
+        one, more = (
+            add_vectors(m, address, n, config.banks, name) for n,
+            name in ((1, "one"), (beat, "more"))
+        )
+        beyond = Signal()  # the last vector is a word higher
+        m.d.comb += [
+            following.eq(Mux(single, one, more)),
+            beyond.eq(~single & (address.bank >= config.banks - beat + 1)),
+            last_word.eq(address.word + beyond),
+        ]
+        return following, last_word
+
+    def _write(self, m, load, accept, busy, target, diagonal, last_group, last):
+        """Write the data of each read, or the fill value: one cycle after it arrives."""
+        config = self.config
+        L = config.read_vectors
+        word, words_left = Signal(16, reset_less=True), Signal.like(load.words)
+        group, phase = Signal.like(last_group), Signal(range(config.phases))
+        take, word_end = Signal(), Signal()
+        m.d.comb += [
+            take.eq(busy & Mux(load.fill, words_left.any(), self.read_valid)),
+            word_end.eq(group == last_group),
+            last.eq(take & word_end & (words_left == 1)),
+        ]
+        # The write port, one cycle later.
+        w_target, w_all, w_diagonal = Signal.like(target), Signal(), Signal()
+        w_group, w_word, w_phase = (Signal.like(s) for s in (group, word, phase))
+        w_data = Signal(self.read_data.shape(), reset_less=True)
+        fill = load.fill_value.as_unsigned().replicate(L * config.array.depth)
+        m.d.sync += [
+            w_target.eq(target & take.replicate(len(target))), w_diagonal.eq(diagonal),
+            w_all.eq(load.fill | diagonal), w_group.eq(group), w_word.eq(word), w_phase.eq(phase),
+            w_data.eq(Mux(load.fill, fill, self.read_data.as_value())),
+            self.done.eq(last),
+        ]
+        with m.If(take):
+            m.d.sync += group.eq(group + 1)
+            with m.If(word_end):
+                m.d.sync += [
+                    group.eq(0), word.eq(word + 1), words_left.eq(words_left - 1),
+                    phase.eq(phase + 1),
+                ]
+        with m.If(accept):
+            payload = self.load.payload
+            m.d.sync += [
+                word.eq(payload.first_word), words_left.eq(payload.words), group.eq(0),
+                phase.eq(0),
+            ]
+        for port, valid in zip(self._ports(), w_target, strict=True):
+            m.d.comb += port.word.eq(w_word)
+            for n in range(len(port.enable)):
+                m.d.comb += port.enable[n].eq(valid & (w_all | (w_group == n)))
+        for port in (self.lines, self.table):
+            for n in range(port.data.shape().length):
+                m.d.comb += port.data[n].eq(w_data[n % L])
+        for n in range(config.array.cols):
+            m.d.comb += self.b.data[n].eq(self._column(w_data, w_diagonal, w_phase, n))
+
+    def _column(self, vectors, diagonal, phase, column):
+        """The vector of a column of B: the vector of its group, or a part of the first one."""
+        cols, depth = self.config.array.cols, self.config.array.depth
+        own = vectors[column % self.config.read_vectors]
+        mine = phase == column // depth if cols > depth else Const(1)
+        taken = sum(0xFF << 8 * d for d in range(depth) if d % cols == column % depth)
+        return Mux(diagonal, vectors[0] & taken & mine.replicate(8 * depth), own)

@@ -1,0 +1,1 @@
+"""The memory of a network core, who may use it, and the program memory behind AXI4."""

@@ -1,0 +1,237 @@
+"""The memory of a network core: banks that all rows of the array read in the same cycle."""
+
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.buffers.dual_port_bank import DualPortBank
+from weft.hw.delay import pipeline
+from weft.hw.network_core.interface import VectorWrite
+from weft.hw.network_core.layouts import VectorAddress
+from weft.network_core.latencies import ROW_READ, SIDE_READ
+
+__all__ = ["BankSelect", "BankedMemory", "MemoryWrite", "RowRead"]
+
+
+class BankSelect(wiring.Component):
+    """``selected[n] = words[bank]`` of the bank whose bit in ``select[n]`` is 1; 0 without a bit.
+
+    Two banks share a LUT for each bit, and its register; an OR of these registers follows. So
+    ``selected`` is combinational: a register should follow it. LATENCY cycles.
+
+    Parameters
+    ----------
+    width, banks, readers : int
+
+    Attributes
+    ----------
+    words : In, ``banks`` words of ``width`` bits
+    select : In, 1 bit for each bank, for each of ``readers``
+        One-hot, or 0.
+    selected : Out, ``readers`` words
+    """
+
+    LATENCY = 1
+
+    def __init__(self, *, width, banks, readers):
+        self.width = width
+        self.banks = banks
+        super().__init__({
+            "words": In(data.ArrayLayout(width, banks)),
+            "select": In(data.ArrayLayout(banks, readers)),
+            "selected": Out(data.ArrayLayout(width, readers)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        for reader, selected in enumerate(self.selected):
+            select = self.select[reader]
+            masked = [self.words[n] & select[n].replicate(self.width) for n in range(self.banks)]
+            pairs = []
+            for n in range(0, self.banks, 2):
+                pairs.append(Signal(self.width, name=f"pair_{reader}_{n}", reset_less=True))
+                m.d.sync += pairs[-1].eq(reduce(or_, masked[n : n + 2]))
+            m.d.comb += selected.eq(reduce(or_, pairs))
+        return m
+
+
+class RowRead(data.StructLayout):
+    """A request of a row of the array: the vector at ``address`` if ``valid``, else 0.
+
+    With ``outside``, and without ``valid``, the row gets the value outside the map.
+    """
+
+    def __init__(self, config):
+        super().__init__({"valid": 1, "outside": 1, "address": VectorAddress(config)})
+
+
+class MemoryWrite(data.StructLayout):
+    """A `weft.hw.network_core.interface.VectorWrite` in the cycles in which ``valid`` is 1."""
+
+    def __init__(self, config):
+        write = VectorWrite(config)
+        super().__init__({"valid": 1, **{name: write[name].shape for name in write.members}})
+
+
+class BankedMemory(wiring.Component):
+    """``config.banks`` banks of vectors; ``docs/network-core.md`` tells which vector lies where.
+
+    Port A of each bank serves the row of the array that reads it. The rows read different banks:
+    otherwise the data of these rows are undefined. Port B writes, or reads for the side port.
+
+    A write that is on ``write`` in cycle t blocks its bank in cycle t + 1: ``reads`` is not ready
+    then for a read of this bank. Reads that are accepted in cycle t + 1 or later see the write,
+    and so do rows that are requested in cycle t + 2 or later.
+
+    The memory has no reset.
+
+    The last registers before the blocks, and before the selection of their words, do nothing else.
+    So place and route may have copies of them near the blocks, which can be far apart.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    rows : In, `RowRead` for each row of the array
+    row_data : Out, a vector for each row
+        ROW_LATENCY cycles later. Combinational: a register should follow.
+    outside : In, int8
+        Each byte of a vector outside the map. Stable while such vectors are read, and 2 cycles
+        before.
+    reads : In, stream of `VectorAddress`
+        Reads of ``read_vectors`` vectors that follow each other.
+    read_bank : In, 1 bit for each bank
+        The bank of ``reads.payload``, one-hot.
+    read_valid : Out, 1 bit
+        READ_LATENCY cycles after ``reads`` was accepted.
+    read_data : Out, ``read_vectors`` vectors
+        The vector at the address, and the ones after it; with ``read_valid``.
+    write : In, `MemoryWrite`
+    """
+
+    ROW_LATENCY = ROW_READ  # the address, its copies, DualPortBank, BankSelect
+    READ_LATENCY = SIDE_READ  # and a register
+
+    def __init__(self, config):
+        self.config = config
+        vector = 8 * config.array.depth
+        super().__init__({
+            "rows": In(data.ArrayLayout(RowRead(config), config.array.rows)),
+            "row_data": Out(data.ArrayLayout(vector, config.array.rows)),
+            "outside": In(signed(8)),
+            "reads": In(stream.Signature(VectorAddress(config))),
+            "read_bank": In(config.banks),
+            "read_valid": Out(1),
+            "read_data": Out(data.ArrayLayout(vector, config.read_vectors)),
+            "write": In(MemoryWrite(config)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        banks = [
+            DualPortBank(width=8 * config.array.depth, depth=config.words,
+            target=config.array.target) for _ in range(config.banks)
+        ]
+        for n, bank in enumerate(banks):
+            m.submodules[f"bank_{n}"] = bank
+        self._rows(m, banks)
+        self._side_port(m, banks)
+        return m
+
+    def _rows(self, m, banks):
+        """Port A: each bank takes the word address of the row that reads it."""
+        config = self.config
+        m.submodules.row_select = select = BankSelect(  # the value outside is one more bank
+            width=8 * config.array.depth, banks=config.banks + 1, readers=config.array.rows
+        )
+        hits = Signal(select.select.shape())  # the banks that each row reads
+        for row, hit in zip(self.rows, hits, strict=True):
+            m.d.comb += hit.eq(Cat(
+                *(row.valid & (row.address.bank == n) for n in range(config.banks)), row.outside
+            ))
+        for n, bank in enumerate(banks):
+            words = [
+                row.address.word[: len(bank.a_addr)] & hit[n].replicate(len(bank.a_addr))
+                for row, hit in zip(self.rows, hits, strict=True)
+            ]
+            r_word = Signal.like(bank.a_addr, name=f"row_word_{n}", reset_less=True)
+            m.d.sync += r_word.eq(reduce(or_, words))
+            m.d.comb += [
+                bank.a_addr.eq(pipeline(m, r_word, 1, f"row_address_{n}")),
+                select.words[n].eq(bank.a_data),
+            ]
+        m.d.comb += [
+            select.words[config.banks].eq(
+                pipeline(m, self.outside, 2, "outside").replicate(config.array.depth)
+            ),
+            select.select.eq(pipeline(m, hits, 2 + DualPortBank.LATENCY, "row_banks")),
+            self.row_data.eq(select.selected),
+        ]
+
+    def _side_port(self, m, banks):
+        """Port B: the write of two cycles before, or a read."""
+        config, read = self.config, self.reads.payload
+        r_write = Signal.like(self.write)
+        blocked = Signal(config.banks)  # bit n: a read that begins in bank n needs the write's bank
+        m.d.sync += r_write.eq(self.write)
+        m.d.sync += [
+            bit.eq(self.write.valid & Cat(
+                self.write.address.bank == (first + k) % config.banks
+                for k in range(config.read_vectors)
+            ).any())
+            for first, bit in enumerate(blocked)
+        ]
+        fire, next_word = Signal(), Signal.like(read.word)
+        # the bank of each vector
+        hits = Signal(data.ArrayLayout(config.banks, config.read_vectors))
+        m.d.comb += [
+            next_word.eq(read.word + 1),
+            *(
+                hits[k].eq(Cat(self.read_bank[n - k] for n in range(config.banks)))
+                for k in range(config.read_vectors)
+            ),
+        ]
+        for n, bank in enumerate(banks):
+            writes = Signal(name=f"writes_{n}")
+            addr = Signal.like(bank.b_addr, name=f"side_addr_{n}", reset_less=True)
+            enable = Signal.like(bank.b_write_en, name=f"side_enable_{n}")
+            m.d.comb += writes.eq(r_write.valid & (r_write.address.bank == n))
+            # A read goes on in bank 0 after the last bank, with the next word.
+            word = Mux(read.bank > n, next_word, read.word) if n < len(banks) - 1 else read.word
+            m.d.sync += [
+                addr.eq(Mux(writes, r_write.address.word, word)),
+                enable.eq(r_write.enable & writes.replicate(len(enable))),
+            ]
+            near_enable = Signal.like(enable)
+            m.d.sync += near_enable.eq(enable)
+            m.d.comb += [
+                bank.b_addr.eq(pipeline(m, addr, 1, f"side_address_{n}")),
+                bank.b_write_en.eq(near_enable),
+            ]
+        write_data = pipeline(m, r_write.data, 2, "write_data")
+        m.d.comb += [
+            *(bank.b_write_data.eq(write_data) for bank in banks),
+            self.reads.ready.eq(~(blocked & self.read_bank).any()),
+            fire.eq(self.reads.valid & self.reads.ready),
+        ]
+        self._read_data(m, banks, fire, hits)
+
+    def _read_data(self, m, banks, fire, hits):
+        """The vectors of a read, in their order."""
+        config = self.config
+        m.submodules.read_select = select = BankSelect(
+            width=8 * config.array.depth, banks=config.banks, readers=config.read_vectors
+        )
+        valids = Signal(self.READ_LATENCY)  # delay line
+        m.d.comb += [
+            *(select.words[n].eq(bank.b_data) for n, bank in enumerate(banks)),
+            select.select.eq(pipeline(m, hits, 2 + DualPortBank.LATENCY, "read_banks")),
+            self.read_valid.eq(valids[-1]),
+        ]
+        m.d.sync += [valids.eq(Cat(fire, valids)), self.read_data.eq(select.selected)]

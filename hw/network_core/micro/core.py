@@ -1,0 +1,263 @@
+"""The network core of one row, in few logic cells: the micro engine and its units."""
+
+from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
+from amaranth.lib import wiring
+
+from weft.hw.buffers.bank import Bank
+from weft.hw.network_core.interface import NetworkInterface
+from weft.hw.network_core.micro.columns import ArrayColumns
+from weft.hw.network_core.micro.engine import MicroEngine
+from weft.hw.network_core.micro.loads import LoadUnit, WeightBuffer
+from weft.hw.network_core.micro.memory_port import SharedPort
+from weft.hw.network_core.micro.output import OutputFields, OutputUnit
+from weft.hw.network_core.micro.steps import StepUnit, TapFields
+from weft.network_core.config import ADD_TABLE_WORDS
+from weft.network_core.descriptors import ListError, LoadTarget
+from weft.network_core.microcode import Out as Target
+from weft.network_core.microcode import Strobe, Wait, assemble
+from weft.network_core.states import NetworkState
+
+__all__ = ["MicroCore"]
+
+
+class MicroCore(wiring.Component):
+    """The same lists, memory and ports as a `weft.hw.network_core.core.NetworkCore`, one job at a
+    time.
+
+    A microprogram (`weft.network_core.microcode.program`) reads the list and walks over the pixels
+    and the tiles of a job. The step unit, the array and the output unit work on their tiles
+    meanwhile.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+        With one row, vectors of 4 bytes, 4 columns and one lane.
+
+    Attributes
+    ----------
+    writes, reads, read_valid, read_data, begin, abort, base, limit, status, finished
+        The ports of `weft.hw.network_core.interface.NetworkInterface`, flipped.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        super().__init__(NetworkInterface(config).flip())
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        m.submodules.port = port = SharedPort(words=config.words, target=config.array.target)
+        m.submodules.engine = engine = MicroEngine(assemble(config))
+        halt = Signal(init=1)
+        resets = ResetInserter(halt)
+        steps, output = StepUnit(b_words=config.b_words), OutputUnit(config)
+        columns = ArrayColumns(cols=config.array.cols, in_blocks=config.array.family.has_dsp)
+        loads = LoadUnit(cols=config.array.cols)
+        for name, unit in (
+            ("steps", steps), ("output", output), ("columns", columns), ("loads", loads),
+        ):
+            m.submodules[name] = resets(unit)
+        for unit in (engine, steps, output):
+            m.d.comb += [unit.base.eq(self.base), unit.limit.eq(self.limit)]
+        m.d.comb += columns.outside.eq(self._fields(m, engine, steps, output))
+        self._tiles(m, halt, engine, steps, columns, output)
+        self._buffers(m, steps, columns, loads, output)
+        self._loads(m, engine, loads, port)
+        self._memory(m, engine, steps, columns, output, port)
+        m.d.comb += columns.clear.eq(halt)
+        address_error = Signal()
+        m.d.sync += address_error.eq(steps.address_error | output.address_error)
+        self._status(m, engine, halt, address_error)
+        return m
+
+    def _set(self, m, engine, target, value, *, bits=None):
+        """Write a register by OUT."""
+        with m.If(engine.out[target]):
+            m.d.sync += value.eq(engine.accumulator if bits is None else engine.accumulator[bits])
+
+    def _fields(self, m, engine, steps, output):
+        """The registers of the fields of a job. Returns the value outside the map."""
+        taps, results = Signal(TapFields), Signal(OutputFields)
+        low, high = slice(0, 8), slice(8, 16)
+        outside = Signal(8)
+        for target, value, bits in (
+            (Target.KERNEL, taps.kernel_height, low), (Target.KERNEL, taps.kernel_width, high),
+            (Target.TAP_VECTORS, taps.tap_vectors, None), (Target.HEIGHT, taps.in_height, None),
+            (Target.WIDTH, taps.in_width, None), (Target.DILATION, taps.dilation_y, low),
+            (Target.DILATION, taps.dilation_x, high), (Target.TAP_X, taps.tap_x_step, None),
+            (Target.TAP_Y, taps.tap_y_step, None), (Target.FLAGS, results.add, slice(9, 10)),
+            (Target.FLAGS, results.sums, slice(10, 11)),
+            (Target.LINE, results.parameter_line, None), (Target.ADD_LINE, results.add_line, None),
+            (Target.OUTSIDE, outside, low), (Target.OUTSIDE, results.zero, high),
+            (Target.LIMITS, results.low, low), (Target.LIMITS, results.high, high),
+            (Target.SUM_ZERO, results.sum_zero, high), (Target.SUM_LIMITS, results.sum_low, low),
+            (Target.SUM_LIMITS, results.sum_high, high),
+        ):
+            self._set(m, engine, target, value, bits=bits)
+        m.d.comb += [steps.fields.eq(taps), output.fields.eq(results)]
+        return outside
+
+    def _tiles(self, m, halt, engine, steps, columns, output):
+        """Start tiles, and pass what belongs to them."""
+        for target, name in (
+            (Target.X, "x"), (Target.Y, "y"), (Target.ORIGIN, "origin"), (Target.B, "b_word"),
+        ):
+            value = Signal(len(getattr(steps, name)), name=name)
+            self._set(m, engine, target, value)
+            m.d.comb += getattr(steps, name).eq(value)
+        first, full, drained, most = Signal(), Signal(), Signal(), self.config.array.cols
+        cols, is_first = Signal(range(most + 1)), Signal()  # of the tile whose steps come
+        out = engine.out
+        output_pixel, added_pixel = Signal(16), Signal(16)
+        with m.If(~full):
+            self._set(m, engine, Target.OUTPUT, output_pixel)
+        self._set(m, engine, Target.ADDED, added_pixel)
+        m.d.comb += [output.output.eq(output_pixel), output.added.eq(added_pixel)]
+        with m.If(output.output_taken | halt):
+            m.d.sync += full.eq(0)
+        with m.Elif(out[Target.OUTPUT]):
+            m.d.sync += [full.eq(1), first.eq(1)]
+        m.d.comb += steps.start.eq(out[Target.TILE] & steps.idle)
+        with m.If(steps.start):
+            m.d.sync += [
+                first.eq(0), is_first.eq(first),
+                cols.eq(Mux(engine.accumulator > most, most, engine.accumulator)),
+            ]
+        m.d.comb += [
+            output.cols.eq(cols), output.first.eq(is_first), output.ends.eq(steps.ends),
+            steps.may_end.eq(output.may_end), output.captured.eq(columns.captured),
+            columns.first_half.eq(steps.first_half), columns.second_half.eq(steps.second_half),
+            columns.ends.eq(steps.ends), columns.select.eq(output.select),
+            output.sums.eq(columns.sums), columns.is_outside.eq(steps.outside),
+            output.start.eq(engine.strobe[Strobe.START.bit_length() - 1]),
+            engine.ready[Wait.TILE].eq(steps.idle), engine.ready[Wait.OUTPUT].eq(~full),
+            engine.ready[Wait.DRAIN].eq(drained),
+        ]
+        m.d.sync += drained.eq(steps.idle & output.empty)
+
+    def _buffers(self, m, steps, columns, loads, output):
+        """The buffers that loads write."""
+        config, write = self.config, loads.write
+        m.submodules.weights = weights = WeightBuffer(cols=config.array.cols, words=config.b_words)
+        for column in range(config.array.cols):
+            m.d.comb += weights.enable[column].eq(
+                write.valid[LoadTarget.B] & (write.diagonal | (write.group == column))
+            )
+        m.d.comb += [
+            weights.write_address.eq(Cat(write.half, write.word)),
+            weights.write_data.eq(write.part),
+            weights.diagonal.eq(write.diagonal),
+            weights.read_address.eq(steps.b_address), columns.b.eq(weights.read_data),
+        ]
+        for n, (name, field) in enumerate((
+            ("bias", output.line.bias), ("multiplier", output.line.multiplier),
+            ("shift", output.line.shift),
+        )):
+            valid = write.valid[LoadTarget.PARAMETERS] & (write.group == n)
+            self._bank(m, name, config.lines, len(field), valid, write, output.line_address, field)
+        self._bank(
+            m, "table", ADD_TABLE_WORDS, 32, write.valid[LoadTarget.ADD_TABLE], write,
+            output.table_address, output.table,
+        )
+
+    def _bank(self, m, name, words, width, valid, write, address, value):
+        """A buffer of words of one vector."""
+        m.submodules[name] = bank = Bank(width=width, depth=words, target=self.config.array.target)
+        m.d.comb += [
+            bank.write_en.eq(valid & ~write.half), bank.write_addr.eq(write.word),
+            bank.write_data.eq(write.data), bank.read_addr.eq(address), value.eq(bank.read_data),
+        ]
+
+    def _loads(self, m, engine, loads, port):
+        """The load unit."""
+        out = engine.out
+        m.d.comb += [
+            loads.value.eq(engine.accumulator), loads.set_flags.eq(out[Target.LOAD_FLAGS]),
+            loads.set_target.eq(out[Target.LOAD_TARGET]), loads.set_word.eq(out[Target.LOAD_WORD]),
+            loads.set_words.eq(out[Target.LOAD_WORDS]),
+            loads.load.eq(engine.strobe[Strobe.LOAD.bit_length() - 1]),
+            loads.read_ready.eq(port.load_ready), loads.data.eq(port.read_data),
+            port.load.eq(loads.read),
+            engine.ready[Wait.LOAD].eq(loads.done),
+        ]
+
+    def _memory(self, m, engine, steps, columns, output, port):
+        """The clients of the memory."""
+        written, loaded = Signal(), Signal()
+        m.d.comb += [
+            port.step.valid.eq(steps.read), port.step.address.eq(steps.address),
+            columns.vector.eq(port.read_data),
+            port.store.eq(output.store), output.store_ready.eq(port.store_ready),
+            port.added.eq(output.read), output.read_ready.eq(port.added_ready),
+            output.read_data.eq(port.read_data),
+            port.engine_read.eq(engine.read),
+            engine.read_ready.eq(port.engine_read_ready), engine.data.eq(port.read_data),
+            port.engine_write.valid.eq(engine.write & ~written),
+            port.engine_write.address.eq(engine.address),
+            port.engine_write.enable.eq(Mux(engine.write_high, 0b1100, 0b0011)),
+            port.engine_write.data.eq(engine.accumulator.replicate(2)),
+            engine.ready[Wait.WRITE].eq(written),
+            engine.next_address.eq(loaded | (engine.write_high & written)),
+            port.host_write.address.eq(self.writes.payload.address.word),
+            port.host_write.enable.eq(self.writes.payload.enable),
+            port.host_write.data.eq(self.writes.payload.data),
+            self.writes.ready.eq(port.host_write_ready),
+            port.host_read.address.eq(self.reads.payload.word),
+            self.reads.ready.eq(port.host_read_ready),
+            self.read_data[0].eq(port.read_data),
+        ]
+        m.d.sync += [
+            self.read_valid.eq(port.host_read_ready),
+            written.eq(port.engine_write_ready), loaded.eq(port.load_ready),
+        ]
+
+        self._host(m, port)
+
+    def _host(self, m, port):
+        """The requests of the host, a cycle later; it reads and writes by turns."""
+        writes, reads, read_first = Signal(), Signal(), Signal()
+        m.d.comb += [port.host_write.valid.eq(writes), port.host_read.valid.eq(reads)]
+        with m.If(port.host_write_ready | port.host_read_ready):
+            m.d.sync += [writes.eq(0), reads.eq(0), read_first.eq(port.host_write_ready)]
+        with m.Elif(~writes & ~reads):
+            m.d.sync += [
+                writes.eq(self.writes.valid & ~(self.reads.valid & read_first)),
+                reads.eq(self.reads.valid & (read_first | ~self.writes.valid)),
+            ]
+
+    def _status(self, m, engine, halt, address_error):
+        """Begin and end lists."""
+        status, begin, out = self.status, self.begin, engine.out
+        m.d.comb += [
+            engine.halt.eq(halt), engine.begin[:16].eq(begin.list.word),
+            engine.begin[16:].eq(begin.log.word),
+            engine.cycles.eq(status.cycles),
+        ]
+        m.d.sync += self.finished.eq(0)
+        self._set(m, engine, Target.JOB, status.job)
+        self._set(m, engine, Target.RESULT, status.result.word)
+        self._set(m, engine, Target.RESULT_BYTES, status.result_bytes)
+        with m.If(halt):
+            with m.If(begin.valid):
+                m.d.sync += [
+                    halt.eq(0), status.state.eq(NetworkState.RUNNING),
+                    status.error.eq(ListError.NONE), status.cycles.eq(0), status.job.eq(0),
+                ]
+        with m.Else():
+            m.d.sync += status.cycles.eq(status.cycles + 1)
+            ends = self.abort | address_error | out[Target.STATE]
+            with m.If(ends):
+                m.d.sync += [halt.eq(1), self.finished.eq(1)]
+            with m.If(self.abort):
+                m.d.sync += [
+                    status.state.eq(NetworkState.ABORTED), status.error.eq(ListError.ABORTED),
+                ]
+            with m.Elif(address_error):
+                m.d.sync += [
+                    status.state.eq(NetworkState.ERROR), status.error.eq(ListError.ADDRESS),
+                ]
+            with m.Elif(out[Target.STATE]):
+                m.d.sync += [
+                    status.state.eq(engine.accumulator[:8]),
+                    status.error.eq(engine.accumulator[8:]),
+                ]

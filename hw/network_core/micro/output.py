@@ -1,0 +1,198 @@
+"""The output unit: from the sums of tiles to vectors of the output map, with ADD if the job has it.
+"""
+
+from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.network_core.layouts import ColumnParameters
+from weft.hw.network_core.micro.added import AddedVector
+from weft.hw.network_core.micro.memory_port import PortRequest
+from weft.hw.network_core.micro.slot_rescaler import SlotRescaler
+from weft.network_core import latencies
+from weft.network_core.config import ADD_TABLE_WORDS
+
+__all__ = ["OutputFields", "OutputUnit"]
+
+
+class OutputFields(data.Struct):
+    """The fields of a job that its results need, as in `weft.network_core.descriptors.ListJob`."""
+
+    add: 1
+    sums: 1
+    parameter_line: 16
+    add_line: 16
+    zero: 8
+    low: 8
+    high: 8
+    sum_zero: 8
+    sum_low: 8
+    sum_high: 8
+
+
+class OutputUnit(wiring.Component):
+    """Rescales the columns of a tile one after the other, and stores a vector for each tile.
+
+    A job with sums stores a vector for each column. The vectors of a pixel follow each other.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    fields : In, `OutputFields`
+    start : In, 1 bit
+        Pulse: a job starts. Its ``fields`` come after this cycle, and before its first tile.
+    cols : In; first : In, 1 bit
+        Columns of the tile whose steps end, and whether it is the first one of its pixel: valid
+        with ``ends``.
+    ends : In, 1 bit
+        Pulse: all steps of a tile have come. Only while ``may_end`` is 1.
+    may_end : Out, 1 bit
+    captured : In, 1 bit
+        Pulse: the sums of the tile are held from the next cycle on.
+    select : Out; sums : In, 32 bits
+        A column, and its sum.
+    output, added : In, 16 bits
+        First vectors of a pixel of the output map, and of the added map.
+    output_taken : Out, 1 bit
+        Pulse: ``output`` and ``added`` are not needed any more.
+    line_address : Out; line : In, `weft.hw.network_core.layouts.ColumnParameters`
+        A parameter line, and its content 2 cycles later.
+    table_address : Out; table : In, 32 bits
+        The same of the ADD table.
+    base, limit : In, 16 bits
+    store, read : Out, `PortRequest`; store_ready, read_ready : In, 1 bit
+        Of the output map, and of the added map.
+    read_data : In, 32 bits
+        The vector, in the cycle after ``read_ready``.
+    empty : Out, 1 bit
+        All results are stored.
+    address_error : Out, 1 bit
+        Pulse: a vector beyond ``base`` and ``limit`` was neither read nor written.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        cols = config.array.cols
+        super().__init__({
+            "fields": In(OutputFields), "start": In(1), "cols": In(range(cols + 1)),
+            "first": In(1), "ends": In(1), "may_end": Out(1), "captured": In(1),
+            "select": Out(range(cols)), "sums": In(32), "output": In(16), "added": In(16),
+            "output_taken": Out(1),
+            "line_address": Out(range(config.lines)), "line": In(ColumnParameters),
+            "table_address": Out(range(ADD_TABLE_WORDS)), "table": In(32),
+            "base": In(16), "limit": In(16),
+            "store": Out(PortRequest(write=True)), "store_ready": In(1),
+            "read": Out(PortRequest(write=False)), "read_ready": In(1), "read_data": In(32),
+            "empty": Out(1), "address_error": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.rescaler = rescaler = SlotRescaler(self.config)
+        m.submodules.added_vector = added = AddedVector(cols=self.config.array.cols)
+        request, last = rescaler.request, Signal()
+        cols, first, busy, taken = (
+            Signal.like(self.cols), Signal(), Signal(), Signal()
+        )
+        column, line = Signal(range(self.config.array.cols)), Signal.like(self.line_address)
+        m.d.comb += [
+            self.may_end.eq(~taken & ~added.pending),
+            request.valid.eq(busy & rescaler.ready), last.eq(column == (cols - 1)[:len(column)]),
+            request.chunk.line.eq(line),
+        ]
+        with m.If(request.valid):
+            m.d.sync += [self.select.eq(column), column.eq(column + 1), line.eq(line + 1)]
+            with m.If(last):
+                m.d.sync += [busy.eq(0), taken.eq(0)]
+        with m.If(self.ends):
+            m.d.sync += [cols.eq(self.cols), first.eq(self.first), taken.eq(1)]
+        with m.If(self.captured):
+            m.d.sync += [busy.eq(1), column.eq(0)]
+            with m.If(first):
+                m.d.sync += line.eq(self.fields.parameter_line)
+        self._rescale(m, rescaler)
+        m.d.comb += [
+            added.tile.eq(self.captured & self.fields.add), added.first.eq(first),
+            added.cols.eq(cols), added.start.eq(self.added),
+            added.base.eq(self.base), added.limit.eq(self.limit),
+            added.read_ready.eq(self.read_ready), added.read_data.eq(self.read_data),
+            added.take.eq(rescaler.added.ready),
+            self.read.eq(added.read),
+            rescaler.added.payload[0].eq(added.value), rescaler.added.valid.eq(1),
+        ]
+        stored, beyond = self._store(m, rescaler, request.valid, last, first & (column == 0))
+        m.d.comb += [
+            self.empty.eq(~taken & ~self.ends & stored),
+            self.address_error.eq(added.address_error | beyond),
+        ]
+        return m
+
+    def _rescale(self, m, rescaler):
+        """Connect the rescaler, and the fields of the job that it needs."""
+        job, fields = rescaler.job, self.fields
+        for name in ("add", "sums", "add_line", "zero", "low", "high", "sum_zero", "sum_low",
+                     "sum_high"):
+            m.d.comb += job[name].eq(fields[name])
+        m.d.comb += [
+            rescaler.start.eq(self.start), rescaler.sums[0].eq(self.sums),
+            self.line_address.eq(rescaler.parameter_addr),
+            rescaler.parameter_line[0].eq(self.line),
+            self.table_address.eq(rescaler.table_addr[0]),
+            rescaler.table_data[0].eq(self.table),
+        ]
+
+    def _store(self, m, rescaler, requested, last, first):
+        """Collect the results of a tile, and store them.
+
+        Returns whether all are stored, and whether an address is wrong.
+        """
+        ring = 1 << (latencies.chunks_in_flight(self.config.array) - 1).bit_length()
+        lasts, firsts = Signal(ring), Signal(ring)  # of the columns between request and result
+        asked, found, beyond = Signal(range(ring)), Signal(range(ring)), Signal()
+        with m.If(requested):
+            m.d.sync += [
+                asked.eq(asked + 1), lasts.bit_select(asked, 1).eq(last),
+                firsts.bit_select(asked, 1).eq(first),
+            ]
+        comes = Signal(rescaler.NEXT)
+        m.d.sync += comes.eq(Cat(rescaler.results_next, comes))
+        sums_come = Signal()
+        m.d.sync += sums_come.eq(rescaler.biased_next)
+        byte, arrives, complete, pending = Signal(2), Signal(), Signal(), Signal()
+        vector, enable, address = self.store.data, Signal(4), self.store.address
+        is_last, is_first = lasts.bit_select(found, 1), firsts.bit_select(found, 1)
+        m.d.comb += [
+            arrives.eq(comes[-1] | sums_come), self.output_taken.eq(arrives & is_first),
+        ]
+        with m.If(sums_come):
+            m.d.sync += [vector.eq(rescaler.biased[0]), enable.eq(0xF)]
+        with m.If(comes[-1]):
+            m.d.sync += [
+                vector.word_select(byte, 8).eq(rescaler.results[0]), byte.eq(byte + 1),
+                enable.eq((Const(2, 5) << byte) - 1),
+            ]
+            with m.If(is_last):
+                m.d.sync += byte.eq(0)
+        with m.If(arrives):
+            m.d.sync += found.eq(found + 1)
+        stored, inside = Signal(), Signal()
+        # The address of the vector is checked a cycle before the store.
+        m.d.sync += [
+            complete.eq(sums_come | (comes[-1] & is_last)),
+            inside.eq((address >= self.base) & (address < self.limit)),
+        ]
+        m.d.comb += [
+            self.store.valid.eq(pending), self.store.enable.eq(enable & inside.replicate(4)),
+            beyond.eq(pending & ~inside),
+            stored.eq((asked == found) & ~complete & ~pending),
+        ]
+        with m.If(complete):
+            m.d.sync += pending.eq(1)
+        with m.If(self.store_ready):
+            m.d.sync += [pending.eq(0), address.eq(address + 1)]
+        with m.If(self.output_taken):
+            m.d.sync += address.eq(self.output)
+        return stored, beyond

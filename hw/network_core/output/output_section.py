@@ -1,0 +1,147 @@
+"""The output section: from announced tiles and their sums to a map in the memory."""
+
+from amaranth.hdl import Module, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import ceil_log2
+
+from weft.hw.network_core.layouts import ColumnParameters, ComputedTile, JobFields, VectorAddress
+from weft.hw.network_core.memory.banked_memory import MemoryWrite
+from weft.hw.network_core.output.added_map import AddedMap
+from weft.hw.network_core.output.chunk_scheduler import ChunkScheduler
+from weft.hw.network_core.output.map_store import MapStore
+from weft.hw.network_core.output.rescaler import Rescaler
+from weft.network_core.config import ADD_TABLE_WORDS
+from weft.network_core.latencies import lead
+
+__all__ = ["OutputSection"]
+
+
+class OutputSection(wiring.Component):
+    """A `ChunkScheduler`, a `Rescaler`, a `MapStore`, and an `AddedMap` for ADD.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+    buffer_rows : int
+        Depth of the result buffer in rows; a power of two.
+
+    Attributes
+    ----------
+    job : In, `weft.hw.network_core.layouts.JobFields`
+        Stable from ``start`` to ``done``.
+    start : In, 1 bit
+        Pulse: the job starts. The job before is done.
+    base, limit : In, word number
+        First word and first word beyond the range that the job may use, in all banks.
+    tiles : In, `weft.hw.network_core.layouts.ComputedTile`
+    row_written : In, 1 bit
+        Pulse: the result buffer has one more row, readable from the next cycle on.
+    release : Out, 1 bit
+        Pulse: ``rows`` rows of the result buffer are free again.
+    address, index : Out
+        Row of the result buffer, and position of a chunk in it.
+    sums : In, ``lanes`` x 32 bits
+        The chunk at ``address`` and ``index``, `weft.network_core.latencies.result_read` cycles
+        later.
+    pair_sum : In, 32 bits
+        The pair sum of its row, in the same cycle; not used if the MAC cell is not corrected.
+    parameter_addr : Out
+        A parameter line.
+    parameter_line : In, ``lanes`` x `weft.hw.network_core.layouts.ColumnParameters`
+        `weft.latencies.MEMORY_READ` cycles after ``parameter_addr``.
+    table_addr : Out, ``lanes`` word addresses
+        A word of the ADD table for each lane.
+    table_data : In, ``lanes`` x 32 bits
+        `weft.latencies.MEMORY_READ` cycles after ``table_addr``.
+    reads : Out, stream of `weft.hw.network_core.layouts.VectorAddress`
+        Reads of the added map.
+    read_valid : In, 1 bit
+        The data of a read, in the order of the reads.
+    read_data : In, ``read_vectors`` vectors
+        Valid with ``read_valid``; the first one is used.
+    write : Out, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
+    ending : Out, 1 bit; only if jobs start early
+        Pulse, `weft.network_core.latencies.lead` cycles before ``done``.
+    done : Out, 1 bit
+        Pulse, with the last write of the job.
+    address_error : Out, 1 bit
+        Pulse: an access beyond ``base`` and ``limit``, which does not happen. The job may need a
+        reset then.
+    """
+
+    def __init__(self, config, *, buffer_rows):
+        self.config = config
+        self.buffer_rows = buffer_rows
+        core, address = config.array, VectorAddress(config)
+        super().__init__({
+            "job": In(JobFields(config)),
+            "start": In(1),
+            "base": In(address["word"].shape),
+            "limit": In(address["word"].shape),
+            "tiles": In(ComputedTile(config)),
+            "row_written": In(1),
+            "release": Out(1),
+            "address": Out(ceil_log2(buffer_rows)),
+            "index": Out(range(config.row_chunks)),
+            "sums": In(data.ArrayLayout(signed(32), core.lanes)),
+            "pair_sum": In(signed(32)),
+            "parameter_addr": Out(range(config.lines)),
+            "parameter_line": In(data.ArrayLayout(ColumnParameters, core.lanes)),
+            "table_addr": Out(data.ArrayLayout(range(ADD_TABLE_WORDS), core.lanes)),
+            "table_data": In(data.ArrayLayout(signed(32), core.lanes)),
+            "reads": Out(stream.Signature(address)),
+            "read_valid": In(1),
+            "read_data": In(data.ArrayLayout(8 * core.depth, config.read_vectors)),
+            "write": Out(MemoryWrite(config)),
+            **({"ending": Out(1)} if lead(config.array) else {}),
+            "done": Out(1),
+            "address_error": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.scheduler = scheduler = ChunkScheduler(
+            self.config, buffer_rows=self.buffer_rows
+        )
+        m.submodules.rescaler = rescaler = Rescaler(self.config)
+        m.submodules.added = added = AddedMap(self.config)
+        m.submodules.store = store = MapStore(self.config)
+        connect(m, scheduler.added, added.chunks)
+        connect(m, added.added, rescaler.added)
+        connect(m, flipped(self.reads), added.reads)
+        for block in (rescaler, added, store):
+            m.d.comb += [block.job.eq(self.job), block.start.eq(self.start)]
+        for block in (added, store):
+            m.d.comb += [block.base.eq(self.base), block.limit.eq(self.limit)]
+        m.d.comb += [
+            scheduler.add.eq(self.job.add),
+            scheduler.tiles.eq(self.tiles),
+            scheduler.row_written.eq(self.row_written),
+            scheduler.added_ready.eq(added.ready),
+            scheduler.ready.eq(rescaler.ready),
+            self.address.eq(scheduler.address),
+            self.index.eq(scheduler.index),
+            self.release.eq(scheduler.release),
+            added.claim.eq(scheduler.request.valid & self.job.add),
+            added.read_valid.eq(self.read_valid),
+            added.read_data.eq(self.read_data[0]),
+            rescaler.request.eq(scheduler.request),
+            rescaler.sums.eq(self.sums),
+            rescaler.pair_sum.eq(self.pair_sum),
+            rescaler.parameter_line.eq(self.parameter_line),
+            self.parameter_addr.eq(rescaler.parameter_addr),
+            self.table_addr.eq(rescaler.table_addr),
+            rescaler.table_data.eq(self.table_data),
+            store.request.eq(scheduler.request),
+            store.results.eq(rescaler.results),
+            store.results_next.eq(rescaler.results_next),
+            store.sums.eq(rescaler.biased),
+            store.sums_next.eq(rescaler.biased_next),
+            self.write.eq(store.write),
+            self.done.eq(store.done),
+            self.address_error.eq(store.address_error | added.address_error),
+        ]
+        if lead(self.config.array):
+            m.d.comb += self.ending.eq(store.ending)
+        return m

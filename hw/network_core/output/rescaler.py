@@ -1,0 +1,208 @@
+"""The rescaler: turns the sums of chunks into int8 results; with ADD, adds a chunk of a map."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.delay import MultiCycle, pipeline
+from weft.hw.network_core.layouts import ColumnParameters, JobFields, MapChunk
+from weft.hw.network_core.output.issue_slots import Issue, IssueSlots
+from weft.hw.output.clamp import clamp
+from weft.hw.output.scalers import SCALERS
+from weft.hw.output.serial_scaler import SerialScaler
+from weft.latencies import CLAMP, MEMORY_READ
+from weft.network_core import latencies
+from weft.network_core.config import ADD_TABLE_WORDS
+
+__all__ = ["Rescaler"]
+
+
+class Rescaler(wiring.Component):
+    """``y = clamp(scale(sums + bias) + zero, low, high)``, for each lane.
+
+    With ADD the same scalers compute one more value, and z is the result. The ADD table has the
+    scaled values of all bytes::
+
+        z  = clamp(scale(table[x] + table[256 + y]) + sum_zero, sum_low, sum_high)
+
+    Sums are modulo 2^32. Both values of a chunk take the same path: `IssueSlots` gives each one its
+    slot, in which its parameters are read. So the results of a chunk follow its request by a fixed
+    number of cycles, `weft.network_core.latencies.rescale`. A job with sums needs only ``sums +
+    bias``.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    job : In, `weft.hw.network_core.layouts.JobFields`
+    start : In, 1 bit
+        Pulse: the job starts.
+    ready : Out, 1 bit
+        A chunk can be requested.
+    request : In, ``valid`` and a `weft.hw.network_core.layouts.MapChunk`
+        The chunk that is requested in this cycle; only while ``ready`` is 1.
+    sums : In, ``lanes`` x 32 bits
+    pair_sum : In, 32 bits
+        The pair sum of the row. Both are valid `weft.network_core.latencies.join` cycles after the
+        request, less 1 if the MAC cell is corrected.
+    parameter_addr : Out
+        A parameter line.
+    parameter_line : In, ``lanes`` x `weft.hw.network_core.layouts.ColumnParameters`
+        `weft.latencies.MEMORY_READ` cycles after ``parameter_addr``.
+    table_addr : Out, ``lanes`` word addresses
+        A word of the ADD table for each lane.
+    table_data : In, ``lanes`` x 32 bits
+        `weft.latencies.MEMORY_READ` cycles after ``table_addr``.
+    added : In, stream of ``lanes`` int8
+        Values of x, chunk by chunk. A valid chunk is taken when the scalers need it.
+    results : Out, ``lanes`` int8
+    results_next : Out, 1 bit
+        ``results`` is valid in `NEXT` cycles. 0 in a job with sums.
+    biased : Out, ``lanes`` x 32 bits
+        ``sums + bias``.
+    biased_next : Out, 1 bit
+        ``biased`` has the sums of a chunk in the next cycle. 0 in a job without sums.
+    """
+
+    NEXT = latencies.CHUNK_STORE
+
+    def __init__(self, config):
+        core = self.core = config.array
+        self.join = latencies.join(core)
+        self.lanes = core.lanes
+        values = data.ArrayLayout(signed(8), core.lanes)
+        super().__init__({
+            "job": In(JobFields(config)),
+            "start": In(1),
+            "ready": Out(1),
+            "request": In(data.StructLayout({"valid": 1, "chunk": MapChunk(config)})),
+            "sums": In(data.ArrayLayout(signed(32), core.lanes)),
+            "pair_sum": In(signed(32)),
+            "parameter_addr": Out(range(config.lines)),
+            "parameter_line": In(data.ArrayLayout(ColumnParameters, core.lanes)),
+            "table_addr": Out(data.ArrayLayout(range(ADD_TABLE_WORDS), core.lanes)),
+            "table_data": In(data.ArrayLayout(signed(32), core.lanes)),
+            "added": In(stream.Signature(values)),
+            "results": Out(values),
+            "results_next": Out(1),
+            "biased": Out(data.ArrayLayout(signed(32), core.lanes)),
+            "biased_next": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        issues = self._issues(m)
+        parameters, limits = self._parameters(m, issues[0]), self._limits(m, issues)
+        for lane in range(self.lanes):
+            self._lane(m, lane, parameters[lane], limits, issues)
+        end = issues[latencies.rescale(self.core) - 1 - self.NEXT]
+        m.d.comb += self.added.ready.eq(
+            issues[latencies.added_take(self.core)].layer & self.job.add
+        )
+        m.d.sync += [
+            self.results_next.eq(Mux(self.job.add, end.total, end.layer)),
+            self.biased_next.eq(issues[self.join - 1].layer & self.job.sums),
+        ]
+        return m
+
+    def _issues(self, m):
+        """What was issued 0, 1, 2, ... cycles ago."""
+        m.submodules.slots = slots = IssueSlots(self.core)
+        m.d.comb += [
+            slots.start.eq(self.start),
+            slots.add.eq(self.job.add),
+            slots.sums.eq(self.job.sums),
+            slots.request.eq(self.request.valid),
+            self.ready.eq(slots.ready),
+        ]
+        issues = [slots.issue]
+        for cycle in range(latencies.total_latency(self.core) - 1):
+            issues.append(Signal(Issue, name=f"issue_{cycle + 1}"))
+            m.d.sync += issues[-1].eq(issues[-2])
+            if cycle == self.join:  # the next job may start before sums would be scaled
+                m.d.sync += issues[-1].layer.eq(issues[-2].layer & ~self.job.sums)
+        return issues
+
+    def _parameters(self, m, issue):
+        """The parameters of all lanes, at the join stage, as `MultiCycle` values."""
+        cycles = self.core.scale_cycles
+        with m.If(issue.as_value().any()):
+            m.d.sync += self.parameter_addr.eq(
+                Mux(issue.layer, self.request.chunk.line, self.job.add_line)
+            )
+        # The address is stable until the next issue.
+        word = MultiCycle(self.parameter_line.as_value(), cycles).delay(
+            m, self.join - 1 - MEMORY_READ, "word"
+        )
+        columns = data.ArrayLayout(ColumnParameters, self.lanes)(word.value)
+        return [MultiCycle(columns[lane], word.cycles) for lane in range(self.lanes)]
+
+    def _limits(self, m, issues):
+        """The zero point and the limits of the value that is clamped, by name."""
+        job, found = self.job, {}
+        scaled = latencies.rescale(self.core) - CLAMP
+        for name, stage in (("zero", scaled + 2), ("low", scaled + 3), ("high", scaled + 3)):
+            value = Mux(issues[stage - 1].total, job[f"sum_{name}"], job[name])
+            found[name] = pipeline(m, value, 1, name)
+        return found
+
+    def _lane(self, m, lane, column, limits, issues):
+        """All stages of one lane."""
+        sums, cell = self.sums[lane], self.core.cell
+        if cell.corrected:
+            sums = pipeline(m, (sums - self.pair_sum)[:32], 1, f"corrected_{lane}")
+        biased = Signal(signed(32), name=f"biased_{lane}", reset_less=True)
+        serial = latencies.has_serial_scaler(self.core)
+        scaler = (self._serial_scaler if serial else self._scaler)(m, lane, column, issues)
+        y = clamp(m, scaler.y, **limits, name=lane)[:8].as_signed()
+        value = Mux(
+            issues[self.join].layer, sums.as_signed(), self._total(m, lane, y, issues)
+        )
+        # A serial scaler needs it until the next slot.
+        with m.If(issues[self.join].as_value().any() if serial else 1):
+            m.d.sync += biased.eq(value + column.value.bias)
+        m.d.comb += [
+            scaler.acc.eq(biased), self.results[lane].eq(y), self.biased[lane].eq(biased),
+        ]
+
+    def _scaler(self, m, lane, column, issues):
+        """A scaler that takes the sum a cycle after it met its parameters."""
+        core, parameters = self.core, column.delay(m, 1, f"parameter_{lane}")
+        m.submodules[f"scaler_{lane}"] = scaler = SCALERS[core.requantize](
+            cycles=core.scale_cycles, target=core.target, extra=0, stable=parameters.cycles
+        )
+        m.d.comb += [
+            scaler.start.eq(issues[self.join + 1].as_value().any()),
+            scaler.multiplier.eq(parameters.value.multiplier),
+            scaler.shift.eq(parameters.value.shift),
+        ]
+        return scaler
+
+    def _serial_scaler(self, m, lane, column, issues):
+        """A scaler that starts when the sum meets its parameters."""
+        m.submodules[f"scaler_{lane}"] = scaler = SerialScaler(cycles=self.core.scale_cycles)
+        m.d.comb += [
+            scaler.start.eq(issues[self.join].as_value().any()),
+            scaler.multiplier.eq(column.value.multiplier), scaler.shift.eq(column.value.shift),
+        ]
+        return scaler
+
+    def _total(self, m, lane, y, issues):
+        """The sum of both values of the table, until the next chunk has one."""
+        found, address = self.table_data[lane], Signal.like(self.table_addr[lane], reset_less=True)
+        result_value, total = (
+            Signal(signed(32), name=f"{name}_{lane}", reset_less=True)
+            for name in ("result_value", "total")
+        )
+        m.d.comb += self.table_addr[lane].eq(address)
+        end = latencies.rescale(self.core)
+        m.d.sync += result_value.eq(found)
+        with m.If(issues[end].layer):
+            m.d.sync += address.eq(Cat(y, 1))
+        with m.Else():
+            m.d.sync += address.eq(self.added.payload[lane].as_unsigned())
+        with m.If(issues[latencies.total_latency(self.core) - 1].layer):
+            m.d.sync += total.eq(result_value + found)
+        return total

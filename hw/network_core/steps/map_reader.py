@@ -1,0 +1,99 @@
+"""The map reader: the vectors of all rows of the array, for each step of a job."""
+
+from amaranth.hdl import Cat, Module, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.delay import pipeline
+from weft.hw.network_core.layouts import JobFields, VectorAddress
+from weft.hw.network_core.memory.banked_memory import RowRead
+from weft.hw.network_core.steps.panel_buffer import PanelBuffer, ReadyPanel
+from weft.hw.network_core.steps.pixel_generator import OutputPixel, PixelGenerator
+from weft.hw.network_core.steps.row_address import RowAddress
+from weft.hw.network_core.steps.step_offsets import StepOffsets
+from weft.hw.network_core.steps.step_sequencer import JobStep
+from weft.hw.stream.skid_buffer import SkidBuffer
+from weft.network_core.latencies import MAP_READ, PANEL_START
+
+__all__ = ["MapReader"]
+
+
+class MapReader(wiring.Component):
+    """The vectors that `weft.network_core.descriptors.ListJob` describes, without a multiplication.
+
+    Each row of the array has the window origin of its pixel. A step adds the same offset to all
+    origins. The reader collects the next panel while the array works on a panel. A panel of n rows
+    can follow the panel before after n cycles. The first step of a job with such a panel comes
+    START_LATENCY + n cycles after ``start``.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    job : In, `JobFields`
+        Stable from ``start`` until the last values of ``a``.
+    start : In, 1 bit
+        Pulse: ``job`` is a new job, and all steps of the job before have come.
+    base, limit : In, word
+        First word of each bank that the list may use, and the first word beyond.
+    step : In, `weft.hw.network_core.steps.step_sequencer.JobStep`
+    panel : Out, stream of `ReadyPanel`
+        It must be taken in the cycle before the first step of the panel.
+    rows : Out, `RowRead` for each row of the array
+    row_data : In, a vector for each row
+        `weft.network_core.latencies.ROW_READ` cycles after ``rows``.
+    a : Out, ``rows`` x ``depth`` int8
+        LATENCY cycles after the step; ``outside`` of the job if the tap lies outside the map, and
+        undefined in rows beyond the panel.
+    address_error : Out, 1 bit
+        Pulse: a step would read beyond BASE..LIMIT. It has not.
+    """
+
+    LATENCY = MAP_READ  # RowAddress, the memory, and a register
+    START_LATENCY = PANEL_START
+
+    def __init__(self, config):
+        self.config = config
+        word, core = VectorAddress(config)["word"].width, config.array
+        super().__init__({
+            "job": In(JobFields(config)),
+            "start": In(1),
+            "base": In(word),
+            "limit": In(word),
+            "step": In(JobStep(config)),
+            "panel": Out(stream.Signature(ReadyPanel(config))),
+            "rows": Out(data.ArrayLayout(RowRead(config), core.rows)),
+            "row_data": In(data.ArrayLayout(8 * core.depth, core.rows)),
+            "a": Out(data.ArrayLayout(data.ArrayLayout(signed(8), core.depth), core.rows)),
+            "address_error": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        m.submodules.pixels = pixels = PixelGenerator(config)
+        m.submodules.panels = panels = PanelBuffer(config)
+        m.submodules.offsets = offsets = StepOffsets(config)
+        # The panel that is taken does not reach the generator in the same cycle.
+        m.submodules.skid = skid = SkidBuffer(OutputPixel(config))
+        wiring.connect(m, pixels.pixels, skid.i)
+        wiring.connect(m, skid.o, panels.pixels)
+        wiring.connect(m, panels.panel, wiring.flipped(self.panel))
+        m.d.comb += [
+            pixels.job.eq(self.job), pixels.start.eq(self.start), panels.job.eq(self.job),
+            offsets.job.eq(self.job), offsets.start.eq(self.start), offsets.step.eq(self.step),
+            offsets.base.eq(self.base), offsets.limit.eq(self.limit),
+        ]
+        addresses = [RowAddress(config) for _ in self.rows]
+        for n, address in enumerate(addresses):
+            m.submodules[f"row_{n}"] = address
+            m.d.comb += [
+                address.en.eq(self.step.en), address.row.eq(panels.rows[n]),
+                address.offset.eq(offsets.offset), address.limits.eq(offsets.limits),
+                self.rows[n].eq(address.request),
+            ]
+            m.d.comb += self.a[n].eq(pipeline(m, self.row_data[n], 1, f"a_{n}"))
+        m.d.comb += self.address_error.eq(Cat(row.address_error for row in addresses).any())
+        return m

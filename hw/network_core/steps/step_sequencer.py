@@ -1,0 +1,138 @@
+"""The step sequencer: the steps of a job, one a cycle, and the tiles that they complete."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from weft.hw.network_core.drain_pace import DrainPace
+from weft.hw.network_core.layouts import ComputedTile, JobFields
+from weft.hw.network_core.steps.loop_counter import LoopCounter
+from weft.hw.network_core.steps.panel_buffer import ReadyPanel
+from weft.latencies import STEP
+
+__all__ = ["JobStep", "StepSequencer"]
+
+
+class JobStep(data.StructLayout):
+    """A step of the array.
+
+    ============== ================================================================
+    ``en``         a step is computed in this cycle; otherwise all flags are 0
+    ``clear``      the first step of a tile: its sums start from 0
+    ``capture``    the last step of a tile: its sums are results
+    ``drain``      the last step of a tile: the array drains
+    ``panel_last`` the last step of a panel
+    ``b_addr``     the word of B
+    ============== ================================================================
+    """
+
+    def __init__(self, config):
+        super().__init__({
+            "en": 1, "clear": 1, "capture": 1, "drain": 1, "panel_last": 1,
+            "b_addr": range(config.b_words),
+        })
+
+
+class StepSequencer(wiring.Component):
+    """``for panel: for tile of its columns: for word in tile_words``, one step a cycle.
+
+    The first step of a panel waits for the panel. The last step of a tile waits for space for its
+    results in the result buffer, and until the array has drained the tile before, ``rows`` cycles.
+    So the stages behind the array never stall it. A step waits for nothing else.
+
+    Each tile is announced at ``tiles`` in the cycle of its last step. Steps and tiles leave LATENCY
+    cycles after the decision on them, in which the panel is taken.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+    buffer_rows : int
+        Rows of the result buffer.
+
+    Attributes
+    ----------
+    job : In, `JobFields`
+    start : In, 1 bit
+        Pulse: ``job`` is a new job. A panel may follow two cycles later.
+    panel : In, stream of `ReadyPanel`
+    release : In, 1 bit
+        Pulse: the results of a tile have left the result buffer.
+    step : Out, `JobStep`
+    tiles : Out, `ComputedTile`
+    """
+
+    LATENCY = STEP
+
+    def __init__(self, config, *, buffer_rows):
+        self.config = config
+        self.credits = buffer_rows // config.array.rows
+        super().__init__({
+            "job": In(JobFields(config)),
+            "start": In(1),
+            "panel": In(stream.Signature(ReadyPanel(config))),
+            "release": In(1),
+            "step": Out(JobStep(config)),
+            "tiles": Out(ComputedTile(config)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        job, cols = self.job, self.config.array.cols
+        m.submodules.word_loop = word_loop = LoopCounter(len(job.tile_words))
+        m.submodules.tile_loop = tile_loop = LoopCounter(len(job.columns))
+        m.submodules.pace = pace = DrainPace(cycles=self.config.array.rows, credits=self.credits)
+        panel_first, tile_first = Signal(init=1), Signal(init=1)  # the next step begins one
+        may_run, go, tile_end, panel_end = Signal(), Signal(), Signal(), Signal()
+        m.d.comb += [
+            may_run.eq(pace.may_drain | ~word_loop.last),
+            self.panel.ready.eq(may_run & panel_first),
+            go.eq(may_run & (self.panel.valid | ~panel_first)),
+            tile_end.eq(go & word_loop.last), panel_end.eq(tile_end & tile_loop.last),
+            word_loop.count.eq(job.tile_words), word_loop.restart.eq(self.start),
+            word_loop.advance.eq(go),
+            tile_loop.count.eq((job.columns + cols - 1) >> ceil_log2(cols)),
+            tile_loop.restart.eq(self.start), tile_loop.advance.eq(tile_end),
+            pace.drain.eq(tile_end), pace.release.eq(self.release),
+        ]
+        with m.If(go):
+            m.d.sync += [panel_first.eq(panel_end), tile_first.eq(tile_end)]
+        step = Signal.like(self.step)
+        m.d.comb += [
+            step.en.eq(go), step.clear.eq(go & tile_first),
+            step.capture.eq(tile_end), step.drain.eq(tile_end), step.panel_last.eq(panel_end),
+            step.b_addr.eq(self._b_addr(m, go, tile_end, panel_end)),
+        ]
+        m.d.sync += self.step.eq(step)
+        self._announce(m, panel_first, tile_end, panel_end, tile_loop.last)
+        return m
+
+    def _b_addr(self, m, go, tile_end, panel_end):
+        """The word of B of the next step."""
+        job = self.job
+        word, next_tile = Signal.like(self.step.b_addr), Signal.like(self.step.b_addr)
+        with m.If(self.start | panel_end):
+            m.d.sync += [word.eq(job.b_word), next_tile.eq(job.b_word + job.b_step)]
+        with m.Elif(tile_end):
+            m.d.sync += [word.eq(next_tile), next_tile.eq(next_tile + job.b_step)]
+        with m.Elif(go):
+            m.d.sync += word.eq(word + 1)
+        return word
+
+    def _announce(self, m, panel_first, tile_end, panel_end, last_tile):
+        """The tile of the step that is decided on."""
+        job, cols = self.job, self.config.array.cols
+        panel, line = Signal(ReadyPanel(self.config)), Signal.like(self.tiles.line)
+        r_panel = Signal.like(panel)
+        last_cols = ((job.columns - 1) & (cols - 1)) + 1
+        m.d.comb += panel.eq(Mux(panel_first, self.panel.payload, r_panel))
+        m.d.sync += [
+            r_panel.eq(panel),
+            self.tiles.valid.eq(tile_end), self.tiles.rows.eq(panel.rows),
+            self.tiles.cols.eq(Mux(last_tile, last_cols, cols)), self.tiles.line.eq(line),
+            self.tiles.tile_last.eq(last_tile), self.tiles.last.eq(last_tile & panel.last),
+        ]
+        with m.If(self.start | panel_end):
+            m.d.sync += line.eq(job.parameter_line)
+        with m.Elif(tile_end):
+            m.d.sync += line.eq(line + self.config.row_chunks)

@@ -1,0 +1,175 @@
+"""``weft boards``: the boards, what runs on them, and which of them hold a network whole."""
+
+import math
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+
+from weft.cli.argument_types import path
+from weft.cli.progress import slow_task
+from weft.design import PerKind
+
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+
+HELP = "list the boards, and which of them hold a network whole"
+DESCRIPTION = """\
+Without a network: a line for each design of each board. "for" is the value of --for in other
+commands; without one, the design computes matrix products. The peak is MAC/cycle times the clock.
+Price: $ is a board that its maker sells for less than 100 US dollars, $$ one for 100 or more.
+"load with" is the tool for 'weft program' that was found here, or the one that is missing.
+
+With a network: a line for each design, the best one first. A board holds a network whole if its
+core computes all operators from its own memory. The times are predictions for one inference:
+"core" at the clock of the board, "link" for the bytes on its serial port. The host's time is not
+predicted.
+
+  weft boards
+  weft boards kws.tflite
+"""
+_WIDTH = 120
+
+
+def add(parser):
+    """Add the arguments of ``weft boards``."""
+    parser.add_argument(
+        "network", nargs="?", type=path("network"), help="a .tflite or .onnx file"
+    )
+
+
+def run(args) -> int:
+    """Run the command; return its exit code."""
+    designs = list(_designs())
+    if args.network is None:
+        _list(designs)
+        return 0
+    import weft
+    from weft.models.loading import NeuralNetwork
+    from weft.models.target import target_of
+
+    network = weft.load(args.network)
+    if not isinstance(network, NeuralNetwork):
+        from weft.models.errors import ModelError
+
+        raise ModelError(
+            f"network must be a .tflite or .onnx file: {args.network} is compiled for"
+            f" {network.target.name} already"
+        )
+    found = []
+    with slow_task("compiling for the boards", len(designs)) as advance:
+        for board, purpose in designs:
+            target = target_of(board.name, purpose or None)
+            found.append((board, purpose, _Fit.of(network, target)))
+            advance()
+    _rank(network.name, found)
+    return 0
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """How a network runs on a core: ``rank`` 0 is whole, 3 does not fit."""
+
+    rank: int
+    text: str
+    core: float = math.inf
+    link: float = math.inf
+
+    @classmethod
+    def of(cls, network, target):
+        from weft.models.errors import UnfitError
+
+        try:
+            program = network.compile(target)
+        except UnfitError as error:
+            # Its first clause, without parentheses: "the memory must have 9 bytes, and has 8".
+            text = re.sub(r" \([^)]*\)", "", str(error).removeprefix(f"{network.name}: "))
+            return cls(3, text.partition(": ")[0])
+        return _FITS.of(target)(program)
+
+
+def _as_products(program):
+    cost, target = program.estimate, program.target
+    return _Fit(
+        2, "product by product, over the link", target.core_seconds(cost.cycles),
+        target.wire_seconds(cost.bytes_in, cost.bytes_out),
+    )
+
+
+def _as_lists(program):
+    from weft.models.report.network_core_placement import link_seconds
+
+    lists, host = len(program.segments), len(program.host)
+    times = program.target.core_seconds(program.cycles), link_seconds(program)
+    if lists == 1 and not host:
+        return _Fit(0, "whole", *times)
+    names = ", ".join(dict.fromkeys(step.operators[0] for step in program.host))
+    names = names if len(names) < 40 else f"{host} operators"
+    return _Fit(1, f"{lists} list{'s' * (lists != 1)}; on the host: {names}", *times)
+
+
+_FITS = PerKind(product=_as_products, network=_as_lists)
+
+
+def _designs():
+    """Yield each board as it is built for each purpose; "" is the one of matrix products."""
+    from weft.boards.catalog import BOARDS
+
+    for board in BOARDS.values():
+        yield board, ""
+        for purpose in board.networks:
+            yield board.built_for(purpose), purpose
+
+
+def _list(designs):
+    table = _table("board", "FPGA", "price", "for", "array", "MHz", "GMAC/s", "link", "load with")
+    for board, purpose in designs:
+        peak = board.config.peak * board.clock / 1e3
+        table.add_row(
+            board.name, board.device.name, board.price, purpose,
+            "x".join(str(getattr(board.config.array, n)) for n in ("rows", "cols", "depth")),
+            f"{board.clock:.4g}", f"{peak:.4g}", f"{board.baud / 1e6:g} Mbaud", _loader(board),
+        )
+    _print(table)
+
+
+def _loader(board):
+    """The tool that loads a bitstream, and whether it is installed."""
+    names = [name for name, *_ in board.programmers]
+    found = next((name for name in names if shutil.which(name)), None)
+    return found or (f"{names[0]}: missing" if names else "no known tool")
+
+
+def _rank(name, found):
+    found = sorted(found, key=lambda row: (row[2].rank, row[2].core + row[2].link))
+    whole = sum(fit.rank == 0 for _, _, fit in found)
+    table = _table("board", "for", "core ms", "link ms", f"how {name} runs")
+    for board, purpose, fit in found:
+        table.add_row(board.name, purpose, _ms(fit.core), _ms(fit.link), fit.text)
+    print(f"{name}: {whole} of {len(found)} designs hold it whole")
+    _print(table)
+
+
+def _ms(seconds):
+    if seconds == math.inf:
+        return ""
+    return f"{1e3 * seconds:,.3g}" if seconds < 1 else f"{1e3 * seconds:,.0f}"
+
+
+_RIGHT = "MHz", "GMAC/s", "link", "core ms", "link ms"
+
+
+def _table(*columns):
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in columns:
+        table.add_column(name, justify="right" if name in _RIGHT else "left")
+    return table
+
+
+def _print(table):
+    from rich.console import Console
+
+    # In a pipe, rich takes a width of 80 columns.
+    Console(width=None if sys.stdout.isatty() else _WIDTH).print(table)

@@ -1,0 +1,222 @@
+"""The report of a network core as text, as pictures and as a page."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from weft.models.report.page import CYCLES, DRAIN, PageParts, card
+from weft.models.report.pictures import (
+    MARKS,
+    WIDTH,
+    common_pictures,
+    comparison,
+    figure_of,
+    layer_bars,
+    legend,
+    roofline,
+    short_number,
+    svg_of,
+    timeline_of,
+)
+
+if TYPE_CHECKING:
+    from weft.models.report.network_core import NetworkCoreReport
+
+__all__ = ["lines", "page_parts", "pictures"]
+
+TITLES = {  # by the name of the picture
+    "cycles": CYCLES,
+    "timeline": (
+        "What is busy",
+        "Loads; array steps; and the results of each job after its last step. All are exact.",
+    ),
+    "roofline-load": (
+        "Roofline: load",
+        "A layer near the slope waits for its weights, unless they load under earlier layers.",
+    ),
+    "roofline-drain": DRAIN,
+    "memory": ("Memory on the chip", "Areas of the memory."),
+    "maps": ("Maps", "Maps that are not needed at the same time share their place."),
+}
+BOUNDS = (
+    ("compute", "The array: a step for each vector of K, tile and panel."),
+    ("load", "A job waits for its weights, its parameters or its descriptor."),
+    ("drain", "The lanes: results are requantized and stored."),
+    ("latency", "Pipelines: more than half of the cycles remain without the other parts."),
+)
+
+
+def lines(report: "NetworkCoreReport") -> Iterator[str]:
+    """Yield the lines of the text: placement, layers, memory, link, reasons, comparison."""
+    program = report.program
+    yield report.placement
+    yield (
+        f"{'position':>8}  {'operator':<28} {'MAC':>12} {'output':>14} {'panels':>7}"
+        f" {'rows':>5} {'jobs':>5} {'B words':>8} {'cycles':>10} {'use':>6}  bound by"
+    )
+    for layer in report.layers:
+        yield _row(layer)
+    if len(program.segments) > 1:
+        cycles = ", ".join(f"{phases.cycles:,}" for phases in report.phases)
+        yield f"lists: {len(program.segments)}, of {cycles} cycles"
+    areas = ", ".join(f"{name} {size:,}" for name, size in program.areas.items())
+    yield (
+        f"memory: {program.memory_used:,} of {program.config.memory_bytes:,} bytes"
+        f" ({areas}; {_places(program)})"
+    )
+    words = sum(layer.words for layer in report.layers)
+    kept = "they stay there" if not program.areas["weights"] else "loaded in each inference"
+    yield f"weights: {words:,} words of B, which has {program.config.b_words:,}: {kept}"
+    sent, received = report.link
+    yield f"link: {sent:,} bytes to the core, {received:,} from it"
+    yield from report.reasons()
+    yield from report.notes
+    if report.against is not None:
+        heads = "", report.target, report.against.target
+        yield from _columns([heads, *report.comparison()])
+
+
+def _columns(rows):
+    """Rows as lines, with columns of equal width."""
+    sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(text.rjust(size) if n else text.ljust(size)
+                  for n, (text, size) in enumerate(zip(row, sizes, strict=True)))
+        for row in rows
+    ]
+
+
+def _places(program):
+    """Where the areas lie."""
+    if not program.config.program_words:
+        return "setup and maps share their place"
+    return (
+        f"all but the maps are in the program memory: {program.program_memory_used:,} of"
+        f" {program.config.program_bytes:,} bytes"
+    )
+
+
+def _row(layer):
+    text = f"{min(layer.position):>8}  {layer.operator:<28}"
+    if not layer.on_weft:
+        return f"{text} {layer.macs or '':>12} {'host':>14}"
+    size = "x".join(map(str, layer.output or ("products",)))
+    if not layer.jobs:
+        return f"{text} {'':>12} {size:>14}"
+    sizes = f"{layer.panels:>7,} {layer.panel_rows:>5} {layer.jobs:>5} {layer.words:>8,}"
+    if not layer.output:
+        sizes = f"{'':>7} {'':>5} {layer.jobs:>5} {'':>8}"
+    return (
+        f"{text} {layer.macs:>12,} {size:>14} {sizes} {layer.cycles:>10,}"
+        f" {layer.utilization:>6.1%}  {layer.core_bound}"
+    ).rstrip()
+
+
+def pictures(report: "NetworkCoreReport") -> dict[str, str]:
+    """SVG elements by name: the pictures in `TITLES` that the report has data for."""
+    layers, able, drawn = report.on_weft, report.ceilings, {}
+    if layers:
+        drawn = common_pictures(report)
+        drawn["timeline"] = _timeline(report)
+        drawn["memory"] = _memory(report)
+        drawn["maps"] = layer_bars(report, "bytes of the output map", {
+            "maps": [layer.map_bytes for layer in layers],
+        })
+    if any(layer.work.load_bytes for layer in layers):
+        drawn["roofline-load"] = roofline(
+            report, "load", "MAC per byte of weights and parameters",
+            lambda layer: layer.macs / max(1, layer.work.load_bytes), able.load,
+            f"load: {able.load} bytes/cycle",
+        )
+    if report.against is not None:
+        drawn["against"] = comparison(report)
+    return drawn
+
+
+def _timeline(report):
+    """Loads, array steps and stores of all jobs over the cycles of an inference."""
+    figure, axes = figure_of(2.1, 2 * WIDTH)
+    first, spans, layers = 0, [], iter(report.on_weft)
+    for segment, phases in zip(report.program.segments, report.phases, strict=True):
+        bars = {
+            "load": phases.loads,
+            "compute": [(job.start, job.computed) for job in phases.jobs],
+            "drain": [(job.computed, job.end) for job in phases.jobs],
+        }
+        for lane, (name, times) in enumerate(bars.items()):
+            places = [(first + start, end - start) for start, end in times]
+            axes.broken_barh(places, (2 - lane, 0.8), color=MARKS[name], lw=0)
+        for step, layer in zip(segment.steps, layers, strict=False):
+            jobs = phases.jobs[step.first_job : step.first_job + step.jobs]
+            spans.append((layer, first + jobs[0].start, first + jobs[-1].end))
+        first += phases.cycles
+        axes.axvline(first, color=MARKS["ink"], lw=0.8)
+    label = "cycles of the core, list after list (numbers: layers; a line ends a list)"
+    if report.products:
+        label = label.replace("list after list", "list after list, without single products")
+    return timeline_of(
+        figure, report, ["load", "compute", "drain, store"], spans, first, label
+    )
+
+
+def _memory(report):
+    """The bytes of each area, and the size of the memory."""
+    areas = report.program.areas
+    figure, axes = figure_of(0.75 + 0.24 * len(areas))
+    axes.barh(list(areas), list(areas.values()), 0.72, color=MARKS["maps"])
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", labelcolor=MARKS["ink"])
+    size = report.program.config.memory_bytes
+    axes.axvline(size, color=MARKS["ink"], lw=0.8, ls=(0, (4, 3)), label="size of the memory")
+    axes.xaxis.set_major_formatter(short_number)
+    axes.grid(axis="x", color=MARKS["grid"], lw=0.6)
+    axes.set_axisbelow(True)
+    axes.set_xlabel("bytes; setup and maps share their place")
+    legend(axes)
+    return svg_of(figure, "memory")
+
+
+def page_parts(report: "NetworkCoreReport") -> PageParts:
+    """The parts of the page."""
+    sent, received = report.link
+    program = report.program
+    heads, rows = _layers(report)
+    return PageParts(
+        rate=f"at {program.target.baud:,} baud" if program.target.baud else "",
+        lists=f"{len(program.segments)} lists",
+        cards=[
+            card("bytes to the core", f"{sent:,}", f"{received:,} bytes from it"),
+            card(
+                "bytes of memory", f"{program.memory_used:,}",
+                f"of {program.config.memory_bytes:,}",
+            ),
+        ],
+        heads=heads, rows=rows, titles=TITLES, bounds=BOUNDS,
+        bounded="The part that takes longest bounds a layer.",
+        omitted="Time on the host is not included.",
+    )
+
+
+def _layers(report):
+    """Heads and rows of the table of layers of the page."""
+    measured = any(layer.measured is not None for layer in report.layers)
+    heads = ["", "operator", "on", "MAC", "output", "panels", "jobs", "words of B", "cycles"]
+    heads += ["measured"] * measured + ["used", "bound by", "bytes loaded"]
+    heads += ["core ms"] * (report.clock is not None)
+    rows = []
+    for n, layer in enumerate(report.layers):
+        place = "Weft" if layer.jobs else "nothing to do" if layer.on_weft else "host"
+        cells = [str(n + 1), layer.operator, place, f"{layer.macs:,}" if layer.macs else ""]
+        if layer.output:
+            cells.append(" x ".join(map(str, layer.output)))
+        if layer.jobs:
+            sizes = [f"{layer.panels:,}", f"{layer.jobs:,}", f"{layer.words:,}"]
+            if not layer.output:
+                sizes = ["products", "", f"{layer.jobs:,}", ""]
+            cells += [*sizes, f"{layer.cycles:,}"]
+            cells += ["" if layer.measured is None else f"{layer.measured:,}"] * measured
+            cells += [f"{layer.utilization:.1%}", layer.core_bound, f"{layer.work.load_bytes:,}"]
+            if report.clock is not None:
+                cells.append(f"{layer.core_ms:,.3f}")
+        cells += [""] * (len(heads) - len(cells))
+        rows.append((layer.core_bound if layer.on_weft else "host", layer.name, cells))
+    return heads, rows

@@ -1,0 +1,67 @@
+"""``weft boards``: what runs on each board, and which of them hold a network whole."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from weft.boards.catalog import BOARDS
+from weft.cli import main
+
+DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits_cnn.tflite"
+
+
+def lines(capsys):
+    """The rows of the table, as lists of words."""
+    return [line.split() for line in capsys.readouterr().out.splitlines() if line.split()]
+
+
+def test_lists_all_designs(capsys, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: "/bin/fujprog" if name == "fujprog" else None)
+    assert main(["boards"]) == 0
+    head, _, *rows = lines(capsys)
+    assert head == "board FPGA price for array MHz GMAC/s link load with".split()
+    designs = [(board.name, "") for board in BOARDS.values()]
+    designs += [(board.name, name) for board in BOARDS.values() for name in board.networks]
+    assert len(rows) == len(designs) and {row[0] for row in rows} == set(BOARDS)
+    assert "ulx3s-85f LFE5U-85F $$ 8x12x8 125 96 3 Mbaud fujprog".split() in rows
+    assert "icebreaker iCE40UP5K $ networks 1x4x4 36 0.288 3 Mbaud iceprog: missing".split() in rows
+
+
+def test_ranks_the_designs_for_a_network(capsys):
+    assert main(["boards", str(DIGITS)]) == 0
+    said, head, _, *rows = lines(capsys)
+    text = " ".join(said)
+    whole = [row for row in rows if row[-1] == "whole"]
+    assert text == f"digits_cnn: {len(whole)} of {len(rows)} designs hold it whole"
+    assert " ".join(head) == "board for core ms link ms how digits_cnn runs"
+    assert rows[: len(whole)] == whole and len(whole) >= 5
+    times = [float(row[2]) + float(row[3]) for row in whole]
+    assert times == sorted(times)
+    by_name = {tuple(row[:2]): row for row in rows}
+    small = " ".join(by_name["ice40-hx8k-evn", "networks"])
+    assert small.endswith("the memory must have 8,412 bytes, and has 4,096")
+    assert sum("product by product" in " ".join(row) for row in rows) == len(BOARDS)
+
+
+def test_the_time_is_that_of_the_report(capsys):
+    assert main(["boards", str(DIGITS)]) == 0
+    row = next(row for row in lines(capsys) if row[:2] == ["ulx3s-85f", "networks"])
+    assert main(["report", str(DIGITS), "--board", "ulx3s-85f", "--for", "networks"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert f": {1e3 * float(row[2]):.1f} us core" in first or f": {row[2]} ms core" in first
+
+
+def test_refuses_a_program(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["compile", str(DIGITS), "--board", "icebreaker", "-o", "d.weft"]) == 0
+    capsys.readouterr()
+    assert main(["boards", "d.weft"]) == 2
+    text = "network must be a .tflite or .onnx file: d.weft is compiled for icebreaker already"
+    assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["missing.tflite", "LICENSE"])
+def test_refuses_what_is_no_network(name, capsys):
+    assert main(["boards", name]) == 2
+    assert capsys.readouterr().err.startswith("weft: error: ")

@@ -1,0 +1,86 @@
+"""The addresses of chunks: against products of coordinates and pitches, at any pace."""
+
+import random
+
+import pytest
+from network_core_output import network_core_of
+from side_port import hardware_address
+
+from verif.amaranth_bench import plain, put, simulate
+from weft.hw.network_core.output.chunk_addresses import ChunkAddresses
+from weft.network_core.latencies import CHUNK_ADDRESS
+
+CHIPS = [
+    network_core_of(2, 2, 2, 1), network_core_of(3, 8, 2, 2), network_core_of(2, 2, 8, 1),
+    network_core_of(1, 4, 4, 4),
+    network_core_of(1, 4, 4, 2, read_vectors=1),
+]
+
+
+def walk(rng, config):
+    """A random map: its ports, and for each chunk its flags and its place."""
+    core = config.array
+    height, width = rng.randint(1, 4), rng.randint(1, 4)
+    columns, pitch = rng.randint(1, 3 * core.cols), rng.randint(1, 9)
+    first, row_pitch = rng.randint(-30, 200), rng.randint(1, 40)
+    ports = {
+        "first": hardware_address(config, first), "width": width,
+        "pixel_step": hardware_address(config, pitch),
+        "row_step": hardware_address(config, row_pitch - (width - 1) * pitch),
+    }
+    pixels, chunks = [(y, x) for y in range(height) for x in range(width)], []
+    while pixels:
+        rows = rng.randint(1, core.rows)
+        panel, pixels = pixels[:rows], pixels[rows:]
+        for tile in range(0, columns, core.cols):
+            for y, x in panel:
+                for c in range(tile, min(tile + core.cols, columns), core.lanes):
+                    row_end = c + core.lanes >= min(tile + core.cols, columns)
+                    tile_end = row_end and (y, x) == panel[-1]
+                    panel_end = tile_end and tile + core.cols >= columns
+                    chunks.append(({
+                        "index": 0, "line": 0, "lane_last": min(core.lanes, columns - c) - 1,
+                        "row_end": row_end, "tile_end": tile_end, "panel_end": panel_end,
+                        "last": panel_end and not pixels,
+                    }, first + y * row_pitch + x * pitch + c // core.depth,
+                        c % core.depth // core.lanes))
+    return ports, chunks
+
+
+@pytest.mark.parametrize("config", CHIPS, ids=lambda c: f"{c.array.name}-{c.array.lanes}")
+@pytest.mark.parametrize("idle, stall", [(0, 0), (0.4, 0.4)])
+def test_addresses_of_chunks(config, idle, stall):
+    rng = random.Random(3)
+    dut = ChunkAddresses(config)
+    base, limit = 3, config.words - 200
+
+    async def job(ctx, ports, chunks):
+        for name, value in ({**ports, "base": base, "limit": limit, "start": 1}).items():
+            put(ctx, getattr(dut, name), value)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        pending, expected = list(chunks), [None] * CHUNK_ADDRESS
+        while pending or any(expected):
+            valid, enable = bool(pending) and rng.random() >= idle, rng.random() >= stall
+            put(ctx, dut.en, enable)
+            put(ctx, dut.i, {"valid": valid, "chunk": pending[0][0] if valid else chunks[0][0]})
+            _, _, found = await ctx.tick().sample(dut.o)
+            if not enable:
+                continue
+            wanted = expected.pop(0)
+            assert bool(found.valid) == (wanted is not None)
+            expected.append(pending.pop(0) if valid else None)
+            if wanted:
+                flags, number, part = wanted
+                address = hardware_address(config, number)
+                assert plain(found) == {
+                    "valid": 1, "address": address, "part": part,
+                    "lane_last": flags["lane_last"], "last": flags["last"],
+                    "in_range": base <= address["word"] < limit,
+                }
+
+    async def bench(ctx):
+        for _ in range(6):
+            await job(ctx, *walk(rng, config))
+
+    simulate(dut, bench)

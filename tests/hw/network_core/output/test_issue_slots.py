@@ -1,0 +1,75 @@
+"""The issue slots: the values of every chunk at their slots, never two at once."""
+
+import random
+
+import pytest
+
+from verif.amaranth_bench import plain, pulse, simulate
+from weft.config import Config
+from weft.hw.network_core.output.issue_slots import IssueSlots
+from weft.network_core.latencies import add_slot
+
+NAMES = "layer", "total"
+
+
+def run(core, jobs, *, idle, cycles=300, seed=1):
+    """Request chunks at random for each job ("add", "sums" or "plain"); its issues, by cycle."""
+    dut, rng, traces = IssueSlots(core), random.Random(seed), []
+
+    async def bench(ctx):
+        for kind in jobs:
+            trace = []
+            ctx.set(dut.add, kind == "add")
+            ctx.set(dut.sums, kind == "sums")
+            await pulse(ctx, dut.start)
+            drained = cycles - 4 * core.scale_cycles * (add_slot(core) // 2 + 2)
+            for now in range(cycles):
+                request = ctx.get(dut.ready) and now < drained and rng.random() >= idle
+                ctx.set(dut.request, request)
+                issue = plain((await ctx.tick().sample(dut.issue))[-1])
+                trace.append([name for name in NAMES if issue[name]])
+            traces.append(trace)
+
+    simulate(dut, bench)
+    return traces
+
+
+@pytest.mark.parametrize("mode, cycles", [
+    ("tflite", 1), ("single", 1), ("tflite", 2), ("single", 8),
+])
+@pytest.mark.parametrize("idle", [0, 0.9])
+def test_each_value_has_its_slot(mode, cycles, idle):
+    core = Config(requantize=mode, scale_cycles=cycles, activation="none")
+    jobs = "add", "plain", "sums", "add"
+    for kind, trace in zip(jobs, run(core, jobs, idle=idle), strict=True):
+        assert all(len(issues) <= 1 for issues in trace)
+        requests = [now for now, issues in enumerate(trace) if issues == ["layer"]]
+        assert requests
+        gaps = {b - a for a, b in zip(requests, requests[1:], strict=False)}
+        interval = {"plain": 1, "add": 2, "sums": 4}[kind] * cycles
+        assert gaps == {interval} if idle == 0 else min(gaps) >= interval
+        totals = [now for now, issues in enumerate(trace) if issues == ["total"]]
+        later = add_slot(core) * cycles
+        assert totals == [now + later for now in requests if kind == "add"]
+
+
+@pytest.mark.parametrize("add", [0, 1])
+def test_a_job_starts_without_waiting_for_the_period_before(add):
+    """The last value of a chunk may leave before its period of two slots ends."""
+    core = Config(requantize="tflite", scale_cycles=32, activation="none")
+    dut = IssueSlots(core)
+
+    async def bench(ctx):
+        ctx.set(dut.add, 1)
+        await pulse(ctx, dut.request)
+        for _ in range(32 * add_slot(core) + 2):
+            await ctx.tick()
+        assert not ctx.get(dut.ready)
+        await pulse(ctx, dut.start)
+        ctx.set(dut.add, add)
+        assert ctx.get(dut.ready)
+        for _ in range(500):
+            assert ctx.get(dut.issue.as_value()) == 0
+            await ctx.tick()
+
+    simulate(dut, bench)

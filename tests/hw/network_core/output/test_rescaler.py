@@ -1,0 +1,96 @@
+"""The rescaler: the results of one chunk against golden, after the latency, for each edge."""
+
+import numpy as np
+import pytest
+from network_core_output import network_core_of
+
+from verif.amaranth_bench import plain, put, simulate
+from weft.golden import requantize, scaled
+from weft.hw.network_core.output.rescaler import Rescaler
+from weft.latencies import MEMORY_READ
+from weft.network_core import latencies
+
+EDGES = [-(1 << 31), -(1 << 30), -70000, -1, 0, 1, 70000, (1 << 31) - 1]
+LINES = {  # of both lanes: bias, multiplier, shift
+    3: [(-5, 1 << 30, -9), (1 << 30, (1 << 31) - 1, -24)],
+    10: [(0, 3 << 29, -20)] * 2,
+}
+SCALES = [(1 << 30, 0), ((1 << 31) - 1, -1)]  # of the added map and of the results
+ADD_ZERO = 3
+JOB = {
+    "add_line": 10, "zero": -7, "low": -100, "high": 120, "sum_zero": 100,
+    "sum_low": -128, "sum_high": 127,
+}
+
+
+def expected(config, sums, added):
+    mode = config.array.requantize
+    rows = np.array(LINES[3])
+    wrapped = (np.array(sums) + rows[:, 0]).astype(np.int32)
+    y = requantize(wrapped, rows[:, 1], rows[:, 2], mode=mode, zero_point=-7, low=-100, high=120)
+    if added is None:
+        return y.tolist()
+    total = np.zeros(2, np.int64)
+    for scale, values in zip(SCALES, (np.array(added) - ADD_ZERO, y.astype(int) + 7), strict=True):
+        total += scaled(values * 2**20, *scale, mode=mode)
+    return requantize(
+        total.astype(np.int32), *LINES[10][0][1:], mode=mode, zero_point=100
+    ).tolist()
+
+
+def table(config):
+    """The ADD table."""
+    values = np.arange(256).astype(np.int8).astype(np.int64)
+    return [
+        int(t) for scale, zero in zip(SCALES, (ADD_ZERO, -7), strict=True)
+        for t in scaled((values - zero) * 2**20, *scale, mode=config.array.requantize)
+    ]
+
+
+@pytest.mark.parametrize("add", [0, 1])
+@pytest.mark.parametrize("config", [
+    network_core_of(2, 2, 2, 2), network_core_of(2, 2, 2, 2, multiplier="fip", requantize="single"),
+    network_core_of(2, 2, 2, 2, target="ecp5", scale_cycles=2),
+    network_core_of(2, 2, 2, 2, target="ice40up", scale_cycles=8),
+    network_core_of(2, 2, 2, 2, target="ice40hx", multiplier="fip", scale_cycles=16),
+], ids=["plain", "fip", "ecp5", "serial", "serial-fip"])
+def test_results_follow_the_request(config, add):
+    dut, core = Rescaler(config), config.array
+    latency = latencies.rescale(core, bool(add))
+    words = table(config)
+    sums_at = latencies.join(core) - core.cell.corrected
+
+    async def chunk(ctx, sums, added):
+        pair = 1234567 * core.cell.corrected
+        lines, addresses, found = [0] * MEMORY_READ, [[0, 0]] * MEMORY_READ, None
+        for now in range(latency + 1):
+            put(ctx, dut.request.valid, now == 0)
+            put(ctx, dut.request.chunk.line, 3 if now == 0 else 0)
+            values = sums if now == sums_at else [77, 77]
+            put(ctx, dut.sums, [(v + pair + (1 << 31)) % (1 << 32) - (1 << 31) for v in values])
+            put(ctx, dut.pair_sum, pair)
+            parameters = LINES.get(lines.pop(0), [(9, 9, 9)] * 2)
+            put(ctx, dut.parameter_line, [
+                {"bias": b, "multiplier": m, "shift": s} for b, m, s in parameters
+            ])
+            put(ctx, dut.table_data, [words[n] for n in addresses.pop(0)])
+            ports = dut.results, dut.results_next, dut.parameter_addr, dut.table_addr
+            _, _, results, following, line, addressed = await ctx.tick().sample(*ports)
+            lines.append(line)
+            addresses.append(plain(addressed))
+            assert following == (now == latency - Rescaler.NEXT)
+            found = plain(results)
+        assert found == expected(config, sums, added if add else None)
+
+    async def bench(ctx):
+        put(ctx, dut.job, {**plain(ctx.get(dut.job)), **JOB, "add": add})
+        for number, value in enumerate(EDGES):
+            put(ctx, dut.start, 1)
+            await ctx.tick()
+            put(ctx, dut.start, 0)
+            added = [-128, 127] if number % 2 else [number, -number]
+            put(ctx, dut.added.payload, added)
+            put(ctx, dut.added.valid, 1)
+            await chunk(ctx, [value, EDGES[-1 - number]], added)
+
+    simulate(dut, bench)

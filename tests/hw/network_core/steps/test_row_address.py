@@ -1,0 +1,96 @@
+"""Proof: whatever the fields of a job are, no row reads a vector beyond BASE..LIMIT."""
+
+import pytest
+from amaranth.hdl import Assume, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from network_cores import small_network_core
+
+from verif.formal.induction import prove_by_induction
+from weft.hw.network_core.layouts import JobFields, bank_bias
+from weft.hw.network_core.steps import row_address, step_offsets
+from weft.hw.network_core.steps.panel_buffer import PanelRow
+from weft.hw.network_core.steps.row_address import RowAddress
+from weft.hw.network_core.steps.step_offsets import StepOffsets
+from weft.hw.network_core.steps.step_sequencer import JobStep
+
+STEPS = "group_step", "tap_x_step", "tap_y_step"
+
+
+class AnyJob(wiring.Component):
+    """Offsets and the address of a row, with any job, origin and order of steps.
+
+    All banks exist, and base and limit are words of the memory. They change with a job.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        self.offsets, self.row = StepOffsets(config), RowAddress(config)
+        word = len(self.offsets.base)
+        super().__init__({
+            "job": In(JobFields(config)), "start": In(1), "base": In(word), "limit": In(word),
+            "step": In(JobStep(config)), "origin": In(PanelRow(config)),
+            "violated": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.offsets, m.submodules.row = self.offsets, self.row
+        offsets, row, config = self.offsets, self.row, self.config
+        started = Signal()
+        m.d.sync += started.eq(started | self.start)
+        for name in ("job", "base", "limit"):  # free at the start, then constant
+            port, held = getattr(offsets, name), Signal.like(getattr(offsets, name), name=name)
+            m.d.comb += port.eq(Mux(self.start, getattr(self, name), held))
+            m.d.sync += held.eq(port)
+        m.d.comb += [
+            offsets.start.eq(self.start), offsets.step.eq(self.step), row.en.eq(self.step.en),
+            row.row.eq(self.origin), row.offset.eq(offsets.offset), row.limits.eq(offsets.limits),
+            Assume(~self.step.en | (started & ~self.start)),
+            Assume(self.origin.origin.address.bank < config.banks),
+            Assume((offsets.base <= offsets.limit) & (offsets.limit <= config.words)),
+            *(Assume(offsets.job[name].bank < config.banks) for name in STEPS),
+        ]
+        request = row.request
+        allowed = (
+            (request.address.bank < config.banks)
+            & (request.address.word >= offsets.base) & (request.address.word < offsets.limit)
+        )
+        linked = [self.linked(one) for one in (offsets.offset, offsets.group)]
+        m.d.comb += self.violated.eq(~self.start & (
+            (request.valid & ~allowed) | (started & ~(linked[0] & linked[1]))
+        ))
+        return m
+
+    def linked(self, offset):
+        """Whether the limits of an offset are the base and the limit minus the offset."""
+        banks = self.config.banks
+        bank = offset.biased - bank_bias(banks) + offset.bank
+        carry = bank >= banks
+        word = len(offset.word)
+        return (
+            (offset.biased >= bank_bias(banks)) & (offset.bank < banks)
+            & ((bank == 0) | (bank == banks))
+            & ((offset.word + offset.low_word + carry)[:word] == self.offsets.base)
+            & (
+                (offset.high_word - offset.low_word)[: word + 2]
+                == (self.offsets.limit - self.offsets.base)[: word + 2]
+            )
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", [
+    small_network_core(2, 2, 2), small_network_core(1, 4, 4, read_vectors=4),
+    small_network_core(8, 8, 8, words=4096),
+])
+def test_no_request_lies_beyond_the_limits(config):
+    prove_by_induction(AnyJob(config), "violated", steps=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", [row_address, step_offsets])
+def test_a_wrong_carry_is_found(module, monkeypatch):
+    monkeypatch.setattr(module, "bank_bias", lambda banks: 0)
+    with pytest.raises(AssertionError, match="not proven"):
+        prove_by_induction(AnyJob(small_network_core(2, 2, 2)), "violated", steps=1)

@@ -1,0 +1,42 @@
+"""The report of a network core as text, and as a page with its pictures."""
+
+import pytest
+from html_elements import HtmlElements
+
+from weft.models.report import report
+from weft.models.report.network_core_views import lines
+
+
+@pytest.fixture(scope="module")
+def text(network_core_program, program):
+    return report(network_core_program, program).page()
+
+
+def test_elements_nest(text):
+    found = HtmlElements(text)
+    assert found.open == []
+    row = found.cells.index("CONV_2D+ADD")
+    assert found.cells[row : row + 7] == [
+        "CONV_2D+ADD", "Weft", "20,736", "6 x 6 x 8", "12", "2", "36"
+    ]
+
+
+def test_pictures(text):
+    for heading in ("Cycles of the core", "What is busy", "Roofline: load", "Roofline: drain",
+                    "Memory on the chip", "Maps", "Layer by layer"):
+        assert f"<h3>{heading}</h3>" in text
+    assert text.count("<svg role") == 7 and "cycles of the core, list after list" in text
+
+
+def test_lines(network_core_program):
+    found = list(lines(report(network_core_program)))
+    assert found[0].startswith("net: 4 of 5 operators on Weft")
+    assert found[2].split()[:8] == [
+        "0", "CONV_2D+ADD", "20,736", "6x6x8", "12", "3", "2", "36"
+    ]
+    assert found[3].split() == ["2", "MAX_POOL_2D", "host"]
+    assert found[5].split() == ["4", "RESHAPE", "6x6x8"]
+    cycles = [segment.cycles for segment in network_core_program.segments]
+    assert found[6] == f"lists: 2, of {cycles[0]:,}, {cycles[1]:,} cycles"
+    assert found[7].startswith("memory: ") and " of 6,144 bytes (maps " in found[7]
+    assert found[8] == "weights: 72 words of B, which has 70: loaded in each inference"

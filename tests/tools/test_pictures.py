@@ -1,0 +1,41 @@
+"""The pictures of the documents show the values of today."""
+
+import json
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from tools import pictures
+
+pytest.importorskip("tflite")
+pytest.importorskip("matplotlib")
+
+
+def test_the_pictures_are_up_to_date():
+    drawn = json.loads(pictures.DIGESTS.read_text(encoding="utf-8"))
+    assert pictures.shown() == drawn, "stale; type: make pictures"
+
+
+def test_every_picture_exists_and_has_a_digest():
+    files = {path.name for folder in (pictures.STATIC, pictures.PAGES)
+             for path in folder.iterdir() if path.suffix in (".png", ".svg")}
+    by_hand = {"concepts.svg", "network-core.svg", "system.svg"}  # drawings without values
+    assert files - by_hand == set(json.loads(pictures.DIGESTS.read_text(encoding="utf-8")))
+
+
+def test_another_value_is_another_digest(monkeypatch):
+    before = pictures.shown()
+    phases = pictures.demo.phases
+    monkeypatch.setattr(pictures.demo, "phases", lambda *args: [*phases(*args)][1:])
+    after = pictures.shown()
+    assert [name for name in before if before[name] != after[name]] == ["demo.png"]
+
+
+def test_the_picture_of_a_report_is_complete(tmp_path):
+    path = tmp_path / "report.svg"
+    pictures._draw_report(path)
+    text = path.read_text(encoding="utf-8")
+    assert len(ElementTree.fromstring(text)) == len(pictures.PARTS)
+    used = set(re.findall(r"var\((--[\w-]+)\)", text))
+    assert used and all(f"{name}: #" in text for name in used)
