@@ -201,6 +201,7 @@ def test_a_product_with_computed_weights_stays_with_the_runtime():
 
 
 @pytest.mark.parametrize("kind, opset, attributes, sizes", [
+    ("GroupNormalization", 18, {"num_groups": 2}, [2, 2]),
     ("GroupNormalization", 21, {"num_groups": 2}, [4, 4]),
     ("MeanVarianceNormalization", 13, {}, []),
 ])

@@ -20,6 +20,26 @@ NODES = {  # kind: attributes, shapes of the inputs, shape of the output, MAC by
         {}, [(1, 2, 3, 8), (1, 2, 5, 8), (1, 2, 5, 6), (), (1, 2, 4, 8)], (1, 2, 3, 6),
         2 * 3 * (5 + 4) * (8 + 6),
     ),
+    "com.microsoft.QAttention": (
+        {}, [(2, 3, 8), (8, 12), (12,), (), (), (), (), (), (2, 2, 2, 5, 2)], (2, 3, 4),
+        2 * 3 * (8 * 12 + (3 + 5) * (4 + 4)),
+    ),
+    "com.microsoft.MultiHeadAttention": (
+        {}, [(2, 3, 8), (2, 5, 8), (2, 5, 6)], (2, 3, 6), 2 * 3 * 5 * (8 + 6)
+    ),
+    "com.microsoft.MultiHeadAttention of one tensor": (
+        {}, [(2, 3, 4, 3, 2)], (2, 3, 8), 2 * 3 * 3 * (8 + 8)
+    ),
+    "com.microsoft.MultiHeadAttention of k and v in one": (
+        {}, [(2, 3, 8), (2, 5, 4, 2, 2)], (2, 3, 8), 2 * 3 * 5 * (8 + 8)
+    ),
+    "com.microsoft.MultiHeadAttention by heads": (
+        {}, [(2, 3, 8), (2, 4, 5, 2), (2, 4, 5, 2)], (2, 3, 8), 2 * 3 * 5 * (8 + 8)
+    ),
+    "com.microsoft.MultiHeadAttention with a past": (
+        {}, [(2, 3, 8), (2, 3, 8), (2, 3, 8), (), (), (), (2, 4, 7, 2), (2, 4, 7, 2)], (2, 3, 8),
+        2 * 3 * (3 + 7) * (8 + 8),
+    ),
     "Softmax": ({}, [(2, 3)], (2, 3), 0),
 }
 
@@ -28,7 +48,7 @@ NODES = {  # kind: attributes, shapes of the inputs, shape of the output, MAC by
 def test_macs(kind):
     attributes, inputs, y, macs = NODES[kind]
     types = {f"i{n}": ("", shape) for n, shape in enumerate(inputs)} | {"y": ("", y)}
-    domain, _, kind = kind.rpartition(".")
+    domain, _, kind = kind.partition(" ")[0].rpartition(".")
     operator = SimpleNamespace(
         kind=kind, domain=domain, attributes=attributes,
         inputs=[f"i{n}" for n in range(len(inputs))], outputs=["y"],

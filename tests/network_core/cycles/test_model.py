@@ -1,8 +1,11 @@
 """The cycle model of lists: skipped cycles, limits, a list computed by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from network_core_lists import random_list
+from network_cores import PROGRAM_ROW, ROW, network_core_config
 
 from weft.config import Config
 from weft.network_core.addresses import split
@@ -14,20 +17,31 @@ from weft.network_core.descriptors import ListEnd, ListJob, ListLoad
 
 CORE = Config(rows=4, cols=4, depth=4, lanes=2, requantize="tflite", activation="none")
 CHIP = NetworkCoreConfig(array=CORE, words=2048, b_words=256, lines=64, read_vectors=4)  # 5 banks
+LARGER = {
+    "array": replace(CHIP, words=32768),
+    "fast": network_core_config(4, 8, 4, 4, words=32768, read_vectors=4, scale_cycles=2),
+    "row": replace(ROW, words=32768),
+    "program": replace(PROGRAM_ROW, words=32768, program_words=32768),
+}
 
 
-def test_skipped_cycles_change_nothing(monkeypatch):
+@pytest.mark.parametrize("config", LARGER.values(), ids=LARGER)
+@pytest.mark.parametrize("add", [False, True], ids=["plain", "added"])
+def test_skipped_cycles_change_nothing(monkeypatch, config, add):
     rng = np.random.default_rng(22)
-    cases = [random_list(rng, CHIP, most_pixels=5, most_kernel=2) for _ in range(12)]
-    skips = []
+    sizes = dict(layers=2, most_pixels=16, most_kernel=2, most_channels=8, add=add)
+    cases = [random_list(rng, config, **sizes) for _ in range(4)]
+    skips, steps, step = [], [], _ListModel.step
     for case in cases:
         place = case.descriptors, case.list_address, case.log_address
         with monkeypatch.context() as patch:
             patch.setattr(_ListModel, "skip", lambda model: skips.append(model.now))
-            expected = predict_list(CHIP, *place)
-        assert predict_list(CHIP, *place) == expected
+            expected = predict_list(config, *place)
+        with monkeypatch.context() as patch:
+            patch.setattr(_ListModel, "step", lambda model: steps.append(model.now) or step(model))
+            assert predict_list(config, *place) == expected
         assert len(expected.jobs) == case.jobs
-    assert len(skips) > 12 * 500  # without skipping, every cycle is computed
+    assert len(steps) < len(skips)  # without skipping, every cycle is computed
 
 
 def test_an_empty_list_by_hand():
@@ -65,4 +79,4 @@ def test_a_layer_of_one_step_on_an_ecp5(multiplier, cycles):
         multiplier=multiplier,
     )
     job = ListJob(cross=1, panel_rows=8, out_height=1, out_width=8, columns=8, tile_words=1)
-    assert PlainLayer(NetworkCoreConfig(array=core), job, 1).finish() == cycles
+    assert PlainLayer(NetworkCoreConfig(array=core), job, 1).finish(1, None) == cycles

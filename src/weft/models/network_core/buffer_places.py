@@ -2,9 +2,11 @@
 
 import bisect
 import copy
-import itertools
+import operator
 
 __all__ = ["BufferPlaces"]
+
+_end_of, _job_of = operator.itemgetter(1), operator.itemgetter(2)
 
 
 class BufferPlaces:
@@ -57,41 +59,60 @@ class BufferPlaces:
 
     def _release(self, start, end):
         """Remove the parts between two words."""
-        def apart(entry):
-            return entry[1] <= start or end <= entry[0]
-
-        self._free += sum(entry[1] - entry[0] for entry in self._used if not apart(entry))
-        self._used = list(filter(apart, self._used))
-        self._sorted = list(filter(apart, self._sorted))
+        first = last = bisect.bisect_right(self._sorted, start, key=_end_of)
+        while last < len(self._sorted) and self._sorted[last][0] < end:
+            entry = self._sorted[last]
+            self._free += entry[1] - entry[0]
+            del self._used[bisect.bisect_left(self._used, entry[2], key=_job_of)]
+            last += 1
+        del self._sorted[first:last]
 
     def _found(self, size):
         """Return the place for ``size`` words with the fewest jobs, and these jobs.
 
         Of places with equal jobs the first one counts: after the latest part; the first words;
-        after a part, or before one, the oldest part first; the last words.
+        after a part, the oldest part first.
         """
-        jobs, room, waits = iter(self._used), self._free, 0
-        while room < size:  # no place has fewer jobs
-            start, end, job = next(jobs)
-            room, waits = room + end - start, job + 1
-        while not (ranges := self._ranges(size, waits)):
-            waits = next(jobs)[2] + 1
-        places = itertools.chain(
-            (self._next, 0), (end for _, end, _ in self._used),
-            (start - size for start, _, _ in self._used), (self._size - size,),
+        room, waits, found = self._free, 0, []
+        if room >= size:
+            found = self._gaps(size)
+        jobs = iter(self._used)
+        while not found:
+            part = next(jobs)
+            room, waits = room + part[1] - part[0], part[2] + 1
+            if room >= size:  # no gap was large enough before, so this part is in one that is
+                found = self._gap_with(part, size)
+        if any(low <= self._next <= high for low, high, _ in found):
+            return self._next, waits
+        if not found[0][0]:
+            return 0, waits
+        ends = (
+            entry for low, high, entries in found for entry in entries if low <= entry[1] <= high
         )
-        return next(
-            place for place in places if any(low <= place <= high for low, high in ranges)
-        ), waits
+        return min(ends, key=_job_of)[1], waits
 
-    def _ranges(self, size, waits):
-        """Return the ranges of places for ``size`` words when ``waits`` jobs have ended."""
-        found, low = [], 0
-        for start, end, job in self._sorted:
-            if job >= waits:
-                if start - low >= size:
-                    found.append((low, start - size))
-                low = end
+    def _gaps(self, size):
+        """Return the places for ``size`` words between all parts.
+
+        Each gap is the first and the last place in it, and the parts that end there.
+        """
+        found, low, before = [], 0, ()
+        for entry in self._sorted:
+            if entry[0] - low >= size:
+                found.append((low, entry[0] - size, before))
+            low, before = entry[1], (entry,)
         if self._size - low >= size:
-            found.append((low, self._size - size))
+            found.append((low, self._size - size, before))
         return found
+
+    def _gap_with(self, part, size):
+        """Return the gap of a part, as `_gaps`, when it and all older parts are removed."""
+        parts, job = self._sorted, part[2]
+        first = last = bisect.bisect_left(parts, part)
+        while first and parts[first - 1][2] <= job:
+            first -= 1
+        while last < len(parts) and parts[last][2] <= job:
+            last += 1
+        low = parts[first - 1][1] if first else 0
+        high = (parts[last][0] if last < len(parts) else self._size) - size
+        return [(low, high, parts[max(0, first - 1) : last])] if low <= high else []

@@ -52,11 +52,26 @@ def _attention(operator, shapes, y):
     return batch * rows * (math.prod(shapes[1]) + (rows + past) * (of_q + y[-1]))
 
 
+def _quantized_attention(operator, shapes, y):
+    """As Attention of onnxruntime, with scales and zero points before the past."""
+    return _attention(operator, [*shapes[:4], *shapes[8:9]], y)
+
+
+def _multi_head_attention(operator, shapes, y):
+    """Of q, k and v. They may be in one tensor of 5 axes; k and v in one, or by heads, of 4."""
+    query, key, *_ = [*shapes, ()]
+    keys = key[2 if len(key) == 4 else 1] if key else query[1]
+    past = shapes[6][-2] if len(shapes) > 6 and shapes[6] else 0
+    of_q = math.prod(query[2:]) // (3 if len(query) == 5 else 1)
+    return query[0] * query[1] * (keys + past) * (of_q + y[-1])
+
+
 _PRODUCTS = {
     "Attention": _attention,
     "Conv": _weights(1), "ConvInteger": _weights(1), "ConvTranspose": _transposed,
     "DynamicQuantizeMatMul": _matmul, "FusedConv": _weights(1), "FusedGemm": _gemm,
     "FusedMatMul": _matmul, "GRU": _recurrent, "Gemm": _gemm, "LSTM": _recurrent,
     "MatMul": _matmul, "MatMulInteger": _matmul, "MatMulIntegerToFloat": _matmul,
+    "MultiHeadAttention": _multi_head_attention, "QAttention": _quantized_attention,
     "QGemm": _gemm, "QLinearConv": _weights(3), "QLinearMatMul": _matmul, "RNN": _recurrent,
 }

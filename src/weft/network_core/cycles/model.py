@@ -198,13 +198,13 @@ class _ListModel:
         """Go to the cycle in which the job is ending, if nothing else happens until then."""
         busy = (
             self._load_busy or self._load_valid or self._log.busy or self._reader.busy
-            or not self._port.idle or (self._program and not self._program.idle)
+            or (self._program and not self._program.idle)
             or "fetch" in (self._loads.state, self._jobs.state)
         )
         waits = self._loads.state in WAITING and self._jobs.state in WAITING
         self._quiet = 0 if busy or not waits else self._quiet + 1
-        if self._quiet > LIST_SETTLE and isinstance(self._layer, PlainLayer):
-            self.now = max(self.now, self._layer.finish())
+        if self._quiet > LIST_SETTLE and self._layer:
+            self.now = self._layer.finish(self.now, self._port)
 
     def _descriptor(self):
         """What the reader starts with, or None: whether it is for a job, and its index."""

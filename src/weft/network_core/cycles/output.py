@@ -2,10 +2,11 @@
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from weft.network_core.addresses import join
 from weft.network_core.cycles.array import TileTimes
+from weft.network_core.cycles.side_port import SidePortTimes
 from weft.network_core.latencies import (
     CHUNK_ADDRESS,
     CHUNK_START,
@@ -24,27 +25,11 @@ __all__ = ["AddedLayer", "ChunkStore", "PlainLayer"]
 FIFO = 2  # from a write of a buffered FIFO to the read
 
 
-@dataclass(frozen=True)
-class ChunkStore:
+class ChunkStore(NamedTuple):
     """The store of a chunk: its cycle, the bank that it writes, and whether it ends the job."""
 
     cycle: int
     bank: int
-    last: bool
-
-
-@dataclass(frozen=True)
-class _Chunk:
-    """A chunk: its tile's announcement, its row in the tile, and where it lies in two maps.
-
-    A chunk is stored in one write, a chunk of sums in up to `SUM_PARTS`.
-    """
-
-    announced: int
-    row: int
-    store_banks: tuple[int, ...]
-    added_bank: int
-    tile_end: bool
     last: bool
 
 
@@ -67,25 +52,6 @@ class _MapBanks:
         return number % self._banks
 
 
-def _chunks(config, job, tile, first_pixel, last_tile) -> Iterator[_Chunk]:
-    """The chunks of a `TimedTile` whose row 0 is ``first_pixel``, in their order."""
-    core = config.array
-    stored, added = (_MapBanks(config, job, map_) for map_ in ("output", "add"))
-    first = tile.number * core.cols
-    end = min(first + core.cols, job.columns)
-    size = SUM_PARTS if job.sums else 1  # bytes of a value
-    columns = range(first, end, core.lanes)
-    for row in range(tile.rows):
-        for column in columns:
-            tile_end = row == tile.rows - 1 and column == columns[-1]
-            pixel = first_pixel + row
-            writes = range(size * column, size * min(column + core.lanes, end), core.lanes)
-            yield _Chunk(
-                tile.announced, row, tuple(stored.at(pixel, byte) for byte in writes),
-                added.at(pixel, column), tile_end, tile_end and last_tile,
-            )
-
-
 class _Layer:
     """A running job: its tiles, and the chunks of each.
 
@@ -95,43 +61,43 @@ class _Layer:
     def __init__(self, config, job, start):
         self._network_core, self._job = config, job
         self._tiles = TileTimes(config, job, start)
+        self._output = _MapBanks(config, job, "output")
         self._written = array_write(config.array) + 1  # from the announcement to row 0, readable
         self._interval = config.array.scale_cycles
         self._lead = lead(config.array)
-        self._stores: deque[ChunkStore] = deque()  # the next ones
         self._pixels = 0  # of the panels before
         self._across = -(-job.columns // config.array.cols)
         self._total = job.out_height * job.out_width
         self.computed = 0
 
-    def ending(self, now: int) -> bool:
-        """Whether the next job may start in the next cycle. Call it before `stored`."""
-        self._look_ahead(now)
-        stores = self._stores
-        return bool(stores) and stores[-1].last and stores[-1].cycle == now + self._lead
-
-    def stored(self, now: int) -> ChunkStore | None:
-        """The store of this cycle."""
-        self._look_ahead(now)
-        stores = self._stores
-        return stores.popleft() if stores and stores[0].cycle == now else None
-
-    def _look_ahead(self, now):
-        """Find the stores of this cycle, and of the ones until a job that ends is `ending`."""
-
-    def _next_chunks(self):
-        """The chunks of the next tile."""
-        tile = next(self._tiles)
+    def _next_tile(self):
+        """The next `TimedTile`, its first pixel, its columns, and whether it is the last one."""
+        tile, core = next(self._tiles), self._network_core.array
         self.computed = tile.announced
-        first, row_end = self._pixels, tile.number == self._across - 1
+        pixel, row_end = self._pixels, tile.number == self._across - 1
         if row_end:
             self._pixels += tile.rows
-        last = row_end and self._pixels == self._total
-        return _chunks(self._network_core, self._job, tile, first, last)
+        first = tile.number * core.cols
+        columns = range(first, min(first + core.cols, self._job.columns))
+        return tile, pixel, columns, row_end and self._pixels == self._total
+
+
+class _TileStores(NamedTuple):
+    """The stores of a tile: one chunk each ``period`` cycles, row by row, until ``end``."""
+
+    first: int
+    end: int
+    period: int
+    pixel: int
+    columns: range
+    last: bool
 
 
 class PlainLayer(_Layer):
     """A job without ADD. Its stores depend on its start only.
+
+    A row has at least one chunk, and is written one cycle after the row before. So only the first
+    chunk of a tile may wait for its row, and the others follow it in equal distances.
 
     Parameters
     ----------
@@ -150,39 +116,76 @@ class PlainLayer(_Layer):
 
     def __init__(self, config, job, start):
         super().__init__(config, job, start)
-        self._later = self._each()
+        core = config.array
+        self._size = SUM_PARTS if job.sums else 1  # bytes of a value, and writes of a chunk at most
+        self._latency = store_sums(core) if job.sums else rescale(core)
+        self._request = 0  # the latest one
+        self._stores: deque[_TileStores] = deque()  # the tiles from this cycle on
 
-    def _look_ahead(self, now):
+    def ending(self, now: int) -> bool:
+        """Whether the next job may start in the next cycle. Call it before `stored`."""
         stores = self._stores
-        while not stores or (stores[-1].cycle < now + self._lead and not stores[-1].last):
-            stores.append(next(self._later))
+        while not stores or (stores[-1].end < now + self._lead and not stores[-1].last):
+            stores.append(self._tile())
+        return stores[-1].last and stores[-1].end == now + self._lead
+
+    def stored(self, now: int) -> ChunkStore | None:
+        """The store of this cycle."""
+        stores = self._stores
+        while stores[0].end < now and len(stores) > 1:
+            stores.popleft()
+        tile = stores[0]
+        if not tile.first <= now <= tile.end:
+            return None
+        chunk, cycle = divmod(now - tile.first, tile.period)
+        part, between = divmod(cycle, self._interval)
+        if between:
+            return None
+        columns = tile.columns
+        lanes = self._network_core.array.lanes
+        row, number = divmod(chunk, -(-len(columns) // lanes))
+        column = columns[number * lanes]
+        writes = range(self._size * column, self._size * min(column + lanes, columns.stop), lanes)
+        if part >= len(writes):
+            return None
+        bank = self._output.at(tile.pixel + row, writes[part])
+        return ChunkStore(now, bank, tile.last and now == tile.end)
 
     def step(self, now: int, accepted: bool, arrived: bool) -> None:
         """A cycle, in which nothing depends on the side port."""
 
-    def finish(self) -> int:
+    def finish(self, now: int, port: SidePortTimes) -> int:
         """Drop all stores before the job is `ending`; returns the cycle in which it is."""
         stores = self._stores
-        stores.extend(self._later)
-        end = stores[-1].cycle - self._lead
-        while stores[0].cycle < end:
-            stores.popleft()
-        return end
+        while not (stores and stores[-1].last):
+            stores.append(self._tile())
+            if len(stores) > 1 + self._lead:  # each tile has a store, in a cycle of its own
+                stores.popleft()
+        return max(now, stores[-1].end - self._lead)
 
-    def _each(self):
-        core, slot, request = self._network_core.array, self._interval, 0
-        latency, slots = (store_sums(core), SUM_PARTS) if self._job.sums else (rescale(core), 1)
-        while True:
-            for chunk in self._next_chunks():
-                request = max(
-                    request + slots * slot, chunk.announced + self._written + chunk.row
-                )
-                for part, bank in enumerate(chunk.store_banks):
-                    last = chunk.last and part == len(chunk.store_banks) - 1
-                    yield ChunkStore(request + latency + part * slot, bank, last)
-            self._tiles.released.append(request)
-            if chunk.last:
-                return
+    def _tile(self):
+        tile, pixel, columns, last = self._next_tile()
+        lanes, period = self._network_core.array.lanes, self._size * self._interval
+        across = -(-len(columns) // lanes)
+        first = max(self._request + period, tile.announced + self._written)
+        self._request = first + (tile.rows * across - 1) * period
+        self._tiles.released.append(self._request)
+        width = len(columns) - (across - 1) * lanes  # of the last chunk
+        end = self._request + (-(-self._size * width // lanes) - 1) * self._interval
+        return _TileStores(
+            first + self._latency, end + self._latency, period, pixel, columns, last
+        )
+
+
+class _Chunk(NamedTuple):
+    """A chunk: its tile's announcement, its row in the tile, and where it lies in two maps."""
+
+    announced: int
+    row: int
+    store_bank: int
+    added_bank: int
+    tile_end: bool
+    last: bool
 
 
 class AddedLayer(_Layer):
@@ -208,8 +211,10 @@ class AddedLayer(_Layer):
         self._latency = rescale(core, add=True)
         self._take_delay = added_take(core)
         self._periods = add_slot(core) // 2
+        self._added = _MapBanks(config, job, "add")
         self._generated: deque[_Chunk] = deque()  # of announced tiles
-        self._next_tile = start  # first cycle in which the chunks of the next tile are valid
+        self._stores: deque[ChunkStore] = deque()  # the next ones
+        self._valid = start  # first cycle in which the chunks of the next tile are valid
         self._waiting: deque[tuple[int, _Chunk]] = deque()  # with the cycle of their acceptance
         # The stages before ``read``.
         self._addresses: deque[int | None] = deque([None] * (CHUNK_ADDRESS - 1))
@@ -217,6 +222,27 @@ class AddedLayer(_Layer):
         self._arrived = 0  # and not claimed
         self._takes: deque[int] = deque()  # cycles in which the scalers take added values
         self._cycle, self._requested, self._before = 0, False, [False] * self._periods
+
+    def ending(self, now: int) -> bool:
+        """Whether the next job may start in the next cycle. Call it before `stored`."""
+        stores = self._stores
+        return bool(stores) and stores[-1].last and stores[-1].cycle == now + self._lead
+
+    def stored(self, now: int) -> ChunkStore | None:
+        """The store of this cycle."""
+        stores = self._stores
+        return stores.popleft() if stores and stores[0].cycle == now else None
+
+    def finish(self, now: int, port: SidePortTimes) -> int:
+        """Follow the job alone until it is `ending`; returns the cycle in which it is."""
+        stores = self._stores
+        while not (stores and stores[-1].last and stores[-1].cycle <= now + self._lead):
+            store = self.stored(now)
+            arrived = port.arrival(now)
+            accepted = port.step(now, (self.read,), store and store.bank)
+            self.step(now, accepted is not None, arrived is not None)
+            now += 1
+        return now
 
     def step(self, now: int, accepted: bool, arrived: bool) -> None:
         """A cycle: whether the read is accepted, and whether the data of a read arrive in it."""
@@ -240,15 +266,27 @@ class AddedLayer(_Layer):
 
     def _generate(self, now):
         """The next chunk, if it is valid."""
-        while not self._generated and self._tiles.known and self._pixels < self._total:
-            self._generated.extend(self._next_chunks())
+        if not self._generated and self._tiles.known and self._pixels < self._total:
+            self._generated.extend(self._chunks())
             announced = self._generated[0].announced
-            self._next_tile = max(self._next_tile, announced + CHUNK_START)
-        if not self._generated or now < self._next_tile:
+            self._valid = max(self._valid, announced + CHUNK_START)
+        if not self._generated or now < self._valid:
             return None
         chunk = self._generated.popleft()
-        self._next_tile = now + 1
+        self._valid = now + 1
         return chunk
+
+    def _chunks(self) -> Iterator[_Chunk]:
+        """The chunks of the next tile, in their order."""
+        tile, pixel, columns, last = self._next_tile()
+        columns = columns[:: self._network_core.array.lanes]
+        for row in range(tile.rows):
+            for column in columns:
+                tile_end = row == tile.rows - 1 and column == columns[-1]
+                yield _Chunk(
+                    tile.announced, row, self._output.at(pixel + row, column),
+                    self._added.at(pixel + row, column), tile_end, tile_end and last,
+                )
 
     def _request(self, now):
         """Request a chunk, if all that it needs is there; advance the issue slots."""
@@ -261,7 +299,7 @@ class AddedLayer(_Layer):
         if request:
             self._waiting.popleft()
             self._takes.append(now + self._take_delay)
-            self._stores.append(ChunkStore(now + self._latency, chunk.store_banks[0], chunk.last))
+            self._stores.append(ChunkStore(now + self._latency, chunk.store_bank, chunk.last))
             if chunk.tile_end:
                 self._tiles.released.append(now)
         period = 2 * self._interval
