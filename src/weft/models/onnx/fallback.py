@@ -7,13 +7,34 @@ import numpy as np
 
 from weft.hints import to_install
 from weft.models.errors import ModelError
-from weft.models.onnx.inference import one_node_model
 
 __all__ = [
-    "check_runs", "cut_out", "needs_runtime", "open_session", "probe", "run_model", "run_session",
+    "check_runs", "cut_out", "needs_runtime", "one_node_model", "open_session", "probe", "run_model",
+    "run_session",
 ]
 
 MAX_PROBE = 1 << 28  # bytes of zeros that a node of unknown results is tried with
+
+
+def one_node_model(node, types, names, constants, opsets):
+    """A model with ``node`` alone.
+
+    Its inputs are ``names`` of the types ``types``; ``constants`` (arrays by name) are in it.
+    """
+    from onnx import ValueInfoProto, helper, numpy_helper
+
+    inputs = [
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(types[name][0]), types[name][1]
+        )
+        for name in names
+    ]
+    graph = helper.make_graph(
+        [node], "one", inputs,
+        [ValueInfoProto(name=name) for name in node.output if name],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
 def cut_out(operator, types, constants, opsets) -> tuple[bytes, tuple[str, ...]]:
