@@ -5,8 +5,7 @@ import pytest
 from onnx_models import Builder, require, run_runtime
 
 from weft.models.onnx.calibration import Feeds
-from weft.models.onnx.exported import rewrite
-from weft.models.onnx.quantize import prepare, quantize
+from weft.models.onnx.quantize import prepare, quantize, rewrite
 
 F32 = np.float32
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from weft.models.onnx.macs import macs_of
+from weft.models.onnx.importer import macs_of
 
 NODES = {  # kind: attributes, shapes of the inputs, shape of the output, MAC by hand
     "Conv": ({}, [(1, 4, 9, 9), (6, 2, 3, 3)], (1, 6, 7, 7), 49 * 6 * 18),
