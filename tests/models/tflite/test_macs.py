@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from weft.models.tflite.macs import macs_of
+from weft.models.tflite.importer import macs_of
 
 SHAPES = {  # shapes of the inputs and the output of a small operator, and its MAC by hand
     "CONV_2D": ([(1, 9, 9, 4), (6, 3, 3, 4)], (1, 7, 7, 6), 49 * 6 * 36),
