@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from weft.models.c_code.arrays import array, numbers, struct
+from weft.models.c_code.tensors import array, numbers, struct
 
 
 def test_numbers_are_decimal():

@@ -1,6 +1,6 @@
 """Places of activations in one static array."""
 
-from weft.models.c_code.memory import Interval, places
+from weft.models.c_code.tensors import Interval, places
 
 
 def test_tensors_that_are_never_needed_together_share_memory():
