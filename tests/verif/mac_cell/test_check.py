@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from verif.mac_cell import Steps, check, executable, expected_sums
-from verif.mac_cell.steps import BATCH
+from verif.mac_cell.vectors import BATCH
 from weft.hw.arith.bf16 import Bf16Mac
 
 ONE, TWO, TINY = 0x3F80, 0x4000, 0x0001
