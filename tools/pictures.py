@@ -18,7 +18,7 @@ from tools import demo
 from weft.boards.presets import PRESETS
 from weft.cli.performance import PerformanceRecords
 from weft.models.report import report
-from weft.models.report.pictures import COLOURS, pictures
+from weft.models.report.pictures import COLOURS
 
 __all__ = ["DIGESTS", "main", "shown"]
 
@@ -62,7 +62,7 @@ def shown() -> dict[str, str]:
 
 def _draw_report(path):
     """Three pictures of the page of a report, in the light colours of the page."""
-    drawn = pictures(_report())
+    drawn = _report().pictures()
     colours = "".join(f"--{name}: {light};" for name, (light, _) in COLOURS.items())
     parts = [
         drawn[name].replace("<svg", f'<svg x="{x}" y="{y}" width="{width}" height="{height}"', 1)

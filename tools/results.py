@@ -21,6 +21,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from tools.mutation.page import page as mutants_page
+
 __all__ = ["ROOT", "digest", "load", "main", "pages", "save", "stamp", "table", "write"]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -84,7 +86,7 @@ def _file(module: str, root: Path) -> Path | None:
 
 def _sources(modules: Iterable[str], root: Path) -> set[Path]:
     """The files of the modules, of all that they import, and the files of data beside them."""
-    files, names, seen = set(), [*modules], set()
+    files, names, seen = set(), [*modules], {"tools.results"}  # which changes no value
     while names:
         name = names.pop()
         if name in seen:
@@ -182,12 +184,13 @@ def _markdown(one):
 
 def stamp(of: Iterable[str], root: Path = ROOT) -> dict:
     """When and with what a value is measured now."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short=10", "HEAD"], cwd=root, capture_output=True, text=True,
-    ).stdout.strip()
+    files = _sources(of, root)
+    commit = _git(root, "rev-parse", "--short=10", "HEAD")
+    if _git(root, "status", "--porcelain", "--", *sorted(map(str, files))):
+        commit += ", with changes"
     from weft.boards.toolchain import VERSIONS  # of the tools for place and route
 
-    uses_tools = _file("weft.boards.toolchain", root) in _sources(of, root)
+    uses_tools = _file("weft.boards.toolchain", root) in files
     tools = dict(VERSIONS) if uses_tools else {}
     for package in PACKAGES:
         try:
@@ -198,6 +201,13 @@ def stamp(of: Iterable[str], root: Path = ROOT) -> dict:
         "commit": commit, "date": datetime.date.today().isoformat(), "tools": tools,
         "of": [*of], "digest": digest(of, root),
     }
+
+
+def _git(root, *words):
+    """What git prints; nothing outside of a checkout."""
+    return subprocess.run(
+        ["git", *words], cwd=root, capture_output=True, text=True,
+    ).stdout.strip()
 
 
 def save(
@@ -256,7 +266,9 @@ def pages(root: Path = ROOT) -> dict[Path, str]:
             f" {record['commit']} | {state} |\n"
         )
         linked.append(f"results/{shown}\n")
-        if "page" not in record:
+        if "mutants" in record:
+            found[root / "docs" / "results" / f"{shown}.md"] = mutants_page(record, root)
+        elif "page" not in record:
             found[root / "docs" / "results" / f"{name}.md"] = _page(record, state)
     toc = "".join(["\n```{toctree}\n:hidden:\n\n", *linked, "```\n"])
     return {root / "docs" / "results.md": HEAD + "".join(lines) + toc, **found}

@@ -308,7 +308,9 @@ def products_on_network_core(driver):
 
 def memory_of_network_core(driver):
     """Writes of all layouts, reads, lists, an error, an abort."""
-    at = lambda number: split(number, CHIP.banks)  # noqa: E731
+    def at(number):
+        return split(number, CHIP.banks)
+
     data = random.Random(1).randbytes(4000)
     driver.write(at(5), data[:3001])
     driver.write(at(3), data[:2100], run=3, pitch=2, pixels=700)

@@ -1,5 +1,6 @@
 """Mutation testing: the changed lines, the tests that run on them, and the stored results."""
 
+import datetime
 import importlib
 import importlib.util
 import json
@@ -286,12 +287,16 @@ def test_the_command_resumes_and_writes_the_page(tool, tree, monkeypatch, capsys
     }
     text = (tree / "docs" / "results" / "mutation.md").read_text("utf-8")
     assert "Killed: 1 of 3 (33.3 %)." in text
+    path = tree / "results" / "mutation.json"
+    path.write_text(path.read_text().replace(f'"{datetime.date.today()}"', '"2020-01-01"'))
     assert "3 mutants drawn, 0 to test" in run()
+    assert json.loads(path.read_text())["date"] == "2020-01-01"  # nothing was tested
     assert "3 mutants drawn, 2 to test" in run("--budget", "20")
     assert results()["hw/deep/alone.py"] == ("survived", 20)
     fake.calls.clear()
     assert "3 mutants drawn, 3 to test" in run("--again")
     assert ["tests/hw/test_adder.py::test_adds"] in fake.calls
+    assert json.loads(path.read_text())["date"] != "2020-01-01"
 
 
 def test_equivalent_mutants_are_reported_apart(tool, tree, monkeypatch):

@@ -78,6 +78,11 @@ def test_a_record_says_when_and_with_what(tree, monkeypatch):
     assert head.stdout.startswith(record["commit"]) and len(record["commit"]) == 10
     assert record["digest"] == results.digest(["tools.bench"], tree)
     assert "amaranth" in record["tools"] and record["of"] == ["tools.bench"]
+    # A file that is no source of this record.
+    (tree / "src/weft/lazy.py").write_text("def read():\n    return 1\n")
+    assert results.stamp(["tools.bench"], tree)["commit"] == record["commit"]
+    (tree / "src/weft/adder.py").write_text("def add(a, b):\n    return b + a\n")
+    assert results.stamp(["tools.bench"], tree)["commit"] == f"{record['commit']}, with changes"
 
 
 @pytest.mark.parametrize("name, changes", [

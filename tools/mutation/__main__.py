@@ -20,11 +20,12 @@ from tools import results
 
 from .choice import Choice
 from .mutators import draw
-from .page import member, page
+from .page import member
 from .workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = "hw", "src/weft"
+STAMP = "commit", "date", "tools", "of", "digest"  # of a record
 LIST = Path("tools", "mutation", "equivalent.toml")
 
 
@@ -99,39 +100,35 @@ class Examiner:
 
 
 def _write(path, stored):
-    """Write the records and the page; an interruption leaves the old records or the new ones.
-
-    Returns the path of the page.
-    """
-    root = path.parent.parent
-    stored |= {
-        "title": "Mutants of the sources", "command": "make mutation", "page": "mutation",
-        **results.stamp(["weft.cli"], root),
-    }
-    shown = root / "docs" / "results" / "mutation.md"
-    for folder in (path.parent, shown.parent):
-        folder.mkdir(parents=True, exist_ok=True)
+    """Write the records and the pages; an interruption leaves the old records or the new ones."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     part.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
     os.replace(part, path)
-    shown.write_text(page(stored, root), encoding="utf-8")
-    return shown
+    results.write(path.parent.parent)
 
 
 def main(arguments=None, root=ROOT) -> int:
     args = _parser().parse_args(arguments)
     path, known = root / "results" / "mutation.json", equivalents(root)
-    old = json.loads(path.read_text(encoding="utf-8"))["mutants"] if path.is_file() else []
-    old = {one["key"]: one for one in old}
+    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"mutants": []}
+    old = {one["key"]: one for one in before["mutants"]}
     drawn = draw(sources(root), args.seed, args.count)
     members = [member(mutant, old.get(mutant.key), known.get(mutant.key)) for mutant in drawn]
-    stored = {"seed": args.seed, "count": args.count, "mutants": members}
     pending = [
         (mutant, one) for mutant, one in zip(drawn, members, strict=True)
         if one["result"] == "not run" or (one["result"] == "killed" and args.again)
         or (one["result"] == "survived" and (args.again or one["budget"] < args.budget))
     ][: args.only]
-    shown = _write(path, stored)
+    # Results that stay are older than this run, so the record keeps its day.
+    judged = sum(one["result"] == "equivalent" for one in members)
+    stays = "digest" in before and len(pending) + judged < len(drawn)
+    stamp = {name: before[name] for name in STAMP} if stays else results.stamp(["weft.cli"], root)
+    stored = {
+        "title": "Mutants of the sources", "command": "make mutation", "page": "mutation",
+        **stamp, "seed": args.seed, "count": args.count, "mutants": members,
+    }
+    _write(path, stored)
     print(f"{len(drawn)} mutants drawn, {len(pending)} to test", flush=True)
     if pending:
         home = root / "build" / "mutation"
@@ -147,7 +144,7 @@ def main(arguments=None, root=ROOT) -> int:
             f" {mutant.old!r} becomes {mutant.new!r}\n           {one['result']}"
             f" {f'by {test}, ' if test else ''}{time.monotonic() - start:.0f} s", flush=True,
         )
-    print(shown)
+    print(root / "docs" / "results" / "mutation.md")
     return 0
 
 

@@ -1,8 +1,8 @@
 """The features of network cores, by part of the design; their block RAMs are counted, too.
 
 A core whose memory has one port has a set of its own (`SINGLE_PORT`): a microprogram controls it
-(`weft.hw.network_core.micro.core.MicroCore`), and its array is given. Its buffers and its memory differ: by
-their blocks, and by the multiplexers that select one of several.
+(`weft.hw.network_core.micro.core.MicroCore`), and its array is given. Its buffers and its memory
+differ: by their blocks, and by the multiplexers that select one of several.
 """
 
 import math

@@ -1,6 +1,7 @@
 """`Report`: reports of both kinds of core answer the same questions."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,8 @@ from weft.models.report import NetworkCoreReport, ProductCoreReport, Report, rep
 
 @pytest.fixture(params=["program", "network_core_program"])
 def found(request, other_program):
-    return report(request.getfixturevalue(request.param), other_program)
+    program = replace(request.getfixturevalue(request.param), notes=("a note",))
+    return report(program, other_program)
 
 
 def test_the_kind_of_core_decides(program, network_core_program):

@@ -21,7 +21,7 @@ from weft.models.report.pictures import WIDTH as PICTURE_WIDTH
 if TYPE_CHECKING:
     from weft.models.report.product_core import ProductCoreLayer, ProductCoreReport
 
-__all__ = ["layer_table", "page_parts", "pictures", "products_text", "show"]
+__all__ = ["page_parts", "pictures", "products_text", "show"]
 
 HOST_TIME = "Time on the host (windows, packing, its own operators) is not included."
 TITLES = {  # by the name of the picture
@@ -61,7 +61,7 @@ BOUNDS = (
 def show(report: "ProductCoreReport", console) -> None:
     """Print the report on a console."""
     console.print(report.placement, style="bold", soft_wrap=True)
-    console.print(layer_table(report, console.width))
+    console.print(_layer_table(report, console.width))
     for line in (*_totals(report), "", *report.reasons(), *report.notes):
         console.print(line, soft_wrap=True)
     if report.against:
@@ -85,7 +85,7 @@ class _Column:
         return self.cell(layer) if layer.on_weft or self.always else ""
 
 
-def layer_table(report: "ProductCoreReport", width: int = WIDTH):
+def _layer_table(report: "ProductCoreReport", width: int = WIDTH):
     """The table of layers, a `rich.table.Table`.
 
     Parameters
@@ -107,20 +107,21 @@ def layer_table(report: "ProductCoreReport", width: int = WIDTH):
 
 
 def _columns(report):
+    """The columns of the tables of layers, of the text and of the page."""
     columns = [
         _Column("operator", 0, lambda layer: layer.operator, always=True),
-        _Column("on", 1, place_text, always=True),
+        _Column("on", 1, _place_text, always=True),
         _Column("MAC", 7, lambda layer: f"{layer.macs:,}" if layer.macs else "", always=True),
         _Column("M x K x N", 3, lambda layer: products_text(layer.products)),
         _Column("jobs", 10, lambda layer: f"{layer.jobs:,}"),
         _Column("cycles", 2, lambda layer: f"{layer.cycles:,}"),
         _Column("used", 5, lambda layer: f"{layer.utilization:.1%}"),
-        _Column("bound by", 4, bound_text),
+        _Column("bound by", 4, _bound_text),
         _Column("bytes in", 8, lambda layer: f"{layer.streams.commands:,}"),
         _Column("bytes out", 9, lambda layer: f"{layer.streams.results:,}"),
     ]
     if any(layer.measured is not None for layer in report.layers):
-        columns.insert(6, _Column("measured", 2, measured_text))
+        columns.insert(6, _Column("measured", 2, _measured_text))
     if report.clock is not None:
         columns.append(_Column("core ms", 6, lambda layer: f"{layer.core_ms:,.3f}"))
     if report.baud is not None:
@@ -141,7 +142,7 @@ def _table(heads, rows):
     return table
 
 
-def place_text(layer) -> str:
+def _place_text(layer) -> str:
     """``Weft``, ``host``, or ``both`` if the host computes a part of the layer."""
     return "host" if not layer.on_weft else "both" if layer.reason else "Weft"
 
@@ -156,12 +157,12 @@ def products_text(products) -> str:
     return text + f" + {len(more)} more" * bool(more)
 
 
-def measured_text(layer) -> str:
+def _measured_text(layer) -> str:
     """The measured cycles; empty if they were not measured."""
     return "" if layer.measured is None else f"{layer.measured:,}"
 
 
-def bound_text(layer) -> str:
+def _bound_text(layer) -> str:
     """``wire (drain)``: what bounds the layer and, if that is the wire, what bounds the core."""
     if layer.bound == layer.core_bound:
         return layer.bound
@@ -262,26 +263,10 @@ def page_parts(report: "ProductCoreReport") -> PageParts:
 
 def _layers(report):
     """Heads and rows of the table of layers of the page."""
-    measured = any(layer.measured is not None for layer in report.layers)
-    heads = ["", "operator", "on", "MAC", "M x K x N", "jobs", "cycles"]
-    heads += ["measured"] * measured
-    heads += ["used", "bound by", "bytes in", "bytes out"]
-    heads += ["core ms"] * (report.clock is not None) + ["wire ms"] * (report.baud is not None)
-    rows = []
-    for n, layer in enumerate(report.layers):
-        macs = f"{layer.macs:,}" if layer.macs else ""
-        cells = [str(n + 1), layer.operator, place_text(layer), macs]
-        if layer.on_weft:
-            cells += [products_text(layer.products), f"{layer.jobs:,}", f"{layer.cycles:,}"]
-            cells += [measured_text(layer)] * measured
-            cells += [
-                f"{layer.utilization:.1%}", bound_text(layer), f"{layer.streams.commands:,}",
-                f"{layer.streams.results:,}",
-            ]
-            if report.clock is not None:
-                cells.append(f"{layer.core_ms:,.3f}")
-            if report.baud is not None:
-                cells.append(f"{layer.wire_ms:,.1f}")
-        cells += [""] * (len(heads) - len(cells))
-        rows.append(("host" if not layer.on_weft else layer.core_bound, layer.name, cells))
-    return heads, rows
+    columns = _columns(report)
+    rows = [
+        ("host" if not layer.on_weft else layer.core_bound, layer.name,
+         [str(number), *(column.text(layer) for column in columns)])
+        for number, layer in enumerate(report.layers, 1)
+    ]
+    return ["", *(column.name for column in columns)], rows
