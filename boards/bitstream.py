@@ -39,7 +39,7 @@ class Design:
     @property
     def array(self) -> Config:
         """The Config of the array."""
-        return self.config.array if isinstance(self.config, NetworkCoreConfig) else self.config
+        return self.config.array
 
     @property
     def key(self) -> str:

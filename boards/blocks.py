@@ -3,12 +3,17 @@
 import json
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from weft.boards.devices import Device
 
-__all__ = ["GROUPS", "Cell", "block_of", "cells_by_block", "packed_by_block", "placed_cells"]
+__all__ = [
+    "GROUPS", "Cell", "block_of", "cells_by_block", "latest_arrivals", "packed_by_block",
+    "placed_cells",
+]
 
 # Blocks of the design by function. The names inside the core are the names of its submodules.
 GROUPS = {
@@ -118,3 +123,24 @@ def _counted(cells):
         if registered:
             counts[block]["FF"] += 1
     return {block: used for block, used in counts.items() if used}
+
+
+def latest_arrivals(report: Mapping[str, Any]) -> dict[str, float]:
+    """Nanoseconds from a clock edge to the latest arrival at a register, by the register's block.
+
+    The blocks have the names of `weft.boards.blocks.GROUPS`; the latest one comes first. Paths
+    between two clocks do not count. An arrival contains the delay of the clock's network to the
+    register that the path starts at, but not the setup time of the register at its end.
+
+    Parameters
+    ----------
+    report : dict
+        A report of nextpnr, with ``--detailed-timing-report``.
+    """
+    latest: dict[str, float] = {}
+    for net in report["detailed_net_timings"]:
+        for endpoint in net["endpoints"]:
+            if endpoint["event"] == net["event"]:
+                block, delay = block_of(endpoint["cell"]), max(endpoint["delay"])
+                latest[block] = max(delay, latest.get(block, 0.0))
+    return dict(sorted(latest.items(), key=lambda item: -item[1]))

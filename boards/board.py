@@ -5,11 +5,10 @@ import re
 from collections.abc import Mapping
 
 from weft.boards.devices import DEVICES, Device
-from weft.boards.network_designs import NetworkDesign
 from weft.config import Config
 from weft.network_core.config import NetworkCoreConfig
 
-__all__ = ["LEDS", "Board", "BoardError"]
+__all__ = ["LEDS", "Board", "BoardError", "NetworkDesign"]
 
 LEDS = "alive", "busy", "error"
 SPEEDS = "6", "7", "8"  # speed grades of an ECP5
@@ -24,6 +23,30 @@ BAUD_TOLERANCE = 0.01  # relative error of the divided clock
 
 class BoardError(ValueError):
     """The board is unknown, or one of its attributes is not valid; the message says which."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NetworkDesign:
+    """A network core on a board.
+
+    Attributes
+    ----------
+    config : NetworkCoreConfig
+    clock : float
+        Clock in MHz.
+    baud : int
+        Baud rate of the serial port.
+    placer : str
+        Placer of nextpnr, one of `PLACERS`; ``static`` makes shorter wires of large designs.
+    seed : int
+        The first seed of nextpnr: one that met the clock, where place and route takes hours.
+    """
+
+    config: NetworkCoreConfig
+    clock: float
+    baud: int
+    placer: str = "heap"
+    seed: int = 1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,9 +1,17 @@
-"""The default Config of each FPGA that the boards use."""
+"""The designs of the boards: a Config for each FPGA, and network cores (``weft build --for``)."""
 
+from typing import Any
+
+from weft.boards.board import NetworkDesign
 from weft.boards.presets import PRESETS
+from weft.config import Config
 from weft.designs import replace
+from weft.network_core.config import NetworkCoreConfig
 
-__all__ = ["ECP5_25F", "ECP5_45F", "ECP5_85F", "ICE40_HX8K", "ICE40_UP5K"]
+__all__ = [
+    "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "ICE40_HX8K", "ICE40_UP5K", "NETWORKS_25F",
+    "NETWORKS_85F", "NETWORKS_HX8K", "NETWORKS_UP5K",
+]
 
 # The arrays that were placed with the pins of the boards; the ones of the iCE40 presets are larger.
 ICE40_UP5K = replace(PRESETS["ice40up5k"].config, depth=5)
@@ -11,3 +19,64 @@ ICE40_HX8K = replace(PRESETS["ice40hx8k"].config, rows=3, drain="folded")
 ECP5_25F = PRESETS["ecp5-25f"].config
 ECP5_45F = replace(ECP5_25F, rows=6, cols=10, hop=3, dsp_cols=2, ram_cols=2, lanes=2)
 ECP5_85F = PRESETS["ecp5-85f"].config
+
+
+def _core(hop=2, target="ecp5", **fields):
+    return Config(target=target, requantize="tflite", activation="none", hop=hop, **fields)
+
+
+# Of the block RAMs of the device, the memory takes 144 of 208 (288 KiB), and 28 of 56 (56 KiB).
+# Four multipliers a lane; the others are in the array. 8 x 4 PEs need more LUTs than a 25F has. An
+# operand register for each 3 x 3 PEs of the 25F: with 2 x 2, it has 460 flip-flops more, and the
+# legalization of nextpnr did not end in 4 minutes. One for each 2 x 2 PEs of the 85F: with 4 x 4,
+# it has 3,500 flip-flops less, and each layer takes 4 cycles less, but its clock is slower.
+NETWORKS_85F = NetworkDesign(
+    config=NetworkCoreConfig(
+        array=_core(rows=8, cols=8, depth=8, lanes=8, dsp_cols=3, hop=2),
+        words=4096, b_words=512, lines=512, read_vectors=4,
+    ),
+    clock=104.1667, baud=3_000_000, placer="static",
+)
+NETWORKS_25F = NetworkDesign(
+    config=NetworkCoreConfig(
+        array=_core(rows=6, cols=4, depth=4, lanes=4, dsp_cols=1, hop=3),
+        words=2048, b_words=512, lines=512, read_vectors=2,
+    ),
+    clock=110, baud=3_000_000,
+)
+
+# For networks of fully connected layers, whose weights stay in B: 512 words in 128 block RAMs of 36
+# bits, and 16 words in LUT RAM. The memory takes 16 blocks (16 KiB). 7 of the 16 columns multiply
+# in DSP blocks. All PEs have the same step, so no layer waits for operand registers between them.
+BATCH1_85F = NetworkDesign(
+    config=NetworkCoreConfig(
+        array=_core(rows=1, cols=16, depth=32, lanes=8, dsp_cols=7, hop=16),
+        words=512, b_words=528, lines=512, read_vectors=1,
+    ),
+    clock=95.8333, baud=3_000_000, placer="static", seed=2,
+)
+
+# The array of a core with a microprogram.
+_ONE_ROW: dict[str, Any] = {
+    "rows": 1, "cols": 4, "depth": 4, "lanes": 1, "multiplier": "plain", "scale_cycles": 8,
+}
+
+# The memory is the SPRAM of the device: 128 KiB. A microprogram controls the array, which has all
+# DSP blocks; all 30 block RAMs are in use.
+NETWORKS_UP5K = NetworkDesign(
+    config=NetworkCoreConfig(
+        array=_core(target="ice40up", **_ONE_ROW),
+        words=32768, b_words=512, lines=256, read_vectors=1,
+    ),
+    clock=36, baud=3_000_000,
+)
+
+# The memory has 4 KiB, in 8 of the 32 block RAMs; with 8 KiB the core would need 34. So it holds
+# small networks only, such as three fully connected layers with 2,000 weights.
+NETWORKS_HX8K = NetworkDesign(
+    config=NetworkCoreConfig(
+        array=_core(target="ice40hx", **_ONE_ROW),
+        words=1024, b_words=128, lines=256, read_vectors=1,
+    ),
+    clock=60, baud=3_000_000,
+)

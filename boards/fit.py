@@ -2,8 +2,9 @@
 
 import contextlib
 
-from weft.boards.board import Board
+from weft.boards.board import Board, BoardError
 from weft.config import Config, ConfigError
+from weft.design import PerKind
 from weft.designs import replace
 
 __all__ = ["min_luts", "sizes"]
@@ -14,8 +15,13 @@ _MIN_MAC_LUTS = 50  # lower bound of the LUTs of a MAC in logic
 def sizes(board: Board) -> list[Config]:
     """The board's Config with arrays of other sizes, largest first.
 
-    Arrays that cannot fit by their DSP blocks and their MACs in logic are left out.
+    Arrays that cannot fit by their DSP blocks and their MACs in logic are left out. Raises
+    BoardError for a board with a network core.
     """
+    return _SIZES.of(board.config)(board)
+
+
+def _sizes(board):
     device, configs = board.device, []
     for shape in device.flow.shapes:
         fields, in_logic = device.flow.fit(shape, device.capacity)
@@ -24,6 +30,12 @@ def sizes(board: Board) -> list[Config]:
                 configs.append(replace(board.config, **fields))
     return sorted(configs, key=lambda config: -config.peak)
 
+
+def _no_sizes(board):
+    raise BoardError("--fit must be with a design for matrix products, not for networks")
+
+
+_SIZES = PerKind(product=_sizes, network=_no_sizes)
 
 
 def min_luts(cells: dict[str, int]) -> int:

@@ -3,8 +3,7 @@
 from amaranth_boards.ice40_hx8k_b_evn import ICE40HX8KBEVNPlatform
 
 from weft.boards.board import Board
-from weft.boards.designs import ICE40_HX8K
-from weft.boards.network_designs import NETWORKS_HX8K
+from weft.boards.designs import ICE40_HX8K, NETWORKS_HX8K
 
 __all__ = ["BOARDS"]
 

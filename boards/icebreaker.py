@@ -3,8 +3,7 @@
 from amaranth_boards.icebreaker import ICEBreakerPlatform
 
 from weft.boards.board import Board
-from weft.boards.designs import ICE40_UP5K
-from weft.boards.network_designs import NETWORKS_UP5K
+from weft.boards.designs import ICE40_UP5K, NETWORKS_UP5K
 
 __all__ = ["BOARDS"]
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 from amaranth_boards.icesugar import ICESugarPlatform
 
 from weft.boards.board import Board
-from weft.boards.designs import ICE40_UP5K
-from weft.boards.network_designs import NETWORKS_UP5K
+from weft.boards.designs import ICE40_UP5K, NETWORKS_UP5K
 
 __all__ = ["BOARDS"]
 

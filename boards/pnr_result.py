@@ -54,7 +54,7 @@ class PnrResult:
     seconds : float
         Duration of place and route.
     arrivals : dict of float
-        `weft.boards.arrivals.latest_arrivals`.
+        `weft.boards.blocks.latest_arrivals`.
     """
 
     used: dict[str, int]

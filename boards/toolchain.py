@@ -16,15 +16,8 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain
 
-from weft.boards import (
-    carry_chains,
-    floorplan,
-    lane_floorplan,
-    memory_floorplan,
-    register_copies,
-    square_floorplan,
-)
-from weft.boards.arrivals import latest_arrivals
+from weft.boards import floorplan, netlist_passes
+from weft.boards.blocks import latest_arrivals
 from weft.boards.devices import Device
 from weft.boards.flows import ecp5, flow, ice40
 from weft.boards.pnr_result import PnrResult, RoutedDesign, critical_path
@@ -47,7 +40,7 @@ _PACKAGES = {"ecppack": "nextpnr-ecp5", "icepack": "nextpnr-ice40"}
 # Results depend on the options of the flows, and on the passes over a netlist of `Flow.improve`.
 FLOWS = flow, ecp5, ice40
 PASSES = (
-    carry_chains, floorplan, lane_floorplan, memory_floorplan, register_copies, square_floorplan,
+    floorplan, netlist_passes,
 )
 # No design uses a memory word that was read in the cycle of its write. COLLISION_X_MASK says so,
 # which saves a register and a multiplexer for each bit.

@@ -3,8 +3,7 @@
 from amaranth_boards import ulx3s
 
 from weft.boards.board import Board
-from weft.boards.designs import ECP5_25F, ECP5_45F, ECP5_85F
-from weft.boards.network_designs import BATCH1_85F, NETWORKS_25F, NETWORKS_85F
+from weft.boards.designs import BATCH1_85F, ECP5_25F, ECP5_45F, ECP5_85F, NETWORKS_25F, NETWORKS_85F
 
 __all__ = ["BOARDS"]
 

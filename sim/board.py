@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 from weft.config import Config
+from weft.design import PerKind
 from weft.host.board import BoardTransport
 from weft.network_core.config import NetworkCoreConfig
 from weft.sim import build, verilated
@@ -14,7 +15,7 @@ __all__ = ["ACK_TIMEOUT", "DIVISOR", "SimBoardTransport", "start"]
 DIVISOR = 4  # clock cycles per bit: the minimum of the hardware
 _HARNESS = Path(__file__).with_name("board.cpp")
 # In a network core on a board BASE is 0, so comparisons with it are constant.
-_NETWORKS_CONTROL = "`verilator_config\nlint_off -rule UNSIGNED\n"
+_CONTROL = PerKind(product=None, network="`verilator_config\nlint_off -rule UNSIGNED\n")
 # Seconds, with DIVISOR; a large core is simulated at about 100,000 cycles per second.
 ACK_TIMEOUT = 5.0
 _PROBE_TIMEOUT = 600.0  # seconds for the first answer; an exit of the process is noticed at once
@@ -53,7 +54,7 @@ def start(
     program = verilated.executable(
         "boards", f"{config.name}-board", *build.design(verilog, repr(config), str(divisor)),
         _HARNESS, top="board", defines=[f"DIVISOR={divisor}"],
-        control=_NETWORKS_CONTROL if isinstance(config, NetworkCoreConfig) else None,
+        control=_CONTROL.of(config),
         say=lambda: say(f"compiling the {config.name} board (once, takes 10 to 60 s)"),
     )
     command = [program] if events is None else [program, events]

@@ -11,7 +11,7 @@ from weft.host.dma_memory import MappedMemory
 from weft.hw.bus.top import IpTop
 from weft.hw.export import to_verilog
 from weft.ip import Ip
-from weft.network_core.ip import NetworkIp
+from weft.network_core.ip import PROGRAM_MASTER, NetworkIp
 from weft.sim import build, verilated
 from weft.sim.transport import end
 
@@ -56,9 +56,7 @@ class SimRegisters:
                 "ip must have FIFO ports or DMA, no pipelined cycles and one clock,"
                 f" not {ip.name}"
             )
-        has_memory = path is DataPath.DMA or (
-            isinstance(ip, NetworkIp) and ip.config.program_words > 0
-        )
+        has_memory = path is DataPath.DMA or PROGRAM_MASTER in ip.interfaces
         kind = "dma" if has_memory else ip.protocol.register_slave
         harness = Path(__file__).with_name(f"mmio_{kind}.cpp")
         model = verilated.executable(

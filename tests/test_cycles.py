@@ -52,7 +52,7 @@ def counters(transport):
 def measure(transport, config, commands):
     """Increments of the counters while the hardware runs ``commands``."""
     before = counters(transport)
-    transport.send(stream(config, commands))
+    transport.send_words(stream(config, commands))
     while True:
         packet = transport.receive(600)
         if packet.last and packet.tag == commands[-1].tag:

@@ -45,7 +45,7 @@ def test_core_registers_come_first(ip):
     core = [r for r in registers(ip) if r.address < 0x400]
     names = REGISTERS
     if isinstance(ip, NetworkIp):
-        names = [name.lower() for name in network_core_registers.REGISTERS]
+        names = network_core_registers.REGISTERS
     assert [r.name for r in core] == names
     assert [r.address for r in core] == [4 * n for n in range(len(names))]
     assert list(constants(ip)) == names[: len(constants(ip))]
@@ -73,3 +73,12 @@ def test_dma_window_is_the_whole_address_space_after_reset():
     without = Ip(config=Config(), bus="dma")
     known = {r.name: (r.address, r.fields[0].reset) for r in registers(without)}
     assert found == known | {"dma_base": (0x488, 0), "dma_limit": (0x48C, 0xFFFFFFFF)}
+
+
+def test_the_first_registers_of_both_kinds_are_the_same():
+    ips = Ip(config=Config(), bus="axi"), NetworkIp(config=small_network_core(2, 4, 4), bus="axi")
+    product, network = ([(r.name, r.address) for r in registers(ip)[:4]] for ip in ips)
+    assert product == network == [("magic", 0), ("version", 4), ("kind", 8), ("hash", 12)]
+    words = [constants(ip) for ip in ips]
+    assert words[0]["magic"] == words[1]["magic"] and words[0]["version"] == words[1]["version"]
+    assert [each["kind"] for each in words] == [0, 1]

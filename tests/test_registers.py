@@ -1,11 +1,23 @@
 """Tests of the core registers that describe the Config: encoding, decoding, wrong words."""
 
 import pytest
+from network_cores import small_network_core
 
 from weft.config import Config
 from weft.dtypes import DTYPES
 from weft.mac_cells import MULTIPLIERS
-from weft.registers import COUNTERS, MAGIC, REGISTERS, VERSION, decode, describe
+from weft.network_core import registers as network_core_registers
+from weft.registers import (
+    COUNTERS,
+    IDENTITY,
+    MAGIC,
+    REGISTERS,
+    VERSION,
+    decode,
+    describe,
+    identity,
+    kind_of,
+)
 from weft.targets import TARGETS
 
 CONFIGS = [
@@ -40,8 +52,8 @@ def message(words):
 
 def test_order_of_the_registers():
     assert REGISTERS == [
-        "magic", "version", "hash",
-        "rows", "cols", "depth", "hop", "target", "multiplier", "dsp_cols", "drain",
+        "magic", "version", "kind", "hash",
+        "rows", "cols", "depth", "hop", "target", "multiplier", "dsp_cols", "ram_cols", "drain",
         "dtype", "flush_subnormals", "a_words", "b_words", "c_words", "lanes",
         "requantize", "scale_cycles", "activation", "b_zero_point",
         "bytes_in", "bytes_out", "jobs",
@@ -53,18 +65,18 @@ def test_order_of_the_registers():
 def test_each_field_is_a_word():
     config = CONFIGS[3]
     assert describe(config) == [
-        int.from_bytes(b"WEFT", "little"), 3, config.hash,
-        3, 5, 2, 7, 0, 2, 0, 0, 0, 0, 64, 128, 0, 2, 3, 1, 0, 1, 4, 2, 4,
+        int.from_bytes(b"WEFT", "little"), 4, 0, config.hash,
+        3, 5, 2, 7, 0, 2, 0, 0, 0, 0, 0, 64, 128, 0, 2, 3, 1, 0, 1, 4, 2, 4,
     ]
-    assert describe(CONFIGS[4])[3:] == [
-        3, 5, 1, 4, 0, 1, 0, 0, 1, 1, 4096, 4096, 32, 4, 0, 1, 0, 0, 16, 16, 8,
+    assert describe(CONFIGS[4])[4:] == [
+        3, 5, 1, 4, 0, 1, 0, 0, 0, 1, 1, 4096, 4096, 32, 4, 0, 1, 0, 0, 16, 16, 8,
     ]
-    assert describe(CONFIGS[6])[3:] == [
-        4, 6, 4, 4, 1, 2, 3, 1, 0, 0, 4096, 4096, 0, 4, 1, 8, 1, 0, 16, 16, 8,
+    assert describe(CONFIGS[6])[4:] == [
+        4, 6, 4, 4, 1, 2, 3, 0, 1, 0, 0, 4096, 4096, 0, 4, 1, 8, 1, 0, 16, 16, 8,
     ]
-    assert describe(CONFIGS[7])[REGISTERS.index("dsp_cols")] == 63 << 16 | 1
-    assert describe(Config(dtype="bf16"))[19] == 2  # activation: clamp
-    assert (MAGIC, VERSION) == (0x54464557, 3)
+    assert describe(CONFIGS[7])[REGISTERS.index("dsp_cols") :][:2] == [1, 63]
+    assert describe(Config(dtype="bf16"))[21] == 2  # activation: clamp
+    assert (MAGIC, VERSION) == (0x54464557, 4)
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
@@ -77,12 +89,29 @@ def test_decode_inverts_describe(config):
 
 
 def test_rejects_another_magic():
-    text = "register magic must be 0x54464557 ('WEFT'), not 0x00000bad"
-    assert message(words_of(magic=0xBAD)) == text
+    text = "register magic must be 0x54464557 ('WEFT'), not 0x00000bad; if Weft made the core, "
+    assert message(words_of(magic=0xBAD)).startswith(text)
 
 
 def test_rejects_another_version():
-    assert message(words_of(version=2)) == "register version must be 3, not 2"
+    assert message(words_of(version=3)) == (
+        "register version must be 4, not 3; if Weft made the core, make it again with this version:"
+        " weft build BOARD, then weft program BOARD; for an IP core weft generate"
+    )
+
+
+def test_rejects_the_other_kind_of_core():
+    assert message(words_of(kind=1)) == "the core must be a product core, not a network core"
+    assert message(words_of(kind=2)) == "register kind must be under 2, not 2"
+
+
+def test_identity_is_the_same_for_both_kinds_of_core():
+    network = small_network_core(2, 4, 4)
+    assert [*IDENTITY] == REGISTERS[:4] == network_core_registers.REGISTERS[:4]
+    for design, kind in ((Config(), 0), (network, 1)):
+        words = identity(design)
+        assert words == [MAGIC, VERSION, kind, design.hash]
+        assert kind_of(words) == design.kind
 
 
 def test_rejects_another_hash():
@@ -94,8 +123,8 @@ def test_rejects_another_hash():
     assert message(words_of(rows=4)) == text
 
 
-def test_the_number_of_a_choice_never_changes():
-    """A core that was built with an older version has the old numbers: new ones come last."""
+def test_the_number_of_a_choice_changes_with_the_version_only():
+    """A core of the same version has the same numbers: new ones come last."""
     assert MULTIPLIERS[:3] == ["auto", "plain", "fip"]
     assert list(TARGETS)[:4] == ["generic", "ecp5", "ice40hx", "ice40up"]
     assert list(DTYPES)[:2] == ["int8", "bf16"]
@@ -122,6 +151,6 @@ def test_rejects_an_invalid_config():
     )
 
 
-@pytest.mark.parametrize("count", [0, 3, 23])
+@pytest.mark.parametrize("count", [0, 3, 25])
 def test_rejects_too_few_words(count):
-    assert message(describe(Config())[:count]) == f"registers must be 24 or more, not {count}"
+    assert message(describe(Config())[:count]) == f"registers must be 26 or more, not {count}"

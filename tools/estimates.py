@@ -12,7 +12,7 @@ import numpy as np
 from tools import results
 from tools.scaling import measured, outcomes_a_second, sizes, wall
 from weft.boards.devices import DEVICES
-from weft.cli.explore_model import ERROR_COLUMNS, error_rows
+from weft.cli.explore_points import ERROR_COLUMNS, error_rows
 from weft.config import Config
 from weft.explore.estimate import Estimator
 from weft.explore.recorded import fitted

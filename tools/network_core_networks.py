@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools import results
-from weft.boards.network_designs import (
+from weft.boards.designs import (
     BATCH1_85F,
     NETWORKS_25F,
     NETWORKS_85F,

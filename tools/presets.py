@@ -137,7 +137,7 @@ def main() -> int:
     print(results.save(
         "presets", [results.table(table)], title="The cores of the boards beside a search",
         command="make presets", about=ABOUT,
-        of=["weft.explore.estimate", "weft.explore.search", "weft.boards.catalog"],
+        of=["weft.explore.estimate", "weft.explore.candidates", "weft.boards.catalog"],
     ))
     return 0
 

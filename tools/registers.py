@@ -4,7 +4,7 @@ import re
 import sys
 from pathlib import Path
 
-from weft.boards.network_designs import NETWORKS_85F
+from weft.boards.designs import NETWORKS_85F
 from weft.config import Config
 from weft.ip import Ip
 from weft.kit.documents import markdown

@@ -6,15 +6,7 @@ from amaranth.hdl import Instance, Signal
 from amaranth.lib import io
 from amaranth.utils import ceil_log2
 
-from weft.boards import (
-    carry_chains,
-    floorplan,
-    lane_floorplan,
-    memory_floorplan,
-    pll,
-    register_copies,
-    square_floorplan,
-)
+from weft.boards import floorplan, netlist_passes, pll
 from weft.boards.flows.flow import Flow
 
 __all__ = ["Ecp5Flow"]
@@ -71,14 +63,14 @@ class Ecp5Flow(Flow):
         return fields, in_logic - rows * (dsp_cols + ram_cols) * depth
 
     def improve(self, netlist, device):
-        carry_chains.drop_unused_carries(netlist)
+        netlist_passes.drop_unused_carries(netlist)
         floorplan.place_dsp_blocks(netlist, device)
-        square_floorplan.place_squares(netlist, device)
-        lane_floorplan.place_scalers(netlist, device)
-        regions = memory_floorplan.place_memory(netlist, device)
-        regions |= memory_floorplan.operand_regions(netlist)
-        register_copies.copy_registers(netlist, regions)
-        register_copies.copy_operands(netlist)
+        floorplan.place_squares(netlist, device)
+        floorplan.place_scalers(netlist, device)
+        regions = floorplan.place_memory(netlist, device)
+        regions |= floorplan.operand_regions(netlist)
+        netlist_passes.copy_registers(netlist, regions)
+        netlist_passes.copy_operands(netlist)
 
     def pll(self, source, clock):
         return pll.ecp5(source, clock)

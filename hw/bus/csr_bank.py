@@ -70,14 +70,12 @@ class CsrBank(RegisterBank):
             members |= {"dma_base": Out(32), "dma_limit": Out(32, init=0xFFFFFFFF)}
         super().__init__(ip, members)
 
-    def never_waits(self, request):
-        """Whether a request is certain to be done in the next cycle."""
-        if not self.ip.has_fifo_ports:
-            return Const(0)
-        return request.write | (self.reads_fifo(request, "result_fifo") & self.next_valid)
+    def stored(self):
+        """The registers that only hold what software wrote, by name."""
+        return {"dma_base": self.dma_base, "dma_limit": self.dma_limit} if self.ip.window else {}
 
     def values(self, m, s):
-        """The values of all fields, by register and field."""
+        """The values of all fields of the other registers, by register and field."""
         jobs_done = Signal(32)
         last_job = Signal(JobDone)
         with m.If(self.job_done.valid):
@@ -106,25 +104,15 @@ class CsrBank(RegisterBank):
             values["status"]["dma_busy"] = dma_busy
             values["desc_free"] = {"value": self.desc_free}
             values |= {f"descriptor_{n}": {"value": self.descriptor_word} for n in range(WORDS)}
-        if self.ip.window:
-            values |= {"dma_base": {"value": self.dma_base}, "dma_limit": {"value": self.dma_limit}}
         return values
 
     def connect_ports(self, m, s, waits):
         """FIFO ports or descriptors; returns overflow, underflow, and the words of FIFO ports."""
-        if self.ip.window:
-            self.store(m, s, "dma_base", self.dma_base)
-            self.store(m, s, "dma_limit", self.dma_limit)
         if self.ip.has_dma:
             return self._descriptor(m, s, waits), Const(0), {}
         if not self.ip.has_fifo_ports:
             return Const(0), Const(0), {}
-        written, overflow = self.write_fifo(s, "cmd_fifo", self.commands)
-        taken, underflow, word = self.read_fifo(
-            s, "result_fifo", self.results, self.level.nonempty, waits
-        )
-        m.d.comb += [*written, *taken]
-        return overflow, underflow, {"result_fifo": word}
+        return self.connect_fifos(m, s, waits, self.commands, self.results, self.level.nonempty)
 
     def _descriptor(self, m, s, waits):
         """DESCRIPTOR_n and DOORBELL; returns whether a descriptor finds no space."""

@@ -80,53 +80,34 @@ class NetworkBank(RegisterBank):
         })
         self.started, self.running = Signal(), Signal()  # START of the cycle before; a list runs
 
-    def never_waits(self, request):
-        """Whether a request is certain to be done in the next cycle."""
-        return request.write | (self.reads_fifo(request, "read_fifo") & self.next_valid)
+    def stored(self):
+        """The registers that only hold what software wrote, by name."""
+        program = PROGRAM if self.ip.config.program_words else ()
+        names = "list_address", "log_address", "base", "limit", *program
+        return {
+            **{name: getattr(self, name) for name in names},
+            "memory_address": self.transfer.address, "memory_layout": self.transfer.layout,
+            "memory_row_step": self.transfer.row_step,
+        }
 
     def values(self, m, s):
-        """The values of all fields, by register and field."""
-        layout = data.View(
-            data.StructLayout({"run": 8, "pitch": 8, "pixels": 16}), self.transfer.layout
-        )
-        numbers = {
-            "write_fifo_free": Mux(self.reset_busy, 0, self.write_free),
-            "read_fifo_level": self.read_level,
-            "list_address": self.list_address, "log_address": self.log_address,
-            "base": self.base, "limit": self.limit,
-            "memory_address": self.transfer.address, "memory_row_step": self.transfer.row_step,
-            **self._program(),
-        }
+        """The values of all fields of the other registers, by register and field."""
         return {
             "status": {
                 "list_busy": self.started | self.running, "reset_busy": self.reset_busy,
                 "memory_busy": self.memory_busy,
             },
-            "memory_layout": {name: layout[name] for name in ("run", "pitch", "pixels")},
-            **{name: {"value": value} for name, value in numbers.items()},
+            "write_fifo_free": {"value": Mux(self.reset_busy, 0, self.write_free)},
+            "read_fifo_level": {"value": self.read_level},
         }
 
     def connect_ports(self, m, s, waits):
         """Registers that start something, and the FIFO ports."""
-        for name, register in (
-            ("list_address", self.list_address), ("log_address", self.log_address),
-            ("base", self.base), ("limit", self.limit),
-            ("memory_address", self.transfer.address), ("memory_layout", self.transfer.layout),
-            ("memory_row_step", self.transfer.row_step), *self._program().items(),
-        ):
-            self.store(m, s, name, register)
         self._start_list(m)
         self._start_transfer(m, s)
-        written, overflow = self.write_fifo(s, "write_fifo", self.write_words)
-        taken, underflow, word = self.read_fifo(
-            s, "read_fifo", self.read_words, self.read_level.any(), waits
+        return self.connect_fifos(
+            m, s, waits, self.write_words, self.read_words, self.read_level.any()
         )
-        m.d.comb += [*written, *taken]
-        return overflow, underflow, {"read_fifo": word}
-
-    def _program(self):
-        """The registers of the program memory, by name."""
-        return {name: getattr(self, name) for name in PROGRAM if hasattr(self, name)}
 
     def _start_list(self, m):
         """START -> ``begin`` a cycle later, or ``refused``; ``running`` until the list ends."""

@@ -43,7 +43,8 @@ class RegisterBank(wiring.Component):
     FIFO; it then has no effect except on IRQ_STATUS. All addresses come from `weft.register_map`,
     by name.
 
-    Subclasses define `values`, `events`, `connect_ports` and `never_waits`.
+    Subclasses define `stored`, `values`, `events` and `connect_ports`. With FIFO ports they have a
+    member ``next_valid``: the FIFO to read has a word in the next cycle.
 
     Parameters
     ----------
@@ -88,7 +89,10 @@ class RegisterBank(wiring.Component):
         m.d.comb += [self.reg_req.eq(s.valid & s.reads["core"]), self.reg_address.eq(s.addr)]
         waits = [s.reads["core"] & ~self.reg_ack]
         overflow, underflow, words = self.connect_ports(m, s, waits)
-        values |= {"core": self.reg_data, **words}
+        values |= {"core": self.reg_data, **self.stored(), **words}
+        for name, register in self.stored().items():
+            with m.If(s.done & s.writes[name]):
+                m.d.sync += register.eq(s.data)
 
         error = Signal()
         response = self.bus.response
@@ -109,8 +113,15 @@ class RegisterBank(wiring.Component):
         })
         return m
 
+    def stored(self):
+        """The registers that only hold what software wrote, by name."""
+        raise NotImplementedError
+
     def values(self, m, s):
-        """The values of all fields, by register and field; not of IRQ_STATUS and IRQ_ENABLE."""
+        """The values of all fields of the other registers, by register and field.
+
+        IRQ_STATUS and IRQ_ENABLE are not among them.
+        """
         raise NotImplementedError
 
     def events(self, m, s):
@@ -125,28 +136,27 @@ class RegisterBank(wiring.Component):
         raise NotImplementedError
 
     def never_waits(self, request):
-        """Whether a request is certain to be done in the next cycle."""
-        raise NotImplementedError
+        """Whether a request is certain to be done in the next cycle; only with FIFO ports."""
+        if not fifo_ports(self.ip):
+            return Const(0)
+        _, to_read = fifo_ports(self.ip)
+        return request.write | (_within(request.addr, to_read) & self.next_valid)
 
-    def store(self, m, s, name, register):
-        """Let writes of a register set ``register``."""
-        with m.If(s.done & s.writes[name]):
-            m.d.sync += register.eq(s.data)
+    def connect_fifos(self, m, s, waits, written, taken, nonempty):
+        """Let writes of a FIFO port go to the stream ``written``, and reads take from ``taken``.
 
-    def write_fifo(self, s, name, words):
-        """Let writes of a FIFO port go to the stream ``words``; returns statements and overflow."""
-        write = s.writes[name]
-        statements = [
-            words.valid.eq(s.valid & write & ~self.reset_busy), words.payload.eq(s.data),
+        ``nonempty`` says that the FIFO behind ``taken`` has a word, or gets one soon. Returns as
+        `connect_ports`.
+        """
+        to_write, to_read = (port.name for port in fifo_ports(self.ip))
+        write, read = s.writes[to_write], s.reads[to_read]
+        waits.append(read & nonempty & ~taken.valid)
+        m.d.comb += [
+            written.valid.eq(s.valid & write & ~self.reset_busy), written.payload.eq(s.data),
+            taken.ready.eq(s.valid & read & nonempty),
         ]
-        return statements, write & (self.reset_busy | ~words.ready)
-
-    def read_fifo(self, s, name, words, nonempty, waits):
-        """Let reads of a FIFO port take from ``words``; returns statements, underflow and word."""
-        read = s.reads[name]
-        waits.append(read & nonempty & ~words.valid)
-        statements = [words.ready.eq(s.valid & read & nonempty)]
-        return statements, read & ~nonempty, Mux(nonempty, words.payload, 0)
+        overflow = write & (self.reset_busy | ~written.ready)
+        return overflow, read & ~nonempty, {to_read: Mux(nonempty, taken.payload, 0)}
 
     def _stage(self, m, wait):
         """Accepts a request of the bus, and holds it until it is done."""
@@ -162,10 +172,6 @@ class RegisterBank(wiring.Component):
         with m.Elif(done):
             m.d.sync += [valid.eq(0), ready.eq(1)]
         return BankRequest(valid, addr, word, done, *self._decode(m, request))
-
-    def reads_fifo(self, request, name):
-        """Whether the address of a request lies in a FIFO port."""
-        return _within(request.addr, next(p for p in fifo_ports(self.ip) if p.name == name))
 
     def _decode(self, m, request):
         """Registered select bits of all reads, and of all writes, by register name."""

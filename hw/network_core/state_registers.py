@@ -46,7 +46,7 @@ class StateRegisters(wiring.Component):
             Cat(result.bank, C(0, unused), result.word, C(0, WORD_BITS - len(result.word))),
             status.result_bytes,
         ]
-        first_state = REGISTERS.index("NET_STATUS")
+        first_state = REGISTERS.index("net_status")
         # First the word of each group of registers, and the group; then the word of that group.
         bounds, masked = [*range(0, first_state, 16), first_state, len(values)], []
         # Where flip-flops are scarce the value is valid a cycle before LATENCY.

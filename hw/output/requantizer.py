@@ -10,7 +10,7 @@ from weft.hw.delay import MultiCycle, pipeline
 from weft.hw.output.clamp import clamp
 from weft.hw.output.operand_sums import RowSums
 from weft.hw.output.result_pipeline import ResultPipeline
-from weft.hw.output.scalers import SCALERS
+from weft.hw.output.scalers import SCALERS, lane_scaler
 from weft.hw.output.table_lookup import look_up
 
 __all__ = ["Parameter", "Requantizer"]
@@ -58,7 +58,7 @@ class Requantizer(ResultPipeline):
         self, *, geometries, mode, cycles, target, zero_points, sum_latency, writes, **common
     ):
         self.geometries = geometries
-        self.scaler = SCALERS[mode]
+        self.mode = mode
         self.cycles = cycles
         self.target = target
         self.zero_points = zero_points
@@ -146,20 +146,13 @@ class Requantizer(ResultPipeline):
         )
         results = []
         for n, (column, value) in enumerate(zip(parameters, sums, strict=True)):
-            parameter = column.value
-            m.submodules[f"scaler_{n}"] = scaler = self.scaler(
-                cycles=self.cycles, target=self.target, extra=_BOUNDS, stable=column.cycles
+            scaler = lane_scaler(
+                m, n, mode=self.mode, cycles=self.cycles, target=self.target, start=start[-1],
+                acc=value, parameters=column, extra=_BOUNDS,
             )
-            m.d.comb += [
-                scaler.start.eq(start[-1]),
-                scaler.acc.eq(value),
-                scaler.multiplier.eq(parameter.multiplier),
-                scaler.shift.eq(parameter.shift),
-                *(scaler.extra[name].eq(parameter[name]) for name in _BOUNDS.members),
-            ]
             bounds = MultiCycle(scaler.o_extra, scaler.o_stable)
             results.append(self._clamped(m, n, scaler.y, bounds))
-        return results, stage + self.scaler.latency(self.cycles) + latencies.CLAMP
+        return results, stage + SCALERS[self.mode].latency(self.cycles) + latencies.CLAMP
 
     def _clamped(self, m, n, y, bounds):
         """``clamp(y + zero, low, high)`` of lane ``n``, CLAMP cycles later."""

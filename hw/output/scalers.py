@@ -8,7 +8,7 @@ from weft.hw.delay import MultiCycle, pipeline
 from weft.hw.output.scale_product import ScaleProduct
 from weft.latencies import SCALER_STAGES
 
-__all__ = ["SCALERS", "OnnxScaler", "Scaler", "SingleScaler", "TfliteScaler"]
+__all__ = ["SCALERS", "OnnxScaler", "Scaler", "SingleScaler", "TfliteScaler", "lane_scaler"]
 
 
 class Scaler(wiring.Component):
@@ -258,3 +258,31 @@ class OnnxScaler(Scaler):
 
 
 SCALERS = {"tflite": TfliteScaler, "single": SingleScaler, "onnx": OnnxScaler}
+
+
+def lane_scaler(m, lane, *, mode, cycles, target, start, acc, parameters, extra=0):
+    """Add the scaler of a lane as ``scaler_{lane}``, and return it.
+
+    Parameters
+    ----------
+    mode : str
+        A key of `SCALERS`.
+    start, acc : Value
+        A sum, in the cycle of its start.
+    parameters : MultiCycle
+        A struct with ``multiplier``, ``shift`` and all members of ``extra``; valid with the sum.
+    cycles, target, extra
+        As of `Scaler`.
+    """
+    m.submodules[f"scaler_{lane}"] = scaler = SCALERS[mode](
+        cycles=cycles, target=target, extra=extra, stable=parameters.cycles
+    )
+    value = parameters.value
+    m.d.comb += [
+        scaler.start.eq(start),
+        scaler.acc.eq(acc),
+        scaler.multiplier.eq(value.multiplier),
+        scaler.shift.eq(value.shift),
+        *(scaler.extra[name].eq(value[name]) for name in (extra.members if extra else ())),
+    ]
+    return scaler

@@ -136,6 +136,13 @@ class Job:
             self.c_page, self.c_pitch, self.c_pages,
         )
 
+    def tagged(self, tag: int) -> "Job":
+        """The same job with another tag."""
+        # dataclasses.replace takes ten times as long, and a plan is tagged for each product.
+        job = object.__new__(Job)
+        job.__dict__.update(self.__dict__, tag=tag)
+        return job
+
     @classmethod
     def unpack(cls, data: bytes) -> "Job":
         _, _, tag, flags, m, k, n, *addresses = cls.FORMAT.unpack(data)

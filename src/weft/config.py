@@ -293,15 +293,9 @@ class Config:
         return self.rows * self.cols * self.depth
 
     @property
-    def identity(self) -> dict[str, int | str | bool]:
-        """Its fields; a ``ram_cols`` of 0 is left out, so that older cores keep their hash."""
-        fields = dataclasses.asdict(self)
-        return fields if self.ram_cols else {k: v for k, v in fields.items() if k != "ram_cols"}
-
-    @property
     def hash(self) -> int:
-        """32-bit hash of the Config: first bytes of SHA-256 of `identity` as sorted JSON."""
-        text = json.dumps(self.identity, sort_keys=True)
+        """32-bit hash of the Config: first bytes of SHA-256 of all fields as sorted JSON."""
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
     @property

@@ -1,5 +1,6 @@
 """The layout of operands in the buffers and on the stream: words, segments, pages and panels."""
 
+import functools
 from dataclasses import dataclass
 
 from weft.commands import TABLE_ENTRIES, Region
@@ -43,22 +44,22 @@ class Operand:
     page: int = PAGE_WORDS
     size: int = 1
 
-    @property
+    @functools.cached_property
     def word_bytes(self) -> int:
         """Bytes of a word."""
         return self.edge * self.depth * self.size
 
-    @property
+    @functools.cached_property
     def pages(self) -> int:
         """Pages of the buffer."""
         return self.words // self.page
 
-    @property
+    @functools.cached_property
     def segments(self) -> int:
         """Stream words that a word occupies."""
         return -(-self.word_bytes // self.stream)
 
-    @property
+    @functools.cached_property
     def group(self) -> int:
         """Words in a stream word, a power of two, at most a page; 1 if `segments` is over 1."""
         fits = self.stream // self.word_bytes

@@ -16,7 +16,7 @@ from weft.ip import Ip
 from weft.network_core import register_map as network
 from weft.network_core.ip import NetworkIp
 from weft.register_types import Field, FifoPort, Register, word_register
-from weft.registers import COUNTERS, FIELDS, REGISTERS, describe
+from weft.registers import COUNTERS, FIELDS, IDENTITY, REGISTERS, describe
 
 __all__ = ["constants", "fifo_ports", "interrupts", "registers"]
 
@@ -68,8 +68,7 @@ def _interrupts(ip):
 
 def _registers(ip):
     texts = {
-        "magic": "the bytes WEFT", "version": "version of the core's register block",
-        "hash": "hash of the Config",
+        **IDENTITY,
         **{name: f"Config field: {text}" for name, text in FIELDS.items()},
         **COUNTERS,
     }

@@ -1,19 +1,41 @@
-"""The core's read-only registers: constants that describe its Config, then counters."""
+"""The core's read-only registers: constants that describe its Config, then counters.
+
+Register n is the 32-bit word at address n. The first registers of a core of either kind are
+`IDENTITY`: they say which core it is, and of which version of Weft.
+"""
 
 import dataclasses
 
 from weft.config import Config
+from weft.design import NETWORK, PRODUCT, Design
 
-__all__ = ["COUNTERS", "FIELDS", "LATENCY", "MAGIC", "REGISTERS", "VERSION", "decode", "describe"]
+__all__ = [
+    "COUNTERS", "FIELDS", "IDENTITY", "LATENCY", "MAGIC", "REGISTERS", "VERSION",
+    "check_hash", "decode", "decode_fields", "describe", "describe_fields", "identify",
+    "identity", "kind_of",
+]
 
 MAGIC = int.from_bytes(b"WEFT", "little")
-VERSION = 3
+VERSION = 4  # of the registers of both kinds of core: another order, number or meaning is another
 
 LATENCY = 20  # cycles that an address must be stable before its register can be read
 
-_RAM_COLS = 16  # bit of register dsp_cols: above it ram_cols
-_FIELDS = [f for f in dataclasses.fields(Config) if f.name != "ram_cols"]
+_KINDS = PRODUCT, NETWORK
+_FIELDS = dataclasses.fields(Config)
+_AGAIN = (
+    "if Weft made the core, make it again with this version: weft build BOARD, then weft program"
+    " BOARD; for an IP core weft generate"
+)
 
+# The first registers of a core of either kind, with their meanings.
+IDENTITY = {
+    "magic": "the bytes WEFT",
+    "version": "version of the core's registers",
+    "kind": ", ".join(f"{n} {kind}" for n, kind in enumerate(_KINDS)),
+    "hash": "hash of all parameters",
+}
+# The registers of a Config's fields, with their meanings.
+FIELDS = {f.name: f.metadata["text"] for f in _FIELDS}
 COUNTERS = {
     "busy": "cycles with an unfinished job, a command in progress or an arriving word",
     "active": "cycles in which the sequencer sent operands into the array",
@@ -24,50 +46,85 @@ COUNTERS = {
     "finished": "jobs that ended, with any status",
     "errors": "invalid command headers, which were dropped",
 }
-# The registers of a Config's fields, with their meanings.
-FIELDS = {f.name: f.metadata["text"] for f in _FIELDS}
-FIELDS["dsp_cols"] += ". Bits 16 and up: ram_cols"
-# Register n is the 32-bit word at address n.
-REGISTERS = ["magic", "version", "hash", *FIELDS, *COUNTERS]
+REGISTERS = [*IDENTITY, *FIELDS, *COUNTERS]
 
 
 def describe(config: Config) -> list[int]:
-    """The constant registers of ``config``, in the order of `REGISTERS`.
-
-    A choice is encoded as its index, False as 0, True as 1. The upper half of ``dsp_cols`` is
-    ``ram_cols``.
-    """
-    words = [MAGIC, VERSION, config.hash, *(_encode(f, getattr(config, f.name)) for f in _FIELDS)]
-    words[REGISTERS.index("dsp_cols")] |= config.ram_cols << _RAM_COLS
-    return words
+    """The constant registers of ``config``, in the order of `REGISTERS`."""
+    return [*identity(config), *describe_fields(config)]
 
 
 def decode(words: list[int]) -> Config:
     """The Config that the constant registers ``words`` describe.
 
-    Raises ValueError if the words are not from a core of this version, or contradict each other.
+    Raises ValueError if the words are not from a product core of this version, or contradict each
+    other.
     """
-    count = len(REGISTERS) - len(COUNTERS)
+    identify(words, PRODUCT, len(REGISTERS) - len(COUNTERS))
+    config = decode_fields(words[len(IDENTITY) :])
+    check_hash(words, config)
+    return config
+
+
+def identity(design: Design) -> list[int]:
+    """The first registers of the core of ``design``, in the order of `IDENTITY`."""
+    return [MAGIC, VERSION, _KINDS.index(design.kind), design.hash]
+
+
+def kind_of(words: list[int]) -> str:
+    """The kind of the core whose first registers are ``words``: `weft.design.PRODUCT` or `NETWORK`.
+
+    Raises ValueError if they are not the registers of a core of this version of Weft.
+    """
+    magic, version, kind = words[:3]
+    if magic != MAGIC:
+        raise ValueError(
+            f"register magic must be 0x{MAGIC:08x} ('WEFT'), not 0x{magic:08x}; {_AGAIN}"
+        )
+    if version != VERSION:
+        raise ValueError(f"register version must be {VERSION}, not {version}; {_AGAIN}")
+    if kind >= len(_KINDS):
+        raise ValueError(f"register kind must be under {len(_KINDS)}, not {kind}")
+    return _KINDS[kind]
+
+
+def identify(words: list[int], kind: str, count: int) -> None:
+    """Raise ValueError unless ``words`` are ``count`` or more registers of a core of ``kind``."""
     if len(words) < count:
         raise ValueError(f"registers must be {count} or more, not {len(words)}")
-    if words[0] != MAGIC:
-        raise ValueError(f"register magic must be 0x{MAGIC:08x} ('WEFT'), not 0x{words[0]:08x}")
-    if words[1] != VERSION:
-        raise ValueError(f"register version must be {VERSION}, not {words[1]}")
+    if (found := kind_of(words)) != kind:
+        raise ValueError(f"the core must be a {kind}, not a {found}")
+
+
+def check_hash(words: list[int], design: Design) -> None:
+    """Raise ValueError unless the hash in ``words`` is the one of the design that they describe."""
+    found = words[[*IDENTITY].index("hash")]
+    if design.hash != found:
+        raise ValueError(
+            f"register hash must be 0x{design.hash:08x} for its own fields, not 0x{found:08x}"
+        )
+
+
+def describe_fields(config: Config) -> list[int]:
+    """The registers of the fields of ``config``, in the order of `FIELDS`.
+
+    A choice is encoded as its index, False as 0, True as 1.
+    """
+    return [_encode(f, getattr(config, f.name)) for f in _FIELDS]
+
+
+def decode_fields(words: list[int], prefix: str = "") -> Config:
+    """The Config whose fields are in ``words``; the names of their registers have ``prefix``.
+
+    Raises ValueError for a word that no Config has.
+    """
     values = {}
-    for f, word in zip(_FIELDS, words[3:], strict=False):
+    for f, word in zip(_FIELDS, words, strict=False):
         choices = _choices(f)
         if choices and word >= len(choices):
-            raise ValueError(f"register {f.name} must be under {len(choices)}, not {word}")
+            raise ValueError(f"register {prefix}{f.name} must be under {len(choices)}, not {word}")
         values[f.name] = choices[word] if choices else word
-    values["ram_cols"] = values["dsp_cols"] >> _RAM_COLS
-    values["dsp_cols"] &= (1 << _RAM_COLS) - 1
-    config = Config.from_dict(values)
-    if config.hash != words[2]:
-        raise ValueError(
-            f"register hash must be 0x{config.hash:08x} for its own fields, not 0x{words[2]:08x}"
-        )
-    return config
+    return Config.from_dict(values)
 
 
 def _encode(f, value) -> int:

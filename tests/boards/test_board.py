@@ -8,7 +8,7 @@ from rejects import rejects
 
 from weft.boards.board import Board, BoardError
 from weft.boards.catalog import BOARDS
-from weft.boards.network_designs import NETWORKS_85F
+from weft.boards.designs import NETWORKS_85F
 from weft.config import Config
 
 ICEBREAKER = BOARDS["icebreaker"]

@@ -9,7 +9,7 @@ import pytest
 from weft.boards import bitstream, toolchain
 from weft.boards.bitstream import Design
 from weft.boards.catalog import BOARDS
-from weft.boards.network_designs import NETWORKS_85F
+from weft.boards.designs import NETWORKS_85F
 from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
 from weft.boards.presets import PRESETS
 from weft.boards.toolchain import Netlist, SeedError, ToolchainError

@@ -12,8 +12,8 @@ from explore_points import FAKE, network_records, records, single_port_records
 
 import weft
 from weft.boards.catalog import BOARDS
+from weft.boards.designs import NETWORKS_25F, NETWORKS_UP5K
 from weft.boards.devices import DEVICES
-from weft.boards.network_designs import NETWORKS_25F, NETWORKS_UP5K
 from weft.boards.toolchain import Toolchain
 from weft.cli import build, main
 from weft.cli.explore_result import clock_of

@@ -8,7 +8,7 @@ import pytest
 from digits import CNN
 
 from weft.boards import bitstream, catalog, toolchain
-from weft.boards.network_designs import NETWORKS_25F
+from weft.boards.designs import NETWORKS_25F
 from weft.boards.toolchain import Netlist
 from weft.cli import main
 from weft.sim import gates

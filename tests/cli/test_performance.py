@@ -5,12 +5,13 @@ import json
 
 import pytest
 
-from weft.cli.cost_curve import cost_curve, curve
 from weft.cli.performance import (
     BEGIN,
     END,
     Measurement,
     PerformanceRecords,
+    cost_curve,
+    curve,
     problems,
     regressions,
     rows,

@@ -16,7 +16,7 @@ from weft.cli import main
 from weft.config import Config
 from weft.regress import matrix, work
 from weft.regress.case import Case, CaseOutcome, versions
-from weft.regress.store import CaseStore
+from weft.regress.work import CaseStore
 from weft.sim import tools
 from weft.tasks import engine
 from weft.tasks.store import Claimant, _start_of

@@ -9,7 +9,7 @@ from explore_points import records
 
 from weft.boards.blocks import GROUPS
 from weft.boards.devices import DEVICES
-from weft.cli.explore_model import ERROR_COLUMNS, FAMILIES, error_rows
+from weft.cli.explore_points import ERROR_COLUMNS, FAMILIES, error_rows
 from weft.config import Config
 from weft.explore import network_features, recorded
 from weft.explore.features import dsp_blocks, ram_blocks, ram_blocks_by_part

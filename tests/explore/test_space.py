@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from explore_points import network_core
 
+from weft.boards.designs import NETWORKS_25F, NETWORKS_HX8K, NETWORKS_UP5K
 from weft.boards.devices import DEVICES
-from weft.boards.network_designs import NETWORKS_25F, NETWORKS_HX8K, NETWORKS_UP5K
 from weft.config import Config
 from weft.explore import network_features, space
 from weft.explore.features import ram_blocks

@@ -12,6 +12,7 @@ from weft import Accelerator, Config
 from weft.commands import Status
 from weft.host.accelerator import AcceleratorError
 from weft.host.golden import GoldenTransport
+from weft.host.planner import Planner
 from weft.host.stats import Stats
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
 
@@ -82,7 +83,9 @@ def test_rejects_registers_that_describe_no_config():
     transport.read = lambda address, count, timeout: [0] * count
     with rejects(AcceleratorError, (
         "the core's registers do not describe a Config: "
-        "register magic must be 0x54464557 ('WEFT'), not 0x00000000"
+        "register magic must be 0x54464557 ('WEFT'), not 0x00000000; if Weft made the core, make it"
+        " again with this version: weft build BOARD, then weft program BOARD; for an IP core weft"
+        " generate"
     )):
         Accelerator(transport)
 
@@ -118,7 +121,7 @@ class Broken(GoldenTransport):
 
     def send(self, commands):
         self.sends += 1
-        super().send(self.spoil.pop("send", lambda x: x)(commands))
+        super().send(self.spoil.pop("send", lambda x: x)(list(commands)))
 
     def receive(self, timeout):
         change = self.spoil.pop("receive", lambda x: x)
@@ -150,7 +153,7 @@ def changed(**fields):
         ({"receive": fail(TransportError("a frame was lost"))}, TransportError, "a frame was lost"),
         ({"receive": fail(KeyboardInterrupt())}, KeyboardInterrupt, ""),
         # the job's header without the loads that feed it
-        ({"send": lambda x: x[:32]}, TransportTimeout, "no results within 600 s"),
+        ({"send": lambda x: x[:1]}, TransportTimeout, "no results within 600 s"),
     ],
 )
 @pytest.mark.parametrize("again", ["matmul", "load"])
@@ -169,7 +172,7 @@ def test_drops_results_of_abandoned_jobs():
     rng = np.random.default_rng(7)
     a, b = integers(rng, np.int8, 3, 8), integers(rng, np.int8, 8, 5)
     # headers that nothing feeds follow a job that ends: they are in the way of the next
-    acc = Accelerator(Broken(SMALL, send=lambda x: x + 3 * x[:32]), timeout=600)
+    acc = Accelerator(Broken(SMALL, send=lambda x: x + 3 * x[:1]), timeout=600)
     check_sums(acc.matmul(a, b), exact(a, b))
     with pytest.raises(TransportTimeout):
         acc.matmul(a, b)
@@ -225,3 +228,28 @@ def test_splits_many_jobs_into_several_sends(monkeypatch):
     a, b = integers(rng, np.int8, 12, 2, 3), integers(rng, np.int8, 12, 3, 2)
     check_sums(Accelerator(transport).matmul(a, b), exact(a, b))
     assert transport.sends == 3
+
+
+def test_a_product_is_planned_once(monkeypatch):
+    planned = []
+
+    class Counted(Planner):
+        def plan(self, *shape, **options):
+            planned.append(shape)
+            return super().plan(*shape, **options)
+
+    monkeypatch.setattr("weft.host.accelerator.Planner", Counted)
+    acc = Accelerator(GoldenTransport(SMALL))
+    rng = np.random.default_rng(9)
+    a, b = integers(rng, np.int8, 4, 6), integers(rng, np.int8, 6, 5)
+    for _ in range(3):
+        check_sums(acc.matmul(a, b), exact(a, b))
+    assert planned == [(4, 5, 6)]
+    resident = acc.load(b)  # other pages are free, so the plan is another one
+    for _ in range(2):
+        check_sums(acc.matmul(a, b), exact(a, b))
+        check_sums(acc.matmul(a, resident), exact(a, b))
+    assert planned == 3 * [(4, 5, 6)]
+    for m in range(1, 70):  # more products than plans are kept
+        check_sums(acc.matmul(a[:1].repeat(m, 0), b), exact(a[:1].repeat(m, 0), b))
+    assert len(acc._plans) == 64

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from faulty_pipe import FAULTS, End, Faults, PipedBoard, flip
 from golden_board import GoldenBoard
+from golden_stream import GoldenStream
 from products import operands
 from rejects import rejects
 
@@ -13,7 +14,6 @@ from weft.frames import MAX_PAYLOAD, FrameType
 from weft.host import Accelerator
 from weft.host.accelerator import AcceleratorError
 from weft.host.board import BoardTransport
-from weft.host.golden import GoldenTransport
 from weft.host.link import Frame
 from weft.host.transport import TransportClosed, TransportError, TransportTimeout
 
@@ -180,7 +180,7 @@ def test_recovers_after_a_reset_of_the_board():
     with Accelerator(linked(board), timeout=GUARD) as accelerator:
         assert product(accelerator)
         board.last, board.results = 0, 0
-        board.core = GoldenTransport(CONFIG)
+        board.core = GoldenStream(CONFIG)
         with pytest.raises(TransportError):
             product(accelerator)
         assert product(accelerator)
@@ -201,9 +201,9 @@ def test_stays_closed_after_the_pipe_ended():
 def test_rejects_commands_before_a_restart():
     transport = linked(Board())
     with rejects(TransportError, "no commands can be sent before restart() was called"):
-        transport.send(bytes(4))
+        transport.send_words(bytes(4))
     transport.restart(GUARD)
-    transport.send(bytes(4))
+    transport.send_words(bytes(4))
     transport.close()
 
 
@@ -227,7 +227,7 @@ def test_finds_the_expected_sequence_number(last, late, monkeypatch, acknowledge
         board.act = delayed
         transport = linked(board)
         transport.restart(GUARD)
-        transport.send(b"word" * 64 * 3)
+        transport.send_words(b"word" * 64 * 3)
         acknowledged(transport)
         assert board.kept == b"word" * 64 * 3
         transport.close()
@@ -247,7 +247,7 @@ def test_recovers_a_core_inside_a_command(config, words, acknowledged):
     first = linked(board)
     first.restart(GUARD)
     left = (commands_of(config) + bytes(4 * HEADER_BYTES))[: words * config.bytes_in]
-    first.send(left)
+    first.send_words(left)
     acknowledged(first)
     board.end.close()  # the client dies
     with Accelerator(linked(board), config, timeout=GUARD) as accelerator:

@@ -4,6 +4,7 @@ import struct
 
 import numpy as np
 import pytest
+from golden_stream import GoldenStream, decoded
 from ml_dtypes import bfloat16
 from products import operands
 
@@ -12,7 +13,6 @@ from weft.commands import Job, JobFlag, Load, LoadFlag, Opcode, Status, result
 from weft.config import Config
 from weft.descriptors import ElementOrder
 from weft.geometry import memories
-from weft.host import GoldenTransport
 from weft.host.accelerator import AcceleratorError
 from weft.host.dma import DmaTransport
 from weft.host.dma_memory import MappedMemory
@@ -41,7 +41,7 @@ class DmaModel:
         self.reset()
 
     def reset(self):
-        self.core, self.words = GoldenTransport(CONFIG), [0] * 16
+        self.core, self.words = GoldenStream(CONFIG), [0] * 16
         self.jobs_done = self.last_job = self.irq_status = 0
         self.stores, self.read_error = {}, False
 
@@ -77,7 +77,7 @@ class DmaModel:
         elif header[0] == Opcode.JOB:
             job = Job.unpack(header)
             self.stores[job.tag] = job, address - MEMORY_ADDRESS, self.words[9]
-            self.core.send(header)
+            self.core.send_words(header)
         else:
             load = Load.unpack(header)
             operand = memories(CONFIG)[load.operand]
@@ -86,7 +86,7 @@ class DmaModel:
             size = load.panels * operand.panel_stream_words(k) * operand.stream
             payload = self.memory.read(address - MEMORY_ADDRESS, size)
             self.read_error |= len(payload) < size
-            self.core.send(header + payload.ljust(size, b"\0"))
+            self.core.send_words(header + payload.ljust(size, b"\0"))
 
     def collect(self):
         while True:
@@ -170,7 +170,7 @@ def test_requantized_products_equal_the_golden_model(core):
     table = np.random.default_rng(2).integers(-128, 128, 256).astype(np.int8)
     arguments = {"bias": np.arange(3), "scale": 0.004, "zero_point": 1}
     acc = Accelerator(transport(core), CONFIG)
-    with Accelerator(GoldenTransport(CONFIG)) as golden:
+    with Accelerator(GoldenStream(CONFIG)) as golden:
         for extra in ({}, {"activation": table}):
             wanted = golden.matmul(a, b, **arguments, **extra)
             assert np.array_equal(acc.matmul(a, b, **arguments, **extra), wanted)
@@ -207,7 +207,7 @@ def test_rejects_a_job_that_exceeds_the_memory_before_it_is_sent(core):
 
 def test_abort_ends_a_job_that_waits_and_the_next_product_is_correct(core):
     tested = transport(core)
-    tested.send(waiting_job(5, page=0))
+    tested.send(decoded(CONFIG, waiting_job(5, page=0)))
     with pytest.raises(TransportTimeout, match="no job ended for 0.01 s"):
         tested.receive(0.01)
     tested.abort(1)
@@ -221,7 +221,7 @@ def test_the_status_of_a_rejected_job_is_exact(core):
     tested = transport(core)
     rejected = Job(0, 0, 0, 0, 0, 0, 0, 0, 0, tag=2).pack()
     products = [waiting_job(tag, page) + feeds(page) for tag, page in ((1, 0), (3, 1))]
-    tested.send(products[0] + rejected + products[1])
+    tested.send(decoded(CONFIG, products[0] + rejected + products[1]))
     for _ in range(100):  # the clock runs during accesses only
         tested.read(0, 1, 1)
     packets = [tested.receive(10) for _ in range(3)]
@@ -230,16 +230,16 @@ def test_the_status_of_a_rejected_job_is_exact(core):
 
 def test_restart_discards_a_job_that_waits(core):
     tested = transport(core)
-    tested.send(waiting_job(1, page=0) + feeds(page=0)[:8])
+    tested.send(decoded(CONFIG, waiting_job(1, page=0) + feeds(page=0)[:8]))
     tested.restart(10)
-    tested.send(waiting_job(2, page=0) + feeds(page=0))
+    tested.send(decoded(CONFIG, waiting_job(2, page=0) + feeds(page=0)))
     assert tested.receive(10).tag == 2
 
 
 def test_jobs_before_a_failed_one_are_reported_as_failed(core):
     """Both jobs end before the first poll. The second one has no operands and is aborted."""
     tested = transport(core)
-    tested.send(waiting_job(1, page=0) + feeds(page=0) + waiting_job(2, page=1))
+    tested.send(decoded(CONFIG, waiting_job(1, page=0) + feeds(page=0) + waiting_job(2, page=1)))
     for _ in range(100):  # the clock runs during accesses only
         tested.read(0, 1, 1)
     tested.abort(1)
@@ -280,11 +280,6 @@ def test_rejects_memory_that_the_core_cannot_use(core, memory, message):
         transport(core, **memory)
 
 
-def test_rejects_parts_of_words(core):
-    with pytest.raises(ValueError, match="commands must be whole words of 8 bytes, not 9 bytes"):
-        transport(core).send(bytes(9))
-
-
 def test_close_releases_registers_and_memory(core):
     tested = transport(core)
     tested.close()
@@ -304,7 +299,7 @@ def test_bf16_products_from_a_bias_and_from_c_equal_the_golden_model():
     a, b = (rng.normal(size=shape).astype(bfloat16) for shape in ((5, 30), (30, 7)))
     c = rng.normal(size=(5, 7)).astype(np.float32)
     with (
-        Accelerator(GoldenTransport(config)) as golden,
+        Accelerator(GoldenStream(config)) as golden,
         Accelerator(DmaTransport(registers, registers.memory), config) as acc,
     ):
         for arguments in ({"bias": c[0]}, {"c": c}, {"c": c, "low": 0, "out_dtype": bfloat16}):

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 from golden_commands import CONFIG, FEED, job, load, numbers, product, result
+from golden_stream import GoldenStream
 from rejects import rejects
 
 from weft.commands import Job, JobFlag, Load, LoadFlag, Status
 from weft.config import Config
-from weft.host.golden import GoldenTransport
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
 from weft.registers import REGISTERS, decode
 
@@ -30,17 +30,17 @@ def predicted(monkeypatch):
 
 @pytest.fixture
 def transport():
-    return GoldenTransport(CONFIG)
+    return GoldenStream(CONFIG)
 
 
 def test_rejects_anything_but_a_config():
     with rejects(TypeError, "config must be a weft.Config, not None"):
-        GoldenTransport(None)
+        GoldenStream(None)
 
 
 def test_multiplies_to_the_byte():
     config = Config(rows=1, cols=3, a_words=32, b_words=32, bytes_in=4, bytes_out=8)
-    transport = GoldenTransport(config)
+    transport = GoldenStream(config)
     commands = (
         bytes.fromhex("01 02 3412 0300 0100 02000000 0300")
         + bytes.fromhex("0000 0100 0100 0000 0100 0100 0000 0000 0000")
@@ -49,7 +49,7 @@ def test_multiplies_to_the_byte():
         + bytes.fromhex("02 02 01 01 0000 0100 01000000 02000000 01000000") + bytes(12)
         + bytes([1, 2, 3, 0, 4, 5, 128, 0])  # B = [1 2 3; 4 5 -128]
     )
-    transport.send(commands)
+    transport.send_words(commands)
     values = [-2, -1, 134]
     data = b"".join(v.to_bytes(4, "little", signed=True) for v in values) + bytes(4)
     assert transport.receive(0) == Packet(0x1234, True, Status(0), data)
@@ -61,18 +61,18 @@ def test_waits_for_every_byte(transport):
     for at in range(0, len(commands), 8):
         with pytest.raises(TransportTimeout) as error:
             transport.receive(2.5)
-        transport.send(commands[at : at + 8])
+        transport.send_words(commands[at : at + 8])
     assert str(error.value) == "no results within 2.5 s"
     assert result(transport, 3, 4, 7) == product(a, b)
 
 
 def test_keeps_loaded_operands(transport):
     a, b, c = numbers(3, 5), numbers(5, 4, seed=1), numbers(2, 5, seed=2)
-    transport.send(load(1, b.T, page=1, flags=LoadFlag(0)))
+    transport.send_words(load(1, b.T, page=1, flags=LoadFlag(0)))
     for tag, x in enumerate((a, c, a)):
-        transport.send(job(len(x), 4, 5, tag, JobFlag.FEED_A, b_page=1) + load(0, x))
+        transport.send_words(job(len(x), 4, 5, tag, JobFlag.FEED_A, b_page=1) + load(0, x))
         assert result(transport, len(x), 4, tag) == product(x, b)
-    transport.send(job(3, 4, 5, 9, JobFlag(0), b_page=1))
+    transport.send_words(job(3, 4, 5, 9, JobFlag(0), b_page=1))
     assert result(transport, 3, 4, 9) == product(a, b)
 
 
@@ -81,9 +81,9 @@ def test_hands_on_sums(transport):
     kinds = [JobFlag.KEEP, JobFlag.KEEP | JobFlag.ACCUMULATE, JobFlag.ACCUMULATE]
     for tag, kind in enumerate(kinds):
         k = slice(4 * tag, 4 * tag + 4)
-        transport.send(job(2, 3, 4, tag, FEED | kind) + load(0, a[:, k]) + load(1, b[k].T))
+        transport.send_words(job(2, 3, 4, tag, FEED | kind) + load(0, a[:, k]) + load(1, b[k].T))
     assert result(transport, 2, 3, 2) == product(a, b)
-    transport.send(job(2, 3, 4, 3, JobFlag(0)))
+    transport.send_words(job(2, 3, 4, 3, JobFlag(0)))
     assert result(transport, 2, 3, 3) == product(a[:, 8:], b[8:])
 
 
@@ -97,7 +97,7 @@ def test_hands_on_sums(transport):
 )
 def test_rejects_unsupported_jobs(transport, header):
     a, b = numbers(2, 2), numbers(2, 2, seed=1)
-    transport.send(header + job(2, 2, 2, 6) + load(0, a) + load(1, b.T))
+    transport.send_words(header + job(2, 2, 2, 6) + load(0, a) + load(1, b.T))
     packet = transport.receive(0)
     assert (packet.tag, packet.last, packet.status) == (5, True, Status.REJECTED)
     assert len(packet.data) == 8
@@ -105,16 +105,18 @@ def test_rejects_unsupported_jobs(transport, header):
 
 
 def test_counts_invalid_headers(transport):
-    transport.send(bytes(32) + b"\3\2" + bytes(30) + b"\1\1" + bytes(30) + b"\2\0" + bytes(30))
+    transport.send_words(b"".join(
+        start.ljust(32, b"\0") for start in (b"", b"\3\2", b"\1\1", b"\2\0")
+    ))
     loads = [(4, 0, 1, 1, 1), (0, 0, 1, 0, 1), (0, 0, 1, 1, 0), (0, 0, 1, 5, 1), (0, 0, 1, 1, 257)]
-    transport.send(b"".join(Load(*load).pack() for load in loads))
+    transport.send_words(b"".join(Load(*load).pack() for load in loads))
     assert transport.read(REGISTERS.index("errors"), 1, 1) == [9]
 
 
 def test_abort_ends_the_oldest_waiting_job(transport):
     a, b = numbers(2, 2), numbers(2, 2, seed=1)
-    transport.send(job(2, 2, 2, 1) + job(2, 2, 2, 2, a_page=1, b_page=1))
-    transport.send(load(0, a, page=1) + load(1, b.T, page=1))
+    transport.send_words(job(2, 2, 2, 1) + job(2, 2, 2, 2, a_page=1, b_page=1))
+    transport.send_words(load(0, a, page=1) + load(1, b.T, page=1))
     with pytest.raises(TransportTimeout):
         transport.receive(0)
     transport.abort(1)
@@ -128,19 +130,19 @@ def test_abort_ends_the_oldest_waiting_job(transport):
 
 def test_load_waits_for_a_job_that_uses_its_pages(transport):
     a, b, other = numbers(2, 2), numbers(2, 2, seed=1), numbers(2, 2, seed=2)
-    transport.send(load(0, a, flags=LoadFlag(0)) + job(2, 2, 2, 1, JobFlag.FEED_B))
-    transport.send(load(0, other, flags=LoadFlag(0)) + load(1, b.T))
+    transport.send_words(load(0, a, flags=LoadFlag(0)) + job(2, 2, 2, 1, JobFlag.FEED_B))
+    transport.send_words(load(0, other, flags=LoadFlag(0)) + load(1, b.T))
     with pytest.raises(TransportTimeout):  # the load of A delays the load that feeds the job
         transport.receive(0)
     transport.abort(1)
     assert transport.receive(0).status == Status.ABORTED
-    transport.send(job(2, 2, 2, 2, JobFlag(0)))
+    transport.send_words(job(2, 2, 2, 2, JobFlag(0)))
     assert result(transport, 2, 2, 2) == product(other, b)
 
 
 def test_a_load_does_not_wait_for_a_rejected_job(transport):
-    transport.send(job(2, 2, 2, 1) + job(0, 1, 1, 2, FEED, a_page=1, a_pages=1))
-    transport.send(load(0, numbers(2, 2), page=1, flags=LoadFlag(0)) + bytes(32))
+    transport.send_words(job(2, 2, 2, 1) + job(0, 1, 1, 2, FEED, a_page=1, a_pages=1))
+    transport.send_words(load(0, numbers(2, 2), page=1, flags=LoadFlag(0)) + bytes(32))
     assert transport.read(REGISTERS.index("errors"), 1, 1) == [1]
     with pytest.raises(TransportTimeout):
         transport.receive(0)
@@ -151,9 +153,9 @@ def test_a_load_does_not_wait_for_a_rejected_job(transport):
 
 def test_holds_at_most_jobs_jobs(transport):
     a, b = numbers(2, 2), numbers(2, 2, seed=1)
-    transport.send(b"".join(job(2, 2, 2, tag) for tag in range(2)))
-    transport.send(job(2, 2, 2, 2, a_page=1, b_page=1) + bytes(32))
-    transport.send(load(0, a, page=1) + load(1, b.T, page=1))
+    transport.send_words(b"".join(job(2, 2, 2, tag) for tag in range(2)))
+    transport.send_words(job(2, 2, 2, 2, a_page=1, b_page=1) + bytes(32))
+    transport.send_words(load(0, a, page=1) + load(1, b.T, page=1))
     for tag in range(2):
         # the invalid header stands behind the third job
         assert transport.read(REGISTERS.index("errors"), 1, 1) == [tag]
@@ -176,14 +178,14 @@ def test_holds_at_most_jobs_jobs(transport):
 )
 def test_rejects_commands_with_undefined_effect(transport, command, text):
     with rejects(TransportError, text):
-        transport.send(command)
+        transport.send_words(command)
 
 
 def test_describes_itself_and_counts(transport, predicted):
     assert decode(transport.read(0, REGISTERS.index("busy"), 1)) == CONFIG
     a, b = numbers(2, 2), numbers(2, 2, seed=1)
     for _ in range(2):
-        transport.send(job(2, 2, 2, 1) + load(0, a) + load(1, b.T))
+        transport.send_words(job(2, 2, 2, 1) + load(0, a) + load(1, b.T))
     counters = dict(zip(REGISTERS, transport.read(0, len(REGISTERS), 1), strict=True))
     # three headers of 4 words; A in 1 word, B of 6 bytes in 1; 2 chunks of 4 results
     assert (counters["words_in"], counters["words_out"], counters["finished"]) == (28, 8, 2)
@@ -196,8 +198,9 @@ def test_describes_itself_and_counts(transport, predicted):
 
 def test_runs_the_cycle_model_only_when_counters_are_read(transport, predicted):
     for tag in range(100):
-        transport.send(load(0, numbers(2, 2), page=tag % 3, flags=LoadFlag(0)))
-        transport.send(job(2, 2, 2, tag, FEED) + load(0, numbers(2, 2)) + load(1, numbers(2, 2)))
+        transport.send_words(load(0, numbers(2, 2), page=tag % 3, flags=LoadFlag(0)))
+        transport.send_words(job(2, 2, 2, tag, FEED))
+        transport.send_words(load(0, numbers(2, 2)) + load(1, numbers(2, 2)))
         transport.receive(0)
         transport.read(0, REGISTERS.index("busy"), 1)
         transport.read(REGISTERS.index("words_in"), 1, 1)
@@ -214,10 +217,10 @@ def test_runs_the_cycle_model_only_when_counters_are_read(transport, predicted):
 def test_limits_the_stored_commands(transport, predicted, monkeypatch):
     monkeypatch.setattr("weft.host.golden._MAX_UNCOUNTED", 5)
     for page in (0, 1, 2, 1, 3, 0, 2):
-        transport.send(load(0, numbers(2, 2), page=page, flags=LoadFlag(0)))
+        transport.send_words(load(0, numbers(2, 2), page=page, flags=LoadFlag(0)))
     assert predicted == []
     for tag, m in enumerate((1, 2)):
-        transport.send(job(m, 2, 2, tag) + load(0, numbers(m, 2)) + load(1, numbers(2, 2)))
+        transport.send_words(job(m, 2, 2, tag) + load(0, numbers(m, 2)) + load(1, numbers(2, 2)))
     assert sorted(len(commands) for commands in predicted) == [1, 1, 1, 1, 3]
     assert transport.read(REGISTERS.index("busy"), 1, 1) == [10 * 7 + 30 * 2]
 
@@ -232,7 +235,7 @@ def test_rejects_use_after_close(transport):
     transport.close()
     transport.close()
     for call in (
-        lambda: transport.send(b""), lambda: transport.receive(1),
+        lambda: transport.send_words(b""), lambda: transport.receive(1),
         lambda: transport.read(0, 1, 1), lambda: transport.abort(1),
     ):
         with rejects(TransportClosed, "the transport is closed"):

@@ -122,7 +122,7 @@ def results(sequence, tag=1, last=1, status=0, data=b""):
 
 
 def test_sends_commands_in_one_frame(peer):
-    peer.transport.send(b"x" * 1000)
+    peer.transport.send_words(b"x" * 1000)
     assert peer.next() == Frame(FrameType.COMMANDS, 1, b"x" * 1000)
 
 
@@ -227,13 +227,13 @@ def test_raises_each_error_once(peer, sent, text):
 
 
 def test_does_not_block_on_a_full_pipe(peer):
-    peer.transport.send(bytes(1 << 22))
+    peer.transport.send_words(bytes(1 << 22))
     peer.send(results(0))
     assert peer.transport.receive(GUARD).tag == 1
 
 
 @pytest.mark.parametrize(
-    "call", [lambda t: t.receive(GUARD), lambda t: t.send(b"x"), lambda t: t.abort(GUARD)]
+    "call", [lambda t: t.receive(GUARD), lambda t: t.send_words(b"x"), lambda t: t.abort(GUARD)]
 )
 def test_reports_the_end_of_the_pipe(peer, call):
     peer.close()
@@ -275,4 +275,4 @@ def test_close_ends_the_other_side(peer):
     peer.close()
     thread.join(GUARD)
     with rejects(TransportClosed, "the transport is closed"):
-        peer.transport.send(b"x")
+        peer.transport.send_words(b"x")

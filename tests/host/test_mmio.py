@@ -6,19 +6,19 @@ import random
 
 import numpy as np
 import pytest
+from golden_stream import GoldenStream
 from products import operands
 
 from weft import Accelerator
 from weft.commands import Job, Status
 from weft.config import Config
-from weft.host import GoldenTransport
 from weft.host.mmio import LiteXRegisters, MappedRegisters, MmioTransport
 from weft.host.opening import open_transport
 from weft.host.transport import TransportClosed, TransportError, TransportTimeout
 from weft.ip import Ip
 from weft.register_map import fifo_ports, registers
 from weft.register_types import SPACE
-from weft.registers import REGISTERS, describe
+from weft.registers import REGISTERS, VERSION, describe
 
 SMALL = Config(rows=2, cols=3, lanes=1, bytes_in=8, bytes_out=4, a_words=64, b_words=64)
 IP = Ip(config=SMALL, bus="axi")
@@ -30,7 +30,7 @@ class RegisterModel:
     """What the registers of `docs/ip.md` promise: full FIFOs, results in parts, a slow reset."""
 
     def __init__(self, config=SMALL, seed=1, space=511, reset_reads=3):
-        self.core, self.word = GoldenTransport(config), config.bytes_in
+        self.core, self.word = GoldenStream(config), config.bytes_in
         self.random, self.space, self.reset_reads = random.Random(seed), space, reset_reads
         self.commands, self.results, self.shown = bytearray(), b"", 0
         self.packet = None
@@ -62,7 +62,7 @@ class RegisterModel:
     def accept(self):
         """The core accepts some of the stream words that were written."""
         count = self.random.randint(0, len(self.commands)) // self.word * self.word
-        self.core.send(bytes(self.commands[:count]))
+        self.core.send_words(bytes(self.commands[:count]))
         del self.commands[:count]
 
     def read_cmd_fifo_free(self):
@@ -122,7 +122,7 @@ def test_resident_operands_and_requantized_results():
     options = {"scale": 0.01, "zero_point": 3}
     with (
         Accelerator(MmioTransport(RegisterModel(config))) as acc,
-        Accelerator(GoldenTransport(config)) as golden, acc.load(b) as resident,
+        Accelerator(GoldenStream(config)) as golden, acc.load(b) as resident,
     ):
         assert np.array_equal(acc.matmul(a, resident), a.astype(int) @ b)
         y = acc.matmul(a, b, **options)
@@ -139,7 +139,7 @@ def test_starts_with_a_soft_reset():
 
 def test_a_job_that_is_rejected_has_its_status():
     transport = MmioTransport(RegisterModel())
-    transport.send(Job(0, 0, 0, 0, 0, 0, 0, 0, 0, tag=77).pack())
+    transport.send_words(Job(0, 0, 0, 0, 0, 0, 0, 0, 0, tag=77).pack())
     packet = transport.receive(10)
     assert (packet.tag, packet.last, packet.status) == (77, True, Status.REJECTED)
 
@@ -148,7 +148,7 @@ def test_restart_discards_what_was_not_written():
     model = RegisterModel(space=2)
     transport = MmioTransport(model)
     job = Job(0, 0, 0, 0, 0, 0, 0, 0, 0, tag=5).pack()
-    transport.send(job * 20)
+    transport.send_words(job * 20)
     transport.restart(1)
     written = model.written
     for _ in range(20):  # more than enough for a word to be accepted
@@ -208,12 +208,12 @@ def test_rejects_parts_of_words_and_use_after_close():
     model = RegisterModel()
     transport = MmioTransport(model)
     with pytest.raises(ValueError, match="whole words of 8 bytes, not 9 bytes"):
-        transport.send(bytes(9))
+        transport.send_words(bytes(9))
     transport.close()
     transport.close()
     assert model.closed == 1
     for use in (
-        lambda: transport.send(b""), lambda: transport.receive(1), lambda: transport.abort(1),
+        lambda: transport.send_words(b""), lambda: transport.receive(1), lambda: transport.abort(1),
         lambda: transport.read(0, 1, 1), lambda: transport.restart(1),
     ):
         with pytest.raises(TransportClosed, match="the registers of the core are closed"):
@@ -278,3 +278,20 @@ def test_opens_by_name(tmp_path, monkeypatch):
     for name in ("mem:12g", "mem:", "uio:3"):
         with pytest.raises(ValueError, match=f"transport must be .*, not '{name}'"):
             open_transport(name)
+
+
+@pytest.mark.parametrize("number, word, text", [
+    (0, int.from_bytes(b"WNET", "little"), "register magic must be .*; if Weft made the core, "),
+    (1, VERSION - 1, "register version must be .*; if Weft made the core, .*: weft build BOARD, "),
+    (2, 7, "register kind must be under 2, not 7"),
+])
+def test_a_core_of_another_version_is_refused_by_name(monkeypatch, number, word, text):
+    model = RegisterModel()
+    read, closed = model.read, []
+    model.read = lambda address: word if address == 4 * number else read(address)
+    model.close = lambda: closed.append(True)
+    model.write = None  # nothing is written
+    monkeypatch.setattr("weft.host.opening.MappedRegisters", lambda *given: model)
+    with pytest.raises(TransportError, match=f"do not describe a Weft core: {text}"):
+        open_transport("uio:/dev/uio3")
+    assert closed == [True]

@@ -265,7 +265,7 @@ def test_rejects_a_core_for_matrix_products():
     end = End(Matrices())
     with rejects(AcceleratorError, (
         "the core's registers do not describe a network core:"
-        " the core must be a network core, not one for matrix products"
+        " the core must be a network core, not a product core"
     )):
         NetworkDriver(BoardTransport(end, end, timeout=ACK_TIMEOUT), timeout=GUARD)
 

@@ -125,7 +125,7 @@ def test_rejects_a_core_for_products_before_the_first_write():
     model = NetworkRegisterModel(CHIP)
     words = describe(Config())
     model.read = lambda address: [*words, *[0] * 30][address // 4]
-    with pytest.raises(TransportError, match="must be a network core, not one for matrix"):
+    with pytest.raises(TransportError, match="must be a network core, not a product core"):
         NetworkMmioTransport(model)
     assert model.log == [] and model.closed == 1
 

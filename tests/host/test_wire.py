@@ -308,6 +308,7 @@ def products_on_network_core(driver):
 
 def memory_of_network_core(driver):
     """Writes of all layouts, reads, lists, an error, an abort."""
+
     def at(number):
         return split(number, CHIP.banks)
 

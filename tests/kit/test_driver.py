@@ -194,7 +194,7 @@ def test_interrupts_advance_a_product(golden, bus):
     assert results == [OK]
 
 
-@pytest.mark.parametrize("register", ["magic", "version", "hash"])
+@pytest.mark.parametrize("register", ["magic", "version", "kind", "hash"])
 def test_rejects_another_core(golden, register):
     driver = golden(Ip(config=Config(**CONFIGS["2x4x1"]), bus="axi"))
     read = driver.device.read

@@ -5,17 +5,17 @@ import dataclasses
 import pytest
 
 from weft.host.golden import GoldenTransport
-from weft.regress import products
+from weft.regress import check
 from weft.regress.matrix import drawn
 
 DRAW, QUICK = 15, 12  # Configs on the golden transport
 
 
 def test_products_are_correct_on_the_golden_core(monkeypatch):
-    monkeypatch.setattr(products, "SimTransport", GoldenTransport)
+    monkeypatch.setattr(check, "SimTransport", GoldenTransport)
     configs = [drawn(DRAW, number) for number in range(QUICK)]
     assert {config.dtype for config in configs} == {"int8", "bf16"}
-    assert [products.run_products(config, 1) for config in configs] == [""] * QUICK
+    assert [check.run_products(config, 1) for config in configs] == [""] * QUICK
 
 
 def test_another_seed_draws_other_products(monkeypatch):
@@ -28,10 +28,10 @@ def test_another_seed_draws_other_products(monkeypatch):
             seen.append(bytes(data))
             super().send(data)
 
-    monkeypatch.setattr(products, "SimTransport", Counting)
+    monkeypatch.setattr(check, "SimTransport", Counting)
     sent = []
     for seed in (1, 1, 2):
-        assert products.run_products(drawn(DRAW, 0), seed) == ""
+        assert check.run_products(drawn(DRAW, 0), seed) == ""
         sent.append(b"".join(seen))
         seen.clear()
     assert sent[0] == sent[1] != sent[2]
@@ -64,6 +64,6 @@ class Slow(Wrong):
 @pytest.mark.parametrize("core, message", [(Wrong, "\nnot\n"), (Slow, " must take ")])
 @pytest.mark.parametrize("dtype", ["int8", "bf16"])
 def test_reports_a_problem(monkeypatch, core, message, dtype):
-    monkeypatch.setattr(products, "SimTransport", core)
+    monkeypatch.setattr(check, "SimTransport", core)
     configs = (drawn(DRAW, number) for number in range(QUICK))
-    assert message in products.run_products(next(c for c in configs if c.dtype == dtype), 1)
+    assert message in check.run_products(next(c for c in configs if c.dtype == dtype), 1)

@@ -10,8 +10,7 @@ from regress_cases import case, work
 
 from weft.config import Config
 from weft.regress.case import CHECKS, Case
-from weft.regress.store import CaseStore
-from weft.regress.work import CaseWork
+from weft.regress.work import CaseStore, CaseWork
 from weft.sim import tools
 from weft.sim.cache import folder
 from weft.tasks.engine import Engine

@@ -58,7 +58,7 @@ def test_a_job_that_starves_is_cleared_away(board):
     a, b = operands(5, 7, 4)
     assert np.array_equal(accelerator.matmul(a, b), a.astype(int) @ b)
     starving = Job(2, 3, 4, 0, 1, 1, 0, 1, 1, tag=7, flags=JobFlag.FEED_A | JobFlag.FEED_B)
-    board.send(starving.pack() + starving.pack()[:12])  # and the stream stands amid a header
+    board.send_words(starving.pack() + starving.pack()[:12])  # and the stream stands amid a header
     again = Accelerator(board, timeout=600)  # as another client
     assert np.array_equal(again.matmul(a, b), a.astype(int) @ b)
 

@@ -3,7 +3,7 @@
 import pytest
 from covering import CASES
 
-from weft.regress.products import run_products
+from weft.regress.check import run_products
 
 SEED = 8
 

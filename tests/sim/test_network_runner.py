@@ -12,7 +12,7 @@ from network_programs import random_inputs
 from products import integers
 
 import weft
-from weft.boards.network_designs import BATCH1_85F
+from weft.boards.designs import BATCH1_85F
 from weft.host.list_transport import ListTransport
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.golden_runner import GoldenRunner

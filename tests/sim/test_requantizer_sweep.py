@@ -106,7 +106,7 @@ def sweep(transport, config, entries):
     scenario.load(a)  # B may have any values
     scenario.load_parameters(b, [tuple(entry) for entry in entries])
     scenario.job(a, b, flags=JobFlag.REQUANTIZE, tag=7)
-    transport.send(scenario.data)
+    transport.send_words(scenario.data)
     data = b""
     while True:
         packet = transport.receive(60)

@@ -47,7 +47,7 @@ def test_abort_ends_a_starved_job_and_the_next_job_is_correct(transports):
     transport = transports(ODD)
     fed = JobFlag.FEED_A | JobFlag.FEED_B
     starving = Job(3, 5, 4, 0, 1, 1, 0, 1, 1, tag=7, flags=fed)
-    transport.send(starving.pack())
+    transport.send_words(starving.pack())
     with rejects(TransportTimeout, "no results within 0.3 s"):
         transport.receive(0.3)
     transport.abort(600)

@@ -4,6 +4,7 @@ from verif.amaranth_bench import checker, quiet, receive, send, simulate
 from weft.config import Config
 from weft.host import Accelerator
 from weft.host.golden import GoldenTransport
+from weft.host.wire import Commands
 from weft.hw.core import Core
 
 __all__ = ["replayed_matmul"]
@@ -19,7 +20,8 @@ class RecordingTransport(GoldenTransport):
         self.commands, self.packets = bytearray(), []
 
     def send(self, commands):
-        self.commands += commands
+        commands = list(commands)
+        self.commands += Commands(self._config, commands).encode()
         super().send(commands)
 
     def receive(self, timeout):

@@ -5,8 +5,8 @@ import math
 import sys
 from pathlib import Path
 
+from weft.boards.designs import NETWORKS_UP5K
 from weft.boards.devices import DEVICES
-from weft.boards.network_designs import NETWORKS_UP5K
 from weft.config import Config
 from weft.explore import network_features
 from weft.explore.features import dsp_blocks, ram_blocks

@@ -1,9 +1,9 @@
 """A board as docs/interfaces.md defines it, with a golden core; a subclass carries its bytes."""
 
 import numpy as np
+from golden_stream import GoldenStream
 
 from weft.frames import MAX_PAYLOAD, FrameType
-from weft.host.golden import GoldenTransport
 from weft.host.link import Frame
 from weft.host.transport import TransportError, TransportTimeout
 
@@ -15,7 +15,7 @@ class GoldenBoard:
 
     Attributes
     ----------
-    core : GoldenTransport
+    core : GoldenStream
     last, results : int
         Sequence number of the last accepted COMMANDS frame, and of the next RESULTS frame.
     kept : bytes
@@ -25,7 +25,7 @@ class GoldenBoard:
     """
 
     def __init__(self, config):
-        self.core = GoldenTransport(config)
+        self.core = GoldenStream(config)
         self.last, self.results = 0, 0
         self.kept, self.full = b"", False
 
@@ -45,7 +45,7 @@ class GoldenBoard:
                 self.last = frame.sequence
                 self.kept += frame.payload
                 try:
-                    self.core.send(frame.payload)
+                    self.core.send_words(frame.payload)
                 except TransportError:  # a real core would take the bytes for an operand
                     pass
             self.say(Frame(FrameType.ACK, self.last))

@@ -3,10 +3,10 @@
 from collections import deque
 
 import numpy as np
+from golden_stream import GoldenStream
 
 from weft.commands import Job, JobFlag, Load, Region, result
 from weft.geometry import memories
-from weft.host import GoldenTransport
 from weft.host.packing import pack, unpack
 from weft.host.transport import TransportTimeout
 from weft.register_map import interrupts, registers
@@ -42,7 +42,7 @@ class RegisterModel:
         self._reset()
 
     def _reset(self):
-        self.core = GoldenTransport(self.config)
+        self.core = GoldenStream(self.config)
         self.stream, self.jobs, self.words = bytearray(), deque(), deque()
         self.cmd_free, self.targets = 0, {}
         for name in ("jobs_done", "last_job", "irq_status"):
@@ -92,7 +92,7 @@ class RegisterModel:
 
     def exchange(self, commands, size):
         """Bus stream: send commands, and receive the result packet, if one is expected."""
-        self.core.send(commands)
+        self.core.send_words(commands)
         ended = self._next()
         assert (ended is None) == (size == 0)
         return ended[1:] if ended else (b"", 0)
@@ -147,7 +147,7 @@ class RegisterModel:
     def _send(self, data):
         self.stream += data
         size = len(self.stream) // self.config.bytes_in * self.config.bytes_in  # whole words
-        self.core.send(bytes(self.stream[:size]))
+        self.core.send_words(bytes(self.stream[:size]))
         del self.stream[:size]
 
     def _level(self):
@@ -168,13 +168,13 @@ class RegisterModel:
         if self._out_of_window(header, *words[8:13]):
             self.values["irq_status"] |= self.bits["bad_descriptor"] | self.bits["bad_address"]
             return
-        self.core.send(header + bytes(max(0, self.config.bytes_in - 32)))
+        self.core.send_words(header + bytes(max(0, self.config.bytes_in - 32)))
         if header[0] == Job.opcode:
             job = Job.unpack(header)
             if JobFlag.KEEP not in job.flags:
                 self.targets[job.tag] = job, address, stride
         else:
-            self.core.send(self._fetch(Load.unpack(header), address, stride, lines, k, order))
+            self.core.send_words(self._fetch(Load.unpack(header), address, stride, lines, k, order))
 
     def _out_of_window(self, header, address, stride, lines, k, order):
         """Whether a descriptor accesses a byte outside the window."""

@@ -155,7 +155,7 @@ BUGS = [
         ("a command word passes during a soft reset", "command",
          "s.valid & write & ~self.reset_busy", "s.valid & write"),
         ("a result is taken from an empty FIFO", "result",
-         "words.ready.eq(s.valid & read & nonempty)", "words.ready.eq(s.valid & read)"),
+         "taken.ready.eq(s.valid & read & nonempty)", "taken.ready.eq(s.valid & read)"),
     ),
     *table(
         "registers, axi", "bus.csr_bank",

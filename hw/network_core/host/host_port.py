@@ -307,7 +307,7 @@ class HostAnswers(wiring.Component):
                 memory.start.eq(1), memory.length.eq(result), memory.address.eq(status.result),
                 header.type.eq(FrameType.DONE), header.sequence.eq(self.done.payload),
                 header.length.eq(result + _STATUS_BYTES), words.eq(_STATUS_BYTES // 4),
-                address.eq(REGISTERS.index("NET_STATUS")),
+                address.eq(REGISTERS.index("net_status")),
             ]
             m.next = "FRAME"
 

@@ -8,7 +8,7 @@ from weft.hw.delay import MultiCycle, pipeline
 from weft.hw.network_core.layouts import ColumnParameters, JobFields, MapChunk
 from weft.hw.network_core.output.issue_slots import Issue, IssueSlots
 from weft.hw.output.clamp import clamp
-from weft.hw.output.scalers import SCALERS
+from weft.hw.output.scalers import lane_scaler
 from weft.hw.output.serial_scaler import SerialScaler
 from weft.latencies import CLAMP, MEMORY_READ
 from weft.network_core import latencies
@@ -155,7 +155,9 @@ class Rescaler(wiring.Component):
             sums = pipeline(m, (sums - self.pair_sum)[:32], 1, f"corrected_{lane}")
         biased = Signal(signed(32), name=f"biased_{lane}", reset_less=True)
         serial = latencies.has_serial_scaler(self.core)
-        scaler = (self._serial_scaler if serial else self._scaler)(m, lane, column, issues)
+        scaler = (self._serial_scaler if serial else self._scaler)(
+            m, lane, biased, column, issues
+        )
         y = clamp(m, scaler.y, **limits, name=lane)[:8].as_signed()
         value = Mux(
             issues[self.join].layer, sums.as_signed(), self._total(m, lane, y, issues)
@@ -163,28 +165,22 @@ class Rescaler(wiring.Component):
         # A serial scaler needs it until the next slot.
         with m.If(issues[self.join].as_value().any() if serial else 1):
             m.d.sync += biased.eq(value + column.value.bias)
-        m.d.comb += [
-            scaler.acc.eq(biased), self.results[lane].eq(y), self.biased[lane].eq(biased),
-        ]
+        m.d.comb += [self.results[lane].eq(y), self.biased[lane].eq(biased)]
 
-    def _scaler(self, m, lane, column, issues):
+    def _scaler(self, m, lane, biased, column, issues):
         """A scaler that takes the sum a cycle after it met its parameters."""
-        core, parameters = self.core, column.delay(m, 1, f"parameter_{lane}")
-        m.submodules[f"scaler_{lane}"] = scaler = SCALERS[core.requantize](
-            cycles=core.scale_cycles, target=core.target, extra=0, stable=parameters.cycles
+        core = self.core
+        return lane_scaler(
+            m, lane, mode=core.requantize, cycles=core.scale_cycles, target=core.target,
+            start=issues[self.join + 1].as_value().any(), acc=biased,
+            parameters=column.delay(m, 1, f"parameter_{lane}"),
         )
-        m.d.comb += [
-            scaler.start.eq(issues[self.join + 1].as_value().any()),
-            scaler.multiplier.eq(parameters.value.multiplier),
-            scaler.shift.eq(parameters.value.shift),
-        ]
-        return scaler
 
-    def _serial_scaler(self, m, lane, column, issues):
+    def _serial_scaler(self, m, lane, biased, column, issues):
         """A scaler that starts when the sum meets its parameters."""
         m.submodules[f"scaler_{lane}"] = scaler = SerialScaler(cycles=self.core.scale_cycles)
         m.d.comb += [
-            scaler.start.eq(issues[self.join].as_value().any()),
+            scaler.start.eq(issues[self.join].as_value().any()), scaler.acc.eq(biased),
             scaler.multiplier.eq(column.value.multiplier), scaler.shift.eq(column.value.shift),
         ]
         return scaler

@@ -1,19 +1,27 @@
 """The report of a bitstream: resources by block, clock, critical path, and a floorplan picture."""
 
 import json
+import re
 from collections import Counter
+from pathlib import Path
 
-from weft.files import write_text
+from weft.files import whole, write_text
 
-__all__ = ["FILES", "text", "write"]
+__all__ = ["FILES", "floorplan_picture", "text", "write"]
 
 FILES = "report.md", "report.json", "floorplan.png"  # written into the bitstream's folder
+COLOURS = {
+    "array": "#3b6fb6", "operands": "#4fb0c6", "control": "#e0862e", "results": "#5aa454",
+    "post-processing": "#b0527f", "registers": "#8c6d4f", "serial link": "#d9c02f",
+    "board": "#4a4a4a",
+}
+FREE, CHIP = "#eef0f2", "#ffffff"
+DOTS = 4, 2  # rows and columns of dots in a tile, one dot for each of its eight logic cells
 
 
 def write(folder, design, seed, routed, bitstream) -> None:
     """Write `FILES` into ``folder``, and print a summary."""
     from weft.boards.blocks import cells_by_block, placed_cells
-    from weft.cli.floorplan_picture import floorplan_picture
 
     board, config, pnr = design.board, design.config, routed.pnr
     cells = placed_cells(routed.layout, board.device)
@@ -104,3 +112,81 @@ def _path(critical_path):
 
 def _row(used, names):
     return " | ".join(f"{used[name]:,}" for name in names)
+
+
+def floorplan_picture(path: Path, cells, *, title: str) -> None:
+    """Draw ``cells``, of `weft.boards.blocks.placed_cells`, into a PNG.
+
+    A logic tile is drawn as eight dots, one for each LUT; a dot is pale if only its flip-flop is
+    used. A DSP block or a RAM is drawn as a whole tile with a frame.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import numpy as np
+    from matplotlib.colors import to_rgb
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch, Rectangle
+
+    width, height = 2 + max(cell.x for cell in cells), 2 + max(cell.y for cell in cells)
+    image = np.full((height * DOTS[0], width * DOTS[1], 3), to_rgb(FREE))
+    blocks = []
+    # Flip-flops first: the LUT of the same logic cell is drawn over them.
+    for cell in sorted(cells, key=lambda cell: cell.resource != "FF"):
+        colour = np.array(to_rgb(COLOURS[cell.group]))
+        if cell.resource not in ("LUT", "FF"):
+            blocks.append((cell, colour))
+            continue
+        row, column = divmod(_index(cell.bel), DOTS[1])
+        if cell.resource == "FF":
+            colour = 0.5 + colour / 2
+        image[cell.y * DOTS[0] + row, cell.x * DOTS[1] + column] = colour
+
+    size = 11 / max(width, height)
+    figure = Figure(figsize=(size * width + 2.9, max(size * height, 5) + 0.9), dpi=130)
+    axes = figure.add_axes((
+        0.35 / figure.get_figwidth(), 0.25 / figure.get_figheight(),
+        size * width / figure.get_figwidth(), size * height / figure.get_figheight(),
+    ))
+    axes.imshow(
+        image, origin="lower", extent=(0, width, 0, height), aspect="equal",
+        interpolation="nearest",
+    )
+    for cell, colour in blocks:
+        axes.add_patch(Rectangle(
+            (cell.x + 0.04, cell.y + 0.04), 0.92, 0.92, facecolor=colour, edgecolor="black",
+            linewidth=0.9,
+        ))
+    axes.set(xticks=[], yticks=[])
+    for spine in axes.spines.values():
+        spine.set_color("#9aa0a6")
+    counts = {group: Counter() for group in COLOURS}
+    for cell in cells:
+        counts[cell.group][cell.resource] += 1
+    handles = [
+        Patch(color=COLOURS[group], label=f"{group}\n{_counts(used)}")
+        for group, used in counts.items() if used
+    ]
+    handles.append(Patch(facecolor=CHIP, edgecolor="black", label="framed: DSP block or RAM"))
+    axes.legend(
+        handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=8,
+        labelspacing=0.9, borderaxespad=0,
+    )
+    figure.text(
+        0.35 / figure.get_figwidth(), 1 - 0.2 / figure.get_figheight(), title, va="top",
+        fontsize=10, fontweight="bold",
+    )
+    with whole(path) as part:
+        figure.savefig(part, format="png", metadata={"Software": None})
+
+
+def _index(bel):
+    """The index of a logic cell in its tile, 0 to 7, from names as ``lc3`` and ``SLICEB.COMB1``."""
+    if match := re.match(r"SLICE([A-D])\.\D+(\d)", bel):
+        return 2 * "ABCD".index(match[1]) + int(match[2])
+    return int(re.search(r"\d", bel)[0])
+
+
+def _counts(used):
+    return ", ".join(f"{used[name]:,} {name}" for name in ("LUT", "DSP", "RAM", "SPRAM")
+                     if used[name])

@@ -107,13 +107,11 @@ def run(args) -> int:
     """Run the command; return its exit code."""
     if args.list:
         return _list(args)
-    from weft.boards.board import BoardError
+    from weft.boards.fit import sizes
     from weft.boards.pins import check_pins
-    from weft.network_core.config import NetworkCoreConfig
 
     board = designed_board(args)
-    if args.fit and isinstance(board.config, NetworkCoreConfig):
-        raise BoardError("--fit must be with a design for matrix products, not for networks")
+    configs = sizes(board) if args.fit else [board.config]
     check_pins(board)
     name = f"{board.name}-{args.purpose}" if args.purpose else board.name
     folder = output_folder(args.output or Path("out") / name)
@@ -121,7 +119,7 @@ def run(args) -> int:
     bitstream, *_ = (
         output_file(folder / name) for name in (f"{board.name}.{suffix}", *bitstream_report.FILES)
     )
-    return _build(board, args, bitstream)
+    return _build(board, configs, args, bitstream)
 
 
 def designed_board(args):
@@ -164,8 +162,7 @@ def _designs(board):
     return {"": board} | {purpose: board.built_for(purpose) for purpose in board.networks}
 
 
-def _build(board, args, bitstream):
-    from weft.boards.fit import sizes
+def _build(board, configs, args, bitstream):
     from weft.boards.toolchain import SeedError, Toolchain, ToolchainError
     from weft.cli.progress import progress
     from weft.sim.build import folder as builds
@@ -175,7 +172,6 @@ def _build(board, args, bitstream):
         tools = Toolchain(builds(), say=show.say)
         with show.task("preparing the tools"):
             tools.set_up()
-        configs = sizes(board) if args.fit else [board.config]
         for tried, config in enumerate(configs):
             if args.fit:
                 show.say(f"{config.name}: array {tried + 1} of at most {len(configs)}")

@@ -1,9 +1,11 @@
 """``weft estimate``: area, clock, time and energy of a design, without tools."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from weft.cli.argument_types import path
 from weft.cli.options import add_config, add_network_core_fields, changed_config
-from weft.config import Config
-from weft.network_core.config import NetworkCoreConfig
+from weft.design import PerKind
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -38,7 +40,7 @@ def add(parser):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
-    from weft.cli.explore import named_board
+    from weft.cli.explore_options import named_board
     from weft.explore.estimate import Estimator
     from weft.explore.model import family_of, leave_one_out
     from weft.explore.recorded import fitted, recorded
@@ -92,8 +94,7 @@ def _show(board, workloads, found, errors):
         )
     else:
         text = "Cycles are exact. Microseconds have the error of fmax."
-        if isinstance(found.config, Config):
-            text += " The energy compares designs; it predicts no board."
+        text += _COLUMNS.of(found.config).note
     console.print(text, highlight=False)
 
 
@@ -102,20 +103,37 @@ def _costs(board, workloads, found):
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    config = found.config if isinstance(found.config, NetworkCoreConfig) else None
+    from weft.explore.workload import wire_bytes
+
+    column = _COLUMNS.of(found.config)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    last_column = "nJ" if config is None else "memory"
     for name in ("workload", "cycles", "in steady state", "us", "bytes sent", "received",
-                 "us on the wire", last_column):
+                 "us on the wire", column.name):
         table.add_column(name, justify="left" if name == "workload" else "right")
     for workload, cost in zip(workloads, found.costs, strict=True):
-        # A network core sends the result after the input has come.
-        wire_bytes = max(cost.sent, cost.received) if config is None else cost.sent + cost.received
         table.add_row(
             workload.name, f"{cost.cycles:,}", f"{cost.interval:,.0f}",
             f"{cost.cycles / found.clock:,.2f}", f"{cost.sent:,}", f"{cost.received:,}",
-            f"{1e7 * wire_bytes / board.baud:,.0f}",
-            f"{cost.energy:,.1f}" if config is None
-            else f"{cost.memory:,} of {config.memory_bytes:,}",
+            f"{1e7 * wire_bytes(found.config, cost) / board.baud:,.0f}",
+            column.text(found.config, cost),
         )
     return table
+
+
+class _Column(NamedTuple):
+    """The last column of the table, and what the text below says of it."""
+
+    name: str
+    text: Callable
+    note: str
+
+
+_COLUMNS = PerKind(
+    product=_Column(
+        "nJ", lambda config, cost: f"{cost.energy:,.1f}",
+        " The energy compares designs; it predicts no board.",
+    ),
+    network=_Column(
+        "memory", lambda config, cost: f"{cost.memory:,} of {config.memory_bytes:,}", "",
+    ),
+)

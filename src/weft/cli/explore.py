@@ -5,8 +5,8 @@ from pathlib import Path
 
 from weft.cli.argument_types import integer, number, path
 from weft.cli.engine_options import add_engine, check_cluster, duration
-from weft.cli.explore_model import FAMILIES
-from weft.cli.explore_options import STORE, Left, engine_of, store_of
+from weft.cli.explore_options import STORE, Left, engine_of, named_board, store_of
+from weft.cli.explore_points import FAMILIES
 from weft.cli.output_paths import output_folder
 from weft.cli.progress import progress
 
@@ -122,11 +122,11 @@ def run(args) -> int:
     """Run the command; return its exit code."""
     check_cluster(args)
     if args.action == "record":
-        from weft.cli.explore_record import record
+        from weft.cli.explore_points import record
 
         return record(args)
     if args.action == "model":
-        from weft.cli.explore_model import show_model
+        from weft.cli.explore_points import show_model
 
         return show_model()
     if args.action == "report":
@@ -138,8 +138,7 @@ def run(args) -> int:
 
 def _search(args):
     from weft.boards.board import BoardError
-    from weft.cli.explore_front import show_front
-    from weft.cli.explore_result import show_result
+    from weft.cli.explore_result import show_front, show_result
     from weft.explore.candidates import candidates, estimates_of
     from weft.explore.estimate import Estimator
     from weft.explore.guide import Guide
@@ -211,14 +210,3 @@ def _place(guide, store, args, budget):
                 on_left=left,
             )
     return left.lost
-
-
-def named_board(name, purpose=None):
-    """The board of a name or of a file; with ``purpose``, with its network core.
-
-    Raises BoardError if it has none for the purpose.
-    """
-    from weft.boards.catalog import find, load
-
-    board = load(name) if name.endswith(".py") else find(name)
-    return board.built_for(purpose) if purpose else board

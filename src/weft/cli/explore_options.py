@@ -1,10 +1,10 @@
-"""What the commands of explorations share: the engine for points, and their store."""
+"""What the commands of explorations share: the board, the engine for points, and their store."""
 
 from pathlib import Path
 
 from weft.cli.engine_options import limits_of, started
 
-__all__ = ["STORE", "Left", "engine_of", "store_of"]
+__all__ = ["STORE", "Left", "engine_of", "named_board", "store_of"]
 
 STORE = "explore.sqlite"
 
@@ -22,6 +22,17 @@ def engine_of(args, show):
     from weft.explore.flow import PointSteps
 
     return started(PointSteps(limits_of(args)), args, show)
+
+
+def named_board(name, purpose=None):
+    """The board of a name or of a file; with ``purpose``, with its network core.
+
+    Raises BoardError if it has none for the purpose.
+    """
+    from weft.boards.catalog import find, load
+
+    board = load(name) if name.endswith(".py") else find(name)
+    return board.built_for(purpose) if purpose else board
 
 
 class Left:

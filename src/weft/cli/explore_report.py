@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from weft.cli.explore_options import store_of
+from weft.cli.explore_options import named_board, store_of
 from weft.cli.output_paths import output_file
 from weft.cli.progress import progress
 from weft.files import write_text
@@ -13,7 +13,6 @@ __all__ = ["write_report"]
 
 def write_report(args) -> int:
     """Write ``report.html`` into the output folder; return the exit code."""
-    from weft.cli.explore import named_board
     from weft.explore.findings import findings
     from weft.explore.page import exploration_page
     from weft.explore.workload import workload_of
@@ -40,7 +39,7 @@ def write_report(args) -> int:
 def _floorplan(found, store):
     """The floorplan of the winner as a PNG; None if the store has no layout of it."""
     from weft.boards.blocks import Cell
-    from weft.cli.floorplan_picture import floorplan_picture
+    from weft.cli.bitstream_report import floorplan_picture
     from weft.explore.points import Point
 
     for winner in found.guide.ranking()[:1]:

@@ -4,9 +4,12 @@ import json
 import re
 import sys
 import time
+from collections.abc import Callable
+from typing import NamedTuple
 
 from weft.cli.argument_types import integer, path
 from weft.cli.build import add_board, add_design, designed_board
+from weft.design import PerKind
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -84,10 +87,9 @@ def _board(args):
     """The board with the design of the arguments."""
     from weft.boards.board import BoardError
     from weft.boards.pins import check_pins
-    from weft.network_core.config import NetworkCoreConfig
 
     board = designed_board(args)
-    if isinstance(board.config, NetworkCoreConfig) != bool(args.network):
+    if _TESTS.of(board.config).has_network != bool(args.network):
         raise BoardError(
             "--network must be given with a network core (--for), and only with one"
         )
@@ -97,14 +99,31 @@ def _board(args):
 
 def _check(args, board):
     """The test of the gates: a function of a GateSim, a seed, and ``say``."""
+    return _TESTS.of(board.config).check(args, board)
+
+
+def _check_jobs(args, board):
     from weft.sim import gates
 
-    if not args.network:
-        return lambda sim, **options: gates.check_gates(sim, board.config, **options)
+    return lambda sim, **options: gates.check_gates(sim, board.config, **options)
+
+
+def _check_network(args, board):
     from weft.models.loading import load
+    from weft.sim import gates
 
     program = load(args.network).compile(board.config)
     return lambda sim, **options: gates.check_network(sim, program, **options)
+
+
+class _Test(NamedTuple):
+    """Whether the test runs a network, and how it is made from arguments and board."""
+
+    has_network: bool
+    check: Callable
+
+
+_TESTS = PerKind(product=_Test(False, _check_jobs), network=_Test(True, _check_network))
 
 
 def _netlist(board, stage, show):

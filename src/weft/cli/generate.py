@@ -9,10 +9,10 @@ from weft.cli.doctor import install_hint
 from weft.cli.options import add_config, config_of
 from weft.cli.output_paths import output_file, output_folder
 from weft.config import Config, ConfigError
+from weft.design import PerKind
 from weft.designs import design_from_toml
 from weft.files import write_text
 from weft.ip import OPTIONS, Ip
-from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.ip import NetworkIp
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -107,13 +107,19 @@ def _kit(args):
 def _ip(args):
     """The IP core of the arguments. Raises ConfigError if they describe none."""
     prefix = "weft" if args.prefix is None else args.prefix
-    config = None if args.config is None else design_from_toml(args.config)
-    if not isinstance(config, NetworkCoreConfig):
-        clocks = 1 if args.clocks is None else args.clocks
-        return Ip(
-            config=config_of(args), bus=args.bus, clocks=clocks, prefix=prefix,
-            **{option: getattr(args, option) for option in OPTIONS},
-        )
+    design = config_of(args) if args.config is None else design_from_toml(args.config)
+    return _IPS.of(design)(args, design, prefix)
+
+
+def _product_ip(args, design, prefix):
+    clocks = 1 if args.clocks is None else args.clocks
+    return Ip(
+        config=config_of(args), bus=args.bus, clocks=clocks, prefix=prefix,
+        **{option: getattr(args, option) for option in OPTIONS},
+    )
+
+
+def _network_ip(args, design, prefix):
     given = [f.name for f in dataclasses.fields(Config) if getattr(args, f.name) is not None]
     given += [option for option in OPTIONS if option != "pipelined" and getattr(args, option)]
     given += ["clocks"] * (args.clocks not in (None, 1))
@@ -121,7 +127,10 @@ def _ip(args):
         option = given[0].replace("_", "-")
         raise ConfigError(f"--{option} must not be given for a network core: {args.config}"
                           " has a table [network_core]")
-    return NetworkIp(config=config, bus=args.bus, pipelined=args.pipelined, prefix=prefix)
+    return NetworkIp(config=design, bus=args.bus, pipelined=args.pipelined, prefix=prefix)
+
+
+_IPS = PerKind(product=_product_ip, network=_network_ip)
 
 
 def _measured(args, ip, show):

@@ -5,7 +5,7 @@ import dataclasses
 
 from weft.cli.argument_types import path
 from weft.config import Config, ConfigError
-from weft.design import NETWORK
+from weft.design import PerKind
 
 __all__ = [
     "add_network_core_fields", "add_config", "any_config_of", "changed_config", "config_of",
@@ -14,11 +14,12 @@ __all__ = [
 
 # Of a NetworkCoreConfig, beside the fields of its core, and beside b_words, which a Config has,
 # too.
-CHIP_FIELDS = {
+OWN_FIELDS = {
     "words": "words of each bank of the memory; a power of two",
     "lines": "lines of the parameter buffer",
     "read_vectors": "vectors that loads, descriptors and the host read in one cycle: 1, 2, 4, 8",
 }
+_OWN: PerKind[set[str]] = PerKind(product=set(), network=set(OWN_FIELDS))
 
 
 def add_config(parser):
@@ -54,7 +55,7 @@ def add_network_core_fields(parser):
         "--for", dest="purpose", metavar="PURPOSE",
         help="the board's network core: networks or batch1; see weft build --list",
     )
-    for name, text in CHIP_FIELDS.items():
+    for name, text in OWN_FIELDS.items():
         group.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="INT", help=text)
 
 
@@ -69,17 +70,17 @@ def changed_config(args, config):
     names = [f.name for f in dataclasses.fields(Config)]
     fields, own = (
         {name: getattr(args, name) for name in group if getattr(args, name) is not None}
-        for group in (names, CHIP_FIELDS)
+        for group in (names, OWN_FIELDS)
     )
     found = config
     if args.config is None:
         found = replace(config, **fields)
     else:
         found = design_from_toml(args.config, **{"target": config.target, **fields})
-    if config.kind == NETWORK != found.kind:
+    if not _OWN.of(config) <= _OWN.of(found):
         raise ConfigError(f"{args.config} must have a table [network_core]")
     for name in own:
-        if found.kind != NETWORK:
+        if name not in _OWN.of(found):
             raise ConfigError(f"{name} must be for a network core (--for), not for a product core")
     return replace(found, **own)
 
@@ -89,7 +90,7 @@ def given_option(args, *others) -> str | None:
     for name in (*others, "purpose"):
         if getattr(args, name) is not None:
             return "--for" if name == "purpose" else f"--{name.replace('_', '-')}"
-    return given_field(args, *CHIP_FIELDS)
+    return given_field(args, *OWN_FIELDS)
 
 
 def given_field(args, *others) -> str | None:

@@ -74,7 +74,7 @@ def run(args) -> int:
             _check(config, args.seed, show)
         rows, flags, accuracy = _network(config, show)
         picture = _draw(file, _timeline(flags, rows), config, show)
-    from weft.cli.sim_report import layer_table
+    from weft.cli.sim_network import layer_table
 
     problems = layer_table(rows, **accuracy, numbers=config.dtype.upper())
     print(f"Activity of the array over time: {picture}")
@@ -113,7 +113,7 @@ def _network(config, show):
     """Run every layer. Returns rows of the table, activity of each cycle, and the accuracies."""
     import numpy as np
 
-    from weft.cli.networks import NETWORKS
+    from weft.cli.sim_network import NETWORKS
     from weft.demo import digits_images, digits_network
     from weft.sim.transport import SimTransport
 
@@ -149,7 +149,7 @@ def _network(config, show):
 
 def _golden_layers(network, program, images, outputs):
     """The layers by the golden model; each takes the output of the layer before it."""
-    from weft.cli.networks import NETWORKS
+    from weft.cli.sim_network import NETWORKS
     from weft.models.inputs import read_inputs
 
     [x] = read_inputs(program, images)[0].values()
@@ -160,7 +160,7 @@ def _golden_layers(network, program, images, outputs):
 
 def _rows(config, layers, outputs, cycles, predicted, show):
     """The rows of the table. They also measure each layer as equal products back to back."""
-    from weft.cli.sim_report import LayerRow
+    from weft.cli.sim_network import LayerRow
     from weft.cli.steady_state import equal_products
     from weft.host import Accelerator
     from weft.sim.transport import SimTransport

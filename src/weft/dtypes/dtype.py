@@ -37,7 +37,7 @@ class DType:
     golden     `weft.host.golden_core.GoldenCore`      `weft.host.golden_cores.CORES`
     driver     `weft.host.product.Product`             `weft.host.products.PRODUCTS`
     checks     a class of `weft.cli.selftest_cases`    `weft.cli.selftest_cases.CASES`
-    network    a class of `weft.cli.networks`          `weft.cli.networks.NETWORKS`
+    network    a class of `weft.cli.sim_network`       `weft.cli.sim_network.NETWORKS`
     ========== ======================================= ===============================
 
     Attributes

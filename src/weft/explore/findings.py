@@ -6,20 +6,16 @@ from dataclasses import dataclass
 from weft.boards.board import Board
 from weft.boards.catalog import BOARDS
 from weft.config import Config
-from weft.design import PerKind
 from weft.explore.candidates import estimates_of
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.guide import Guide
 from weft.explore.model import Errors, Record, family_of, leave_one_out
 from weft.explore.recorded import fitted, of_board, recorded
-from weft.explore.workload import MatrixWorkload, NetworkWorkload
+from weft.explore.workload import MatrixWorkload, NetworkWorkload, wire_bytes
 from weft.models.errors import UnfitError
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["BoardCost", "Findings", "findings"]
-
-# Of the bytes to a core and from it. A network core sends the result after the input has come.
-_BOTH_WAYS: PerKind[Callable[[tuple[int, int]], int]] = PerKind(product=max, network=sum)
 
 
 @dataclass(frozen=True)
@@ -121,8 +117,7 @@ def _boards(workloads, kind):
             costs = [workload.cost(board.config) for workload in workloads]
         except UnfitError:
             continue
-        both = _BOTH_WAYS.of(board.config)
-        wire = sum(both((cost.sent, cost.received)) for cost in costs)
+        wire = sum(wire_bytes(board.config, cost) for cost in costs)
         yield BoardCost(
             name, board.clock, sum(cost.cycles for cost in costs) / board.clock,
             1e7 * wire / board.baud,

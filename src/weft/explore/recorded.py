@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from weft.boards.board import Board
+from weft.boards.designs import NETWORKS_25F, NETWORKS_HX8K, NETWORKS_UP5K
 from weft.boards.devices import DEVICES, Device
-from weft.boards.network_designs import NETWORKS_25F, NETWORKS_HX8K, NETWORKS_UP5K
 from weft.boards.presets import PRESETS
 from weft.config import Config
 from weft.explore.model import LEAST, FittedModel, Record, TooFewPoints, family_of

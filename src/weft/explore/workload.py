@@ -34,7 +34,7 @@ from weft.timing import Latencies
 
 __all__ = [
     "MatrixWorkload", "NetworkWorkload", "RoughList", "WorkloadCost", "quick_cycles",
-    "rough_lists", "workload_of",
+    "rough_lists", "wire_bytes", "workload_of",
 ]
 
 _LAYER = 60  # cycles of a layer beside its steps, its loads and its results
@@ -69,6 +69,14 @@ class WorkloadCost:
     received: int
     energy: float
     memory: int = 0
+
+
+def wire_bytes(config: Config | NetworkCoreConfig, cost: WorkloadCost) -> int:
+    """Bytes that need time on the serial port, which sends and receives at the same time.
+
+    A network core sends the result after the input has come.
+    """
+    return _CORES.of(config).wire_bytes((cost.sent, cost.received))
 
 
 class MatrixWorkload:
@@ -295,6 +303,8 @@ def _matrix_cost(config, shape):
 class _ProductCore:
     """What workloads cost on a product core."""
 
+    wire_bytes = max
+
     @staticmethod
     def timed(config):
         """The Config that stands for all Configs of the same timing."""
@@ -330,6 +340,8 @@ class _ProductCore:
 
 class _NetworkCore:
     """What workloads cost on a network core."""
+
+    wire_bytes = sum
 
     @staticmethod
     def timed(config):

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,8 +21,12 @@ from weft.host.residency import ResidencyCache
 from weft.host.resident import Resident
 from weft.host.stats import Stats
 from weft.host.transport import Transport
+from weft.host.wire import Commands
 
 __all__ = ["Accelerator", "AcceleratorError"]
+
+_MAX_PLANS = 64  # kept, each of few steps: a long plan costs little beside its product
+_MAX_STEPS = 256
 
 
 class Accelerator:
@@ -68,6 +73,7 @@ class Accelerator:
         self._pages = [Pages(self._memories[side].pages) for side in (Region.A, Region.B)]
         self._cache = ResidencyCache(self._memories)
         self._product = PRODUCTS[self.config.dtype]
+        self._plans: dict[tuple, list] = {}  # steps of products by all that they depend on
         self.lock = threading.RLock()
 
     def __enter__(self) -> "Accelerator":
@@ -287,16 +293,16 @@ class Accelerator:
             self._cache.clear()
             with core.transaction(self._cache):
                 if setup is not None and setup.epoch != core.epoch:
-                    self._finish_loads(setup.commands)
+                    self._finish_loads(setup.loads)
                     setup.epoch = core.epoch
                 before = core.counters() if record else None
                 results = []
                 for commands, jobs in stream.fill(core.tags):
-                    core.send(bytes(commands))
+                    core.send(commands)
                     results += [core.receive(tag, size) for tag, size in jobs]
                 words = stream.bytes_in // self.config.bytes_in
                 if record and stream.ends_with_loads and not core.wait_for_words(before, words):
-                    self._finish_loads(b"")
+                    self._finish_loads([])
                 stats = core.stats_since(before, macs=macs, jobs=stream.jobs) if record else None
             return results, stats
 
@@ -325,12 +331,12 @@ class Accelerator:
     def _send_load(self, load, data):
         """Send a load and wait until the core has accepted all of it."""
         with self._core.transaction(self._cache):
-            self._finish_loads(self._core.header(load) + data)
+            self._finish_loads([(load, data)])
 
     def _finish_loads(self, loads):
         """Send loads and wait until the core has accepted all of them, and all before them."""
         barrier = self._core.barrier()  # an empty job, answered in order
-        self._core.send(loads + self._core.header(barrier))
+        self._core.send(Commands(self.config, [*loads, (barrier, b"")]))
         self._core.collect(barrier, Status.REJECTED)
 
     def _run(self, product, raw, record):
@@ -344,7 +350,7 @@ class Accelerator:
             for start in range(0, len(steps), MAX_JOBS):
                 chunk = steps[start : start + MAX_JOBS]
                 commands = product_commands(product, chunk, self.config, self._cache)
-                core.send(b"".join([*first, *commands]))
+                core.send(Commands(self.config, [*first, *commands]))
                 first = []
                 for index, step in chunk:
                     if step.has_results:
@@ -355,27 +361,41 @@ class Accelerator:
                 return core.stats_since(before, macs=product.macs, jobs=len(steps))
 
     def _load_shared(self, product, undo):
-        """Return the bytes that load an operand that the whole batch shares, if it fits.
+        """Return the commands that load an operand that the whole batch shares, if it fits.
 
         The pages are freed by ``undo``, an ExitStack.
         """
-        data = []
+        commands = []
         for region in (Region.A, Region.B):
             lines = product.lines(region, 0) if product.shares(region) else None
             load = None if lines is None else self._allocate(region, lines)
             if load is not None:
                 undo.callback(self._pages[region].release, load.page)
                 product.pages[region] = load.page
-                data += [self._core.header(load), pack(lines, self._memories[region])]
-        return data
+                commands.append((load, pack(lines, self._memories[region])))
+        return commands
 
     def _plan(self, product):
         """Return ``(index, step)`` of all products of the batch."""
-        planner = Planner(self.config, self._free(), self._core.tags)
-        _, m, n = product.raw_shape
-        resident_pages = dict(zip(("a_page", "b_page"), product.pages, strict=True))
+        free = self._free()
+        key = product.raw_shape, product.k, *product.pages, product.flags, *free
+        steps = self._plans.pop(key, None)
+        if steps is None:
+            planner = Planner(self.config, free)
+            _, m, n = product.raw_shape
+            a_page, b_page = product.pages
+            steps = [
+                (index, step)
+                for index in range(product.raw_shape[0])
+                for step in planner.plan(
+                    m, n, product.k, a_page=a_page, b_page=b_page, flags=product.flags
+                )
+            ]
+        if len(steps) <= _MAX_STEPS:
+            self._plans[key] = steps  # the latest plan is the last one
+            if len(self._plans) > _MAX_PLANS:
+                del self._plans[next(iter(self._plans))]
+        tags = self._core.tags
         return [
-            (index, step)
-            for index in range(product.raw_shape[0])
-            for step in planner.plan(m, n, product.k, **resident_pages, flags=product.flags)
+            (index, replace(step, job=step.job.tagged(next(tags)))) for index, step in steps
         ]

@@ -6,10 +6,12 @@ from contextlib import contextmanager
 from functools import partial
 from random import randrange
 
+from weft.design import PRODUCT
 from weft.frames import MAX_DATA, MAX_WRITE, FrameType
 from weft.host.link import Frame, FramedTransport, FramingError
 from weft.host.send_window import SendWindow
 from weft.host.transport import TransportBusy, TransportError, TransportTimeout
+from weft.registers import IDENTITY, kind_of
 
 __all__ = ["BUSY", "MAX_ANSWER", "BoardTransport"]
 
@@ -85,6 +87,13 @@ class BoardTransport(FramedTransport):
                 f" received {count}; is the board connected and loaded?"
             ) from error
 
+    def kind_of_core(self, timeout: float) -> str:
+        """Return the kind of the core: `PRODUCT` or `NETWORK` of `weft.design`."""
+        try:
+            return kind_of(self.read(0, len(IDENTITY), timeout))
+        except ValueError:
+            return PRODUCT  # a session refuses the core, with the reason
+
     def restart(self, timeout: float, empty: FrameType = FrameType.COMMANDS) -> None:
         """Discard the unacknowledged words and find the sequence number that the board expects.
 
@@ -142,9 +151,9 @@ class BoardTransport(FramedTransport):
         except TransportTimeout:
             return last_ack[0] if last_ack else None
 
-    def send(self, commands: bytes) -> None:
+    def send_words(self, words: bytes) -> None:
         with self._sending() as window:
-            window.add(commands)
+            window.add(words)
 
     def post(self, frame_type: FrameType, payload: bytes) -> int:
         """Queue a frame that the board acknowledges; return its sequence number."""

@@ -4,18 +4,18 @@ import contextlib
 import dataclasses
 import time
 from random import randrange
+from typing import Any
 
-from weft.commands import Job, Load, Status, result
+from weft.commands import Job, Status, result
 from weft.config import Config
-from weft.host.board import BoardTransport
-from weft.host.network_mmio import NetworkMmioTransport
+from weft.design import PRODUCT
 from weft.host.opening import open_transport
 from weft.host.packing import result_bytes
 from weft.host.planner import tags
-from weft.host.recovery import AcceleratorError, padded, resync
+from weft.host.recovery import AcceleratorError, resync
 from weft.host.stats import Stats
 from weft.host.transport import Transport
-from weft.network_core import registers as network_core_registers
+from weft.host.wire import Commands
 from weft.registers import COUNTERS, REGISTERS, decode
 
 __all__ = ["AcceleratorError", "CoreSession", "product_transport"]
@@ -67,8 +67,8 @@ class CoreSession:
         here is closed. Raises TypeError if ``transport`` is neither.
         """
         if not isinstance(transport, str):
-            is_for_networks = isinstance(transport, NetworkMmioTransport)
-            if not is_for_networks and not callable(getattr(transport, "receive", None)):
+            asks = hasattr(transport, "kind_of_core")
+            if not asks and not callable(getattr(transport, "receive", None)):
                 hint = "; ListTransport(runner) is one" if hasattr(transport, "run") else ""
                 raise TypeError(
                     "transport must be a weft.host.transport.Transport, or the name of one, not"
@@ -101,13 +101,9 @@ class CoreSession:
         yield
         self._needs_resync = False
 
-    def send(self, commands: bytes) -> None:
-        """Send whole commands."""
+    def send(self, commands: Commands) -> None:
+        """Send commands."""
         self._transport.send(commands)
-
-    def header(self, command: Job | Load) -> bytes:
-        """Return the stream words of a header."""
-        return padded(command, self.config)
 
     def barrier(self) -> Job:
         """Return an empty job; the core answers it in order, with status REJECTED."""
@@ -199,19 +195,17 @@ class CoreSession:
         return found
 
 
-def product_transport(
-    transport: Transport | NetworkMmioTransport, timeout: float
-) -> Transport:
+def product_transport(transport: Any, timeout: float) -> Transport:
     """Return ``transport``, or one that executes products as lists if a network core answers.
 
-    A `BoardTransport` is asked. Raises TransportError if the connection fails.
+    A transport that can reach either kind is asked: it has ``kind_of_core(timeout)``. Raises
+    TransportError if the connection fails.
     """
-    if isinstance(transport, BoardTransport):
-        if transport.read(0, 1, timeout) != [network_core_registers.MAGIC]:
-            return transport
-    elif not isinstance(transport, NetworkMmioTransport):
+    ask = getattr(transport, "kind_of_core", None)
+    if ask is None or ask(timeout) == PRODUCT:
         return transport
     from weft.host.list_transport import ListTransport
     from weft.host.network_driver import NetworkDriver
 
     return ListTransport(NetworkDriver(transport, timeout=timeout), timeout=timeout)
+

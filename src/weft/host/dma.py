@@ -1,30 +1,21 @@
-"""A transport to an IP core with DMA: the command stream becomes descriptors and data in memory."""
+"""A transport to an IP core with DMA: commands become descriptors and data in memory."""
 
 import math
 import time
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from weft.commands import (
-    HEADER_BYTES,
-    VERSION,
-    Job,
-    JobFlag,
-    Load,
-    LoadFlag,
-    Opcode,
-    Status,
-    result,
-)
+from weft.commands import Job, JobFlag, Load, LoadFlag, Status, result
 from weft.descriptors import ElementOrder, Fetch, Store, write_unit
-from weft.geometry import memories
 from weft.host.dma_memory import DmaMemory
 from weft.host.mmio import ProductTransport
 from weft.host.packing import pack_results
 from weft.host.register_transport import RegisterAccess, progress
 from weft.host.transport import Packet, TransportError
+from weft.host.wire import Command
 from weft.job_rules import JobRules
 
 __all__ = ["DmaTransport"]
@@ -92,9 +83,7 @@ class DmaTransport(ProductTransport):
         except BaseException:
             self.close()
             raise
-        self._operands = memories(self._config)
         self._job_rules = JobRules(self._config)
-        self._stream = bytearray()  # an incomplete command
         self._waiting: deque[_Command] = deque()
         # Jobs that were submitted and have not ended, with the offset of their results in memory.
         self._jobs: deque[tuple[Job, int]] = deque()
@@ -107,22 +96,29 @@ class DmaTransport(ProductTransport):
         """Discard all commands and results, with a soft reset: a dropped descriptor has no end."""
         self._check()
         self._reset(timeout)
-        for queue in (self._stream, self._waiting, self._jobs, self._packets):
+        for queue in (self._waiting, self._jobs, self._packets):
             queue.clear()
         self._used = self._job_bytes = self._jobs_done = 0
 
-    def send(self, commands: bytes) -> None:
+    def send(self, commands: Iterable[Command]) -> None:
         """Queue commands, and submit as many of them as there is space for.
 
         Raises TransportError, before any of them is submitted, if the memory is too small for a
         load, or for a job with its operands and results.
         """
         self._check()
-        size = self._config.bytes_in
-        if len(commands) % size:
-            text = f"commands must be whole words of {size} bytes, not {len(commands)} bytes"
-            raise ValueError(text)
-        self._waiting += self._parse(commands)
+        found, job_bytes = [], self._job_bytes
+        for header, data in commands:  # the core would skip words that are no command
+            if isinstance(header, Job):
+                found.append(self._job(header))
+            elif header is not None and data:
+                found.append(_Command(header, bytes(data), len(data), len(data)))
+        try:
+            self._count_needs(found)
+        except TransportError:
+            self._job_bytes = job_bytes
+            raise
+        self._waiting += found
         self._submit()
 
     def receive(self, timeout: float) -> Packet:
@@ -153,32 +149,6 @@ class DmaTransport(ProductTransport):
                 f"memory must lie below 0x100000000, not {size:#x} bytes from {address:#x}"
             )
 
-    def _parse(self, commands):
-        """Return the complete commands of the stream. The core would skip an invalid header."""
-        before, job_bytes = bytes(self._stream), self._job_bytes
-        data, start, found = before + bytes(commands), 0, []
-        size = max(HEADER_BYTES, self._config.bytes_in)
-        while len(data) - start >= size:
-            header, end = data[start : start + HEADER_BYTES], start + size
-            if header[1] == VERSION and header[0] == Opcode.JOB:
-                found.append(self._job(Job.unpack(header)))
-            elif header[1] == VERSION and header[0] == Opcode.LOAD:
-                load = Load.unpack(header)
-                end += self._payload_bytes(load)
-                if end > len(data):
-                    break
-                if end > start + size:
-                    payload = data[start + size : end]
-                    found.append(_Command(load, payload, len(payload), len(payload)))
-            start = end
-        try:
-            self._count_needs(found)
-        except TransportError:
-            self._job_bytes = job_bytes
-            raise
-        self._stream = bytearray(data[start:])
-        return found
-
     def _job(self, job):
         """Return the command of a job, with the size of its results in memory."""
         if JobFlag.KEEP in job.flags or self._job_rules.rejects(job):
@@ -190,17 +160,6 @@ class DmaTransport(ProductTransport):
         """Return the bytes from row to row of the results of a job in memory."""
         unit = write_unit(self._config, job.flags)
         return -(-job.n * result(self._config, job.flags).bytes // unit) * unit
-
-    def _payload_bytes(self, load):
-        """Return the bytes of the payload of a load; 0 if its header is invalid."""
-        operands = self._operands.values()
-        pages, words = (max(getattr(o, name) for o in operands) for name in ("pages", "words"))
-        if load.operand not in self._operands:
-            return 0
-        if not (0 < load.panels <= pages and 0 < load.words <= words):
-            return 0
-        operand = self._operands[load.operand]
-        return load.panels * -(-load.words // operand.group) * operand.segments * operand.stream
 
     def _count_needs(self, commands):
         """Add the needs of the operands of each job to those of the job."""

@@ -1,21 +1,13 @@
-"""A transport to a core that this process emulates: it takes command bytes and answers at once."""
+"""A transport to a core that this process emulates: it takes commands and answers at once."""
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from weft.commands import (
-    HEADER_BYTES,
-    VERSION,
-    Job,
-    JobFlag,
-    Load,
-    LoadFlag,
-    Opcode,
-    Region,
-    Status,
-)
+from weft.commands import HEADER_BYTES, Job, JobFlag, Load, LoadFlag, Region, Status
 from weft.host.golden_core import GoldenCore
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
+from weft.host.wire import Command
 from weft.job_rules import JobRules
 from weft.registers import COUNTERS, REGISTERS, describe
 
@@ -58,7 +50,10 @@ class EmulatedTransport:
         self._config = core.config
         self._operands = core.memories
         self._job_rules = JobRules(core.config)
-        self._stream = bytearray()
+        self._header_bytes = max(HEADER_BYTES, self._config.bytes_in)
+        self._pages = max(operand.pages for operand in self._operands.values())
+        self._words = max(operand.words for operand in self._operands.values())
+        self._waiting: deque[Command] = deque()
         self._jobs: deque = deque()
         self._latest = None
         self._packets: deque[Packet] = deque()
@@ -76,12 +71,16 @@ class EmulatedTransport:
         raise NotImplementedError
 
     def restart(self, timeout: float) -> None:
-        """Do nothing: words are accepted when they are sent."""
+        """Do nothing: commands are accepted when they are sent."""
 
-    def send(self, commands: bytes) -> None:
+    def send(self, commands: Iterable[Command]) -> None:
         self._check_open()
-        self._counters["words_in"] += len(commands) // self._config.bytes_in
-        self._stream += commands
+        words = self._counters["words_in"]
+        for header, data in commands:
+            size = len(data) + (0 if header is None else self._header_bytes)
+            words += size // self._config.bytes_in
+            self._waiting.append((header, data))
+        self._counters["words_in"] = words
         self._run()
 
     def receive(self, timeout: float) -> Packet:
@@ -117,32 +116,25 @@ class EmulatedTransport:
         """End jobs and take commands as long as possible."""
         while self._end_job() or self._take_command():
             pass
-        if not self._jobs and not self._stream:
+        if not self._jobs and not self._waiting:
             self._idle()
 
     def _take_command(self):
-        """Take the next command if it is complete and may start; return whether it did."""
-        size = max(HEADER_BYTES, self._config.bytes_in)
-        if len(self._stream) < size:
+        """Take the next command if it may start; return whether it did."""
+        if not self._waiting:
             return False
-        header = bytes(self._stream[:HEADER_BYTES])
-        if header[1] == VERSION and header[0] == Opcode.JOB:
+        header, data = self._waiting[0]
+        if isinstance(header, Job):
             if len(self._jobs) == self._config.jobs:
                 return False
-            self._queue(Job.unpack(header))
-        elif header[1] == VERSION and header[0] == Opcode.LOAD:
-            load = Load.unpack(header)
-            if self._is_valid(load):
-                end = size + self._payload_bytes(load)
-                if len(self._stream) < end or not self._can_load(load):
-                    return False
-                self._load(load, self._stream[size:end])
-                size = end
-            else:
-                self._counters["errors"] += 1
+            self._queue(header)
+        elif header is not None and self.is_valid(header):
+            if not self._can_load(header):
+                return False
+            self._load(header, data)
         else:
-            self._counters["errors"] += 1
-        del self._stream[:size]
+            self._counters["errors"] += max(1, len(data) // self._header_bytes)
+        del self._waiting[0]
         return True
 
     def _queue(self, job):
@@ -154,15 +146,14 @@ class EmulatedTransport:
                     self._latest.missing[side] = self._operands[side].panels(size)
         self._jobs.append(self._latest)
 
-    def _is_valid(self, load):
+    def is_valid(self, load: Load) -> bool:
         """Return whether the header of a load is valid."""
-        operands = self._operands.values()
-        pages, words = (max(getattr(o, name) for o in operands) for name in ("pages", "words"))
         exists = load.operand in self._operands
-        return exists and 0 < load.panels <= pages and 0 < load.words <= words
+        return exists and 0 < load.panels <= self._pages and 0 < load.words <= self._words
 
-    def _payload_bytes(self, load):
-        operand = self._operands[load.operand]
+    def payload_bytes(self, load: Load) -> int:
+        """Return the bytes of the payload of a valid load."""
+        operand = self._operands[Region(load.operand)]
         return load.panels * -(-load.words // operand.group) * operand.segments * operand.stream
 
     def _can_load(self, load):
@@ -179,7 +170,7 @@ class EmulatedTransport:
         return True
 
     def _load(self, load, payload):
-        self._core.load(load, bytes(payload))
+        self._core.load(load, payload)
         if LoadFlag.FEED in load.flags and self._latest in self._jobs:
             missing = self._latest.missing
             if load.operand in (Region.A, Region.B):

@@ -1,15 +1,16 @@
-"""A transport to a golden core in numpy: it takes command bytes and answers as hardware would."""
+"""A transport to a golden core in numpy: it takes commands and answers as hardware would."""
 
 from collections import Counter
 
-from weft.commands import HEADER_BYTES, Job, Load, Opcode
+from weft.commands import Job
 from weft.config import Config
+from weft.design import PRODUCT
 from weft.host.emulated import EmulatedTransport
 from weft.host.golden_cores import CORES
 
 __all__ = ["GoldenTransport"]
 
-_MAX_UNCOUNTED = 1 << 20  # maximum commands whose cycles are not counted yet: 32 MiB of headers
+_MAX_UNCOUNTED = 1 << 20  # maximum commands whose cycles are not counted yet: some 300 MiB
 
 
 class GoldenTransport(EmulatedTransport):
@@ -28,11 +29,11 @@ class GoldenTransport(EmulatedTransport):
     """
 
     def __init__(self, config: Config):
-        if not isinstance(config, Config):
+        if getattr(config, "kind", None) != PRODUCT:
             raise TypeError(f"config must be a weft.Config, not {config!r}")
         super().__init__(CORES[config.dtype](config))
         self._batch: list = []
-        # Headers whose cycles are not counted yet: number of runs.
+        # Commands whose cycles are not counted yet: number of runs.
         self._batches: Counter = Counter()
         self._uncounted = 0  # commands in these batches
 
@@ -46,10 +47,10 @@ class GoldenTransport(EmulatedTransport):
 
     def _defer(self, batch):
         """Store a batch; its cycles are counted when they are read."""
-        headers = b"".join(_untagged(command) for command in batch)
-        if headers not in self._batches:
+        commands = tuple(_untagged(command) for command in batch)
+        if commands not in self._batches:
             self._uncounted += len(batch)
-        self._batches[headers] += 1
+        self._batches[commands] += 1
         if self._uncounted > _MAX_UNCOUNTED:
             self._count_cycles()
 
@@ -57,8 +58,8 @@ class GoldenTransport(EmulatedTransport):
         """Add the cycles of the stored batches to the counters."""
         from weft.cycles import predict
 
-        for headers, times in self._batches.items():
-            prediction = predict(self._config, _commands(headers))
+        for commands, times in self._batches.items():
+            prediction = predict(self._config, list(commands))
             self._counters["busy"] += times * prediction.cycles
             for name in ("active", "starved", "stalled"):
                 self._counters[name] += times * getattr(prediction, name)
@@ -67,15 +68,5 @@ class GoldenTransport(EmulatedTransport):
 
 
 def _untagged(command):
-    """Return the header of a command; the tag of a job, which costs no cycles, as 0."""
-    header = command.pack()
-    return header[:2] + bytes(2) + header[4:] if command.opcode == Opcode.JOB else header
-
-
-def _commands(headers):
-    """Return the commands of concatenated headers."""
-    kinds = {Opcode.JOB: Job, Opcode.LOAD: Load}
-    return [
-        kinds[headers[start]].unpack(headers[start : start + HEADER_BYTES])
-        for start in range(0, len(headers), HEADER_BYTES)
-    ]
+    """Return a command; a job without its tag, which costs no cycles."""
+    return command.tagged(0) if isinstance(command, Job) else command

@@ -39,6 +39,7 @@ class GoldenCore:
             region: np.zeros((o.words, o.edge, o.depth), types.get(region, np.int8))
             for region, o in self.memories.items()
         }
+        self._bytes = {region: memory.view(np.uint8) for region, memory in self.memory.items()}
         self._kept = np.zeros((config.rows, config.cell.slots * config.cols), acc)
 
     def load(self, load: Load, payload: bytes) -> None:
@@ -102,9 +103,10 @@ class GoldenCore:
         """Return a view of the first ``words`` words of panels that start every ``pitch`` pages."""
         memory, page_words = self.memory[region], self.memories[region].page
         step = memory.strides[0]
-        return np.lib.stride_tricks.as_strided(
-            memory[page * page_words :], (count, words, *memory.shape[1:]),
-            (pitch * page_words * step, *memory.strides),
+        # numpy's as_strided has the same effect, and takes five times as long.
+        return np.ndarray(
+            (count, words, *memory.shape[1:]), memory.dtype, self._bytes[region],
+            page * page_words * step, (pitch * page_words * step, *memory.strides),
         )
 
     def entries(self, job: Job) -> np.ndarray:

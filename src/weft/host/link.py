@@ -12,6 +12,7 @@ from functools import partial
 from weft.commands import Status
 from weft.frames import SYNC, FrameType
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
+from weft.host.wire import Commands
 
 __all__ = ["MAX_PIPE_PAYLOAD", "Frame", "FrameDecoder", "FramedTransport", "FramingError"]
 
@@ -178,10 +179,14 @@ class FramedTransport:
     def restart(self, timeout: float) -> None:
         """Do nothing: a pipe loses no words."""
 
-    def send(self, commands: bytes) -> None:
+    def send(self, commands: Commands) -> None:
+        self.send_words(commands.encode())
+
+    def send_words(self, words: bytes) -> None:
+        """Queue words of the command stream."""
         # As few frames as possible: a simulated core never waits for the host within a frame.
-        for start in range(0, len(commands), MAX_PIPE_PAYLOAD):
-            self._post(FrameType.COMMANDS, bytes(commands[start : start + MAX_PIPE_PAYLOAD]))
+        for start in range(0, len(words), MAX_PIPE_PAYLOAD):
+            self._post(FrameType.COMMANDS, bytes(words[start : start + MAX_PIPE_PAYLOAD]))
 
     def receive(self, timeout: float) -> Packet:
         return self._wait_for("results", timeout, self._pop_result)

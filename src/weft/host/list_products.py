@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from weft.design import NETWORK
 from weft.host.buffer_cache import BufferCache
 from weft.host.list_blocks import BlockSizes, block_sizes, map_pitch
 from weft.host.list_counters import ListCounters
 from weft.host.memory_words import COLUMN, dense_words, parameter_lines
 from weft.host.recovery import AcceleratorError
 from weft.network_core.addresses import split
-from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListEnd, ListError, ListJob, ListLoad, LoadTarget
 from weft.network_core.report import ListReport
 
@@ -56,7 +56,7 @@ class ListProducts:
     def __init__(
         self, runner, *, timeout: float = 60.0, first: int = 0, vectors: int | None = None
     ):
-        if not isinstance(getattr(runner, "config", None), NetworkCoreConfig):
+        if getattr(getattr(runner, "config", None), "kind", None) != NETWORK:
             raise TypeError(
                 "runner must have a network core, as"
                 f" weft.host.network_driver.NetworkDriver has, not {runner!r}"

@@ -48,7 +48,7 @@ class ListTransport(EmulatedTransport):
 
     def restart(self, timeout: float) -> None:
         """Discard the commands that were not executed."""
-        self._stream.clear()
+        self._waiting.clear()
 
     def close(self) -> None:
         super().close()

@@ -14,6 +14,7 @@ from weft.host.register_transport import (
     progress,
 )
 from weft.host.transport import Packet, TransportError
+from weft.host.wire import Commands
 from weft.ip import Ip
 from weft.register_map import fifo_ports, registers
 from weft.register_types import SPACE
@@ -147,10 +148,14 @@ class MmioTransport(ProductTransport):
         self._check()
         self._commands.clear()
 
-    def send(self, commands: bytes) -> None:
-        """Queue stream words, and write as many of them as CMD_FIFO has space for."""
+    def send(self, commands: Commands) -> None:
+        """Queue commands, and write as many of their words as CMD_FIFO has space for."""
+        self.send_words(commands.encode())
+
+    def send_words(self, words: bytes) -> None:
+        """Queue words of the command stream, and write as many as CMD_FIFO has space for."""
         self._check()
-        size, view = self._config.bytes_in, bytes(commands)
+        size, view = self._config.bytes_in, bytes(words)
         if len(view) % size:
             raise ValueError(f"commands must be whole words of {size} bytes, not {len(view)} bytes")
         self._commands.extend(view[n : n + size] for n in range(0, len(view), size))

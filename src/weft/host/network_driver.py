@@ -5,6 +5,7 @@ import dataclasses
 import struct
 import threading
 import time
+from typing import Any
 
 from weft.frames import MAX_DATA, FrameType
 from weft.host.board import BoardTransport
@@ -24,7 +25,7 @@ __all__ = ["NetworkDriver"]
 _WRITE = struct.Struct("<IBBHI")
 _PAIR = struct.Struct("<II")  # payload of READ_MEMORY and of START
 _STATUS = struct.Struct("<BBHI")  # first bytes of DONE: NET_STATUS and NET_CYCLES
-_DESCRIBED = REGISTERS.index("NET_STATUS")  # registers before it do not change
+_DESCRIBED = REGISTERS.index("net_status")  # registers before it do not change
 
 
 class NetworkDriver:
@@ -75,7 +76,7 @@ class NetworkDriver:
             if isinstance(transport, str):
                 transport = open_network_transport(transport)
                 undo.callback(transport.close)
-            self._transport = transport
+            self._transport: Any = transport  # only one of the two has a program memory
             self.config = self._identify(config)
             undo.pop_all()
 
@@ -262,7 +263,7 @@ class NetworkDriver:
 
     def _program(self) -> NetworkMmioTransport:
         """Return the transport, if the core has a program memory; otherwise raise ValueError."""
-        if not self.config.program_words or not isinstance(self._transport, NetworkMmioTransport):
+        if not self.config.program_words or not hasattr(self._transport, "write_program"):
             raise ValueError("the core must be an IP core with a program memory")
         return self._transport
 

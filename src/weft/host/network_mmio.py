@@ -3,6 +3,7 @@
 import struct
 import time
 
+from weft.design import NETWORK
 from weft.frames import WRITE_FIELDS, FrameType
 from weft.host.dma_memory import DmaMemory
 from weft.host.link import Frame
@@ -54,6 +55,10 @@ class NetworkMmioTransport(RegisterTransport):
         elif self._program is not None:
             raise ValueError("program must be absent: the core has no program memory")
         return config
+
+    def kind_of_core(self, timeout: float) -> str:
+        """Return `NETWORK` of `weft.design`: the registers are of no other core."""
+        return NETWORK
 
     def write_program(self, offset: int, data: bytes) -> None:
         """Write bytes of the program memory."""

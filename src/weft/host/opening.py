@@ -3,13 +3,14 @@
 import re
 
 from weft.config import Config
+from weft.design import NETWORK
 from weft.host.board import BoardTransport
 from weft.host.mmio import MappedRegisters, MmioTransport
 from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.serial_port import SerialTransport, find
 from weft.host.tcp import TcpTransport
-from weft.host.transport import Transport
-from weft.network_core.registers import MAGIC
+from weft.host.transport import Transport, TransportError
+from weft.registers import IDENTITY, kind_of
 
 __all__ = ["NAMES", "open_network_transport", "open_registers", "open_transport"]
 
@@ -57,8 +58,7 @@ def open_transport(
             raise ValueError(f"transport must be tcp://host:port, not {name!r}")
         return TcpTransport(match[1].strip("[]"), int(match[2]))
     if registers := open_registers(name):
-        is_for_networks = registers.read(0) == MAGIC
-        return NetworkMmioTransport(registers) if is_for_networks else MmioTransport(registers)
+        return _ip_transport(registers)
     if name.startswith("/") or re.fullmatch(r"COM\d+", name, re.IGNORECASE):
         return SerialTransport(name, baud) if baud else find(name)
     raise ValueError(f"transport must be {NAMES}, not {name!r}")
@@ -84,6 +84,16 @@ def open_network_transport(name: str) -> BoardTransport | NetworkMmioTransport:
             f" mem:0x43c00000, not {name}"
         )
     return transport
+
+
+def _ip_transport(registers):
+    """Return the transport to the core whose registers these are."""
+    try:
+        kind = kind_of([registers.read(4 * n) for n in range(len(IDENTITY))])
+    except ValueError as error:
+        registers.close()
+        raise TransportError(f"the registers do not describe a Weft core: {error}") from error
+    return (NetworkMmioTransport if kind == NETWORK else MmioTransport)(registers)
 
 
 def open_registers(name: str) -> MappedRegisters | None:

@@ -10,16 +10,16 @@ from weft.host.packing import cut, pack, pack_entries
 from weft.host.planner import PlanStep
 from weft.host.product import Product
 from weft.host.product_stream import table_load
-from weft.host.recovery import padded
 from weft.host.residency import ResidencyCache
+from weft.host.wire import Command
 
 __all__ = ["product_commands"]
 
 
 def product_commands(
     product: Product, steps: Iterable[tuple[int, PlanStep]], config: Config, cache: ResidencyCache
-) -> Iterator[bytes]:
-    """Yield the bytes of steps: loads before the job, its header, loads that feed it.
+) -> Iterator[Command]:
+    """Yield the commands of steps: loads before the job, its header, loads that feed it.
 
     Each step has the index of its product in the batch. Loads of data that ``cache`` contains are
     left out.
@@ -49,12 +49,12 @@ def product_commands(
         if index != last and table is not None:
             load, data = table_load(table, config)
             if cache.needs(load, data):
-                yield from (padded(load, config), data)
+                yield load, data
         last = index
         for feed in step.before:
             load, data = feed.load, payload(feed, index)
             if cache.needs(load, data):
-                yield from (padded(load, config), data)
-        yield padded(step.job, config)
+                yield load, data
+        yield step.job, b""
         for feed in step.feeds:
-            yield from (padded(feed.load, config), payload(feed, index))
+            yield feed.load, payload(feed, index)

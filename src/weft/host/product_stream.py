@@ -19,7 +19,7 @@ from weft.host.packing import (
     unpack_jobs,
 )
 from weft.host.planner import Planner
-from weft.host.recovery import padded
+from weft.host.wire import Command, Commands
 
 __all__ = ["MAX_JOBS", "Packed", "ProductStream", "Setup", "resident_loads", "table_load"]
 
@@ -64,18 +64,17 @@ class Setup:
 
     Parameters
     ----------
-    config : Config
     loads : sequence of (Load, bytes)
 
     Attributes
     ----------
-    commands : bytes
+    loads : sequence of (Load, bytes)
     epoch : int
         `weft.host.core_session.CoreSession.epoch` when they were sent; -1 before.
     """
 
-    def __init__(self, config: Config, loads: Sequence[tuple[Load, bytes]]):
-        self.commands = b"".join(padded(load, config) + data for load, data in loads)
+    def __init__(self, loads: Sequence[tuple[Load, bytes]]):
+        self.loads = loads
         self.epoch = -1
 
 
@@ -154,7 +153,7 @@ class ProductStream:
             for step in planner.plan(m, n, k, b_page=page, flags=flags)
         ]
         self.commands: list[Job | Load] = []
-        self._blocks = [_CommandBlock() for _ in range(-(-len(self._steps) // MAX_JOBS))]
+        self._blocks = [_CommandBlock(config) for _ in range(-(-len(self._steps) // MAX_JOBS))]
         for load, data in before:
             self._add(0, load, data)
         for position, (index, step) in enumerate(self._steps):
@@ -175,7 +174,7 @@ class ProductStream:
         self.bytes_out = sum(self._sizes)
         self._groups = self._equal_jobs()
 
-    def fill(self, tags: Iterator[int]) -> Iterator[tuple[bytearray, list[tuple[int, int]]]]:
+    def fill(self, tags: Iterator[int]) -> Iterator[tuple[Commands, list[tuple[int, int]]]]:
         """Yield commands to send, and the tag and the result bytes of each job with results.
 
         A stream of many jobs is cut into several parts: send one after the results of the other.
@@ -190,7 +189,7 @@ class ProductStream:
             block.patch(numbers, packed)
             sizes = self._sizes[start : start + len(numbers)]
             start += len(numbers)
-            yield block.data, [pair for pair in zip(numbers, sizes, strict=True) if pair[1]]
+            yield block, [pair for pair in zip(numbers, sizes, strict=True) if pair[1]]
 
     def write_parameters(self, entries: np.ndarray) -> None:
         """Write the parameters of a computed B: `weft.host.packing.ENTRY` [count, n]."""
@@ -230,11 +229,7 @@ class ProductStream:
     def _add(self, number, command, data=b""):
         """Append a header and the bytes after it."""
         self.commands.append(command)
-        block = self._blocks[number]
-        if isinstance(command, Job):
-            block.tags.append(len(block.data) + _TAG)
-        block.data += padded(command, self._config)
-        block.data += data
+        self._blocks[number].add(command, data)
 
     def _add_feed(self, number, feed, index):
         """Append a load and its payload, or a place for it that `fill` writes to."""
@@ -243,8 +238,9 @@ class ProductStream:
             k = operand.depth * -(-self._config.cols // operand.edge)
         elif load.operand == Region.C:
             k = 1 if self._one_row else self._shape[1]
-        self._add(number, load)
         block = self._blocks[number]
+        self.commands.append(load)
+        block.add(load)
         whole = load.words == operand.panel_words(k)
         parts = [(feed.panel, load.panels)] if whole else [
             (panel, 1) for panel in range(feed.panel, feed.panel + load.panels)
@@ -258,25 +254,53 @@ class ProductStream:
                 block.holes.append((Region(load.operand), index, place, part))
             else:
                 block.data += self._packed.part(load.operand, index)[part]
+        block.end_payload()
 
 
-class _CommandBlock:
-    """Commands that are sent at once.
+class _CommandBlock(Commands):
+    """Commands that are sent at once, as the words of a wire from the start.
 
     Attributes
     ----------
     data : bytearray
-        Commands, with places for tags and for A.
+        Words, with places for tags and for A.
     tags : list of int
         Offsets of the tags.
     holes : list of (Region, int, slice, slice)
         Operand, product, place in ``data``, and place in the packed operand of the product.
     """
 
-    def __init__(self):
+    def __init__(self, config):
+        super().__init__(config, ())
         self.data = bytearray()
         self.tags: list[int] = []
         self.holes: list[tuple[Region, int, slice, slice]] = []
+        self._places: list[tuple[Job | Load, slice]] = []  # headers, and payloads in ``data``
+        self._numbers: Sequence[int] = ()
+
+    def __iter__(self) -> Iterator[Command]:
+        view, numbers = memoryview(self.data), iter(self._numbers)
+        for header, place in self._places:
+            if isinstance(header, Job):
+                yield header.tagged(next(numbers)), b""
+            else:
+                yield header, view[place]
+
+    def encode(self) -> bytes:
+        return bytes(self.data)
+
+    def add(self, header, data=b""):
+        """Append a header and its payload."""
+        if isinstance(header, Job):
+            self.tags.append(len(self.data) + _TAG)
+        self.data += header.pack().ljust(self._config.bytes_in, b"\0")
+        self._places.append((header, slice(len(self.data), len(self.data) + len(data))))
+        self.data += data
+
+    def end_payload(self):
+        """Take everything after the last header as its payload."""
+        header, place = self._places[-1]
+        self._places[-1] = header, slice(place.start, len(self.data))
 
     def finish(self):
         """Prepare `patch`; nothing is added any more."""
@@ -285,6 +309,7 @@ class _CommandBlock:
 
     def patch(self, tags, packed):
         """Write the tags of the jobs, and operands: ``packed[region]`` is [count, bytes]."""
+        self._numbers = tags
         numbers = np.array(tags, np.uint16)
         self._bytes[self._tag_places] = numbers & 0xFF
         self._bytes[self._tag_places + 1] = numbers >> 8

@@ -3,12 +3,13 @@
 import time
 from collections.abc import Callable
 
-from weft.commands import HEADER_BYTES, Job, Load, Status
+from weft.commands import HEADER_BYTES, Job, Status
 from weft.config import Config
 from weft.geometry import memories
 from weft.host.transport import Transport, TransportClosed, TransportError, TransportTimeout
+from weft.host.wire import Commands
 
-__all__ = ["AcceleratorError", "padded", "resync"]
+__all__ = ["AcceleratorError", "resync"]
 
 _ABORT_INTERVAL = 0.05  # seconds without results until the next abort
 _SEARCH_DELAY = 0.5  # seconds until the command stream is assumed to be inside a command
@@ -16,11 +17,6 @@ _SEARCH_DELAY = 0.5  # seconds until the command stream is assumed to be inside 
 
 class AcceleratorError(RuntimeError):
     """The core has an unexpected Config, or did not execute a command as specified."""
-
-
-def padded(command: Job | Load, config: Config) -> bytes:
-    """Return the bytes of a header, padded to a whole stream word."""
-    return command.pack().ljust(config.bytes_in, b"\0")
 
 
 def resync(
@@ -89,7 +85,7 @@ class _Stream:
 
     def send(self, zeros):
         """Send ``zeros`` bytes of 0, then a barrier."""
-        self._transport.send(self._bytes(zeros))
+        self._transport.send(Commands(self._config, self._barriers([zeros])))
 
     def search(self):
         """Send zeros that complete any load, then barriers at every position of a header."""
@@ -98,9 +94,8 @@ class _Stream:
             for o in memories(self._config).values()
         )
         step = self._config.bytes_in
-        sent = [self._bytes(longest + self._header)]
-        sent += [self._bytes(step) for _ in range(step, self._header, step)]
-        self._transport.send(b"".join(sent))
+        zeros = [longest + self._header, *[step for _ in range(step, self._header, step)]]
+        self._transport.send(Commands(self._config, self._barriers(zeros)))
 
     def is_aligned(self, tag):
         """Return whether the answered barrier is the last one sent.
@@ -113,8 +108,12 @@ class _Stream:
             self.send(-(self._sent - end) % self._header)
         return end == self._sent
 
-    def _bytes(self, zeros):
-        job = self._barrier()
-        self._sent += zeros + self._header
-        self._ends[job.tag] = self._sent
-        return bytes(zeros) + padded(job, self._config)
+    def _barriers(self, gaps):
+        """Yield a barrier after each of ``gaps`` bytes of 0."""
+        for zeros in gaps:
+            job = self._barrier()
+            self._sent += zeros + self._header
+            self._ends[job.tag] = self._sent
+            if zeros:
+                yield None, bytes(zeros)
+            yield job, b""

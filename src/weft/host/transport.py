@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from weft.commands import Status
+from weft.host.wire import Commands
 
 __all__ = [
     "Packet", "Transport", "TransportBusy", "TransportClosed", "TransportError", "TransportTimeout",
@@ -64,13 +65,13 @@ class Transport(Protocol):
     fresh: bool
 
     def restart(self, timeout: float) -> None:
-        """Discard the words that the core has not accepted; words sent later arrive complete.
+        """Discard what the core has not accepted; commands sent later arrive complete.
 
-        The core's command stream stays where it is, possibly in the middle of a command.
+        The command stream of a wire stays where it is, possibly in the middle of a command.
         """
 
-    def send(self, commands: bytes) -> None:
-        """Queue whole words for the command stream; does not wait until the core accepts them."""
+    def send(self, commands: Commands) -> None:
+        """Queue commands for the core; does not wait until the core accepts them."""
 
     def receive(self, timeout: float) -> Packet:
         """Return the next packet of results."""

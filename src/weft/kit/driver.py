@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from weft import commands, registers
+from weft import commands
 from weft.buses import BUSES
 from weft.c_names import renamed
 from weft.descriptors import write_unit
@@ -12,8 +12,8 @@ from weft.geometry import memories, operands
 from weft.hw.bus.fifo_ports import CAPACITY
 from weft.ip import Ip
 from weft.kit.texts import text
-from weft.network_core import registers as network_core_registers
 from weft.network_core.ip import NetworkIp
+from weft.registers import IDENTITY, identity
 
 __all__ = ["driver"]
 
@@ -38,7 +38,7 @@ def _configuration(ip):
     parts = _PARTS.of(ip)
     lines = [
         f"#define {macro}_{name} {value} /* {renamed(_MEANINGS[name], ip.prefix)} */"
-        for name, value in parts.constants(ip).items()
+        for name, value in (_identity(ip) | parts.constants(ip)).items()
     ]
     lines += parts.more(ip, macro)
     return "\n".join([
@@ -46,6 +46,11 @@ def _configuration(ip):
         f"#ifndef {macro}_CONFIG_H", f"#define {macro}_CONFIG_H", "",
         f'#include "{ip.name}_regs.h"', "", *lines, "", "#endif", "",
     ])
+
+
+def _identity(ip):
+    words = zip(IDENTITY, identity(ip.config), strict=True)
+    return {name.upper(): f"0x{word:08x}u" for name, word in words}
 
 
 def _product_sources(ip):
@@ -72,9 +77,7 @@ def _regions(ip, macro):
 def _network_constants(ip):
     config = ip.config
     return {
-        "MAGIC": f"0x{network_core_registers.MAGIC:08x}u",
-        "VERSION": f"{network_core_registers.VERSION}u",
-        "HASH": f"0x{config.hash:08x}u", "DEPTH": f"{config.array.depth}u",
+        "DEPTH": f"{config.array.depth}u",
         "BANKS": f"{config.banks}u", "WORDS": f"{config.words}u", "VECTORS": f"{config.vectors}u",
         "PROGRAM_WORDS": f"{config.program_words}u", "BEAT_BYTES": f"{config.beat_bytes}u",
     }
@@ -89,8 +92,7 @@ def _product_constants(ip):
     values = {
         "BUS_" + ip.bus.upper(): 1,
         "FIFO": int(ip.has_fifo_ports), "STREAM": int(ip.has_streams), "DMA": int(ip.has_dma),
-        "MAGIC": f"0x{registers.MAGIC:08x}u", "VERSION": f"{registers.VERSION}u",
-        "HASH": f"0x{c.hash:08x}u", "COMMANDS_VERSION": f"{commands.VERSION}u",
+        "COMMANDS_VERSION": f"{commands.VERSION}u",
         "ROWS": f"{c.rows}u", "COLS": f"{c.cols}u", "DEPTH": c.depth, "LANES": c.lanes,
         "BYTES_IN": c.bytes_in, "BYTES_OUT": c.bytes_out,
         "K_MAX": f"{c.data_type.max_k or _ANY_K}u", "K_PANEL": f"{words * c.depth}u",
@@ -115,7 +117,7 @@ _MEANINGS = {
     "FIFO": "1: commands and results pass through FIFO ports",
     "STREAM": "1: commands and results pass through AXI4-Stream",
     "DMA": "1: the core reads operands from memory and writes results to it",
-    "MAGIC": "register magic", "VERSION": "register version", "HASH": "register hash",
+    **{name.upper(): f"register {name}" for name in IDENTITY},
     "COMMANDS_VERSION": "version in command headers",
     "ROWS": "rows of the array", "COLS": "columns of the array",
     "DEPTH": "values along K in a word",

@@ -257,7 +257,7 @@ class Program(CompiledNetwork):
 
     @property
     def keeps_maps(self) -> bool:
-        """Whether a session can return the outputs of operators: the host has them all."""
+        """Whether a session can return the outputs of operators. The host has them all."""
         return True
 
     def check(self) -> None:

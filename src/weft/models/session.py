@@ -87,7 +87,7 @@ class Session(ProgramSession):
         super().__init__(program)
         config = program.target.array
         self._accelerator = Accelerator(transport, config, timeout=timeout)
-        self._setup = Setup(config, self._setup_loads())
+        self._setup = Setup(self._setup_loads())
         self._runs = [self._run_of(step) for step in program.steps]
         self._last_use = {
             number: place

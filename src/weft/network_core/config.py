@@ -255,12 +255,8 @@ class NetworkCoreConfig:
 
     @property
     def hash(self) -> int:
-        """32-bit hash: first bytes of SHA-256 of all fields as sorted JSON.
-
-        The array has its `weft.config.Config.identity`.
-        """
-        values = dataclasses.asdict(self) | {"array": self.array.identity}
-        text = json.dumps(values, sort_keys=True)
+        """32-bit hash: first bytes of SHA-256 of all fields as sorted JSON."""
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 from weft.network_core.registers import REGISTERS, describe
 from weft.register_types import Field, FifoPort, Register, word_register
-from weft.registers import FIELDS
+from weft.registers import FIELDS, IDENTITY
 
 __all__ = ["constants", "network_fifo_ports", "network_interrupts", "network_registers"]
 
@@ -12,16 +12,15 @@ _SIZES = {
     "words": "words of each bank of the memory",
     "b_words": "words of the B buffer",
     "lines": "lines of the parameter buffer",
-    "read_vectors":
-        "bits 15..0: vectors that a load, a descriptor or a read of the host takes in a cycle; bits"
-        " 31..16: log2 of the words of each bank of the program memory, or 0 without it",
-    "NET_MEMORY": "vectors that the memory holds",
+    "read_vectors": "vectors that a load, a descriptor or a read of the host takes in a cycle",
+    "program_words": "words of each bank of the program memory; 0: no such memory",
+    "vectors": "vectors that the memory holds",
 }
 
 
 def constants(config) -> dict[str, int]:
     """The values of the constant registers of a NetworkCoreConfig, by name."""
-    return {name.lower(): v for name, v in zip(REGISTERS, describe(config), strict=False)}
+    return dict(zip(REGISTERS, describe(config), strict=False))
 
 
 def network_interrupts() -> tuple[Field, ...]:
@@ -55,32 +54,29 @@ def network_fifo_ports() -> tuple[FifoPort, ...]:
 def _core_registers():
     """The registers of `weft.network_core.registers`."""
     texts = {
-        "magic": "the bytes WNET", "version": "version of the core's register block",
-        "hash": "hash of the NetworkCoreConfig",
-        "core_magic": "the bytes WEFT", "core_version": "version of the array's registers",
-        "core_hash": "hash of the Config of the array",
-        **{f"core_{name}": f"field of the array's Config: {text}" for name, text in FIELDS.items()},
+        **IDENTITY,
+        **{f"array_{name}": f"field of the array: {text}" for name, text in FIELDS.items()},
         **_SIZES,
     }
     state = {
-        "NET_STATUS": ("state of the core, and of its running or last list", (
+        "net_status": ("state of the core, and of its running or last list", (
             Field("state", 0, 8, "ro", "0 idle, 1 running, 2 done, 3 aborted, 4 error"),
             Field("error", 8, 8, "ro",
                   "0 none, 1 opcode, 2 field, 3 address, 4 deadlock, 5 aborted, 6 bus, 7 timeout"),
             Field("jobs", 16, 16, "ro", "number of jobs that have ended"),
         )),
-        "NET_RESULT": ("address of the result that END named; valid in state done", (
+        "net_result": ("address of the result that END named; valid in state done", (
             Field("bank", 0, 8, "ro", "bank of its first vector"),
             Field("word", 8, 24, "ro", "word of its first vector"),
         )),
     }
     words = texts | {
-        "NET_CYCLES": "cycles since START, or of the last list",
-        "NET_RESULT_BYTES": "bytes of the result that END named; valid in state done",
+        "net_cycles": "cycles since START, or of the last list",
+        "net_result_bytes": "bytes of the result that END named; valid in state done",
     }
     return [
-        Register(name.lower(), 4 * n, "ro", *state[name]) if name in state
-        else word_register(name.lower(), 4 * n, "ro", words[name])
+        Register(name, 4 * n, "ro", *state[name]) if name in state
+        else word_register(name, 4 * n, "ro", words[name])
         for n, name in enumerate(REGISTERS)
     ]
 

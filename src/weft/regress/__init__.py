@@ -1,14 +1,11 @@
 """Regress: the verification matrix of Configs, checks and seeds, on an engine (`weft.tasks`).
 
-====================  ===========================================================================
-module                content
-====================  ===========================================================================
-`configs`             draws random Configs
-`case`                a case of the matrix, and what came of it
-`matrix`              the cases of a regression
-`products`            random products on the simulated transport
-`check`               the process that runs a case
-`work`                the cases as tasks of an engine
-`store`               keeps the outcomes, in SQLite
-====================  ===========================================================================
+========  ====================================================================================
+module    content
+========  ====================================================================================
+`case`    a case of the matrix, and what came of it
+`matrix`  random Configs, and the cases of a regression
+`check`   the process that runs a case, such as random products on the simulated transport
+`work`    the cases as tasks of an engine, and the store that keeps the outcomes, in SQLite
+========  ====================================================================================
 """

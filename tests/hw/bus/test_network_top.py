@@ -106,7 +106,7 @@ def test_lists_and_resets_over_the_bus():
     async def bench(ctx):
         await bus.until(ctx, "status", 0)  # the reset after power-on
         for name, value in constants(IP).items():
-            if name in ("magic", "hash", "words", "net_memory"):
+            if name in ("magic", "kind", "hash", "words", "vectors"):
                 assert await bus.access(ctx, name) == value
         await bus.write(ctx, 40, end)
         assert await bus.read(ctx, 40, 12) == end[:12]

@@ -17,6 +17,7 @@ from weft.network_core.states import NetworkState
 from weft.registers import REGISTERS, decode
 from weft.sim.scenario import Scenario
 
+HASH = REGISTERS.index("hash")
 CONFIG = Config(
     rows=2, cols=2, depth=1, bytes_in=2, bytes_out=2, lanes=2, a_words=32, b_words=32, jobs=2,
     activation="none",
@@ -79,7 +80,7 @@ def test_matrix_product_over_the_wires():
 
 def test_a_list_over_the_wires():
     registers, ack, done = exchange(
-        CHIP, Frame(FrameType.READ, 7, bytes([2, 0, 1, 0])), Frame(FrameType.START, 1, bytes(8)),
+        CHIP, Frame(FrameType.READ, 7, bytes([HASH, 0, 1, 0])), Frame(FrameType.START, 1, bytes(8)),
         answers=3, limit=10_000,
     )
     assert registers == Frame(FrameType.REGISTERS, 7, CHIP.hash.to_bytes(4, "little"))

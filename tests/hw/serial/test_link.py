@@ -17,6 +17,7 @@ from weft.registers import REGISTERS, decode, describe
 from weft.sim.scenario import A, B, Scenario
 from weft.sim.scoreboard import result_words
 
+HASH = REGISTERS.index("hash")
 CONFIG = Config(
     rows=2, cols=3, depth=2, bytes_in=4, bytes_out=8, a_words=64, b_words=64, jobs=2, lanes=2,
     activation="none",
@@ -121,7 +122,7 @@ def test_reads_registers():
         words = describe(CONFIG)
         assert await host.read(ctx, 0, len(words)) == words
         assert decode(await host.read(ctx, 0, len(REGISTERS))) == CONFIG
-        assert await host.read(ctx, 2, 1) == [CONFIG.hash]
+        assert await host.read(ctx, HASH, 1) == [CONFIG.hash]
         assert await host.read(ctx, 200, 2) == [0, 0]
         assert await host.read(ctx, 0, 0) == []
 
@@ -194,7 +195,7 @@ def test_rejects_invalid_frames():
         for kind, payload, text in INVALID:
             frame = await host.request(ctx, kind, payload)
             assert (frame.type, frame.payload) == (FrameType.ERROR, text), (kind, len(payload))
-            assert await host.read(ctx, 2, 1) == [CONFIG.hash]
+            assert await host.read(ctx, HASH, 1) == [CONFIG.hash]
             assert await host.read(ctx, REGISTERS.index("words_in"), 1) == [0]
 
     run(CONFIG, bench)
@@ -209,7 +210,7 @@ def test_abandons_a_frame_on_rx_error():
             await host.raw(ctx, frame[:cut])
             await ticks(ctx, 12)
             await pulse(ctx, host.dut.rx_error)
-            assert await host.read(ctx, 2, 1) == [CONFIG.hash]
+            assert await host.read(ctx, HASH, 1) == [CONFIG.hash]
         await host.feed(ctx, scenario.data)
         await collect(ctx, host, CONFIG, scenario)
 

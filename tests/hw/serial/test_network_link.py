@@ -124,7 +124,7 @@ def test_two_frames_of_the_maximum_size_wait_in_the_link():
         assert (answer.type, answer.payload) == (FrameType.ERROR, b"room")
         ctx.set(host.dut.ready, 1)
         assert await host.answer(ctx, {FrameType.ACK}) == Frame(FrameType.ACK, 2)
-        status = REGISTERS.index("NET_STATUS")
+        status = REGISTERS.index("net_status")
         assert await host.read(ctx, status, 1) == [0]  # answered after all writes
 
     memory = run(bench)

@@ -217,7 +217,7 @@ def test_digits_on_a_simulated_core(tmp_path):
         error, y = network(x)
         assert error == 0
         np.testing.assert_array_equal(y.ravel(), micro(CNN.read_bytes(), [x])[0].ravel())
-    cycles = registers.read(4 * REGISTERS.index("NET_CYCLES"))
+    cycles = registers.read(4 * REGISTERS.index("net_cycles"))
     assert cycles == program.cycles
     registers.close()
 

@@ -8,7 +8,7 @@ from network_cores import BATCH1, LARGE, ODD, SMALL, SPRAM, TINY, network_core_c
 from network_programs import random_inputs
 
 import weft
-from weft.boards.network_designs import BATCH1_85F
+from weft.boards.designs import BATCH1_85F
 from weft.models.network_core.golden_runner import GoldenRunner
 from weft.models.oracles import answers
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.boards import carry_chains
+from weft.boards import netlist_passes
 from weft.boards.devices import DEVICES
 from weft.boards.toolchain import SYNTHESIS, to_rtlil
 from weft.config import Config
@@ -36,7 +36,7 @@ def netlist(tmp_path_factory):
         subprocess.run(
             [tools.yosys().path, "-q", "-s", "top.ys"], cwd=folder, check=True, timeout=1800,
         )
-        carry_chains.drop_unused_carries(folder / "top.json")
+        netlist_passes.drop_unused_carries(folder / "top.json")
         return json.loads((folder / "top.json").read_text())
 
 

@@ -1,9 +1,9 @@
 """The scenarios of the gate test, run on the golden core."""
 
 import pytest
+from golden_stream import GoldenStream
 
 from weft.config import Config
-from weft.host.golden import GoldenTransport
 from weft.sim.gates.gate_test import scenarios
 from weft.sim.scoreboard import result_words
 
@@ -21,8 +21,8 @@ CONFIGS = [
 def test_golden_passes(config):
     jobs = 0
     for name, program, macs in scenarios(config, seed=1):
-        core = GoldenTransport(config)
-        core.send(program.data)
+        core = GoldenStream(config)
+        core.send_words(program.data)
         for scoreboard in program.scoreboards:
             packet = core.receive(1)
             words = result_words(

@@ -133,7 +133,7 @@ def check(host):
     """Compare products of several shapes with numpy; how many are wrong."""
     rng, wrong = np.random.default_rng(1), 0
     constants = host.packing.DESIGN["constants"]
-    for name in ("magic", "version", "hash"):
+    for name in ("magic", "version", "kind", "hash"):
         assert host.read(name) == constants[name], f"register {name} belongs to another core"
     rows, cols, depth = (host.packing.CONFIG[name] for name in ("rows", "cols", "depth"))
     shapes = [(1, 1, 1), (rows, 2 * depth, cols), (rows + 1, 3 * depth + 1, 2 * cols - 1)]

@@ -66,7 +66,7 @@ int weft_init(weft_core *core, void *base)
     core->generation = 0;
     core->next_tag = 0;
     if (WEFT_REGISTER(core, magic) == WEFT_MAGIC && WEFT_REGISTER(core, version) == WEFT_VERSION
-        && WEFT_REGISTER(core, hash) == WEFT_HASH) {
+        && WEFT_REGISTER(core, kind) == WEFT_KIND && WEFT_REGISTER(core, hash) == WEFT_HASH) {
         WRITE(core, irq_enable, 0);
         error = reset(core);
     }

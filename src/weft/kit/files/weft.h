@@ -87,7 +87,7 @@ extern "C" {
 enum weft_error {
     WEFT_OK = 0,
     WEFT_BUSY = 1,           /* not an error: the product is not finished */
-    WEFT_ERR_ID = -1,        /* no Weft core at this address, or one of another Config */
+    WEFT_ERR_ID = -1,        /* no core of this Config and version: make core and driver again */
     WEFT_ERR_TIMEOUT = -2,   /* no progress for core.poll_limit polls */
     WEFT_ERR_SHAPE = -3,     /* M, N or K is 0 or too large, or does not match the weights */
     WEFT_ERR_STRIDE = -4,    /* a stride or an alignment that this bus does not support */

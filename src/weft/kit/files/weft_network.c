@@ -9,7 +9,9 @@ const char *weft_error_text(int error)
     switch (error) {
     case WEFT_OK: return "no error";
     case WEFT_BUSY: return "the list has not ended";
-    case WEFT_ERR_ID: return "no network core of this NetworkCoreConfig at the address";
+    case WEFT_ERR_ID:
+        return "no network core of this NetworkCoreConfig and version at the address: generate the"
+               " kit again, and build and load the bitstream and the program again";
     case WEFT_ERR_TIMEOUT: return "no progress for poll_limit polls";
     case WEFT_ERR_NULL: return "a required pointer is NULL";
     case WEFT_ERR_RANGE: return "vectors outside of the memory";
@@ -81,7 +83,7 @@ int weft_init(weft_core *core, void *base)
     core->poll_limit = 1000000;
     core->loaded = NULL;
     if (WEFT_REGISTER(core, magic) != WEFT_MAGIC || WEFT_REGISTER(core, version) != WEFT_VERSION
-        || WEFT_REGISTER(core, hash) != WEFT_HASH)
+        || WEFT_REGISTER(core, kind) != WEFT_KIND || WEFT_REGISTER(core, hash) != WEFT_HASH)
         return WEFT_ERR_ID;
 #if WEFT_PROGRAM_WORDS > 0
     core->program = NULL;

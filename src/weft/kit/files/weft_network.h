@@ -41,7 +41,7 @@ extern "C" {
 enum weft_error {
     WEFT_OK = 0,
     WEFT_BUSY = 1,           /* not an error: the list has not ended */
-    WEFT_ERR_ID = -1,        /* no network core at this address, or one of another NetworkCoreConfig */
+    WEFT_ERR_ID = -1,        /* no core of this design and version: make core and driver again */
     WEFT_ERR_TIMEOUT = -2,   /* no progress for core.poll_limit polls */
     WEFT_ERR_NULL = -3,      /* a required pointer is NULL */
     WEFT_ERR_RANGE = -4,     /* vectors outside of the memory */

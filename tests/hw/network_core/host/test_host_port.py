@@ -15,6 +15,7 @@ from weft.network_core.addresses import join, split
 from weft.network_core.registers import REGISTERS, describe
 from weft.network_core.states import NetworkState
 
+HASH = REGISTERS.index("hash")
 CHIP = small_network_core(2, 4, 4, read_vectors=2)
 STATUS = {"state": 0, "error": 0, "job": 0, "cycles": 0, "result": {"bank": 0, "word": 0},
           "result_bytes": 0}
@@ -155,7 +156,7 @@ def test_writes(case):
         await core.command(ctx, FrameType.WRITE, 2, b"")
         await core.command(ctx, FrameType.WRITE, 3, write(config, 0, b""))
         await core.command(ctx, FrameType.WRITE, 4, write(config, config.vectors, data))
-        await core.request(ctx, RequestOp.READ, 9, bytes([2, 0, 1, 0]))
+        await core.request(ctx, RequestOp.READ, 9, bytes([HASH, 0, 1, 0]))
         assert await core.answer(ctx) == (
             FrameType.REGISTERS, 9, config.hash.to_bytes(4, "little")
         )
@@ -197,7 +198,7 @@ def test_reads_registers():
         _, _, data = await core.answer(ctx)
         state = np.frombuffer(data, "<u4").tolist()
         assert state == [0x1234_0304, 0x89ABCDEF, 9 << 8 | 2, 345, 0, 0]
-        assert REGISTERS.index("NET_STATUS") == len(constants) == len(REGISTERS) - 4
+        assert REGISTERS.index("net_status") == len(constants) == len(REGISTERS) - 4
         assert join(state[2], CHIP.banks) == 29
         await core.request(ctx, RequestOp.READ, 3, bytes(4))
         assert await core.answer(ctx) == (FrameType.REGISTERS, 3, b"")

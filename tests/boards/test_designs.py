@@ -9,7 +9,7 @@ from network_core_networks import NetworkBuilder
 import weft
 from weft.boards.bitstream import prepare
 from weft.boards.catalog import BOARDS
-from weft.boards.network_designs import BATCH1_85F
+from weft.boards.designs import BATCH1_85F
 from weft.models.errors import UnfitError
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.target import target_of

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from weft.boards.devices import DEVICES
-from weft.boards.memory_floorplan import operand_regions, place_memory
+from weft.boards.floorplan import operand_regions, place_memory
 
 LARGE, SMALL = DEVICES["LFE5U-85F"], DEVICES["LFE5U-25F"]
 

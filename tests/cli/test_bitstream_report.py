@@ -4,7 +4,7 @@ from matplotlib import image
 from matplotlib.colors import to_rgb
 
 from weft.boards.blocks import Cell
-from weft.cli.floorplan_picture import COLOURS, floorplan_picture
+from weft.cli.bitstream_report import COLOURS, floorplan_picture
 
 CELLS = [
     Cell("array", "LUT", False, 2, 3, "SLICEB.COMB1"), Cell("tile_gate", "FF", False, 4, 1, "lc0"),
