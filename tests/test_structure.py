@@ -11,6 +11,21 @@ ROOT = Path(__file__).resolve().parent.parent
 CODE = ("src/weft", "hw", "sim", "boards", "verif", "tools")
 LONGEST = 75  # lines of an `elaborate`, without its docstring
 LARGEST = 800  # lines of a file
+LARGE = 500  # lines of a file that needs no reason
+REASONS: dict[str, str] = {}  # by the file with more than `LARGE` lines, why it is one subject
+WORDS = 4500  # of a page
+# Pages with more words than `WORDS`. A page that has become shorter leaves this list.
+LONG_PAGES = {"docs/network-core.md", "docs/networks.md", "docs/registers.md"}
+# Only `weft.designs` asks a design, an IP core, a program or a report for its class.
+KINDS = {
+    "Config", "NetworkCoreConfig", "Ip", "NetworkIp", "Program", "NetworkCoreProgram",
+    "ProductCoreReport", "NetworkCoreReport",
+}
+# Functions that still ask, with the number of calls. A function that asks no more leaves this list.
+ASK_FOR_A_KIND = {
+    "src/weft/network_core/config.py: NetworkCoreConfig.__post_init__": 1,
+    "tools/digests.py: designs": 1,
+}
 # Pages with sentences that a tool fills with names and figures of any length.
 GENERATED = ROOT / "docs" / "results"
 PROSE = sorted(
@@ -18,8 +33,6 @@ PROSE = sorted(
     if GENERATED not in path.parents
 )
 WIDTH = 100
-
-
 
 
 def sources(root, *folders):
@@ -65,13 +78,13 @@ def assignments_to_self(root, hardware="hw"):
     return found
 
 
-def large_files(root, *folders):
-    """The lines of the files with more than `LARGEST`."""
+def large_files(root, *folders, limit=LARGEST):
+    """The lines of the files with more than ``limit``."""
     sizes = {
         path.relative_to(root).as_posix(): path.read_text(encoding="utf-8").count("\n")
         for path in sources(root, *folders)
     }
-    return {name: size for name, size in sizes.items() if size > LARGEST}
+    return {name: size for name, size in sizes.items() if size > limit}
 
 
 def repeated_classes(root, *folders):
@@ -82,6 +95,42 @@ def repeated_classes(root, *folders):
         for node in tree.body if isinstance(node, ast.ClassDef) and node.name[0] != "_"
     )
     return [name for name, count in found.items() if count > 1]
+
+
+def questions_of_kind(root, *folders):
+    """``file: class.function`` with the number of its calls of ``isinstance`` with one of `KINDS`.
+
+    A class counts by its name, also in a tuple, in a union, and as an attribute of a module.
+    """
+    found = Counter()
+
+    def visit(node, where):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            where = [*where, node.name]
+        call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        if call and node.func.id in ("isinstance", "issubclass") and len(node.args) == 2:
+            named = {
+                getattr(part, "id", getattr(part, "attr", "")) for part in ast.walk(node.args[1])
+            }
+            found[f"{name}: {'.'.join(where)}"] += bool(named & KINDS)
+        for child in ast.iter_child_nodes(node):
+            visit(child, where)
+
+    for path, tree in trees(root, *folders).items():
+        name = path.relative_to(root).as_posix()
+        if name != "src/weft/designs.py":
+            visit(tree, [])
+    return dict(+found)
+
+
+def long_pages(root):
+    """The words of the pages with more than `WORDS`; notes and records may be long."""
+    sizes = {
+        page.relative_to(root).as_posix(): len(page.read_text(encoding="utf-8").split())
+        for page in (root / "docs").rglob("*.md")
+        if not {"notes", "results"} & set(page.relative_to(root / "docs").parts)
+    }
+    return {name: size for name, size in sizes.items() if size > WORDS}
 
 
 def test_no_elaborate_is_too_long():
@@ -96,6 +145,19 @@ def test_components_keep_no_state_outside_init():
 
 def test_no_file_is_too_large():
     assert large_files(ROOT, *CODE) == {}
+
+
+def test_a_large_file_has_a_reason():
+    assert set(large_files(ROOT, *CODE, "tests", limit=LARGE)) == set(REASONS)
+    assert all(REASONS.values())
+
+
+def test_only_designs_asks_for_a_kind_of_core():
+    assert questions_of_kind(ROOT, *CODE) == ASK_FOR_A_KIND
+
+
+def test_pages_are_short():
+    assert set(long_pages(ROOT)) == LONG_PAGES
 
 
 def test_a_package_has_each_class_name_once():
@@ -121,3 +183,24 @@ def test_each_limit_sees_what_breaks_it(tmp_path):
     assert assignments_to_self(tmp_path) == ["hw/one.py:83"]
     assert repeated_classes(tmp_path, "hw") == ["hw: Twice"]
     assert large_files(tmp_path, "hw") == {"hw/two.py": 802}
+
+
+def test_a_question_for_a_kind_is_seen_in_each_form(tmp_path):
+    (tmp_path / "src/weft").mkdir(parents=True)
+    for name in ("designs", "other"):
+        (tmp_path / f"src/weft/{name}.py").write_text(
+            "isinstance(x, Config)\n"
+            "def one():\n    return isinstance(x, (int, ip.NetworkIp)) or isinstance(x, str)\n"
+            "class Two:\n    def three(self):\n"
+            "        return [isinstance(x, Ip | int), issubclass(x, Program)]\n"
+        )
+    assert questions_of_kind(tmp_path, "src") == {
+        "src/weft/other.py: ": 1, "src/weft/other.py: one": 1, "src/weft/other.py: Two.three": 2,
+    }
+
+
+def test_a_long_page_is_seen(tmp_path):
+    for name in ("page.md", "notes/page.md"):
+        (tmp_path / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "docs" / name).write_text("word " * (WORDS + 1))
+    assert long_pages(tmp_path) == {"docs/page.md": WORDS + 1}

@@ -24,9 +24,9 @@ def test_another_seed_draws_other_products(monkeypatch):
     class Counting(GoldenTransport):
         """The golden core, which keeps what it receives."""
 
-        def send(self, data):
-            seen.append(bytes(data))
-            super().send(data)
+        def send(self, commands):
+            seen.append(commands.encode())
+            super().send(commands)
 
     monkeypatch.setattr(check, "SimTransport", Counting)
     sent = []

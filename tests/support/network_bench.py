@@ -3,7 +3,7 @@
 from amaranth.hdl import Value
 
 from verif.amaranth_bench import pulse, simulate, ticks
-from verif.primitives.icarus import run_bench
+from verif.primitives.proof import run_bench
 from weft.hw import export
 from weft.hw.network_core.core import NetworkCore
 from weft.hw.network_core.top import NetworkTop

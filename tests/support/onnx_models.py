@@ -8,7 +8,7 @@ from graph_runner import run_graph
 
 from weft.models.ir import Gemm
 from weft.models.onnx import load
-from weft.models.onnx.exact_products import with_exact_products
+from weft.models.onnx.fallback import with_exact_products
 
 __all__ = ["Builder", "attention", "cnn", "equal_to_runtime", "require", "run_runtime"]
 

@@ -1,7 +1,5 @@
 """Checks of hardware made of FPGA primitives against its behavioural twin."""
 
-from verif.primitives.cosimulate import cosimulate
-from verif.primitives.exhaustive_check import exhaustive_check
-from verif.primitives.proof import prove_equal
+from verif.primitives.proof import cosimulate, exhaustive_check, prove_equal
 
 __all__ = ["cosimulate", "exhaustive_check", "prove_equal"]

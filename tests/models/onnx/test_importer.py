@@ -1,5 +1,7 @@
 """Whole quantized networks against onnxruntime: each byte of each quantized tensor."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from graph_runner import run_graph
@@ -9,6 +11,7 @@ import weft
 from weft.models.errors import ModelError
 from weft.models.ir import Gemm
 from weft.models.onnx import load
+from weft.models.onnx.importer import macs_of
 from weft.models.report import placement_line
 
 F32, U8 = np.float32, np.uint8
@@ -153,3 +156,53 @@ def test_long_names_are_shortened():
     with pytest.raises(ModelError) as caught:
         load(model.SerializeToString(), "net.onnx")
     assert str(caught.value).startswith(f"net.onnx: node {name[:60]}...{name[-37:]} (Squeeze) does")
+
+
+NODES = {  # kind: attributes, shapes of the inputs, shape of the output, MAC by hand
+    "Conv": ({}, [(1, 4, 9, 9), (6, 2, 3, 3)], (1, 6, 7, 7), 49 * 6 * 18),
+    "ConvTranspose": ({}, [(1, 4, 5, 5), (4, 6, 3, 3)], (1, 6, 7, 7), 25 * 4 * 54),
+    "QLinearConv": ({}, [(1, 4, 9, 9), (), (), (6, 4, 1, 1)], (1, 6, 9, 9), 81 * 6 * 4),
+    "MatMul": ({}, [(2, 3, 4), (4, 5)], (2, 3, 5), 2 * 3 * 4 * 5),
+    "Gemm": ({"transA": 1}, [(4, 3), (4, 5)], (3, 5), 3 * 4 * 5),
+    "LSTM": ({}, [(7, 2, 6), (1, 16, 6), (1, 16, 4)], (7, 1, 2, 4), 14 * (96 + 64)),
+    "com.microsoft.Attention": (
+        {}, [(2, 3, 8), (8, 20), (20,)], (2, 3, 4), 2 * 3 * (8 * 20 + 3 * 8 + 3 * 4)
+    ),
+    "Attention": (
+        {}, [(1, 2, 3, 8), (1, 2, 5, 8), (1, 2, 5, 6), (), (1, 2, 4, 8)], (1, 2, 3, 6),
+        2 * 3 * (5 + 4) * (8 + 6),
+    ),
+    "com.microsoft.QAttention": (
+        {}, [(2, 3, 8), (8, 12), (12,), (), (), (), (), (), (2, 2, 2, 5, 2)], (2, 3, 4),
+        2 * 3 * (8 * 12 + (3 + 5) * (4 + 4)),
+    ),
+    "com.microsoft.MultiHeadAttention": (
+        {}, [(2, 3, 8), (2, 5, 8), (2, 5, 6)], (2, 3, 6), 2 * 3 * 5 * (8 + 6)
+    ),
+    "com.microsoft.MultiHeadAttention of one tensor": (
+        {}, [(2, 3, 4, 3, 2)], (2, 3, 8), 2 * 3 * 3 * (8 + 8)
+    ),
+    "com.microsoft.MultiHeadAttention of k and v in one": (
+        {}, [(2, 3, 8), (2, 5, 4, 2, 2)], (2, 3, 8), 2 * 3 * 5 * (8 + 8)
+    ),
+    "com.microsoft.MultiHeadAttention by heads": (
+        {}, [(2, 3, 8), (2, 4, 5, 2), (2, 4, 5, 2)], (2, 3, 8), 2 * 3 * 5 * (8 + 8)
+    ),
+    "com.microsoft.MultiHeadAttention with a past": (
+        {}, [(2, 3, 8), (2, 3, 8), (2, 3, 8), (), (), (), (2, 4, 7, 2), (2, 4, 7, 2)], (2, 3, 8),
+        2 * 3 * (3 + 7) * (8 + 8),
+    ),
+    "Softmax": ({}, [(2, 3)], (2, 3), 0),
+}
+
+
+@pytest.mark.parametrize("kind", NODES)
+def test_macs(kind):
+    attributes, inputs, y, macs = NODES[kind]
+    types = {f"i{n}": ("", shape) for n, shape in enumerate(inputs)} | {"y": ("", y)}
+    domain, _, kind = kind.partition(" ")[0].rpartition(".")
+    operator = SimpleNamespace(
+        kind=kind, domain=domain, attributes=attributes,
+        inputs=[f"i{n}" for n in range(len(inputs))], outputs=["y"],
+    )
+    assert macs_of(operator, types) == macs

@@ -4,8 +4,8 @@
 descriptors; the hardware adds steps. So the two share no address arithmetic.
 """
 
-from weft.golden.network_core.buffers import NetworkCoreBuffers
-from weft.golden.network_core.pixels import write_pixels
+from weft.golden.network_core.job import write_pixels
+from weft.golden.network_core.memory import NetworkCoreBuffers
 from weft.golden.network_core.runner import ListOutcome, run_list
 
 __all__ = ["NetworkCoreBuffers", "ListOutcome", "run_list", "write_pixels"]

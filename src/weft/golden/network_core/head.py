@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 
-from weft.golden.network_core.checks import fits
 from weft.golden.network_core.memory import ListFault
-from weft.network_core.addresses import join, split
+from weft.network_core.addresses import BANK_BITS, join, split
+from weft.network_core.config import ADD_TABLE_WORDS
 from weft.network_core.descriptors import (
     DESCRIPTOR_BYTES,
     ListEnd,
@@ -14,10 +14,12 @@ from weft.network_core.descriptors import (
     ListJob,
     ListLoad,
     ListLoop,
+    LoadTarget,
+    places,
     unpack,
 )
 
-__all__ = ["ListHead"]
+__all__ = ["ListHead", "RESULT_BYTES", "begins_with_beat", "fits"]
 
 # For each field that a turn of a loop changes: the field of the loop with its step.
 _STEPS = {
@@ -115,3 +117,61 @@ class ListHead:
         """``address`` after the steps of all turns until now."""
         banks = self._network_core.banks
         return split(join(address, banks) + self._turn * join(step, banks), banks)
+
+
+RESULT_BYTES = 1024  # at most, of a result
+
+_SIZES = {
+    ListLoad: ("words",),
+    ListJob: (
+        "panel_rows", "out_height", "out_width", "columns", "tile_words", "kernel_height",
+        "kernel_width", "tap_vectors", "group_tiles", "in_height", "in_width",
+    ),
+    ListLoop: ("times", "body"),
+    ListEnd: (),
+}
+
+
+def begins_with_beat(config, address) -> bool:
+    """Whether the vector at ``address`` is the first one of a beat of the program memory.
+
+    True without a program memory. A step is right if all its vectors are multiples of a beat.
+    """
+    return not config.program_words or join(address, config.banks) % config.read_vectors == 0
+
+
+def fits(config, descriptor) -> bool:
+    """Whether the fields of a descriptor fit the core; otherwise the error is FIELD.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+    descriptor : ListLoad, ListJob, ListLoop or ListEnd
+    """
+    banks = (
+        getattr(descriptor, place.name) % (1 << BANK_BITS)
+        for place in places(type(descriptor)) if place.address
+    )
+    sizes = (getattr(descriptor, name) for name in _SIZES[type(descriptor)])
+    return all(bank < config.banks for bank in banks) and all(sizes) and _limits(config, descriptor)
+
+
+def _limits(config, descriptor):
+    match descriptor:
+        case ListLoad(source=source) if not begins_with_beat(config, source):
+            return False
+        case ListLoop():
+            return begins_with_beat(config, descriptor.source_step)
+        case ListLoad(target=LoadTarget.B, first_word=first, words=words):
+            return first + words <= config.b_words
+        case ListLoad(target=LoadTarget.PARAMETERS, first_word=first, words=words):
+            return first + words <= config.lines
+        case ListLoad(target=LoadTarget.ADD_TABLE, first_word=first, words=words):
+            return first + words <= ADD_TABLE_WORDS
+        case ListLoad():
+            return False
+        case ListJob():
+            both = descriptor.add and descriptor.sums
+            return descriptor.panel_rows <= config.array.rows and not both
+        case ListEnd():
+            return descriptor.result_bytes <= RESULT_BYTES

@@ -1,4 +1,7 @@
-"""A job: one layer, from the vectors of its input map to the bytes of its output map."""
+"""A job: one layer, from the vectors of its input map to the bytes of its output map.
+
+`write_pixels` gives the bytes of a WRITE frame to the memory.
+"""
 
 import numpy as np
 
@@ -7,7 +10,7 @@ from weft.golden.requantize import add_bias, requantize
 from weft.network_core.addresses import join
 from weft.network_core.config import has_single_port
 
-__all__ = ["run_job"]
+__all__ = ["run_job", "write_pixels"]
 
 POSITION_LIMIT = (1 << 16) - 1  # of y and x of a tap
 
@@ -167,3 +170,30 @@ def _added(config, buffers, job, x, y):
         buffers.added(x, y), multiplier, shift, mode=config.array.requantize,
         zero_point=job.sum_zero, low=job.sum_low, high=job.sum_high,
     )
+
+
+def write_pixels(
+    memory, first: int, data: bytes, *, run: int = 0, pitch: int = 0, pixels: int = 0,
+    row_step: int = 0,
+) -> None:
+    """Write pixels of ``run`` bytes; zeros follow each to the end of its last vector.
+
+    Pixel ``x`` of row ``y`` starts at vector ``first + y * ((pixels - 1) * pitch + row_step) +
+    x * pitch``. The last pixel may be shorter. If ``run`` is 0, the data is one pixel.
+
+    Parameters
+    ----------
+    memory : uint8 [vectors, depth]
+    first, run, pitch, pixels, row_step : int
+        Fields of the frame, in vectors, bytes, vectors, pixels and vectors.
+    data : bytes
+    """
+    depth = memory.shape[1]
+    run, pixels = run or len(data) or 1, pixels or 1
+    for start in range(0, len(data), run):
+        y, x = divmod(start // run, pixels)
+        pixel = data[start : start + run]
+        vectors = -(-len(pixel) // depth)
+        place = first + y * ((pixels - 1) * pitch + row_step) + x * pitch
+        padded = np.frombuffer(pixel.ljust(vectors * depth, b"\0"), np.uint8)
+        memory[place : place + vectors] = padded.reshape(vectors, depth)

@@ -4,11 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weft.golden.network_core.buffers import NetworkCoreBuffers
-from weft.golden.network_core.checks import begins_with_beat
-from weft.golden.network_core.head import ListHead
+from weft.golden.network_core.head import ListHead, begins_with_beat
 from weft.golden.network_core.job import run_job
-from weft.golden.network_core.memory import ListFault, MemoryArea
+from weft.golden.network_core.memory import ListFault, MemoryArea, NetworkCoreBuffers
 from weft.network_core.addresses import BANK_BITS, join
 from weft.network_core.descriptors import ListEnd, ListError, ListJob, ListLoad
 

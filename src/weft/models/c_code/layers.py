@@ -11,7 +11,7 @@ from weft.config import Config
 from weft.descriptors import write_unit
 from weft.geometry import memories
 from weft.host.packing import pack_entries
-from weft.models.c_code.arrays import array, numbers, struct
+from weft.models.c_code.tensors import array, numbers, struct
 from weft.models.ir import Gemm, Tensor, Window
 from weft.models.lowering import MatrixRows, PairRows
 from weft.models.products import host_product

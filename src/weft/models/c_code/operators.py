@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weft.models.c_code.arrays import array, struct
+from weft.models.c_code.tensors import array, struct
 from weft.models.ir import Tensor
 from weft.models.kernels.fixed_point import high_mul, wrap32
 from weft.models.kernels.gemmlowp import INT32

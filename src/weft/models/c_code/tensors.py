@@ -1,14 +1,14 @@
 """The places of tensors in the C code of a network: arguments, one static array, constants."""
 
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from weft.models.c_code.arrays import array
-from weft.models.c_code.memory import Interval, places
 from weft.models.work import HostWork
 
-__all__ = ["TensorAddresses", "is_alias"]
+__all__ = ["Interval", "TensorAddresses", "array", "is_alias", "numbers", "places", "struct"]
 
 
 def is_alias(step, outputs: tuple[int, ...]) -> bool:
@@ -82,3 +82,79 @@ class TensorAddresses:
                     size = int(np.prod(program.tensors[tensor].shape))
                     intervals[tensor] = Interval(size, number, number)
         return intervals
+
+
+_ALIGNMENT = 8
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The memory that a tensor needs.
+
+    Attributes
+    ----------
+    size : int
+        Bytes.
+    first, last : int
+        Steps that write it first and read it last, both included.
+    """
+
+    size: int
+    first: int
+    last: int
+
+
+def places(intervals: Mapping[int, Interval]) -> tuple[dict[int, int], int]:
+    """Return the offset of each tensor, a multiple of 8, and the bytes of the whole array.
+
+    The largest tensor is placed first, each at the lowest offset that is free while it is needed.
+    """
+    offsets: dict[int, int] = {}
+    order = sorted(intervals, key=lambda number: (-intervals[number].size, number))
+    for number in order:
+        given = intervals[number]
+        taken = sorted(
+            (offsets[other], offsets[other] + _padded(intervals[other].size))
+            for other in offsets
+            if intervals[other].first <= given.last and given.first <= intervals[other].last
+        )
+        offset = 0
+        for start, end in taken:
+            if start - offset >= _padded(given.size):
+                break
+            offset = max(offset, end)
+        offsets[number] = offset
+    total = max((offset + _padded(intervals[n].size) for n, offset in offsets.items()), default=0)
+    return offsets, total
+
+
+def _padded(size):
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+_LEAST = -(1 << 31)
+
+
+def numbers(values) -> str:
+    """Integers in decimal, with commas; -2**31 as an expression, since C has no such literal."""
+    texts = (str(value) for value in np.ravel(values).tolist())
+    return ", ".join("(-2147483647 - 1)" if text == str(_LEAST) else text for text in texts)
+
+
+def array(kind: str, name: str, values) -> str:
+    """The definition of a constant array, aligned to words where the compiler can do it."""
+    return _definition(f"static const {kind} {name}[] NET_ALIGNED", numbers(values))
+
+
+def struct(kind: str, name: str, *fields) -> str:
+    """The definition of a constant struct, or of an array of structs if ``name`` ends in ``[]``.
+
+    A field is text, a number, or numbers.
+    """
+    texts = [field if isinstance(field, str) else numbers(field) for field in fields]
+    return _definition(f"static const {kind} {name}", ", ".join(texts))
+
+
+def _definition(head, body):
+    lines = textwrap.wrap(body, 96, break_long_words=False, break_on_hyphens=False)
+    return "\n".join([f"{head} = {{", *(f"    {line}" for line in lines), "};"])

@@ -12,14 +12,12 @@ module                  content
 `source`                a model becomes operators, types and constants; constants are folded
 `importer`              operators become nodes of the graph
 `operands`              operands and results of quantized products
-`products`              the order of the weights, and the shapes of products
+`products`              the order of the weights, the shapes of products and of windows
 `integers`, `floats`    products of integers and of float32, with the neighbours that fuse
 `quantized_moves`       operators that only move values work on the bytes
 `tables`                functions of one 8-bit number become tables
-`windows`               the geometry of convolutions
 `host`                  other operators for the host: kernels and their attributes
-`movement`              operators for the host that only move values
-`indices`               which element each output of a nearest-neighbour ``Resize`` is
+`movement`              operators for the host that only move values; ``Resize`` by nearest element
 `fallback`              operators without a kernel: a model of one node, which onnxruntime runs
 `calibration`           files of inputs, for the next two
 `quantize`              quantizes a float model, with onnxruntime

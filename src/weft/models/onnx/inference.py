@@ -5,8 +5,9 @@ import math
 import numpy as np
 
 from weft.models.errors import ModelError
+from weft.models.onnx.fallback import one_node_model, probe
 
-__all__ = ["infer", "one_node_model"]
+__all__ = ["infer"]
 
 MAX_ELEMENTS = 1 << 31  # of one tensor
 SMALL = 4096  # constants of at most so many elements take part, such as the shape of a Reshape
@@ -57,30 +58,7 @@ def infer(operator, types, constants, opsets, file):
             return _infer_twin(operator, types, opsets, file)
     elif operator.domain in ("", "ai.onnx", "ai.onnx.ml"):
         return _infer_standard(operator, types, constants, opsets, file)
-    from weft.models.onnx.fallback import probe
-
     return probe(operator, types, constants, opsets, file)
-
-
-def one_node_model(node, types, names, constants, opsets):
-    """A model with ``node`` alone.
-
-    Its inputs are ``names`` of the types ``types``; ``constants`` (arrays by name) are in it.
-    """
-    from onnx import ValueInfoProto, helper, numpy_helper
-
-    inputs = [
-        helper.make_tensor_value_info(
-            name, helper.np_dtype_to_tensor_dtype(types[name][0]), types[name][1]
-        )
-        for name in names
-    ]
-    graph = helper.make_graph(
-        [node], "one", inputs,
-        [ValueInfoProto(name=name) for name in node.output if name],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
-    )
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
 def _infer_standard(operator, types, constants, opsets, file):

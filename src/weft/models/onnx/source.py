@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from weft.models.errors import ModelError
-from weft.models.onnx.inference import infer, one_node_model
+from weft.models.onnx.fallback import one_node_model
+from weft.models.onnx.inference import infer
 from weft.models.onnx.inlining import body_of, branch_of, parts_of, renamed
 from weft.models.onnx.nodes import (
     OnnxOperator,

@@ -14,7 +14,7 @@ from weft.models.report.network_core_phases import LayerWork, ListPhases, list_p
 from weft.models.report.page import PageParts
 from weft.models.report.placement import left_out_json, placement_line, remedy_of
 from weft.network_core.config import has_single_port
-from weft.network_core.microcode.latencies import LOAD_VECTOR
+from weft.network_core.microcode.instructions import LOAD_VECTOR
 
 __all__ = ["NetworkCoreLayer", "NetworkCoreReport"]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from weft.models.tflite import lite
 from weft.models.tflite.context import Fallback
-from weft.models.tflite.quantized import (
+from weft.models.tflite.scales import (
     FUSED,
     RANGES,
     float_limits,

@@ -2,36 +2,23 @@
 
 import dataclasses
 import difflib
+import math
 
 from weft.models.errors import ModelError
 from weft.models.ir import Graph, Host
-from weft.models.tflite import (
-    arithmetic,
-    bidirectional,
-    lstm,
-    moving,
-    products,
-    recurrent,
-    reducing,
-    shapes,
-    strided_slice,
-    unary,
-)
+from weft.models.tflite import arithmetic, moving, products, recurrent, reducing, shapes, unary
 from weft.models.tflite.context import Context, Fallback
 from weft.models.tflite.cutout import cut
-from weft.models.tflite.macs import macs_of
 from weft.models.tflite.reader import read
 from weft.models.tflite.runtime import attempt, memory
 from weft.models.tflite.scales import refusals
-from weft.models.tflite.supported import CALLERS, COMPILED, CUSTOM, RUNTIME
 from weft.models.tflite.variables import VARIABLES, Variables
 
-__all__ = ["import_file"]
+__all__ = ["CALLERS", "COMPILED", "CUSTOM", "RUNTIME", "import_file", "macs_of"]
 
 BUILDERS = {
     **products.BUILDERS, **arithmetic.BUILDERS, **unary.BUILDERS, **moving.BUILDERS,
-    **strided_slice.BUILDERS, **reducing.BUILDERS, **recurrent.BUILDERS, **lstm.BUILDERS,
-    **bidirectional.BUILDERS, **shapes.BUILDERS,
+    **reducing.BUILDERS, **recurrent.BUILDERS, **shapes.BUILDERS,
 }
 
 
@@ -253,3 +240,84 @@ def _order(file, graph, nodes, states):
             raise ModelError(
                 f"{file.name}: {what} {file.tensors[number].name!r} must be computed"
             )
+
+
+def macs_of(operator, tensors) -> int:
+    """Return the MAC of an operator in one inference; 0 if it has no product.
+
+    ``tensors`` are those of the file. As for products of the core, padding counts, and zeros that
+    a transposed convolution inserts do, too.
+    """
+    shapes = [tensors[n].shape if n >= 0 else () for n in operator.inputs]
+    y = tensors[operator.outputs[0]].shape if operator.outputs else ()
+    try:
+        return _MACS[operator.name](shapes, y) if operator.name in _MACS else 0
+    except (IndexError, ZeroDivisionError):  # of a damaged file, which the runtime refuses
+        return 0
+
+
+def _convolution(shapes, y):
+    return math.prod(y[:3]) * math.prod(shapes[1])
+
+
+def _fully_connected(shapes, y):
+    return math.prod(shapes[0]) // shapes[1][-1] * math.prod(shapes[1])
+
+
+def _batch_matmul(shapes, y):
+    # K is what both operands have, and y has not; the transposed axes do not matter.
+    m, n = y[-2:]
+    return math.prod(y) * (math.prod(shapes[0][-2:]) // m if m else 0)
+
+
+def _svdf(shapes, y):
+    return shapes[0][0] * (math.prod(shapes[1]) + math.prod(shapes[2]))
+
+
+def _lstm(shapes, y):
+    matrices = sum(math.prod(shape) for shape in shapes[1:9] if len(shape) == 2)
+    projection = math.prod(shapes[16]) if len(shapes) > 16 and len(shapes[16]) == 2 else 0
+    return math.prod(shapes[0][:2]) * (matrices + projection)
+
+
+_MACS = {
+    "BATCH_MATMUL": _batch_matmul, "CONV_2D": _convolution, "DEPTHWISE_CONV_2D": _convolution,
+    "FULLY_CONNECTED": _fully_connected, "SVDF": _svdf, "TRANSPOSE_CONV": _convolution,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
+}
+
+
+# Operators that call subgraphs or keep resources: they need the whole file.
+CALLERS = frozenset({
+    "ASSIGN_VARIABLE", "CALL_ONCE", "IF", "READ_VARIABLE", "VAR_HANDLE", "WHILE",
+})
+RUNTIME = CALLERS | {
+    "ABS", "ADD", "ADD_N", "ARG_MAX", "ARG_MIN", "AVERAGE_POOL_2D", "BATCH_MATMUL",
+    "BATCH_TO_SPACE_ND", "BROADCAST_ARGS", "BROADCAST_TO", "CAST", "CEIL", "CONCATENATION",
+    "CONV_2D", "COS", "CUMSUM", "DEPTH_TO_SPACE", "DEPTHWISE_CONV_2D", "DEQUANTIZE", "DIV",
+    "DYNAMIC_UPDATE_SLICE", "ELU", "EMBEDDING_LOOKUP", "EQUAL", "EXP", "EXPAND_DIMS", "FILL",
+    "FLOOR", "FLOOR_DIV", "FLOOR_MOD", "FULLY_CONNECTED", "GATHER", "GATHER_ND", "GREATER",
+    "GREATER_EQUAL", "HARD_SWISH", "L2_NORMALIZATION", "L2_POOL_2D", "LEAKY_RELU", "LESS",
+    "LESS_EQUAL", "LOG", "LOG_SOFTMAX", "LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR", "LOGISTIC",
+    "MAX_POOL_2D", "MAXIMUM", "MEAN", "MINIMUM", "MIRROR_PAD", "MUL", "NEG", "NOT_EQUAL", "PACK",
+    "PAD", "PADV2", "PRELU", "QUANTIZE", "REDUCE_ALL", "REDUCE_MAX",
+    "REDUCE_MIN", "RELU", "RELU6", "RESHAPE",
+    "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "ROUND", "RSQRT", "SELECT_V2",
+    "SHAPE", "SIN", "SLICE", "SOFTMAX", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "SPLIT",
+    "SPLIT_V", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SQUEEZE", "STRIDED_SLICE", "SUB", "SUM",
+    "SVDF", "TANH", "TRANSPOSE", "TRANSPOSE_CONV", "UNIDIRECTIONAL_SEQUENCE_LSTM", "UNPACK",
+    "ZEROS_LIKE",
+}
+# Custom operators of its package.
+CUSTOM = (
+    "CIRCULAR_BUFFER", "SignalDelay", "SignalEnergy", "SignalFftAutoScale", "SignalFilterBank",
+    "SignalFilterBankLog", "SignalFilterBankSpectralSubtraction", "SignalFilterBankSquareRoot",
+    "SignalFramer", "SignalIrfft", "SignalOverlapAdd", "SignalPCAN", "SignalRfft",
+    "SignalStacker", "SignalWindow", "TFLite_Detection_PostProcess",
+)
+# Custom operators that the compilers of other accelerators write, by what runs them.
+COMPILED = {
+    "edgetpu-custom-op": "a Coral Edge TPU (by edgetpu_compiler)",
+    "ethos-u": "an Arm Ethos-U (by Vela)",
+    "neutron_graph": "an NXP eIQ Neutron (by its converter)", "NeutronGraph": "an NXP eIQ Neutron",
+}

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from weft.models.tflite.quantized import multiplier_and_shift, per_tensor
+from weft.models.tflite.scales import multiplier_and_shift, per_tensor
 
 __all__ = [
     "concatenation", "leaky_relu16", "product", "quantize", "reduction", "resize_bilinear",

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from weft.models.kernels.fixed_point import high_mul, multiply
-from weft.models.tflite.quantized import half_away, multiplier_and_shift, per_tensor
+from weft.models.tflite.scales import half_away, multiplier_and_shift, per_tensor
 
 __all__ = ["clip", "converted", "elu", "leaky_relu", "logistic", "tanh"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from weft.models.ir import Tensor
 from weft.models.tflite import lite
 from weft.models.tflite.context import Fallback
-from weft.models.tflite.quantized import per_tensor
+from weft.models.tflite.scales import per_tensor
 
 __all__ = ["BUILDERS", "axes_of", "moved", "sliced"]
 

@@ -9,7 +9,7 @@ from weft.models.tflite import lite
 from weft.models.tflite.context import Fallback
 from weft.models.tflite.moving import axes_of
 from weft.models.tflite.products import padding_of, positive
-from weft.models.tflite.quantized import (
+from weft.models.tflite.scales import (
     FUSED,
     float_limits,
     fused_limits,

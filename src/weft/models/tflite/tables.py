@@ -10,7 +10,7 @@ import numpy as np
 
 from weft.models.kernels import fixed_point, tflite_unary
 from weft.models.kernels.fixed_point import multiplier_of, multiply, round_shift
-from weft.models.tflite.quantized import half_away, multiplier_and_shift, per_tensor
+from weft.models.tflite.scales import half_away, multiplier_and_shift, per_tensor
 
 __all__ = [
     "absolute", "elu", "exp", "gelu", "hard_swish", "leaky_attributes", "leaky_relu", "logistic",

@@ -7,7 +7,7 @@ import numpy as np
 
 from weft.models.tflite import lite, lite_tables, tables
 from weft.models.tflite.context import Fallback
-from weft.models.tflite.quantized import multiplier_and_shift, per_channel, per_tensor
+from weft.models.tflite.scales import multiplier_and_shift, per_channel, per_tensor
 
 __all__ = ["BUILDERS"]
 

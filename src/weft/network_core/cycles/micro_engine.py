@@ -4,8 +4,15 @@ from collections.abc import Sequence
 
 from weft.network_core.cycles.micro_units import UnitTimes
 from weft.network_core.microcode import Condition, In, Kind, Op, Out, Strobe, assemble
-from weft.network_core.microcode.instructions import HEAD_REGISTERS, REGISTERS
-from weft.network_core.microcode.latencies import FIRST_INSTRUCTION, JUMP, LOAD_END, READ, WRITE
+from weft.network_core.microcode.instructions import (
+    FIRST_INSTRUCTION,
+    HEAD_REGISTERS,
+    JUMP,
+    LOAD_END,
+    READ,
+    REGISTERS,
+    WRITE,
+)
 
 __all__ = ["EngineTimes"]
 

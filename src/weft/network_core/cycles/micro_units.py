@@ -3,7 +3,7 @@
 from weft.network_core import latencies
 from weft.network_core.descriptors import LoadTarget
 from weft.network_core.microcode import Out
-from weft.network_core.microcode import latencies as micro
+from weft.network_core.microcode import instructions as micro
 
 __all__ = ["UnitTimes"]
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from network_cores import network_core_config
 
-from weft.golden.network_core.buffers import NetworkCoreBuffers
-from weft.golden.network_core.memory import ListFault, MemoryArea
+from weft.golden.network_core.memory import ListFault, MemoryArea, NetworkCoreBuffers
 from weft.network_core.addresses import split
 from weft.network_core.descriptors import ListError, ListLoad, LoadTarget
 
