@@ -120,7 +120,7 @@ def show_front(board, purpose: str | None, workloads, found, rate: float, runs: 
         f" estimates, in {MARGIN:.0%} of its LUTs; {len(best)} are on the front of time and LUTs;"
         f" the store has {runs} runs"
     )
-    _table(board, best, workloads)
+    _designs_table(board, best, workloads)
     print(_own(board, name, found, best))
     if found[0].area.fmax is None:
         print(
@@ -162,7 +162,7 @@ def _design(config):
     return f"{fields['rows']}x{fields['cols']}x{fields['depth']} {line_of(config)}"
 
 
-def _table(board, designs, workloads):
+def _designs_table(board, designs, workloads):
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table

@@ -4,6 +4,7 @@
 /* Word 12 of a LOAD descriptor: the order of the values in memory. */
 enum { K_MAJOR = 0, K_MINOR = 1, PACKED = 2 };
 
+#define BUSY (WEFT__STATUS__DMA_BUSY_bm | WEFT__STATUS__BUSY_bm)
 #define ERRORS \
     (WEFT__IRQ_STATUS__FAILED_bm | WEFT__IRQ_STATUS__DMA_READ_ERROR_bm \
      | WEFT__IRQ_STATUS__DMA_WRITE_ERROR_bm | WEFT__IRQ_STATUS__BAD_DESCRIPTOR_bm \
@@ -302,6 +303,11 @@ static void update_done(weft_core *core)
         if ((uint16_t)(tag - core->oldest_tag) < (uint16_t)(core->next_tag - core->oldest_tag)) {
             core->oldest_tag = (uint16_t)(tag + 1u);
             core->idle_polls = 0;
+        } else if (core->next_stage == NEXT && !(WEFT_REGISTER(core, status) & BUSY)) {
+            /* A job of other software ended between the two reads, and hid ours: an idle core has
+             * ended all jobs that it got. */
+            core->oldest_tag = core->next_tag;
+            core->idle_polls = 0;
         }
     }
     if (!weft_awaits_irq(core)) /* only parts of one K are unfinished; they have no results */
@@ -332,9 +338,9 @@ int weft_poll(weft_core *core)
 /* Wait until the core has executed all submitted loads. */
 static int wait_idle(weft_core *core)
 {
-    uint32_t polls, busy = WEFT__STATUS__DMA_BUSY_bm | WEFT__STATUS__BUSY_bm, events;
+    uint32_t polls, events;
     for (polls = 0; polls < core->poll_limit; polls++) {
-        if (WEFT_REGISTER(core, status) & busy)
+        if (WEFT_REGISTER(core, status) & BUSY)
             continue;
         events = WEFT_REGISTER(core, irq_status);
         if (events & WEFT__IRQ_STATUS__BAD_ADDRESS_bm)

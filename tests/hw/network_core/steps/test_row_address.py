@@ -6,7 +6,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from network_cores import small_network_core
 
-from verif.formal.engine import prove_by_induction
+from verif.formal.induction import prove_by_induction
 from weft.hw.network_core.layouts import JobFields, bank_bias
 from weft.hw.network_core.steps import row_address, step_offsets
 from weft.hw.network_core.steps.panel_buffer import PanelRow
