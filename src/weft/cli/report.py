@@ -36,8 +36,8 @@ def add(parser):
     add_batch(parser)
     parser.add_argument(
         "--against", metavar="TARGET", type=path("against"),
-        help="a second board, or a TOML file, to compare with; BOARD-PURPOSE is a board's core for"
-             " networks: ulx3s-85f-networks",
+        help="a second board, or a TOML file, to compare with; BOARD-PURPOSE is a board's"
+             " network core: ulx3s-85f-networks",
     )
     parser.add_argument(
         "--html", metavar="FILE", type=path("html"), help="also write a page with pictures"

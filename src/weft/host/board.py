@@ -97,8 +97,8 @@ class BoardTransport(FramedTransport):
     def restart(self, timeout: float, empty: FrameType = FrameType.COMMANDS) -> None:
         """Discard the unacknowledged words and find the sequence number that the board expects.
 
-        ``empty`` is the type of frames that have no effect without a payload: WRITE for a core for
-        networks.
+        ``empty`` is the type of frames that have no effect without a payload: WRITE for a
+        network core.
 
         The board answers an empty frame with the number of the last frame it accepted, and accepts
         the frame if its number is the next one. An abort comes first: after its answer, at most
