@@ -112,7 +112,8 @@ def test_reading_and_running_import_no_parser(contents, tmp_path):
 @pytest.mark.parametrize("main, message", [
     (lambda m: m.update(version=1), "version must be 9, not 1; compile the network again"),
     (lambda m: m.update(format="zip"), "format must be 'weft program'"),
-    (lambda m: m.update(hash=1), "the product core must have the hash 1, not"),
+    (lambda m: m.update(hash=1),
+     "; the file is damaged, or of another version: compile the network again"),
     (lambda m: m["design"].update(rows=0), "rows must be in 1..64, not 0"),
     (lambda m: m["design"].update(rows=4), "the product core must have the hash"),
     (lambda m: m.update(program=[]), "program must be a Program"),

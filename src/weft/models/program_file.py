@@ -60,7 +60,8 @@ def read_program(data: bytes, name: str, programs: PerKind[type]) -> "CompiledNe
         design = design_from_dict(main["design"])
         if design.hash != main["hash"]:
             raise ModelError(
-                f"{name}: the {design.kind} must have the hash {main['hash']}, not {design.hash}"
+                f"{name}: the {design.kind} must have the hash {main['hash']}, not {design.hash};"
+                " the file is damaged, or of another version: compile the network again"
             )
         kind = programs.of(design)
         program = Decoder(kind, design, members).decode(main["program"])

@@ -4,7 +4,7 @@ import contextlib
 
 import numpy as np
 import pytest
-from network_cores import MICRO, PROGRAM, network_core_config
+from network_cores import MICRO, PROGRAM, SIMULATED, network_core_config
 from tflite_files import T, build, micro
 
 import weft
@@ -111,7 +111,7 @@ def test_a_table_alone(config, operator, scales, zeros, options):
 
 def test_the_simulated_core_has_bytes_and_cycles_of_a_table():
     data, x = network("LOGISTIC", ("int8", "int8"), (0.05, 1 / 256), (-3, -128))
-    config = network_core_config(3, 4, 4, 2)
+    config = SIMULATED
     program = weft.load(data, "net").compile(target_of(config))
     with contextlib.closing(SimulatedRunner(config)) as runner, program.open(runner) as session:
         y, records = session(x, stats=True)
