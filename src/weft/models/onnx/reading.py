@@ -90,7 +90,8 @@ def _deprecated(model):
     version = max((o.version for o in model.opset_import if o.domain in standard), default=0)
     for part in _parts(model):
         if isinstance(part, onnx.NodeProto) and part.domain in standard:
-            known = onnx.defs.has(part.op_type, min(version, 1 << 20), "")
+            version = max(0, min(version, 1 << 20))  # onnx takes 32 bits
+            known = onnx.defs.has(part.op_type, version, "")
             if known and onnx.defs.get_schema(part.op_type, version).deprecated:
                 yield part
 
