@@ -72,6 +72,18 @@ def test_rejects_an_invalid_node():
     rejects(model, "the ONNX checker rejects it: No Op registered for Nothing")
 
 
+def test_rejects_an_operator_whose_name_is_no_text():
+    data = small().SerializeToString().replace(b"MatMul", b"Mat\xfful")
+    rejects(data, "the ONNX checker rejects it: ")
+
+
+@pytest.mark.parametrize("version", [-1, 1 << 31, 1 << 62])
+def test_rejects_an_operator_set_of_any_number(version):
+    model = small()
+    model.opset_import[0].version = version
+    rejects(model, "the ONNX checker rejects it: ")
+
+
 def test_rejects_shapes_that_do_not_fit():
     model = small()
     model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 5

@@ -88,10 +88,12 @@ def _deprecated(model):
 
     standard = ("", "ai.onnx")
     version = max((o.version for o in model.opset_import if o.domain in standard), default=0)
+    version = min(max(version, 0), (1 << 31) - 1)  # a wrong one is refused by the checker, too
     for part in _parts(model):
         if isinstance(part, onnx.NodeProto) and part.domain in standard:
-            version = max(0, min(version, 1 << 20))  # onnx takes 32 bits
-            known = onnx.defs.has(part.op_type, version, "")
+            if not isinstance(part.op_type, str):  # bytes that are no UTF-8: the checker refuses it
+                continue
+            known = onnx.defs.has(part.op_type, version)
             if known and onnx.defs.get_schema(part.op_type, version).deprecated:
                 yield part
 
