@@ -6,7 +6,7 @@ PYTHON ?= python3
 ARGS   ?=
 # The data type of the design, int8 by default: make sim DTYPE=bf16
 DTYPE  ?=
-# The board to build for; `weft build --list` lists the boards.
+# The board to build for; `weft boards` lists the boards.
 BOARD  ?=
 # The bus of an IP core: axi, wishbone, apb, stream or dma.
 BUS    ?= axi

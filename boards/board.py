@@ -74,7 +74,7 @@ class Board:
     programmers : tuple of tuple of str
         Commands that load a bitstream, without its path, the preferred one first.
     price : str
-        Price class: ``$`` if its maker sells it for less than 100 US dollars, ``$$`` for 100 or
+        Price class in shops when the board was added: ``$`` is less than 100 US dollars, ``$$``
         more; "" if it is not known.
     networks : dict of NetworkDesign
         Cores for networks that can be built instead, by the purpose: ``weft build --for``.

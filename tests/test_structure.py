@@ -24,7 +24,6 @@ KINDS = {
 # Functions that still ask, with the number of calls. A function that asks no more leaves this list.
 ASK_FOR_A_KIND = {
     "src/weft/network_core/config.py: NetworkCoreConfig.__post_init__": 1,
-    "tools/digests.py: designs": 1,
 }
 # Pages with sentences that a tool fills with names and figures of any length.
 GENERATED = ROOT / "docs" / "results"

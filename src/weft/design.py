@@ -5,7 +5,8 @@ A **product core** multiplies matrices that a stream of commands describes; its 
 Design is a `weft.network_core.config.NetworkCoreConfig`, which has the Config of its array.
 
 Code that works for both kinds asks a Design for its facts. Where a room of the tree needs other
-code for each kind, it says so once, with a `PerKind`. No code tests the type of a Design.
+code for each kind, it says so once, with a `PerKind`. Only `weft.designs`, which makes Designs,
+tests the type of one.
 """
 
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable

@@ -155,9 +155,9 @@ def test_says_its_version_and_runs_as_a_module():
 
 
 def test_runs_without_an_output():
-    """As in ``weft build --list >&-``."""
+    """As in ``weft boards >&-``."""
     done = subprocess.run(
-        ["sh", "-c", 'exec "$0" -m weft build --list >&-', sys.executable],
+        ["sh", "-c", 'exec "$0" -m weft boards >&-', sys.executable],
         text=True, stderr=subprocess.PIPE,
     )
     assert (done.returncode, done.stderr) == (0, "")

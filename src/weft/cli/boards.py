@@ -3,7 +3,6 @@
 import math
 import re
 import shutil
-import sys
 from dataclasses import dataclass
 
 from weft.cli.argument_types import path
@@ -16,7 +15,7 @@ HELP = "list the boards, and which of them hold a network whole"
 DESCRIPTION = """\
 Without a network: a line for each design of each board. "for" is the value of --for in other
 commands; without one, the design computes matrix products. The peak is MAC/cycle times the clock.
-Price: $ is a board that its maker sells for less than 100 US dollars, $$ one for 100 or more.
+Price is a class, as shops had it when the board was added: $ is less than 100 US dollars, $$ more.
 "load with" is the tool for 'weft program' that was found here, or the one that is missing.
 
 With a network: a line for each design, the best one first. A board holds a network whole if its
@@ -171,5 +170,7 @@ def _table(*columns):
 def _print(table):
     from rich.console import Console
 
-    # In a pipe, rich takes a width of 80 columns.
-    Console(width=None if sys.stdout.isatty() else _WIDTH).print(table)
+    console = Console()
+    if not console.is_terminal:  # rich takes a width of 80 columns then
+        console = Console(width=_WIDTH)
+    console.print(table)

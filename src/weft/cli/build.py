@@ -8,7 +8,7 @@ from pathlib import Path
 
 from weft.cli import bitstream_report
 from weft.cli.argument_types import integer, path
-from weft.cli.options import add_config, add_network_core_fields, changed_config, given_option
+from weft.cli.options import add_config, add_network_core_fields, changed_config
 from weft.cli.output_paths import output_file, output_folder
 from weft.files import whole
 
@@ -31,7 +31,7 @@ bitstream, report.md (resources by block, clock, critical path), report.json and
   weft build ulx3s-25f --config my.toml  the design of a file; with a table [network_core],
   for networks
   weft build --board ./my_board.py       a board of your own (docs/boards.md)
-  weft build --list                      list the boards
+  weft build ulx3s-85f --list            check the designs of a board; weft boards lists the boards
 
 Exit code 1 if the design misses its clock or does not fit; no bitstream is written then.
 """
@@ -45,9 +45,9 @@ def add(parser):
     add_board(parser)
     parser.add_argument(
         "--list", action="store_true",
-        help="list the boards and exit; with a board, list its designs, with the options of the"
-        " command line, and check its resources and clock, too. It does not check that a pin exists"
-        " in the package; nextpnr checks this after the synthesis.",
+        help="list the designs of the board, with the options of the command line, check its"
+        " resources and clock, and exit. It does not check that a pin exists in the package;"
+        " nextpnr checks this after the synthesis.",
     )
     parser.add_argument(
         "--seeds", metavar="INT", type=integer("seeds", 1, 999), default=SEEDS,
@@ -81,7 +81,7 @@ def add_design(parser):
 def add_board(parser):
     """Add the arguments that choose a board: its name, or ``--board FILE``."""
     parser.add_argument(
-        "name", nargs="?", metavar="BOARD", help="name of a board; see weft build --list"
+        "name", nargs="?", metavar="BOARD", help="name of a board; see weft boards"
     )
     parser.add_argument(
         "--board", metavar="FILE", type=path("board"),
@@ -133,33 +133,20 @@ def designed_board(args):
 
 
 def _list(args) -> int:
-    """Print the designs of all boards, or the ones of one board after a check of its pins."""
-    from weft.boards.board import BoardError
-    from weft.boards.catalog import BOARDS
+    """Print the designs of a board, after a check of its pins."""
     from weft.boards.pins import check_pins
 
-    if args.board or args.name:
-        board = board_of(args)
-        designs = _designs(board) | {args.purpose or "": designed_board(args)}
-        for design in designs.values():
-            check_pins(design)
-        listed = [designs]
-    else:
-        option = given_option(args, "clock", "baud")
-        if option:
-            raise BoardError(f"--list must have a board with {option}: name the board, too")
-        listed = [_designs(board) for board in BOARDS.values()]
-    for designs in listed:
-        for purpose, design in designs.items():
-            print(f"{design.name:16} {design.device.name:13} {design.clock:5g} MHz"
-                  f" {design.baud:9,} baud  {design.config.name}"
-                  f"{purpose and f' --for {purpose}'}")
+    board = board_of(args)
+    designs = {"": board} | {purpose: board.built_for(purpose) for purpose in board.networks}
+    designs[args.purpose or ""] = designed_board(args)
+    for design in designs.values():
+        check_pins(design)
+    for purpose, design in designs.items():
+        print(f"{design.name:16} {design.device.name:13} {design.clock:5g} MHz"
+              f" {design.baud:9,} baud  {design.config.name}"
+              f"{purpose and f' --for {purpose}'}")
     return 0
 
-
-def _designs(board):
-    """The designs of a board by the purpose of ``--for``; the one for matrix products has none."""
-    return {"": board} | {purpose: board.built_for(purpose) for purpose in board.networks}
 
 
 def _build(board, configs, args, bitstream):

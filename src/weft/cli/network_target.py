@@ -12,7 +12,7 @@ def add_target(parser, *, required: bool = False) -> None:
     group = parser.add_mutually_exclusive_group(required=required)
     group.add_argument(
         "--board", metavar="NAME",
-        help="a board, see weft build --list; or a board file (.py)"
+        help="a board, see weft boards; or a board file (.py)"
         + ("" if required else f"; default {DEFAULT_BOARD}"),
     )
     group.add_argument(
@@ -23,7 +23,7 @@ def add_target(parser, *, required: bool = False) -> None:
     parser.add_argument(
         "--for", dest="purpose", metavar="PURPOSE",
         help="the board's network core: networks, or batch1 for fully connected layers; see"
-             " weft build --list",
+             " weft boards",
     )
 
 

@@ -9,7 +9,7 @@ from weft.design import PerKind
 
 __all__ = [
     "add_network_core_fields", "add_config", "any_config_of", "changed_config", "config_of",
-    "given_field", "given_option",
+    "given_field",
 ]
 
 # Of a NetworkCoreConfig, beside the fields of its core, and beside b_words, which a Config has,
@@ -53,7 +53,7 @@ def add_network_core_fields(parser):
     )
     group.add_argument(
         "--for", dest="purpose", metavar="PURPOSE",
-        help="the board's network core: networks or batch1; see weft build --list",
+        help="the board's network core: networks or batch1; see weft boards",
     )
     for name, text in OWN_FIELDS.items():
         group.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="INT", help=text)
@@ -85,17 +85,10 @@ def changed_config(args, config):
     return replace(found, **own)
 
 
-def given_option(args, *others) -> str | None:
-    """The first option on the command line that describes a design, or is one of ``others``."""
-    for name in (*others, "purpose"):
-        if getattr(args, name) is not None:
-            return "--for" if name == "purpose" else f"--{name.replace('_', '-')}"
-    return given_field(args, *OWN_FIELDS)
 
-
-def given_field(args, *others) -> str | None:
-    """The first option of a Config on the command line, or ``--config``, or one of ``others``."""
-    for name in ("config", *(f.name for f in dataclasses.fields(Config)), *others):
+def given_field(args) -> str | None:
+    """The first option of a Config on the command line, or ``--config``."""
+    for name in ("config", *(f.name for f in dataclasses.fields(Config))):
         if getattr(args, name) is not None:
             return f"--{name.replace('_', '-')}"
     return None
