@@ -16,11 +16,7 @@ from weft.host.packing import pack_results
 from weft.host.transport import Command, Packet, TransportError
 from weft.job_rules import JobRules
 
-__all__ = [
-    "DmaMemory",
-    "DmaTransport",
-    "MappedMemory",
-]
+__all__ = ["DmaMemory", "DmaTransport", "MappedMemory"]
 
 
 class DmaMemory(Protocol):

@@ -11,12 +11,7 @@ from weft.golden import activate, add_bias, clamp, matmul, matmul_bf16, scaled, 
 from weft.host.packing import ENTRY, LIMITS
 from weft.host.transport import TransportError
 
-__all__ = [
-    "CORES",
-    "FloatCore",
-    "GoldenCore",
-    "IntegerCore",
-]
+__all__ = ["CORES", "FloatCore", "GoldenCore", "IntegerCore"]
 
 
 class GoldenCore:

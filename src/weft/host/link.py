@@ -14,12 +14,7 @@ from weft.frames import MAX_PAYLOAD, SYNC, FrameType
 from weft.host.transport import Commands, Packet, TransportClosed, TransportError, TransportTimeout
 
 __all__ = [
-    "MAX_PIPE_PAYLOAD",
-    "Frame",
-    "FrameDecoder",
-    "FramedTransport",
-    "FramingError",
-    "SendWindow",
+    "MAX_PIPE_PAYLOAD", "Frame", "FrameDecoder", "FramedTransport", "FramingError", "SendWindow",
 ]
 
 

@@ -25,14 +25,8 @@ from weft.network_core.descriptors import (
 from weft.network_core.report import ListReport
 
 __all__ = [
-    "LOG_BYTES",
-    "BlockSizes",
-    "BufferCache",
-    "ListCounters",
-    "ListProducts",
-    "block_sizes",
-    "map_pitch",
-    "whole_vectors",
+    "LOG_BYTES", "BlockSizes", "BufferCache", "ListCounters", "ListProducts", "block_sizes",
+    "map_pitch", "whole_vectors",
 ]
 
 

@@ -16,15 +16,8 @@ from weft.register_types import SPACE, Field, FifoPort, Register
 from weft.registers import REGISTERS, decode
 
 __all__ = [
-    "LiteXRegisters",
-    "MappedRegisters",
-    "MmioTransport",
-    "ProductTransport",
-    "RegisterAccess",
-    "RegisterNames",
-    "RegisterTransport",
-    "map_file",
-    "progress",
+    "LiteXRegisters", "MappedRegisters", "MmioTransport", "ProductTransport", "RegisterAccess",
+    "RegisterNames", "RegisterTransport", "map_file", "progress",
 ]
 
 

@@ -7,20 +7,8 @@ from weft.geometry import Operand
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
-    "COLUMN",
-    "ENTRY",
-    "LIMITS",
-    "PanelPacker",
-    "cut",
-    "dense_words",
-    "pack",
-    "pack_entries",
-    "pack_results",
-    "pack_table",
-    "panel_slice",
-    "parameter_lines",
-    "result_bytes",
-    "unpack",
+    "COLUMN", "ENTRY", "LIMITS", "PanelPacker", "cut", "dense_words", "pack", "pack_entries",
+    "pack_results", "pack_table", "panel_slice", "parameter_lines", "result_bytes", "unpack",
     "unpack_jobs",
 ]
 

@@ -13,10 +13,7 @@ from weft.host.product_stream import Packed, ProductStream, table_load
 from weft.host.residency import ResidencyCache
 from weft.host.transport import Command
 
-__all__ = [
-    "PreparedProduct",
-    "product_commands",
-]
+__all__ = ["PreparedProduct", "product_commands"]
 
 
 def product_commands(

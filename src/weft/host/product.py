@@ -10,11 +10,7 @@ import numpy as np
 
 from weft.commands import JobFlag
 
-__all__ = [
-    "Product",
-    "Resident",
-    "Side",
-]
+__all__ = ["Product", "Resident", "Side"]
 
 
 @dataclass(eq=False)

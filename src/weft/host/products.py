@@ -15,13 +15,7 @@ from weft.host.packing import LIMITS
 from weft.host.product import Product, Side
 
 __all__ = [
-    "PRODUCTS",
-    "FloatProduct",
-    "IntegerProduct",
-    "Values",
-    "check_depth",
-    "check_type",
-    "correct",
+    "PRODUCTS", "FloatProduct", "IntegerProduct", "Values", "check_depth", "check_type", "correct",
     "zero_point",
 ]
 

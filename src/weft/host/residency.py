@@ -5,11 +5,7 @@ from collections.abc import Mapping, Sequence
 from weft.commands import Load, Region
 from weft.geometry import Operand
 
-__all__ = [
-    "Pages",
-    "ResidencyCache",
-    "Ring",
-]
+__all__ = ["Pages", "ResidencyCache", "Ring"]
 
 
 class Pages:

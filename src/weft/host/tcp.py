@@ -13,14 +13,7 @@ from weft.host.link import Frame, FrameDecoder
 from weft.host.transport import TransportError
 from weft.registers import REGISTERS
 
-__all__ = [
-    "PEER_TIMEOUT",
-    "Socket",
-    "TcpServer",
-    "TcpTransport",
-    "address",
-    "listen",
-]
+__all__ = ["PEER_TIMEOUT", "Socket", "TcpServer", "TcpTransport", "address", "listen"]
 
 
 PEER_TIMEOUT = 60  # seconds without a sign of the other machine until the connection ends

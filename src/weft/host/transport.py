@@ -8,14 +8,8 @@ from weft.commands import Job, Load, Status
 from weft.config import Config
 
 __all__ = [
-    "Command",
-    "Commands",
-    "Packet",
-    "Transport",
-    "TransportBusy",
-    "TransportClosed",
-    "TransportError",
-    "TransportTimeout",
+    "Command", "Commands", "Packet", "Transport", "TransportBusy", "TransportClosed",
+    "TransportError", "TransportTimeout",
 ]
 
 
