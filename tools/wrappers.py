@@ -9,12 +9,13 @@ import argparse
 import re
 import sys
 import zlib
+from collections.abc import Callable, Iterator
 
 from tools import results
 from verif.ip.ip_testbench import env
 from weft.bench.measure import DesignRun, PlacementWork, placed
 from weft.boards.devices import DEVICES
-from weft.boards.toolchain import to_rtlil
+from weft.boards.toolchain import digests, to_rtlil
 from weft.cli.engine_options import add_workers, check_cluster, started
 from weft.cli.progress import progress
 from weft.config import Config
@@ -104,6 +105,35 @@ def parts():
         yield f"AXI4 master alone, {config.name}", size, Dma(config), max_luts, min_mhz
 
 
+def wholes():
+    """The small core alone and behind each bus: name, component, MHz at least."""
+    yield "none", Core(SMALL), 165
+    for name, options, min_mhz in BUSES:
+        yield name, IpTop(Ip(config=SMALL, **options)), min_mhz
+
+
+def cores():
+    """The name and the IP core of each rate."""
+    for name, options, fields in RATES:
+        yield name, Ip(config=Config(activation="none", **fields), **options)
+
+
+def designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
+    """The name of each row of the record, and a function for the digests of its design."""
+    for name, size, design, *_ in parts():
+        yield f"{name}, {size} bytes a cycle", lambda design=design: (
+            digests(to_rtlil(design), DEVICE, [*SEEDS])
+        )
+    for name, design, _ in wholes():
+        yield f"clock of a core with bus {name}", lambda design=design: (
+            digests(to_rtlil(design), DEVICE, [*SEEDS])
+        )
+    for name, ip in cores():  # a rate comes from a simulation: it has no conditions
+        yield f"rate of {ip.array.name} with {ip.array.bytes_in} bytes a cycle, {name}", (
+            lambda ip=ip: digests(to_rtlil(IpTop(ip)), DEVICE) | {"conditions": ""}
+        )
+
+
 def placements(name, design):
     """A design with each seed."""
     text = zlib.compress(to_rtlil(design).encode())
@@ -126,9 +156,7 @@ def area(engine):
 
 def clocks(engine):
     """Rows of the table, each with its problem or an empty string."""
-    designs = [("none", Core(SMALL), 165)] + [
-        (name, IpTop(Ip(config=SMALL, **options)), min_mhz) for name, options, min_mhz in BUSES
-    ]
+    designs = [*wholes()]
     found = placed(engine, [one for name, design, _ in designs for one in placements(name, design)])
     for name, _, min_mhz in designs:
         best = max(found[name], key=lambda result: result.fmax)
@@ -139,8 +167,7 @@ def clocks(engine):
 
 def rates(engine):
     """Rows of the table, each with its problem or an empty string."""
-    for name, options, fields in RATES:
-        ip = Ip(config=Config(activation="none", **fields), **options)
+    for name, ip in cores():
         module = "verif.ip.dma_rate" if ip.has_dma else "verif.ip.rates"
         problem = ""
         try:
@@ -176,6 +203,7 @@ def main() -> int:
             "weft.hw.bus.top", "weft.hw.dma.engine", "weft.boards.toolchain", "verif.ip.rates",
             "verif.ip.dma_rate",
         ],
+        designs={name: found() for name, found in designs()},
     )
     print(page, *problems, sep="\n")
     return int(bool(problems))

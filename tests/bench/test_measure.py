@@ -56,6 +56,7 @@ def tools(monkeypatch, tmp_path):
     monkeypatch.setenv("WEFT_BUILD", str(tmp_path / "build"))
     monkeypatch.setattr(toolchain, "to_rtlil", lambda component, *, reset: component)
     monkeypatch.setattr(presets, "component", lambda entry: f"rows {entry.config.rows}")
+    monkeypatch.setattr(measuring, "digests", lambda *about: {"design": repr(about)})
     monkeypatch.setattr(toolchain, "Toolchain", Tools)
     monkeypatch.setattr(Tools, "said", [])
     return Tools
@@ -81,6 +82,7 @@ def test_every_entry_with_every_seed(tmp_path, jobs):
     assert all(one.best.fmax == 103 and one.median == 102 for one in found.values())
     assert found["one"].best.critical_path == SLOWEST
     assert found["one"].design != found["two"].design
+    assert found["two"].digests == {"design": repr(("rows 2", DEVICE, True))}
     steps = ["rows 1", "rows 2", *(("rows 1", n, False) for n in (1, 2, 3))]
     steps += [("rows 2", n, True) for n in (1, 2, 3)]
     assert sorted(map(str, Tools.said)) == sorted(map(str, steps))

@@ -95,6 +95,18 @@ def test_another_design_has_another_folder(tools, netlist, tmp_path):
     assert synthesize(tools, other, tmp_path).folder != netlist.folder
 
 
+def test_the_digests_of_a_board_hold_its_pins_in_any_order(monkeypatch):
+    def found(constraints, board=BOARD, rtlil="attribute \\top 1\nmodule \\top\nend\n"):
+        return BoardDesign(board, board.config, rtlil, constraints).digests
+
+    first = found("# by a tool 1.0\nset_io rx 6\nset_io tx 7\n")
+    assert set(first) == {"design", "conditions"}
+    assert found("# by a tool 1.1\nset_io tx 7\nset_io rx 6\n") == first
+    later = dataclasses.replace(BOARD, seed=9)
+    for other in (found("set_io rx 7\nset_io tx 6\n"), found("set_io rx 6\nset_io tx 7\n", later)):
+        assert other["design"] == first["design"] and other["conditions"] != first["conditions"]
+
+
 def test_routes_once(tools, netlist):
     first = route(tools, DESIGN, netlist, 4)
     assert route(tools, DESIGN, netlist, 4) == first

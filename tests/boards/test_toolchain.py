@@ -1,5 +1,6 @@
 """The toolchain with shell scripts in place of the tools: arguments, reports and errors."""
 
+import dataclasses
 import inspect
 import json
 import os
@@ -8,6 +9,7 @@ import stat
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import psutil
@@ -15,6 +17,7 @@ import pytest
 from rejects import rejects
 
 from weft.boards import pll, toolchain
+from weft.boards.design_digest import design_digest
 from weft.boards.devices import DEVICES
 from weft.boards.flows import ecp5
 from weft.boards.toolchain import (
@@ -24,11 +27,13 @@ from weft.boards.toolchain import (
     Toolchain,
     ToolchainError,
     digest,
+    digests,
     to_rtlil,
 )
 from weft.hw.arith.mac import PlainMac
 
 DEVICE = DEVICES["LFE5U-25F"]
+UP5K = DEVICES["iCE40UP5K"]
 
 
 def hop(kind, delay, source, target):
@@ -294,6 +299,34 @@ def test_a_digest_depends_on_each_flow_and_each_pass_over_a_netlist(monkeypatch)
         assert digest("a") != whole
     monkeypatch.setattr(toolchain, "PASSES", toolchain.PASSES[:-1])
     assert digest("a") != whole
+
+
+def test_the_digests_of_a_figure(monkeypatch, tmp_path):
+    def found(*conditions, device=UP5K, depth=2):
+        return digests(to_rtlil(PlainMac(depth=depth)), device, *conditions)
+
+    first = found(1)
+    assert found(1) == first == {
+        "design": design_digest(to_rtlil(PlainMac(depth=2))), "conditions": first["conditions"],
+    }
+    other = found(1, depth=1)
+    assert other["design"] != first["design"] and other["conditions"] == first["conditions"]
+    slower = dataclasses.replace(UP5K, options=("--up5k", "--speed", "6"))
+    for changed in (found(2), found(1, device=slower)):
+        assert changed["design"] == first["design"]
+        assert changed["conditions"] != first["conditions"]
+    source = Path(toolchain.PASSES[-1].__file__).read_text()
+    copy = tmp_path / "pass.py"
+    monkeypatch.setattr(toolchain, "PASSES", (
+        *toolchain.PASSES[:-1], types.SimpleNamespace(__file__=str(copy)),
+    ))
+    copy.write_text("# A comment.\n" + source.replace("import ", "import os, ", 1))
+    assert found(1) == first
+    copy.write_text(source + "\nA = 1\n")
+    assert found(1)["conditions"] != first["conditions"]
+    monkeypatch.setattr(toolchain, "SYNTHESIS", "")
+    copy.write_text(source)
+    assert found(1)["conditions"] != first["conditions"]
 
 
 def test_a_design_without_reset_has_no_pin_for_it():

@@ -54,6 +54,7 @@ def run(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(presets, "PRESETS", ENTRIES)
     monkeypatch.setattr(presets, "component", lambda entry: entry.name)
     monkeypatch.setattr(toolchain, "to_rtlil", lambda component, *, reset: component)
+    monkeypatch.setattr(toolchain, "design_digest", lambda text: text)
     monkeypatch.setattr(toolchain, "Toolchain", Tools)
     monkeypatch.setattr(steady_state, "predict_interval", lambda config: (128, 32800.0))
     monkeypatch.setattr(steady_state, "simulate_interval", lambda config, size, say: 32800.0)
@@ -83,6 +84,7 @@ def test_writes_the_table(run):
     assert (core["name"], core["simulated"], core["interval"]) == ("core", True, 32800)
     assert core["fmax"] == {"1": 101, "2": 102, "3": 103}
     assert (array["name"], array["size"]) == ("array", None)
+    assert [entry["digests"]["design"] for entry in (core, array)] == ["core", "array"]
     assert core["config"] == {"rows": 4, "cols": 4, "depth": 4}
 
 

@@ -77,6 +77,7 @@ def run(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(toolchain, "Toolchain", Tools)
     monkeypatch.setattr(Tools, "asked", [])
+    monkeypatch.setattr(bitstream, "digests", lambda text, *_: {"design": text})
     monkeypatch.setattr(
         bitstream, "prepare",
         lambda board, config: BoardDesign(board, config, config.name, str(config.peak)),
@@ -102,6 +103,7 @@ def test_leaves_a_bitstream_and_a_report(run, tmp_path):
     assert "1. `x.a`\n1. `y.b`\n" in page
     report = json.loads((place / "report.json").read_text())
     assert (report["fmax"], report["clock"], report["seed"]) == (41, 36, 1)
+    assert report["digests"] == {"design": BOARDS["icebreaker"].config.name}
     assert report["blocks"] == {"array": {"LUT": 1, "FF": 1, "DSP": 1}}
     assert "weft program icebreaker out/icebreaker/icebreaker.bin" in said
     assert not list(place.glob("*.part"))

@@ -7,6 +7,7 @@ import pytest
 from amaranth.hdl import UnusedElaboratable
 from tooling import load
 
+from weft.boards.design_digest import design_digest
 from weft.boards.toolchain import to_rtlil
 from weft.hw.array.element import ProcessingElement
 
@@ -32,6 +33,18 @@ def components(area):
 def test_components_have_netlists(components):
     for _, component in components:
         assert "module" in to_rtlil(component)
+
+
+def test_each_component_has_a_design(area, components):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnusedElaboratable)
+        found = dict(area.designs())
+        assert [*found] == [name for name, _ in components]
+        name, *_ = found
+        digests = found[name]()
+        found.clear()
+        gc.collect()
+    assert digests["design"] == design_digest(to_rtlil(area.element(area.ELEMENTS[0][1])))
 
 
 def test_the_record_has_all_components(area, components):

@@ -1,6 +1,7 @@
 """Records of measurements: what they hold, what their digest covers, and their pages."""
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -101,6 +102,56 @@ def test_a_change_of_a_source_is_told(tree, name, changes):
         assert said in (tree / page).read_text()
 
 
+def hardware(tree, **fields):
+    """The page and its line in the list, of a record of hardware whose sources have changed."""
+    results.save(
+        "area", [results.table(TABLE)], title="Area", command="make area", about="",
+        of=["tools.bench"], root=tree, designs=fields.pop("designs", None),
+    )
+    page = tree / "docs" / "results" / "area.md"
+    assert "Its sources are the same since then.\n" in page.read_text()
+    with (tree / "tools/bench.py").open("a") as file:
+        file.write("NEW = 1\n")
+    forget()
+    if "compared" in fields:
+        compared = {"commit": "12345678", "date": "2026-01-02", "designs": [], "conditions": [],
+                    "gone": [], "unknown": [], "tools": []} | fields["compared"]
+        compared.setdefault("digest", results.digest(["tools.bench"], tree))
+        results.store("area", results.load("area", tree) | {"compared": compared}, tree)
+    results.write(tree)
+    [sentence] = re.findall(r"Its sources have changed since then\. (.*)", page.read_text())
+    [line] = re.findall(r"\| have changed; (.*) \|", (tree / "docs" / "results.md").read_text())
+    return sentence, line
+
+
+DESIGNS = {name: {"design": name, "conditions": "1"} for name in "abc"}
+
+
+@pytest.mark.parametrize("fields, sentence, line", [
+    ({}, "The record has no digests of its designs: they cannot be compared.",
+     "no digests of its designs"),
+    ({"designs": DESIGNS}, "Its designs were not compared.", "its designs were not compared"),
+    ({"designs": DESIGNS, "compared": {}},
+     "3 of its 3 designs are the same, compared at 12345678.",
+     "3 of 3 designs are the same, compared at 12345678"),
+    ({"designs": DESIGNS, "compared": {"digest": "of another day"}},
+     ("3 of its 3 designs are the same, compared at 12345678."
+      " The sources have changed again since this comparison."),
+     "3 of 3 designs are the same, compared at 12345678; not compared since"),
+    ({"designs": DESIGNS, "compared": {
+        "designs": ["a"], "conditions": ["a", "b"], "gone": ["c"], "unknown": ["d"],
+        "tools": ["yosys 2"],
+    }},
+     ("1 of its 3 designs are the same, compared at 12345678. Other designs: a."
+      " Other conditions: a, b. Other tools: yosys 2. Designs that no source makes today: c."
+      " Designs without a digest in the record: d."),
+     ("1 of 3 designs are the same, compared at 12345678; other designs: 1; other conditions: 2;"
+      " other tools: 1")),
+])
+def test_the_page_says_what_is_known_of_the_designs(tree, fields, sentence, line):
+    assert hardware(tree, **fields) == (sentence, line)
+
+
 def test_comments_and_blank_lines_are_no_change(tree):
     before = results.digest(["tools.bench"], tree)
     path = tree / "src/weft/adder.py"
@@ -119,10 +170,20 @@ def test_a_record_of_another_command_is_stamped(tree, capsys):
     results.write(tree)
     page = tree / "docs" / "results.md"
     text = page.read_text()
-    assert "2020-01-01,  | have changed |" in text and "results/speed\n" in text
+    assert "2020-01-01,  | have changed; no digests of its designs |" in text
+    assert "results/speed\n" in text
     assert results.main(["bench"], tree) == 0
     assert "| are the same |" in page.read_text() and "2020-01-01" not in page.read_text()
     assert not (tree / "docs" / "results" / "bench.md").exists()
+    # What was measured has its digests; a comparison is of the record before.
+    (tree / "results" / "speed.json").write_text(json.dumps([
+        {"name": "one", "digests": {"design": "1"}}, {"name": "one", "digests": {"design": "2"}},
+        {"name": "two"},
+    ]))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"compared": {}}))
+    assert results.main(["bench"], tree) == 0
+    record = results.load("bench", tree)
+    assert record["designs"] == {"one": {"design": "2"}} and "compared" not in record
     assert results.main(["other"], tree) == 2
     assert capsys.readouterr().err == "a record to stamp must be one of bench, not other\n"
 

@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from weft.boards import presets, toolchain
+from weft.boards import design_digest, presets, toolchain
 from weft.boards.benchmark import CriticalPath, PnrResult, ResultCache, SeedResults, source_digest
 from weft.boards.devices import Device
 from weft.boards.presets import Preset
-from weft.boards.toolchain import VERSIONS, Netlist, ToolchainError, digest
+from weft.boards.toolchain import VERSIONS, Netlist, ToolchainError, digest, digests
 from weft.files import write_bytes
 from weft.sim.cache import folder
 from weft.tasks.engine import Engine, Task
 
-__all__ = ["DesignRun", "PlacementWork", "measure", "placed"]
+__all__ = ["DesignRun", "PlacementWork", "measure", "placed", "preset_digests"]
 
 
 FILES = "top.json", "cells.json"  # of a netlist
@@ -173,7 +173,12 @@ def measure(
 
     for preset in designs:
         design, text = _design(preset, cache)
-        found[preset.name] = SeedResults(design)
+        method = Path(design_digest.__file__).read_text(encoding="utf-8")
+        value = cache.get(
+            digest("digests", method, design, preset.array_only),
+            functools.partial(preset_digests, preset, text),
+        )
+        found[preset.name] = SeedResults(design, digests=value)
         for seed in seeds:
             key = digest("placed", design, seed)
             value = cache.find(key)
@@ -202,6 +207,12 @@ def _design(preset, cache):
     value = digest("netlist", preset.device, zlib.decompress(text).decode())
     cache.keep(key, value)
     return value, text
+
+
+def preset_digests(preset: Preset, text: bytes | None = None) -> dict[str, str]:
+    """`weft.boards.toolchain.digests` of a preset, or of the compressed text of its design."""
+    text = text or _rtlil(preset)
+    return digests(zlib.decompress(text).decode(), preset.device, preset.array_only)
 
 
 def _rtlil(preset):

@@ -194,7 +194,7 @@ def _record(preset, result, cycles):
         fmax={str(seed): round(pnr.fmax, 2) for seed, pnr in sorted(result.by_seed.items())},
         simulated=simulated, design=result.design, date=datetime.now(UTC).date().isoformat(),
         arrivals={block: round(delay, 3) for block, delay in best.arrivals.items()},
-        minutes=round(best.seconds / 60, 1),
+        minutes=round(best.seconds / 60, 1), digests=result.digests,
     )
 
 

@@ -33,6 +33,7 @@ def write(folder, design, seed, routed, bitstream) -> None:
         "clock": routed.clock, "fmax": pnr.fmax, "baud": board.baud, "seed": seed,
         "used": pnr.used, "capacity": board.device.capacity, "blocks": blocks,
         "path": pnr.critical_path.names, "design": design.key, "bitstream": bitstream.name,
+        "digests": design.digests,
     }
     write_text(folder / "report.json", json.dumps(record, indent=1) + "\n")
     floorplan_picture(folder / "floorplan.png", cells, title="\n".join(_title(design, routed)))

@@ -85,6 +85,8 @@ class Measurement:
         Latest arrival at a register in nanoseconds, by block, with the best seed.
     minutes : float or None
         Duration of place and route with the best seed.
+    digests : dict of str
+        `weft.boards.toolchain.digests` of what was measured; older records have none.
     """
 
     name: str
@@ -104,6 +106,7 @@ class Measurement:
     luts: int | None = None
     arrivals: dict = dataclasses.field(default_factory=dict)
     minutes: float | None = None
+    digests: dict = dataclasses.field(default_factory=dict)
 
     @property
     def peak(self) -> int:
