@@ -283,16 +283,17 @@ def _records(root):
 def _state(name, record, root):
     """What is known of the sources and designs of a record: in a few words, and as sentences."""
     today = digest(record["of"], root)
-    if record["digest"] == today:
-        return SAME, f"Its sources {SAME} since then."
-    if name not in _HARDWARE:
-        return CHANGED, f"Its sources {CHANGED} since then."
-    found = _compared(record, today)
-    return f"{CHANGED}; {found[0]}", f"Its sources {CHANGED} since then. {' '.join(found[1])}"
+    state = SAME if record["digest"] == today else CHANGED
+    sentence = f"Its sources {state} since then."
+    # A record may be written later than its rows were measured: a comparison tells this, too.
+    if name not in _HARDWARE or state == SAME and "compared" not in record:
+        return state, sentence
+    short, sentences = _compared(record, today)
+    return f"{state}; {short}", " ".join([sentence, *sentences])
 
 
 def _compared(record, today):
-    """What the comparison of a record's designs has found, if its sources have changed."""
+    """What the comparison of a record's designs has found."""
     if "designs" not in record:
         short = "no digests of its designs"
         return short, [f"The record has {short}: they cannot be compared."]

@@ -6,6 +6,7 @@ Exit code 1 if a wrapper exceeds its area, misses its clock, or costs more than 
 """
 
 import argparse
+import functools
 import re
 import sys
 import zlib
@@ -96,20 +97,22 @@ bytes an access, so their results are int8. The results of the AXI4 master are i
 
 
 def parts():
-    """The designs: name, bytes of the streams, component, LUTs at most, MHz at least."""
+    """The designs: name, bytes of the streams, its maker, LUTs at most, MHz at least."""
     for name, options, size, max_luts, min_mhz in WRAPPERS:
         config = Config(target="ecp5", depth=2, bytes_in=size, bytes_out=size)
-        yield name, size, BareWrapper(Ip(config=config, **options)), max_luts, min_mhz
+        make = functools.partial(BareWrapper, Ip(config=config, **options))
+        yield name, size, make, max_luts, min_mhz
     for depth, size, max_luts, min_mhz in ENGINES:
         config = Config(target="ecp5", depth=depth, bytes_in=size, bytes_out=size)
-        yield f"AXI4 master alone, {config.name}", size, Dma(config), max_luts, min_mhz
+        make = functools.partial(Dma, config)
+        yield f"AXI4 master alone, {config.name}", size, make, max_luts, min_mhz
 
 
 def wholes():
-    """The small core alone and behind each bus: name, component, MHz at least."""
-    yield "none", Core(SMALL), 165
+    """The small core alone and behind each bus: name, its maker, MHz at least."""
+    yield "none", functools.partial(Core, SMALL), 165
     for name, options, min_mhz in BUSES:
-        yield name, IpTop(Ip(config=SMALL, **options)), min_mhz
+        yield name, functools.partial(IpTop, Ip(config=SMALL, **options)), min_mhz
 
 
 def cores():
@@ -120,13 +123,13 @@ def cores():
 
 def designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
     """The name of each row of the record, and a function for the digests of its design."""
-    for name, size, design, *_ in parts():
-        yield f"{name}, {size} bytes a cycle", lambda design=design: (
-            digests(to_rtlil(design), DEVICE, [*SEEDS])
+    for name, size, make, *_ in parts():
+        yield f"{name}, {size} bytes a cycle", lambda make=make: (
+            digests(to_rtlil(make()), DEVICE, [*SEEDS])
         )
-    for name, design, _ in wholes():
-        yield f"clock of a core with bus {name}", lambda design=design: (
-            digests(to_rtlil(design), DEVICE, [*SEEDS])
+    for name, make, _ in wholes():
+        yield f"clock of a core with bus {name}", lambda make=make: (
+            digests(to_rtlil(make()), DEVICE, [*SEEDS])
         )
     for name, ip in cores():  # a rate comes from a simulation: it has no conditions
         yield f"rate of {ip.array.name} with {ip.array.bytes_in} bytes a cycle, {name}", (
@@ -134,9 +137,9 @@ def designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
         )
 
 
-def placements(name, design):
-    """A design with each seed."""
-    text = zlib.compress(to_rtlil(design).encode())
+def placements(name, make):
+    """The design of a maker, with each seed."""
+    text = zlib.compress(to_rtlil(make()).encode())
     return [DesignRun(name, text, DEVICE, seed, out_of_context=True) for seed in SEEDS]
 
 
@@ -144,7 +147,7 @@ def area(engine):
     """Rows of the table, each with its problem or an empty string."""
     designs = list(parts())
     found = placed(engine, [
-        one for name, size, design, *_ in designs for one in placements(f"{name} {size}", design)
+        one for name, size, make, *_ in designs for one in placements(f"{name} {size}", make)
     ])
     for name, size, _, max_luts, min_mhz in designs:
         results = found[f"{name} {size}"]
@@ -157,7 +160,7 @@ def area(engine):
 def clocks(engine):
     """Rows of the table, each with its problem or an empty string."""
     designs = [*wholes()]
-    found = placed(engine, [one for name, design, _ in designs for one in placements(name, design)])
+    found = placed(engine, [one for name, make, _ in designs for one in placements(name, make)])
     for name, _, min_mhz in designs:
         best = max(found[name], key=lambda result: result.fmax)
         problem = f"{name}: at least {min_mhz} MHz" * (best.fmax < min_mhz)

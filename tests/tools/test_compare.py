@@ -87,5 +87,9 @@ def test_each_record_of_hardware_has_designs():
 
 def test_the_rows_of_the_wrappers_have_names_of_their_own():
     tables = results.load("wrappers")["tables"]
-    names = [name for name, _ in compare.wrappers.designs()]
-    assert len(set(names)) == len(names) == sum(len(table["rows"]) for table in tables)
+    designs = dict(compare.wrappers.designs())
+    assert len(designs) == sum(len(table["rows"]) for table in tables)
+    assert len([*compare.wrappers.designs()]) == len(designs)
+    name, found = next(iter(designs.items()))
+    assert name == "AXI4-Lite, FIFO ports, 4 bytes a cycle"
+    assert set(found()) == {"design", "conditions"} and found() == found()

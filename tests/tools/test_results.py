@@ -152,6 +152,18 @@ def test_the_page_says_what_is_known_of_the_designs(tree, fields, sentence, line
     assert hardware(tree, **fields) == (sentence, line)
 
 
+def test_the_page_says_what_a_comparison_found_with_equal_sources(tree):
+    """A board may have been built before the sources changed that the record was written with."""
+    hardware(tree, designs=DESIGNS, compared={"designs": ["b"]})
+    record = results.load("area", tree)
+    results.store("area", record | {"digest": results.digest(record["of"], tree)}, tree)
+    results.write(tree)
+    assert (
+        "Its sources are the same since then. 2 of its 3 designs are the same, compared at"
+        " 12345678. Other designs: b.\n"
+    ) in (tree / "docs" / "results" / "area.md").read_text()
+
+
 def test_comments_and_blank_lines_are_no_change(tree):
     before = results.digest(["tools.bench"], tree)
     path = tree / "src/weft/adder.py"
