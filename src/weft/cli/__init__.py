@@ -12,6 +12,7 @@ from weft.cli import (
     build,
     clean,
     compile,
+    devices,
     doctor,
     estimate,
     explore,
@@ -36,8 +37,8 @@ __all__ = ["SUBCOMMANDS", "main"]
 # Each has the texts HELP and DESCRIPTION, and functions: add(parser) adds its arguments, run(args)
 # returns the exit code.
 SUBCOMMANDS = [
-    sim, generate, info, bench, boards, build, estimate, explore, regress, gatesim, program,
-    selftest, monitor, serve, report, run, compile, quantize, doctor, clean,
+    sim, generate, info, bench, boards, devices, build, estimate, explore, regress, gatesim,
+    program, selftest, monitor, serve, report, run, compile, quantize, doctor, clean,
 ]
 
 EPILOG = """\
