@@ -42,6 +42,10 @@ LAYERS = {
         *BASE, "weft.hw", "weft.kit", "weft.cli.info", "weft.boards", "amaranth",
         "peakrdl_cheader", "peakrdl_html", "peakrdl_ipxact", "systemrdl",
     ),
+    "src/weft/project/files/": (
+        *BASE, "weft.host", "weft.models", "weft.sim", "cocotb", "numpy",
+    ),
+    "src/weft/project/": (*BASE, "weft.boards", "weft.kit.folder", "weft.project"),
     "src/weft/models/tflite/": (
         *NETWORK, "ai_edge_litert", "flatbuffers", "tflite", "tflite_micro",
     ),

@@ -20,6 +20,7 @@ from weft.cli import (
     generate,
     info,
     monitor,
+    new,
     program,
     quantize,
     regress,
@@ -37,7 +38,7 @@ __all__ = ["SUBCOMMANDS", "main"]
 # Each has the texts HELP and DESCRIPTION, and functions: add(parser) adds its arguments, run(args)
 # returns the exit code.
 SUBCOMMANDS = [
-    sim, generate, info, bench, boards, devices, build, estimate, explore, regress, gatesim,
+    sim, new, generate, info, bench, boards, devices, build, estimate, explore, regress, gatesim,
     program, selftest, monitor, serve, report, run, compile, quantize, doctor, clean,
 ]
 
@@ -130,9 +131,9 @@ _USER_ERRORS = {
     "weft.boards.pll": "PllError", "weft.boards.toolchain": "ToolchainError",
     "weft.config": "ConfigError", "weft.explore.model": "TooFewPoints",
     "weft.host.accelerator": "AcceleratorError", "weft.host.transport": "TransportError",
-    "weft.models.errors": "ModelError", "weft.registry": "MissingLayerError",
-    "weft.regress.matrix": "CaseError", "weft.sim.tools": "ToolError",
-    "weft.tasks.engine": "EngineError",
+    "weft.models.errors": "ModelError", "weft.project.update": "ProjectError",
+    "weft.registry": "MissingLayerError", "weft.regress.matrix": "CaseError",
+    "weft.sim.tools": "ToolError", "weft.tasks.engine": "EngineError",
 }
 
 
