@@ -12,6 +12,7 @@ from weft.cli import (
     build,
     clean,
     compile,
+    demo,
     devices,
     doctor,
     estimate,
@@ -38,8 +39,8 @@ __all__ = ["SUBCOMMANDS", "main"]
 # Each has the texts HELP and DESCRIPTION, and functions: add(parser) adds its arguments, run(args)
 # returns the exit code.
 SUBCOMMANDS = [
-    sim, new, generate, info, bench, boards, devices, build, estimate, explore, regress, gatesim,
-    program, selftest, monitor, serve, report, run, compile, quantize, doctor, clean,
+    demo, sim, new, generate, info, bench, boards, devices, build, estimate, explore, regress,
+    gatesim, program, selftest, monitor, serve, report, run, compile, quantize, doctor, clean,
 ]
 
 EPILOG = """\
