@@ -6,7 +6,7 @@ import pytest
 
 from weft.cli import demo_timeline as demo
 from weft.cli import main
-from weft.models.network_core.golden_runner import GoldenRunner
+from weft.models.network_core.session import GoldenRunner
 
 pytest.importorskip("tflite")
 
