@@ -31,7 +31,7 @@ from weft.cli import (
     serve,
     sim,
 )
-from weft.cli.parser import Parser, Version
+from weft.cli.arguments import Parser, Version
 from weft.visible import visible
 
 __all__ = ["SUBCOMMANDS", "main"]
@@ -133,7 +133,7 @@ _USER_ERRORS = {
     "weft.config": "ConfigError", "weft.explore.model": "TooFewPoints",
     "weft.host.accelerator": "AcceleratorError", "weft.host.transport": "TransportError",
     "weft.models.errors": "ModelError", "weft.project.update": "ProjectError",
-    "weft.registry": "MissingLayerError", "weft.regress.matrix": "CaseError",
+    "weft.registry": "MissingLayerError", "weft.regress.case": "CaseError",
     "weft.sim.tools": "ToolError", "weft.tasks.engine": "EngineError",
 }
 

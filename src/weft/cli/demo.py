@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from weft.cli.argument_types import path
-from weft.cli.output_paths import output_file
+from weft.cli.arguments import output_file, path
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 

@@ -240,7 +240,7 @@ def _answer(port, rates, end):
 def _describe(port, words, baud, end):
     from weft import registers
     from weft.design import NETWORK, PRODUCT
-    from weft.network_core import registers as network
+    from weft.network_core import register_map as network
 
     reads = {
         PRODUCT: (len(registers.REGISTERS) - len(registers.COUNTERS), registers.decode),

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from weft.cli.argument_types import path
-from weft.cli.output_paths import output_folder
+from weft.cli.arguments import output_folder, path
 from weft.visible import visible
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]

@@ -10,7 +10,7 @@ import weft
 from weft.designs import design_from_toml
 from weft.frames import FrameType
 from weft.host.link import Frame
-from weft.network_core.registers import describe
+from weft.network_core.register_map import describe
 from weft.sim.bench.board_pins import BoardPins
 
 HERE = Path(__file__).resolve().parent
