@@ -17,7 +17,7 @@ from weft.files import whole
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListEnd, split, unpack
-from weft.sim.network_runner import SimulatedRunner
+from weft.sim.network_core import SimulatedRunner
 
 __all__ = ["compiled", "config", "draw", "phases", "prediction", "show"]
 
