@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from digits import CNN
 from memory_area import MemoryArea
+from network_core_networks import NetworkBuilder
 from network_cores import PROGRAM, SIMULATED
 from network_programs import random_inputs
 from network_registers import NetworkRegisterModel
@@ -17,7 +18,9 @@ from weft.host.network_driver import NetworkDriver
 from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.golden_runner import GoldenRunner
+from weft.models.target import target_of
 from weft.network_core.addresses import split
 from weft.network_core.descriptors import ListError
 
@@ -112,9 +115,61 @@ def test_a_core_without_a_program_memory():
         driver.read_program(0, 1)
 
 
-def test_matrix_products_are_refused():
-    with pytest.raises(ValueError, match="a product core must have no program memory"):
-        ListTransport(GoldenRunner(PROGRAM))
+def test_matrix_products():
+    """Lists and weights lie in the area of the core, and nowhere else; A and results on the chip.
+    """
+    model, rng = NetworkRegisterModel(PROGRAM), np.random.default_rng(3)
+    area = area_of(model, 0x100, 0x800)
+    with weft.Accelerator(NetworkMmioTransport(model, program=area)) as core:
+        for m, k, n in ((1, 1, 1), (9, 30, 7), (40, 600, 21)):
+            a, b = (rng.integers(-128, 128, shape, np.int8) for shape in ((m, k), (k, n)))
+            for _ in range(2):
+                y = core.matmul(a, b)
+                assert (y == a.astype(int) @ b.astype(int)).all()
+            golden = weft.Accelerator(ListTransport(GoldenRunner(PROGRAM)))
+            given = dict(scale=0.002, zero_point=-9)
+            assert (core.matmul(a, b, **given) == golden.matmul(a, b, **given)).all()
+    written = np.flatnonzero(model.bus_memory != 0x5A)
+    assert 0x100 <= written[0] and written[-1] < 0x900
+
+
+def test_a_program_memory_that_is_too_small_for_products():
+    model = NetworkRegisterModel(PROGRAM)
+    with rejects(ValueError, (
+        "a network core must have a memory and buffers for a product of one tile, not 6144 bytes,"
+        " 480 bytes of program memory and 64 lines"
+    )):
+        ListTransport(opened(model, area_of(model, 0, 490)))
+    assert (model.bus_memory == 0x5A).all()
+
+
+def test_a_network_with_products():
+    """Its lists, the lists of its products and those of another session do not disturb another."""
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 5, 6, 3))
+    first = builder.convolution(0, 8)
+    x = builder.convolution(first, 8)
+    builder.on_host()
+    builder.dense(builder.add(builder.convolution(x, 8), first), 5)
+    program = compile_network_core(builder.graph(), target_of(PROGRAM))
+    x = random_inputs(program, 2)
+    with program.open(GoldenRunner(PROGRAM)) as session:
+        wanted = session(x)
+    model, used = NetworkRegisterModel(PROGRAM), program.program_memory_used
+    with rejects(AcceleratorError, (
+        f"the program memory must have {used:,} bytes for net, not {used // 12 * 12 - 12:,}"
+    )):
+        program.open(opened(model, area_of(model, 0x100, used // 12 * 12 - 12)))
+    assert (model.bus_memory == 0x5A).all()
+    area = area_of(model, 0x100, -(-used // 12) * 12)
+    session = program.open(opened(model, area))
+    for _ in range(2):
+        assert np.array_equal(session(x), wanted)
+    written = np.flatnonzero(model.bus_memory != 0x5A)
+    assert 0x100 <= written[0] and written[-1] < 0x100 + area.size
+    model.power_on()
+    with pytest.raises(TransportError):
+        session(x)
+    assert np.array_equal(session(x), wanted)
 
 
 @pytest.mark.parametrize("error, job, text", [

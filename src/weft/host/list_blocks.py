@@ -1,4 +1,4 @@
-"""Blocks of a matrix product that fit the memory and the buffers of a network core."""
+"""Blocks of a matrix product that fit the memories and the buffers of a network core."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import DESCRIPTOR_BYTES
 
-__all__ = ["LOG_BYTES", "BlockSizes", "block_sizes", "map_pitch", "whole_vectors"]
+__all__ = ["BlockSizes", "ProductSpace", "block_sizes", "map_pitch", "whole_space"]
 
 LOG_BYTES = 8  # of an entry of the log
 DESCRIPTORS = 4  # of a list: two loads, a job, the end
@@ -14,8 +14,38 @@ _MAX_ROWS = (1 << 16) - 1  # pixels of a row of a map
 
 
 @dataclass(frozen=True)
+class ProductSpace:
+    """The parts of the memories of a network core that products use, in vectors.
+
+    Attributes
+    ----------
+    first, vectors : int
+        First vector in the memory on the chip, and vectors. A and the results lie there; without a
+        program memory all the rest, too.
+    program_first, program_vectors : int
+        Of the program memory: for lists, their log, and what they load. 0 without one.
+    """
+
+    first: int
+    vectors: int
+    program_first: int = 0
+    program_vectors: int = 0
+
+    @classmethod
+    def whole(cls, config: NetworkCoreConfig, program_bytes: int | None = None) -> "ProductSpace":
+        """Return all of both memories; a program memory may have fewer bytes than the core allows.
+        """
+        size = config.program_bytes if program_bytes is None else program_bytes
+        return cls(0, config.vectors, 0, size // config.array.depth)
+
+    def list_first(self, config: NetworkCoreConfig) -> int:
+        """Return the first vector of the part with the lists."""
+        return self.program_first if config.program_words else self.first
+
+
+@dataclass(frozen=True)
 class BlockSizes:
-    """The largest block of a product, and its places in its part of the memory, in vectors.
+    """The largest block of a product, and its places in the `ProductSpace`, in vectors.
 
     Attributes
     ----------
@@ -27,7 +57,7 @@ class BlockSizes:
         Tiles of N.
     log, a, source, output : int
         First vectors of the log, of the rows of A, of what the loads read, and of the results. The
-        list is at vector 0.
+        list is at vector 0. List, log and source lie in the program memory, if there is one.
     """
 
     rows: int
@@ -47,10 +77,13 @@ def map_pitch(config: NetworkCoreConfig, vectors: int) -> int:
     return pitch
 
 
-def whole_vectors(config: NetworkCoreConfig, m: int, k: int, n: int, size: int) -> int:
-    """Return the vectors with which the memory does not limit the blocks of a product.
+def whole_space(
+    config: NetworkCoreConfig, m: int, k: int, n: int, size: int
+) -> tuple[int, int]:
+    """Return the vectors with which the memories do not limit the blocks of a product.
 
-    Arguments are as for `block_sizes`.
+    They are ``vectors`` and ``program_vectors`` of a `ProductSpace`. Arguments are as for
+    `block_sizes`.
     """
     core, depth = config.array, config.array.depth
     all_words = -(-k // depth)
@@ -59,24 +92,28 @@ def whole_vectors(config: NetworkCoreConfig, m: int, k: int, n: int, size: int) 
     tiles = _even(-(-n // core.cols), min(-(-n // core.cols), most))
     row = map_pitch(config, words) + -(-min(n, tiles * core.cols) * size // depth)
     source = tiles * (words * core.cols + config.row_chunks * config.line_vectors)
-    fixed = DESCRIPTORS * -(-DESCRIPTOR_BYTES // depth) + -(-LOG_BYTES // depth)
-    return fixed + max(2 * source, source + min(m, _MAX_ROWS) * row)
+    maps = min(m, _MAX_ROWS) * row
+    if config.program_words:
+        return maps, _fixed(config) + source
+    return _fixed(config) + max(2 * source, source + maps), 0
 
 
 def block_sizes(
-    config: NetworkCoreConfig, m: int, k: int, n: int, size: int, vectors: int | None = None
+    config: NetworkCoreConfig, m: int, k: int, n: int, size: int, space: ProductSpace | None = None
 ) -> BlockSizes:
     """Return the blocks of ``C[m, n] = A[m, k] x B[k, n]`` with results of ``size`` bytes.
 
-    K is divided only if a tile does not fit. A block of B takes at most half of the memory, if that
-    is enough for a tile. The product may use ``vectors`` of the memory; None: all.
+    K is divided only if a tile does not fit. Beside A, a block of B takes at most half of the
+    memory, if that is enough for a tile. Without a ``space`` the product may use all.
 
-    Raises ValueError if the memory or a buffer is too small for any product.
+    Raises ValueError if a memory or a buffer is too small for any product.
     """
     core, depth = config.array, config.array.depth
-    log = DESCRIPTORS * -(-DESCRIPTOR_BYTES // depth)
-    vectors = config.vectors if vectors is None else vectors
-    space = vectors - log - -(-LOG_BYTES // depth)
+    space = space or ProductSpace.whole(config)
+    log, fixed = DESCRIPTORS * -(-DESCRIPTOR_BYTES // depth), _fixed(config)
+    in_program = config.program_words > 0
+    for_maps = space.vectors if in_program else space.vectors - fixed
+    most_source = space.program_vectors - fixed if in_program else for_maps // 2
     all_words, all_tiles = -(-k // depth), -(-n // core.cols)
     lines = config.row_chunks * config.line_vectors  # vectors of the parameter lines of a tile
 
@@ -87,8 +124,10 @@ def block_sizes(
         return tiles * (words * core.cols + lines)
 
     def most_rows(words, tiles):
-        row = map_pitch(config, words) + output(tiles)
-        return min((space - source(words, tiles)) // row, m, _MAX_ROWS)
+        row, taken = map_pitch(config, words) + output(tiles), source(words, tiles)
+        if not in_program:
+            return min((for_maps - taken) // row, m, _MAX_ROWS)
+        return min(for_maps // row, m, _MAX_ROWS) if taken <= most_source else 0
 
     wanted = min(core.rows, m)
     words = next((
@@ -96,24 +135,36 @@ def block_sizes(
         if most_rows(words, 1) >= rows
     ), 0)
     if not words or config.row_chunks > config.lines:
+        program = f", {space.program_vectors * depth} bytes of program memory" * in_program
         raise ValueError(
             f"a network core must have a memory and buffers for a product of one tile, not"
-            f" {vectors * depth} bytes and {config.lines} lines"
+            f" {space.vectors * depth} bytes{program} and {config.lines} lines"
         )
     words = _even(all_words, words)
     fits = [
         tiles for tiles in range(1, min(all_tiles, config.b_words // words) + 1)
-        if tiles * config.row_chunks <= config.lines and source(words, tiles) <= space // 2
+        if tiles * config.row_chunks <= config.lines and source(words, tiles) <= most_source
         and most_rows(words, tiles) >= wanted
     ]
     tiles = _even(all_tiles, max(fits, default=1))
     rows = _even(m, most_rows(words, tiles))
-    a = log + -(-LOG_BYTES // depth)
-    first_source = a + rows * map_pitch(config, words)
+    maps = rows * map_pitch(config, words)
+    if in_program:
+        return BlockSizes(
+            rows=rows, words=words, tiles=tiles, log=log, a=0, source=fixed, output=maps
+        )
+    first_source = fixed + maps
     return BlockSizes(
-        rows=rows, words=words, tiles=tiles, log=log, a=a, source=first_source,
+        rows=rows, words=words, tiles=tiles, log=log, a=fixed, source=first_source,
         output=first_source + source(words, tiles),
     )
+
+
+def _fixed(config):
+    """Return the vectors of a list and its log; what follows in a program memory begins a beat."""
+    depth = config.array.depth
+    vectors = DESCRIPTORS * -(-DESCRIPTOR_BYTES // depth) + -(-LOG_BYTES // depth)
+    return vectors + (-vectors % config.read_vectors if config.program_words else 0)
 
 
 def _even(total, most):

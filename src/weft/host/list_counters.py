@@ -1,11 +1,10 @@
 """The cycles of executed lists: as the core counts them, or predicted."""
 
 from collections import Counter
-from collections.abc import Sequence
 
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import predict_list
-from weft.network_core.descriptors import ListJob
+from weft.network_core.descriptors import unpack_list
 
 __all__ = ["ListCounters"]
 
@@ -35,15 +34,27 @@ class ListCounters:
         self._uncounted: Counter = Counter()
         self._predicted = False
 
-    def add(self, descriptors: Sequence, first: int, log: int, cycles: int | None) -> None:
-        """Count a list, with the addresses of its START; ``cycles`` is None if not counted."""
+    def add(self, data: bytes, steps: int, first: int, log: int, cycles: int | None) -> None:
+        """Count a list.
+
+        Parameters
+        ----------
+        data : bytes
+            The list.
+        steps : int
+            Array steps of its jobs.
+        first, log : int
+            The addresses of its START.
+        cycles : int or None
+            As the core has counted them; None if it has not.
+        """
         self.lists += 1
-        self.steps += sum(self._steps(job) for job in descriptors if isinstance(job, ListJob))
+        self.steps += steps
         if cycles is not None:
             self._cycles += cycles
             return
         self._predicted = True
-        self._uncounted[tuple(descriptors), first, log] += 1
+        self._uncounted[data, first, log] += 1
         if len(self._uncounted) > _MAX_UNCOUNTED:
             self.cycles()
 
@@ -54,11 +65,8 @@ class ListCounters:
 
     def cycles(self) -> int:
         """Return the cycles of all lists. Predicts those that the core has not counted."""
-        for arguments, times in self._uncounted.items():
-            self._cycles += times * predict_list(self._network_core, *arguments).cycles
+        for (data, first, log), times in self._uncounted.items():
+            found = predict_list(self._network_core, unpack_list(data), first, log)
+            self._cycles += times * found.cycles
         self._uncounted.clear()
         return self._cycles
-
-    def _steps(self, job):
-        panels = -(-job.out_height * job.out_width // job.panel_rows)
-        return panels * -(-job.columns // self._network_core.array.cols) * job.tile_words

@@ -1,24 +1,22 @@
 """Matrix products on a network core: each block of a product is a list of loads and a job."""
 
-from collections.abc import Iterator
+import hashlib
 
 import numpy as np
 
 from weft.design import NETWORK
 from weft.host.buffer_cache import BufferCache
-from weft.host.list_blocks import BlockSizes, block_sizes, map_pitch
+from weft.host.list_blocks import ProductSpace, block_sizes
 from weft.host.list_counters import ListCounters
-from weft.host.memory_words import COLUMN, dense_words, parameter_lines
+from weft.host.list_plan import ListPart, ListPlan
 from weft.host.recovery import AcceleratorError
 from weft.network_core.addresses import split
-from weft.network_core.descriptors import ListEnd, ListError, ListJob, ListLoad, LoadTarget
-from weft.network_core.report import ListReport
+from weft.network_core.descriptors import ListError, LoadTarget
 
 __all__ = ["ListProducts"]
 
-_RESULT_BYTES = 1024  # that DONE carries, at most
 _MAX_RUN = 255  # bytes of a pixel, and its pitch, in a WRITE frame
-_OFFSET = 128  # of uint8 results: the core stores them less 128
+_MAX_PLANNED = 1 << 27  # bytes of all plans that are kept
 
 
 class ListProducts:
@@ -26,16 +24,20 @@ class ListProducts:
 
     A product that does not fit is divided into blocks; partial sums of K are added here. Words of B
     and parameter lines stay in their buffers until others need the space: they are sent again only
-    then. An A that is one block is sent once for all blocks of B.
+    then. An A that is one block is sent once for all blocks of B. A product is planned once: B is
+    packed, and lists are made. The plan is used again for each A with as many rows.
+
+    With a program memory, lists and what they load lie there; A and the results on the chip.
 
     Parameters
     ----------
     runner : NetworkDriver
-        Or a model with its methods `write`, `read`, `run` and `close`.
+        Or a model with its attributes and methods: those of
+        `weft.models.network_core.runner.NetworkCoreRunner`.
     timeout : float
         Maximum seconds of a list.
-    first, vectors : int
-        The part of the memory that products use; by default all of it.
+    space : ProductSpace, optional
+        The parts of the memories that products use; by default all of them.
 
     Attributes
     ----------
@@ -49,32 +51,33 @@ class ListProducts:
     TypeError
         If ``runner`` has no network core.
     ValueError
-        If the memory or a buffer of the core is too small for any product, or the core has a
-        program memory.
+        If a memory or a buffer of the core is too small for any product.
     """
 
-    def __init__(
-        self, runner, *, timeout: float = 60.0, first: int = 0, vectors: int | None = None
-    ):
+    def __init__(self, runner, *, timeout: float = 60.0, space: ProductSpace | None = None):
         if getattr(getattr(runner, "config", None), "kind", None) != NETWORK:
             raise TypeError(
                 "runner must have a network core, as"
                 f" weft.host.network_driver.NetworkDriver has, not {runner!r}"
             )
-        self.config = runner.config
-        if self.config.program_words:
-            raise ValueError(
-                "a product core must have no program memory; this one runs programs of"
-                " networks only"
-            )
-        self._first = first
-        self._vectors = self.config.vectors - first if vectors is None else vectors
-        block_sizes(self.config, 1, 1, self.config.array.cols, 4, self._vectors)
-        self.counters = ListCounters(self.config)
+        self.config = config = runner.config
+        if space is None:
+            size = runner.program_bytes if config.program_words else 0
+            space = ProductSpace.whole(config, size)
+        self._space = space
+        block_sizes(config, 1, 1, config.array.cols, 4, space)
+        self.counters = ListCounters(config)
         self.runner = runner
         self._timeout = timeout
-        # What the buffers and the memory contain.
-        self._b, self._lines = BufferCache(self.config.b_words), BufferCache(self.config.lines)
+        self._plans: dict[tuple, ListPlan] = {}  # the one that was used last is the last one
+        self._planned = 0  # bytes of all plans
+        # Lists and what they load lie in the program memory, if there is one.
+        self._write_listed = runner.write_program if config.program_words else runner.write
+        # What the buffers and the memories contain.
+        self._buffers = {
+            LoadTarget.B: BufferCache(config.b_words),
+            LoadTarget.PARAMETERS: BufferCache(config.lines),
+        }
         self._a: tuple | None = None
         self._list = b""
 
@@ -84,163 +87,114 @@ class ListProducts:
 
     def is_whole(self, m: int, k: int, n: int) -> bool:
         """Return whether a product with int8 results needs no partial sums of K."""
-        words = block_sizes(self.config, m, k, n, 1, self._vectors).words
+        words = block_sizes(self.config, m, k, n, 1, self._space).words
         return words * self.config.array.depth >= k
+
+    def prepare(self, m: int, b: np.ndarray, entries: np.ndarray | None = None) -> ListPlan:
+        """Return the plan of a product of ``m`` rows; `compute` takes it.
+
+        Arguments are as for `results`; without ``entries`` the results are sums.
+        """
+        content = hashlib.sha256(b.tobytes())
+        if entries is not None:
+            content.update(entries.tobytes())
+        key = m, b.shape, entries is None, content.digest()
+        plan = self._plans.pop(key, None)
+        if plan is None:
+            plan = ListPlan(self.config, self._space, m, b, entries)
+            self._planned += plan.bytes
+        self._plans[key] = plan
+        while self._planned > _MAX_PLANNED and len(self._plans) > 1:
+            self._planned -= self._plans.pop(next(iter(self._plans))).bytes
+        return plan
+
+    def compute(self, plan: ListPlan, a: np.ndarray) -> np.ndarray:
+        """Return the results of a prepared product: int32 sums, which wrap, or uint8 [M, N].
+
+        Raises AcceleratorError if a list fails, TransportError if the connection fails.
+        """
+        shape = plan.m, plan.shape[0]
+        y = np.zeros(shape, np.uint32) if plan.sums else np.empty(shape, np.uint8)
+        for part in plan.parts:
+            try:
+                raw = self._compute(part, a[part.rows, part.ks])
+            except BaseException:
+                self.forget()
+                raise
+            if plan.sums:
+                y[part.rows, part.columns] += raw.view("<u4")
+            else:
+                y[part.rows, part.columns] = raw
+        return y.view(np.int32) if plan.sums else y + plan.offset
 
     def sums(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the sums of int8 ``a`` [M, K] and ``b`` [N, K], int32 [M, N]; they wrap.
 
-        Raises AcceleratorError if a list fails, TransportError if the connection fails.
+        Raises as `compute`.
         """
-        columns = np.zeros(len(b), COLUMN)
-        total = np.zeros((len(a), len(b)), np.uint32)
-        for rows, cols, raw in self._blocks(a, b, columns, dict(sums=1)):
-            total[rows, cols] += raw.view("<u4")
-        return total.view(np.int32)
+        return self.compute(self.prepare(len(a), b), a)
 
     def results(self, a: np.ndarray, b: np.ndarray, entries: np.ndarray) -> np.ndarray:
         """Return the scaled results of int8 ``a`` [M, K] and ``b`` [N, K], uint8 [M, N].
 
         ``entries`` are `weft.host.packing.ENTRY` [N]. Columns with one zero point and the same
-        limits are one product. Only if the product `is_whole`. Raises as `sums`.
+        limits are one product. Only if the product `is_whole`. Raises as `compute`.
         """
-        y = np.empty((len(a), len(b)), np.uint8)
-        limits = np.stack([entries[name] for name in ("zero", "low", "high")], 1).astype(int)
-        limits -= _OFFSET * (limits.max(1, keepdims=True) >= _OFFSET)
-        for zero, low, high in np.unique(limits, axis=0).tolist():
-            place = np.flatnonzero((limits == (zero, low, high)).all(1))
-            columns = np.zeros(len(place), COLUMN)
-            for name in COLUMN.names or ():
-                columns[name] = entries[name][place]
-            part = np.empty((len(a), len(place)), np.uint8)
-            job = dict(zero=zero, low=low, high=high)
-            for rows, cols, raw in self._blocks(a, b[place], columns, job):
-                part[rows, cols] = raw
-            y[:, place] = part
-        offset = (entries["high"] >= _OFFSET) | (entries["zero"] >= _OFFSET)
-        return y + (_OFFSET * offset).astype(np.uint8)
+        return self.compute(self.prepare(len(a), b, entries), a)
 
-    def _blocks(self, a, b, given, fields) -> Iterator[tuple[slice, slice, np.ndarray]]:
-        """Compute all blocks; yield the rows and columns of each, and its bytes [rows, bytes].
+    def forget(self) -> None:
+        """Send everything again: others have used the memories or the buffers."""
+        for buffer in self._buffers.values():
+            buffer.clear()
+        self._a, self._list = None, b""
 
-        ``given`` are the parameters of the columns, `COLUMN` [N].
-        """
-        (m, k), n = a.shape, len(b)
-        size = 4 if "sums" in fields else 1
-        blocks = block_sizes(self.config, m, k, n, size, self._vectors)
-        depth, cols, words = self.config.array.depth, self.config.array.cols, blocks.words
-        of_m, of_k, of_n = (
-            [slice(first, min(first + step, total)) for first in range(0, total, step)]
-            for total, step in ((m, blocks.rows), (k, words * depth), (n, blocks.tiles * cols))
-        )
-        # What is sent more than once: A for each block of N, or B for each block of M.
-        fits = len(of_n) * blocks.tiles * words <= self.config.b_words
-        again_a = 0 if len(of_m) == 1 else m * (len(of_n) - 1)
-        again_b = 0 if fits else n * (len(of_m) - 1)
-        for ks in of_k:
-            packed = [self._words(b[columns, ks], given[columns]) for columns in of_n]
-            pairs = [(i, j) for i in range(len(of_m)) for j in range(len(of_n))]
-            if again_a < again_b:
-                pairs.sort(key=lambda pair: pair[1])
-            for i, j in pairs:
-                try:
-                    raw = self._block(a[of_m[i], ks], packed[j], blocks, fields, size)
-                except BaseException:
-                    self.forget()
-                    raise
-                yield of_m[i], of_n[j], raw
-
-    def _words(self, b, columns):
-        """Return the words of B and the parameter lines of a block, as vectors, and its columns."""
-        config = self.config
-        tiles = -(-len(b) // config.array.cols)
-        words, pairs = dense_words(b.T[None], -(-b.shape[1] // config.array.depth), tiles, config)
-        whole = np.zeros(tiles * config.array.cols, COLUMN)
-        whole[: len(b)] = columns
-        if config.array.cell.corrected:
-            whole["bias"][: len(b)] = (columns["bias"] - pairs).astype(np.int32)
-        lines = parameter_lines(whole, config)
-        return words.reshape(-1, config.array.depth), lines.reshape(-1, config.array.depth), len(b)
-
-    def _block(self, a, data, blocks: BlockSizes, fields, size):
+    def _compute(self, part: ListPart, a):
         """Compute one block; returns its bytes [rows, bytes of a row]."""
-        config, core = self.config, self.config.array
-        words, lines, n = data
-        (m, k), depth = a.shape, core.depth
-        vectors, width = -(-k // depth), -(-n * size // depth)
-        pitch = map_pitch(config, vectors)
-        self._write_a(a, blocks.a, vectors, pitch)
-        loads, source, places = [], blocks.source, []
-        for target, cache, part, each in (
-            (LoadTarget.B, self._b, words, core.cols),
-            (LoadTarget.PARAMETERS, self._lines, lines, config.line_vectors),
-        ):
-            place, is_new = cache.place(part.tobytes(), len(part) // each)
+        self._write_a(part, a)
+        source, places = part.blocks.source, []
+        for loaded in part.loaded:
+            place = self._buffers[loaded.target].place(loaded.key, loaded.words)
             places.append(place)
-            if is_new:
-                self._write(source, part.tobytes())
-                loads.append(ListLoad(
-                    target=target, source=self._address(source), first_word=place,
-                    words=len(part) // each,
-                ))
-                source += len(part)
-        job = ListJob(
-            cross=1, loads=len(loads), panel_rows=min(m, core.rows), out_height=1, out_width=m,
-            columns=n, tile_words=vectors, kernel_height=1, kernel_width=1, tap_vectors=vectors,
-            group_tiles=-(-n // core.cols), in_height=1, in_width=m, stride_y=1, stride_x=1,
-            dilation_y=1, dilation_x=1, input=self._address(blocks.a),
-            input_pixel_step=split(pitch, config.banks), b_word=places[0], b_step=vectors,
-            parameter_line=places[1], output=self._address(blocks.output),
-            output_pixel_step=split(width, config.banks), **fields,
-        )
-        count = m * width * depth
-        end = ListEnd(
-            result=job.output, result_bytes=count if count <= _RESULT_BYTES else 0
-        )
-        report = self._run([*loads, job, end], blocks.log)
-        found = report.result or self.runner.read(job.output, count)
-        self.counters.received += count
-        return np.frombuffer(found, np.uint8).reshape(m, -1)[:, : n * size]
+            if place[1]:
+                self._write_lists(source, loaded.data)
+                source += len(loaded.data) // self.config.array.depth
+        data = part.list_for(tuple(places))
+        if data != self._list:
+            self._write_lists(0, data)
+            self._list = data
+        first, log = (self._list_address(number) for number in (0, part.blocks.log))
+        report = self.runner.run(first, log, timeout=self._timeout)
+        if report.error != ListError.NONE:
+            raise AcceleratorError(f"a product: {report.problem()}")
+        self.counters.add(data, part.steps, first, log, report.cycles)
+        found = report.result or self.runner.read(part.output, part.result_bytes)
+        self.counters.received += part.result_bytes
+        return np.frombuffer(found, np.uint8).reshape(len(a), -1)[:, : part.row_bytes]
 
-    def _write_a(self, a, first, vectors, pitch):
+    def _write_a(self, part: ListPart, a):
         """Write the rows of A to the memory, if they are not there."""
-        written = first, a.shape, a.tobytes()
+        data, number = a.tobytes(), part.blocks.a
+        written = number, a.shape, data
         if written == self._a:
             return
         self._a = None
-        depth = self.config.array.depth
-        if max(a.shape[1], pitch) <= _MAX_RUN:
-            self._write(first, written[2], run=a.shape[1], pitch=pitch, pixels=len(a))
+        address, form = split(self._space.first + number, self.config.banks), {}
+        if max(a.shape[1], part.pitch) <= _MAX_RUN:
+            form = dict(run=a.shape[1], pitch=part.pitch, pixels=len(a))
         else:
-            whole = np.zeros((len(a), pitch * depth), np.int8)
+            depth = self.config.array.depth
+            whole = np.zeros((len(a), part.pitch * depth), np.int8)
             whole[:, : a.shape[1]] = a
-            size = ((len(a) - 1) * pitch + vectors) * depth
-            self._write(first, whole.tobytes()[:size])
+            data = whole.tobytes()[: ((len(a) - 1) * part.pitch + part.vectors) * depth]
+        self.runner.write(address, data, **form)
+        self.counters.sent += len(data)
         self._a = written
 
-    def _run(self, descriptors, log) -> ListReport:
-        """Execute a list."""
-        data = b"".join(descriptor.pack() for descriptor in descriptors)
-        first, log_address = self._address(0), self._address(log)
-        if data != self._list:
-            self._write(0, data)
-            self._list = data
-        report = self.runner.run(first, log_address, timeout=self._timeout)
-        if report.error != ListError.NONE:
-            raise AcceleratorError(f"a product: {report.problem()}")
-        self.counters.add(descriptors, first, log_address, report.cycles)
-        return report
-
-    def _write(self, number, data, **form):
-        """Write from vector ``number`` of the products' part on; ``form`` as for the runner."""
-        self.runner.write(self._address(number), data, **form)
+    def _write_lists(self, number, data):
+        """Write a list or what it loads."""
+        self._write_listed(self._list_address(number), data)
         self.counters.sent += len(data)
 
-    def forget(self) -> None:
-        """Send everything again: others have used the memory or the buffers."""
-        self._b.clear()
-        self._lines.clear()
-        self._a, self._list = None, b""
-
-    def _address(self, number):
-        return split(self._first + number, self.config.banks)
+    def _list_address(self, number):
+        """Return the address of a vector where lists lie."""
+        return split(self._space.list_first(self.config) + number, self.config.banks)

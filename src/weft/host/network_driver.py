@@ -8,7 +8,6 @@ from typing import Any
 
 from weft.frames import MAX_DATA
 from weft.host.network_frames import MemoryLayout, NetworkTransport, status_of
-from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.opening import open_network_transport
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError, TransportTimeout
@@ -49,6 +48,8 @@ class NetworkDriver:
     ----------
     config : NetworkCoreConfig
         NetworkCoreConfig of the core.
+    program_bytes : int
+        Bytes of the program memory that lists may use; 0 without one.
 
     Raises
     ------
@@ -73,6 +74,7 @@ class NetworkDriver:
                 undo.callback(transport.close)
             self._transport: Any = transport  # only registers have a program memory
             self.config = self._identify(config)
+            self.program_bytes: int = self._transport.program_bytes
             undo.pop_all()
 
     def __enter__(self) -> "NetworkDriver":
@@ -144,7 +146,7 @@ class NetworkDriver:
         """
         first = self._program_byte(address, len(data))
         with self._transaction():
-            self._program().write_program(first, bytes(data))
+            self._transport.write_program(first, bytes(data))
 
     def read_program(self, address: int, count: int) -> bytes:
         """Return ``count`` bytes of the program memory, from the first one of a vector on.
@@ -153,7 +155,7 @@ class NetworkDriver:
         """
         first = self._program_byte(address, count)
         with self._transaction():
-            return self._program().read_program(first, count)
+            return self._transport.read_program(first, count)
 
     def run(self, list_address: int, log_address: int, *, timeout: float = 60.0) -> ListReport:
         """Execute a list, and wait for its end.
@@ -259,15 +261,11 @@ class NetworkDriver:
                 f"vectors must be in 0..{self.config.vectors - 1}, not {first}..{last}"
             )
 
-    def _program(self) -> NetworkMmioTransport:
-        """Return the transport, if the core has a program memory; otherwise raise ValueError."""
-        if not self.config.program_words or not hasattr(self._transport, "write_program"):
-            raise ValueError("the core must be an IP core with a program memory")
-        return self._transport
-
     def _program_byte(self, address, count):
         """Return the first byte of an access to the program memory."""
-        size = self._program().program_bytes
+        size = self.program_bytes
+        if not size:
+            raise ValueError("the core must be an IP core with a program memory")
         first = join(address, self.config.banks) * self.config.array.depth
         if not 0 <= first <= first + count <= size:
             raise ValueError(

@@ -46,7 +46,16 @@ class NetworkTransport(Protocol):
 
     Methods raise `TransportError` if the connection fails. One with a ``timeout`` raises
     `TransportTimeout` without an answer in that time.
+
+    Attributes
+    ----------
+    program_bytes : int
+        Bytes of the program memory that lists may use; 0 without one. With one, the transport has
+        ``write_program(offset, data)`` and ``read_program(offset, size)``.
     """
+
+    @property
+    def program_bytes(self) -> int: ...
 
     def restart_lists(self, timeout: float) -> None:
         """End a running list, and forget what the core has not accepted."""
@@ -83,6 +92,7 @@ class NetworkTransport(Protocol):
 class NetworkFrames:
     """The calls of a `NetworkTransport` as frames; base class of the links that carry them."""
 
+    program_bytes = 0  # a link reaches no program memory
     _list = 0  # number of the last START frame
 
     def post(self, frame_type: FrameType, payload: bytes) -> int:

@@ -25,7 +25,8 @@ class GoldenRunner:
     def __init__(self, config: NetworkCoreConfig, *, eager: bool = True):
         self.config = config
         self.memory = np.full(config.memory_bytes, 0x5A, np.uint8)
-        self.program = np.full(config.program_bytes, 0x5A, np.uint8)
+        self.program_bytes = config.program_bytes
+        self.program = np.full(self.program_bytes, 0x5A, np.uint8)
         self._buffers = NetworkCoreBuffers(config)
         self._eager = eager
 

@@ -73,11 +73,8 @@ def _work(graph, node, mode, config) -> tuple[int, HostProduct | HostWork | Recu
 
 
 def _core_for(gemms, graph, mode, config):
-    """Return the core, if it can compute all these products; else None.
-
-    A core with a program memory has only the lists there.
-    """
-    able = config is not None and not config.program_words and all(
+    """Return the core, if it can compute all these products; else None."""
+    able = config is not None and all(
         decide(gemm, graph.tensors, config.array, mode).on_weft for gemm in gemms
     )
     return config if able else None

@@ -19,9 +19,12 @@ class NetworkCoreRunner(Protocol):
     Attributes
     ----------
     config : NetworkCoreConfig
+    program_bytes : int
+        Bytes of the program memory, if the core has one. It may be smaller than the core allows.
     """
 
     config: NetworkCoreConfig
+    program_bytes: int
 
     def write(
         self, address: int, data: bytes, *, run: int = 0, pitch: int = 0, pixels: int = 0,

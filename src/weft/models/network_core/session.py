@@ -104,6 +104,12 @@ class NetworkCoreSession(ProgramSession):
                 f"the core must be the network core of the program ({program.config.hash:08x}),"
                 f" not {runner.config.hash:08x}"
             )
+        needed = program.program_memory_used
+        if needed and runner.program_bytes < needed:
+            raise AcceleratorError(
+                f"the program memory must have {needed:,} bytes for {program.name}, not"
+                f" {runner.program_bytes:,}"
+            )
         super().__init__(program)
         self.cycles: int | None = None
         self._runner = runner
@@ -111,11 +117,7 @@ class NetworkCoreSession(ProgramSession):
         self._products = None  # between the lists
         multiply = []
         if program.products:
-            depth = program.config.array.depth
-            self._products = ListProducts(
-                runner, timeout=timeout, first=program.products_first,
-                vectors=program.areas["products"] // depth,
-            )
+            self._products = ListProducts(runner, timeout=timeout, space=program.products_space)
             multiply = [core_sums(self._products)]
         self._host_runs = {step: host_run(step.work, *multiply) for step in program.host}
         self._ready = False  # whether the resident weights are in the buffers
@@ -260,12 +262,12 @@ class NetworkCoreSession(ProgramSession):
     def _execute(self, first, steps) -> ListReport:
         """Execute a list with these layers; without one it loads resident weights."""
         written, self._written = self._written, False  # a lost connection may mean lost power
+        if self._products is not None:
+            self._products.forget()  # the list uses the buffers
         report = self._runner.run(
             self._address(first), self._address(self.program.log), timeout=self._timeout
         )
         self._written = written
-        if self._products is not None:
-            self._products.forget()  # the list has used the buffers
         if report.error != ListError.NONE:
             raise AcceleratorError(
                 f"{self.program.name}: {report.problem(_place(report.jobs, steps))}"

@@ -89,8 +89,9 @@ def _places(program):
     """Where the areas lie."""
     if not program.config.program_words:
         return "setup and maps share their place"
+    inside = "all but maps and products are" if program.products else "all but the maps are"
     return (
-        f"all but the maps are in the program memory: {program.program_memory_used:,} of"
+        f"{inside} in the program memory: {program.program_memory_used:,} of"
         f" {program.config.program_bytes:,} bytes"
     )
 
