@@ -8,7 +8,7 @@ import numpy as np
 from weft.checks import fits
 from weft.host.epilogue import Epilogue
 from weft.host.product import Product, Side
-from weft.host.values import Values, check_depth, check_type, correct, zero_point
+from weft.host.values import Values, check_depth, check_type, correct, has_any, zero_point
 
 __all__ = ["IntegerProduct"]
 
@@ -32,7 +32,7 @@ class IntegerProduct(Product):
         rows = *self.lead, self.a.shape[-2]
         self._left = _SignedSide(self.a, a_zero_point, "rows", rows)
         self._right = _SignedSide(self.b, b_zero_point, "columns", self.columns)
-        plain = not np.any(self._left.offset) and not np.any(self._right.offset)
+        plain = not has_any(self._left.offset) and not has_any(self._right.offset)
         check_depth(self.k, plain)
         self.epilogue = Epilogue.of(owner.config, self.columns, **arguments)
         self.flags, self.dtype = self.epilogue.flags, self.epilogue.dtype
@@ -98,7 +98,7 @@ class IntegerProduct(Product):
         The core subtracts ``q * sum(a)``; the other terms are part of the bias.
         """
         p, q, bias = self._left.offset, self._right.offset, self.epilogue.bias
-        if np.any(p):
+        if has_any(p):
             bias = bias + self.k * p * q - p * self._right.sums()
         return self.epilogue.entries(np.broadcast_to(
             bias, np.broadcast_shapes(bias.shape, self.columns[-1:])
@@ -120,7 +120,7 @@ class IntegerProduct(Product):
             if self.lead:
                 rule += f", or of a shape that broadcasts to {(*self.lead, 1)}"
             raise ValueError(f"a_zero_point must be {rule}, not of shape {p.shape}")
-        if np.any(q) and config.b_zero_point == "none":
+        if has_any(q) and config.b_zero_point == "none":
             dtype = self._right.dtype
             plain = 0 if dtype == np.int8 else 128
             raise ValueError(

@@ -6,7 +6,7 @@ import numpy as np
 
 from weft.checks import columns, integers
 
-__all__ = ["Values", "check_depth", "check_type", "correct", "zero_point"]
+__all__ = ["Values", "check_depth", "check_type", "correct", "has_any", "zero_point"]
 
 # Largest K for which a sum always fits int32: K * 128 * 128, or K * 255 * 255 with zero points.
 _RAW_LIMIT = 131_071
@@ -70,6 +70,12 @@ def check_depth(k: int, plain: bool) -> None:
         raise ValueError(f"K must be at most {limit} with {kind}, not {k}")
 
 
+def has_any(values: int | np.ndarray) -> bool:
+    """Return whether a value is not 0."""
+    # For a Python integer, np.any takes some microseconds.
+    return values != 0 if isinstance(values, int) else bool(values.any())
+
+
 def correct(raw, k, a_offset, b_offset, a_sums, b_sums) -> np.ndarray:
     """Subtract the offsets from ``raw = a @ b`` [..., M, N]; exact in int64, returned as int32.
 
@@ -78,7 +84,7 @@ def correct(raw, k, a_offset, b_offset, a_sums, b_sums) -> np.ndarray:
     ``p`` is ``a_offset``, one per row; ``q`` is ``b_offset``, one per column. ``a_sums()`` and
     ``b_sums()`` return the sums of the int8 values over K, of shapes [..., M] and [..., N].
     """
-    with_a, with_b = np.any(a_offset), np.any(b_offset)
+    with_a, with_b = has_any(a_offset), has_any(b_offset)
     if not with_a and not with_b:
         return raw
     total = raw.astype(np.int64)
