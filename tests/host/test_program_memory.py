@@ -1,5 +1,6 @@
 """The driver of a core with a program memory, against a model of its registers."""
 
+import mmap
 from dataclasses import replace
 
 import numpy as np
@@ -131,6 +132,54 @@ def test_matrix_products():
             assert (core.matmul(a, b, **given) == golden.matmul(a, b, **given)).all()
     written = np.flatnonzero(model.bus_memory != 0x5A)
     assert 0x100 <= written[0] and written[-1] < 0x900
+
+
+@pytest.fixture
+def device(monkeypatch, tmp_path):
+    """The UIO device of a core; map 1 are 0x900 bytes from 0x100 on."""
+    model = NetworkRegisterModel(PROGRAM)
+    facts = tmp_path / "uio3/maps/map1"
+    facts.mkdir(parents=True)
+    (facts / "addr").write_text("0x00000100\n")
+    (facts / "size").write_text("0x900\n")
+    mapped = []
+    monkeypatch.setattr("weft.host.opening._UIO", tmp_path)
+    monkeypatch.setattr("weft.host.opening.MappedRegisters", lambda *given: model)
+    monkeypatch.setattr(
+        "weft.host.opening.MappedMemory",
+        lambda path, address, size, offset: mapped.append((path, offset))
+        or area_of(model, address, size),
+    )
+    return model, facts, mapped
+
+
+def test_a_uio_device_has_the_program_memory(device):
+    model, _, mapped = device
+    a, b = np.ones((3, 40), np.int8), np.ones((40, 5), np.int8)
+    with weft.Accelerator("uio:/dev/uio3") as core:
+        assert (core.matmul(a, b) == 40).all()
+    with NetworkDriver("uio:/dev/uio3", PROGRAM) as driver:
+        assert driver.program_bytes == 0x900
+    assert mapped == 2 * [("/dev/uio3", mmap.PAGESIZE)]
+    assert model.values["program_base"] == 0x100 and model.closed == 2
+
+
+@pytest.mark.parametrize("open_by", [weft.Accelerator, NetworkDriver])
+def test_a_device_without_the_program_memory_is_refused(device, open_by):
+    model, facts, _ = device
+    hint = f"{ABSENT}; the program memory of a core at uio: is map 1 of the device"
+    with rejects(TransportError, f"mem:0x43c00000: {hint}"):
+        open_by("mem:0x43c00000")
+    (facts / "size").write_text("much")
+    text = "uio:/dev/uio3: the program memory was not mapped: invalid literal for int.*: 'much'"
+    with pytest.raises(TransportError, match=text):
+        open_by("uio:/dev/uio3")
+    for part in ("addr", "size"):
+        (facts / part).unlink()
+    facts.rmdir()
+    with rejects(TransportError, f"uio:/dev/uio3: {hint}"):
+        open_by("uio:/dev/uio3")
+    assert model.closed == 3 and model.log == []
 
 
 def test_a_program_memory_that_is_too_small_for_products():
