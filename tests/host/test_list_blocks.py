@@ -13,6 +13,8 @@ from weft.host.list_blocks import (
     whole_space,
 )
 
+# The entry of a log does not end with a beat of its program memory.
+BEATS = network_core_config(2, 4, 4, 2, words=512, read_vectors=4, program_words=2048)
 CRAMPED = network_core_config(2, 4, 4, 2, words=128, b_words=8, lines=8, read_vectors=2)
 
 
@@ -36,24 +38,25 @@ def test_blocks_fit(config):
         assert found.output + results <= config.vectors
 
 
-def test_blocks_fit_a_program_memory():
-    rng, depth = np.random.default_rng(4), PROGRAM.array.depth
+@pytest.mark.parametrize("config", [PROGRAM, BEATS], ids=lambda c: c.array.name)
+def test_blocks_fit_a_program_memory(config):
+    rng, depth = np.random.default_rng(4), config.array.depth
     for _ in range(300):
         m, k, n = (int(2 ** rng.uniform(0, 12)) for _ in range(3))
         space = ProductSpace(7, int(rng.integers(20, 1500)), 8, int(rng.integers(180, 4000)))
         size = int(rng.choice([1, 4]))
-        found = block_sizes(PROGRAM, m, k, n, size, space)
+        found = block_sizes(config, m, k, n, size, space)
         assert 1 <= found.rows <= m
-        assert found.words * found.tiles <= PROGRAM.b_words
-        assert found.tiles * PROGRAM.row_chunks <= PROGRAM.lines
+        assert found.words * found.tiles <= config.b_words
+        assert found.tiles * config.row_chunks <= config.lines
         # In the program memory: the list, its log, and what begins with a beat.
         assert found.log * depth == 4 * 128 and found.source * depth >= 4 * 128 + 8
-        assert found.source % PROGRAM.read_vectors == 0
-        tile = found.words * PROGRAM.array.cols + PROGRAM.row_chunks * PROGRAM.line_vectors
+        assert found.source % config.read_vectors == 0
+        tile = found.words * config.array.cols + config.row_chunks * config.line_vectors
         assert found.source + found.tiles * tile <= space.program_vectors
         # On the chip: A and the results.
-        assert (found.a, found.output) == (0, found.rows * map_pitch(PROGRAM, found.words))
-        results = found.rows * -(-min(n, found.tiles * PROGRAM.array.cols) * size // depth)
+        assert (found.a, found.output) == (0, found.rows * map_pitch(config, found.words))
+        results = found.rows * -(-min(n, found.tiles * config.array.cols) * size // depth)
         assert found.output + results <= space.vectors
 
 
