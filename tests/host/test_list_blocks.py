@@ -5,7 +5,7 @@ import pytest
 from network_cores import BATCH1, LARGE, PROGRAM, TINY, network_core_config
 from rejects import rejects
 
-from weft.host.list_blocks import (
+from weft.host.list_products import (
     BlockSizes,
     ProductSpace,
     block_sizes,

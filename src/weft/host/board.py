@@ -8,9 +8,8 @@ from random import randrange
 
 from weft.design import PRODUCT
 from weft.frames import MAX_DATA, MAX_WRITE, FrameType
-from weft.host.link import Frame, FramedTransport, FramingError
+from weft.host.link import Frame, FramedTransport, FramingError, SendWindow
 from weft.host.network_frames import NetworkFrames
-from weft.host.send_window import SendWindow
 from weft.host.transport import TransportBusy, TransportError, TransportTimeout
 from weft.registers import IDENTITY, kind_of
 

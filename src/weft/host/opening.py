@@ -7,7 +7,7 @@ from pathlib import Path
 from weft.config import Config
 from weft.design import NETWORK
 from weft.host.board import BoardTransport
-from weft.host.dma_memory import MappedMemory
+from weft.host.dma import MappedMemory
 from weft.host.mmio import MappedRegisters, MmioTransport
 from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.serial_port import SerialTransport, find
