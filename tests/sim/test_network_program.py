@@ -13,8 +13,8 @@ import weft
 from weft.host.list_transport import ListTransport
 from weft.host.recovery import AcceleratorError
 from weft.models.network_core.compiler import compile_network_core
-from weft.models.network_core.golden_runner import GoldenRunner
 from weft.models.network_core.prediction import predict_run
+from weft.models.network_core.session import GoldenRunner
 from weft.models.target import target_of
 from weft.network_core.cycles import ProgramTiming
 from weft.network_core.states import NetworkState

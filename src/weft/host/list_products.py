@@ -304,7 +304,7 @@ class ListProducts:
     ----------
     runner : NetworkDriver
         Or a model with its attributes and methods: those of
-        `weft.models.network_core.runner.NetworkCoreRunner`.
+        `weft.models.network_core.session.NetworkCoreRunner`.
     timeout : float
         Maximum seconds of a list.
     space : ProductSpace, optional
