@@ -16,8 +16,8 @@ from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListError, LoadTarget, unpack_list
 
 __all__ = [
-    "BlockSizes", "BufferCache", "ListCounters", "ListProducts", "ProductSpace", "block_sizes",
-    "map_pitch", "whole_space",
+    "LOG_BYTES", "BlockSizes", "BufferCache", "ListCounters", "ListProducts", "ProductSpace",
+    "block_sizes", "map_pitch", "whole_space",
 ]
 
 
