@@ -8,8 +8,7 @@ from weft.host import list_plan
 from weft.host.list_plan import ListPlan
 from weft.host.list_products import ProductSpace, block_sizes
 from weft.host.packing import ENTRY
-from weft.network_core.addresses import split
-from weft.network_core.descriptors import ListEnd, ListJob, ListLoad, LoadTarget, unpack_list
+from weft.network_core.descriptors import ListEnd, ListJob, ListLoad, LoadTarget, split, unpack_list
 
 CHIP = network_core_config(2, 4, 4, 2, words=1024, b_words=64, lines=16, read_vectors=2)
 OLD, NEW = (9, False), (3, True)  # places of B and of parameters

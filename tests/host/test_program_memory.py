@@ -22,8 +22,7 @@ from weft.host.transport import TransportError
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.session import GoldenRunner
 from weft.models.target import target_of
-from weft.network_core.addresses import split
-from weft.network_core.descriptors import ListError
+from weft.network_core.descriptors import ListError, split
 
 ABSENT = (
     "program must be the memory of lists and weights, since the core has a program memory:"

@@ -7,9 +7,8 @@ import numpy as np
 
 from weft.host.list_products import BlockSizes, ProductSpace, block_sizes, map_pitch
 from weft.host.packing import COLUMN, dense_words, parameter_lines
-from weft.network_core.addresses import split
 from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.descriptors import ListEnd, ListJob, ListLoad, LoadTarget
+from weft.network_core.descriptors import ListEnd, ListJob, ListLoad, LoadTarget, split
 
 __all__ = ["ListPart", "ListPlan", "Loaded"]
 

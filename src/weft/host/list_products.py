@@ -10,10 +10,15 @@ import numpy as np
 from weft.design import NETWORK
 from weft.host.list_plan import ListPart, ListPlan
 from weft.host.recovery import AcceleratorError
-from weft.network_core.addresses import split
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import predict_list
-from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListError, LoadTarget, unpack_list
+from weft.network_core.descriptors import (
+    DESCRIPTOR_BYTES,
+    ListError,
+    LoadTarget,
+    split,
+    unpack_list,
+)
 
 __all__ = [
     "LOG_BYTES", "BlockSizes", "BufferCache", "ListCounters", "ListProducts", "ProductSpace",

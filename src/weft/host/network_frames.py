@@ -8,8 +8,7 @@ from weft.frames import FrameType
 from weft.host.link import Frame
 from weft.host.transport import TransportError
 from weft.network_core.descriptors import ListError
-from weft.network_core.report import ListReport
-from weft.network_core.states import NetworkState
+from weft.network_core.report import ListReport, NetworkState
 
 __all__ = ["REFUSED", "MemoryLayout", "NetworkFrames", "NetworkTransport", "status_of"]
 

@@ -7,8 +7,7 @@ from weft.host.dma import DmaMemory
 from weft.host.mmio import RegisterNames, RegisterTransport, progress
 from weft.host.network_frames import REFUSED, MemoryLayout
 from weft.host.transport import TransportError
-from weft.network_core.register_map import network_fifo_ports, network_registers
-from weft.network_core.registers import REGISTERS, decode
+from weft.network_core.register_map import REGISTERS, decode, network_fifo_ports, network_registers
 
 __all__ = ["NetworkMmioTransport"]
 

@@ -13,7 +13,7 @@ from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.serial_port import SerialTransport, find
 from weft.host.tcp import TcpTransport
 from weft.host.transport import Transport, TransportError
-from weft.network_core.registers import REGISTERS, decode
+from weft.network_core.register_map import REGISTERS, decode
 from weft.registers import IDENTITY, kind_of
 
 __all__ = ["NAMES", "open_network_transport", "open_registers", "open_transport"]
