@@ -5,13 +5,7 @@ import pytest
 from network_cores import BATCH1, LARGE, PROGRAM, TINY, network_core_config
 from rejects import rejects
 
-from weft.host.list_products import (
-    BlockSizes,
-    ProductSpace,
-    block_sizes,
-    map_pitch,
-    whole_space,
-)
+from weft.host.list_plan import BlockSizes, ProductSpace, block_sizes, map_pitch, whole_space
 
 # The entry of a log does not end with a beat of its program memory.
 BEATS = network_core_config(2, 4, 4, 2, words=512, read_vectors=4, program_words=2048)

@@ -5,8 +5,7 @@ import pytest
 from network_cores import PROGRAM, network_core_config
 
 from weft.host import list_plan
-from weft.host.list_plan import ListPlan
-from weft.host.list_products import ProductSpace, block_sizes
+from weft.host.list_plan import ListPlan, ProductSpace, block_sizes
 from weft.host.packing import ENTRY
 from weft.network_core.descriptors import ListEnd, ListJob, ListLoad, LoadTarget, split, unpack_list
 

@@ -14,7 +14,7 @@ from rejects import rejects
 from tflite_files import T, build, runner
 
 import weft
-from weft.host.list_products import ProductSpace, block_sizes, whole_space
+from weft.host.list_plan import ProductSpace, block_sizes, whole_space
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
 from weft.models.errors import ModelError, UnfitError

@@ -6,7 +6,7 @@ import operator
 from dataclasses import dataclass
 from typing import SupportsIndex
 
-from weft.host.list_products import ProductSpace
+from weft.host.list_plan import ProductSpace
 from weft.models.dead_channels import leave_out_channels, notes_of
 from weft.models.errors import ModelError, UnfitError
 from weft.models.exactness import exactness_of, in_mode

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from weft.frames import MAX_DATA, WRITE_FIELDS
-from weft.host.list_products import ListProducts, ProductSpace, block_sizes, whole_space
+from weft.host.list_plan import ProductSpace, block_sizes, whole_space
+from weft.host.list_products import ListProducts
 from weft.models.arithmetic import core_parts
 from weft.models.errors import ModelError
 from weft.models.execution import host_run

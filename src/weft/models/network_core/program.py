@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weft.host.list_products import ProductSpace
+from weft.host.list_plan import ProductSpace
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.layers import InputForm
 from weft.models.program import CompiledNetwork, Step
