@@ -6,6 +6,7 @@ import operator
 from dataclasses import dataclass
 from typing import SupportsIndex
 
+from weft.host.list_plan import ProductSpace
 from weft.models.dead_channels import leave_out_channels, notes_of
 from weft.models.errors import ModelError, UnfitError
 from weft.models.exactness import exactness_of, in_mode
@@ -23,6 +24,7 @@ from weft.models.network_core.program import (
     NetworkCoreResult,
     NetworkCoreSegment,
     NetworkCoreStep,
+    free_space,
     memory_needs,
 )
 from weft.models.network_core.schedule import BufferSchedule, LayerDemand, schedule_buffers
@@ -132,7 +134,7 @@ class _TooLarge(Exception):
 class _Layout:
     """Where all of a program lies: maps, jobs, and the bytes of the memory.
 
-    ``products`` has the first vector and the vectors for single products of the host.
+    ``products`` is the space for single products of the host; None without them.
     """
 
     plan: MapPlacement
@@ -142,7 +144,7 @@ class _Layout:
     ends: list[tuple[int, int]]
     image: MemoryImage
     areas: dict[str, int]
-    products: tuple[int, int]
+    products: ProductSpace | None
 
 
 class _Compiler:
@@ -222,24 +224,23 @@ class _Compiler:
             "log": log_vectors * depth,
         }
         _check_size(areas, divided, plan, batch, config)
-        first, vectors = image.end + log_vectors, 0
+        space = None
         if products:
+            free = free_space(areas, config)
             try:
-                vectors = products_area(
-                    products, divided.tensors, config, batch, config.vectors - first
-                )
+                space = products_area(products, divided.tensors, config, batch, free)
             except ValueError as error:
-                raise _TooLarge(
-                    f"single products need memory beside the maps: {error}"
-                ) from error
-            areas["products"] = vectors * depth
-        return _Layout(plan, panels, schedule, results, ends, image, areas, (first, vectors))
+                raise _TooLarge(f"single products need memory of their own: {error}") from error
+            areas["products"] = space.vectors * depth
+            if config.program_words:
+                areas["product_lists"] = space.program_vectors * depth
+        return _Layout(plan, panels, schedule, results, ends, image, areas, space)
 
     def _estimated(self, steps, layout):
         """Return operators of the host with the cost of their products."""
         return tuple(
             estimated(
-                step, self._divided.tensors, self._network_core, self._batch, *layout.products
+                step, self._divided.tensors, self._network_core, self._batch, layout.products
             )
             if step.placement.on_weft else step for step in steps
         )
