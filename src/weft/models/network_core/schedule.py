@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -212,7 +213,8 @@ class _State:
 class _Tried:
     """Shares, the states before each layer, and the cycles of all jobs, with their waits.
 
-    ``rest`` has for each layer the cycles of the jobs, and of the loads, from this layer on.
+    ``rest`` has for each layer the cycles until the end, at least: from the end of the last job
+    before the layer, and from the end of the last load before it.
     """
 
     shares: list[int]
@@ -220,6 +222,36 @@ class _Tried:
     states: tuple[_State, ...]
     rest: tuple[tuple[int, int], ...]
     cycles: int
+
+
+class _Waits:
+    """The loads into a buffer, from the last one to the first one, and the jobs they wait for.
+
+    A load waits for a job if the words of both, and of all jobs between them, are more than the
+    buffer has. Where the words lie can only make it wait for a later job.
+    """
+
+    def __init__(self, size: int):
+        self._size, self._sum = size, 0
+        self._words: deque[int] = deque()
+        self._cycles: deque[int] = deque()
+
+    def after(self, words: int) -> int:
+        """Return the cycles from the end of the job before, at least; 0 if no load waits for it.
+
+        The job uses ``words``.
+        """
+        self._sum += words
+        self._words.append(words)
+        most = 0
+        while self._sum > self._size:
+            self._sum -= self._words.popleft()
+            most = max(most, self._cycles.popleft())
+        return most
+
+    def load(self, cycles: int) -> None:
+        """Put the load of this job before the others: the cycles from its start, at least."""
+        self._cycles.append(cycles)
 
 
 class _Search:
@@ -262,15 +294,10 @@ class _Search:
         layers = range(len(self._demands))
         tiles = [self.tiles(layer, shares[layer], resident) for layer in layers]
         state = best.states[first].copied() if first else self._start()
-        rest = [(0, 0)]
-        for layer in reversed(layers):
-            rest.append(self._sums(layer, tiles[layer], resident, rest[-1]))
-        rest.reverse()
         for layer in layers[first:]:
-            if best and (
-                self._least(state, rest[layer]) >= best.cycles
-                or resident == best.lines_resident and layer > first
-                and state.follows(best.states[layer])
+            if best and resident == best.lines_resident and layer > first and (
+                self._least(state, best.rest[layer]) >= best.cycles
+                or state.follows(best.states[layer])
             ):
                 return None
             states.append(state.copied())
@@ -278,7 +305,27 @@ class _Search:
         cycles = state.ends[-1]
         if best and cycles >= best.cycles:
             return None
-        return _Tried(shares, resident, tuple(states), tuple(rest), cycles)
+        return _Tried(shares, resident, tuple(states), self._rest(tiles, resident), cycles)
+
+    def _rest(self, tiles, lines_resident):
+        """Return `_Tried.rest`."""
+        end = load = 0
+        b, lines = _Waits(self._network_core.b_words), _Waits(self._network_core.lines)
+        rest = []
+        for layer in reversed(range(len(self._demands))):
+            demand = self._demands[layer]
+            for job in reversed(self._jobs(layer, tiles[layer], lines_resident)):
+                words = 0 if demand.sizes.filled and job.first else job.words
+                end = job.cycles + max(end, b.after(words), lines.after(job.lines))
+                load = max(load, end)
+                if demand.adds and not job.first:
+                    load += self._table_load
+                load += job.line_load
+                lines.load(load if job.line_load else 0)
+                load += job.b_load
+                b.load(load if job.b_load else 0)
+            rest.append((end, load))
+        return tuple(reversed(rest))
 
     def _start(self):
         return _State(
@@ -316,16 +363,8 @@ class _Search:
             found.append(_Job(first, count, words, lines, cycles, b_load, line_load))
         return tuple(found)
 
-    def _sums(self, layer, tiles, lines_resident, after):
-        """Return the cycles of the jobs and of the loads of a layer, and of ``after``."""
-        jobs = self._jobs(layer, tiles, lines_resident)
-        loads = sum(job.b_load + job.line_load for job in jobs)
-        if self._demands[layer].adds:
-            loads += self._table_load
-        return after[0] + sum(job.cycles for job in jobs), after[1] + loads
-
     def _least(self, state, rest):
-        """Return cycles that all jobs take at least: jobs, or loads, follow each other."""
+        """Return cycles that all jobs take at least, from a state and `_Tried.rest`."""
         return max(state.ends[-1] + rest[0], state.loaded + rest[1])
 
     def _advance(self, state, layer, tiles, lines_resident, parts=None):

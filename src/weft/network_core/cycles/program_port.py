@@ -3,6 +3,7 @@
 from collections import deque
 from dataclasses import dataclass
 
+from weft.network_core.cycles.side_port import first_request
 from weft.network_core.latencies import PROGRAM_BEATS
 
 __all__ = ["BURST", "ProgramPortTimes", "ProgramTiming"]
@@ -138,7 +139,7 @@ class ProgramPortTimes:
         else:
             self._open = self._opened()
         self._fifo.step(taken, pushed)
-        accepted = next((n for n, number in enumerate(requests) if number is not None), None)
+        accepted = first_request(requests)
         self._read = self._number
         self._number = None if accepted is None else (accepted, requests[accepted])
         return accepted

@@ -1,10 +1,19 @@
 """The side port of the memory in the cycle model of lists: reads of several clients."""
 
 from collections import deque
+from collections.abc import Sequence
 
 from weft.network_core.latencies import DELIVERY, SIDE_READ, WRITE
 
-__all__ = ["SidePortTimes"]
+__all__ = ["SidePortTimes", "first_request"]
+
+
+def first_request(requests: Sequence[int | None]) -> int | None:
+    """Return the first client with a request, or None. A loop: it runs in each cycle."""
+    for client, request in enumerate(requests):
+        if request is not None:
+            return client
+    return None
 
 
 class SidePortTimes:
@@ -47,9 +56,7 @@ class SidePortTimes:
         int or None
             The client whose read is accepted.
         """
-        accepted = None
-        if self._ready:
-            accepted = next((n for n, bank in enumerate(requests) if bank is not None), None)
+        accepted = first_request(requests) if self._ready else None
         self._written.append(written)
         blocked = self._written.popleft()
         advance = self._output is None
