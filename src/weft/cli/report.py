@@ -5,10 +5,11 @@ import os
 import sys
 
 from weft.cli.argument_types import path
-from weft.cli.network_compilation import compiled
+from weft.cli.network_compilation import compiled, compiled_slowly
 from weft.cli.network_file import add_network, load_network
 from weft.cli.network_target import DEFAULT_BOARD, add_batch, add_target, target_named
 from weft.cli.output_paths import output_file
+from weft.cli.progress import slow_task
 from weft.files import write_text
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -52,9 +53,10 @@ def run(args) -> int:
     program, against = _programs(args, target)
     from weft.models.report import report
 
-    found = report(program, against)
-    if html:
-        write_text(html, found.page())
+    with slow_task(f"making the report of {program.name}"):
+        found = report(program, against)
+        if html:
+            write_text(html, found.page())
     if args.json:
         json.dump(found.to_json(), sys.stdout, indent=1)
         print()
@@ -72,7 +74,7 @@ def _programs(args, target):
     network, program = load_network(args)
     if program is None:
         program = compiled(args, network, target or DEFAULT_BOARD)
-        return program, args.against and network.compile(args.against)
+        return program, args.against and _against(network, args.against)
     for name in ("board", "config", "against", "batch"):
         if getattr(args, name) is not None:
             raise ModelError(
@@ -80,6 +82,12 @@ def _programs(args, target):
                 f" {program.target.name}"
             )
     return program, None
+
+
+def _against(network, name):
+    from weft.models.target import target_of
+
+    return compiled_slowly(network, target_of(name))
 
 
 def _show(found):

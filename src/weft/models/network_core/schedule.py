@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from weft.models.network_core.buffer_places import BufferPlaces
 from weft.models.network_core.weights import LINES_OF_ADD, LayerWords
+from weft.models.progress import Progress
 from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig
 
 __all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers", "tile_limits"]
@@ -16,6 +17,7 @@ _JOB_LATENCY = 58  # cycles from the last store of a job to the one of the next,
 _LOAD_FACTOR = 1.6  # stores of the job that runs delay reads
 _LOAD_LATENCY = 40  # cycles of a load without its reads, about
 _SHARES = (1, 2, 3, 4, 6, 8)  # parts of B that one job may use
+_SEARCH = 1 / 3  # of the time of a compilation, about; the cycle model takes the rest
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class BufferSchedule:
 
 def schedule_buffers(
     demands: Sequence[LayerDemand], config: NetworkCoreConfig, *, fewest: bool = False,
-    alone: bool = True,
+    alone: bool = True, progress: Progress | None = None,
 ) -> BufferSchedule:
     """Divide layers into jobs, and place their weights and parameters in the buffers.
 
@@ -108,7 +110,8 @@ def schedule_buffers(
     each layer alone; jobs of equal sizes are tried, too.
 
     With ``fewest``, each job uses as much of the buffers as it can: so the list has the fewest
-    descriptors, but most weights load while no job computes.
+    descriptors, but most weights load while no job computes. ``progress`` is told of the others,
+    whose search takes long: a step is a layer whose shares have been tried.
 
     Raises
     ------
@@ -119,13 +122,21 @@ def schedule_buffers(
     resident = alone and words <= config.b_words
     if fewest:
         return _Search(demands, config, False, resident, alone).schedule([1] * len(demands))
+    steps = itertools.count(1)
+
+    def advance():
+        if progress:
+            progress(next(steps))
+
+    if progress:
+        progress.begin(2 * len(demands), _SEARCH)
     return min(
-        (_best_shares(demands, config, equal, resident, alone) for equal in (False, True)),
+        (_best_shares(demands, config, equal, resident, alone, advance) for equal in (False, True)),
         key=lambda found: found.cycles,
     )
 
 
-def _best_shares(demands, config, equal, b_resident, alone):
+def _best_shares(demands, config, equal, b_resident, alone, advance):
     """Return the best schedule whose jobs of a layer are full, or ``equal``."""
     search = _Search(demands, config, equal, b_resident, alone)
     best = min(
@@ -138,6 +149,7 @@ def _best_shares(demands, config, equal, b_resident, alone):
         for share in tiles.values() if len(tiles) > 1 else ():
             other = [*best.shares[:layer], share, *best.shares[layer + 1 :]]
             best = search.better(best, other, layer) or best
+        advance()
     return search.schedule(best.shares)
 
 

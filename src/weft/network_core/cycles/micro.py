@@ -13,7 +13,7 @@ __all__ = ["predict_micro"]
 _VECTOR_BYTES = 4
 
 
-def predict_micro(config, descriptors, list_address, log_address, limit) -> ListPrediction:
+def predict_micro(config, descriptors, list_address, log_address, limit, watch) -> ListPrediction:
     """Predict the cycles of a list, as `weft.network_core.cycles.predict_list`.
 
     Raises ValueError likewise, and if the list has an error.
@@ -21,7 +21,7 @@ def predict_micro(config, descriptors, list_address, log_address, limit) -> List
     data = b"".join(descriptor.pack() for descriptor in descriptors)
     vectors = struct.unpack(f"<{len(descriptors) * DESCRIPTOR_BYTES // _VECTOR_BYTES}I", data)
     first, log = (join(address, config.banks) for address in (list_address, log_address))
-    engine = EngineTimes(config, vectors, first, log)
+    engine = EngineTimes(config, vectors, first, log, watch)
     engine.run(limit)
     if engine.state is None:
         raise ValueError(f"a list must end in {limit} cycles")

@@ -31,6 +31,8 @@ class EngineTimes:
         The list: 32 bits each.
     first, log : int
         Numbers of the first vectors of the list and of the log.
+    watch : callable, optional
+        Called after each job.
 
     Attributes
     ----------
@@ -42,7 +44,8 @@ class EngineTimes:
         As in `weft.network_core.cycles.ListPrediction`.
     """
 
-    def __init__(self, config, vectors: Sequence[int], first: int, log: int):
+    def __init__(self, config, vectors: Sequence[int], first: int, log: int, watch=None):
+        self._watch = watch
         program = assemble(config)
         self._words, self._vectors, self._first = config.words, vectors, first
         self._registers, self._ports = list(program.registers), [0] * len(Out)
@@ -168,7 +171,10 @@ class EngineTimes:
             self._units.start(self.now)
         if strobes & Strobe.CYCLES:
             self._data = self.now
-            (self.starts if strobes & Strobe.START else self.ends).append(self.now)
+            is_start = bool(strobes & Strobe.START)
+            (self.starts if is_start else self.ends).append(self.now)
+            if self._watch and not is_start:
+                self._watch()
 
     def _select(self, loads):
         """Select a head: its registers have the same numbers as the ones of the other head."""
