@@ -43,7 +43,8 @@ KERNELS = {
 RECURRENT = {**onnx_recurrent.RECURRENT, **tflite_lstm.RECURRENT}
 # Names of the kernels that keep something from run to run.
 STATEFUL = frozenset({
-    "onnx.model", "tflite.float_lstm", "tflite.lstm", "tflite.model", "tflite.svdf",
+    "litert.lstm", "litert.svdf", "onnx.model", "tflite.float_lstm", "tflite.lstm", "tflite.model",
+    "tflite.svdf",
 })
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from weft.models.kernels.fixed_point import clamp, multiply, multiply_wide, round_shift
 from weft.models.kernels.gemmlowp import INT16
+from weft.models.kernels.litert_rows import float_sums, quantize_rows
 from weft.models.kernels.onnx_elementwise import sigmoid
 from weft.models.kernels.tflite_unary import logistic16, tanh16
 
@@ -127,12 +128,34 @@ def _lstm(inputs, attributes, state, mode):
 
 def _float_lstm(inputs, attributes, state, mode):
     """The same in float32, without scales; ``limit`` : float, 0 for none."""
+    def own(hidden):
+        return (yield 0, hidden)
+
+    return (yield from _float_steps(inputs, attributes, state, own))
+
+
+def _hybrid_lstm(inputs, attributes, state, mode):
+    """The same in float32, with a product of int8.
+
+    The hidden values are quantized by ``rule`` (`weft.models.kernels.litert_rows`), and ``scale``
+    and ``columns`` are those of the weights.
+    """
+    def own(hidden):
+        rows, scale, zero = quantize_rows(hidden, (1,), attributes["rule"])
+        sums = yield 0, rows
+        return float_sums(sums, scale, zero, attributes, None)
+
+    return (yield from _float_steps(inputs, attributes, state, own))
+
+
+def _float_steps(inputs, attributes, state, product):
+    """All steps in time; ``product`` gives the product of the hidden values."""
     sums = inputs[0] if attributes["time_major"] else inputs[0].swapaxes(0, 1)
     shape = *sums.shape[:2], sums.shape[2] // 4
     hidden, cell = state.get("lstm", (np.zeros(shape[1:], np.float32),) * 2)
     outputs = np.empty(shape, np.float32)
     for step, fed in enumerate(sums):
-        enter, forget, new, leave = np.split(fed + (yield 0, hidden), 4, axis=1)
+        enter, forget, new, leave = np.split(fed + (yield from product(hidden)), 4, axis=1)
         cell = sigmoid(forget) * cell + sigmoid(enter) * np.tanh(new)
         if attributes["limit"]:
             cell = cell.clip(-np.float32(attributes["limit"]), np.float32(attributes["limit"]))
@@ -141,4 +164,6 @@ def _float_lstm(inputs, attributes, state, mode):
     return [outputs if attributes["time_major"] else np.array(outputs.swapaxes(0, 1))]
 
 
-RECURRENT = {"tflite.lstm": _lstm, "tflite.float_lstm": _float_lstm}
+RECURRENT = {
+    "litert.lstm": _hybrid_lstm, "tflite.lstm": _lstm, "tflite.float_lstm": _float_lstm,
+}

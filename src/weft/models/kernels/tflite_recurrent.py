@@ -42,4 +42,21 @@ def _svdf(inputs, attributes, state):
     return [clamp(y, attributes["low"], attributes["high"], np.int8)]
 
 
-KERNELS = {"tflite.svdf": _svdf}
+@np.errstate(all="ignore")  # infinity and NaN are results
+def _float_svdf(inputs, attributes, state):
+    """The same of float32, without scales; ``low``, ``high`` : numbers, or None for no limit."""
+    [features], time, rank = inputs, attributes["time"], attributes["rank"]
+    batch, filters = features.shape
+    old = state.get("svdf")
+    if old is None:
+        old = np.zeros((batch, *time.shape), np.float32)
+    new = state["svdf"] = np.concatenate([old[:, :, 1:], features[:, :, None]], 2)
+    y = (new * time).sum(2).reshape(batch, filters // rank, rank).sum(2)
+    if attributes["bias"] is not None:
+        y = y + attributes["bias"]
+    if attributes["low"] is not None or attributes["high"] is not None:
+        y = y.clip(attributes["low"], attributes["high"])
+    return [y.astype(np.float32)]
+
+
+KERNELS = {"litert.svdf": _float_svdf, "tflite.svdf": _svdf}
