@@ -22,7 +22,7 @@ from weft.models.tflite.oracle import litert
 
 F32 = np.float32
 CONFIG = Config(rows=2, cols=4, depth=4)
-NONE, RELU, RELU6, TANH = 0, 1, 3, 4
+NONE, RELU, RELU6, TANH, SIGN_BIT = 0, 1, 3, 4, 5
 
 
 def series(rng, shape, count):
@@ -98,6 +98,8 @@ LSTMS = [
     dict(batch=3, time=4, major=True), dict(batch=1, time=20, clip=0.3, units=9, asymmetric=True),
     dict(batch=2, time=6, weights="uint8"),
     dict(batch=2, time=6, weights="uint8", asymmetric=True, units=33, size=17),
+    dict(batch=2, time=3, activation=RELU, clip=0.9),
+    dict(batch=2, time=3, activation=RELU6, asymmetric=True),
 ]
 
 
@@ -112,7 +114,19 @@ def test_lstm_is_that_of_litert(options):
     rng = np.random.default_rng(64)
     data = lstm(rng, kind="float32", **{"weights": "int8"} | options)
     for y, expected in zip(*over_runs(data, list(series(rng, shape_of(options), 5))), strict=True):
-        assert np.allclose(y, expected, rtol=0, atol=2e-6)
+        assert np.allclose(y, expected, rtol=0, atol=2e-6 * max(1, abs(expected).max()))
+
+
+@pytest.mark.parametrize("activation", [NONE, SIGN_BIT])
+def test_lstm_with_another_function_is_refused(activation):
+    """TFLite Micro would take the weights for float32."""
+    data = lstm(
+        np.random.default_rng(69), batch=1, time=2, kind="float32", weights="int8",
+        activation=activation,
+    )
+    message = f"must be TANH or a clamp in an LSTM with weights of 8 bits, not {activation}$"
+    with pytest.raises(ModelError, match=message):
+        load(data, "net")
 
 
 def test_the_products_of_lstm_are_on_the_core(tmp_path):

@@ -131,35 +131,40 @@ def _float_lstm(inputs, attributes, state, mode):
     def own(hidden):
         return (yield 0, hidden)
 
-    return (yield from _float_steps(inputs, attributes, state, own))
+    return (yield from _float_steps(inputs, attributes, state, own, np.tanh))
 
 
 def _hybrid_lstm(inputs, attributes, state, mode):
     """The same in float32, with a product of int8.
 
     The hidden values are quantized by ``rule`` (`weft.models.kernels.litert_rows`), and ``scale``
-    and ``columns`` are those of the weights.
+    and ``columns`` are those of the weights. ``range`` : None for tanh, or limits in its place.
     """
     def own(hidden):
         rows, scale, zero = quantize_rows(hidden, (1,), attributes["rule"])
         sums = yield 0, rows
         return float_sums(sums, scale, zero, attributes, None)
 
-    return (yield from _float_steps(inputs, attributes, state, own))
+    limits = attributes["range"]
+    function = np.tanh if limits is None else lambda x: x.clip(*limits)
+    return (yield from _float_steps(inputs, attributes, state, own, function))
 
 
-def _float_steps(inputs, attributes, state, product):
-    """All steps in time; ``product`` gives the product of the hidden values."""
+def _float_steps(inputs, attributes, state, product, function):
+    """All steps in time; ``product`` gives the product of the hidden values.
+
+    ``function`` is that of new values and of the cell.
+    """
     sums = inputs[0] if attributes["time_major"] else inputs[0].swapaxes(0, 1)
     shape = *sums.shape[:2], sums.shape[2] // 4
     hidden, cell = state.get("lstm", (np.zeros(shape[1:], np.float32),) * 2)
     outputs = np.empty(shape, np.float32)
     for step, fed in enumerate(sums):
         enter, forget, new, leave = np.split(fed + (yield from product(hidden)), 4, axis=1)
-        cell = sigmoid(forget) * cell + sigmoid(enter) * np.tanh(new)
+        cell = sigmoid(forget) * cell + sigmoid(enter) * function(new)
         if attributes["limit"]:
             cell = cell.clip(-np.float32(attributes["limit"]), np.float32(attributes["limit"]))
-        hidden = outputs[step] = sigmoid(leave) * np.tanh(cell)
+        hidden = outputs[step] = sigmoid(leave) * function(cell)
     state["lstm"] = hidden, cell
     return [outputs if attributes["time_major"] else np.array(outputs.swapaxes(0, 1))]
 

@@ -19,7 +19,7 @@ from weft.models.tflite.scales import (
 
 __all__ = ["BUILDERS", "layer"]
 
-RELU = 1
+RELU, TANH = tflite.ActivationFunctionType.RELU, tflite.ActivationFunctionType.TANH
 _ROWS = {False: "symmetric", True: "asymmetric"}  # rules of rows that LiteRT quantizes
 
 
@@ -210,7 +210,7 @@ def layer(graph, operator, options, source, target):
         raise operator.error(f"limit of the cell must be 0 or above, not {clip}")
     is_float, kind = x.dtype == np.float32, np.dtype(SUMS[str(x.dtype)])
     stored = np.dtype(np.float32 if is_float else np.int8)
-    is_hybrid = is_float and graph.input(operator, 2).dtype in (np.int8, np.uint8)
+    is_hybrid = is_float and _is_hybrid(graph, operator)
     if is_hybrid:
         stored = graph.input(operator, 2).dtype
     weights = _stacked(graph, operator, range(1, 5), (units, size), stored)
@@ -219,8 +219,10 @@ def layer(graph, operator, options, source, target):
     if is_hybrid:
         return _hybrid_lstm(
             graph, operator, source, target, weights.view(np.int8), recurrent.view(np.int8), bias,
-            _ROWS[bool(options.AsymmetricQuantizeInputs())], time,
-            {"time_major": major, "limit": float(clip)},
+            _ROWS[bool(options.AsymmetricQuantizeInputs())], time, {
+                "time_major": major, "limit": float(clip),
+                "range": RANGES.get(FUSED.get(options.FusedActivationFunction())),
+            },
         )
     sums = graph.add(Tensor(f"{y.name}/input", (*x.shape[:2], 4 * units), kind))
     state = graph.add(Tensor(f"{y.name}/state", (batch, units), x.dtype))
@@ -288,7 +290,14 @@ def _supported(graph, operator, options, x, y):
     of_cell = "float32" if kinds[0] == "float32" else "int16"
     if kinds[0] not in SUMS or kinds != [kinds[0], kinds[0], of_cell, kinds[0]]:
         raise Fallback(f"no kernel for {', '.join(kinds)}")
-    if options.FusedActivationFunction() != tflite.ActivationFunctionType.TANH:
+    fused = options.FusedActivationFunction()
+    if kinds[0] == "float32" and _is_hybrid(graph, operator):
+        # LiteRT leaves values out without an activation; TFLite Micro takes the weights for floats.
+        if fused != TANH and FUSED.get(fused, "none") == "none":
+            raise operator.error(
+                f"activation must be TANH or a clamp in an LSTM with weights of 8 bits, not {fused}"
+            )
+    elif fused != TANH:
         raise Fallback("an LSTM whose activation is not TANH")
     if kinds[0] == "float32":
         return 0, 0
@@ -296,6 +305,11 @@ def _supported(graph, operator, options, x, y):
     if kinds[0] == "int16" and any(zeros):
         raise Fallback("int16 with a zero point")
     return zeros
+
+
+def _is_hybrid(graph, operator):
+    """Whether the weights of an LSTM of float32 have 8 bits."""
+    return graph.input(operator, 2).dtype in (np.int8, np.uint8)
 
 
 def _sizes(graph, operator, x, major):
