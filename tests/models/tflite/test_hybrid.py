@@ -82,7 +82,7 @@ def test_products_are_on_the_core(tmp_path):
     assert placement_line(program).startswith(
         "net: 3 of 3 operators on Weft (100 % of 1,488 MAC); equal to TFLite Micro"
     )
-    assert "3 products have float32 activations and int8 weights" in graph.notes[0]
+    assert "3 products with float32 activations and int8 weights" in graph.notes[0]
     program.save(tmp_path / "net.weft")
     with load_file(tmp_path / "net.weft").open(GoldenTransport(CONFIG)) as session:
         y = session(np.concatenate([X, -X, X]))

@@ -170,6 +170,22 @@ def test_a_network_core_computes_their_products_one_by_one():
             assert np.array_equal(session(x), run_graph(graph, [x], state)[graph.outputs[0]])
 
 
+def test_the_notes_count_the_products():
+    """Weights of uint8 are bytes of int8: no value is raised by 128."""
+    notes = {
+        "1 product with": svdf(np.random.default_rng(70), "uint8"),
+        "2 products with": lstm(
+            np.random.default_rng(70), batch=1, time=2, kind="float32", weights="uint8"
+        ),
+    }
+    for count, data in notes.items():
+        [note] = load(data, "net").notes
+        assert note == (
+            f"{count} float32 activations and int8 weights (dynamic range quantization): rows of"
+            " the activations are quantized at run time, as LiteRT does"
+        )
+
+
 def test_the_claim_names_them():
     """A value next to a tie may become the other step of its row."""
     found = exactness_of(

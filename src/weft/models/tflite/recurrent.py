@@ -264,6 +264,7 @@ def _hybrid_lstm(
     state = graph.add(Tensor(f"{y.name}/state", (batch, units), np.dtype(np.int8)))
     own = graph.add(Tensor(f"{y.name}/recurrent", (batch, 4 * units), np.dtype(np.int32)))
     common = {"operator": operator.name, "position": (operator.position,)}
+    graph.hybrid += 1  # of the state
     return [
         *nodes,
         Recurrence(
