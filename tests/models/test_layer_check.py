@@ -5,9 +5,9 @@ import pytest
 from graphs import chain
 
 from weft.config import Config
-from weft.models import layer_check
-from weft.models.layer_check import first_difference
+from weft.models import oracles
 from weft.models.loading import NeuralNetwork
+from weft.models.oracles import first_difference
 
 INF, NAN = np.inf, np.nan
 
@@ -26,7 +26,7 @@ def test_values_that_are_no_numbers(monkeypatch, y, other, line):
     network = NeuralNetwork(chain(np.random.default_rng(1), (4, 3)), b"")
     program = network.compile(Config(rows=2, cols=4, depth=4), activations=True)
     other = None if other is None else np.float32(other)
-    monkeypatch.setattr(layer_check, "_wanted", lambda *_: [other])
+    monkeypatch.setattr(oracles, "_wanted", lambda *_: [other])
     values = {"out0": np.float32([y])}
     found = first_difference("litert", network, program, None, values)
     assert line in found

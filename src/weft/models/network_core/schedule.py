@@ -6,8 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from weft.models.network_core.buffer_places import BufferPlaces
-from weft.models.network_core.weights import LINES_OF_ADD, LayerWords
+from weft.models.network_core.weights import LINES_OF_ADD, BufferPlaces, LayerWords
 from weft.models.progress import Progress
 from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig
 
