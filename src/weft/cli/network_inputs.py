@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weft.cli.argument_types import integer, path
+from weft.cli.arguments import integer, path
 from weft.cli.progress import slow_task
 
 __all__ = [
