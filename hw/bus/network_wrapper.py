@@ -127,7 +127,6 @@ class NetworkWrapper(wiring.Component):
         connect(m, port.reads, flipped(core.reads))
         place = port.placement
         m.d.comb += [
-            port.read_valid.eq(core.read_valid), port.read_data.eq(core.read_data),
             port.write.eq(transfer.write), port.read.eq(transfer.read),
             port.count.eq(transfer.count), place.address.eq(self._address(transfer.address)),
             Cat(place.run, place.pitch, place.pixels).eq(transfer.layout),

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from weft.hw.dma.axi import Axi4
 from weft.hw.network_core.layouts import VectorAddress
 
-__all__ = ["ListBegin", "NetworkInterface", "NetworkStatus", "VectorWrite"]
+__all__ = ["ListBegin", "NetworkInterface", "NetworkStatus", "ReadPort", "VectorWrite"]
 
 
 class VectorWrite(data.StructLayout):
@@ -42,6 +42,31 @@ class NetworkStatus(data.StructLayout):
         })
 
 
+class ReadPort(wiring.Signature):
+    """Reads of a memory, from the side of the block that reads.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    request : Out, stream of `VectorAddress`
+        Address of the first vector of a read.
+    data_valid : In, 1 bit
+        The data of a read come, in the order of the requests. They cannot wait.
+    data : In, ``read_vectors`` vectors
+        The vector at the address, and the ones after it; valid with ``data_valid``.
+    """
+
+    def __init__(self, config):
+        super().__init__({
+            "request": Out(stream.Signature(VectorAddress(config))),
+            "data_valid": In(1),
+            "data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
+        })
+
+
 class NetworkInterface(wiring.Signature):
     """The ports of a `weft.hw.network_core.core.NetworkCore`, from its user's side; the core flips
     it.
@@ -53,12 +78,7 @@ class NetworkInterface(wiring.Signature):
     Attributes
     ----------
     writes : Out, stream of `VectorWrite`
-    reads : Out, stream of `VectorAddress`
-        Address of the first vector of a read.
-    read_valid : In, 1 bit
-        The data of a read; in the order of ``reads``. It cannot wait.
-    read_data : In, ``read_vectors`` vectors
-        The vector at the address, and the ones after it.
+    reads : Out, `ReadPort`
     begin : Out, `ListBegin`
         Ignored while a list runs. After an abort the list waits until the core is ready for it.
     abort : Out, 1 bit
@@ -79,12 +99,10 @@ class NetworkInterface(wiring.Signature):
     """
 
     def __init__(self, config):
-        vector, word = 8 * config.array.depth, VectorAddress(config)["word"].width
+        word = VectorAddress(config)["word"].width
         super().__init__({
             "writes": Out(stream.Signature(VectorWrite(config))),
-            "reads": Out(stream.Signature(VectorAddress(config))),
-            "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(vector, config.read_vectors)),
+            "reads": Out(ReadPort(config)),
             "begin": Out(ListBegin(config)),
             "abort": Out(1),
             "base": Out(word),

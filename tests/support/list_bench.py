@@ -230,7 +230,7 @@ def run_lists(config, memory, runs, *, base=0, limit=None, timing=Timing(), seed
         dut, bench, limit=cycles,
         background=[
             count, serve, execute_jobs, execute_loads, write_log,
-            checker(dut.reads, "reads", dut.halt), checker(dut.load, "load", dut.halt),
+            checker(dut.reads.request, "reads", dut.halt), checker(dut.load, "load", dut.halt),
             checker(dut.writes, "writes", dut.halt),
         ],
     )

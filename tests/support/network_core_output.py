@@ -225,8 +225,8 @@ class OutputBench:
             await self.port.serve(ctx, self.dut)
 
         simulate(
-            self.dut, self.run, background=[self.array, serve, checker(self.dut.reads, "reads")],
-            limit=100_000,
+            self.dut, self.run, limit=100_000,
+            background=[self.array, serve, checker(self.dut.reads.request, "reads")],
         )
 
 

@@ -364,7 +364,7 @@ BUGS = [
     *table(
         "list loader alone", "network_core.loads.loader",
         ("vectors outside the limits are read", "inside",
-         "self.reads.valid.eq(c_valid & inside)", "self.reads.valid.eq(c_valid)"),
+         "request.valid.eq(c_valid & inside)", "request.valid.eq(c_valid)"),
         ("a load ends after its first word", "done_last",
          "self.done.eq(last)", "self.done.eq(take & word_end)"),
         ("a fill writes no lines", "done_with_write",

@@ -41,9 +41,9 @@ class _LimitRules(Rules):
     def answered(self, m, bits):
         """Assume that vectors arrive only for reads, and that few reads are in flight."""
         flight = Signal(bits)
-        read = self.reads_valid & self.reads_ready
-        m.d.sync += flight.eq(flight + read - self.read_valid)
-        self.assume(m, ~self.read_valid | flight.any())
+        read = self.reads_request_valid & self.reads_request_ready
+        m.d.sync += flight.eq(flight + read - self.reads_data_valid)
+        self.assume(m, ~self.reads_data_valid | flight.any())
         self.assume(m, ~read | ~flight.all())
 
     def stable_limits(self, m):
@@ -61,8 +61,9 @@ class ListRules(_LimitRules):
         "begin": 1, "list_bank": BANK, "log_bank": BANK, "base": WORD, "limit": WORD,
         "start": 1, "job_done": 1, "job_loads": 16,
         "load_valid": 1, "load_ready": 1, "load_payload_jobs": 16, "load_done": 1,
-        "reads_valid": 1, "reads_ready": 1, "reads_payload_bank": BANK, "reads_payload_word": WORD,
-        "read_valid": 1, "read_data": 8 * CHIP.array.depth * CHIP.read_vectors,
+        "reads_request_valid": 1, "reads_request_ready": 1, "reads_request_payload_bank": BANK,
+        "reads_request_payload_word": WORD, "reads_data_valid": 1,
+        "reads_data": 8 * CHIP.array.depth * CHIP.read_vectors,
         "writes_valid": 1, "writes_payload_address_bank": BANK,
         "writes_payload_address_word": WORD,
     }
@@ -115,8 +116,8 @@ class ListRules(_LimitRules):
             banks = self.list_bank, self.log_bank
             self.assume(m, Cat(bank < self.config.banks for bank in banks).all())
         # Words 1 and 2 of a descriptor have the counts that it waits for, and adds in a turn.
-        words = [self.read_data.word_select(n, 32) for n in (1, 2)]
-        self.assume(m, ~self.read_valid | ~Cat(
+        words = [self.reads_data.word_select(n, 32) for n in (1, 2)]
+        self.assume(m, ~self.reads_data_valid | ~Cat(
             word[low + COUNT_BITS : low + 16] for word in words for low in (0, 16)
         ).any())
         self.check(m, "after_loads", ~self.start | (loads >= self.job_loads))
@@ -124,8 +125,8 @@ class ListRules(_LimitRules):
         self.check(m, "one_load", self.stable(
             m, self.load_valid, self.load_ready, self.load_payload_jobs
         ))
-        self.check(m, "reads_inside", ~self.reads_valid | self.inside(
-            self.reads_payload_bank, self.reads_payload_word, CHIP.read_vectors
+        self.check(m, "reads_inside", ~self.reads_request_valid | self.inside(
+            self.reads_request_payload_bank, self.reads_request_payload_word, CHIP.read_vectors
         ))
         self.check(m, "log_inside", ~self.writes_valid | self.inside(
             self.writes_payload_address_bank, self.writes_payload_address_word, 1
@@ -148,7 +149,8 @@ class EarlyListRules(ListRules):
     PINS = ListRules.PINS | {
         "job_ending": 1, "output_start": 1,
         **dict.fromkeys(
-            ("list_bank", "log_bank", "reads_payload_bank", "writes_payload_address_bank"), BANK - 1
+            ("list_bank", "log_bank", "reads_request_payload_bank", "writes_payload_address_bank"),
+            BANK - 1,
         ),
     }
     RULES = ListRules.RULES | {
@@ -185,8 +187,9 @@ class LoaderRules(_LimitRules):
         "base": WORD, "limit": WORD, "load_valid": 1, "load_ready": 1,
         "load_payload_diagonal": 1, "load_payload_fill": 1, "load_payload_target": 8,
         "load_payload_source_bank": BANK, "load_payload_words": 16,
-        "reads_valid": 1, "reads_ready": 1, "reads_payload_bank": BANK, "reads_payload_word": WORD,
-        "read_valid": 1, "b_enable": 1, "lines_enable": 1, "table_enable": 1, "done": 1,
+        "reads_request_valid": 1, "reads_request_ready": 1, "reads_request_payload_bank": BANK,
+        "reads_request_payload_word": WORD, "reads_data_valid": 1,
+        "b_enable": 1, "lines_enable": 1, "table_enable": 1, "done": 1,
     }
     RULES = {
         "inside": "all vectors that a load uses lie within the limits",
@@ -220,14 +223,14 @@ class LoaderRules(_LimitRules):
         self.assume(m, self.load_payload_words.any() & (self.load_payload_words <= WORDS))
         self.assume(m, target <= max(LoadTarget))  # the list reader refuses others
         one, all_ = (
-            self.inside(self.reads_payload_bank, self.reads_payload_word, vectors)
+            self.inside(self.reads_request_payload_bank, self.reads_request_payload_word, vectors)
             for vectors in (1, CHIP.read_vectors)
         )
         write = (self.b_enable | self.lines_enable | self.table_enable).any()
-        self.check(m, "inside", ~self.reads_valid | all_ | single & one)
+        self.check(m, "inside", ~self.reads_request_valid | all_ | single & one)
         self.check(m, "done_last", ~write | loading)
         self.check(m, "done_with_write", ~self.done | write)
-        self.check(m, "fill", ~self.reads_valid | ~fill)
+        self.check(m, "fill", ~self.reads_request_valid | ~fill)
         end = self.done & loading
         self.cover(m, "whole", end & ~diagonal & ~fill)
         self.cover(m, "diagonal", end & diagonal & ~fill)

@@ -7,7 +7,13 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from weft.frames import WRITE_FIELDS, FrameType
 from weft.hw.network_core.host.memory_bytes import MemoryBytes
 from weft.hw.network_core.host.pixel_writer import PixelWriter
-from weft.hw.network_core.interface import ListBegin, NetworkInterface, NetworkStatus, VectorWrite
+from weft.hw.network_core.interface import (
+    ListBegin,
+    NetworkInterface,
+    NetworkStatus,
+    ReadPort,
+    VectorWrite,
+)
 from weft.hw.network_core.layouts import VectorAddress
 from weft.hw.network_core.state_registers import StateRegisters
 from weft.hw.serial.frame_receiver import NETWORK_FRAMES, FrameRequest, RequestOp
@@ -169,10 +175,7 @@ class HostAnswers(wiring.Component):
         No frame is in progress.
     frame : Out, stream of `weft.hw.serial.frame_sender.FrameHeader`
     payload : Out, stream of 8 bits
-    reads : Out, stream of `VectorAddress`
-    read_valid : In, 1 bit
-    read_data : In, ``read_vectors`` vectors
-        As in `weft.hw.network_core.interface.NetworkInterface`.
+    reads : Out, `weft.hw.network_core.interface.ReadPort`
     """
 
     def __init__(self, config):
@@ -188,18 +191,13 @@ class HostAnswers(wiring.Component):
             "idle": Out(1),
             "frame": Out(stream.Signature(FrameHeader)),
             "payload": Out(stream.Signature(8)),
-            "reads": Out(stream.Signature(VectorAddress(config))),
-            "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
+            "reads": Out(ReadPort(config)),
         })
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.memory = memory = MemoryBytes(self.config, length_bits=11)
         connect(m, memory.reads, flipped(self.reads))
-        m.d.comb += [
-            memory.read_valid.eq(self.read_valid), memory.read_data.eq(self.read_data),
-        ]
         address, words = Signal(8), Signal(8)  # of registers: the next one, and how many follow
         m.submodules.registers = registers = StateRegisters(self.config)
         m.d.comb += [registers.address.eq(address), registers.status.eq(self.status)]
@@ -348,7 +346,6 @@ class HostPort(wiring.Component):
         connect(m, answers.reads, flipped(core.reads))
         executed = Signal()  # all accepted frames were executed, in the cycle before
         m.d.comb += [
-            answers.read_valid.eq(core.read_valid), answers.read_data.eq(core.read_data),
             answers.executed.eq(executed), core.limit.eq(self.config.words),
         ]
         m.d.sync += executed.eq(commands.idle & ~frames.pending)

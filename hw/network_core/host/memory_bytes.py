@@ -1,9 +1,10 @@
 """The bytes of a part of the memory, one after the other, as the host reads them."""
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from weft.hw.network_core.interface import ReadPort
 from weft.hw.network_core.layouts import VectorAddress, add_vectors, in_memory
 
 __all__ = ["MemoryBytes"]
@@ -31,11 +32,8 @@ class MemoryBytes(wiring.Component):
     idle : Out, 1 bit
         No read is in progress. A start with ``length`` 0 leaves it 1.
     bytes : Out, stream of 8 bits
-    reads : Out, stream of `VectorAddress`
-        Address of the next vector; one read at a time.
-    read_valid : In, 1 bit
-    read_data : In, ``read_vectors`` vectors
-        As in `weft.hw.network_core.interface.NetworkInterface`; only the first vector is used.
+    reads : Out, `ReadPort`
+        One read at a time; the first vector of its data is used.
     """
 
     def __init__(self, config, *, length_bits):
@@ -47,9 +45,7 @@ class MemoryBytes(wiring.Component):
             "length": In(length_bits),
             "idle": Out(1),
             "bytes": Out(stream.Signature(8)),
-            "reads": Out(stream.Signature(VectorAddress(config))),
-            "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
+            "reads": Out(ReadPort(config)),
         })
 
     def elaborate(self, platform):
@@ -60,7 +56,7 @@ class MemoryBytes(wiring.Component):
         vector, index, inside = Signal(8 * depth), Signal(range(depth)), Signal()
         bytes_left = Signal(self.length_bits)
         m.d.sync += inside.eq(in_memory(self.config, address))
-        m.d.comb += [self.reads.payload.eq(address), self.bytes.payload.eq(vector[:8])]
+        m.d.comb += [self.reads.request.payload.eq(address), self.bytes.payload.eq(vector[:8])]
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += self.idle.eq(1)
@@ -70,15 +66,15 @@ class MemoryBytes(wiring.Component):
             with m.State("ADDRESS"):  # inside follows address by one cycle
                 m.next = "REQUEST"
             with m.State("REQUEST"):
-                m.d.comb += self.reads.valid.eq(inside)
+                m.d.comb += self.reads.request.valid.eq(inside)
                 with m.If(~inside):
                     m.d.sync += [vector.eq(0), address.eq(following)]
                     m.next = "BYTES"
-                with m.Elif(self.reads.ready):
+                with m.Elif(self.reads.request.ready):
                     m.next = "WAIT"
             with m.State("WAIT"):
-                m.d.sync += vector.eq(self.read_data[0])
-                with m.If(self.read_valid):
+                m.d.sync += vector.eq(self.reads.data[0])
+                with m.If(self.reads.data_valid):
                     m.d.sync += address.eq(following)
                     m.next = "BYTES"
             with m.State("BYTES"):

@@ -1,13 +1,12 @@
 """The memory port: 32-bit words of a bus are written to the memory, or read from it."""
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw.network_core.host.memory_bytes import MemoryBytes
 from weft.hw.network_core.host.pixel_writer import PixelPlacement, PixelWriter
-from weft.hw.network_core.interface import VectorWrite
-from weft.hw.network_core.layouts import VectorAddress
+from weft.hw.network_core.interface import ReadPort, VectorWrite
 
 __all__ = ["MemoryPort"]
 
@@ -38,7 +37,7 @@ class MemoryPort(wiring.Component):
         Data to write.
     found : Out, stream of 32 bits
         Data that were read.
-    writes, reads, read_valid, read_data
+    writes, reads
         As in `weft.hw.network_core.interface.NetworkInterface`.
     """
 
@@ -52,9 +51,7 @@ class MemoryPort(wiring.Component):
             "written": In(stream.Signature(32)),
             "found": Out(stream.Signature(32)),
             "writes": Out(stream.Signature(VectorWrite(config))),
-            "reads": Out(stream.Signature(VectorAddress(config))),
-            "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
+            "reads": Out(ReadPort(config)),
         })
 
     def elaborate(self, platform):
@@ -66,7 +63,6 @@ class MemoryPort(wiring.Component):
         m.d.comb += [
             writer.placement.eq(self.placement), reader.address.eq(self.placement.address),
             reader.length.eq(self.count),
-            reader.read_valid.eq(self.read_valid), reader.read_data.eq(self.read_data),
         ]
         left = Signal(32)  # bytes that were not transferred
         word, index = Signal(32), Signal(2)

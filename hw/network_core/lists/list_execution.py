@@ -1,11 +1,11 @@
 """The execution of a list: starts of jobs and loads, and the state in which nothing can start."""
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
-from weft.hw.network_core.interface import VectorWrite
+from weft.hw.network_core.interface import ReadPort, VectorWrite
 from weft.hw.network_core.layouts import (
     JobFields,
     ListLoadFields,
@@ -122,7 +122,7 @@ class ListExecution(wiring.Component):
     cycles : In, 32 bits
         For the log.
     base, limit, list_limit : In
-    reads, read_valid, read_data, writes, written : In or Out
+    reads, writes, written : In or Out
     job, start, job_done, load, load_done, load_error : In or Out
     job_ending, output_job, output_start : In or Out; only if jobs start early
     read_error, load_read_error, stored : In, 1 bit each; only with a program memory
@@ -151,9 +151,7 @@ class ListExecution(wiring.Component):
                 "list_limit": In(word), "read_error": In(1), "load_read_error": In(1),
                 "stored": In(1), "logged": Out(ReaderHead.COUNT_BITS),
             } if config.program_words else {}),
-            "reads": Out(stream.Signature(address)),
-            "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
+            "reads": Out(ReadPort(config)),
             "job": Out(JobFields(config)), "start": Out(1), "job_done": In(1),
             **({
                 "job_ending": In(1), "output_job": Out(JobFields(config)), "output_start": Out(1),
@@ -230,7 +228,6 @@ class ListExecution(wiring.Component):
         connect(m, reader.reads, flipped(self.reads))
         choose_job, for_job = Signal(), Signal()
         m.d.comb += [
-            reader.read_valid.eq(self.read_valid), reader.read_data.eq(self.read_data),
             reader.base.eq(self.base), reader.limit.eq(self._list_limit),
             *([reader.read_error.eq(self.read_error)] if self.config.program_words else []),
             choose_job.eq(jobs.fetch if self.early else jobs.fetch & (job_busy | ~loads.fetch)),

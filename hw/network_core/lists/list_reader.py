@@ -1,10 +1,10 @@
 """The list reader: executes a list with two heads, one for loads and one for jobs."""
 
 from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.hw.network_core.interface import ListBegin, NetworkStatus, VectorWrite
+from weft.hw.network_core.interface import ListBegin, NetworkStatus, ReadPort, VectorWrite
 from weft.hw.network_core.layouts import JobFields, ListLoadFields, VectorAddress, beat_place
 from weft.hw.network_core.lists.list_execution import ListExecution
 from weft.network_core.descriptors import ListError
@@ -40,10 +40,8 @@ class ListReader(wiring.Component):
     list_limit : In; only with a program memory
         First word of it beyond the list, its log and the sources of its loads. Without it they have
         the limits of the maps.
-    reads : Out, stream of `VectorAddress`
-    read_valid, read_data : In
-        1 bit, ``read_vectors`` vectors: the data of the reads, in order.
-    read_error : In, 1 bit, valid with ``read_valid``; only with a program memory
+    reads : Out, `ReadPort`
+    read_error : In, 1 bit, valid with the data of ``reads``; only with a program memory
         The memory answered the read with an error.
     job : Out, `JobFields`
         The running job, with the base in its addresses; stable to ``job_done``, at least.
@@ -96,9 +94,7 @@ class ListReader(wiring.Component):
                 "list_limit": In(word), "read_error": In(1), "load_read_error": In(1),
                 "stored": In(1), "store_error": In(1),
             } if config.program_words else {}),
-            "reads": Out(stream.Signature(address)),
-            "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
+            "reads": Out(ReadPort(config)),
             "job": Out(JobFields(config)), "start": Out(1), "job_done": In(1),
             **({
                 "job_ending": In(1), "output_job": Out(JobFields(config)), "output_start": Out(1),
@@ -122,7 +118,6 @@ class ListReader(wiring.Component):
             run.begin.eq(go), run.cycles.eq(status.cycles),
             run.base.eq(self.base), run.limit.eq(self.limit),
             run.written.eq(self.written),
-            run.read_valid.eq(self.read_valid), run.read_data.eq(self.read_data),
             run.job_done.eq(self.job_done), run.load_done.eq(self.load_done),
             run.load_error.eq(self.load_error),
             self.job.eq(run.job), self.start.eq(run.start),

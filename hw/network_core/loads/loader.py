@@ -1,9 +1,10 @@
 """The loader: copies weights, parameters and the ADD table from the memory to their buffers."""
 
 from amaranth.hdl import Const, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from weft.hw.network_core.interface import ReadPort
 from weft.hw.network_core.layouts import ListLoadFields, VectorAddress, add_vectors
 from weft.hw.network_core.loads.loaded_buffer import LoadedWord
 from weft.network_core.config import ADD_TABLE_WORDS
@@ -27,9 +28,7 @@ class ListLoader(wiring.Component):
     ----------
     load : In, stream of `ListLoadFields`
         Its ``source`` includes the base. Its fields are checked, except for the addresses.
-    reads : Out, stream of `VectorAddress`
-    read_valid, read_data : In
-        1 bit, ``read_vectors`` vectors: the data of the reads, in order.
+    reads : Out, `weft.hw.network_core.interface.ReadPort`
     b, lines, table : Out, `weft.hw.network_core.loads.loaded_buffer.LoadedWord`
         Writes to the B buffer, to the parameter buffer and to the ADD table.
     done : Out, 1 bit
@@ -48,9 +47,7 @@ class ListLoader(wiring.Component):
         word = address["word"].width
         super().__init__({
             "load": In(stream.Signature(ListLoadFields(config))),
-            "reads": Out(stream.Signature(address)),
-            "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * core.depth, config.read_vectors)),
+            "reads": Out(ReadPort(config)),
             "b": Out(LoadedWord(config, core.cols, config.b_words)),
             "lines": Out(LoadedWord(config, config.line_vectors, config.lines)),
             "table": Out(LoadedWord(config, config.add_table_vectors, ADD_TABLE_WORDS)),
@@ -106,8 +103,9 @@ class ListLoader(wiring.Component):
         # The read that is checked: its address, and the word of its last vector.
         c_valid, c_last = Signal(), Signal.like(last_word, reset_less=True)
         c_address = Signal.like(address, reset_less=True)
+        request = self.reads.request
         m.d.comb += [
-            advance.eq(~self.reads.valid | self.reads.ready),
+            advance.eq(~request.valid | request.ready),
             inside.eq(
                 (c_last < self.limit) & (1 if config.program_words else c_address.word >= self.base)
             ),
@@ -115,7 +113,7 @@ class ListLoader(wiring.Component):
         m.d.sync += self.address_error.eq(0)
         with m.If(advance):
             m.d.sync += [
-                self.reads.valid.eq(c_valid & inside), self.reads.payload.eq(c_address),
+                request.valid.eq(c_valid & inside), request.payload.eq(c_address),
                 c_valid.eq(active), c_address.eq(address), c_last.eq(last_word),
             ]
             with m.If(active):
@@ -158,19 +156,19 @@ class ListLoader(wiring.Component):
         group, phase = Signal.like(last_group), Signal(range(config.phases))
         take, word_end = Signal(), Signal()
         m.d.comb += [
-            take.eq(busy & Mux(load.fill, words_left.any(), self.read_valid)),
+            take.eq(busy & Mux(load.fill, words_left.any(), self.reads.data_valid)),
             word_end.eq(group == last_group),
             last.eq(take & word_end & (words_left == 1)),
         ]
         # The write port, one cycle later.
         w_target, w_all, w_diagonal = Signal.like(target), Signal(), Signal()
         w_group, w_word, w_phase = (Signal.like(s) for s in (group, word, phase))
-        w_data = Signal(self.read_data.shape(), reset_less=True)
+        w_data = Signal(self.reads.data.shape(), reset_less=True)
         fill = load.fill_value.as_unsigned().replicate(L * config.array.depth)
         m.d.sync += [
             w_target.eq(target & take.replicate(len(target))), w_diagonal.eq(diagonal),
             w_all.eq(load.fill | diagonal), w_group.eq(group), w_word.eq(word), w_phase.eq(phase),
-            w_data.eq(Mux(load.fill, fill, self.read_data.as_value())),
+            w_data.eq(Mux(load.fill, fill, self.reads.data.as_value())),
             self.done.eq(last),
         ]
         with m.If(take):

@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.network_core.interface import VectorWrite
+from weft.hw.network_core.interface import ReadPort, VectorWrite
 from weft.hw.network_core.layouts import VectorAddress
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
 from weft.hw.stream.skid_buffer import SkidBuffer
@@ -33,17 +33,12 @@ class ReadArbiter(wiring.Component):
 
     Attributes
     ----------
-    reads_0, reads_1, ... : In, stream of `VectorAddress`, for each client
-    valid_0, valid_1, ... : Out, 1 bit, for each client
-        ``data`` are the vectors of the client's next read.
-    data : Out, ``read_vectors`` vectors
-    reads : Out, stream of `VectorAddress`
-        To the memory.
+    reads : In, `ReadPort` for each client
+    memory : Out, `ReadPort`
+        The data follow `weft.network_core.latencies.SIDE_READ` cycles after the request was
+        accepted.
     read_bank : Out, 1 bit for each bank
-        The bank of ``reads.payload``, one-hot.
-    read_valid : In, 1 bit
-    read_data : In, ``read_vectors`` vectors
-        From the memory, `weft.network_core.latencies.SIDE_READ` cycles after it accepted a read.
+        The bank of the request to the memory, one-hot.
     """
 
     def __init__(self, config, clients):
@@ -51,16 +46,10 @@ class ReadArbiter(wiring.Component):
         self.clients = clients
         self.LATENCY = SkidBuffer.LATENCY + SIDE_READ + DELIVERY
         self.IN_FLIGHT = 2 + SIDE_READ + DELIVERY  # 2: in the skid buffer
-        address = stream.Signature(VectorAddress(config))
-        vectors = data.ArrayLayout(8 * config.array.depth, config.read_vectors)
         super().__init__({
-            **{f"reads_{n}": In(address) for n in range(clients)},
-            **{f"valid_{n}": Out(1) for n in range(clients)},
-            "data": Out(vectors),
-            "reads": Out(address),
+            "reads": In(ReadPort(config)).array(clients),
+            "memory": Out(ReadPort(config)),
             "read_bank": Out(config.banks),
-            "read_valid": In(1),
-            "read_data": In(vectors),
         })
 
     def elaborate(self, platform):
@@ -70,7 +59,7 @@ class ReadArbiter(wiring.Component):
             self.clients,
         })
         m.submodules.skid = skid = SkidBuffer(granted)
-        requests = [getattr(self, f"reads_{n}") for n in range(self.clients)]
+        requests = [client.request for client in self.reads]
         grant, masked = Signal(self.clients), []
         for n, request in enumerate(requests):
             earlier = Cat(other.valid for other in requests[:n]).any() if n else 0
@@ -89,16 +78,19 @@ class ReadArbiter(wiring.Component):
         # One bit a client, for each cycle that the memory takes.
         stages = [Signal(self.clients, name=f"client_{n}") for n in range(SIDE_READ)]
         m.d.comb += [
-            self.reads.valid.eq(skid.o.valid), self.reads.payload.eq(skid.o.payload.address),
+            self.memory.request.valid.eq(skid.o.valid),
+            self.memory.request.payload.eq(skid.o.payload.address),
             self.read_bank.eq(skid.o.payload.bank),
-            skid.o.ready.eq(self.reads.ready),
+            skid.o.ready.eq(self.memory.request.ready),
         ]
         m.d.sync += stages[0].eq(skid.o.payload.client)  # anything, while no read is accepted
         m.d.sync += [new.eq(old) for old, new in zip(stages[:-1], stages[1:], strict=True)]
         # A register for clients that are far from the memory, and from each other.
-        m.d.sync += self.data.eq(self.read_data)
-        for n in range(self.clients):
-            m.d.sync += getattr(self, f"valid_{n}").eq(self.read_valid & stages[-1][n])
+        vectors = Signal(self.memory.data.shape())
+        m.d.sync += vectors.eq(self.memory.data)
+        for n, client in enumerate(self.reads):
+            m.d.sync += client.data_valid.eq(self.memory.data_valid & stages[-1][n])
+            m.d.comb += client.data.eq(vectors)
         return m
 
 

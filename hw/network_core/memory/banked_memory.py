@@ -4,12 +4,12 @@ from functools import reduce
 from operator import or_
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.buffers.dual_port_bank import DualPortBank
 from weft.hw.delay import pipeline
-from weft.hw.network_core.interface import VectorWrite
+from weft.hw.network_core.interface import ReadPort, VectorWrite
 from weft.hw.network_core.layouts import VectorAddress
 from weft.network_core.latencies import ROW_READ, SIDE_READ
 
@@ -103,14 +103,10 @@ class BankedMemory(wiring.Component):
     outside : In, int8
         Each byte of a vector outside the map. Stable while such vectors are read, and 2 cycles
         before.
-    reads : In, stream of `VectorAddress`
-        Reads of ``read_vectors`` vectors that follow each other.
+    reads : In, `weft.hw.network_core.interface.ReadPort`
+        The data follow READ_LATENCY cycles after the request was accepted.
     read_bank : In, 1 bit for each bank
-        The bank of ``reads.payload``, one-hot.
-    read_valid : Out, 1 bit
-        READ_LATENCY cycles after ``reads`` was accepted.
-    read_data : Out, ``read_vectors`` vectors
-        The vector at the address, and the ones after it; with ``read_valid``.
+        The bank of the request, one-hot.
     write : In, `MemoryWrite`
     """
 
@@ -124,10 +120,8 @@ class BankedMemory(wiring.Component):
             "rows": In(data.ArrayLayout(RowRead(config), config.array.rows)),
             "row_data": Out(data.ArrayLayout(vector, config.array.rows)),
             "outside": In(signed(8)),
-            "reads": In(stream.Signature(VectorAddress(config))),
+            "reads": In(ReadPort(config)),
             "read_bank": In(config.banks),
-            "read_valid": Out(1),
-            "read_data": Out(data.ArrayLayout(vector, config.read_vectors)),
             "write": In(MemoryWrite(config)),
         })
 
@@ -176,7 +170,7 @@ class BankedMemory(wiring.Component):
 
     def _side_port(self, m, banks):
         """Port B: the write of two cycles before, or a read."""
-        config, read = self.config, self.reads.payload
+        config, request, read = self.config, self.reads.request, self.reads.request.payload
         r_write = Signal.like(self.write)
         blocked = Signal(config.banks)  # bit n: a read that begins in bank n needs the write's bank
         m.d.sync += r_write.eq(self.write)
@@ -217,8 +211,8 @@ class BankedMemory(wiring.Component):
         write_data = pipeline(m, r_write.data, 2, "write_data")
         m.d.comb += [
             *(bank.b_write_data.eq(write_data) for bank in banks),
-            self.reads.ready.eq(~(blocked & self.read_bank).any()),
-            fire.eq(self.reads.valid & self.reads.ready),
+            request.ready.eq(~(blocked & self.read_bank).any()),
+            fire.eq(request.valid & request.ready),
         ]
         self._read_data(m, banks, fire, hits)
 
@@ -232,6 +226,6 @@ class BankedMemory(wiring.Component):
         m.d.comb += [
             *(select.words[n].eq(bank.b_data) for n, bank in enumerate(banks)),
             select.select.eq(pipeline(m, hits, 2 + DualPortBank.LATENCY, "read_banks")),
-            self.read_valid.eq(valids[-1]),
+            self.reads.data_valid.eq(valids[-1]),
         ]
-        m.d.sync += [valids.eq(Cat(fire, valids)), self.read_data.eq(select.selected)]
+        m.d.sync += [valids.eq(Cat(fire, valids)), self.reads.data.eq(select.selected)]

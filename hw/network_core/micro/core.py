@@ -35,7 +35,7 @@ class MicroCore(wiring.Component):
 
     Attributes
     ----------
-    writes, reads, read_valid, read_data, begin, abort, base, limit, status, finished
+    writes, reads, begin, abort, base, limit, status, finished
         The ports of `weft.hw.network_core.interface.NetworkInterface`, flipped.
     """
 
@@ -202,12 +202,12 @@ class MicroCore(wiring.Component):
             port.host_write.enable.eq(self.writes.payload.enable),
             port.host_write.data.eq(self.writes.payload.data),
             self.writes.ready.eq(port.host_write_ready),
-            port.host_read.address.eq(self.reads.payload.word),
-            self.reads.ready.eq(port.host_read_ready),
-            self.read_data[0].eq(port.read_data),
+            port.host_read.address.eq(self.reads.request.payload.word),
+            self.reads.request.ready.eq(port.host_read_ready),
+            self.reads.data[0].eq(port.read_data),
         ]
         m.d.sync += [
-            self.read_valid.eq(port.host_read_ready),
+            self.reads.data_valid.eq(port.host_read_ready),
             written.eq(port.engine_write_ready), loaded.eq(port.load_ready),
         ]
 
@@ -216,13 +216,14 @@ class MicroCore(wiring.Component):
     def _host(self, m, port):
         """The requests of the host, a cycle later; it reads and writes by turns."""
         writes, reads, read_first = Signal(), Signal(), Signal()
+        write, read = self.writes, self.reads.request
         m.d.comb += [port.host_write.valid.eq(writes), port.host_read.valid.eq(reads)]
         with m.If(port.host_write_ready | port.host_read_ready):
             m.d.sync += [writes.eq(0), reads.eq(0), read_first.eq(port.host_write_ready)]
         with m.Elif(~writes & ~reads):
             m.d.sync += [
-                writes.eq(self.writes.valid & ~(self.reads.valid & read_first)),
-                reads.eq(self.reads.valid & (read_first | ~self.writes.valid)),
+                writes.eq(write.valid & ~(read.valid & read_first)),
+                reads.eq(read.valid & (read_first | ~write.valid)),
             ]
 
     def _status(self, m, engine, halt, address_error):

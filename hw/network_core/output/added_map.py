@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
+from weft.hw.network_core.interface import ReadPort
 from weft.hw.network_core.layouts import JobFields, MapChunk, VectorAddress
 from weft.hw.network_core.output.chunk_addresses import ChunkAddresses
 from weft.network_core import latencies
@@ -30,11 +31,8 @@ class AddedMap(wiring.Component):
     base, limit : In, word number
         First word and first word beyond the range that the job may use, in all banks.
     chunks : In, stream of `weft.hw.network_core.layouts.MapChunk`
-    reads : Out, stream of `weft.hw.network_core.layouts.VectorAddress`
-    read_valid : In, 1 bit
-        The data of a read, in the order of the reads.
-    read_data : In, vector
-        Valid with ``read_valid``.
+    reads : Out, `weft.hw.network_core.interface.ReadPort`
+        The first vector of the data is used.
     added : Out, stream of ``lanes`` int8
         The values of the chunks.
     claim : In, 1 bit
@@ -55,9 +53,7 @@ class AddedMap(wiring.Component):
             "base": In(address["word"].shape),
             "limit": In(address["word"].shape),
             "chunks": In(stream.Signature(MapChunk(config))),
-            "reads": Out(stream.Signature(address)),
-            "read_valid": In(1),
-            "read_data": In(8 * config.array.depth),
+            "reads": Out(ReadPort(config)),
             "added": Out(stream.Signature(data.ArrayLayout(signed(8), config.array.lanes))),
             "claim": In(1),
             "ready": Out(1),
@@ -70,7 +66,7 @@ class AddedMap(wiring.Component):
         level = Signal(range(self.space + 1))
         full, accept, take = Signal(), Signal(), Signal()
         m.submodules.addresses = addresses = ChunkAddresses(self.config)
-        read = addresses.o
+        request, read = self.reads.request, addresses.o
         m.d.comb += [
             addresses.start.eq(self.start),
             addresses.first.eq(self.job.add_input),
@@ -79,15 +75,15 @@ class AddedMap(wiring.Component):
             addresses.width.eq(self.job.out_width),
             addresses.base.eq(self.base),
             addresses.limit.eq(self.limit),
-            addresses.en.eq(~self.reads.valid | self.reads.ready),
+            addresses.en.eq(~request.valid | request.ready),
             addresses.i.valid.eq(accept),
             addresses.i.chunk.eq(self.chunks.payload),
             full.eq(level == self.space),
             self.chunks.ready.eq(addresses.en & ~full),
             accept.eq(self.chunks.valid & self.chunks.ready),
             take.eq(self.added.valid & self.added.ready),
-            self.reads.valid.eq(read.in_range),
-            self.reads.payload.eq(read.address),
+            request.valid.eq(read.in_range),
+            request.payload.eq(read.address),
             self.address_error.eq(read.valid & ~read.in_range),
         ]
         m.d.sync += level.eq(level + accept - take)
@@ -96,22 +92,22 @@ class AddedMap(wiring.Component):
 
     def _values(self, m, part):
         """Keeps the bytes of each chunk that arrives."""
-        chunk = Signal(len(self.added.payload.as_value()))
+        reads, chunk = self.reads, Signal(len(self.added.payload.as_value()))
         if len(part):  # the places of the chunks whose data have not arrived
             m.submodules.parts = parts = SyncFIFOBuffered(width=len(part), depth=self.space)
             m.d.comb += [
-                parts.w_en.eq(self.reads.valid & self.reads.ready),
+                parts.w_en.eq(reads.request.valid & reads.request.ready),
                 parts.w_data.eq(part),
-                parts.r_en.eq(self.read_valid),
-                chunk.eq(self.read_data.word_select(parts.r_data, len(chunk))),
+                parts.r_en.eq(reads.data_valid),
+                chunk.eq(reads.data[0].word_select(parts.r_data, len(chunk))),
             ]
         else:
-            m.d.comb += chunk.eq(self.read_data)
+            m.d.comb += chunk.eq(reads.data[0])
         m.submodules.values = values = SyncFIFOBuffered(width=len(chunk), depth=self.space)
         arrived = Signal(range(self.space + 1))  # and not claimed
-        m.d.sync += arrived.eq(arrived + self.read_valid - self.claim)
+        m.d.sync += arrived.eq(arrived + reads.data_valid - self.claim)
         m.d.comb += [
-            values.w_en.eq(self.read_valid),
+            values.w_en.eq(reads.data_valid),
             values.w_data.eq(chunk),
             values.r_en.eq(self.added.ready),
             self.added.valid.eq(values.r_rdy),

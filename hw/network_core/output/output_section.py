@@ -1,10 +1,11 @@
 """The output section: from announced tiles and their sums to a map in the memory."""
 
 from amaranth.hdl import Module, signed
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
+from weft.hw.network_core.interface import ReadPort
 from weft.hw.network_core.layouts import ColumnParameters, ComputedTile, JobFields, VectorAddress
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
 from weft.hw.network_core.output.added_map import AddedMap
@@ -54,12 +55,8 @@ class OutputSection(wiring.Component):
         A word of the ADD table for each lane.
     table_data : In, ``lanes`` x 32 bits
         `weft.latencies.MEMORY_READ` cycles after ``table_addr``.
-    reads : Out, stream of `weft.hw.network_core.layouts.VectorAddress`
+    reads : Out, `weft.hw.network_core.interface.ReadPort`
         Reads of the added map.
-    read_valid : In, 1 bit
-        The data of a read, in the order of the reads.
-    read_data : In, ``read_vectors`` vectors
-        Valid with ``read_valid``; the first one is used.
     write : Out, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
     ending : Out, 1 bit; only if jobs start early
         Pulse, `weft.network_core.latencies.lead` cycles before ``done``.
@@ -90,9 +87,7 @@ class OutputSection(wiring.Component):
             "parameter_line": In(data.ArrayLayout(ColumnParameters, core.lanes)),
             "table_addr": Out(data.ArrayLayout(range(ADD_TABLE_WORDS), core.lanes)),
             "table_data": In(data.ArrayLayout(signed(32), core.lanes)),
-            "reads": Out(stream.Signature(address)),
-            "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * core.depth, config.read_vectors)),
+            "reads": Out(ReadPort(config)),
             "write": Out(MemoryWrite(config)),
             **({"ending": Out(1)} if lead(config.array) else {}),
             "done": Out(1),
@@ -124,8 +119,6 @@ class OutputSection(wiring.Component):
             self.index.eq(scheduler.index),
             self.release.eq(scheduler.release),
             added.claim.eq(scheduler.request.valid & self.job.add),
-            added.read_valid.eq(self.read_valid),
-            added.read_data.eq(self.read_data[0]),
             rescaler.request.eq(scheduler.request),
             rescaler.sums.eq(self.sums),
             rescaler.pair_sum.eq(self.pair_sum),

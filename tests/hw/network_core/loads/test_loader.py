@@ -97,7 +97,7 @@ def run(config, loads, *, stall=0.0, limit=None, base=0, expect_error=False, see
         await port.serve(ctx, dut)
 
     simulate(
-        dut, bench, background=[watch, serve, checker(dut.reads, "reads")], limit=4_000
+        dut, bench, background=[watch, serve, checker(dut.reads.request, "reads")], limit=4_000
     )
     assert bool(errors) == expect_error
     assert expect_error or writes[-1] == done[-1]
@@ -148,7 +148,7 @@ def cycles_of(config, load, **options):
 def test_latency():
     dut = ListLoader(CHIPS[0])
     script = [{"limit": 64, "load.payload": {"words": 1}, "load.valid": 1}, {"load.valid": 0}]
-    [valid] = play(dut, script, "reads.valid", tail=5)
+    [valid] = play(dut, script, "reads.request.valid", tail=5)
     assert valid.index(1) == ListLoader.LATENCY
 
 
