@@ -62,7 +62,7 @@ class NetworkWrapper(wiring.Component):
             core.begin.valid.eq(bank.begin),
             core.begin.list.eq(self._address(bank.list_address)),
             core.begin.log.eq(self._address(bank.log_address)),
-            core.base.eq(bank.base), core.limit.eq(bank.limit),
+            core.window.base.eq(bank.base), core.window.limit.eq(bank.limit),
         ]
         self._registers(m, bank)
         soft_reset = self._reset(m, bank)

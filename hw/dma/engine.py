@@ -10,6 +10,7 @@ from weft.geometry import memories
 from weft.hw.dma.address_generator import AddressGenerator
 from weft.hw.dma.aligner import Aligner
 from weft.hw.dma.axi import Axi4
+from weft.hw.dma.bounds_check import AddressWindow
 from weft.hw.dma.descriptor_fetcher import DescriptorFetcher
 from weft.hw.dma.error_tracker import ErrorTracker
 from weft.hw.dma.header_inserter import HeaderInserter
@@ -75,8 +76,7 @@ class Dma(wiring.Component):
         1 bit each; pulses: a beat that was read, a burst that was written had an error response.
     bad_descriptor, bad_address : Out
         1 bit each; pulses: a descriptor was dropped; it was dropped because of its addresses.
-    base, limit : In
-        32 bits each; first and last address of the window, in whole beats. Only with a window.
+    allowed : In, `weft.hw.dma.bounds_check.AddressWindow`; only with a window
     """
 
     def __init__(self, config, *, window=False):
@@ -103,7 +103,7 @@ class Dma(wiring.Component):
             "dma_read_error": Out(1),
             "dma_write_error": Out(1),
             "bad_descriptor": Out(1), "bad_address": Out(1),
-            **({"base": In(32), "limit": In(32)} if window else {}),
+            **({"allowed": In(AddressWindow())} if window else {}),
         })
 
     def elaborate(self, platform):
@@ -146,11 +146,9 @@ class Dma(wiring.Component):
             units=self.units, target=c.target, window=self.window,
         ))
         connect(m, flipped(self.descriptors), fetcher.descriptors)
-        m.d.comb += [
-            self.desc_free.eq(fetcher.free),
-            *(getattr(fetcher, name).eq(getattr(self, name))
-              for name in ("base", "limit") if self.window),
-        ]
+        m.d.comb += self.desc_free.eq(fetcher.free)
+        if self.window:
+            connect(m, flipped(self.allowed), fetcher.allowed)
         return fetcher
 
     def _read(self, m, add, fetcher):

@@ -38,7 +38,7 @@ class NetworkCore(wiring.Component):
 
     Attributes
     ----------
-    writes, reads, begin, abort, base, limit, status, finished
+    writes, reads, begin, abort, window, status, finished
         The ports of `weft.hw.network_core.interface.NetworkInterface`, flipped.
     program_base, program_limit, program_idle, axi
         Its other ports, with a program memory only.
@@ -88,8 +88,7 @@ class NetworkCore(wiring.Component):
         read_error = Signal()
         m.d.sync += read_error.eq(map_reader.address_error)
         m.d.comb += list_reader.address_error.eq(read_error | output.address_error)
-        for block in (list_reader, map_reader, output):
-            m.d.comb += [block.base.eq(self.base), block.limit.eq(self.limit)]
+        connect(m, flipped(self.window), list_reader.window, map_reader.window, output.window)
         self._begin(m, list_reader, reads, array)
         return m
 
@@ -171,8 +170,10 @@ class NetworkCore(wiring.Component):
             m.submodules[f"buffer_{name}"] = buffer
             m.d.comb += buffer.write.eq(getattr(loader, name))
         m.d.comb += [
-            loader.base.eq(self.base),
-            loader.limit.eq(self.program_limit if config.program_words else self.limit),
+            loader.window.base.eq(self.window.base),
+            loader.window.limit.eq(
+                self.program_limit if config.program_words else self.window.limit
+            ),
             list_reader.load_done.eq(loader.done), list_reader.load_error.eq(loader.address_error),
         ]
         return buffers.values()

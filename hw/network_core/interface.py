@@ -6,7 +6,9 @@ from amaranth.lib.wiring import In, Out
 from weft.hw.dma.axi import Axi4
 from weft.hw.network_core.layouts import VectorAddress
 
-__all__ = ["ListBegin", "NetworkInterface", "NetworkStatus", "ReadPort", "VectorWrite"]
+__all__ = [
+    "ListBegin", "MemoryWindow", "NetworkInterface", "NetworkStatus", "ReadPort", "VectorWrite",
+]
 
 
 class VectorWrite(data.StructLayout):
@@ -67,6 +69,31 @@ class ReadPort(wiring.Signature):
         })
 
 
+class MemoryWindow(wiring.Signature):
+    """The words of each bank that a list may use; stable while the list runs.
+
+    Parameters
+    ----------
+    bits : int
+        Bits of a word number.
+
+    Attributes
+    ----------
+    base : Out, ``bits`` bits
+        The first word.
+    limit : Out, ``bits`` bits
+        The first word beyond.
+    """
+
+    def __init__(self, bits):
+        super().__init__({"base": Out(bits), "limit": Out(bits)})
+
+    @classmethod
+    def of(cls, config):
+        """The window whose word numbers are those of a `VectorAddress`."""
+        return cls(VectorAddress(config)["word"].width)
+
+
 class NetworkInterface(wiring.Signature):
     """The ports of a `weft.hw.network_core.core.NetworkCore`, from its user's side; the core flips
     it.
@@ -83,8 +110,7 @@ class NetworkInterface(wiring.Signature):
         Ignored while a list runs. After an abort the list waits until the core is ready for it.
     abort : Out, 1 bit
         Pulse: ends the running list.
-    base, limit : Out
-        The first word of each bank that a list may use, and the first word beyond.
+    window : Out, `MemoryWindow`
     status : In, `NetworkStatus`
     finished : In, 1 bit
         Pulse: a list has ended; ``status`` is valid.
@@ -105,8 +131,7 @@ class NetworkInterface(wiring.Signature):
             "reads": Out(ReadPort(config)),
             "begin": Out(ListBegin(config)),
             "abort": Out(1),
-            "base": Out(word),
-            "limit": Out(word),
+            "window": Out(MemoryWindow.of(config)),
             "status": In(NetworkStatus(config)),
             "finished": In(1),
             **({

@@ -113,8 +113,8 @@ def run_lists(config, memory, runs, *, base=0, limit=None, timing=Timing(), seed
             cycle = 0 if begin else cycle + 1
 
     async def bench(ctx):
-        put(ctx, dut.base, base)
-        put(ctx, dut.limit, config.words if limit is None else limit)
+        put(ctx, dut.window.base, base)
+        put(ctx, dut.window.limit, config.words if limit is None else limit)
         for run in runs:
             await ticks(ctx, 12)  # reads of the list before
             port.reads = run.reads

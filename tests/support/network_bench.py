@@ -61,7 +61,7 @@ def amaranth_list(config, image, list_vector, log_vector, *, cycles=10_000):
     result = {}
 
     async def bench(ctx):
-        ctx.set(core.limit, config.words)
+        ctx.set(core.window.limit, config.words)
         await write_memory(ctx, core, image)
         ctx.set(Value.cast(core.begin.list), packed(config, list_vector))
         ctx.set(Value.cast(core.begin.log), packed(config, log_vector))

@@ -178,8 +178,8 @@ class OutputBench:
             self.port.vectors[:] = [
                 int.from_bytes(v.tobytes(), "little") for v in memory.reshape(-1, depth)
             ]
-            put(ctx, dut.base, job.base)
-            put(ctx, dut.limit, config.words)
+            put(ctx, dut.window.base, job.base)
+            put(ctx, dut.window.limit, config.words)
             put(ctx, dut.job, hardware_fields(config, job.job, job.base))
             put(ctx, dut.start, 1)
             done = writes = now = 0

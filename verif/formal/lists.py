@@ -36,7 +36,7 @@ class _LimitRules(Rules):
     def inside(self, bank, word, vectors):
         """Whether so many vectors from an address on lie within the limits."""
         last = bank + vectors - 1 >= self.config.banks
-        return (word >= self.base) & (word + last < self.limit)
+        return (word >= self.window_base) & (word + last < self.window_limit)
 
     def answered(self, m, bits):
         """Assume that vectors arrive only for reads, and that few reads are in flight."""
@@ -49,16 +49,17 @@ class _LimitRules(Rules):
     def stable_limits(self, m):
         """Assume that base and limit do not change, and that the limit is legal."""
         first = self.after_reset(m)
-        for value in (self.base, self.limit):
+        for value in (self.window_base, self.window_limit):
             self.assume(m, first | (self.past(m, value) == value))
-        self.assume(m, self.limit <= CHIP.words)
+        self.assume(m, self.window_limit <= CHIP.words)
 
 
 class ListRules(_LimitRules):
     """The order of jobs and loads. It assumes that only what runs ends, and small counts."""
 
     PINS = {
-        "begin": 1, "list_bank": BANK, "log_bank": BANK, "base": WORD, "limit": WORD,
+        "begin": 1, "list_bank": BANK, "log_bank": BANK, "window_base": WORD,
+        "window_limit": WORD,
         "start": 1, "job_done": 1, "job_loads": 16,
         "load_valid": 1, "load_ready": 1, "load_payload_jobs": 16, "load_done": 1,
         "reads_request_valid": 1, "reads_request_ready": 1, "reads_request_payload_bank": BANK,
@@ -184,7 +185,7 @@ class LoaderRules(_LimitRules):
     """Reads within the limits, and writes of a load before its end. It assumes short loads."""
 
     PINS = {
-        "base": WORD, "limit": WORD, "load_valid": 1, "load_ready": 1,
+        "window_base": WORD, "window_limit": WORD, "load_valid": 1, "load_ready": 1,
         "load_payload_diagonal": 1, "load_payload_fill": 1, "load_payload_target": 8,
         "load_payload_source_bank": BANK, "load_payload_words": 16,
         "reads_request_valid": 1, "reads_request_ready": 1, "reads_request_payload_bank": BANK,

@@ -313,7 +313,7 @@ class HostAnswers(wiring.Component):
 class HostPort(wiring.Component):
     """Translates between frames (``docs/network-core.md``) and the ports of a network core.
 
-    A list may use the whole memory: ``core.base`` and ``core.limit`` are constants.
+    A list may use the whole memory: ``core.window`` is constant.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ class HostPort(wiring.Component):
         connect(m, answers.reads, flipped(core.reads))
         executed = Signal()  # all accepted frames were executed, in the cycle before
         m.d.comb += [
-            answers.executed.eq(executed), core.limit.eq(self.config.words),
+            answers.executed.eq(executed), core.window.limit.eq(self.config.words),
         ]
         m.d.sync += executed.eq(commands.idle & ~frames.pending)
         # Where flip-flops are scarce the status has no register of its own.

@@ -7,7 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.delay import pipeline
-from weft.hw.network_core.interface import ReadPort
+from weft.hw.network_core.interface import MemoryWindow, ReadPort
 from weft.hw.network_core.layouts import VectorAddress, add_vectors, within
 from weft.network_core.descriptors import (
     DESCRIPTOR_BYTES,
@@ -51,8 +51,8 @@ class DescriptorReader(wiring.Component):
     reads : Out, `ReadPort`
     read_error : In, 1 bit, valid with the data of ``reads``
         The program memory answered the read with an error. Only with a program memory.
-    base, limit : In
-        First word that may be read, and first word beyond. A program memory begins at word 0.
+    window : In, `MemoryWindow`
+        What may be read. A program memory begins at word 0.
     part : Out, `DescriptorPart`
     done : Out, 1 bit
         Pulse, two cycles after the last part; the following outputs are valid.
@@ -78,12 +78,11 @@ class DescriptorReader(wiring.Component):
         self.config = config
         self.parts = DESCRIPTOR_BYTES // self.part_bytes(config)
         address = VectorAddress(config)
-        word = address["word"].width
         super().__init__({
             "start": In(1), "address": In(address), "busy": Out(1),
             "reads": Out(ReadPort(config)),
             **({"read_error": In(1)} if config.program_words else {}),
-            "base": In(word), "limit": In(word),
+            "window": In(MemoryWindow.of(config)),
             "part": Out(DescriptorPart(config)),
             "done": Out(1), "opcode": Out(4), "error": Out(ListError),
             "following": Out(address),
@@ -101,12 +100,12 @@ class DescriptorReader(wiring.Component):
         config = self.config
         left, in_flight = Signal(range(self.parts + 1)), Signal(range(self.parts + 1))
         advance, inside, issue = Signal(), Signal(), Signal()
-        base = None if config.program_words else self.base
+        base = None if config.program_words else self.window.base
         request = self.reads.request
         m.d.comb += [
             advance.eq(~request.valid | request.ready),
             inside.eq(within(
-                config, self.following, self.part_vectors(config), base, self.limit
+                config, self.following, self.part_vectors(config), base, self.window.limit
             )),
         ]
         after = add_vectors(m, self.following, self.part_vectors(config), config.banks, "after")

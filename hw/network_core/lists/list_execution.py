@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
-from weft.hw.network_core.interface import ReadPort, VectorWrite
+from weft.hw.network_core.interface import MemoryWindow, ReadPort, VectorWrite
 from weft.hw.network_core.layouts import (
     JobFields,
     ListLoadFields,
@@ -36,8 +36,8 @@ class JobLog(wiring.Component):
         Pulse: the first entry is at ``address``.
     address : In, `VectorAddress`
         Includes the base.
-    base, limit : In
-        First word that the log may use, and first word beyond. A program memory begins at word 0.
+    window : In, `MemoryWindow`
+        What the log may use. A program memory begins at word 0.
     cycles : In, 32 bits
     start, done : In, 1 bit each
         Pulses: ``cycles`` is the start of a job; its end.
@@ -54,9 +54,8 @@ class JobLog(wiring.Component):
     def __init__(self, config):
         self.config = config
         address = VectorAddress(config)
-        word = address["word"].width
         super().__init__({
-            "begin": In(1), "address": In(address), "base": In(word), "limit": In(word),
+            "begin": In(1), "address": In(address), "window": In(MemoryWindow.of(config)),
             "cycles": In(32), "start": In(1), "done": In(1),
             "accepts": Out(1), "inside": Out(1),
             "writes": Out(stream.Signature(VectorWrite(config))),
@@ -66,7 +65,7 @@ class JobLog(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config, depth = self.config, self.config.array.depth
-        vectors, base = -(-ENTRY_BYTES // depth), None if config.program_words else self.base
+        vectors, base = -(-ENTRY_BYTES // depth), None if config.program_words else self.window.base
         times, entry = (Signal(8 * ENTRY_BYTES, reset_less=True) for _ in range(2))
         ended, left = Signal(), Signal(range(vectors + 1))
         write, pending = self.writes, Signal()
@@ -86,7 +85,7 @@ class JobLog(wiring.Component):
         address = write.payload.address
         m.d.sync += [
             after.eq(add_vectors(m, following, vectors, config.banks, "entry_after")),
-            self.inside.eq(within(config, following, vectors, base, self.limit)),
+            self.inside.eq(within(config, following, vectors, base, self.window.limit)),
         ]
         with m.If(self.begin):
             m.d.sync += following.eq(self.address)
@@ -121,7 +120,7 @@ class ListExecution(wiring.Component):
         With the first word of lists; valid with ``begin``.
     cycles : In, 32 bits
         For the log.
-    base, limit, list_limit : In
+    window, list_limit : In
     reads, writes, written : In or Out
     job, start, job_done, load, load_done, load_error : In or Out
     job_ending, output_job, output_start : In or Out; only if jobs start early
@@ -146,7 +145,7 @@ class ListExecution(wiring.Component):
         word = address["word"].width
         super().__init__({
             "begin": In(1), "list": In(address), "log": In(address), "cycles": In(32),
-            "base": In(word), "limit": In(word),
+            "window": In(MemoryWindow.of(config)),
             **({
                 "list_limit": In(word), "read_error": In(1), "load_read_error": In(1),
                 "stored": In(1), "logged": Out(ReaderHead.COUNT_BITS),
@@ -216,7 +215,7 @@ class ListExecution(wiring.Component):
     @property
     def _list_limit(self):
         """First word beyond the lists, their logs and the sources of their loads."""
-        return self.list_limit if self.config.program_words else self.limit
+        return self.list_limit if self.config.program_words else self.window.limit
 
     def _read(self, m, loads, jobs, job_busy):
         """Read descriptors for the heads. The next job comes first while a job runs.
@@ -226,9 +225,9 @@ class ListExecution(wiring.Component):
         """
         m.submodules.reader = reader = DescriptorReader(self.config)
         connect(m, reader.reads, flipped(self.reads))
-        choose_job, for_job = Signal(), Signal()
+        choose_job, for_job, window = Signal(), Signal(), self.window
         m.d.comb += [
-            reader.base.eq(self.base), reader.limit.eq(self._list_limit),
+            reader.window.base.eq(window.base), reader.window.limit.eq(self._list_limit),
             *([reader.read_error.eq(self.read_error)] if self.config.program_words else []),
             choose_job.eq(jobs.fetch if self.early else jobs.fetch & (job_busy | ~loads.fetch)),
             reader.start.eq(~reader.busy & (jobs.fetch | loads.fetch)),
@@ -237,12 +236,12 @@ class ListExecution(wiring.Component):
         with m.If(reader.start):
             m.d.sync += for_job.eq(choose_job)
         for head, mine, base, limit in (
-            (loads, ~for_job, 0 if self.config.program_words else self.base, self._list_limit),
-            (jobs, for_job, self.base, self.limit),
+            (loads, ~for_job, 0 if self.config.program_words else window.base, self._list_limit),
+            (jobs, for_job, window.base, window.limit),
         ):
             m.d.comb += [
                 head.begin.eq(self.begin), head.list.eq(self.list),
-                head.base.eq(base), head.limit.eq(limit),
+                head.window.base.eq(base), head.window.limit.eq(limit),
                 head.part.eq(reader.part), head.part.valid.eq(reader.part.valid & mine),
                 head.fetched.eq(reader.done & mine), head.opcode.eq(reader.opcode),
                 head.error.eq(reader.error), head.following.eq(reader.following),
@@ -303,7 +302,7 @@ class ListExecution(wiring.Component):
         m.d.comb += [
             jobs.counted.eq(loads_done),
             log.begin.eq(self.begin), log.address.eq(self.log), log.cycles.eq(self.cycles),
-            log.base.eq(self.base), log.limit.eq(self._list_limit),
+            log.window.base.eq(self.window.base), log.window.limit.eq(self._list_limit),
             log.start.eq(self.output_start if self.early else self.start),
             log.done.eq(self.job_done),
         ]

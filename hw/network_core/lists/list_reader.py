@@ -4,7 +4,13 @@ from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.hw.network_core.interface import ListBegin, NetworkStatus, ReadPort, VectorWrite
+from weft.hw.network_core.interface import (
+    ListBegin,
+    MemoryWindow,
+    NetworkStatus,
+    ReadPort,
+    VectorWrite,
+)
 from weft.hw.network_core.layouts import JobFields, ListLoadFields, VectorAddress, beat_place
 from weft.hw.network_core.lists.list_execution import ListExecution
 from weft.network_core.descriptors import ListError
@@ -34,9 +40,8 @@ class ListReader(wiring.Component):
         lists.
     abort : In, 1 bit
         Ends the running list with the state ABORTED.
-    base, limit : In
-        First word that the maps of the list may use, and first word beyond. Stable while a list
-        runs.
+    window : In, `MemoryWindow`
+        What the maps of the list may use.
     list_limit : In; only with a program memory
         First word of it beyond the list, its log and the sources of its loads. Without it they have
         the limits of the maps.
@@ -89,7 +94,8 @@ class ListReader(wiring.Component):
         address = VectorAddress(config)
         word = address["word"].width
         super().__init__({
-            "begin": In(ListBegin(config)), "abort": In(1), "base": In(word), "limit": In(word),
+            "begin": In(ListBegin(config)), "abort": In(1),
+            "window": In(MemoryWindow.of(config)),
             **({
                 "list_limit": In(word), "read_error": In(1), "load_read_error": In(1),
                 "stored": In(1), "store_error": In(1),
@@ -112,11 +118,11 @@ class ListReader(wiring.Component):
         m.submodules.run = ResetInserter(self.halt)(run)
         status, go, bad_begin = self.status, Signal(), Signal()
         connect(m, run.reads, flipped(self.reads))
+        connect(m, flipped(self.window), run.window)
         connect(m, run.load, flipped(self.load))
         connect(m, run.writes, flipped(self.writes))
         m.d.comb += [
             run.begin.eq(go), run.cycles.eq(status.cycles),
-            run.base.eq(self.base), run.limit.eq(self.limit),
             run.written.eq(self.written),
             run.job_done.eq(self.job_done), run.load_done.eq(self.load_done),
             run.load_error.eq(self.load_error),
@@ -156,7 +162,7 @@ class ListReader(wiring.Component):
                 with m.If(self.store_error & ~self.abort):  # the log of an earlier job
                     m.d.sync += status.job.eq(run.logged)
                     self._finish(m, NetworkState.ERROR, ListError.BUS)
-        bad, base = [], self.base
+        bad, base = [], self.window.base
         if self.config.program_words:
             base = 0
             m.d.comb += [

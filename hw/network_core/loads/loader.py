@@ -4,7 +4,7 @@ from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.network_core.interface import ReadPort
+from weft.hw.network_core.interface import MemoryWindow, ReadPort
 from weft.hw.network_core.layouts import ListLoadFields, VectorAddress, add_vectors
 from weft.hw.network_core.loads.loaded_buffer import LoadedWord
 from weft.network_core.config import ADD_TABLE_WORDS
@@ -33,18 +33,17 @@ class ListLoader(wiring.Component):
         Writes to the B buffer, to the parameter buffer and to the ADD table.
     done : Out, 1 bit
         Pulse in the cycle of the last write of a load.
-    base, limit : In
-        First word that may be read, and first word beyond. A program memory begins at word 0.
+    window : In, `weft.hw.network_core.interface.MemoryWindow`
+        What may be read. A program memory begins at word 0.
     address_error : Out, 1 bit
-        Pulse: a read outside of these limits was suppressed. The load never ends.
+        Pulse: a read outside of the window was suppressed. The load never ends.
     """
 
     LATENCY = 3
 
     def __init__(self, config):
         self.config = config
-        core, address = config.array, VectorAddress(config)
-        word = address["word"].width
+        core = config.array
         super().__init__({
             "load": In(stream.Signature(ListLoadFields(config))),
             "reads": Out(ReadPort(config)),
@@ -52,7 +51,7 @@ class ListLoader(wiring.Component):
             "lines": Out(LoadedWord(config, config.line_vectors, config.lines)),
             "table": Out(LoadedWord(config, config.add_table_vectors, ADD_TABLE_WORDS)),
             "done": Out(1),
-            "base": In(word), "limit": In(word),
+            "window": In(MemoryWindow.of(config)),
             "address_error": Out(1),
         })
 
@@ -103,11 +102,12 @@ class ListLoader(wiring.Component):
         # The read that is checked: its address, and the word of its last vector.
         c_valid, c_last = Signal(), Signal.like(last_word, reset_less=True)
         c_address = Signal.like(address, reset_less=True)
-        request = self.reads.request
+        request, window = self.reads.request, self.window
         m.d.comb += [
             advance.eq(~request.valid | request.ready),
             inside.eq(
-                (c_last < self.limit) & (1 if config.program_words else c_address.word >= self.base)
+                (c_last < window.limit)
+                & (1 if config.program_words else c_address.word >= window.base)
             ),
         ]
         m.d.sync += self.address_error.eq(0)

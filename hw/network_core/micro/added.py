@@ -4,6 +4,7 @@ from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from weft.hw.network_core.interface import MemoryWindow
 from weft.hw.network_core.micro.memory_port import PortRequest
 
 __all__ = ["AddedVector"]
@@ -25,20 +26,20 @@ class AddedVector(wiring.Component):
         that pixel, which stays until the vector was read.
     pending : Out, 1 bit
         The vector of a tile was not read yet.
-    base, limit : In, 16 bits
+    window : In, `weft.hw.network_core.interface.MemoryWindow` of 16 bits
     read : Out, `PortRequest`; read_ready : In, 1 bit; read_data : In, 32 bits
         The data follow a cycle after ``read_ready``.
     take : In, 1 bit
         Takes ``value``.
     value : Out, signed 8 bits
     address_error : Out, 1 bit
-        The vector lies beyond ``base`` and ``limit``: its data must not be used.
+        The vector lies beyond the window: its data must not be used.
     """
 
     def __init__(self, *, cols):
         super().__init__({
             "tile": In(1), "cols": In(range(cols + 1)), "first": In(1), "start": In(16),
-            "pending": Out(1), "base": In(16), "limit": In(16),
+            "pending": Out(1), "window": In(MemoryWindow(16)),
             "read": Out(PortRequest(write=False)), "read_ready": In(1), "read_data": In(32),
             "take": In(1), "value": Out(signed(8)), "address_error": Out(1),
         })
@@ -52,7 +53,7 @@ class AddedVector(wiring.Component):
         # The address is checked a cycle before the read.
         m.d.sync += [
             wants.eq(self.pending & (left == 0) & ~self.read_ready & ~arrives),
-            inside.eq((address >= self.base) & (address < self.limit)),
+            inside.eq((address >= self.window.base) & (address < self.window.limit)),
         ]
         m.d.comb += [
             address.eq(Mux(first, self.start, following)),

@@ -35,7 +35,7 @@ class MicroCore(wiring.Component):
 
     Attributes
     ----------
-    writes, reads, begin, abort, base, limit, status, finished
+    writes, reads, begin, abort, window, status, finished
         The ports of `weft.hw.network_core.interface.NetworkInterface`, flipped.
     """
 
@@ -58,7 +58,9 @@ class MicroCore(wiring.Component):
         ):
             m.submodules[name] = resets(unit)
         for unit in (engine, steps, output):
-            m.d.comb += [unit.base.eq(self.base), unit.limit.eq(self.limit)]
+            m.d.comb += [
+                unit.window.base.eq(self.window.base), unit.window.limit.eq(self.window.limit),
+            ]
         m.d.comb += columns.outside.eq(self._fields(m, engine, steps, output))
         self._tiles(m, halt, engine, steps, columns, output)
         self._buffers(m, steps, columns, loads, output)

@@ -3,8 +3,9 @@
 
 from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
+from weft.hw.network_core.interface import MemoryWindow
 from weft.hw.network_core.layouts import ColumnParameters
 from weft.hw.network_core.micro.added import AddedVector
 from weft.hw.network_core.micro.memory_port import PortRequest
@@ -62,7 +63,7 @@ class OutputUnit(wiring.Component):
         A parameter line, and its content 2 cycles later.
     table_address : Out; table : In, 32 bits
         The same of the ADD table.
-    base, limit : In, 16 bits
+    window : In, `weft.hw.network_core.interface.MemoryWindow` of 16 bits
     store, read : Out, `PortRequest`; store_ready, read_ready : In, 1 bit
         Of the output map, and of the added map.
     read_data : In, 32 bits
@@ -70,7 +71,7 @@ class OutputUnit(wiring.Component):
     empty : Out, 1 bit
         All results are stored.
     address_error : Out, 1 bit
-        Pulse: a vector beyond ``base`` and ``limit`` was neither read nor written.
+        Pulse: a vector beyond the window was neither read nor written.
     """
 
     def __init__(self, config):
@@ -83,7 +84,7 @@ class OutputUnit(wiring.Component):
             "output_taken": Out(1),
             "line_address": Out(range(config.lines)), "line": In(ColumnParameters),
             "table_address": Out(range(ADD_TABLE_WORDS)), "table": In(32),
-            "base": In(16), "limit": In(16),
+            "window": In(MemoryWindow(16)),
             "store": Out(PortRequest(write=True)), "store_ready": In(1),
             "read": Out(PortRequest(write=False)), "read_ready": In(1), "read_data": In(32),
             "empty": Out(1), "address_error": Out(1),
@@ -94,6 +95,7 @@ class OutputUnit(wiring.Component):
         m.submodules.rescaler = rescaler = SlotRescaler(self.config)
         m.submodules.added_vector = added = AddedVector(cols=self.config.array.cols)
         request, last = rescaler.request, Signal()
+        connect(m, flipped(self.window), added.window)
         cols, first, busy, taken = (
             Signal.like(self.cols), Signal(), Signal(), Signal()
         )
@@ -117,7 +119,6 @@ class OutputUnit(wiring.Component):
         m.d.comb += [
             added.tile.eq(self.captured & self.fields.add), added.first.eq(first),
             added.cols.eq(cols), added.start.eq(self.added),
-            added.base.eq(self.base), added.limit.eq(self.limit),
             added.read_ready.eq(self.read_ready), added.read_data.eq(self.read_data),
             added.take.eq(rescaler.added.ready),
             self.read.eq(added.read),
@@ -182,7 +183,7 @@ class OutputUnit(wiring.Component):
         # The address of the vector is checked a cycle before the store.
         m.d.sync += [
             complete.eq(sums_come | (comes[-1] & is_last)),
-            inside.eq((address >= self.base) & (address < self.limit)),
+            inside.eq((address >= self.window.base) & (address < self.window.limit)),
         ]
         m.d.comb += [
             self.store.valid.eq(pending), self.store.enable.eq(enable & inside.replicate(4)),

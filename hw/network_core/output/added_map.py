@@ -3,10 +3,10 @@
 from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.hw.network_core.interface import ReadPort
-from weft.hw.network_core.layouts import JobFields, MapChunk, VectorAddress
+from weft.hw.network_core.interface import MemoryWindow, ReadPort
+from weft.hw.network_core.layouts import JobFields, MapChunk
 from weft.hw.network_core.output.chunk_addresses import ChunkAddresses
 from weft.network_core import latencies
 
@@ -16,8 +16,8 @@ __all__ = ["AddedMap"]
 class AddedMap(wiring.Component):
     """Reads the vector of each chunk through the side port, and keeps the bytes of the chunk.
 
-    Reads are bounded: a chunk is accepted while there is space for its bytes. A read beyond
-    ``base`` and ``limit`` does not happen; then the job needs a reset.
+    Reads are bounded: a chunk is accepted while there is space for its bytes. A read beyond the
+    window does not happen; then the job needs a reset.
 
     Parameters
     ----------
@@ -28,8 +28,7 @@ class AddedMap(wiring.Component):
     job : In, `weft.hw.network_core.layouts.JobFields`
     start : In, 1 bit
         Pulse: the job starts.
-    base, limit : In, word number
-        First word and first word beyond the range that the job may use, in all banks.
+    window : In, `weft.hw.network_core.interface.MemoryWindow`
     chunks : In, stream of `weft.hw.network_core.layouts.MapChunk`
     reads : Out, `weft.hw.network_core.interface.ReadPort`
         The first vector of the data is used.
@@ -40,18 +39,16 @@ class AddedMap(wiring.Component):
     ready : Out, 1 bit
         Values have arrived that no request has claimed.
     address_error : Out, 1 bit
-        Pulse: a read beyond ``base`` and ``limit``.
+        Pulse: a read beyond the window.
     """
 
     def __init__(self, config):
         self.config = config
         self.space = latencies.added_chunks(config.array)
-        address = VectorAddress(config)
         super().__init__({
             "job": In(JobFields(config)),
             "start": In(1),
-            "base": In(address["word"].shape),
-            "limit": In(address["word"].shape),
+            "window": In(MemoryWindow.of(config)),
             "chunks": In(stream.Signature(MapChunk(config))),
             "reads": Out(ReadPort(config)),
             "added": Out(stream.Signature(data.ArrayLayout(signed(8), config.array.lanes))),
@@ -67,14 +64,13 @@ class AddedMap(wiring.Component):
         full, accept, take = Signal(), Signal(), Signal()
         m.submodules.addresses = addresses = ChunkAddresses(self.config)
         request, read = self.reads.request, addresses.o
+        connect(m, flipped(self.window), addresses.window)
         m.d.comb += [
             addresses.start.eq(self.start),
             addresses.first.eq(self.job.add_input),
             addresses.pixel_step.eq(self.job.add_pixel_step),
             addresses.row_step.eq(self.job.add_row_step),
             addresses.width.eq(self.job.out_width),
-            addresses.base.eq(self.base),
-            addresses.limit.eq(self.limit),
             addresses.en.eq(~request.valid | request.ready),
             addresses.i.valid.eq(accept),
             addresses.i.chunk.eq(self.chunks.payload),

@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from weft.hw.network_core.interface import MemoryWindow
 from weft.hw.network_core.layouts import MapChunk, VectorAddress, within
 
 __all__ = ["ChunkAddress", "ChunkAddresses"]
@@ -59,8 +60,7 @@ class ChunkAddresses(wiring.Component):
         inputs below they are stable from ``start`` to the last chunk.
     width : In, 16 bits
         Pixels in a row.
-    base, limit : In, word number
-        First word and first word beyond the range that the job may use, in all banks.
+    window : In, `weft.hw.network_core.interface.MemoryWindow`
     en : In, 1 bit
         All stages advance.
     i : In, ``valid`` and a `weft.hw.network_core.layouts.MapChunk`
@@ -82,8 +82,7 @@ class ChunkAddresses(wiring.Component):
             "pixel_step": In(address),
             "row_step": In(address),
             "width": In(16),
-            "base": In(address["word"].shape),
-            "limit": In(address["word"].shape),
+            "window": In(MemoryWindow.of(config)),
             "en": In(1),
             "i": In(data.StructLayout({"valid": 1, "chunk": MapChunk(config)})),
             "o": Out(ChunkAddress(config)),
@@ -114,7 +113,9 @@ class ChunkAddresses(wiring.Component):
                 s_word.address.word.eq(pixel_word + vector_word + carry),
                 self.o.eq(s_word), self.o.last.eq(s_word.valid & s_word.last),
                 self.o.in_range.eq(
-                    s_word.valid & within(self.config, s_word.address, 1, self.base, self.limit)
+                    s_word.valid & within(
+                        self.config, s_word.address, 1, self.window.base, self.window.limit
+                    )
                 ),
             ]
         return m

@@ -6,10 +6,11 @@ from operator import or_
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw.delay import pipeline
-from weft.hw.network_core.layouts import JobFields, MapChunk, VectorAddress
+from weft.hw.network_core.interface import MemoryWindow
+from weft.hw.network_core.layouts import JobFields, MapChunk
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
 from weft.hw.network_core.output.chunk_addresses import ChunkAddresses
 from weft.network_core import latencies
@@ -102,7 +103,7 @@ class MapStore(wiring.Component):
     """Writes each chunk in the cycle of its results; a byte beyond column N is never written.
 
     A chunk of sums is written in parts of ``lanes`` bytes, one in each slot of ``scale_cycles``.
-    A write beyond ``base`` and ``limit`` does not happen. The job ends all the same.
+    A write beyond the window does not happen. The job ends all the same.
 
     Parameters
     ----------
@@ -113,8 +114,7 @@ class MapStore(wiring.Component):
     job : In, `weft.hw.network_core.layouts.JobFields`
     start : In, 1 bit
         Pulse: the job starts.
-    base, limit : In, word number
-        First word and first word beyond the range that the job may use, in all banks.
+    window : In, `weft.hw.network_core.interface.MemoryWindow`
     request : In, ``valid`` and a `weft.hw.network_core.layouts.MapChunk`
         The chunk that is requested in this cycle.
     results : In, ``lanes`` int8
@@ -129,18 +129,16 @@ class MapStore(wiring.Component):
     done : Out, 1 bit
         Pulse, with the last write of the job.
     address_error : Out, 1 bit
-        Pulse: a write beyond ``base`` and ``limit``.
+        Pulse: a write beyond the window.
     """
 
     def __init__(self, config):
         self.config = config
         self.depth, self.lanes = config.array.depth, config.array.lanes
-        address = VectorAddress(config)
         super().__init__({
             "job": In(JobFields(config)),
             "start": In(1),
-            "base": In(address["word"].shape),
-            "limit": In(address["word"].shape),
+            "window": In(MemoryWindow.of(config)),
             "request": In(data.StructLayout({"valid": 1, "chunk": MapChunk(config)})),
             "results": In(data.ArrayLayout(signed(8), self.lanes)),
             "results_next": In(1),
@@ -165,6 +163,7 @@ class MapStore(wiring.Component):
             self.job.sums, parts.part.as_value(), Cat(self.results_next, chunks.r_data)
         ))
         chunk = addresses.o
+        connect(m, flipped(self.window), addresses.window)
         if latencies.lead(self.config.array):
             m.d.comb += self.ending.eq(following.valid & following.chunk.last)
         m.d.comb += [
@@ -179,8 +178,6 @@ class MapStore(wiring.Component):
             addresses.pixel_step.eq(self.job.output_pixel_step),
             addresses.row_step.eq(self.job.output_row_step),
             addresses.width.eq(self.job.out_width),
-            addresses.base.eq(self.base),
-            addresses.limit.eq(self.limit),
             addresses.en.eq(1),
             addresses.i.eq(following),
             self.write.valid.eq(chunk.in_range),

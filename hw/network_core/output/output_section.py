@@ -5,8 +5,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
-from weft.hw.network_core.interface import ReadPort
-from weft.hw.network_core.layouts import ColumnParameters, ComputedTile, JobFields, VectorAddress
+from weft.hw.network_core.interface import MemoryWindow, ReadPort
+from weft.hw.network_core.layouts import ColumnParameters, ComputedTile, JobFields
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
 from weft.hw.network_core.output.added_map import AddedMap
 from weft.hw.network_core.output.chunk_scheduler import ChunkScheduler
@@ -33,8 +33,7 @@ class OutputSection(wiring.Component):
         Stable from ``start`` to ``done``.
     start : In, 1 bit
         Pulse: the job starts. The job before is done.
-    base, limit : In, word number
-        First word and first word beyond the range that the job may use, in all banks.
+    window : In, `weft.hw.network_core.interface.MemoryWindow`
     tiles : In, `weft.hw.network_core.layouts.ComputedTile`
     row_written : In, 1 bit
         Pulse: the result buffer has one more row, readable from the next cycle on.
@@ -63,19 +62,18 @@ class OutputSection(wiring.Component):
     done : Out, 1 bit
         Pulse, with the last write of the job.
     address_error : Out, 1 bit
-        Pulse: an access beyond ``base`` and ``limit``, which does not happen. The job may need a
+        Pulse: an access beyond the window, which does not happen. The job may need a
         reset then.
     """
 
     def __init__(self, config, *, buffer_rows):
         self.config = config
         self.buffer_rows = buffer_rows
-        core, address = config.array, VectorAddress(config)
+        core = config.array
         super().__init__({
             "job": In(JobFields(config)),
             "start": In(1),
-            "base": In(address["word"].shape),
-            "limit": In(address["word"].shape),
+            "window": In(MemoryWindow.of(config)),
             "tiles": In(ComputedTile(config)),
             "row_written": In(1),
             "release": Out(1),
@@ -107,8 +105,7 @@ class OutputSection(wiring.Component):
         connect(m, flipped(self.reads), added.reads)
         for block in (rescaler, added, store):
             m.d.comb += [block.job.eq(self.job), block.start.eq(self.start)]
-        for block in (added, store):
-            m.d.comb += [block.base.eq(self.base), block.limit.eq(self.limit)]
+        connect(m, flipped(self.window), added.window, store.window)
         m.d.comb += [
             scheduler.add.eq(self.job.add),
             scheduler.tiles.eq(self.tiles),

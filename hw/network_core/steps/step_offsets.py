@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from weft.hw.network_core.interface import MemoryWindow
 from weft.hw.network_core.layouts import JobFields, VectorAddress, bank_bias
 from weft.hw.network_core.steps.loop_counter import LoopCounter
 from weft.hw.network_core.steps.pixel_generator import POSITION
@@ -57,8 +58,7 @@ class StepOffsets(wiring.Component):
     job : In, `JobFields`
     start : In, 1 bit
         Pulse: ``job`` is a new job.
-    base, limit : In, word
-        First word of each bank that the list may use, and the first word beyond.
+    window : In, `weft.hw.network_core.interface.MemoryWindow`
     step : In, `weft.hw.network_core.steps.step_sequencer.JobStep`
     offset : Out, `AddressOffset`
         Of this step.
@@ -70,12 +70,10 @@ class StepOffsets(wiring.Component):
 
     def __init__(self, config):
         self.config = config
-        word = VectorAddress(config)["word"].width
         super().__init__({
             "job": In(JobFields(config)),
             "start": In(1),
-            "base": In(word),
-            "limit": In(word),
+            "window": In(MemoryWindow.of(config)),
             "step": In(JobStep(config)),
             "offset": Out(AddressOffset(config)),
             "group": Out(AddressOffset(config)),
@@ -124,7 +122,7 @@ class StepOffsets(wiring.Component):
         next_group = self._moved(m, group, by_group, "group")
         origin = {
             "biased": bank_bias(self.config.banks), "word": 0, "bank": 0,
-            "low_word": self.base, "high_word": self.limit,
+            "low_word": self.window.base, "high_word": self.window.limit,
         }
         with m.If(restart):
             m.d.sync += [offset[name].eq(value) for name, value in origin.items()]

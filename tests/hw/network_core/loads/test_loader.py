@@ -57,8 +57,8 @@ def run(config, loads, *, stall=0.0, limit=None, base=0, expect_error=False, see
     writes, done, errors = [], [], []
 
     async def bench(ctx):
-        put(ctx, dut.base, base)
-        put(ctx, dut.limit, config.words if limit is None else limit)
+        put(ctx, dut.window.base, base)
+        put(ctx, dut.window.limit, config.words if limit is None else limit)
         for load in loads:
             fields = {name: getattr(load, name) for name in (
                 "diagonal", "fill", "jobs", "target", "fill_value", "first_word", "words"
@@ -147,7 +147,8 @@ def cycles_of(config, load, **options):
 
 def test_latency():
     dut = ListLoader(CHIPS[0])
-    script = [{"limit": 64, "load.payload": {"words": 1}, "load.valid": 1}, {"load.valid": 0}]
+    load = {"load.payload": {"words": 1}, "load.valid": 1}
+    script = [{"window.limit": 64, **load}, {"load.valid": 0}]
     [valid] = play(dut, script, "reads.request.valid", tail=5)
     assert valid.index(1) == ListLoader.LATENCY
 

@@ -137,8 +137,8 @@ class OutputBench:
             **{name: value % 256 for name, value in JOB.items()}, "add": kind == "add",
             "sums": kind == "sums", "parameter_line": LINE,
         })
-        put(ctx, dut.base, base)
-        put(ctx, dut.limit, limit)
+        put(ctx, dut.window.base, base)
+        put(ctx, dut.window.limit, limit)
         for pixel in pixels:
             for sums in pixel.tiles:
                 await self.tile(ctx, pixel, sums)

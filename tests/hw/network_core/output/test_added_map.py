@@ -17,8 +17,8 @@ async def start(ctx, dut, first, *, base=0, limit=CHIP.words):
     for name in ("add_input", "add_pixel_step", "add_row_step"):
         put(ctx, dut.job[name], hardware_address(CHIP, first if name == "add_input" else 1))
     ctx.set(dut.job.out_width, 1)
-    ctx.set(dut.base, base)
-    ctx.set(dut.limit, limit)
+    ctx.set(dut.window.base, base)
+    ctx.set(dut.window.limit, limit)
     await pulse(ctx, dut.start)
     put(ctx, dut.chunks.payload, CHUNK)
     ctx.set(dut.chunks.valid, 1)

@@ -17,8 +17,8 @@ def stored(chunks, first, *, base=0, limit=CHIP.words):
 
     async def bench(ctx):
         put(ctx, dut.job.output, hardware_address(CHIP, first))
-        for name, value in (("base", base), ("limit", limit), ("start", 1)):
-            ctx.set(getattr(dut, name), value)
+        for port, value in ((dut.window.base, base), (dut.window.limit, limit), (dut.start, 1)):
+            ctx.set(port, value)
         await ctx.tick()
         ctx.set(dut.start, 0)
         for number, lane_last in enumerate(chunks):

@@ -106,7 +106,7 @@ def test_an_access_beyond_the_limit_does_not_happen(name, errors):
     found = []
 
     async def bench(ctx):
-        put(ctx, dut.limit, 2)
+        put(ctx, dut.window.limit, 2)
         put(ctx, dut.job[name], hardware_address(config, 2 * config.banks))
         put(ctx, dut.job.add, int(name == "add_input"))
         put(ctx, dut.start, 1)

@@ -62,8 +62,8 @@ class ReaderBench(wiring.Component):
         rng, reader, sequencer = random.Random(seed), self.reader, self.sequencer
         put(ctx, reader.job, hardware_fields(self.config, job, base))
         self.outside = job.outside
-        put(ctx, reader.base, base)
-        put(ctx, reader.limit, limit)
+        put(ctx, reader.window.base, base)
+        put(ctx, reader.window.limit, limit)
         ctx.set(reader.start, 1)
         pending, found, tail = 0, [], reader.LATENCY + 1
         flight = [[None] * self.config.array.rows] * ROW_READ
