@@ -147,10 +147,9 @@ class NetworkCore(wiring.Component):
         m.d.comb += [
             map_reader.step.eq(sequencer.step),
             memory.rows.eq(map_reader.rows), map_reader.row_data.eq(memory.row_data),
-            memory.outside.eq(list_reader.job.outside),
+            memory.outside.eq(list_reader.job.fields.outside),
         ]
-        for block in (sequencer, map_reader):
-            m.d.comb += [block.job.eq(list_reader.job), block.start.eq(list_reader.start)]
+        connect(m, list_reader.job, sequencer.job, map_reader.job)
         return sequencer, map_reader
 
     def _loads(self, m, resets, list_reader, client):
@@ -174,7 +173,6 @@ class NetworkCore(wiring.Component):
             loader.window.limit.eq(
                 self.program_limit if config.program_words else self.window.limit
             ),
-            list_reader.load_done.eq(loader.done), list_reader.load_error.eq(loader.address_error),
         ]
         return buffers.values()
 
@@ -196,12 +194,12 @@ class NetworkCore(wiring.Component):
         output = OutputSection(self.config, buffer_rows=self.buffer_rows)
         m.submodules.output = resets(output)
         connect(m, output.reads, client)
-        job, start = list_reader.job, list_reader.start
         if lead(self.config.array):
-            job, start = list_reader.output_job, list_reader.output_start
+            connect(m, list_reader.output_job, output.job)
             m.d.comb += list_reader.job_ending.eq(output.ending)
+        else:
+            connect(m, list_reader.job, output.job)
         m.d.comb += [
-            output.job.eq(job), output.start.eq(start),
             output.tiles.eq(sequencer.tiles), output.row_written.eq(array.row_written),
             sequencer.release.eq(output.release),
             array.address.eq(output.address), array.index.eq(output.index),

@@ -4,10 +4,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.dma.axi import Axi4
-from weft.hw.network_core.layouts import VectorAddress
+from weft.hw.network_core.layouts import JobFields, ListLoadFields, VectorAddress
 
 __all__ = [
-    "ListBegin", "MemoryWindow", "NetworkInterface", "NetworkStatus", "ReadPort", "VectorWrite",
+    "JobPort", "ListBegin", "LoadPort", "MemoryWindow", "NetworkInterface", "NetworkStatus",
+    "ReadPort", "VectorWrite",
 ]
 
 
@@ -92,6 +93,49 @@ class MemoryWindow(wiring.Signature):
     def of(cls, config):
         """The window whose word numbers are those of a `VectorAddress`."""
         return cls(VectorAddress(config)["word"].width)
+
+
+class JobPort(wiring.Signature):
+    """The running job, from the side of the list.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    fields : Out, `JobFields`
+        Its addresses include the base. Stable from ``start`` to the end of the job.
+    start : Out, 1 bit
+        Pulse: the job starts.
+    """
+
+    def __init__(self, config):
+        super().__init__({"fields": Out(JobFields(config)), "start": Out(1)})
+
+
+class LoadPort(wiring.Signature):
+    """Loads one after the other, from the side of the list.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    request : Out, stream of `ListLoadFields`
+        ``source`` includes the base. The fields are checked, except for the addresses.
+    done : In, 1 bit
+        Pulse: the last write of the load. The next load may be taken in the same cycle.
+    address_error : In, 1 bit
+        Pulse: a read outside of the window was suppressed. The load never ends.
+    """
+
+    def __init__(self, config):
+        super().__init__({
+            "request": Out(stream.Signature(ListLoadFields(config))), "done": In(1),
+            "address_error": In(1),
+        })
 
 
 class NetworkInterface(wiring.Signature):

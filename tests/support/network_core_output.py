@@ -129,7 +129,7 @@ class OutputBench:
         most = BUFFER_ROWS // rows
         queue, free, tiles = [], most, iter(())
         while True:
-            if ctx.get(dut.start):
+            if ctx.get(dut.job.start):
                 tiles = iter(list(self.jobs[self.current].tiles()))
             tile, announced = {"valid": 0}, None
             if free and not wait and self.rng.random() >= self.gap:
@@ -180,15 +180,15 @@ class OutputBench:
             ]
             put(ctx, dut.window.base, job.base)
             put(ctx, dut.window.limit, config.words)
-            put(ctx, dut.job, hardware_fields(config, job.job, job.base))
-            put(ctx, dut.start, 1)
+            put(ctx, dut.job.fields, hardware_fields(config, job.job, job.base))
+            put(ctx, dut.job.start, 1)
             done = writes = now = 0
             first_row = None
             while not done:
                 _, _, write, done, error, row = await ctx.tick().sample(
                     dut.write, dut.done, dut.address_error, dut.row_written
                 )
-                put(ctx, dut.start, 0)
+                put(ctx, dut.job.start, 0)
                 if row and first_row is None:
                     first_row = now
                 now += 1

@@ -5,10 +5,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
-from weft.hw.network_core.interface import MemoryWindow, ReadPort, VectorWrite
+from weft.hw.network_core.interface import JobPort, LoadPort, MemoryWindow, ReadPort, VectorWrite
 from weft.hw.network_core.layouts import (
-    JobFields,
-    ListLoadFields,
     VectorAddress,
     add_vectors,
     within,
@@ -122,8 +120,8 @@ class ListExecution(wiring.Component):
         For the log.
     window, list_limit : In
     reads, writes, written : In or Out
-    job, start, job_done, load, load_done, load_error : In or Out
-    job_ending, output_job, output_start : In or Out; only if jobs start early
+    job, job_done, load : In or Out
+    job_ending, output_job : In or Out; only if jobs start early
     read_error, load_read_error, stored : In, 1 bit each; only with a program memory
         As of `weft.hw.network_core.lists.list_reader.ListReader`.
     jobs : Out, 16 bits
@@ -151,12 +149,11 @@ class ListExecution(wiring.Component):
                 "stored": In(1), "logged": Out(ReaderHead.COUNT_BITS),
             } if config.program_words else {}),
             "reads": Out(ReadPort(config)),
-            "job": Out(JobFields(config)), "start": Out(1), "job_done": In(1),
+            "job": Out(JobPort(config)), "job_done": In(1),
             **({
-                "job_ending": In(1), "output_job": Out(JobFields(config)), "output_start": Out(1),
+                "job_ending": In(1), "output_job": Out(JobPort(config)),
             } if self.early else {}),
-            "load": Out(stream.Signature(ListLoadFields(config))), "load_done": In(1),
-            "load_error": In(1),
+            "load": Out(LoadPort(config)),
             "writes": Out(stream.Signature(VectorWrite(config))), "written": In(1, init=1),
             "jobs": Out(ReaderHead.COUNT_BITS), "stopped": Out(1), "error": Out(ListError),
             "interrupt": Out(1), "result": Out(address), "result_bytes": Out(16),
@@ -184,7 +181,7 @@ class ListExecution(wiring.Component):
                 & (jobs.ready | jobs.end | (jobs.fault != ListError.NONE))
             ),
             waiting[1].eq(
-                load_failed | ~load_busy & ~self.load.valid
+                load_failed | ~load_busy & ~self.load.request.valid
                 & (loads.ready | loads.end | (loads.fault != ListError.NONE))
             ),
             self.stopped.eq(settle == LIST_SETTLE),
@@ -251,19 +248,19 @@ class ListExecution(wiring.Component):
         """Start the next job; returns whether it waits only for the end of the running one."""
         start_ok = Signal()
         take = Signal()  # the head learns it a cycle later, with the start
-        job = Signal(self.job.shape(), reset_less=True)
+        job = Signal(self.job.fields.shape(), reset_less=True)
         busy, ending = job_busy, self.job_done
         if self.early:
             busy, ending = Signal(name="steps_busy"), self.job_ending
             m.d.comb += job_busy.eq(busy | self._store_jobs(m, job, take))
         m.d.comb += [
-            jobs.take.eq(self.start),
+            jobs.take.eq(self.job.start),
             take.eq(start_ok & (~busy | ending) & log.accepts),
-            self.job.eq(job),
+            self.job.fields.eq(job),
         ]
         m.d.sync += [
-            start_ok.eq(jobs.ready & jobs.satisfied & log.inside & ~take & ~self.start),
-            self.start.eq(take),
+            start_ok.eq(jobs.ready & jobs.satisfied & log.inside & ~take & ~self.job.start),
+            self.job.start.eq(take),
         ]
         with m.If(ending):
             m.d.sync += busy.eq(0)
@@ -275,9 +272,11 @@ class ListExecution(wiring.Component):
         """Start the output of a job after the end of the job before; returns whether one runs."""
         waits, stores = Signal(), Signal()
         begin = Signal()
-        fields = Signal.like(self.output_job, reset_less=True)
-        m.d.comb += [begin.eq(waits & (~stores | self.job_done)), self.output_job.eq(fields)]
-        m.d.sync += self.output_start.eq(begin)
+        fields = Signal.like(self.output_job.fields, reset_less=True)
+        m.d.comb += [
+            begin.eq(waits & (~stores | self.job_done)), self.output_job.fields.eq(fields),
+        ]
+        m.d.sync += self.output_job.start.eq(begin)
         with m.If(self.job_done):
             m.d.sync += stores.eq(0)
         with m.If(begin):
@@ -292,7 +291,7 @@ class ListExecution(wiring.Component):
         A load whose read had an error ends, too, but is not counted.
         """
         connect(m, log.writes, flipped(self.writes))
-        loads_done, complete = Signal(ReaderHead.COUNT_BITS), self.load_done
+        loads_done, complete = Signal(ReaderHead.COUNT_BITS), self.load.done
         if self.config.program_words:
             complete = complete & ~load_failed
         with m.If(complete & ~loads_done.all()):
@@ -303,23 +302,24 @@ class ListExecution(wiring.Component):
             jobs.counted.eq(loads_done),
             log.begin.eq(self.begin), log.address.eq(self.log), log.cycles.eq(self.cycles),
             log.window.base.eq(self.window.base), log.window.limit.eq(self._list_limit),
-            log.start.eq(self.output_start if self.early else self.start),
+            log.start.eq(self.output_job.start if self.early else self.job.start),
             log.done.eq(self.job_done),
         ]
 
     def _start_loads(self, m, loads, load_busy, load_failed):
         """Offer the next load when its jobs have ended."""
+        request = self.load.request
         m.d.comb += [
             loads.counted.eq(self.jobs),
-            loads.take.eq(self.load.valid & self.load.ready),
-            self.load.payload.eq(loads.next),
+            loads.take.eq(request.valid & request.ready),
+            request.payload.eq(loads.next),
         ]
-        m.d.sync += self.load.valid.eq(loads.ready & loads.satisfied & ~loads.take)
-        with m.If(self.load_done):
+        m.d.sync += request.valid.eq(loads.ready & loads.satisfied & ~loads.take)
+        with m.If(self.load.done):
             m.d.sync += load_busy.eq(0)
         with m.If(loads.take):
             m.d.sync += load_busy.eq(1)
-        with m.If(self.load_error):
+        with m.If(self.load.address_error):
             m.d.sync += load_failed.eq(1)
 
     def _watch_program(self, m, load_failed, load_fault):

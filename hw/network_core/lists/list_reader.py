@@ -5,13 +5,15 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw.network_core.interface import (
+    JobPort,
     ListBegin,
+    LoadPort,
     MemoryWindow,
     NetworkStatus,
     ReadPort,
     VectorWrite,
 )
-from weft.hw.network_core.layouts import JobFields, ListLoadFields, VectorAddress, beat_place
+from weft.hw.network_core.layouts import VectorAddress, beat_place
 from weft.hw.network_core.lists.list_execution import ListExecution
 from weft.network_core.descriptors import ListError
 from weft.network_core.latencies import lead
@@ -48,28 +50,22 @@ class ListReader(wiring.Component):
     reads : Out, `ReadPort`
     read_error : In, 1 bit, valid with the data of ``reads``; only with a program memory
         The memory answered the read with an error.
-    job : Out, `JobFields`
-        The running job, with the base in its addresses; stable to ``job_done``, at least.
-    start : Out, 1 bit
-        Pulse: a job starts.
+    job : Out, `JobPort`
+        Stable to ``job_done``, at least.
     job_done : In, 1 bit
         Pulse: the last store of the job.
-    job_ending : In, 1 bit; this and the next two only if jobs start early
+    job_ending : In, 1 bit; this and the next one only if jobs start early
         Pulse, `weft.network_core.latencies.lead` cycles before ``job_done``. ``job`` may change
         after it.
-    output_job : Out, `JobFields`
-        The job whose results are stored; stable to ``job_done``, at least.
-    output_start : Out, 1 bit
-        Pulse: the output of a job starts. The log has its cycle.
-    load : Out, stream of `ListLoadFields`
-        With the base in ``source``.
-    load_done : In, 1 bit
-        Pulse: the last write of the load. The next load may be taken in the same cycle.
-    address_error, load_error : In, 1 bit each
-        Pulses: an access of the running job, or of the load, was suppressed.
+    output_job : Out, `JobPort`
+        The job whose results are stored; stable to ``job_done``, at least. The log has the cycle of
+        its start.
+    load : Out, `LoadPort`
+    address_error : In, 1 bit
+        Pulse: an access of the running job was suppressed.
     load_read_error : In, 1 bit; only with a program memory
         Pulse: it answered a read of the load with an error, at the latest in the cycle before
-        ``load_done``.
+        ``load.done``.
     stored, store_error : In, 1 bit each; only with a program memory
         Pulses: it has stored a vector of the log, or answered the store with an error. The job of
         ``status`` is then the one of the entry.
@@ -101,12 +97,11 @@ class ListReader(wiring.Component):
                 "stored": In(1), "store_error": In(1),
             } if config.program_words else {}),
             "reads": Out(ReadPort(config)),
-            "job": Out(JobFields(config)), "start": Out(1), "job_done": In(1),
+            "job": Out(JobPort(config)), "job_done": In(1),
             **({
-                "job_ending": In(1), "output_job": Out(JobFields(config)), "output_start": Out(1),
+                "job_ending": In(1), "output_job": Out(JobPort(config)),
             } if lead(config.array) else {}),
-            "load": Out(stream.Signature(ListLoadFields(config))), "load_done": In(1),
-            "address_error": In(1), "load_error": In(1), "timed_out": In(1),
+            "load": Out(LoadPort(config)), "address_error": In(1), "timed_out": In(1),
             "writes": Out(stream.Signature(VectorWrite(config))), "written": In(1, init=1),
             "halt": Out(1, init=1),
             "status": Out(NetworkStatus(config)), "interrupt": Out(1), "finished": Out(1),
@@ -124,15 +119,12 @@ class ListReader(wiring.Component):
         m.d.comb += [
             run.begin.eq(go), run.cycles.eq(status.cycles),
             run.written.eq(self.written),
-            run.job_done.eq(self.job_done), run.load_done.eq(self.load_done),
-            run.load_error.eq(self.load_error),
-            self.job.eq(run.job), self.start.eq(run.start),
+            run.job_done.eq(self.job_done),
         ]
+        connect(m, run.job, flipped(self.job))
         if lead(self.config.array):
-            m.d.comb += [
-                run.job_ending.eq(self.job_ending),
-                self.output_job.eq(run.output_job), self.output_start.eq(run.output_start),
-            ]
+            connect(m, run.output_job, flipped(self.output_job))
+            m.d.comb += run.job_ending.eq(self.job_ending)
         m.d.sync += [go.eq(0), self.finished.eq(0)]
         with m.If(self.halt):
             with m.If(self.begin.valid):

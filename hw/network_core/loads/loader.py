@@ -1,10 +1,10 @@
 """The loader: copies weights, parameters and the ADD table from the memory to their buffers."""
 
 from amaranth.hdl import Const, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.network_core.interface import MemoryWindow, ReadPort
+from weft.hw.network_core.interface import LoadPort, MemoryWindow, ReadPort
 from weft.hw.network_core.layouts import ListLoadFields, VectorAddress, add_vectors
 from weft.hw.network_core.loads.loaded_buffer import LoadedWord
 from weft.network_core.config import ADD_TABLE_WORDS
@@ -26,17 +26,12 @@ class ListLoader(wiring.Component):
 
     Attributes
     ----------
-    load : In, stream of `ListLoadFields`
-        Its ``source`` includes the base. Its fields are checked, except for the addresses.
+    load : In, `weft.hw.network_core.interface.LoadPort`
     reads : Out, `weft.hw.network_core.interface.ReadPort`
     b, lines, table : Out, `weft.hw.network_core.loads.loaded_buffer.LoadedWord`
         Writes to the B buffer, to the parameter buffer and to the ADD table.
-    done : Out, 1 bit
-        Pulse in the cycle of the last write of a load.
     window : In, `weft.hw.network_core.interface.MemoryWindow`
         What may be read. A program memory begins at word 0.
-    address_error : Out, 1 bit
-        Pulse: a read outside of the window was suppressed. The load never ends.
     """
 
     LATENCY = 3
@@ -45,14 +40,12 @@ class ListLoader(wiring.Component):
         self.config = config
         core = config.array
         super().__init__({
-            "load": In(stream.Signature(ListLoadFields(config))),
+            "load": In(LoadPort(config)),
             "reads": Out(ReadPort(config)),
             "b": Out(LoadedWord(config, core.cols, config.b_words)),
             "lines": Out(LoadedWord(config, config.line_vectors, config.lines)),
             "table": Out(LoadedWord(config, config.add_table_vectors, ADD_TABLE_WORDS)),
-            "done": Out(1),
             "window": In(MemoryWindow.of(config)),
-            "address_error": Out(1),
         })
 
     def elaborate(self, platform):
@@ -60,16 +53,16 @@ class ListLoader(wiring.Component):
         config = self.config
         load, busy = Signal(ListLoadFields(config), reset_less=True), Signal()
         accept, last = Signal(), Signal()
-        m.d.comb += [self.load.ready.eq(~busy), accept.eq(self.load.valid & ~busy)]
+        m.d.comb += [self.load.request.ready.eq(~busy), accept.eq(self.load.request.valid & ~busy)]
         with m.If(accept):
-            m.d.sync += [load.eq(self.load.payload), busy.eq(1)]
+            m.d.sync += [load.eq(self.load.request.payload), busy.eq(1)]
         with m.Elif(last):
             m.d.sync += busy.eq(0)
 
         # Decoded as the load is accepted: no comparison precedes the address.
         target, diagonal, single = Signal(len(LoadTarget)), Signal(), Signal()
         last_group = Signal(range(max(len(port.enable) for port in self._ports())))
-        payload = self.load.payload
+        payload = self.load.request.payload
         with m.If(accept):
             m.d.sync += target.eq(1 << payload.target)
             with m.Switch(payload.target):
@@ -97,7 +90,7 @@ class ListLoader(wiring.Component):
         config = self.config
         active, advance, inside = Signal(), Signal(), Signal()
         address = Signal(VectorAddress(config), reset_less=True)
-        group, words_left = Signal.like(last_group), Signal.like(self.load.payload.words)
+        group, words_left = Signal.like(last_group), Signal.like(self.load.request.payload.words)
         following, last_word = self._following(m, address, single)
         # The read that is checked: its address, and the word of its last vector.
         c_valid, c_last = Signal(), Signal.like(last_word, reset_less=True)
@@ -110,7 +103,7 @@ class ListLoader(wiring.Component):
                 & (1 if config.program_words else c_address.word >= window.base)
             ),
         ]
-        m.d.sync += self.address_error.eq(0)
+        m.d.sync += self.load.address_error.eq(0)
         with m.If(advance):
             m.d.sync += [
                 request.valid.eq(c_valid & inside), request.payload.eq(c_address),
@@ -123,9 +116,9 @@ class ListLoader(wiring.Component):
                     with m.If(words_left == 1):
                         m.d.sync += active.eq(0)
             with m.If(c_valid & ~inside):
-                m.d.sync += [active.eq(0), c_valid.eq(0), self.address_error.eq(1)]
+                m.d.sync += [active.eq(0), c_valid.eq(0), self.load.address_error.eq(1)]
         with m.If(accept):
-            payload = self.load.payload
+            payload = self.load.request.payload
             m.d.sync += [
                 active.eq(~payload.fill), address.eq(payload.source), group.eq(0),
                 words_left.eq(payload.words),
@@ -169,7 +162,7 @@ class ListLoader(wiring.Component):
             w_target.eq(target & take.replicate(len(target))), w_diagonal.eq(diagonal),
             w_all.eq(load.fill | diagonal), w_group.eq(group), w_word.eq(word), w_phase.eq(phase),
             w_data.eq(Mux(load.fill, fill, self.reads.data.as_value())),
-            self.done.eq(last),
+            self.load.done.eq(last),
         ]
         with m.If(take):
             m.d.sync += group.eq(group + 1)
@@ -179,7 +172,7 @@ class ListLoader(wiring.Component):
                     phase.eq(phase + 1),
                 ]
         with m.If(accept):
-            payload = self.load.payload
+            payload = self.load.request.payload
             m.d.sync += [
                 word.eq(payload.first_word), words_left.eq(payload.words), group.eq(0),
                 phase.eq(0),

@@ -133,12 +133,12 @@ class OutputUnit(wiring.Component):
 
     def _rescale(self, m, rescaler):
         """Connect the rescaler, and the fields of the job that it needs."""
-        job, fields = rescaler.job, self.fields
+        job, fields = rescaler.job.fields, self.fields
         for name in ("add", "sums", "add_line", "zero", "low", "high", "sum_zero", "sum_low",
                      "sum_high"):
             m.d.comb += job[name].eq(fields[name])
         m.d.comb += [
-            rescaler.start.eq(self.start), rescaler.sums[0].eq(self.sums),
+            rescaler.job.start.eq(self.start), rescaler.sums[0].eq(self.sums),
             self.line_address.eq(rescaler.parameter_addr),
             rescaler.parameter_line[0].eq(self.line),
             self.table_address.eq(rescaler.table_addr[0]),

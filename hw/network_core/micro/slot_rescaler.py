@@ -18,7 +18,7 @@ class SlotRescaler(Rescaler):
     """
 
     def _issues(self, m):
-        cycles, job = self.core.scale_cycles, self.job
+        cycles, job = self.core.scale_cycles, self.job.fields
         phase, slot = Signal(range(cycles)), Signal(2)
         slots = -(-latencies.total_latency(self.core) // cycles) + add_slot(self.core)
         requests = Signal(slots)  # in the slots before
@@ -27,7 +27,7 @@ class SlotRescaler(Rescaler):
             m.d.sync += slot.eq(slot + 1)
         with m.If(phase == 0):
             m.d.sync += requests.eq(Cat(self.request.valid, requests))
-        with m.If(self.start):
+        with m.If(self.job.start):
             m.d.sync += [phase.eq(0), slot.eq(0), requests.eq(0)]
         m.d.comb += self.ready.eq(
             (phase == 0) & ~Mux(job.sums, slot.any(), job.add & slot[0])
@@ -40,7 +40,7 @@ class _Issues:
 
     def __init__(self, m, rescaler, requests, phase):
         self._m, self._requests, self._phase = m, requests, phase
-        self._job, self._core = rescaler.job, rescaler.core
+        self._job, self._core = rescaler.job.fields, rescaler.core
         self._found = {}
 
     def __getitem__(self, cycle):

@@ -5,8 +5,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.hw.network_core.interface import MemoryWindow, ReadPort
-from weft.hw.network_core.layouts import JobFields, MapChunk
+from weft.hw.network_core.interface import JobPort, MemoryWindow, ReadPort
+from weft.hw.network_core.layouts import MapChunk
 from weft.hw.network_core.output.chunk_addresses import ChunkAddresses
 from weft.network_core import latencies
 
@@ -25,9 +25,7 @@ class AddedMap(wiring.Component):
 
     Attributes
     ----------
-    job : In, `weft.hw.network_core.layouts.JobFields`
-    start : In, 1 bit
-        Pulse: the job starts.
+    job : In, `weft.hw.network_core.interface.JobPort`
     window : In, `weft.hw.network_core.interface.MemoryWindow`
     chunks : In, stream of `weft.hw.network_core.layouts.MapChunk`
     reads : Out, `weft.hw.network_core.interface.ReadPort`
@@ -46,8 +44,7 @@ class AddedMap(wiring.Component):
         self.config = config
         self.space = latencies.added_chunks(config.array)
         super().__init__({
-            "job": In(JobFields(config)),
-            "start": In(1),
+            "job": In(JobPort(config)),
             "window": In(MemoryWindow.of(config)),
             "chunks": In(stream.Signature(MapChunk(config))),
             "reads": Out(ReadPort(config)),
@@ -63,14 +60,14 @@ class AddedMap(wiring.Component):
         level = Signal(range(self.space + 1))
         full, accept, take = Signal(), Signal(), Signal()
         m.submodules.addresses = addresses = ChunkAddresses(self.config)
-        request, read = self.reads.request, addresses.o
+        job, request, read = self.job.fields, self.reads.request, addresses.o
         connect(m, flipped(self.window), addresses.window)
         m.d.comb += [
-            addresses.start.eq(self.start),
-            addresses.first.eq(self.job.add_input),
-            addresses.pixel_step.eq(self.job.add_pixel_step),
-            addresses.row_step.eq(self.job.add_row_step),
-            addresses.width.eq(self.job.out_width),
+            addresses.start.eq(self.job.start),
+            addresses.first.eq(job.add_input),
+            addresses.pixel_step.eq(job.add_pixel_step),
+            addresses.row_step.eq(job.add_row_step),
+            addresses.width.eq(job.out_width),
             addresses.en.eq(~request.valid | request.ready),
             addresses.i.valid.eq(accept),
             addresses.i.chunk.eq(self.chunks.payload),

@@ -9,8 +9,8 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw.delay import pipeline
-from weft.hw.network_core.interface import MemoryWindow
-from weft.hw.network_core.layouts import JobFields, MapChunk
+from weft.hw.network_core.interface import JobPort, MemoryWindow
+from weft.hw.network_core.layouts import MapChunk
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
 from weft.hw.network_core.output.chunk_addresses import ChunkAddresses
 from weft.network_core import latencies
@@ -111,9 +111,7 @@ class MapStore(wiring.Component):
 
     Attributes
     ----------
-    job : In, `weft.hw.network_core.layouts.JobFields`
-    start : In, 1 bit
-        Pulse: the job starts.
+    job : In, `weft.hw.network_core.interface.JobPort`
     window : In, `weft.hw.network_core.interface.MemoryWindow`
     request : In, ``valid`` and a `weft.hw.network_core.layouts.MapChunk`
         The chunk that is requested in this cycle.
@@ -136,8 +134,7 @@ class MapStore(wiring.Component):
         self.config = config
         self.depth, self.lanes = config.array.depth, config.array.lanes
         super().__init__({
-            "job": In(JobFields(config)),
-            "start": In(1),
+            "job": In(JobPort(config)),
             "window": In(MemoryWindow.of(config)),
             "request": In(data.StructLayout({"valid": 1, "chunk": MapChunk(config)})),
             "results": In(data.ArrayLayout(signed(8), self.lanes)),
@@ -160,9 +157,9 @@ class MapStore(wiring.Component):
         m.submodules.parts = parts = SumParts(self.config)
         following = Signal.like(addresses.i)  # the chunk, or the part of one, that is stored next
         m.d.sync += following.eq(Mux(
-            self.job.sums, parts.part.as_value(), Cat(self.results_next, chunks.r_data)
+            self.job.fields.sums, parts.part.as_value(), Cat(self.results_next, chunks.r_data)
         ))
-        chunk = addresses.o
+        job, chunk = self.job.fields, addresses.o
         connect(m, flipped(self.window), addresses.window)
         if latencies.lead(self.config.array):
             m.d.comb += self.ending.eq(following.valid & following.chunk.last)
@@ -173,17 +170,17 @@ class MapStore(wiring.Component):
             parts.next.eq(self.sums_next),
             parts.chunk.eq(chunks.r_data),
             parts.sums.eq(self.sums),
-            addresses.start.eq(self.start),
-            addresses.first.eq(self.job.output),
-            addresses.pixel_step.eq(self.job.output_pixel_step),
-            addresses.row_step.eq(self.job.output_row_step),
-            addresses.width.eq(self.job.out_width),
+            addresses.start.eq(self.job.start),
+            addresses.first.eq(job.output),
+            addresses.pixel_step.eq(job.output_pixel_step),
+            addresses.row_step.eq(job.output_row_step),
+            addresses.width.eq(job.out_width),
             addresses.en.eq(1),
             addresses.i.eq(following),
             self.write.valid.eq(chunk.in_range),
             self.write.address.eq(chunk.address),
             self.write.data.eq(
-                Mux(self.job.sums, parts.bytes, self.results.as_value())
+                Mux(job.sums, parts.bytes, self.results.as_value())
                 .replicate(self.depth // self.lanes)
             ),
             self.write.enable.eq(self._enable(chunk)),

@@ -5,8 +5,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
-from weft.hw.network_core.interface import MemoryWindow, ReadPort
-from weft.hw.network_core.layouts import ColumnParameters, ComputedTile, JobFields
+from weft.hw.network_core.interface import JobPort, MemoryWindow, ReadPort
+from weft.hw.network_core.layouts import ColumnParameters, ComputedTile
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
 from weft.hw.network_core.output.added_map import AddedMap
 from weft.hw.network_core.output.chunk_scheduler import ChunkScheduler
@@ -29,10 +29,8 @@ class OutputSection(wiring.Component):
 
     Attributes
     ----------
-    job : In, `weft.hw.network_core.layouts.JobFields`
-        Stable from ``start`` to ``done``.
-    start : In, 1 bit
-        Pulse: the job starts. The job before is done.
+    job : In, `weft.hw.network_core.interface.JobPort`
+        It starts when the job before is done, and is stable to ``done``.
     window : In, `weft.hw.network_core.interface.MemoryWindow`
     tiles : In, `weft.hw.network_core.layouts.ComputedTile`
     row_written : In, 1 bit
@@ -71,8 +69,7 @@ class OutputSection(wiring.Component):
         self.buffer_rows = buffer_rows
         core = config.array
         super().__init__({
-            "job": In(JobFields(config)),
-            "start": In(1),
+            "job": In(JobPort(config)),
             "window": In(MemoryWindow.of(config)),
             "tiles": In(ComputedTile(config)),
             "row_written": In(1),
@@ -103,11 +100,10 @@ class OutputSection(wiring.Component):
         connect(m, scheduler.added, added.chunks)
         connect(m, added.added, rescaler.added)
         connect(m, flipped(self.reads), added.reads)
-        for block in (rescaler, added, store):
-            m.d.comb += [block.job.eq(self.job), block.start.eq(self.start)]
+        connect(m, flipped(self.job), rescaler.job, added.job, store.job)
         connect(m, flipped(self.window), added.window, store.window)
         m.d.comb += [
-            scheduler.add.eq(self.job.add),
+            scheduler.add.eq(self.job.fields.add),
             scheduler.tiles.eq(self.tiles),
             scheduler.row_written.eq(self.row_written),
             scheduler.added_ready.eq(added.ready),
@@ -115,7 +111,7 @@ class OutputSection(wiring.Component):
             self.address.eq(scheduler.address),
             self.index.eq(scheduler.index),
             self.release.eq(scheduler.release),
-            added.claim.eq(scheduler.request.valid & self.job.add),
+            added.claim.eq(scheduler.request.valid & self.job.fields.add),
             rescaler.request.eq(scheduler.request),
             rescaler.sums.eq(self.sums),
             rescaler.pair_sum.eq(self.pair_sum),

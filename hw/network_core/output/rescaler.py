@@ -5,7 +5,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.delay import MultiCycle, pipeline
-from weft.hw.network_core.layouts import ColumnParameters, JobFields, MapChunk
+from weft.hw.network_core.interface import JobPort
+from weft.hw.network_core.layouts import ColumnParameters, MapChunk
 from weft.hw.network_core.output.issue_slots import Issue, IssueSlots
 from weft.hw.output.clamp import clamp
 from weft.hw.output.scalers import lane_scaler
@@ -36,9 +37,7 @@ class Rescaler(wiring.Component):
 
     Attributes
     ----------
-    job : In, `weft.hw.network_core.layouts.JobFields`
-    start : In, 1 bit
-        Pulse: the job starts.
+    job : In, `weft.hw.network_core.interface.JobPort`
     ready : Out, 1 bit
         A chunk can be requested.
     request : In, ``valid`` and a `weft.hw.network_core.layouts.MapChunk`
@@ -74,8 +73,7 @@ class Rescaler(wiring.Component):
         self.lanes = core.lanes
         values = data.ArrayLayout(signed(8), core.lanes)
         super().__init__({
-            "job": In(JobFields(config)),
-            "start": In(1),
+            "job": In(JobPort(config)),
             "ready": Out(1),
             "request": In(data.StructLayout({"valid": 1, "chunk": MapChunk(config)})),
             "sums": In(data.ArrayLayout(signed(32), core.lanes)),
@@ -99,11 +97,11 @@ class Rescaler(wiring.Component):
             self._lane(m, lane, parameters[lane], limits, issues)
         end = issues[latencies.rescale(self.core) - 1 - self.NEXT]
         m.d.comb += self.added.ready.eq(
-            issues[latencies.added_take(self.core)].layer & self.job.add
+            issues[latencies.added_take(self.core)].layer & self.job.fields.add
         )
         m.d.sync += [
-            self.results_next.eq(Mux(self.job.add, end.total, end.layer)),
-            self.biased_next.eq(issues[self.join - 1].layer & self.job.sums),
+            self.results_next.eq(Mux(self.job.fields.add, end.total, end.layer)),
+            self.biased_next.eq(issues[self.join - 1].layer & self.job.fields.sums),
         ]
         return m
 
@@ -111,9 +109,9 @@ class Rescaler(wiring.Component):
         """What was issued 0, 1, 2, ... cycles ago."""
         m.submodules.slots = slots = IssueSlots(self.core)
         m.d.comb += [
-            slots.start.eq(self.start),
-            slots.add.eq(self.job.add),
-            slots.sums.eq(self.job.sums),
+            slots.start.eq(self.job.start),
+            slots.add.eq(self.job.fields.add),
+            slots.sums.eq(self.job.fields.sums),
             slots.request.eq(self.request.valid),
             self.ready.eq(slots.ready),
         ]
@@ -122,7 +120,7 @@ class Rescaler(wiring.Component):
             issues.append(Signal(Issue, name=f"issue_{cycle + 1}"))
             m.d.sync += issues[-1].eq(issues[-2])
             if cycle == self.join:  # the next job may start before sums would be scaled
-                m.d.sync += issues[-1].layer.eq(issues[-2].layer & ~self.job.sums)
+                m.d.sync += issues[-1].layer.eq(issues[-2].layer & ~self.job.fields.sums)
         return issues
 
     def _parameters(self, m, issue):
@@ -130,7 +128,7 @@ class Rescaler(wiring.Component):
         cycles = self.core.scale_cycles
         with m.If(issue.as_value().any()):
             m.d.sync += self.parameter_addr.eq(
-                Mux(issue.layer, self.request.chunk.line, self.job.add_line)
+                Mux(issue.layer, self.request.chunk.line, self.job.fields.add_line)
             )
         # The address is stable until the next issue.
         word = MultiCycle(self.parameter_line.as_value(), cycles).delay(
@@ -141,7 +139,7 @@ class Rescaler(wiring.Component):
 
     def _limits(self, m, issues):
         """The zero point and the limits of the value that is clamped, by name."""
-        job, found = self.job, {}
+        job, found = self.job.fields, {}
         scaled = latencies.rescale(self.core) - CLAMP
         for name, stage in (("zero", scaled + 2), ("low", scaled + 3), ("high", scaled + 3)):
             value = Mux(issues[stage - 1].total, job[f"sum_{name}"], job[name])

@@ -5,8 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.delay import pipeline
-from weft.hw.network_core.interface import MemoryWindow
-from weft.hw.network_core.layouts import JobFields
+from weft.hw.network_core.interface import JobPort, MemoryWindow
 from weft.hw.network_core.memory.banked_memory import RowRead
 from weft.hw.network_core.steps.panel_buffer import PanelBuffer, ReadyPanel
 from weft.hw.network_core.steps.pixel_generator import OutputPixel, PixelGenerator
@@ -33,10 +32,9 @@ class MapReader(wiring.Component):
 
     Attributes
     ----------
-    job : In, `JobFields`
-        Stable from ``start`` until the last values of ``a``.
-    start : In, 1 bit
-        Pulse: ``job`` is a new job, and all steps of the job before have come.
+    job : In, `weft.hw.network_core.interface.JobPort`
+        It starts when all steps of the job before have come, and is stable until the last values of
+        ``a``.
     window : In, `weft.hw.network_core.interface.MemoryWindow`
     step : In, `weft.hw.network_core.steps.step_sequencer.JobStep`
     panel : Out, stream of `ReadyPanel`
@@ -58,8 +56,7 @@ class MapReader(wiring.Component):
         self.config = config
         core = config.array
         super().__init__({
-            "job": In(JobFields(config)),
-            "start": In(1),
+            "job": In(JobPort(config)),
             "window": In(MemoryWindow.of(config)),
             "step": In(JobStep(config)),
             "panel": Out(stream.Signature(ReadyPanel(config))),
@@ -81,9 +78,9 @@ class MapReader(wiring.Component):
         wiring.connect(m, skid.o, panels.pixels)
         wiring.connect(m, panels.panel, wiring.flipped(self.panel))
         wiring.connect(m, wiring.flipped(self.window), offsets.window)
+        wiring.connect(m, wiring.flipped(self.job), pixels.job, offsets.job)
         m.d.comb += [
-            pixels.job.eq(self.job), pixels.start.eq(self.start), panels.job.eq(self.job),
-            offsets.job.eq(self.job), offsets.start.eq(self.start), offsets.step.eq(self.step),
+            panels.job.eq(self.job.fields), offsets.step.eq(self.step),
         ]
         addresses = [RowAddress(config) for _ in self.rows]
         for n, address in enumerate(addresses):

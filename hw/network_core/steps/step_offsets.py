@@ -4,8 +4,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.network_core.interface import MemoryWindow
-from weft.hw.network_core.layouts import JobFields, VectorAddress, bank_bias
+from weft.hw.network_core.interface import JobPort, MemoryWindow
+from weft.hw.network_core.layouts import VectorAddress, bank_bias
 from weft.hw.network_core.steps.loop_counter import LoopCounter
 from weft.hw.network_core.steps.pixel_generator import POSITION
 from weft.hw.network_core.steps.step_sequencer import JobStep
@@ -55,9 +55,7 @@ class StepOffsets(wiring.Component):
 
     Attributes
     ----------
-    job : In, `JobFields`
-    start : In, 1 bit
-        Pulse: ``job`` is a new job.
+    job : In, `weft.hw.network_core.interface.JobPort`
     window : In, `weft.hw.network_core.interface.MemoryWindow`
     step : In, `weft.hw.network_core.steps.step_sequencer.JobStep`
     offset : Out, `AddressOffset`
@@ -71,8 +69,7 @@ class StepOffsets(wiring.Component):
     def __init__(self, config):
         self.config = config
         super().__init__({
-            "job": In(JobFields(config)),
-            "start": In(1),
+            "job": In(JobPort(config)),
             "window": In(MemoryWindow.of(config)),
             "step": In(JobStep(config)),
             "offset": Out(AddressOffset(config)),
@@ -82,16 +79,16 @@ class StepOffsets(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        job, step = self.job, self.step
+        job, step = self.job.fields, self.step
         restart, tile_end = Signal(), step.capture
-        m.d.comb += restart.eq(self.start | step.panel_last)
+        m.d.comb += restart.eq(self.job.start | step.panel_last)
         m.submodules.c_loop = c_loop = LoopCounter(len(job.tap_vectors))
         m.submodules.x_loop = x_loop = LoopCounter(len(job.kernel_width))
         m.submodules.group_loop = group_loop = LoopCounter(len(job.group_tiles))
         m.d.comb += [
-            c_loop.count.eq(job.tap_vectors), c_loop.restart.eq(self.start | tile_end),
+            c_loop.count.eq(job.tap_vectors), c_loop.restart.eq(self.job.start | tile_end),
             c_loop.advance.eq(step.en),
-            x_loop.count.eq(job.kernel_width), x_loop.restart.eq(self.start | tile_end),
+            x_loop.count.eq(job.kernel_width), x_loop.restart.eq(self.job.start | tile_end),
             x_loop.advance.eq(step.en & c_loop.last),
             group_loop.count.eq(job.group_tiles), group_loop.restart.eq(restart),
             group_loop.advance.eq(tile_end),
@@ -103,7 +100,7 @@ class StepOffsets(wiring.Component):
     def _offset(self, m, restart, c_last, x_last, group_last):
         """The offset moves from step to step, and from the group's first step to the next tile."""
         address = VectorAddress(self.config)
-        job, step = self.job, self.step
+        job, step = self.job.fields, self.step
         offset, group = (
             Signal.like(port, name=f"s_{name}", reset_less=True)
             for name, port in (("offset", self.offset), ("group", self.group))
@@ -159,9 +156,10 @@ class StepOffsets(wiring.Component):
 
     def _limits(self, m, tile_end, c_last, x_last):
         """The limits of y and x move against the tap."""
-        job, limits = self.job, Signal.like(self.limits, name="s_limits", reset_less=True)
+        job = self.job.fields
+        limits = Signal.like(self.limits, name="s_limits", reset_less=True)
         m.d.comb += self.limits.eq(limits)
-        with m.If(self.start | tile_end):
+        with m.If(self.job.start | tile_end):
             m.d.sync += [
                 limits.y_low.eq(0), limits.y_high.eq(job.in_height),
                 limits.x_low.eq(0), limits.x_high.eq(job.in_width),

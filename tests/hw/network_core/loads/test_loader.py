@@ -7,7 +7,7 @@ from network_cores import network_core_config
 from random_lists import buffer_words
 from side_port import SidePort, hardware_address
 
-from verif.amaranth_bench import checker, play, put, simulate, ticks
+from verif.amaranth_bench import checker, play, put, send, simulate, ticks
 from weft.hw.network_core.loads.loader import ListLoader
 from weft.network_core.descriptors import ListLoad, LoadTarget
 
@@ -63,11 +63,8 @@ def run(config, loads, *, stall=0.0, limit=None, base=0, expect_error=False, see
             fields = {name: getattr(load, name) for name in (
                 "diagonal", "fill", "jobs", "target", "fill_value", "first_word", "words"
             )}
-            put(ctx, dut.load.payload, fields | {"source": hardware_address(config, load.source)})
-            ctx.set(dut.load.valid, 1)
-            while not (await ctx.tick().sample(dut.load.ready))[-1]:
-                pass
-            ctx.set(dut.load.valid, 0)
+            fields["source"] = hardware_address(config, load.source)
+            await send(ctx, dut.load.request, [fields])
             await ticks(ctx, rng.choice([0, 0, 3]))
         while len(done) < len(loads) and not errors:
             await ctx.tick()
@@ -77,7 +74,7 @@ def run(config, loads, *, stall=0.0, limit=None, base=0, expect_error=False, see
         cycle = 0
         vectors_of = config.array.cols, config.line_vectors, config.add_table_vectors
         async for _, _, *ports, end, error in ctx.tick().sample(
-            dut.b, dut.lines, dut.table, dut.done, dut.address_error
+            dut.b, dut.lines, dut.table, dut.load.done, dut.load.address_error
         ):
             for name, count, write in zip(BUFFERS, vectors_of, ports, strict=True):
                 if write.enable:
@@ -147,8 +144,8 @@ def cycles_of(config, load, **options):
 
 def test_latency():
     dut = ListLoader(CHIPS[0])
-    load = {"load.payload": {"words": 1}, "load.valid": 1}
-    script = [{"window.limit": 64, **load}, {"load.valid": 0}]
+    load = {"load.request.payload": {"words": 1}, "load.request.valid": 1}
+    script = [{"window.limit": 64, **load}, {"load.request.valid": 0}]
     [valid] = play(dut, script, "reads.request.valid", tail=5)
     assert valid.index(1) == ListLoader.LATENCY
 

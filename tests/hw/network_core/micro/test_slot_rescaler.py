@@ -28,11 +28,11 @@ class Bench:
     async def job(self, ctx, kind, count):
         """Run a job; returns its chunks (sums, line, added byte), results, and request cycles."""
         dut, rng = self.dut, self.rng
-        put(ctx, dut.job, {**plain(ctx.get(dut.job)), **JOB, "add": kind == "add",
+        put(ctx, dut.job.fields, {**plain(ctx.get(dut.job.fields)), **JOB, "add": kind == "add",
                            "sums": kind == "sums"})
-        ctx.set(dut.start, 1)
+        ctx.set(dut.job.start, 1)
         await ctx.tick()
-        ctx.set(dut.start, 0)
+        ctx.set(dut.job.start, 0)
         chunks, results, requests = [], [], []
         added = [rng.randrange(-128, 128) for _ in range(count)]
         taken, now, comes = 0, 0, []

@@ -15,11 +15,11 @@ CHUNK = {
 
 async def start(ctx, dut, first, *, base=0, limit=CHIP.words):
     for name in ("add_input", "add_pixel_step", "add_row_step"):
-        put(ctx, dut.job[name], hardware_address(CHIP, first if name == "add_input" else 1))
-    ctx.set(dut.job.out_width, 1)
+        put(ctx, dut.job.fields[name], hardware_address(CHIP, first if name == "add_input" else 1))
+    ctx.set(dut.job.fields.out_width, 1)
     ctx.set(dut.window.base, base)
     ctx.set(dut.window.limit, limit)
-    await pulse(ctx, dut.start)
+    await pulse(ctx, dut.job.start)
     put(ctx, dut.chunks.payload, CHUNK)
     ctx.set(dut.chunks.valid, 1)
 

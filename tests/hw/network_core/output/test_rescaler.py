@@ -83,11 +83,11 @@ def test_results_follow_the_request(config, add):
         assert found == expected(config, sums, added if add else None)
 
     async def bench(ctx):
-        put(ctx, dut.job, {**plain(ctx.get(dut.job)), **JOB, "add": add})
+        put(ctx, dut.job.fields, {**plain(ctx.get(dut.job.fields)), **JOB, "add": add})
         for number, value in enumerate(EDGES):
-            put(ctx, dut.start, 1)
+            put(ctx, dut.job.start, 1)
             await ctx.tick()
-            put(ctx, dut.start, 0)
+            put(ctx, dut.job.start, 0)
             added = [-128, 127] if number % 2 else [number, -number]
             put(ctx, dut.added.payload, added)
             put(ctx, dut.added.valid, 1)

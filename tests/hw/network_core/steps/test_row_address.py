@@ -7,8 +7,8 @@ from amaranth.lib.wiring import In, Out
 from network_cores import small_network_core
 
 from verif.formal.induction import prove_by_induction
-from weft.hw.network_core.interface import MemoryWindow
-from weft.hw.network_core.layouts import JobFields, bank_bias
+from weft.hw.network_core.interface import JobPort, MemoryWindow
+from weft.hw.network_core.layouts import bank_bias
 from weft.hw.network_core.steps import row_address, step_offsets
 from weft.hw.network_core.steps.panel_buffer import PanelRow
 from weft.hw.network_core.steps.row_address import RowAddress
@@ -28,7 +28,7 @@ class AnyJob(wiring.Component):
         self.config = config
         self.offsets, self.row = StepOffsets(config), RowAddress(config)
         super().__init__({
-            "job": In(JobFields(config)), "start": In(1), "window": In(MemoryWindow.of(config)),
+            "job": In(JobPort(config)), "window": In(MemoryWindow.of(config)),
             "step": In(JobStep(config)), "origin": In(PanelRow(config)),
             "violated": Out(1),
         })
@@ -37,23 +37,24 @@ class AnyJob(wiring.Component):
         m = Module()
         m.submodules.offsets, m.submodules.row = self.offsets, self.row
         offsets, row, config = self.offsets, self.row, self.config
-        started = Signal()
-        m.d.sync += started.eq(started | self.start)
+        started, start = Signal(), self.job.start
+        m.d.sync += started.eq(started | start)
         for name, free, port in (  # free at the start, then constant
-            ("job", self.job, offsets.job), ("base", self.window.base, offsets.window.base),
+            ("job", self.job.fields, offsets.job.fields),
+            ("base", self.window.base, offsets.window.base),
             ("limit", self.window.limit, offsets.window.limit),
         ):
             held = Signal.like(port, name=name)
-            m.d.comb += port.eq(Mux(self.start, free, held))
+            m.d.comb += port.eq(Mux(start, free, held))
             m.d.sync += held.eq(port)
         m.d.comb += [
-            offsets.start.eq(self.start), offsets.step.eq(self.step), row.en.eq(self.step.en),
+            offsets.job.start.eq(start), offsets.step.eq(self.step), row.en.eq(self.step.en),
             row.row.eq(self.origin), row.offset.eq(offsets.offset), row.limits.eq(offsets.limits),
-            Assume(~self.step.en | (started & ~self.start)),
+            Assume(~self.step.en | (started & ~start)),
             Assume(self.origin.origin.address.bank < config.banks),
             Assume(offsets.window.base <= offsets.window.limit),
             Assume(offsets.window.limit <= config.words),
-            *(Assume(offsets.job[name].bank < config.banks) for name in STEPS),
+            *(Assume(offsets.job.fields[name].bank < config.banks) for name in STEPS),
         ]
         request = row.request
         allowed = (
@@ -62,7 +63,7 @@ class AnyJob(wiring.Component):
             & (request.address.word < offsets.window.limit)
         )
         linked = [self.linked(one) for one in (offsets.offset, offsets.group)]
-        m.d.comb += self.violated.eq(~self.start & (
+        m.d.comb += self.violated.eq(~start & (
             (request.valid & ~allowed) | (started & ~(linked[0] & linked[1]))
         ))
         return m
