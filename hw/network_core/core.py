@@ -185,8 +185,8 @@ class NetworkCore(wiring.Component):
         m.submodules.array = array
         m.d.comb += [
             array.reset.eq(reset), array.step.eq(sequencer.step), array.a.eq(map_reader.a),
-            b.read_addr.eq(array.b_addr), array.b.as_value().eq(b.read_data.as_value()),
         ]
+        connect(m, array.b, b.read)
         return array
 
     def _output(self, m, resets, list_reader, sequencer, array, lines, table, client):
@@ -200,12 +200,11 @@ class NetworkCore(wiring.Component):
         else:
             connect(m, list_reader.job, output.job)
         m.d.comb += [
-            output.tiles.eq(sequencer.tiles), output.row_written.eq(array.row_written),
+            output.tiles.eq(sequencer.tiles),
             sequencer.release.eq(output.release),
-            array.address.eq(output.address), array.index.eq(output.index),
-            output.sums.eq(array.sums), output.pair_sum.eq(array.pair_sum),
-            lines.read_addr.eq(output.parameter_addr),
-            output.parameter_line.as_value().eq(lines.read_data.as_value()),
-            table.read_addr.eq(output.table_addr), output.table_data.eq(table.read_data),
+            lines.read.address.eq(output.lines.address),
+            output.lines.data.as_value().eq(lines.read.data.as_value()),
         ]
+        connect(m, output.table, table.read)
+        connect(m, output.rows, array.results)
         return output

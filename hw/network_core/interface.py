@@ -1,14 +1,17 @@
 """The ports of a network core: access to its memory, start and abort of lists, status."""
 
+from amaranth.hdl import signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from weft.hw.dma.axi import Axi4
-from weft.hw.network_core.layouts import JobFields, ListLoadFields, VectorAddress
+from weft.hw.network_core.layouts import ColumnParameters, JobFields, ListLoadFields, VectorAddress
+from weft.network_core.config import ADD_TABLE_WORDS
 
 __all__ = [
-    "JobPort", "ListBegin", "LoadPort", "MemoryWindow", "NetworkInterface", "NetworkStatus",
-    "ReadPort", "VectorWrite",
+    "BufferRead", "JobPort", "LineRead", "ListBegin", "LoadPort", "MemoryWindow",
+    "NetworkInterface", "NetworkStatus", "ReadPort", "ResultRead", "TableRead", "VectorWrite",
 ]
 
 
@@ -93,6 +96,77 @@ class MemoryWindow(wiring.Signature):
     def of(cls, config):
         """The window whose word numbers are those of a `VectorAddress`."""
         return cls(VectorAddress(config)["word"].width)
+
+
+class BufferRead(wiring.Signature):
+    """Reads of a buffer that loads write, from the side of the block that reads.
+
+    Parameters
+    ----------
+    address, data : shape
+
+    Attributes
+    ----------
+    address : Out, shape ``address``
+        The word that is read, in each cycle.
+    data : In, shape ``data``
+        The word, `weft.latencies.MEMORY_READ` cycles later.
+    """
+
+    def __init__(self, address, data):
+        super().__init__({"address": Out(address), "data": In(data)})
+
+
+class LineRead(BufferRead):
+    """Reads of parameter lines: ``lanes`` `ColumnParameters` each."""
+
+    def __init__(self, config):
+        super().__init__(
+            range(config.lines), data.ArrayLayout(ColumnParameters, config.array.lanes)
+        )
+
+
+class TableRead(BufferRead):
+    """Reads of the ADD table: a word of 32 bits for each lane."""
+
+    def __init__(self, config):
+        lanes = config.array.lanes
+        super().__init__(
+            data.ArrayLayout(range(ADD_TABLE_WORDS), lanes), data.ArrayLayout(signed(32), lanes)
+        )
+
+
+class ResultRead(wiring.Signature):
+    """Reads of the result buffer of the array, from the side of the output section.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+    buffer_rows : int
+        Rows of the buffer.
+
+    Attributes
+    ----------
+    row_written : In, 1 bit
+        Pulse: the buffer has one more row, readable from the next cycle on.
+    address : Out
+        A row of the buffer.
+    index : Out
+        Position of a chunk in that row.
+    sums : In, ``lanes`` x 32 bits
+        The chunk, `weft.network_core.latencies.result_read` cycles later.
+    pair_sum : In, 32 bits
+        The pair sum of the row, in the same cycle; not used if the MAC cell is not corrected.
+    """
+
+    def __init__(self, config, buffer_rows):
+        super().__init__({
+            "row_written": In(1),
+            "address": Out(ceil_log2(buffer_rows)),
+            "index": Out(range(config.row_chunks)),
+            "sums": In(data.ArrayLayout(signed(32), config.array.lanes)),
+            "pair_sum": In(signed(32)),
+        })
 
 
 class JobPort(wiring.Signature):

@@ -1,11 +1,12 @@
 """The buffers that loads fill: words of B, parameter lines, and tables of ADD."""
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 from amaranth.utils import ceil_log2
 
 from weft.hw.buffers.bank import Bank
+from weft.hw.network_core.interface import BufferRead, TableRead
 from weft.network_core.config import ADD_TABLE_BYTES, ADD_TABLE_WORDS
 
 __all__ = ["AddTables", "LoadedBuffer", "LoadedWord"]
@@ -51,9 +52,7 @@ class LoadedBuffer(wiring.Component):
     ----------
     write : In, `LoadedWord`
         A word can be read WRITE cycles later.
-    read_addr : In, a word address
-    read_data : Out, ``vectors`` vectors
-        The word, LATENCY cycles later.
+    read : In, `weft.hw.network_core.interface.BufferRead` of words of ``vectors`` vectors
     """
 
     LATENCY = Bank.LATENCY
@@ -65,8 +64,9 @@ class LoadedBuffer(wiring.Component):
         self.words = words
         super().__init__({
             "write": In(LoadedWord(config, vectors, words)),
-            "read_addr": In(ceil_log2(words)),
-            "read_data": Out(data.ArrayLayout(8 * config.array.depth, vectors)),
+            "read": In(BufferRead(
+                ceil_log2(words), data.ArrayLayout(8 * config.array.depth, vectors)
+            )),
         })
 
     def elaborate(self, platform):
@@ -76,7 +76,7 @@ class LoadedBuffer(wiring.Component):
         m.d.sync += write.eq(self.write)
         for group in range(self.vectors // self.config.read_vectors):
             data = write.data.as_value().word_select(group, width)
-            m.d.comb += self.read_data.as_value().word_select(group, width).eq(
+            m.d.comb += self.read.data.as_value().word_select(group, width).eq(
                 self._group(m, group, write.enable[group], write.word, data)
             )
         return m
@@ -88,7 +88,7 @@ class LoadedBuffer(wiring.Component):
         if not 0 < few <= _FEW_WORDS < most:
             return self._bank(m, f"bank_{group}", self.words, enable, word, data)
         level = ceil_log2(most)
-        writes_few, reads_few = word[level], self.read_addr[level]
+        writes_few, reads_few = word[level], self.read.address[level]
         first = self._bank(m, f"bank_{group}", most, enable & ~writes_few, word, data)
         last = self._bank(m, f"few_{group}", few, enable & writes_few, word, data, lut_ram=True)
         for n in range(self.LATENCY):
@@ -106,7 +106,7 @@ class LoadedBuffer(wiring.Component):
             bank.write_en.eq(enable),
             bank.write_addr.eq(word),
             bank.write_data.eq(data),
-            bank.read_addr.eq(self.read_addr),
+            bank.read_addr.eq(self.read.address),
         ]
         return bank.read_data
 
@@ -122,9 +122,7 @@ class AddTables(wiring.Component):
     ----------
     write : In, `weft.hw.network_core.loads.loaded_buffer.LoadedWord`
         A word can be read WRITE cycles later.
-    read_addr : In, ``lanes`` word addresses
-    read_data : Out, ``lanes`` x 32 bits
-        The word of each lane, LATENCY cycles later.
+    read : In, `weft.hw.network_core.interface.TableRead`
     """
 
     LATENCY = Bank.LATENCY
@@ -132,11 +130,9 @@ class AddTables(wiring.Component):
 
     def __init__(self, config):
         self.config = config
-        lanes = config.array.lanes
         super().__init__({
             "write": In(LoadedWord(config, config.add_table_vectors, ADD_TABLE_WORDS)),
-            "read_addr": In(data.ArrayLayout(range(ADD_TABLE_WORDS), lanes)),
-            "read_data": Out(data.ArrayLayout(signed(32), lanes)),
+            "read": In(TableRead(config)),
         })
 
     def elaborate(self, platform):
@@ -148,7 +144,7 @@ class AddTables(wiring.Component):
         word = write.data.as_value()
         parts = [word.word_select(n, len(word) // groups)[:width] for n in range(groups)]
         for lane in range(self.config.array.lanes):
-            address, found = self.read_addr[lane], self.read_data[lane]
+            address, found = self.read.address[lane], self.read.data[lane]
             for group, part in enumerate(parts):
                 bank = Bank(width=width, depth=ADD_TABLE_WORDS, target=self.config.array.target)
                 m.submodules[f"lane_{lane}_{group}"] = bank

@@ -151,15 +151,15 @@ class MicroCore(wiring.Component):
             weights.diagonal.eq(write.diagonal),
             weights.read_address.eq(steps.b_address), columns.b.eq(weights.read_data),
         ]
+        line = output.lines.data[0]
         for n, (name, field) in enumerate((
-            ("bias", output.line.bias), ("multiplier", output.line.multiplier),
-            ("shift", output.line.shift),
+            ("bias", line.bias), ("multiplier", line.multiplier), ("shift", line.shift),
         )):
             valid = write.valid[LoadTarget.PARAMETERS] & (write.group == n)
-            self._bank(m, name, config.lines, len(field), valid, write, output.line_address, field)
+            self._bank(m, name, config.lines, len(field), valid, write, output.lines.address, field)
         self._bank(
             m, "table", ADD_TABLE_WORDS, 32, write.valid[LoadTarget.ADD_TABLE], write,
-            output.table_address, output.table,
+            output.table.address[0], output.table.data[0],
         )
 
     def _bank(self, m, name, words, width, valid, write, address, value):

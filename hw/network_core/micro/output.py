@@ -5,13 +5,11 @@ from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.hw.network_core.interface import MemoryWindow
-from weft.hw.network_core.layouts import ColumnParameters
+from weft.hw.network_core.interface import LineRead, MemoryWindow, TableRead
 from weft.hw.network_core.micro.added import AddedVector
 from weft.hw.network_core.micro.memory_port import PortRequest
 from weft.hw.network_core.micro.slot_rescaler import SlotRescaler
 from weft.network_core import latencies
-from weft.network_core.config import ADD_TABLE_WORDS
 
 __all__ = ["OutputFields", "OutputUnit"]
 
@@ -59,10 +57,8 @@ class OutputUnit(wiring.Component):
         First vectors of a pixel of the output map, and of the added map.
     output_taken : Out, 1 bit
         Pulse: ``output`` and ``added`` are not needed any more.
-    line_address : Out; line : In, `weft.hw.network_core.layouts.ColumnParameters`
-        A parameter line, and its content 2 cycles later.
-    table_address : Out; table : In, 32 bits
-        The same of the ADD table.
+    lines : Out, `weft.hw.network_core.interface.LineRead`
+    table : Out, `weft.hw.network_core.interface.TableRead`
     window : In, `weft.hw.network_core.interface.MemoryWindow` of 16 bits
     store, read : Out, `PortRequest`; store_ready, read_ready : In, 1 bit
         Of the output map, and of the added map.
@@ -82,8 +78,7 @@ class OutputUnit(wiring.Component):
             "first": In(1), "ends": In(1), "may_end": Out(1), "captured": In(1),
             "select": Out(range(cols)), "sums": In(32), "output": In(16), "added": In(16),
             "output_taken": Out(1),
-            "line_address": Out(range(config.lines)), "line": In(ColumnParameters),
-            "table_address": Out(range(ADD_TABLE_WORDS)), "table": In(32),
+            "lines": Out(LineRead(config)), "table": Out(TableRead(config)),
             "window": In(MemoryWindow(16)),
             "store": Out(PortRequest(write=True)), "store_ready": In(1),
             "read": Out(PortRequest(write=False)), "read_ready": In(1), "read_data": In(32),
@@ -99,7 +94,7 @@ class OutputUnit(wiring.Component):
         cols, first, busy, taken = (
             Signal.like(self.cols), Signal(), Signal(), Signal()
         )
-        column, line = Signal(range(self.config.array.cols)), Signal.like(self.line_address)
+        column, line = Signal(range(self.config.array.cols)), Signal.like(self.lines.address)
         m.d.comb += [
             self.may_end.eq(~taken & ~added.pending),
             request.valid.eq(busy & rescaler.ready), last.eq(column == (cols - 1)[:len(column)]),
@@ -139,11 +134,9 @@ class OutputUnit(wiring.Component):
             m.d.comb += job[name].eq(fields[name])
         m.d.comb += [
             rescaler.job.start.eq(self.start), rescaler.sums[0].eq(self.sums),
-            self.line_address.eq(rescaler.parameter_addr),
-            rescaler.parameter_line[0].eq(self.line),
-            self.table_address.eq(rescaler.table_addr[0]),
-            rescaler.table_data[0].eq(self.table),
         ]
+        connect(m, rescaler.lines, flipped(self.lines))
+        connect(m, rescaler.table, flipped(self.table))
 
     def _store(self, m, rescaler, requested, last, first):
         """Collect the results of a tile, and store them.

@@ -1,18 +1,23 @@
 """The output section: from announced tiles and their sums to a map in the memory."""
 
-from amaranth.hdl import Module, signed
-from amaranth.lib import data, wiring
+from amaranth.hdl import Module
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
-from amaranth.utils import ceil_log2
 
-from weft.hw.network_core.interface import JobPort, MemoryWindow, ReadPort
-from weft.hw.network_core.layouts import ColumnParameters, ComputedTile
+from weft.hw.network_core.interface import (
+    JobPort,
+    LineRead,
+    MemoryWindow,
+    ReadPort,
+    ResultRead,
+    TableRead,
+)
+from weft.hw.network_core.layouts import ComputedTile
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
 from weft.hw.network_core.output.added_map import AddedMap
 from weft.hw.network_core.output.chunk_scheduler import ChunkScheduler
 from weft.hw.network_core.output.map_store import MapStore
 from weft.hw.network_core.output.rescaler import Rescaler
-from weft.network_core.config import ADD_TABLE_WORDS
 from weft.network_core.latencies import lead
 
 __all__ = ["OutputSection"]
@@ -33,25 +38,11 @@ class OutputSection(wiring.Component):
         It starts when the job before is done, and is stable to ``done``.
     window : In, `weft.hw.network_core.interface.MemoryWindow`
     tiles : In, `weft.hw.network_core.layouts.ComputedTile`
-    row_written : In, 1 bit
-        Pulse: the result buffer has one more row, readable from the next cycle on.
+    rows : Out, `weft.hw.network_core.interface.ResultRead`
     release : Out, 1 bit
         Pulse: ``rows`` rows of the result buffer are free again.
-    address, index : Out
-        Row of the result buffer, and position of a chunk in it.
-    sums : In, ``lanes`` x 32 bits
-        The chunk at ``address`` and ``index``, `weft.network_core.latencies.result_read` cycles
-        later.
-    pair_sum : In, 32 bits
-        The pair sum of its row, in the same cycle; not used if the MAC cell is not corrected.
-    parameter_addr : Out
-        A parameter line.
-    parameter_line : In, ``lanes`` x `weft.hw.network_core.layouts.ColumnParameters`
-        `weft.latencies.MEMORY_READ` cycles after ``parameter_addr``.
-    table_addr : Out, ``lanes`` word addresses
-        A word of the ADD table for each lane.
-    table_data : In, ``lanes`` x 32 bits
-        `weft.latencies.MEMORY_READ` cycles after ``table_addr``.
+    lines : Out, `weft.hw.network_core.interface.LineRead`
+    table : Out, `weft.hw.network_core.interface.TableRead`
     reads : Out, `weft.hw.network_core.interface.ReadPort`
         Reads of the added map.
     write : Out, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
@@ -67,21 +58,14 @@ class OutputSection(wiring.Component):
     def __init__(self, config, *, buffer_rows):
         self.config = config
         self.buffer_rows = buffer_rows
-        core = config.array
         super().__init__({
             "job": In(JobPort(config)),
             "window": In(MemoryWindow.of(config)),
             "tiles": In(ComputedTile(config)),
-            "row_written": In(1),
+            "rows": Out(ResultRead(config, buffer_rows)),
             "release": Out(1),
-            "address": Out(ceil_log2(buffer_rows)),
-            "index": Out(range(config.row_chunks)),
-            "sums": In(data.ArrayLayout(signed(32), core.lanes)),
-            "pair_sum": In(signed(32)),
-            "parameter_addr": Out(range(config.lines)),
-            "parameter_line": In(data.ArrayLayout(ColumnParameters, core.lanes)),
-            "table_addr": Out(data.ArrayLayout(range(ADD_TABLE_WORDS), core.lanes)),
-            "table_data": In(data.ArrayLayout(signed(32), core.lanes)),
+            "lines": Out(LineRead(config)),
+            "table": Out(TableRead(config)),
             "reads": Out(ReadPort(config)),
             "write": Out(MemoryWrite(config)),
             **({"ending": Out(1)} if lead(config.array) else {}),
@@ -102,23 +86,22 @@ class OutputSection(wiring.Component):
         connect(m, flipped(self.reads), added.reads)
         connect(m, flipped(self.job), rescaler.job, added.job, store.job)
         connect(m, flipped(self.window), added.window, store.window)
+        connect(m, rescaler.lines, flipped(self.lines))
+        connect(m, rescaler.table, flipped(self.table))
+        rows = self.rows
         m.d.comb += [
             scheduler.add.eq(self.job.fields.add),
             scheduler.tiles.eq(self.tiles),
-            scheduler.row_written.eq(self.row_written),
+            scheduler.row_written.eq(rows.row_written),
             scheduler.added_ready.eq(added.ready),
             scheduler.ready.eq(rescaler.ready),
-            self.address.eq(scheduler.address),
-            self.index.eq(scheduler.index),
+            rows.address.eq(scheduler.address),
+            rows.index.eq(scheduler.index),
             self.release.eq(scheduler.release),
             added.claim.eq(scheduler.request.valid & self.job.fields.add),
             rescaler.request.eq(scheduler.request),
-            rescaler.sums.eq(self.sums),
-            rescaler.pair_sum.eq(self.pair_sum),
-            rescaler.parameter_line.eq(self.parameter_line),
-            self.parameter_addr.eq(rescaler.parameter_addr),
-            self.table_addr.eq(rescaler.table_addr),
-            rescaler.table_data.eq(self.table_data),
+            rescaler.sums.eq(rows.sums),
+            rescaler.pair_sum.eq(rows.pair_sum),
             store.request.eq(scheduler.request),
             store.results.eq(rescaler.results),
             store.results_next.eq(rescaler.results_next),

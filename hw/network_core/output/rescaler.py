@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.delay import MultiCycle, pipeline
-from weft.hw.network_core.interface import JobPort
+from weft.hw.network_core.interface import JobPort, LineRead, TableRead
 from weft.hw.network_core.layouts import ColumnParameters, MapChunk
 from weft.hw.network_core.output.issue_slots import Issue, IssueSlots
 from weft.hw.output.clamp import clamp
@@ -13,7 +13,6 @@ from weft.hw.output.scalers import lane_scaler
 from weft.hw.output.serial_scaler import SerialScaler
 from weft.latencies import CLAMP, MEMORY_READ
 from weft.network_core import latencies
-from weft.network_core.config import ADD_TABLE_WORDS
 
 __all__ = ["Rescaler"]
 
@@ -46,14 +45,8 @@ class Rescaler(wiring.Component):
     pair_sum : In, 32 bits
         The pair sum of the row. Both are valid `weft.network_core.latencies.join` cycles after the
         request, less 1 if the MAC cell is corrected.
-    parameter_addr : Out
-        A parameter line.
-    parameter_line : In, ``lanes`` x `weft.hw.network_core.layouts.ColumnParameters`
-        `weft.latencies.MEMORY_READ` cycles after ``parameter_addr``.
-    table_addr : Out, ``lanes`` word addresses
-        A word of the ADD table for each lane.
-    table_data : In, ``lanes`` x 32 bits
-        `weft.latencies.MEMORY_READ` cycles after ``table_addr``.
+    lines : Out, `weft.hw.network_core.interface.LineRead`
+    table : Out, `weft.hw.network_core.interface.TableRead`
     added : In, stream of ``lanes`` int8
         Values of x, chunk by chunk. A valid chunk is taken when the scalers need it.
     results : Out, ``lanes`` int8
@@ -78,10 +71,8 @@ class Rescaler(wiring.Component):
             "request": In(data.StructLayout({"valid": 1, "chunk": MapChunk(config)})),
             "sums": In(data.ArrayLayout(signed(32), core.lanes)),
             "pair_sum": In(signed(32)),
-            "parameter_addr": Out(range(config.lines)),
-            "parameter_line": In(data.ArrayLayout(ColumnParameters, core.lanes)),
-            "table_addr": Out(data.ArrayLayout(range(ADD_TABLE_WORDS), core.lanes)),
-            "table_data": In(data.ArrayLayout(signed(32), core.lanes)),
+            "lines": Out(LineRead(config)),
+            "table": Out(TableRead(config)),
             "added": In(stream.Signature(values)),
             "results": Out(values),
             "results_next": Out(1),
@@ -127,11 +118,11 @@ class Rescaler(wiring.Component):
         """The parameters of all lanes, at the join stage, as `MultiCycle` values."""
         cycles = self.core.scale_cycles
         with m.If(issue.as_value().any()):
-            m.d.sync += self.parameter_addr.eq(
+            m.d.sync += self.lines.address.eq(
                 Mux(issue.layer, self.request.chunk.line, self.job.fields.add_line)
             )
         # The address is stable until the next issue.
-        word = MultiCycle(self.parameter_line.as_value(), cycles).delay(
+        word = MultiCycle(self.lines.data.as_value(), cycles).delay(
             m, self.join - 1 - MEMORY_READ, "word"
         )
         columns = data.ArrayLayout(ColumnParameters, self.lanes)(word.value)
@@ -185,12 +176,13 @@ class Rescaler(wiring.Component):
 
     def _total(self, m, lane, y, issues):
         """The sum of both values of the table, until the next chunk has one."""
-        found, address = self.table_data[lane], Signal.like(self.table_addr[lane], reset_less=True)
+        table = self.table
+        found, address = table.data[lane], Signal.like(table.address[lane], reset_less=True)
         result_value, total = (
             Signal(signed(32), name=f"{name}_{lane}", reset_less=True)
             for name in ("result_value", "total")
         )
-        m.d.comb += self.table_addr[lane].eq(address)
+        m.d.comb += table.address[lane].eq(address)
         end = latencies.rescale(self.core)
         m.d.sync += result_value.eq(found)
         with m.If(issues[end].layer):

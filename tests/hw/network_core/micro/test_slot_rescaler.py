@@ -50,17 +50,17 @@ class Bench:
             put(ctx, dut.request.chunk.line, line if asks else 0)
             put(ctx, dut.sums, [due.get(now, 123456789)])
             put(ctx, dut.added.payload, [added[min(taken, count - 1)]])
-            put(ctx, dut.parameter_line, [parameters(lines.pop(0))])
-            put(ctx, dut.table_data, [TABLE[words.pop(0)]])
-            names = ("parameter_addr", "table_addr", "results", "results_next", "biased",
-                     "biased_next")
-            *values, take = (await ctx.tick().sample(
-                *(getattr(dut, name) for name in names), dut.added.ready
+            put(ctx, dut.lines.data, [parameters(lines.pop(0))])
+            put(ctx, dut.table.data, [TABLE[words.pop(0)]])
+            names = "results", "results_next", "biased", "biased_next"
+            line, table, *values, take = (await ctx.tick().sample(
+                dut.lines.address, dut.table.address, *(getattr(dut, name) for name in names),
+                dut.added.ready,
             ))[2:]
             found = dict(zip(names, values, strict=True))
             taken += take
-            lines.append(found["parameter_addr"])
-            words.append(plain(found["table_addr"])[0])
+            lines.append(line)
+            words.append(plain(table)[0])
             comes.append((found["results_next"], found["biased_next"]))
             if now >= dut.NEXT and comes[now - dut.NEXT][0]:
                 results.append((now, plain(found["results"])[0]))

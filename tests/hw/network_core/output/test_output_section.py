@@ -117,7 +117,7 @@ def test_an_access_beyond_the_limit_does_not_happen(name, errors):
             put(ctx, dut.tiles, {
                 "valid": now == 0, "rows": 1, "cols": 1, "line": 0, "tile_last": 1, "last": 1,
             })
-            put(ctx, dut.row_written, now == 5)
+            put(ctx, dut.rows.row_written, now == 5)
             ports = dut.write.valid, dut.reads.request.valid, dut.address_error
             found.append(list((await ctx.tick().sample(*ports))[2:]))
 
