@@ -191,6 +191,7 @@ class Dma(wiring.Component):
             pack_word=aligner.word_shape, layouts=layouts(c), target=c.target
         ))
         sender = add("sender", PackReader(bytes_in=c.bytes_in, row_words=packer.row_words))
+        connect(m, sender.half, packer.half)
         connect(m, sender.commands, flipped(self.commands))
         payload_due = Signal()  # the header of a load was sent, and its payload comes next
         with m.If(aligner.load_done | fetcher.load_sent | clear):
@@ -202,12 +203,6 @@ class Dma(wiring.Component):
             aligner.room.eq(packer.room & payload_due),
             packer.claim.eq(aligner.slice_start | inserter.slice_start),
             packer.words.eq(inserter.words.as_value() | aligner.words.as_value()),
-            *(getattr(sender, name).eq(getattr(packer, name)) for name in (
-                "filled", "last_row", "last_row_end", "row_end", "read_data",
-            )),
-            *(getattr(packer, name).eq(getattr(sender, name)) for name in (
-                "read_addr", "read_en", "release",
-            )),
         ]
         packing = Signal()
         m.d.comb += packing.eq(payload_due | ~packer.idle | ~sender.idle)
