@@ -23,7 +23,7 @@ class ProgramReadRules(ReadRules):
     """Reads of vectors: the rules of bursts, and of the end of a list. RREADY may wait."""
 
     PINS = ReadRules.PINS | {
-        "halt": 1,
+        "halt": 1, "rdata": 8 * CHIP.beat_bytes,
         **{f"reads_{client}_{name}": 1 for client in range(2)
            for name in ("request_valid", "request_ready", "data_valid")},
     }
