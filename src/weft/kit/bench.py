@@ -7,7 +7,7 @@ from weft import commands
 from weft.c_names import renamed
 from weft.geometry import memories
 from weft.ip import Ip
-from weft.kit.texts import text
+from weft.kit.folder import text
 from weft.register_map import constants, fifo_ports, registers
 
 __all__ = ["bench", "env", "sources_of"]
