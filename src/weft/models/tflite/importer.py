@@ -65,14 +65,16 @@ def _notes(graph, variables, states):
     file = graph.file
     used = {i for o in file.operators for i in (*o.inputs, *o.outputs) if i >= 0}
     notes = []
-    if any(file.kinds[i] == "UINT8" for i in used):
+    # Weights alone may be bytes of float32 layers.
+    if any(file.kinds[i] == "UINT8" and i not in graph.values for i in used):
         notes.append(
             "TFLite Micro has no uint8: values are computed as int8 and then raised by 128"
         )
     if graph.hybrid:
         notes.append(
-            f"{graph.hybrid} products have float32 activations and int8 weights (dynamic range"
-            " quantization); rows of the activations are quantized at run time, as LiteRT does"
+            f"{graph.hybrid} product{'s' * (graph.hybrid > 1)} with float32 activations and int8"
+            " weights (dynamic range quantization): rows of the activations are quantized at run"
+            " time, as LiteRT does"
         )
     if graph.resized:
         notes.append(
