@@ -18,6 +18,7 @@ from weft.models.tflite.scales import (
 
 __all__ = ["BUILDERS", "layer"]
 
+RELU, TANH = tflite.ActivationFunctionType.RELU, tflite.ActivationFunctionType.TANH
 _ROWS = {False: "symmetric", True: "asymmetric"}  # rules of rows that LiteRT quantizes
 
 

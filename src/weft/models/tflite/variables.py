@@ -8,7 +8,6 @@ import dataclasses
 import math
 
 import numpy as np
-import tflite
 
 from weft.models.errors import ModelError
 from weft.models.ir import Host, State, Tensor
@@ -190,6 +189,3 @@ def _handles(file):
                 (text or b"").decode("utf-8", "backslashreplace") for text in raw
             )
     return keys
-
-
-RELU, TANH = tflite.ActivationFunctionType.RELU, tflite.ActivationFunctionType.TANH
