@@ -124,7 +124,7 @@ def expectation(program, golden, *, plain=False) -> dict[str, bytes]:
         for name, values in (("image", image), ("expected", expected))
     )
     macros = {
-        "NETWORK_RUN": f"{name}_run", "NETWORK_LOAD": f"{name}_load",
+        "NETWORK_RUN": f"{name}_run", "NETWORK_LOAD": f"{name}_load", "PROGRAM": f"{name}_program",
         "OF_NETWORK(what)": f"{name.upper()}_##what", **({"PLAIN": ""} if plain else {}),
     }
     lines = "".join(f"#define {macro} {text}".rstrip() + "\n" for macro, text in macros.items())

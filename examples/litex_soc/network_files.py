@@ -45,6 +45,7 @@ def write_network(network: Path, config: NetworkCoreConfig, folder: Path) -> int
         f'#define NETWORK "{network.name}"',
         f"#define network_load {name}_load",
         f"#define network_run {name}_run",
+        f"#define network_program {name}_program",
         "enum {",
         f"    PROGRAM_BYTES = {macro}_PROGRAM_BYTES, OUTPUT_BYTES = {macro}_OUTPUT_BYTES,",
         f"    LOG = {program.log}, ENTRY_VECTORS = {-(-ENTRY_BYTES // config.array.depth)},",

@@ -13,12 +13,13 @@ class BankDriver:
     def __init__(self, dut):
         self.dut = dut
 
-    async def access(self, ctx, address, value=None, mask=15):
+    async def access(self, ctx, address, value=None, mask=15, aligned=1):
         """The word and the error bit of the response."""
         bus = self.dut.bus
         ctx.set(bus.request.valid, 1)
         ctx.set(bus.request.payload, {
-            "addr": address // 4, "write": value is not None, "mask": mask, "data": value or 0,
+            "addr": address // 4, "aligned": aligned, "write": value is not None, "mask": mask,
+            "data": value or 0,
         })
         await ctx.tick().until(bus.request.ready)
         ctx.set(bus.request.valid, 0)
@@ -59,3 +60,5 @@ async def check_accesses(ctx, driver, ip):
         assert error == (access not in ("wo", "rw")), hex(address)
         for mask in (0, 7, 14):
             assert (await driver.access(ctx, address, 0, mask))[1]
+        for value in (None, 0):
+            assert await driver.access(ctx, address, value, aligned=0) == (0, 1)

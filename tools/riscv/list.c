@@ -5,7 +5,6 @@
 #include "runtime.h"
 
 static weft_core core;
-static uint8_t program[OF_NETWORK(PROGRAM_BYTES)] __attribute__((aligned(64)));
 static int8_t output[OF_NETWORK(OUTPUT_BYTES)];
 
 int main(void)
@@ -15,7 +14,7 @@ int main(void)
 
     if (weft_init(&core, CORE) != WEFT_OK)
         end(1);
-    if (weft_program(&core, program, sizeof program) != WEFT_OK)
+    if (weft_program(&core, PROGRAM, OF_NETWORK(PROGRAM_BYTES)) != WEFT_OK)
         end(2);
     start = cycles();
     state = NETWORK_LOAD(&core);

@@ -9,7 +9,7 @@ from weft.models.errors import ModelError
 
 __all__ = ["check_prefix", "filled_sources", "public_name"]
 
-_WITHOUT_ARITHMETIC = {"net_layer.h", "net_map.h"}
+_WITHOUT_ARITHMETIC = _WITH_BYTES = {"net_layer.h", "net_map.h"}  # they include net_bytes.h
 
 
 def check_prefix(prefix: str) -> None:
@@ -40,8 +40,8 @@ def filled_sources(
     fixed : iterable of str
         Files of `weft.models.c_code.files` that ``net_data.h`` includes.
     values : mapping of str
-        For ``@key@`` in templates. ``definitions``, ``load`` and ``body`` have names of the driver,
-        too.
+        For ``@key@`` in templates. ``definitions``, ``load``, ``body`` and ``after`` have names of
+        the driver, too.
     prefix : str
         Of the driver.
     """
@@ -50,6 +50,8 @@ def filled_sources(
     values = {"includes": includes, **values}
     if {*names} - _WITHOUT_ARITHMETIC:
         names.append("net_arithmetic.h")
+    if {*names} & _WITH_BYTES:
+        names.append("net_bytes.h")
     folder = resources.files("weft.models.c_code.files")
     texts = {"net.h": header, "net_data.h": DATA, "net.c": source}
     texts |= {name: folder.joinpath(name).read_text(encoding="utf-8") for name in names}
@@ -60,7 +62,7 @@ def filled_sources(
 
 
 def _filled(text, values, prefix):
-    for key in ("includes", "definitions", "load", "body"):
+    for key in ("includes", "definitions", "load", "body", "after"):
         text = text.replace(f"@{key}@", renamed(values.get(key, ""), prefix))
     for key, value in values.items():
         text = text.replace(f"@{key}@", str(value))
