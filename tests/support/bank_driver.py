@@ -6,6 +6,8 @@ from weft.register_types import CORE_SPACE, SPACE
 
 __all__ = ["BankDriver", "check_accesses", "core_registers"]
 
+WRITTEN = 64  # starts nothing in CONTROL, and is the length of a transfer in MEMORY_WRITE
+
 
 class BankDriver:
     """Sends requests to the port ``bus`` of a component."""
@@ -56,7 +58,7 @@ async def check_accesses(ctx, driver, ip):
         assert not error or value == 0
         if access and address < CORE_SPACE:
             assert value == address // 4 + 1000
-        _, error = await driver.access(ctx, address, 0)
+        _, error = await driver.access(ctx, address, WRITTEN)
         assert error == (access not in ("wo", "rw")), hex(address)
         for mask in (0, 7, 14):
             assert (await driver.access(ctx, address, 0, mask))[1]
