@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "build" / "interop"
 LITERT = [
     ROOT / "tests" / "golden" / "test_oracle_litert.py",
-    *(ROOT / "tests" / "network" / "tflite" / f"test_{name}.py"
+    *(ROOT / "tests" / "models" / "tflite" / f"test_{name}.py"
       for name in ("bidirectional", "lite", "lstm_litert", "scales", "tables_litert")),
 ]
 CONFIG = Config(rows=2, cols=4, a_words=64, b_words=64)
@@ -268,6 +268,7 @@ def cpu(steps):
     ]
     if all(done):
         steps.run("PicoRV32, the table of networks", [*tool, "table"], ROOT)
+    steps.run("PicoRV32, two network cores with interrupts", [*tool, "interrupts"], ROOT)
     example = [sys.executable, ROOT / "examples" / "soc" / "run.py", OUTPUT / "soc"]
     steps.run("PicoRV32, a network (examples/soc)", example, ROOT)
 

@@ -1,5 +1,5 @@
 /* Runs a network on a network core: loads it into memory, checks two inferences, prints the
- * cycles of the load and of the second inference. */
+ * cycles of the load and of the second inference, and those of the core in it. */
 #include "expected.h" /* image, expected, names; made by tools/cpu_networks.py */
 #include "net.h"
 #include "runtime.h"
@@ -35,6 +35,7 @@ int main(void)
                 end(5);
     }
     print(stop - start);
+    print(WEFT_REGISTER(&core, net_cycles));
     end(0);
     return 0;
 }

@@ -3,6 +3,7 @@
 import ctypes
 import dataclasses
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -216,6 +217,37 @@ def test_interrupts_finish_an_inference(tmp_path, list_time):
     found.clear()
     assert network(x)[0] == 0  # waits, so no interrupt comes
     assert found == [] and network.device.values["irq_enable"] == 1
+
+
+def test_the_example_of_the_documents(tmp_path):
+    """The handler and the thread of the page compute an inference on a core with interrupts."""
+    pytest.importorskip("tflite")
+    page = (Path(__file__).parents[3] / "docs" / "networks.md").read_text()
+    blocks = re.findall(r"^```c\n(.*?)^```", page, re.M | re.S)
+    [example] = [block for block in blocks if "int infer(" in block]
+    wait = "void wait_for_interrupt(void);\nint prepare(void *base);\n"
+    wait += "void core_interrupt(void);\nint infer(const int8_t *input, int8_t *output);\n"
+    more = (
+        "int prepare(void *base)\n{\n    int error = weft_init(&core, base);\n"
+        "    return error == WEFT_OK ? digits_cnn_load(&core) : error;\n}\n"
+        "void wait_for_interrupt(void)\n{\n    (void)WEFT_REGISTER(&core, status);\n}\n"
+    )
+    program = weft.load(CNN).compile(SIMULATED)
+    files = network_core_c_files(program) | {
+        "example.c": example.replace("static weft_core core;", wait + "static weft_core core;")
+        .encode() + more.encode()
+    }
+    device = InterruptedCore(SIMULATED, 5)
+    ip = NetworkIp(config=SIMULATED, bus="axi")
+    lib = CNetworkDriver(tmp_path, ip, device, files).lib
+    assert lib.prepare(None) == 0
+    calls = []
+    device.handler = lambda: calls.append(lib.core_interrupt())
+    for x in inputs_of(program):
+        values, y = np.ascontiguousarray(x), np.zeros(10, np.int8)
+        assert lib.infer(*(ctypes.c_void_p(one.ctypes.data) for one in (values, y))) == 0
+        np.testing.assert_array_equal(y, micro(CNN.read_bytes(), [x])[0].ravel())
+    assert len(calls) >= 2 and not device.is_endless
 
 
 @pytest.mark.parametrize("bug", [

@@ -391,7 +391,7 @@ def needed(field: str, least: int) -> str:
 def _tiles_of(demand, config, share, b_resident, lines_resident):
     """Return the tiles of each job of a layer."""
     sizes, limits = demand.sizes, [demand.sizes.tiles]
-    for (name, field, size, each, least), resident in zip(
+    for (name, of_config, size, each, least), resident in zip(
         tile_limits(sizes, config, demand.adds), (b_resident, lines_resident), strict=True
     ):
         if resident:
@@ -400,7 +400,7 @@ def _tiles_of(demand, config, share, b_resident, lines_resident):
             raise ValueError(
                 f"{demand.name} must have at most {size} {name} in"
                 f" {'a tile' if sizes.granule == 1 else f'{sizes.granule} tiles'}, not {least}:"
-                f" {needed(field, least)}"
+                f" {needed(of_config, least)}"
             )
         if each:
             room = max(least, size // share) - (least - each * min(sizes.granule, sizes.tiles))
