@@ -20,7 +20,7 @@ ENTRY_BYTES = 8  # of a job in the log: its start and its end
 # LiteDRAM with an SDRAM of 16 bits: cycles of a beat of 16 bytes, and before its first one. They
 # were measured with six networks. 8 cycles transfer the beat; refreshes and changes of the row take
 # another one, on average.
-BEAT_CYCLES, SDRAM_LATENCY = 9, 9
+BEAT_CYCLES, SDRAM_LATENCY = 9, 8
 
 
 def compiled_network(network: Path, config: NetworkCoreConfig) -> NetworkCoreProgram:

@@ -1,12 +1,16 @@
 """The FuseSoC core description (CAPI2), with targets to lint, simulate and synthesize."""
 
+from weft.design import PerKind
 from weft.ip import Ip
 from weft.kit.bench import sources_of
+from weft.network_core.ip import NetworkIp
 
 __all__ = ["description"]
 
+_KINDS = PerKind(product="matrix-multiply accelerator", network="core for neural networks")
 
-def description(ip: Ip, version: str, sources: list[str], drivers: list[str]) -> str:
+
+def description(ip: Ip | NetworkIp, version: str, sources: list[str], drivers: list[str]) -> str:
     """The text of the ``.core`` file.
 
     ``sources`` are the Verilog files, the core first, then its primitive models. ``drivers`` are
@@ -27,7 +31,7 @@ def description(ip: Ip, version: str, sources: list[str], drivers: list[str]) ->
     return f"""\
 CAPI=2:
 name: weft:ip:{ip.name}:{version}
-description: Weft matrix-multiply accelerator, {ip.peak} MAC/cycle, bus {ip.bus}
+description: Weft {_KINDS.of(ip)}, {ip.peak} MAC/cycle, bus {ip.bus}
 
 filesets:
   rtl:
