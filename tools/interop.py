@@ -41,7 +41,7 @@ LITERT = [
 CONFIG = Config(rows=2, cols=4, a_words=64, b_words=64)
 ECP5 = Config(rows=1, cols=2, depth=2, a_words=64, b_words=64, target="ecp5")
 NETWORK_CORE = NetworkCoreConfig(array=Config(
-    rows=2, cols=2, depth=2, lanes=2, requantize="tflite", activation="none",
+    rows=2, cols=4, depth=2, lanes=2, requantize="tflite", activation="none",
 ), words=512)
 KITS = {
     "axi": Ip(config=CONFIG, bus="axi"),

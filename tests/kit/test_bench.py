@@ -46,7 +46,7 @@ def test_passes(kits, bus, more, tmp_path):
     ("axi", {}),
     *(pytest.param(bus, fields, marks=pytest.mark.slow) for bus, fields in (
         ("apb", {}), ("wishbone", {}), ("wishbone", {"pipelined": True}), ("axi", {"words": 64}),
-        ("axi", {"read_vectors": 4, "program_words": 1024}),
+        ("axi", {"read_vectors": 2, "program_words": 1024}),
     )),
 ])
 def test_passes_with_a_network_core(kits, bus, fields, tmp_path):
