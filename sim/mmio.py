@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from weft.buses.bus import DataPath
-from weft.host.dma_memory import MappedMemory
+from weft.host.dma import MappedMemory
 from weft.hw.bus.top import IpTop
 from weft.hw.export import to_verilog
 from weft.ip import Ip

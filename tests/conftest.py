@@ -14,7 +14,7 @@ from tflite_files import runner
 from tools.tflite_writer import fully_connected_file
 from weft.cycles.array import Array
 from weft.host import Accelerator
-from weft.host.tcp_server import listen
+from weft.host.tcp import listen
 from weft.host.transport import TransportError
 from weft.sim import cache
 from weft.sim.transport import SimTransport

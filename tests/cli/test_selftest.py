@@ -15,10 +15,10 @@ from weft.config import Config
 from weft.host import Accelerator
 from weft.host.board import BoardTransport
 from weft.host.golden import GoldenTransport
-from weft.host.golden_int8 import IntegerCore
+from weft.host.golden_core import IntegerCore
 from weft.host.network_driver import NetworkDriver
-from weft.host.resident import Resident
-from weft.host.tcp_server import TcpServer, listen
+from weft.host.product import Resident
+from weft.host.tcp import TcpServer, listen
 from weft.host.transport import Packet, TransportBusy, TransportClosed
 
 SMALL = ["--rows", "2", "--cols", "3", "--depth", "2", "--a-words", "64", "--b-words", "32"]

@@ -14,7 +14,7 @@ from digits import CNN
 from weft import Accelerator
 from weft.cli import main
 from weft.designs import design_from_toml
-from weft.host.tcp_server import listen
+from weft.host.tcp import listen
 from weft.sim.tools import ToolError
 
 NETWORK = str(CNN)
@@ -98,7 +98,7 @@ def test_a_network_runs_on_a_shared_core_for_networks(tmp_path, capsys):
 def test_listens_on_this_machine_only(monkeypatch, capsys):
     """By default. A client's bytes go to the board as they are; nothing interprets them."""
     served = []
-    monkeypatch.setattr("weft.host.tcp_server.TcpServer.serve", lambda server: served.append(
+    monkeypatch.setattr("weft.host.tcp.TcpServer.serve", lambda server: served.append(
         server._listener.getsockname()
     ))
     ends = os.openpty()
@@ -116,7 +116,7 @@ def test_listens_on_this_machine_only(monkeypatch, capsys):
     (["board", "--config", "none.toml"], "none.toml"),
 ])
 def test_rejects_other_boards_before_any_work(monkeypatch, capsys, words, said):
-    monkeypatch.setattr("weft.host.tcp_server.listen", lambda *args: pytest.fail("at work"))
+    monkeypatch.setattr("weft.host.tcp.listen", lambda *args: pytest.fail("at work"))
     assert main(["serve", *words]) == 2
     error = capsys.readouterr().err
     assert error.startswith("weft: error: ") and said in error
@@ -153,7 +153,7 @@ def test_keeps_serving_if_its_output_is_closed(monkeypatch):
 
     monkeypatch.setattr("builtins.print", left)
     served = []
-    monkeypatch.setattr("weft.host.tcp_server.TcpServer.serve", lambda relay: served.append(relay))
+    monkeypatch.setattr("weft.host.tcp.TcpServer.serve", lambda relay: served.append(relay))
     ends = os.openpty()
     arguments = ["serve", os.ttyname(ends[1]), "--baud", "115200", "--port", "0"]
     assert main(arguments) == 2
@@ -186,7 +186,7 @@ def test_rejects_an_address_in_use_before_any_work(monkeypatch, capsys):
 
 def test_listens_over_ipv6(capsys, monkeypatch, has_ipv6):
     """The address is printed in the form that clients use."""
-    monkeypatch.setattr("weft.host.tcp_server.TcpServer.serve", lambda relay: None)
+    monkeypatch.setattr("weft.host.tcp.TcpServer.serve", lambda relay: None)
     ends = os.openpty()
     path = os.ttyname(ends[1])
     for host in ("::1", "[::1]"):

@@ -1,6 +1,6 @@
 """The cache of a buffer: data are placed once, and replaced by others in their place."""
 
-from weft.host.buffer_cache import BufferCache
+from weft.host.list_products import BufferCache
 
 
 def test_places():

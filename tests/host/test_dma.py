@@ -14,8 +14,7 @@ from weft.config import Config
 from weft.descriptors import ElementOrder
 from weft.geometry import memories
 from weft.host.accelerator import AcceleratorError
-from weft.host.dma import DmaTransport
-from weft.host.dma_memory import MappedMemory
+from weft.host.dma import DmaTransport, MappedMemory
 from weft.host.packing import unpack
 from weft.host.transport import TransportClosed, TransportError, TransportTimeout
 from weft.ip import Ip

@@ -4,7 +4,7 @@ import mmap
 
 import pytest
 
-from weft.host.dma_memory import MappedMemory
+from weft.host.dma import MappedMemory
 from weft.host.transport import TransportError
 
 

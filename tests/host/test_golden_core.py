@@ -10,8 +10,7 @@ from products import integers
 from weft.commands import Job, JobFlag, Load, Region
 from weft.config import Config
 from weft.geometry import memories
-from weft.host.golden_bf16 import FloatCore
-from weft.host.golden_int8 import IntegerCore
+from weft.host.golden_core import FloatCore, IntegerCore
 from weft.host.packing import ENTRY, pack, pack_entries
 
 POWERS = st.sampled_from([1, 2, 4, 8, 16])

@@ -5,7 +5,7 @@ import pytest
 from network_cores import BATCH1, LARGE, TINY, network_core_config
 from rejects import rejects
 
-from weft.host.list_blocks import BlockSizes, block_sizes, map_pitch, whole_vectors
+from weft.host.list_products import BlockSizes, block_sizes, map_pitch, whole_vectors
 
 CRAMPED = network_core_config(2, 4, 4, 2, words=128, b_words=8, lines=8, read_vectors=2)
 

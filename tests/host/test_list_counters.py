@@ -2,7 +2,7 @@
 
 from network_cores import SMALL
 
-from weft.host.list_counters import ListCounters
+from weft.host.list_products import ListCounters
 from weft.network_core.addresses import split
 from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import ListEnd, ListJob

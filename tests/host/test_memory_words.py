@@ -3,7 +3,7 @@
 import numpy as np
 from network_cores import network_core_config
 
-from weft.host.memory_words import COLUMN, dense_words, parameter_lines
+from weft.host.packing import COLUMN, dense_words, parameter_lines
 
 
 def test_dense_words():

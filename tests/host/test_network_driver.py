@@ -18,7 +18,7 @@ from weft.frames import FrameType
 from weft.host.accelerator import AcceleratorError
 from weft.host.board import BoardTransport
 from weft.host.network_driver import NetworkDriver
-from weft.host.tcp_server import TcpServer, listen
+from weft.host.tcp import TcpServer, listen
 from weft.host.transport import TransportError, TransportTimeout
 from weft.network_core.addresses import split
 from weft.network_core.descriptors import ListEnd, ListError, ListLoad, LoadTarget

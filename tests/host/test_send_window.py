@@ -3,8 +3,7 @@
 import pytest
 
 from weft.frames import MAX_PAYLOAD, FrameType
-from weft.host.link import FrameDecoder
-from weft.host.send_window import SendWindow
+from weft.host.link import FrameDecoder, SendWindow
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from weft.frames import FrameType
 from weft.host import tcp
 from weft.host.link import Frame
 from weft.host.serial_port import SerialPort
-from weft.host.tcp_server import TcpServer, listen
+from weft.host.tcp import TcpServer, listen
 from weft.host.transport import TransportClosed, TransportError
 
 GUARD = 600  # seconds after which a test hangs
@@ -146,7 +146,7 @@ def test_continues_after_a_client_that_leaves_at_once(server, said, monkeypatch)
 @pytest.mark.parametrize("count", [1, 3])
 def test_drops_answers_to_the_previous_client(server, line, said, count, monkeypatch):
     """The pending answers have every sequence number, and other registers."""
-    monkeypatch.setattr("weft.host.tcp_server.choice", lambda free: free[0])  # no luck
+    monkeypatch.setattr("weft.host.tcp.choice", lambda free: free[0])  # no luck
     board = Held(line)
     with socket.create_connection(("localhost", server.port)) as first:
         when(lambda: said)

@@ -74,8 +74,8 @@ def run(args) -> int:
 
 def _open(args, show):
     """The transport and the Config of the arguments; an IP core goes on with its work."""
+    from weft.host.mmio import RegisterReader
     from weft.host.opening import open_registers
-    from weft.host.register_transport import RegisterReader
 
     if registers := open_registers(args.transport):
         return RegisterReader(registers), given_config(args)

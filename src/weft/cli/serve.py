@@ -55,8 +55,7 @@ def run(args) -> int:
     """Run the command; return its exit code."""
     import contextlib
 
-    from weft.host.tcp import address
-    from weft.host.tcp_server import TcpServer, listen
+    from weft.host.tcp import TcpServer, address, listen
     from weft.host.transport import TransportClosed
 
     def say(text):

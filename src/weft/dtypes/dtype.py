@@ -34,7 +34,7 @@ class DType:
     layer      object                                  table
     ========== ======================================= ===============================
     hardware   `weft.hw.dtypes.DTypeHardware`          `weft.hw.dtypes.HARDWARE`
-    golden     `weft.host.golden_core.GoldenCore`      `weft.host.golden_cores.CORES`
+    golden     `weft.host.golden_core.GoldenCore`      `weft.host.golden_core.CORES`
     driver     `weft.host.product.Product`             `weft.host.products.PRODUCTS`
     checks     a class of `weft.cli.selftest_cases`    `weft.cli.selftest_cases.CASES`
     network    a class of `weft.cli.sim_network`       `weft.cli.sim_network.NETWORKS`

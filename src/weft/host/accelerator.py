@@ -11,17 +11,14 @@ from weft.config import PAGE_WORDS, Config
 from weft.geometry import memories
 from weft.host.core_session import AcceleratorError, CoreSession
 from weft.host.packing import pack, unpack
-from weft.host.pages import Pages
 from weft.host.planner import Planner
-from weft.host.prepared import PreparedProduct
-from weft.host.product_commands import product_commands
+from weft.host.prepared import PreparedProduct, product_commands
+from weft.host.product import Resident
 from weft.host.product_stream import MAX_JOBS, ProductStream, Setup
 from weft.host.products import PRODUCTS
-from weft.host.residency import ResidencyCache
-from weft.host.resident import Resident
+from weft.host.residency import Pages, ResidencyCache
 from weft.host.stats import Stats
-from weft.host.transport import Transport
-from weft.host.wire import Commands
+from weft.host.transport import Commands, Transport
 
 __all__ = ["Accelerator", "AcceleratorError"]
 

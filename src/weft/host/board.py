@@ -8,8 +8,7 @@ from random import randrange
 
 from weft.design import PRODUCT
 from weft.frames import MAX_DATA, MAX_WRITE, FrameType
-from weft.host.link import Frame, FramedTransport, FramingError
-from weft.host.send_window import SendWindow
+from weft.host.link import Frame, FramedTransport, FramingError, SendWindow
 from weft.host.transport import TransportBusy, TransportError, TransportTimeout
 from weft.registers import IDENTITY, kind_of
 

@@ -14,8 +14,7 @@ from weft.host.packing import result_bytes
 from weft.host.planner import tags
 from weft.host.recovery import AcceleratorError, resync
 from weft.host.stats import Stats
-from weft.host.transport import Transport
-from weft.host.wire import Commands
+from weft.host.transport import Commands, Transport
 from weft.registers import COUNTERS, REGISTERS, decode
 
 __all__ = ["AcceleratorError", "CoreSession", "product_transport"]

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from weft.commands import HEADER_BYTES, Job, JobFlag, Load, LoadFlag, Region, Status
 from weft.host.golden_core import GoldenCore
-from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
-from weft.host.wire import Command
+from weft.host.transport import Command, Packet, TransportClosed, TransportError, TransportTimeout
 from weft.job_rules import JobRules
 from weft.registers import COUNTERS, REGISTERS, describe
 

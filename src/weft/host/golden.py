@@ -6,7 +6,7 @@ from weft.commands import Job
 from weft.config import Config
 from weft.design import PRODUCT
 from weft.host.emulated import EmulatedTransport
-from weft.host.golden_cores import CORES
+from weft.host.golden_core import CORES
 
 __all__ = ["GoldenTransport"]
 

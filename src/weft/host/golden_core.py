@@ -1,13 +1,17 @@
 """The golden core in numpy: its buffers, its jobs, and the layout of its results."""
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 from weft.commands import Job, JobFlag, Load, Region
 from weft.config import Config
+from weft.dtypes import DTYPES
 from weft.geometry import memories
+from weft.golden import activate, add_bias, clamp, matmul, matmul_bf16, scaled, to_bfloat16
+from weft.host.packing import ENTRY, LIMITS
 from weft.host.transport import TransportError
 
-__all__ = ["GoldenCore"]
+__all__ = ["CORES", "FloatCore", "GoldenCore", "IntegerCore"]
 
 
 class GoldenCore:
@@ -147,3 +151,75 @@ def _tiles(band, rows, cols, lanes):
         moved = padded.reshape(down, rows, *padded.shape[1:]).swapaxes(1, 2)
         parts.append(moved.reshape(down, -1))
     return np.hstack(parts)
+
+
+class IntegerCore(GoldenCore):
+    """INT8: exact sums; results of 8 bits by the parameters of B's panels and the table."""
+
+    OPERAND = np.int8
+    ENTRY = ENTRY
+
+    def __init__(self, config: Config):
+        super().__init__(config)
+        self._kept_row_sums = np.zeros(config.rows, np.int64)  # of A
+
+    def sums(self, job, a, b, kept):
+        rows = a.sum(1, dtype=np.int64)
+        if kept is not None:
+            rows += self._kept_row_sums[: job.m]
+        if JobFlag.KEEP in job.flags:
+            self._kept_row_sums[: job.m] = rows
+        self._row_sums = rows
+        return matmul(a, b.T, start=kept)
+
+    def finish(self, job, sums):
+        if JobFlag.REQUANTIZE not in job.flags:
+            return sums
+        config, entries = self.config, self.entries(job)
+        acc = add_bias(sums, entries["bias"])
+        if config.b_zero_point != "none":
+            zero = entries["b_zero"].astype(np.int64)
+            acc = (acc - self._row_sums[:, None] * zero).astype(np.int32)  # wraps
+        given = {"multiplier": entries["multiplier"], "shift": entries["shift"]}
+        if config.requantize == "onnx":
+            given = {"scale": entries["multiplier"].view(np.float32)}
+        y = scaled(acc, **given, mode=config.requantize).astype(np.int64) + entries["zero"]
+        y = np.clip(y, entries["low"], entries["high"]).astype(np.uint8)
+        if JobFlag.TABLE not in job.flags:
+            return y
+        return activate(y, self.memory[Region.TABLE].reshape(-1))
+
+
+class FloatCore(GoldenCore):
+    """BF16: chains of fused multiply-adds that start from C; then clamp and rounding."""
+
+    OPERAND = bfloat16
+    ENTRY = LIMITS
+
+    def sums(self, job, a, b, kept):
+        start = self._start(job) if JobFlag.PRELOAD in job.flags else kept
+        flush = self.config.flush_subnormals
+        return matmul_bf16(a, b.T, start=start, flush_subnormals=flush)
+
+    def _start(self, job):
+        """Return the C of a job: [M, N], or [1, N] for all rows."""
+        words = 1 if JobFlag.BROADCAST in job.flags else job.m
+        available, count = self.memories[Region.C].words, self.memories[Region.C].panels(job.n)
+        end = job.c_page + (count - 1) * job.c_pitch + words
+        if end > available:
+            raise TransportError(f"a job's C must lie within {available} words, not {end}")
+        panels = self.panels(Region.C, job.c_page, job.c_pitch, count, words)
+        # panel, row, column, 1 -> row, panel, column
+        return panels[..., 0].swapaxes(0, 1).reshape(words, -1)[:, : job.n]
+
+    def finish(self, job, sums):
+        if JobFlag.CLAMP in job.flags:
+            entries = self.entries(job)
+            sums = clamp(sums, entries["low"].copy(), entries["high"].copy())
+        if JobFlag.ROUND in job.flags:
+            return to_bfloat16(sums)
+        return sums
+
+
+# Subclasses of `weft.host.golden_core.GoldenCore`, by the name of the data type.
+CORES = DTYPES.layer("golden", int8=IntegerCore, bf16=FloatCore)

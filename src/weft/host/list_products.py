@@ -1,20 +1,240 @@
 """Matrix products on a network core: each block of a product is a list of loads and a job."""
 
-from collections.abc import Iterator
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from weft.design import NETWORK
-from weft.host.buffer_cache import BufferCache
-from weft.host.list_blocks import BlockSizes, block_sizes, map_pitch
-from weft.host.list_counters import ListCounters
-from weft.host.memory_words import COLUMN, dense_words, parameter_lines
+from weft.host.packing import COLUMN, dense_words, parameter_lines
 from weft.host.recovery import AcceleratorError
 from weft.network_core.addresses import split
-from weft.network_core.descriptors import ListEnd, ListError, ListJob, ListLoad, LoadTarget
+from weft.network_core.config import NetworkCoreConfig
+from weft.network_core.cycles import predict_list
+from weft.network_core.descriptors import (
+    DESCRIPTOR_BYTES,
+    ListEnd,
+    ListError,
+    ListJob,
+    ListLoad,
+    LoadTarget,
+)
 from weft.network_core.report import ListReport
 
-__all__ = ["ListProducts"]
+__all__ = [
+    "LOG_BYTES", "BlockSizes", "BufferCache", "ListCounters", "ListProducts", "block_sizes",
+    "map_pitch", "whole_vectors",
+]
+
+
+LOG_BYTES = 8  # of an entry of the log
+DESCRIPTORS = 4  # of a list: two loads, a job, the end
+_MAX_ROWS = (1 << 16) - 1  # pixels of a row of a map
+
+
+@dataclass(frozen=True)
+class BlockSizes:
+    """The largest block of a product, and its places in its part of the memory, in vectors.
+
+    Attributes
+    ----------
+    rows : int
+        Rows of A.
+    words : int
+        Vectors of K.
+    tiles : int
+        Tiles of N.
+    log, a, source, output : int
+        First vectors of the log, of the rows of A, of what the loads read, and of the results. The
+        list is at vector 0.
+    """
+
+    rows: int
+    words: int
+    tiles: int
+    log: int
+    a: int
+    source: int
+    output: int
+
+
+def map_pitch(config: NetworkCoreConfig, vectors: int) -> int:
+    """Return the vectors from row to row of A: neighbours lie in different banks."""
+    pitch = vectors
+    while config.array.rows > 1 and math.gcd(pitch, config.banks) > 1:
+        pitch += 1
+    return pitch
+
+
+def whole_vectors(config: NetworkCoreConfig, m: int, k: int, n: int, size: int) -> int:
+    """Return the vectors with which the memory does not limit the blocks of a product.
+
+    Arguments are as for `block_sizes`.
+    """
+    core, depth = config.array, config.array.depth
+    all_words = -(-k // depth)
+    words = _even(all_words, min(all_words, config.b_words))
+    most = max(1, min(config.b_words // words, config.lines // config.row_chunks))
+    tiles = _even(-(-n // core.cols), min(-(-n // core.cols), most))
+    row = map_pitch(config, words) + -(-min(n, tiles * core.cols) * size // depth)
+    source = tiles * (words * core.cols + config.row_chunks * config.line_vectors)
+    fixed = DESCRIPTORS * -(-DESCRIPTOR_BYTES // depth) + -(-LOG_BYTES // depth)
+    return fixed + max(2 * source, source + min(m, _MAX_ROWS) * row)
+
+
+def block_sizes(
+    config: NetworkCoreConfig, m: int, k: int, n: int, size: int, vectors: int | None = None
+) -> BlockSizes:
+    """Return the blocks of ``C[m, n] = A[m, k] x B[k, n]`` with results of ``size`` bytes.
+
+    K is divided only if a tile does not fit. A block of B takes at most half of the memory, if that
+    is enough for a tile. The product may use ``vectors`` of the memory; None: all.
+
+    Raises ValueError if the memory or a buffer is too small for any product.
+    """
+    core, depth = config.array, config.array.depth
+    log = DESCRIPTORS * -(-DESCRIPTOR_BYTES // depth)
+    vectors = config.vectors if vectors is None else vectors
+    space = vectors - log - -(-LOG_BYTES // depth)
+    all_words, all_tiles = -(-k // depth), -(-n // core.cols)
+    lines = config.row_chunks * config.line_vectors  # vectors of the parameter lines of a tile
+
+    def output(tiles):  # vectors of a row of results
+        return -(-min(n, tiles * core.cols) * size // depth)
+
+    def source(words, tiles):
+        return tiles * (words * core.cols + lines)
+
+    def most_rows(words, tiles):
+        row = map_pitch(config, words) + output(tiles)
+        return min((space - source(words, tiles)) // row, m, _MAX_ROWS)
+
+    wanted = min(core.rows, m)
+    words = next((
+        words for rows in (wanted, 1) for words in range(min(all_words, config.b_words), 0, -1)
+        if most_rows(words, 1) >= rows
+    ), 0)
+    if not words or config.row_chunks > config.lines:
+        raise ValueError(
+            f"a network core must have a memory and buffers for a product of one tile, not"
+            f" {vectors * depth} bytes and {config.lines} lines"
+        )
+    words = _even(all_words, words)
+    fits = [
+        tiles for tiles in range(1, min(all_tiles, config.b_words // words) + 1)
+        if tiles * config.row_chunks <= config.lines and source(words, tiles) <= space // 2
+        and most_rows(words, tiles) >= wanted
+    ]
+    tiles = _even(all_tiles, max(fits, default=1))
+    rows = _even(m, most_rows(words, tiles))
+    a = log + -(-LOG_BYTES // depth)
+    first_source = a + rows * map_pitch(config, words)
+    return BlockSizes(
+        rows=rows, words=words, tiles=tiles, log=log, a=a, source=first_source,
+        output=first_source + source(words, tiles),
+    )
+
+
+def _even(total, most):
+    """Return the size of blocks of at most ``most``, as even as possible."""
+    return -(-total // -(-total // most))
+
+
+_MAX_UNCOUNTED = 1000  # different lists whose cycles are not predicted yet
+
+
+class ListCounters:
+    """Counts the lists that a network core has executed.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    lists : int
+    steps : int
+        Array steps of all jobs.
+    sent, received : int
+        Bytes that were written to the memory, and bytes of results.
+    """
+
+    def __init__(self, config: NetworkCoreConfig):
+        self.lists = self.steps = self.sent = self.received = 0
+        self._network_core = config
+        self._cycles = 0
+        self._uncounted: Counter = Counter()
+        self._predicted = False
+
+    def add(self, descriptors: Sequence, first: int, log: int, cycles: int | None) -> None:
+        """Count a list, with the addresses of its START; ``cycles`` is None if not counted."""
+        self.lists += 1
+        self.steps += sum(self._steps(job) for job in descriptors if isinstance(job, ListJob))
+        if cycles is not None:
+            self._cycles += cycles
+            return
+        self._predicted = True
+        self._uncounted[tuple(descriptors), first, log] += 1
+        if len(self._uncounted) > _MAX_UNCOUNTED:
+            self.cycles()
+
+    @property
+    def counted(self) -> int | None:
+        """The cycles of all lists as the core has counted them; None if it has not."""
+        return None if self._predicted else self._cycles
+
+    def cycles(self) -> int:
+        """Return the cycles of all lists. Predicts those that the core has not counted."""
+        for arguments, times in self._uncounted.items():
+            self._cycles += times * predict_list(self._network_core, *arguments).cycles
+        self._uncounted.clear()
+        return self._cycles
+
+    def _steps(self, job):
+        panels = -(-job.out_height * job.out_width // job.panel_rows)
+        return panels * -(-job.columns // self._network_core.array.cols) * job.tile_words
+
+
+class BufferCache:
+    """Places data in a buffer, one after the other; new data replace the oldest in their way.
+
+    Parameters
+    ----------
+    size : int
+        Words of the buffer.
+    """
+
+    def __init__(self, size: int):
+        self._size = size
+        self._next = 0
+        self._places: dict[bytes, range] = {}  # by the hash of the data
+
+    def clear(self) -> None:
+        """Forget all data: they must be loaded again."""
+        self._places.clear()
+
+    def place(self, data: bytes, words: int) -> tuple[int, bool]:
+        """Return the first word of ``data``, and whether they must be loaded.
+
+        Data that are placed take ``words``, at most the size of the buffer.
+        """
+        key = hashlib.sha256(data).digest()
+        if key in self._places:
+            return self._places[key].start, False
+        if self._next + words > self._size:
+            self._next = 0
+        taken = range(self._next, self._next + words)
+        self._places = {
+            other: place for other, place in self._places.items()
+            if place.stop <= taken.start or taken.stop <= place.start
+        }
+        self._places[key] = taken
+        self._next = taken.stop
+        return taken.start, True
+
 
 _RESULT_BYTES = 1024  # that DONE carries, at most
 _MAX_RUN = 255  # bytes of a pixel, and its pitch, in a WRITE frame

@@ -5,7 +5,7 @@ import dataclasses
 from weft.commands import JobFlag, Region
 from weft.config import Config
 from weft.host.emulated import EmulatedTransport
-from weft.host.golden_int8 import IntegerCore
+from weft.host.golden_core import IntegerCore
 from weft.host.list_products import ListProducts
 from weft.network_core.config import NetworkCoreConfig
 

@@ -5,9 +5,9 @@ import time
 
 from weft.design import NETWORK
 from weft.frames import WRITE_FIELDS, FrameType
-from weft.host.dma_memory import DmaMemory
+from weft.host.dma import DmaMemory
 from weft.host.link import Frame
-from weft.host.register_transport import RegisterNames, RegisterTransport, progress
+from weft.host.mmio import RegisterNames, RegisterTransport, progress
 from weft.network_core.register_map import network_fifo_ports, network_registers
 from weft.network_core.registers import REGISTERS, decode
 
@@ -26,7 +26,7 @@ class NetworkMmioTransport(RegisterTransport):
 
     Parameters
     ----------
-    program : weft.host.dma_memory.DmaMemory, optional
+    program : weft.host.dma.DmaMemory, optional
         The area that is the program memory, if the core has one. Its address is a multiple of the
         bytes of a beat, and no list reads or writes outside it.
 

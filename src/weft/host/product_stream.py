@@ -19,7 +19,7 @@ from weft.host.packing import (
     unpack_jobs,
 )
 from weft.host.planner import Planner
-from weft.host.wire import Command, Commands
+from weft.host.transport import Command, Commands
 
 __all__ = ["MAX_JOBS", "Packed", "ProductStream", "Setup", "resident_loads", "table_load"]
 

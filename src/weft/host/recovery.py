@@ -6,8 +6,13 @@ from collections.abc import Callable
 from weft.commands import HEADER_BYTES, Job, Status
 from weft.config import Config
 from weft.geometry import memories
-from weft.host.transport import Transport, TransportClosed, TransportError, TransportTimeout
-from weft.host.wire import Commands
+from weft.host.transport import (
+    Commands,
+    Transport,
+    TransportClosed,
+    TransportError,
+    TransportTimeout,
+)
 
 __all__ = ["AcceleratorError", "resync"]
 

@@ -1,14 +1,49 @@
-"""The interface between the driver and a core: commands, results, registers and abort."""
+"""Commands for a core, as words where a wire begins, and the interface of all transports."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from weft.commands import Status
-from weft.host.wire import Commands
+from weft.commands import Job, Load, Status
+from weft.config import Config
 
 __all__ = [
-    "Packet", "Transport", "TransportBusy", "TransportClosed", "TransportError", "TransportTimeout",
+    "Command", "Commands", "Packet", "Transport", "TransportBusy", "TransportClosed",
+    "TransportError", "TransportTimeout",
 ]
+
+
+# A header, and the payload of a load. Without a header: words that are no command. The core skips
+# them, unless a load was cut off before them, which they complete; see `weft.host.recovery`.
+Command = tuple[Job | Load | None, bytes | bytearray | memoryview]
+
+
+class Commands:
+    """Commands in order; iterate to get each `Command`.
+
+    Parameters
+    ----------
+    config : Config
+        Of the core that gets them.
+    commands : iterable of Command
+    """
+
+    def __init__(self, config: Config, commands: Iterable[Command]):
+        self._config = config
+        self._commands = list(commands)
+
+    def __iter__(self) -> Iterator[Command]:
+        return iter(self._commands)
+
+    def encode(self) -> bytes:
+        """Return the words of the command stream, for a wire."""
+        size = self._config.bytes_in
+        parts: list = []
+        for header, data in self._commands:
+            if header is not None:
+                parts.append(header.pack().ljust(size, b"\0"))
+            parts.append(data)
+        return b"".join(parts)
 
 
 class TransportError(RuntimeError):

@@ -13,7 +13,7 @@ from program_files import changed
 from tflite_files import T, build, runner
 
 import weft
-from weft.host.list_blocks import block_sizes, whole_vectors
+from weft.host.list_products import block_sizes, whole_vectors
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
 from weft.models.errors import ModelError, UnfitError

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from weft.frames import MAX_DATA, WRITE_FIELDS
-from weft.host.list_blocks import block_sizes, whole_vectors
-from weft.host.list_products import ListProducts
+from weft.host.list_products import ListProducts, block_sizes, whole_vectors
 from weft.models.arithmetic import core_parts
 from weft.models.execution import host_run
 from weft.models.ir import Tensor

@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
-from weft.host.list_blocks import block_sizes
+from weft.host.list_products import block_sizes
 from weft.models.errors import ModelError, require
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.list_steps import shape_of

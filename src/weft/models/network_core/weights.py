@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weft.host.memory_words import COLUMN, dense_words, parameter_lines
+from weft.host.packing import COLUMN, dense_words, parameter_lines
 from weft.models.network_core.layers import Addition, NetworkLayer, WeightLayout
 from weft.network_core.config import ADD_TABLE_BYTES, ADD_TABLE_WORDS, NetworkCoreConfig
 
