@@ -13,7 +13,7 @@ from weft.boards.designs import (
     NetworkDesign,
 )
 from weft.models.loading import load
-from weft.models.report.link import link_bytes
+from weft.models.report.placement import link_bytes
 
 __all__ = ["RUNS", "programs", "summary", "tables"]
 

@@ -14,7 +14,7 @@ from weft.host.golden import GoldenTransport
 from weft.host.list_products import ListProducts
 from weft.host.list_transport import ListTransport, product_config
 from weft.host.transport import TransportError
-from weft.models.network_core.golden_runner import GoldenRunner
+from weft.models.network_core.session import GoldenRunner
 from weft.network_core.descriptors import ListError
 from weft.network_core.report import ListReport
 

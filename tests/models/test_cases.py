@@ -17,7 +17,7 @@ from weft.config import Config
 from weft.host.golden import GoldenTransport
 from weft.host.list_transport import ListTransport, product_config
 from weft.models.errors import UnfitError
-from weft.models.network_core.golden_runner import GoldenRunner
+from weft.models.network_core.session import GoldenRunner
 from weft.models.oracles import compare
 from weft.models.target import target_of
 

@@ -8,8 +8,8 @@ from network_programs import random_inputs
 
 import weft
 from weft.host.recovery import AcceleratorError
-from weft.models.network_core.golden_runner import GoldenRunner
 from weft.models.network_core.prediction import predict_run
+from weft.models.network_core.session import GoldenRunner
 from weft.network_core.cycles import ProgramTiming
 from weft.network_core.states import NetworkState
 from weft.sim.network_core import AxiTiming

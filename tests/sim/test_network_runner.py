@@ -15,7 +15,7 @@ import weft
 from weft.boards.designs import BATCH1_85F
 from weft.host.list_transport import ListTransport
 from weft.models.network_core.compiler import compile_network_core
-from weft.models.network_core.golden_runner import GoldenRunner
+from weft.models.network_core.session import GoldenRunner
 from weft.models.oracles import answers
 from weft.models.target import target_of
 

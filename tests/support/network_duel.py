@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from weft.golden.network_core.runner import LOG_BYTES
-from weft.models.network_core.golden_runner import GoldenRunner
+from weft.models.network_core.session import GoldenRunner
 from weft.network_core.addresses import join
 from weft.network_core.report import ListReport
 from weft.sim.network_runner import SimulatedRunner

@@ -95,7 +95,7 @@ def _as_products(program):
 
 
 def _as_lists(program):
-    from weft.models.report.link import link_seconds
+    from weft.models.report.placement import link_seconds
 
     lists, host = len(program.segments), len(program.host)
     times = program.target.core_seconds(program.cycles), link_seconds(program)

@@ -133,7 +133,7 @@ def finish(args, network, program, samples, outputs, answers, activations) -> in
 
         if (runtime := RUNTIMES[program.mode]) != ORACLES[args.check][0]:
             print(f"The Config rounds as {runtime} (mode {program.mode}), as the first line says.")
-        from weft.models.layer_check import first_difference
+        from weft.models.oracles import first_difference
 
         found = activations()
         if found is not None:

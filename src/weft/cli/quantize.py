@@ -63,8 +63,8 @@ def run(args) -> int:
     """Run the command; return its exit code."""
     from weft.models.onnx.agreement import compare
     from weft.models.onnx.calibration import Feeds
-    from weft.models.onnx.external import self_contained
     from weft.models.onnx.quantize import prepare, quantize
+    from weft.models.onnx.source import self_contained
 
     source, output = Path(args.network), output_file(args.output)
     data = self_contained(source.read_bytes(), source.name, source.parent)

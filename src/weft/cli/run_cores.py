@@ -58,7 +58,7 @@ def _runner(args, config, transport):
     from weft.host.transport import TransportError
 
     if args.on == "golden":
-        from weft.models.network_core.golden_runner import GoldenRunner
+        from weft.models.network_core.session import GoldenRunner
 
         return GoldenRunner(config)
     if args.on.startswith(("uio:", "mem:")):
@@ -180,7 +180,7 @@ class _NetworkCoreRun:
 
     def cost(self, records, inferences) -> str:
         """The line with the cycles of all lists, their bytes, and the time of the host."""
-        from weft.models.report.link import link_bytes
+        from weft.models.report.placement import link_bytes
 
         program, cycles = self.session.program, self.session.cycles
         sent, received = link_bytes(program)

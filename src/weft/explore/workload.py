@@ -25,7 +25,7 @@ from weft.models.ir import Graph
 from weft.models.network_core.division import divide
 from weft.models.network_core.weights import LayerWords
 from weft.models.report.energy import energy
-from weft.models.report.link import link_bytes
+from weft.models.report.placement import link_bytes
 from weft.models.report.product_core import ceilings
 from weft.models.report.streams import step_streams, streams
 from weft.models.schedule import commands_of

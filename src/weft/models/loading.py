@@ -135,7 +135,7 @@ def load(source, name: str | None = None, *, shapes=None) -> NeuralNetwork | Com
         from weft.models.tflite import load as import_file
     elif is_onnx:
         from weft.models.onnx import load as import_onnx
-        from weft.models.onnx.external import self_contained
+        from weft.models.onnx.source import self_contained
 
         file = f"{name.removesuffix('.onnx')}.onnx"
         if folder is not None:

@@ -11,8 +11,8 @@ from network_cores import MICRO, network_core_config
 from weft.golden.network_core import NetworkCoreBuffers
 from weft.golden.network_core.job import run_job
 from weft.golden.network_core.memory import ListFault, MemoryArea
-from weft.models.kernels.tflite_arithmetic import KERNELS as ARITHMETIC
-from weft.models.kernels.tflite_pool import KERNELS as POOLS
+from weft.models.kernels.tflite import KERNELS as ARITHMETIC
+from weft.models.kernels.tflite import KERNELS as POOLS
 from weft.network_core.addresses import split
 from weft.network_core.descriptors import ListError, ListJob
 

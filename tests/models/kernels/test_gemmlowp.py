@@ -7,7 +7,7 @@ LSTMs in mode ``single`` are compared with bytes of LiteRT in
 import numpy as np
 import pytest
 
-from weft.models.kernels.gemmlowp import INT16, INT32
+from weft.models.kernels.fixed_point import INT16, INT32
 
 ALL = np.arange(-(1 << 15), 1 << 15)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.models.kernels.tflite_lstm import LiteRules, MicroRules
+from weft.models.kernels.recurrent import LiteRules, MicroRules
 
 SCALES = {
     "input_scales": ((1 << 30, 1),) * 4, "recurrent_scales": ((1 << 30, 1),) * 4,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from weft.models.network_core.buffer_places import BufferPlaces
+from weft.models.network_core.weights import BufferPlaces
 
 SIZE = 60
 

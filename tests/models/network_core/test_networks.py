@@ -9,7 +9,7 @@ from network_programs import random_inputs
 
 import weft
 from weft.boards.designs import BATCH1_85F
-from weft.models.network_core.golden_runner import GoldenRunner
+from weft.models.network_core.session import GoldenRunner
 from weft.models.oracles import answers
 
 pytest.importorskip("tflite")

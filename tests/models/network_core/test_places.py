@@ -5,12 +5,11 @@ import pytest
 from graphs import tensor
 from network_cores import network_core_config
 
-from weft.models.network_core.golden_runner import GoldenRunner
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.layers import InputForm
 from weft.models.network_core.pitches import MapPitches
-from weft.models.network_core.places import input_writes, map_values
 from weft.models.network_core.program import NetworkCoreInput
+from weft.models.network_core.session import GoldenRunner, input_writes, map_values
 
 CHIP = network_core_config(3, 4, 4, 2)
 

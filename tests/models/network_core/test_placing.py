@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from weft.models.network_core.placing import Block, place
+from weft.models.network_core.memory import Block, place
 
 
 def check(blocks):

@@ -10,7 +10,7 @@ from products import integers
 
 from weft.models.errors import ModelError
 from weft.models.network_core.compiler import compile_network_core
-from weft.models.network_core.golden_runner import GoldenRunner
+from weft.models.network_core.session import GoldenRunner
 from weft.models.target import target_of
 from weft.network_core.descriptors import ListJob, unpack_list
 

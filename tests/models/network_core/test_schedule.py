@@ -6,9 +6,8 @@ from network_cores import network_core_config
 from rejects import rejects
 
 from weft.models.network_core import schedule as module
-from weft.models.network_core.buffer_places import BufferPlaces
 from weft.models.network_core.schedule import LayerDemand, schedule_buffers
-from weft.models.network_core.weights import LayerWords
+from weft.models.network_core.weights import BufferPlaces, LayerWords
 
 
 def sizes(tiles, tile_words, **fields):

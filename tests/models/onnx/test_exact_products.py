@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from onnx_models import Builder
 
+from weft.models.onnx.agreement import ort
 from weft.models.onnx.fallback import with_exact_products
-from weft.models.onnx.oracle import ort
 
 F32, U8, I8, I32 = np.float32, np.uint8, np.int8, np.int32
 pytestmark = pytest.mark.usefixtures("onnxruntime")

@@ -11,8 +11,8 @@ import weft
 from weft.config import Config
 from weft.host.golden import GoldenTransport
 from weft.models.errors import ModelError
-from weft.models.onnx.external import self_contained
-from weft.models.onnx.oracle import ort
+from weft.models.onnx.agreement import ort
+from weft.models.onnx.source import self_contained
 
 F32 = np.float32
 CONFIG = Config(rows=4, cols=4, depth=4, requantize="onnx")

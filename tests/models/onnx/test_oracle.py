@@ -7,7 +7,7 @@ import pytest
 from onnx_models import Builder, run_runtime
 
 from weft.models.errors import ModelError
-from weft.models.onnx.oracle import ort
+from weft.models.onnx.agreement import ort
 
 F32, I8 = np.float32, np.int8
 pytestmark = pytest.mark.usefixtures("onnxruntime")

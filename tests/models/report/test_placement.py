@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 from network_programs import TARGET, make_program
 
-from weft.models.report.link import link_bytes
-from weft.models.report.placement import placement_line, reasons_of, time_text
+from weft.models.report.placement import link_bytes, placement_line, reasons_of, time_text
 from weft.models.target import NetworkTarget
 
 START = (

@@ -8,8 +8,7 @@ import numpy as np
 
 from weft.models.c_code.tensors import array, struct
 from weft.models.ir import Tensor
-from weft.models.kernels.fixed_point import high_mul, wrap32
-from weft.models.kernels.gemmlowp import INT32
+from weft.models.kernels.fixed_point import INT32, high_mul, wrap32
 from weft.models.program import Step
 
 __all__ = ["OPERATORS", "OperatorCall", "operator_problem"]
@@ -101,7 +100,7 @@ def _parts(given, x):
 
 def _mean(number, given, x, y):
     outer, count, inner = _parts(given, x)
-    # The scale is divided by the count, as `weft.models.kernels.tflite_pool` does.
+    # The scale is divided by the count, as `weft.models.kernels.tflite` does.
     places = min(count.bit_length() - 1, 32, 31 + given["shift"])
     multiplier = (given["multiplier"] << places) // count
     text = struct(

@@ -11,36 +11,21 @@ from typing import Any
 import numpy as np
 
 from weft.models.errors import ModelError
-from weft.models.kernels import (
-    common,
-    litert,
-    litert_rows,
-    onnx_elementwise,
-    onnx_movement,
-    onnx_quantized,
-    onnx_recurrent,
-    onnx_reductions,
-    runtimes,
-    tflite_arithmetic,
-    tflite_lstm,
-    tflite_pool,
-    tflite_recurrent,
-    tflite_unary,
-)
+from weft.models.kernels import common, litert, onnx, recurrent, tflite
 
 __all__ = ["KERNELS", "RECURRENT", "STATEFUL", "recurrence", "run"]
 
 # Each is function(inputs, attributes) -> outputs; a stateful one is function(inputs, attributes,
 # state).
 KERNELS = {
-    **common.KERNELS, **onnx_elementwise.KERNELS, **onnx_movement.KERNELS,
-    **litert.KERNELS, **litert_rows.KERNELS, **onnx_quantized.KERNELS, **onnx_reductions.KERNELS,
-    **tflite_arithmetic.KERNELS, **tflite_pool.KERNELS, **tflite_recurrent.KERNELS,
-    **tflite_unary.KERNELS,
-    "onnx.model": runtimes.onnx_model, "tflite.model": runtimes.tflite_model,
+    **common.KERNELS, **onnx.KERNELS, **onnx.KERNELS,
+    **litert.KERNELS, **litert.KERNELS, **onnx.KERNELS, **onnx.KERNELS,
+    **tflite.KERNELS, **tflite.KERNELS, **recurrent.KERNELS,
+    **tflite.KERNELS,
+    "onnx.model": common.onnx_model, "tflite.model": common.tflite_model,
 }
 # Each is function(inputs, attributes, state, mode) -> generator, as `recurrence` describes it.
-RECURRENT = {**onnx_recurrent.RECURRENT, **tflite_lstm.RECURRENT}
+RECURRENT = {**onnx.RECURRENT, **recurrent.RECURRENT}
 # Names of the kernels that keep something from run to run.
 STATEFUL = frozenset({
     "onnx.model", "tflite.float_lstm", "tflite.lstm", "tflite.model", "tflite.svdf",

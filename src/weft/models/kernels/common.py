@@ -6,7 +6,7 @@ import numpy as np
 
 from weft.models.errors import ModelError
 
-__all__ = ["KERNELS"]
+__all__ = ["KERNELS", "onnx_model", "tflite_model"]
 
 
 def _read_variable(inputs, attributes):
@@ -153,3 +153,20 @@ KERNELS = {
     "logical_and": _logical(np.logical_and), "logical_or": _logical(np.logical_or),
     "logical_not": _logical(np.logical_not),
 }
+
+
+def onnx_model(inputs, attributes, state):
+    """The outputs of a model of one node: `weft.models.onnx.fallback.run_model`.
+
+    ``model`` : bytes.
+    """
+    from weft.models.onnx.fallback import run_model
+
+    return run_model(attributes["model"], inputs, state)
+
+
+def tflite_model(inputs, attributes, state):
+    """The outputs of a TFLite model: `weft.models.tflite.runtime.model`."""
+    from weft.models.tflite.runtime import model
+
+    return model(inputs, attributes, state)

@@ -6,19 +6,20 @@ from collections import Counter
 
 import numpy as np
 
+from weft.golden import scaled
+from weft.models import kernels
 from weft.models.errors import UnfitError
 from weft.models.host_modes import in_mode
-from weft.models.ir import Gemm, Graph, Window
-from weft.models.network_core.additions import addition, lookup
-from weft.models.network_core.host_operators import host_step
+from weft.models.ir import Gemm, Graph, Host, Tensor, Window
 from weft.models.network_core.layers import (
+    Addition,
     GraphSegment,
     InputForm,
     NetworkCoreGraph,
     NetworkLayer,
     WeightLayout,
 )
-from weft.models.network_core.padding import PaddedMaps
+from weft.models.network_core.list_steps import host_step
 from weft.models.network_core.pools import (
     NO_PADDING,
     average_scale,
@@ -34,7 +35,117 @@ from weft.models.network_core.weights import LayerWords
 from weft.models.program import Step
 from weft.network_core.config import NetworkCoreConfig
 
-__all__ = ["divide"]
+__all__ = ["PaddedMaps", "addition", "divide", "lookup"]
+
+
+_LEFT_SHIFT = 20
+
+
+def addition(node: Host, own: int, tensors: tuple[Tensor, ...], mode: str) -> Addition:
+    """Return the parameters of ADD whose input ``own`` (0 or 1) is the layer's result.
+
+    Raises Refusal if the inputs are not two maps of 8 bits, or if a result is not exact: all pairs
+    of bytes are compared with the node's kernel, ``tflite.add`` or ``litert.add``.
+    """
+    given, kinds = node.attributes, [tensors[number] for number in node.inputs]
+    dtype = kinds[0].dtype
+    if dtype not in (np.int8, np.uint8) or kinds[1].dtype != dtype or "multipliers" not in given:
+        raise Refusal("its inputs must be of 8 bits")
+    if kinds[0].shape != kinds[1].shape or any(kind.data is not None for kind in kinds):
+        raise Refusal("its inputs must be two maps of equal shapes")
+    half = 128 if dtype == np.uint8 else 0
+    other = 1 - own
+    values = np.arange(256).astype(np.int8).astype(np.int64)  # of the bytes
+    steps = [(values + half - given["zeros"][n], n) for n in (other, own)]
+    if node.kernel == "litert.add":
+        terms = [value * given["multipliers"][n] for value, n in steps]
+        multiplier, shift = 1 << 30, 1 - given["shift"]  # 2**-shift
+    else:
+        terms = [_scaled(value, given, n, mode) for value, n in steps]
+        multiplier, shift = given["multiplier"], given["shift"]
+    found = Addition(
+        np.stack(terms).astype(np.int32), multiplier, shift, given["zero"] - half,
+        given["low"] - half, given["high"] - half,
+    )
+    x, y = np.broadcast_arrays(values[:, None], values[None, :])
+    inputs = [(v + half).astype(dtype) for v in (x, y)]
+    [expected] = kernels.run(node.kernel, inputs if other == 0 else inputs[::-1], given)
+    if not np.array_equal(_added(found, x, y, mode) + half, expected):
+        raise Refusal(f"its results are not exact in mode {mode}")
+    return found
+
+
+def lookup(results: np.ndarray) -> Addition:
+    """Return the parameters of a table: ADD with the scale 1 of a map whose values count as 0.
+
+    Parameters
+    ----------
+    results : integers [256]
+        Of int8, for the values -128 .. 127 of the layer.
+    """
+    table = np.zeros((2, 256), np.int32)
+    table[1] = np.roll(results, 128)  # by the bytes of the values
+    return Addition(table, 1 << 30, 1, 0, -128, 127)  # 2**30 * 2**(1 - 31) = 1
+
+
+def _scaled(values, given, number, mode):
+    """Return the terms of input ``number`` of the kernel ``tflite.add``."""
+    if given["left_shift"] != _LEFT_SHIFT:
+        raise Refusal(f"its left_shift must be {_LEFT_SHIFT}, not {given['left_shift']}")
+    return scaled(
+        (values << _LEFT_SHIFT).astype(np.int32), given["multipliers"][number],
+        given["shifts"][number], mode=mode,
+    )
+
+
+def _added(addition: Addition, x, y, mode: str) -> np.ndarray:
+    """Return the sums of added bytes x and results y, by the table."""
+    total = addition.table[0, x & 255] + addition.table[1, y & 255]
+    z = scaled(total, addition.multiplier, addition.shift, mode=mode).astype(np.int64)
+    return np.clip(z + addition.zero, addition.low, addition.high)
+
+
+class PaddedMaps:
+    """The outputs of PAD that no memory holds: convolutions read the map before PAD.
+
+    A tap outside the map reads the zero point, so PAD must have this value.
+    """
+
+    def __init__(self):
+        self._nodes: dict[int, Host] = {}
+
+    def add(self, node: Host, graph: Graph) -> None:
+        """Take a PAD; Refusal if a reader of its output is no convolution, or its value differs."""
+        y, padding = node.outputs[0], node.attributes["padding"]
+        readers = [other for other in graph.nodes if y in other.inputs]
+        if len(node.inputs) != 1 or len(padding) != 4 or any((*padding[0], *padding[3])):
+            raise Refusal("it must add rows and columns of one value")
+        for other in readers:
+            if not isinstance(other, Gemm) or other.window is None or other.layout != "NHWC":
+                raise Refusal("only convolutions may read its output")
+            if other.x_zero != node.attributes["value"]:
+                raise Refusal(
+                    f"its value must be the zero point {other.x_zero}, not"
+                    f" {node.attributes['value']}"
+                )
+        if y in graph.results or not readers:
+            raise Refusal("the host reads its output")
+        self._nodes[y] = node
+
+    def inside(self, gemm: Gemm) -> tuple[Gemm, Host | None]:
+        """Return a convolution with the padding in its window, and the PAD; or the Gemm itself."""
+        node = self._nodes.get(gemm.x)
+        if node is None:
+            return gemm, None
+        (_, (top, bottom), (left, right), _), window = node.attributes["padding"], gemm.window
+        before = window.padding
+        window = dataclasses.replace(
+            window, input=(window.input[0] - top - bottom, window.input[1] - left - right),
+            padding=(before[0] + top, before[1] + bottom, before[2] + left, before[3] + right),
+        )
+        x = node.inputs[0]
+        return dataclasses.replace(gemm, x=x, inputs=(x, *gemm.inputs[1:]), window=window), node
+
 
 _BIT8 = np.dtype(np.int8), np.dtype(np.uint8)
 _JOINED = "concatenation"  # the kernel that needs no layer if its inputs are layers

@@ -262,7 +262,7 @@ class NetworkCoreProgram(CompiledNetwork):
         from weft.models.network_core.session import NetworkCoreSession
 
         if runner == "golden":
-            from weft.models.network_core.golden_runner import GoldenRunner
+            from weft.models.network_core.session import GoldenRunner
 
             runner = GoldenRunner(self.config)
         return NetworkCoreSession(self, runner, timeout=timeout)

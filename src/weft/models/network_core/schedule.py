@@ -5,8 +5,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from weft.models.network_core.buffer_places import BufferPlaces
-from weft.models.network_core.weights import LINES_OF_ADD, LayerWords
+from weft.models.network_core.weights import LINES_OF_ADD, BufferPlaces, LayerWords
 from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig
 
 __all__ = ["BufferSchedule", "LayerDemand", "Part", "needed", "schedule_buffers", "tile_limits"]

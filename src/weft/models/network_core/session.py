@@ -2,29 +2,32 @@
 
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from weft.design import NETWORK
+from weft.golden.network_core import NetworkCoreBuffers, run_list, write_pixels
 from weft.host.list_products import ListProducts
 from weft.host.recovery import AcceleratorError
 from weft.models.errors import ModelError
 from weft.models.execution import host_run
 from weft.models.inputs import read_inputs
+from weft.models.ir import Tensor
+from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.list_steps import core_sums
-from weft.models.network_core.places import input_writes, map_values
-from weft.models.network_core.runner import NetworkCoreRunner
 from weft.models.program_session import ProgramSession, Records
-from weft.network_core.addresses import split
+from weft.network_core.addresses import join, split
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListError
 from weft.network_core.report import ListReport
 
 if TYPE_CHECKING:
     from weft.models.network_core.program import (
+        NetworkCoreInput,
         NetworkCoreProgram,
         NetworkCoreRename,
         NetworkCoreSegment,
@@ -32,7 +35,161 @@ if TYPE_CHECKING:
     )
     from weft.models.program import Step
 
-__all__ = ["NetworkCoreRecord", "NetworkCoreSession"]
+__all__ = [
+    "GoldenRunner", "NetworkCoreRecord", "NetworkCoreRunner", "NetworkCoreSession", "input_writes",
+    "map_values",
+]
+
+
+class NetworkCoreRunner(Protocol):
+    """A network core: `weft.host.network_driver.NetworkDriver`, or a model.
+
+    Addresses are the addresses of lists (`weft.network_core.addresses`), relative to BASE or to the
+    start of the program memory.
+
+    Methods raise `weft.host.transport.TransportError` if the connection fails.
+
+    Attributes
+    ----------
+    config : NetworkCoreConfig
+    """
+
+    config: NetworkCoreConfig
+
+    def write(
+        self, address: int, data: bytes, *, run: int = 0, pitch: int = 0, pixels: int = 0,
+        row_step: int = 0,
+    ) -> None:
+        """Write bytes to the memory.
+
+        With ``run`` 0 the data are whole vectors that follow each other. Otherwise they are rows of
+        ``pixels`` pixels of ``run`` bytes; pixels are ``pitch`` vectors apart, and ``row_step`` is
+        the address step from the last pixel of a row to the next row. The rest of the last vector
+        of a pixel becomes 0. Data of any length are divided into frames.
+        """
+
+    def read(self, address: int, count: int) -> bytes:
+        """Return ``count`` bytes of the memory, from the first one of a vector on."""
+
+    def write_program(self, address: int, data: bytes) -> None:
+        """Write whole vectors to the program memory; only if the core has one."""
+
+    def read_program(self, address: int, count: int) -> bytes:
+        """Return ``count`` bytes of the program memory; only if the core has one."""
+
+    def run(self, list_address: int, log_address: int, *, timeout: float) -> ListReport:
+        """Execute a list, and wait at most ``timeout`` seconds for its end."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class GoldenRunner:
+    """A network core in numpy; `weft.models.network_core.session.NetworkCoreRunner` has its methods.
+
+    Its memory is not zero at the start, so that nothing depends on that.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+    eager : bool
+        As for `weft.golden.network_core.run_list`.
+    """
+
+    def __init__(self, config: NetworkCoreConfig, *, eager: bool = True):
+        self.config = config
+        self.memory = np.full(config.memory_bytes, 0x5A, np.uint8)
+        self.program = np.full(config.program_bytes, 0x5A, np.uint8)
+        self._buffers = NetworkCoreBuffers(config)
+        self._eager = eager
+
+    def write(self, address, data, *, run=0, pitch=0, pixels=0, row_step=0) -> None:
+        """Write bytes to the memory."""
+        first, step = (join(value, self.config.banks) for value in (address, row_step))
+        write_pixels(
+            self.memory.reshape(-1, self.config.array.depth), first, data, run=run, pitch=pitch,
+            pixels=pixels, row_step=step,
+        )
+
+    def read(self, address, count) -> bytes:
+        """Return ``count`` bytes of the memory."""
+        first = self._byte(address)
+        return self.memory[first : first + count].tobytes()
+
+    def write_program(self, address, data) -> None:
+        """Write bytes to the program memory."""
+        first = self._byte(address)
+        self.program[first : first + len(data)] = np.frombuffer(data, np.uint8)
+
+    def read_program(self, address, count) -> bytes:
+        """Return ``count`` bytes of the program memory."""
+        first = self._byte(address)
+        return self.program[first : first + count].tobytes()
+
+    def run(self, list_address, log_address, *, timeout) -> ListReport:
+        """Execute a list."""
+        outcome = run_list(
+            self.config, self.memory, list_address, log_address, buffers=self._buffers,
+            eager=self._eager, program=self.program,
+        )
+        return ListReport(outcome.error, outcome.jobs, outcome.result)
+
+    def _byte(self, address):
+        return join(address, self.config.banks) * self.config.array.depth
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+_HALF = np.uint8(0x80)  # uint8 - 128 is int8: the same bits with the top bit inverted
+_MAX_FIELD = 255  # of `run` and `pitch` of a WRITE frame
+
+
+def input_writes(
+    entry: "NetworkCoreInput", values: np.ndarray, dtype: np.dtype, config: NetworkCoreConfig,
+    first: int,
+) -> Iterator[dict[str, Any]]:
+    """Yield the arguments of `NetworkCoreRunner.write` for an input.
+
+    Parameters
+    ----------
+    values : int8 or uint8 array
+        Of the tensor ``entry.form.tensor``.
+    first : int
+        First vector of the maps of the inference.
+    """
+    if dtype == np.uint8:
+        values = (values ^ _HALF).view(np.int8)
+    place, banks = entry.place, config.banks
+    pitch, row_pitch = place.pitches.pitch, place.pitches.row_pitch
+    whole = np.ascontiguousarray(entry.form.arrange(values))
+    address = split(place.first + first, banks)
+    if place.channels <= _MAX_FIELD and pitch <= _MAX_FIELD:
+        step = split(row_pitch - (place.width - 1) * pitch, banks)
+        yield dict(
+            address=address, data=whole.tobytes(), run=place.channels, pitch=pitch,
+            pixels=place.width, row_step=step,
+        )
+        return
+    padding = -place.channels % config.array.depth
+    whole = np.pad(whole, ((0, 0), (0, 0), (0, padding)))
+    for y in range(place.height):
+        for x in range(place.width):
+            number = place.first + first + y * row_pitch + x * pitch
+            yield dict(address=split(number, banks), data=whole[y, x].tobytes())
+
+
+def map_values(data: bytes, place: PlacedMap, tensor: Tensor, depth: int) -> np.ndarray:
+    """Return the values of a tensor from the bytes of its map, from its first vector on."""
+    used = place.pitches.vectors * depth
+    vectors = np.frombuffer(data.ljust(used, b"\0")[:used], np.int8).reshape(-1, depth)
+    y, x, v = np.ogrid[: place.height, : place.width, : -(-place.channels // depth)]
+    numbers = y * place.pitches.row_pitch + x * place.pitches.pitch + v
+    whole = vectors[numbers].reshape(place.height, place.width, -1)[..., : place.channels]
+    if tensor.dtype == np.uint8:
+        whole = np.ascontiguousarray(whole).view(np.uint8) ^ _HALF
+    return whole.reshape(tensor.shape)
+
 
 _LOG_ENTRY = struct.Struct("<2I")
 

@@ -9,10 +9,16 @@ from typing import Any
 from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreRename, NetworkCoreStep
 from weft.models.program import Step
 from weft.models.report.interface import Ceilings, Report
-from weft.models.report.link import link_bytes, link_seconds, list_bytes
 from weft.models.report.network_core_phases import LayerWork, ListPhases, list_phases
 from weft.models.report.page import PageParts
-from weft.models.report.placement import left_out_json, placement_line, remedy_of
+from weft.models.report.placement import (
+    left_out_json,
+    link_bytes,
+    link_seconds,
+    list_bytes,
+    placement_line,
+    remedy_of,
+)
 from weft.network_core.config import has_single_port
 from weft.network_core.microcode.instructions import LOAD_VECTOR
 

@@ -10,9 +10,9 @@ from weft.models.tflite import arithmetic, moving, products, recurrent, reducing
 from weft.models.tflite.context import Context, Fallback
 from weft.models.tflite.cutout import cut
 from weft.models.tflite.reader import read
+from weft.models.tflite.recurrent import VARIABLES, Variables
 from weft.models.tflite.runtime import attempt, memory
 from weft.models.tflite.scales import refusals
-from weft.models.tflite.variables import VARIABLES, Variables
 
 __all__ = ["CALLERS", "COMPILED", "CUSTOM", "RUNTIME", "import_file", "macs_of"]
 

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from weft.models.kernels.tflite_pool import MAX_WINDOW
+from weft.models.kernels.tflite import MAX_WINDOW
 from weft.models.tflite import lite
 from weft.models.tflite.context import Fallback
 from weft.models.tflite.moving import axes_of

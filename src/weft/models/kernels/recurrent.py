@@ -1,18 +1,26 @@
-"""The recurrence of TFLite's LSTM: in integers as TFLite Micro or LiteRT computes it, in float32.
-
-Sources: TFLite Micro, ``lstm_eval.cc``; LiteRT, ``lstm_eval.cc``, ``portable_tensor_utils.cc``.
-"""
+"""Kernels of TFLite's operators with state: LSTM, SVDF and simple recurrences."""
 
 import math
 
 import numpy as np
 
-from weft.models.kernels.fixed_point import clamp, multiply, multiply_wide, round_shift
-from weft.models.kernels.gemmlowp import INT16
-from weft.models.kernels.onnx_elementwise import sigmoid
-from weft.models.kernels.tflite_unary import logistic16, tanh16
+from weft.models.kernels.fixed_point import (
+    INT16,
+    clamp,
+    multiply,
+    multiply_wide,
+    round_shift,
+    wrap32,
+)
+from weft.models.kernels.onnx import sigmoid
+from weft.models.kernels.tflite import logistic16, tanh16
 
-__all__ = ["RECURRENT", "LiteRules", "MicroRules"]
+__all__ = ["KERNELS", "RECURRENT", "LiteRules", "MicroRules"]
+
+
+# The recurrence of TFLite's LSTM: in integers as TFLite Micro or LiteRT computes it, in float32.
+#
+# Sources: TFLite Micro, ``lstm_eval.cc``; LiteRT, ``lstm_eval.cc``, ``portable_tensor_utils.cc``.
 
 int16 = INT16.saturate
 
@@ -142,3 +150,38 @@ def _float_lstm(inputs, attributes, state, mode):
 
 
 RECURRENT = {"tflite.lstm": _lstm, "tflite.float_lstm": _float_lstm}
+
+
+def _svdf(inputs, attributes, state):
+    """The state and the filter in time of a singular value decomposition filter.
+
+    ::
+
+        state = state[:, :, 1:] with clip(sums * scale_0) + state_zero at the end
+        total = bias + sum of time * (state - state_zero) over time and rank
+        y = clamp(total * scale_1 + zero, low, high)
+
+    The input has the sums of the features: int32 [batch, filters]. ``time`` : int8 or int16
+    [filters, memory], the type of the state; ``state_zero`` : its zero point, which may wrap the
+    clipped sum; ``bias`` : int32 [filters / rank] or None; ``rank``; ``multipliers``, ``shifts`` :
+    pairs, of both scales; ``zero``, ``low``, ``high`` of y.
+    """
+    [sums] = inputs
+    kind, zero = attributes["time"].dtype, attributes["state_zero"]
+    time, rank, limits = attributes["time"].astype(np.int64), attributes["rank"], np.iinfo(kind)
+    (m, n), (s, t) = attributes["multipliers"], attributes["shifts"]
+    batch, filters = sums.shape
+    old = state.get("svdf")
+    if old is None:
+        old = np.zeros((batch, *time.shape), np.int64)
+    newest = np.clip(multiply(sums, m, s), limits.min, limits.max) + zero
+    newest = newest.astype(kind).astype(np.int64) - zero  # it wraps
+    new = state["svdf"] = np.concatenate([old[:, :, 1:], newest[:, :, None]], 2)
+    total = wrap32((new * time).sum(2)).reshape(batch, filters // rank, rank).sum(2)
+    if attributes["bias"] is not None:
+        total = total + attributes["bias"]
+    y = multiply(wrap32(total), n, t) + attributes["zero"]
+    return [clamp(y, attributes["low"], attributes["high"], np.int8)]
+
+
+KERNELS = {"tflite.svdf": _svdf}
