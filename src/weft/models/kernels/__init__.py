@@ -18,10 +18,7 @@ __all__ = ["KERNELS", "RECURRENT", "STATEFUL", "recurrence", "run"]
 # Each is function(inputs, attributes) -> outputs; a stateful one is function(inputs, attributes,
 # state).
 KERNELS = {
-    **common.KERNELS, **onnx.KERNELS, **onnx.KERNELS,
-    **litert.KERNELS, **litert.KERNELS, **onnx.KERNELS, **onnx.KERNELS,
-    **tflite.KERNELS, **tflite.KERNELS, **recurrent.KERNELS,
-    **tflite.KERNELS,
+    **common.KERNELS, **litert.KERNELS, **onnx.KERNELS, **recurrent.KERNELS, **tflite.KERNELS,
     "onnx.model": common.onnx_model, "tflite.model": common.tflite_model,
 }
 # Each is function(inputs, attributes, state, mode) -> generator, as `recurrence` describes it.

@@ -85,7 +85,7 @@ class NetworkCoreRunner(Protocol):
 
 
 class GoldenRunner:
-    """A network core in numpy; `weft.models.network_core.session.NetworkCoreRunner` has its methods.
+    """A network core in numpy, with the methods of `NetworkCoreRunner`.
 
     Its memory is not zero at the start, so that nothing depends on that.
 
