@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from weft.buses.bus import DataPath
+from weft.buses import DataPath
 from weft.host.dma import MappedMemory
 from weft.hw.bus.top import IpTop
 from weft.hw.export import to_verilog

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListError
-from weft.network_core.states import NetworkState
+from weft.network_core.report import NetworkState
 from weft.sim import build, verilated
 from weft.sim.transport import end
 

@@ -3,10 +3,9 @@
 import numpy as np
 
 from weft.host.transport import TransportTimeout
-from weft.network_core.addresses import join
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import ProgramTiming
-from weft.network_core.descriptors import ListError
+from weft.network_core.descriptors import ListError, join
 from weft.network_core.report import ListReport
 from weft.sim.network_core import AxiTiming, NetworkSimulation
 

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 from covering import CONFIGS, QUICK, pairs, settings
 
-from weft.regress.matrix import random_config
+from weft.regress.case import random_config
 
 SEED, DRAWN = 31, 400
 

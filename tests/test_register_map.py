@@ -6,11 +6,10 @@ from network_cores import small_network_core
 from weft.buses import BUSES
 from weft.config import Config
 from weft.ip import Ip
-from weft.network_core import registers as network_core_registers
+from weft.network_core import register_map as network_core_registers
 from weft.network_core.ip import NetworkIp
 from weft.register_map import constants, fifo_ports, interrupts, registers
-from weft.register_types import SPACE
-from weft.registers import REGISTERS
+from weft.registers import REGISTERS, SPACE
 
 
 @pytest.fixture(params=[*BUSES, "networks"])

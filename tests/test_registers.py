@@ -6,7 +6,7 @@ from network_cores import small_network_core
 from weft.config import Config
 from weft.dtypes import DTYPES
 from weft.mac_cells import MULTIPLIERS
-from weft.network_core import registers as network_core_registers
+from weft.network_core import register_map as network_core_registers
 from weft.registers import (
     COUNTERS,
     IDENTITY,

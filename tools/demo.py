@@ -21,10 +21,9 @@ from rich.text import Text
 import weft
 from weft.config import Config
 from weft.demo import digits_images
-from weft.network_core.addresses import split
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import predict_list
-from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListEnd, unpack
+from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListEnd, split, unpack
 from weft.sim.network_runner import SimulatedRunner
 
 __all__ = ["config", "draw", "main", "phases", "prediction"]

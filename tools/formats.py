@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from weft.kit.formats import SECTIONS, sections
+from weft.kit.documents import SECTIONS, sections
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -16,9 +16,9 @@ from tools.network_tables import networks_folder
 from weft.boards.board import Board
 from weft.boards.catalog import BOARDS
 from weft.explore.candidates import candidates, time_front
-from weft.explore.config_fields import fields_of
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.recorded import fitted
+from weft.explore.space import fields_of
 from weft.explore.workload import workload_of
 
 __all__ = ["Use", "cells", "uses"]

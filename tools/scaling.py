@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from weft.explore.flow import PointSteps
-from weft.explore.points import Point, PointOutcome, versions
+from weft.explore.points import Point, PointOutcome, PointStore, versions
 from weft.explore.recorded import recorded
-from weft.explore.store import PointStore
 from weft.tasks.engine import Engine, Task
 from weft.tasks.program import StepResult
 from weft.tasks.session import AHEAD, run_items

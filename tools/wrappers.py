@@ -12,7 +12,7 @@ import zlib
 
 from tools import results
 from verif.ip.ip_testbench import env
-from weft.bench.placement import DesignRun, PlacementWork, placed
+from weft.bench.measure import DesignRun, PlacementWork, placed
 from weft.boards.devices import DEVICES
 from weft.boards.toolchain import to_rtlil
 from weft.cli.engine_options import add_workers, check_cluster, started

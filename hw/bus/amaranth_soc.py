@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, connect
 from weft.hw.bus.bus_wrapper import BusWrapper
 from weft.hw.core import Core
 from weft.ip import Ip
-from weft.register_types import SPACE
+from weft.registers import SPACE
 
 __all__ = ["WishbonePeripheral"]
 

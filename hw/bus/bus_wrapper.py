@@ -4,7 +4,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.buses.bus import DataPath
+from weft.buses import DataPath
 from weft.hw.bus.crossing import AsyncCrossing, SyncCrossing
 from weft.hw.bus.csr_bank import CsrBank
 from weft.hw.bus.dma_path import DmaPath

@@ -7,7 +7,7 @@ from amaranth.utils import ceil_log2
 
 from weft.hw.bus.fifo_ports import CAPACITY
 from weft.hw.bus.register_bank import RegisterBank
-from weft.network_core.states import NetworkState
+from weft.network_core.report import NetworkState
 
 __all__ = ["MemoryTransfer", "NetworkBank"]
 
@@ -40,7 +40,7 @@ class NetworkBank(RegisterBank):
     Attributes
     ----------
     state : In, 8 bits
-        The `weft.network_core.states.NetworkState` of the core; valid with ``finished``.
+        The `weft.network_core.report.NetworkState` of the core; valid with ``finished``.
     finished : In, 1 bit
         Pulse: a list has ended.
     start : Out, 1 bit

@@ -15,7 +15,7 @@ from weft.hw.network_core.interface import NetworkInterface
 from weft.hw.network_core.layouts import VectorAddress
 from weft.hw.network_core.state_registers import StateRegisters
 from weft.hw.stream.fifo import Fifo
-from weft.network_core.registers import LATENCY
+from weft.network_core.register_map import LATENCY
 
 __all__ = ["NetworkWrapper"]
 

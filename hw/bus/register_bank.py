@@ -12,7 +12,7 @@ from amaranth.utils import ceil_log2
 from weft.hw.bus.interrupts import Interrupts
 from weft.hw.bus.register_bus import RegisterBus
 from weft.register_map import fifo_ports, interrupts, registers
-from weft.register_types import CORE_SPACE
+from weft.registers import CORE_SPACE
 
 __all__ = ["BankRequest", "RegisterBank", "any_of"]
 

@@ -29,7 +29,7 @@ class RegisterSlave:
     component: Callable[..., wiring.Component]
 
 
-# By `weft.buses.bus.Bus.register_slave`.
+# By `weft.buses.Bus.register_slave`.
 SLAVES = {
     "apb": RegisterSlave("", lambda ip: apb.PINS, lambda ip: apb.Apb()),
     "axi_lite": RegisterSlave("s_axil_", lambda ip: axi_lite.PINS, lambda ip: axi_lite.AxiLite()),

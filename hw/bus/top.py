@@ -27,7 +27,7 @@ class IpTop(wiring.Component):
     Attributes
     ----------
     clock, reset : In, 1 bit each
-        Clock and reset of the bus, by the names in `weft.buses.bus.Bus`: ``aclk``, ``aresetn``.
+        Clock and reset of the bus, by the names in `weft.buses.Bus`: ``aclk``, ``aresetn``.
     core_clk : In, 1 bit
         Clock of the core; only with two clocks.
     pins

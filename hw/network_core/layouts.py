@@ -4,8 +4,7 @@ from amaranth.hdl import Cat, Const, Mux, Signal, signed
 from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
-from weft.network_core.addresses import BANK_BITS
-from weft.network_core.descriptors import ListJob, ListLoad, places
+from weft.network_core.descriptors import BANK_BITS, ListJob, ListLoad, places
 
 __all__ = [
     "ColumnParameters", "ComputedTile", "JobFields", "ListLoadFields", "MapChunk", "VectorAddress",

@@ -10,14 +10,14 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.network_core.interface import NetworkStatus
-from weft.network_core.addresses import BANK_BITS, WORD_BITS
-from weft.network_core.registers import REGISTERS, describe
+from weft.network_core.descriptors import BANK_BITS, WORD_BITS
+from weft.network_core.register_map import REGISTERS, describe
 
 __all__ = ["StateRegisters"]
 
 
 class StateRegisters(wiring.Component):
-    """The register at ``address``, `weft.network_core.registers.LATENCY` cycles later.
+    """The register at ``address``, `weft.network_core.register_map.LATENCY` cycles later.
 
     Parameters
     ----------

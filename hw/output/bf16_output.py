@@ -13,7 +13,7 @@ __all__ = ["Bf16Output", "Limits"]
 
 
 class Limits(data.Struct):
-    """The limits of a column in binary32, in the layout of `weft.dtypes.bf16.Bf16.parameter`."""
+    """The limits of a column in binary32, in the layout of `weft.dtypes.Bf16.parameter`."""
 
     low: 32
     high: 32

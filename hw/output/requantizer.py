@@ -17,7 +17,7 @@ __all__ = ["Parameter", "Requantizer"]
 
 
 class Parameter(data.Struct):
-    """The parameters of a column, in the layout of `weft.dtypes.int8.Int8.parameter`."""
+    """The parameters of a column, in the layout of `weft.dtypes.Int8.parameter`."""
 
     bias: signed(32)
     multiplier: 32

@@ -12,7 +12,7 @@ from weft.hw.network_core.host.host_port import HostPort
 from weft.hw.serial.link import Link
 from weft.hw.serial.network_link import NetworkLink
 from weft.hw.serial.uart import UartReceiver, UartTransmitter
-from weft.network_core.states import NetworkState
+from weft.network_core.report import NetworkState
 
 __all__ = ["SerialAccelerator"]
 

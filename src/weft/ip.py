@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from weft.buses import BUSES
-from weft.buses.bus import Bus, DataPath, Interface
+from weft.buses import BUSES, Bus, DataPath, Interface
 from weft.c_names import prefix_problems
 from weft.config import Config, ConfigError
 from weft.design import Design

@@ -15,8 +15,17 @@ from weft.design import PerKind
 from weft.ip import Ip
 from weft.network_core import register_map as network
 from weft.network_core.ip import NetworkIp
-from weft.register_types import Field, FifoPort, Register, word_register
-from weft.registers import COUNTERS, FIELDS, IDENTITY, REGISTERS, describe
+from weft.registers import (
+    COUNTERS,
+    FIELDS,
+    IDENTITY,
+    REGISTERS,
+    Field,
+    FifoPort,
+    Register,
+    describe,
+    word_register,
+)
 
 __all__ = ["constants", "fifo_ports", "interrupts", "registers"]
 

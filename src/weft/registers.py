@@ -5,15 +5,65 @@ Register n is the 32-bit word at address n. The first registers of a core of eit
 """
 
 import dataclasses
+from dataclasses import dataclass
 
 from weft.config import Config
 from weft.design import NETWORK, PRODUCT, Design
 
 __all__ = [
-    "COUNTERS", "FIELDS", "IDENTITY", "LATENCY", "MAGIC", "REGISTERS", "VERSION",
-    "check_hash", "decode", "decode_fields", "describe", "describe_fields", "identify",
-    "identity", "kind_of",
+    "CORE_SPACE", "COUNTERS", "FIELDS", "IDENTITY", "LATENCY", "MAGIC", "REGISTERS", "SPACE",
+    "VERSION", "Field", "FifoPort", "Register", "check_hash", "decode", "decode_fields", "describe",
+    "describe_fields", "identify", "identity", "kind_of", "word_register",
 ]
+
+
+SPACE = 0x1000  # bytes of a register space
+CORE_SPACE = 0x400  # bytes at its start, for the registers of the core itself
+
+
+@dataclass(frozen=True)
+class Field:
+    """A bit field of a register.
+
+    ``access`` is ``ro``, ``rw``, ``wo``, ``pulse`` (one bit of a ``wo`` register: writing 1 acts
+    once) or ``w1c`` (set by hardware, cleared by writing 1). ``reset`` is the value after a reset,
+    if software writes it.
+    """
+
+    name: str
+    low: int
+    width: int
+    access: str
+    text: str
+    reset: int = 0
+
+
+@dataclass(frozen=True)
+class Register:
+    """A 32-bit register at a byte address; ``access`` is ``ro``, ``wo`` or ``rw``."""
+
+    name: str
+    address: int
+    access: str
+    text: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class FifoPort:
+    """A range of ``size`` bytes in which every word is the same FIFO; ``wo`` or ``ro``."""
+
+    name: str
+    address: int
+    size: int
+    access: str
+    text: str
+
+
+def word_register(name: str, address: int, access: str, text: str, reset: int = 0) -> Register:
+    """A register with one field of 32 bits, ``value``."""
+    return Register(name, address, access, text, (Field("value", 0, 32, access, text, reset),))
+
 
 MAGIC = int.from_bytes(b"WEFT", "little")
 VERSION = 4  # of the registers of both kinds of core: another order, number or meaning is another

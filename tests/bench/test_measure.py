@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 
 from weft.bench import measure as measuring
-from weft.bench.measure import measure
-from weft.bench.placement import PlacementWork
+from weft.bench.measure import PlacementWork, measure
 from weft.boards import presets, toolchain
 from weft.boards.devices import DEVICES
 from weft.boards.pnr_result import CriticalPath, PnrResult

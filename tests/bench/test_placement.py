@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from weft.bench.placement import DesignRun, PlacementWork, placed
+from weft.bench.measure import DesignRun, PlacementWork, placed
 from weft.boards import toolchain
 from weft.boards.devices import DEVICES
 from weft.boards.pnr_result import CriticalPath, PnrResult

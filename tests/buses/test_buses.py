@@ -2,8 +2,7 @@
 
 import pytest
 
-from weft.buses import BUSES
-from weft.buses.bus import Bus, DataPath
+from weft.buses import BUSES, Bus, DataPath
 from weft.config import Config
 from weft.ip import OPTIONS
 

@@ -5,7 +5,7 @@ import argparse
 import pytest
 from rejects import rejects
 
-from weft.cli.argument_types import integer, number, path
+from weft.cli.arguments import integer, number, path
 
 
 @pytest.mark.parametrize("read, text, value", [

@@ -22,8 +22,7 @@ from weft.designs import design_from_toml
 from weft.explore import candidates, flow, recorded, space
 from weft.explore.model import family_of
 from weft.explore.network_features import ram_blocks
-from weft.explore.points import PACKED, Point, PointOutcome
-from weft.explore.store import PointStore
+from weft.explore.points import PACKED, Point, PointOutcome, PointStore
 from weft.tasks import engine
 from weft.tasks.store import Claimant
 

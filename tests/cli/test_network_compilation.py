@@ -7,7 +7,7 @@ import pytest
 from network_core_networks import NetworkBuilder
 from network_cores import network_core_config
 
-from weft.cli.network_compilation import compiled
+from weft.cli.network_target import compiled
 from weft.models.errors import UnfitError
 from weft.models.loading import NeuralNetwork
 from weft.models.target import board_cores

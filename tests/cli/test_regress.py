@@ -14,7 +14,7 @@ from regress_cases import FAKE
 
 from weft.cli import main
 from weft.config import Config
-from weft.regress import matrix, work
+from weft.regress import work
 from weft.regress.case import Case, CaseOutcome, versions
 from weft.regress.work import CaseStore
 from weft.sim import tools

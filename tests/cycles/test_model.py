@@ -11,7 +11,7 @@ from weft.config import Config
 from weft.cycles import predict
 from weft.cycles.output import OutputStage
 from weft.geometry import operands
-from weft.regress.matrix import random_config
+from weft.regress.case import random_config
 
 SEED = 20263
 FED = JobFlag.FEED_A, JobFlag.FEED_B

@@ -14,8 +14,7 @@ from explore_points import point, records, steps
 from fake_flow import HANGS
 
 from weft.explore import recorded
-from weft.explore.points import versions
-from weft.explore.store import PointStore
+from weft.explore.points import PointStore, versions
 from weft.tasks.engine import Engine, EngineError, security_of
 from weft.tasks.session import run_items
 

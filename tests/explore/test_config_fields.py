@@ -8,7 +8,7 @@ from explore_points import network_core
 from weft.boards.catalog import BOARDS
 from weft.config import Config
 from weft.designs import design_from_toml, to_toml
-from weft.explore.config_fields import fields_of, line_of
+from weft.explore.space import fields_of, line_of
 
 DESIGNS = [
     *(board.config for board in BOARDS.values()),

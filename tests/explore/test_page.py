@@ -2,9 +2,8 @@
 
 from explore_points import network_core, point
 
-from weft.explore.config_fields import fields_of
 from weft.explore.page import PARALLEL
-from weft.explore.space import AXES, NETWORK_AXES
+from weft.explore.space import AXES, NETWORK_AXES, fields_of
 
 
 def test_parallel_coordinates_have_all_numbers_of_a_search():

@@ -11,8 +11,7 @@ import zlib
 import pytest
 from explore_points import point
 
-from weft.explore.points import PointOutcome
-from weft.explore.store import PointStore
+from weft.explore.points import PointOutcome, PointStore
 from weft.tasks import store
 from weft.tasks.store import Claimant, StoreError, _start_of
 
@@ -76,7 +75,7 @@ def test_a_claim_ends(path):
 def test_claims_of_a_killed_process_end(path):
     """Both of a store that opens later, and of one that is open."""
     claim = (
-        "import os; from explore_points import *; from weft.explore.store import PointStore;"
+        "import os; from explore_points import *; from weft.explore.points import PointStore;"
         f"assert PointStore({str(path)!r}).claim(point(), 1e6) is None; os.kill(os.getpid(), 9)"
     )
     folder = os.path.dirname(sys.modules["explore_points"].__file__)

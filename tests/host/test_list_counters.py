@@ -3,9 +3,8 @@
 from network_cores import SMALL
 
 from weft.host.list_products import ListCounters
-from weft.network_core.addresses import split
 from weft.network_core.cycles import predict_list
-from weft.network_core.descriptors import ListEnd, ListJob
+from weft.network_core.descriptors import ListEnd, ListJob, split
 
 LIST = ListJob(
     panel_rows=8, out_height=2, out_width=9, columns=9, tile_words=5, kernel_height=1,

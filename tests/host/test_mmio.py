@@ -17,8 +17,7 @@ from weft.host.opening import open_transport
 from weft.host.transport import TransportClosed, TransportError, TransportTimeout
 from weft.ip import Ip
 from weft.register_map import fifo_ports, registers
-from weft.register_types import SPACE
-from weft.registers import REGISTERS, VERSION, describe
+from weft.registers import REGISTERS, SPACE, VERSION, describe
 
 SMALL = Config(rows=2, cols=3, lanes=1, bytes_in=8, bytes_out=4, a_words=64, b_words=64)
 IP = Ip(config=SMALL, bus="axi")

@@ -20,10 +20,8 @@ from weft.host.board import BoardTransport
 from weft.host.network_driver import NetworkDriver
 from weft.host.tcp import TcpServer, listen
 from weft.host.transport import TransportError, TransportTimeout
-from weft.network_core.addresses import split
-from weft.network_core.descriptors import ListEnd, ListError, ListLoad, LoadTarget
-from weft.network_core.report import ListReport
-from weft.network_core.states import NetworkState
+from weft.network_core.descriptors import ListEnd, ListError, ListLoad, LoadTarget, split
+from weft.network_core.report import ListReport, NetworkState
 
 CHIP = network_core_config(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)
 BANKS = CHIP.banks

@@ -13,10 +13,8 @@ from weft.config import Config
 from weft.host.network_driver import NetworkDriver
 from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.transport import TransportClosed, TransportError, TransportTimeout
-from weft.network_core.addresses import split
-from weft.network_core.descriptors import ListEnd, ListError
-from weft.network_core.report import ListReport
-from weft.network_core.states import NetworkState
+from weft.network_core.descriptors import ListEnd, ListError, split
+from weft.network_core.report import ListReport, NetworkState
 from weft.registers import describe
 
 CHIP = network_core_config(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)

@@ -18,8 +18,7 @@ from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
 from weft.models.network_core.session import GoldenRunner
-from weft.network_core.addresses import split
-from weft.network_core.descriptors import ListError
+from weft.network_core.descriptors import ListError, split
 
 ABSENT = (
     "program must be the memory of lists and weights, since the core has a program memory:"

@@ -34,8 +34,7 @@ from weft.host.transport import TransportTimeout
 from weft.ip import Ip
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.target import target_of
-from weft.network_core.addresses import split
-from weft.network_core.descriptors import ListEnd
+from weft.network_core.descriptors import ListEnd, split
 
 GUARD = 600  # seconds after which a test hangs
 INT8 = Config(

@@ -12,7 +12,7 @@ from weft.kit.build import build
 from weft.kit.documents import header
 from weft.kit.driver import driver
 from weft.kit.files.weft_driver import Driver, compile_driver
-from weft.kit.texts import text
+from weft.kit.folder import text
 from weft.network_core.ip import NetworkIp
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from weft.config import Config
 from weft.ip import Ip
-from weft.kit.constraints import constraint_files, constraints
+from weft.kit.build import constraint_files, constraints
 
 CONFIG = Config(rows=1, cols=2, depth=1)
 

@@ -10,9 +10,8 @@ from systemrdl import RDLCompiler
 from weft.buses import BUSES
 from weft.config import Config
 from weft.ip import Ip
-from weft.kit.documents import documents, markdown
+from weft.kit.documents import documents, markdown, systemrdl
 from weft.kit.files.weft_driver import compiler
-from weft.kit.rdl import systemrdl
 from weft.register_map import fifo_ports, registers
 from weft.registers import REGISTERS, describe
 

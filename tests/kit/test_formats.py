@@ -8,8 +8,8 @@ from rejects import rejects
 from weft.buses import BUSES
 from weft.config import Config
 from weft.ip import Ip
-from weft.kit.formats import SECTIONS, formats, sections
-from weft.kit.texts import text
+from weft.kit.documents import SECTIONS, formats, sections
+from weft.kit.folder import text
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.kit.licence import licensed
+from weft.kit.build import licensed
 
 ROOT = Path(__file__).resolve().parents[2]
 TAG = "SPDX-License-Identifier: BSD-2-Clause"

@@ -12,8 +12,7 @@ from network_cores import network_core_config
 from network_registers import NetworkRegisterModel
 
 from weft.kit.files.weft_driver import compiler
-from weft.network_core.addresses import split
-from weft.network_core.descriptors import ListEnd, ListLoad, ListLoop
+from weft.network_core.descriptors import ListEnd, ListLoad, ListLoop, split
 from weft.network_core.ip import NetworkIp
 
 CHIP = network_core_config(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)

@@ -8,7 +8,7 @@ from weft.buses import BUSES
 from weft.config import Config
 from weft.hw.bus.bus_wrapper import BusWrapper
 from weft.ip import Ip
-from weft.kit.ports import Port, ports
+from weft.kit.verilog import Port, ports
 
 
 @pytest.mark.parametrize("bus", BUSES)

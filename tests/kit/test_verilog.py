@@ -6,8 +6,7 @@ import subprocess
 import pytest
 
 from weft.buses import BUSES
-from weft.kit.folder import write
-from weft.kit.texts import text
+from weft.kit.folder import text, write
 from weft.sim.tools import verilator
 
 CASES = [(bus, {}) for bus in BUSES] + [

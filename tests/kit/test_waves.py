@@ -5,7 +5,7 @@ import re
 import pytest
 
 from weft.buses import BUSES
-from weft.kit.waves import draw, waves
+from weft.kit.sheet import draw, waves
 
 
 def test_draws_levels_and_values():

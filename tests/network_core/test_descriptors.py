@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import pytest
 
-from weft.network_core.addresses import join, split
 from weft.network_core.descriptors import (
     DESCRIPTOR_BYTES,
     ListEnd,
@@ -13,7 +12,9 @@ from weft.network_core.descriptors import (
     ListLoad,
     ListLoop,
     LoadTarget,
+    join,
     places,
+    split,
     unpack,
     unpack_list,
 )

@@ -7,7 +7,7 @@ import pytest
 from weft import registers
 from weft.config import Config
 from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.registers import REGISTERS, decode, describe
+from weft.network_core.register_map import REGISTERS, decode, describe
 
 CORE = Config(rows=2, cols=4, depth=4, lanes=2, requantize="tflite", activation="none")
 CHIP = NetworkCoreConfig(array=CORE, words=64, b_words=32, lines=16, read_vectors=2)

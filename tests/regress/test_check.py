@@ -10,8 +10,7 @@ from tiers import tiers
 
 from weft.config import Config
 from weft.regress import check
-from weft.regress.case import CHECKS, Case, CaseOutcome
-from weft.regress.matrix import drawn, matrix
+from weft.regress.case import CHECKS, Case, CaseOutcome, drawn, matrix
 from weft.sim.runner import BenchError, Outcome
 
 # `make sweep` checks more Configs, others each day.

@@ -8,7 +8,7 @@ import pytest
 from weft.config import Config
 from weft.dtypes import DTYPES
 from weft.mac_cells import MULTIPLIERS
-from weft.regress.matrix import MAX_SIZE, MAX_WORDS, random_config
+from weft.regress.case import MAX_SIZE, MAX_WORDS, random_config
 from weft.targets import TARGETS
 
 FIELDS = {field.name: field.metadata for field in dataclasses.fields(Config)}

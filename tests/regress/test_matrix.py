@@ -4,7 +4,7 @@ import pytest
 from rejects import rejects
 
 from weft.config import Config
-from weft.regress.matrix import CaseError, case_of, drawn, matrix
+from weft.regress.case import CaseError, case_of, drawn, matrix
 
 DESIGNS = [("7.0", drawn(7, 0)), ("7.1", drawn(7, 1))]
 

@@ -6,7 +6,7 @@ import pytest
 
 from weft.host.golden import GoldenTransport
 from weft.regress import check
-from weft.regress.matrix import drawn
+from weft.regress.case import drawn
 
 DRAW, QUICK = 15, 12  # Configs on the golden transport
 

@@ -6,8 +6,8 @@ from network_core_lists import random_list
 from network_cores import MICRO, ROW, SIMULATED, SIMULATED_SLOWLY
 
 from weft.golden.network_core.runner import LOG_BYTES
-from weft.network_core.addresses import join
 from weft.network_core.cycles import predict_list
+from weft.network_core.descriptors import join
 from weft.sim.network_core import NetworkSimulation
 
 CHIPS = [

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from network_cores import MICRO
 
-from weft.network_core.addresses import split
 from weft.network_core.cycles import predict_list
-from weft.network_core.descriptors import ListEnd, ListJob
+from weft.network_core.descriptors import ListEnd, ListJob, split
 from weft.sim.network_core import NetworkSimulation
 
 LIST, LOG, MAPS = 0, 128, 256  # vectors

@@ -15,9 +15,8 @@ from weft.host.link import Frame
 from weft.host.list_transport import ListTransport
 from weft.host.network_driver import NetworkDriver
 from weft.host.transport import TransportTimeout
-from weft.network_core.addresses import split
-from weft.network_core.descriptors import ListEnd, ListError, ListLoad, ListLoop
-from weft.network_core.states import NetworkState
+from weft.network_core.descriptors import ListEnd, ListError, ListLoad, ListLoop, split
+from weft.network_core.report import NetworkState
 from weft.sim.board import DIVISOR, SimBoardTransport
 
 TIMEOUT = 600

@@ -9,15 +9,15 @@ from network_programs import random_inputs
 import weft
 from weft.host.recovery import AcceleratorError
 from weft.models.network_core.session import GoldenRunner
-from weft.network_core.addresses import join
 from weft.network_core.descriptors import (
     DESCRIPTOR_BYTES,
     ListError,
     ListJob,
     ListLoad,
+    join,
     unpack_list,
 )
-from weft.network_core.states import NetworkState
+from weft.network_core.report import NetworkState
 from weft.sim.network_core import AxiTiming
 from weft.sim.network_runner import SimulatedRunner
 

@@ -9,7 +9,6 @@ from network_cores import MICRO, ROW, SIMULATED, SIMULATED_SLOWLY
 from network_duel import compare_memories
 
 from weft.golden.network_core import run_list
-from weft.network_core.addresses import join, split
 from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import (
     DESCRIPTOR_BYTES,
@@ -18,8 +17,10 @@ from weft.network_core.descriptors import (
     ListJob,
     ListLoad,
     LoadTarget,
+    join,
+    split,
 )
-from weft.network_core.states import NetworkState
+from weft.network_core.report import NetworkState
 from weft.sim.network_core import HostTraffic, NetworkSimulation
 
 CHIPS = [

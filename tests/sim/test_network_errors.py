@@ -11,10 +11,17 @@ from network_cores import MICRO, PROGRAM, ROW, SIMULATED, SIMULATED_SLOWLY
 from network_duel import compare_memories
 
 from weft.golden.network_core import run_list
-from weft.network_core.addresses import join, split
 from weft.network_core.config import has_single_port
-from weft.network_core.descriptors import ListEnd, ListError, ListJob, ListLoad, ListLoop
-from weft.network_core.states import NetworkState
+from weft.network_core.descriptors import (
+    ListEnd,
+    ListError,
+    ListJob,
+    ListLoad,
+    ListLoop,
+    join,
+    split,
+)
+from weft.network_core.report import NetworkState
 from weft.sim.network_core import NetworkSimulation
 
 CORES = {"hardwired": SIMULATED, "microprogram": MICRO, "one row": ROW}

@@ -2,7 +2,7 @@
 
 from verif.amaranth_bench import pulse
 from weft.register_map import fifo_ports, registers
-from weft.register_types import CORE_SPACE, SPACE
+from weft.registers import CORE_SPACE, SPACE
 
 __all__ = ["BankDriver", "check_accesses", "core_registers"]
 

@@ -12,7 +12,7 @@ from weft.c_names import identifier, renamed
 from weft.kit.documents import header
 from weft.kit.driver import driver
 from weft.kit.files.weft_driver import Driver, compiler
-from weft.kit.texts import text
+from weft.kit.folder import text
 
 __all__ = [
     "LoadedNetwork", "driver_files", "hooked_library", "shared_library", "write_sources",

@@ -15,7 +15,7 @@ from weft.explore.points import PACKED, Point, PointOutcome
 from weft.explore.recorded import varied
 from weft.explore.space import grid
 from weft.network_core.config import NetworkCoreConfig
-from weft.tasks.limits import RunLimits
+from weft.tasks.program import RunLimits
 
 FAKE = sys.executable, str(Path(__file__).with_name("fake_flow.py"))
 DEVICE = DEVICES["LFE5U-25F"]

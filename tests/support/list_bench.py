@@ -8,11 +8,10 @@ from amaranth.hdl import Value
 from side_port import SidePort, hardware_fields
 
 from verif.amaranth_bench import checker, plain, put, simulate, ticks
-from weft.golden.network_core.head import ListHead
 from weft.golden.network_core.memory import ListFault, MemoryArea
+from weft.golden.network_core.runner import ListHead
 from weft.hw.network_core.lists.list_reader import ListReader
-from weft.network_core.addresses import join
-from weft.network_core.descriptors import ListEnd, ListJob, ListLoad
+from weft.network_core.descriptors import ListEnd, ListJob, ListLoad, join
 from weft.network_core.latencies import lead
 
 __all__ = ["ListRun", "Timing", "descriptors_of", "run_lists"]

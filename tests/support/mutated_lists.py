@@ -7,14 +7,15 @@ import numpy as np
 from network_core_lists import ListCase, random_list
 from random_lists import SIZES
 
-from weft.network_core.addresses import BANK_BITS, join
 from weft.network_core.descriptors import (
+    BANK_BITS,
     DESCRIPTOR_BYTES,
     DESCRIPTOR_WORDS,
     ListEnd,
     ListJob,
     ListLoad,
     ListLoop,
+    join,
     places,
 )
 

@@ -7,7 +7,7 @@ from verif.primitives.proof import run_bench
 from weft.hw import export
 from weft.hw.network_core.core import NetworkCore
 from weft.hw.network_core.top import NetworkTop
-from weft.network_core.addresses import BANK_BITS, split
+from weft.network_core.descriptors import BANK_BITS, split
 
 __all__ = ["amaranth_list", "icarus_list"]
 

@@ -9,8 +9,7 @@ from network_core_layers import NetworkCoreLayer, random_layer
 from network_core_packing import PackedLayer, pack_layer
 
 from weft.golden.network_core import NetworkCoreBuffers
-from weft.network_core.addresses import join, split
-from weft.network_core.descriptors import ListJob
+from weft.network_core.descriptors import ListJob, join, split
 
 __all__ = [
     "NetworkCoreImage", "JobCase", "MapPlace", "MapPlan", "bank_conflicts", "case_of", "job_of",

@@ -9,8 +9,7 @@ from network_core_packing import PackedLayer, pack_layer
 from random_lists import buffer_words
 
 from weft.golden.network_core import NetworkCoreBuffers
-from weft.network_core.addresses import split
-from weft.network_core.descriptors import ListEnd, ListLoad, ListLoop, LoadTarget
+from weft.network_core.descriptors import ListEnd, ListLoad, ListLoop, LoadTarget, split
 
 __all__ = ["ListCase", "random_list"]
 

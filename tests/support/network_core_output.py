@@ -11,7 +11,7 @@ from wrapping import wrap32
 from verif.amaranth_bench import checker, plain, put, simulate
 from weft.golden import add_bias, requantize, scaled
 from weft.hw.network_core.output.output_section import OutputSection
-from weft.network_core.addresses import join
+from weft.network_core.descriptors import join
 from weft.network_core.latencies import result_read
 
 __all__ = ["OutputBench", "OutputCase", "network_core_of", "random_case"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from network_core_jobs import panels
 
-from weft.network_core.addresses import join
+from weft.network_core.descriptors import join
 
 __all__ = ["ReadStep", "steps_of"]
 

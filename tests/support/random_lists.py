@@ -1,8 +1,15 @@
 """Random lists of loads, jobs and loops for tests of the list reader: no layers behind them."""
 
-from weft.network_core.addresses import split
 from weft.network_core.config import ADD_TABLE_WORDS
-from weft.network_core.descriptors import ListEnd, ListJob, ListLoad, ListLoop, LoadTarget, places
+from weft.network_core.descriptors import (
+    ListEnd,
+    ListJob,
+    ListLoad,
+    ListLoop,
+    LoadTarget,
+    places,
+    split,
+)
 
 __all__ = [
     "buffer_words", "random_list", "random_step", "some_job", "some_load", "store_list",

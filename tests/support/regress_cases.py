@@ -6,7 +6,7 @@ from pathlib import Path
 from weft.config import Config
 from weft.regress.case import Case
 from weft.regress.work import CaseWork
-from weft.tasks.limits import RunLimits
+from weft.tasks.program import RunLimits
 
 FAKE = sys.executable, str(Path(__file__).with_name("fake_check.py"))
 

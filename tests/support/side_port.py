@@ -2,8 +2,7 @@
 
 import random
 
-from weft.network_core.addresses import join
-from weft.network_core.descriptors import places
+from weft.network_core.descriptors import join, places
 
 __all__ = ["SidePort", "hardware_address", "hardware_fields"]
 

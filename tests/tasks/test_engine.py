@@ -12,7 +12,7 @@ from intruder import run_as_intruder
 from weft.explore.points import versions
 from weft.tasks import engine
 from weft.tasks.engine import Engine, EngineError, local_workers
-from weft.tasks.limits import RunLimits
+from weft.tasks.program import RunLimits
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import time
 import psutil
 import pytest
 
-from weft.tasks.limits import OverLimit, RunLimits, Stopped, run_limited
+from weft.tasks.program import OverLimit, RunLimits, Stopped, run_limited
 
 # Starts a child, writes its number, and waits. A shell does this in milliseconds.
 PARENT = ["sh", "-c", "sleep 600 & echo $!; wait"]
@@ -65,7 +65,7 @@ def test_a_command_can_be_stopped(tmp_path):
 def test_standard_input_ends_with_this_process(tmp_path):
     """A command that reads its standard input gets its end when the process that runs it dies."""
     runner = (
-        "from pathlib import Path; from weft.tasks.limits import *;"
+        "from pathlib import Path; from weft.tasks.program import *;"
         f"run_limited({python('import sys; sys.stdin.read()')!r}, Path({str(tmp_path)!r}),"
         " RunLimits(), lambda: print('x', flush=True) or False)"
     )
@@ -79,7 +79,7 @@ def test_standard_input_ends_with_this_process(tmp_path):
 # As PARENT, with a child in a session of its own; it watches its parent.
 APART = """
 import subprocess, time
-from weft.tasks.limits import end_with_parent
+from weft.tasks.program import end_with_parent
 end_with_parent()
 child = subprocess.Popen(["sleep", "600"], start_new_session=True)
 print(child.pid, flush=True)
@@ -96,7 +96,7 @@ def test_processes_in_another_session_end_too(tmp_path):
 def test_a_command_that_watches_its_parent_ends_with_it(tmp_path):
     """The runner is killed; the command then kills its child, and itself."""
     runner = (
-        "from pathlib import Path; from weft.tasks.limits import *;"
+        "from pathlib import Path; from weft.tasks.program import *;"
         f"run_limited({python(APART)!r}, Path({str(tmp_path)!r}), RunLimits(), lambda: False)"
     )
     with subprocess.Popen(python(runner)) as process:

@@ -3,7 +3,7 @@
 import pytest
 from explore_points import point
 
-from weft.explore.store import PointStore
+from weft.explore.points import PointStore
 from weft.tasks.session import run_items
 
 

@@ -2,7 +2,7 @@
 
 from tooling import load
 
-from weft.kit.formats import SECTIONS
+from weft.kit.documents import SECTIONS
 
 
 def test_writes_the_files(tmp_path):

@@ -96,7 +96,7 @@ def wishbone(pipelined):
     return (PipelinedRules if pipelined else ClassicRules)(limit=8)
 
 
-# The rules of a register slave, by `weft.buses.bus.Bus.register_slave`.
+# The rules of a register slave, by `weft.buses.Bus.register_slave`.
 SLAVE_RULES = {
     "apb": lambda ip: ApbRules(limit=8),
     "axi_lite": lambda ip: AxiLiteRules(), "wishbone": lambda ip: wishbone(ip.pipelined),

@@ -50,7 +50,7 @@ class RegisterMaster(Protocol):
         return [value for value, _ in answers]
 
 
-# By `weft.buses.bus.Bus.register_slave`.
+# By `weft.buses.Bus.register_slave`.
 MASTERS = {
     "apb": "verif.ip.apb_master:ApbRegisters",
     "axi_lite": "verif.ip.axi_lite_master:AxiRegisters",

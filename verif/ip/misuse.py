@@ -7,7 +7,7 @@ from verif.ip.ip_testbench import IpTestbench
 from verif.ip.jobs import random_jobs
 from weft.hw.bus.fifo_ports import DEPTH
 from weft.register_map import fifo_ports, registers
-from weft.register_types import SPACE
+from weft.registers import SPACE
 
 
 async def expect_irq_status(tb, **expected):

@@ -15,8 +15,8 @@ from weft.hw.serial.frame_sender import FrameHeader
 from weft.hw.serial.frame_transmitter import NAK_TEXTS
 from weft.hw.serial.network_link import HostFrames
 from weft.hw.stream.skid_buffer import SkidBuffer
-from weft.network_core.registers import LATENCY, REGISTERS
-from weft.network_core.states import NetworkState
+from weft.network_core.register_map import LATENCY, REGISTERS
+from weft.network_core.report import NetworkState
 
 __all__ = ["HostAnswers", "HostCommands", "HostPort"]
 

@@ -9,7 +9,7 @@ from weft.hw.network_core.layouts import JobFields, ListLoadFields, VectorAddres
 from weft.hw.network_core.lists.list_execution import ListExecution
 from weft.network_core.descriptors import ListError
 from weft.network_core.latencies import lead
-from weft.network_core.states import NetworkState
+from weft.network_core.report import NetworkState
 
 __all__ = ["ListReader"]
 

@@ -15,9 +15,9 @@ from weft.hw.network_core.layouts import (
     within,
 )
 from weft.hw.network_core.lists.descriptor_reader import DescriptorPart
-from weft.network_core.addresses import BANK_BITS
 from weft.network_core.config import ADD_TABLE_WORDS
 from weft.network_core.descriptors import (
+    BANK_BITS,
     DESCRIPTOR_BYTES,
     DESCRIPTOR_WORDS,
     ListEnd,

@@ -15,7 +15,7 @@ from weft.network_core.config import ADD_TABLE_WORDS
 from weft.network_core.descriptors import ListError, LoadTarget
 from weft.network_core.microcode import Out as Target
 from weft.network_core.microcode import Strobe, Wait, assemble
-from weft.network_core.states import NetworkState
+from weft.network_core.report import NetworkState
 
 __all__ = ["MicroCore"]
 

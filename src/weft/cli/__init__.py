@@ -28,7 +28,7 @@ from weft.cli import (
     serve,
     sim,
 )
-from weft.cli.parser import Parser, Version
+from weft.cli.arguments import Parser, Version
 from weft.visible import visible
 
 __all__ = ["SUBCOMMANDS", "main"]
@@ -130,7 +130,7 @@ _USER_ERRORS = {
     "weft.config": "ConfigError", "weft.explore.model": "TooFewPoints",
     "weft.host.accelerator": "AcceleratorError", "weft.host.transport": "TransportError",
     "weft.models.errors": "ModelError", "weft.registry": "MissingLayerError",
-    "weft.regress.matrix": "CaseError", "weft.sim.tools": "ToolError",
+    "weft.regress.case": "CaseError", "weft.sim.tools": "ToolError",
     "weft.tasks.engine": "EngineError",
 }
 

@@ -5,9 +5,8 @@ import re
 import sys
 import time
 
-from weft.cli.argument_types import path
+from weft.cli.arguments import output_folder, path
 from weft.cli.engine_options import add_workers, check_cluster, started
-from weft.cli.output_paths import output_folder
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -81,8 +80,7 @@ def run(args) -> int:
 
 
 def _measure(presets, args):
-    from weft.bench.measure import measure
-    from weft.bench.placement import PlacementWork
+    from weft.bench.measure import PlacementWork, measure
     from weft.boards.presets import PRESETS
     from weft.cli.performance import PerformanceRecords, problems, regressions
     from weft.cli.progress import progress

@@ -5,7 +5,7 @@ import re
 import shutil
 from dataclasses import dataclass
 
-from weft.cli.argument_types import path
+from weft.cli.arguments import path
 from weft.cli.progress import slow_task
 from weft.design import PerKind
 

@@ -7,9 +7,8 @@ import time
 from pathlib import Path
 
 from weft.cli import bitstream_report
-from weft.cli.argument_types import integer, path
+from weft.cli.arguments import integer, output_file, output_folder, path
 from weft.cli.options import add_config, add_network_core_fields, changed_config
-from weft.cli.output_paths import output_file, output_folder
 from weft.files import whole
 
 __all__ = [

@@ -1,11 +1,15 @@
 """``weft compile``: compiles a network for an accelerator, to a program file."""
 
 
-from weft.cli.argument_types import path
-from weft.cli.network_compilation import compiled
-from weft.cli.network_file import add_network, load_network
-from weft.cli.network_target import add_batch, add_target, target_named
-from weft.cli.output_paths import output_file, output_folder
+from weft.cli.arguments import output_file, output_folder, path
+from weft.cli.network_target import (
+    add_batch,
+    add_network,
+    add_target,
+    compiled,
+    load_network,
+    target_named,
+)
 from weft.design import PerKind
 from weft.files import write_bytes
 

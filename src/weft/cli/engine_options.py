@@ -4,7 +4,7 @@ import argparse
 import re
 import sys
 
-from weft.cli.argument_types import integer, number, path
+from weft.cli.arguments import integer, number, path
 
 __all__ = [
     "add_engine", "add_store", "add_workers", "check_cluster", "duration", "limits_of", "started",
@@ -76,7 +76,7 @@ def duration(text: str) -> float:
 
 def limits_of(args):
     """The `RunLimits` of the arguments."""
-    from weft.tasks.limits import RunLimits
+    from weft.tasks.program import RunLimits
 
     return RunLimits(60 * args.minutes, int(args.memory * 2**30))
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from weft.cli.argument_types import path
+from weft.cli.arguments import path
 from weft.cli.options import add_config, add_network_core_fields, changed_config
 from weft.design import PerKind
 
@@ -40,7 +40,7 @@ def add(parser):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
-    from weft.cli.explore_options import named_board
+    from weft.cli.explore_points import named_board
     from weft.explore.estimate import Estimator
     from weft.explore.model import family_of, leave_one_out
     from weft.explore.recorded import fitted, recorded

@@ -3,11 +3,9 @@
 import time
 from pathlib import Path
 
-from weft.cli.argument_types import integer, number, path
+from weft.cli.arguments import integer, number, output_folder, path
 from weft.cli.engine_options import add_engine, check_cluster, duration
-from weft.cli.explore_options import STORE, Left, engine_of, named_board, store_of
-from weft.cli.explore_points import FAMILIES
-from weft.cli.output_paths import output_folder
+from weft.cli.explore_points import FAMILIES, STORE, Left, engine_of, named_board, store_of
 from weft.cli.progress import progress
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -130,7 +128,7 @@ def run(args) -> int:
 
         return show_model()
     if args.action == "report":
-        from weft.cli.explore_report import write_report
+        from weft.cli.explore_result import write_report
 
         return write_report(args)
     return _search(args)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from weft.cli.argument_types import integer, path
+from weft.cli.arguments import integer, path
 from weft.cli.build import add_board, add_design, designed_board
 from weft.design import PerKind
 
@@ -130,7 +130,7 @@ def _netlist(board, stage, show):
     """The netlist of ``board``, made by the same steps as its bitstream, and only once."""
     from weft.boards.bitstream import best_route, prepare, synthesize
     from weft.boards.toolchain import Toolchain
-    from weft.cli.output_paths import output_folder
+    from weft.cli.arguments import output_folder
     from weft.sim.build import folder
 
     tools = Toolchain(folder(), say=show.say)

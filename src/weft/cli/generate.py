@@ -4,10 +4,9 @@ import dataclasses
 from pathlib import Path
 
 from weft.buses import BUSES
-from weft.cli.argument_types import path
+from weft.cli.arguments import output_file, output_folder, path
 from weft.cli.doctor import install_hint
 from weft.cli.options import add_config, config_of
-from weft.cli.output_paths import output_file, output_folder
 from weft.config import Config, ConfigError
 from weft.design import PerKind
 from weft.designs import design_from_toml

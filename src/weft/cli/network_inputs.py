@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weft.cli.argument_types import integer, path
+from weft.cli.arguments import integer, path
 
 __all__ = [
     "Samples", "add_inputs", "add_normalization", "layout_of", "media_files", "normalization_of",

@@ -1,8 +1,45 @@
-"""The options that choose the target of a network: a board, its core, or a file."""
+"""The network of a command: the options for its file and its target, and its compilation."""
 
-from weft.cli.argument_types import integer, path
+import argparse
+import re
 
-__all__ = ["DEFAULT_BOARD", "add_batch", "add_target", "batch_of", "target_named"]
+from weft.cli.arguments import integer, path
+from weft.cli.progress import slow_task
+
+__all__ = [
+    "DEFAULT_BOARD", "add_batch", "add_network", "add_target", "batch_of", "compiled",
+    "load_network", "target_named",
+]
+
+
+def add_network(parser, files: str) -> None:
+    """Add the argument ``network``, of these kinds of files, and ``--shape`` to ``parser``."""
+    parser.add_argument("network", type=path("network"), help=f"a {files} file")
+    parser.add_argument(
+        "--shape", metavar="NAME=SIZES", action="append", default=[], type=_shape,
+        help="shape of an input of an .onnx file that has sizes of any value: x=1,3,224,224;"
+             " once for each such input",
+    )
+
+
+def load_network(args):
+    """Read the file that the arguments name: return the network or None, the program or None."""
+    import weft
+    from weft.models.program import CompiledNetwork
+
+    with slow_task(f"reading {args.network}"):
+        found = weft.load(args.network, shapes=dict(args.shape))
+    return (None, found) if isinstance(found, CompiledNetwork) else (found, None)
+
+
+def _shape(text):
+    name, _, sizes = text.rpartition("=")
+    if not name or not re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})*", sizes):
+        raise argparse.ArgumentTypeError(
+            f"shape must be a name and sizes, as in x=1,3,224,224, not {text[:40]!r}"
+        )
+    return name, tuple(map(int, sizes.split(",")))
+
 
 DEFAULT_BOARD = "ulx3s-85f"
 
@@ -52,3 +89,47 @@ def target_named(args):
         return target_of_file(args.config)
     board = args.board or (None if args.purpose is None else DEFAULT_BOARD)
     return None if board is None else target_of(board, args.purpose)
+
+
+_OTHER_KIND = (
+    "a product core (no --for, no table [network_core]), which gets each product over the link,"
+    " as this core does with 'weft run'"
+)
+
+
+def compiled(args, network, target):
+    """Compile a network for a target of `weft.models.target.target_of`.
+
+    Raises UnfitError with the numbers, and with other cores that run the network, if it does not
+    fit a network core.
+    """
+    from weft.models.errors import UnfitError
+    from weft.models.target import target_of
+
+    found = target_of(target)
+    try:
+        with slow_task(f"compiling {network.name} for {found.name}"):
+            return network.compile(found, batch=batch_of(args))
+    except UnfitError as error:
+        ways = [_OTHER_KIND, *_larger(args, network, found)]
+        raise UnfitError(f"{error}. What runs it: {'; '.join(ways)}") from error
+
+
+def _larger(args, network, target):
+    """Yield the smallest core of a board with more memory that the network fits."""
+    from weft.models.errors import ModelError
+    from weft.models.target import board_cores
+
+    for core in board_cores():
+        if core.config.memory_bytes <= target.config.memory_bytes:
+            continue
+        try:
+            with slow_task(f"compiling {network.name} for {core.name}"):
+                program = network.compile(core, batch=batch_of(args))
+        except ModelError:
+            continue
+        yield (
+            f"the core {core.name}: the network needs {program.memory_used:,} bytes of its"
+            f" {core.config.memory_bytes:,}"
+        )
+        return

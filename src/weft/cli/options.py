@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 
-from weft.cli.argument_types import path
+from weft.cli.arguments import path
 from weft.config import Config, ConfigError
 from weft.design import PerKind
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from weft.cli.argument_types import path
+from weft.cli.arguments import path
 from weft.cli.build import add_board, board_of
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]

@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 
-from weft.cli.argument_types import number, path
+from weft.cli.arguments import number, output_file, path
 from weft.cli.network_inputs import (
     add_normalization,
     layout_of,
@@ -11,7 +11,6 @@ from weft.cli.network_inputs import (
     normalization_of,
     refuse_normalization,
 )
-from weft.cli.output_paths import output_file
 from weft.cli.progress import progress
 from weft.files import write_bytes
 from weft.visible import visible

@@ -8,9 +8,8 @@ import zlib
 from collections import Counter
 from pathlib import Path
 
-from weft.cli.argument_types import integer, path
+from weft.cli.arguments import integer, output_file, path
 from weft.cli.engine_options import add_engine, check_cluster, duration, limits_of, started
-from weft.cli.output_paths import output_file
 from weft.cli.progress import progress
 from weft.config import Config
 from weft.files import write_bytes, write_text
@@ -85,7 +84,7 @@ def add(parser):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
-    from weft.regress.matrix import GIVEN, case_of, drawn, matrix
+    from weft.regress.case import GIVEN, case_of, drawn, matrix
 
     check_cluster(args)
     file = args.json and output_file(args.json)

@@ -4,11 +4,16 @@ import json
 import os
 import sys
 
-from weft.cli.argument_types import path
-from weft.cli.network_compilation import compiled
-from weft.cli.network_file import add_network, load_network
-from weft.cli.network_target import DEFAULT_BOARD, add_batch, add_target, target_named
-from weft.cli.output_paths import output_file
+from weft.cli.arguments import output_file, path
+from weft.cli.network_target import (
+    DEFAULT_BOARD,
+    add_batch,
+    add_network,
+    add_target,
+    compiled,
+    load_network,
+    target_named,
+)
 from weft.files import write_text
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]

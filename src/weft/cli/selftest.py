@@ -3,7 +3,7 @@
 import dataclasses
 import time
 
-from weft.cli.argument_types import integer
+from weft.cli.arguments import integer
 from weft.cli.transports import NAMES, add_transport, open_named
 from weft.config import PAGE_WORDS
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from weft.cli.argument_types import integer
+from weft.cli.arguments import integer
 from weft.cli.options import add_config, any_config_of, given_field
 from weft.cli.transports import add_baud
 

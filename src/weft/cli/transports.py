@@ -1,6 +1,6 @@
 """Transports by name for the commands: the names of `weft.host.opening`, and simulated ones."""
 
-from weft.cli.argument_types import integer
+from weft.cli.arguments import integer
 from weft.cli.options import add_config, config_of
 
 __all__ = [

@@ -12,9 +12,8 @@ import numpy as np
 from weft.boards.devices import Device
 from weft.config import Config
 from weft.design import PerKind
-from weft.explore.config_fields import fields_of
 from weft.explore.estimate import DesignEstimate, Estimator
-from weft.explore.space import draws, grid, neighbours, with_words
+from weft.explore.space import draws, fields_of, grid, neighbours, with_words
 from weft.models.errors import UnfitError
 from weft.network_core.config import NetworkCoreConfig
 

@@ -33,8 +33,7 @@ from weft.files import write_text
 from weft.hw.serial.accelerator import SerialAccelerator
 from weft.sim.cache import folder
 from weft.tasks.engine import Task
-from weft.tasks.limits import RunLimits, end_with_parent
-from weft.tasks.program import StepResult, run_program
+from weft.tasks.program import RunLimits, StepResult, end_with_parent, run_program
 
 __all__ = ["COMMAND", "FILES", "PointSteps", "classify", "main"]
 

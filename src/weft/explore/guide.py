@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from weft.boards.devices import Device
 from weft.config import Config
 from weft.explore.candidates import front
-from weft.explore.config_fields import fields_of
 from weft.explore.estimate import OBJECTIVES, DesignEstimate, Figures, figures_of
 from weft.explore.points import Point, PointOutcome
+from weft.explore.space import fields_of
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["Guide"]

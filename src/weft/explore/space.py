@@ -12,22 +12,58 @@ array is given, so only memory and buffers change: all values of `SINGLE_PORT_AX
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from weft.boards.devices import Device
 from weft.config import Config, ConfigError
-from weft.design import PerKind
-from weft.explore.config_fields import fields_of
+from weft.design import Design, PerKind
+from weft.designs import chosen_fields
 from weft.explore.features import scaling_blocks
 from weft.explore.model import feature_set
 from weft.network_core.config import NetworkCoreConfig, has_single_port
 
 __all__ = [
-    "AXES", "GRID", "NETWORK_AXES", "SINGLE_PORT_AXES", "draws", "grid", "neighbours",
-    "network_draws", "with_words",
+    "AXES", "GRID", "NETWORK_AXES", "SINGLE_PORT_AXES", "draws", "fields_of", "grid", "line_of",
+    "neighbours", "network_draws", "with_words",
 ]
+
+
+# Of the array of a network core; its operand buffers and streams are not used.
+_ARRAY = "rows", "cols", "depth", "lanes", "hop", "dsp_cols", "ram_cols", "scale_cycles"
+_IN_NAME = "rows", "cols", "depth", "target"  # of `Config.name`
+
+
+def fields_of(config: Design) -> dict[str, Any]:
+    """All fields by name; of a network core its own, and the ones of its array in use."""
+    return _FIELDS.of(config)(config)
+
+
+def line_of(config: Design) -> str:
+    """The fields that are not in the name, in one line, without the ones of a usual value."""
+    fields = _SHOWN.of(config)(config)
+    return " ".join(f"{name}={value}" for name, value in fields.items() if name not in _IN_NAME)
+
+
+def _unusual(config):
+    usual = {"ram_cols": 0, "program_words": 0}
+    return {name: value for name, value in _with_array(config).items() if usual.get(name) != value}
+
+
+def _own(config):
+    return {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
+
+
+def _with_array(config):
+    fields = _own(config)
+    del fields["array"]
+    return {name: getattr(config.array, name) for name in _ARRAY} | fields
+
+
+_FIELDS = PerKind(product=_own, network=_with_array)
+_SHOWN = PerKind(product=chosen_fields, network=_unusual)
+
 
 _ICE40 = {
     "rows": (1, 2, 3, 4), "cols": (1, 2, 3, 4), "depth": (1, 2, 3, 4, 5, 6), "hop": (2, 4),

@@ -11,7 +11,6 @@ import numpy as np
 from weft.design import NETWORK
 from weft.host.packing import COLUMN, dense_words, parameter_lines
 from weft.host.recovery import AcceleratorError
-from weft.network_core.addresses import split
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import (
@@ -21,6 +20,7 @@ from weft.network_core.descriptors import (
     ListJob,
     ListLoad,
     LoadTarget,
+    split,
 )
 from weft.network_core.report import ListReport
 

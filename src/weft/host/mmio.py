@@ -12,8 +12,7 @@ from weft.config import Config
 from weft.host.transport import Commands, Packet, TransportClosed, TransportError, TransportTimeout
 from weft.ip import Ip
 from weft.register_map import fifo_ports, registers
-from weft.register_types import SPACE, Field, FifoPort, Register
-from weft.registers import REGISTERS, decode
+from weft.registers import REGISTERS, SPACE, Field, FifoPort, Register, decode
 
 __all__ = [
     "LiteXRegisters", "MappedRegisters", "MmioTransport", "ProductTransport", "RegisterAccess",

@@ -13,12 +13,10 @@ from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.opening import open_network_transport
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError, TransportTimeout
-from weft.network_core.addresses import join, split
 from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.descriptors import ListError
-from weft.network_core.registers import REGISTERS, decode
-from weft.network_core.report import ListReport
-from weft.network_core.states import NetworkState
+from weft.network_core.descriptors import ListError, join, split
+from weft.network_core.register_map import REGISTERS, decode
+from weft.network_core.report import ListReport, NetworkState
 
 __all__ = ["NetworkDriver"]
 
@@ -31,7 +29,7 @@ _DESCRIBED = REGISTERS.index("net_status")  # registers before it do not change
 class NetworkDriver:
     """Writes and reads the memory of a network core, and runs lists on it.
 
-    Addresses are the addresses of lists (`weft.network_core.addresses`). The driver uses the core
+    Addresses are the addresses of lists (`weft.network_core.descriptors`). The driver uses the core
     exclusively until it is closed. It is also a context manager that closes the transport at its
     end. Threads may share it: calls wait for each other.
 

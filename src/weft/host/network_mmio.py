@@ -8,8 +8,7 @@ from weft.frames import WRITE_FIELDS, FrameType
 from weft.host.dma import DmaMemory
 from weft.host.link import Frame
 from weft.host.mmio import RegisterNames, RegisterTransport, progress
-from weft.network_core.register_map import network_fifo_ports, network_registers
-from weft.network_core.registers import REGISTERS, decode
+from weft.network_core.register_map import REGISTERS, decode, network_fifo_ports, network_registers
 
 __all__ = ["NetworkMmioTransport"]
 

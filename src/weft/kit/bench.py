@@ -11,9 +11,8 @@ from weft.design import PerKind
 from weft.geometry import memories
 from weft.host.list_products import ListProducts
 from weft.ip import Ip
-from weft.kit.texts import text
-from weft.network_core.addresses import join
-from weft.network_core.descriptors import ListEnd, ListError
+from weft.kit.folder import text
+from weft.network_core.descriptors import ListEnd, ListError, join
 from weft.network_core.ip import NetworkIp
 from weft.network_core.report import ListReport
 from weft.register_map import constants, fifo_ports, registers

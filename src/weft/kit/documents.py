@@ -1,17 +1,144 @@
-"""Documents of the register map: HTML, C header and IP-XACT from PeakRDL, and Markdown."""
+"""Documents of a kit: its register map by PeakRDL and as Markdown, and its data formats."""
 
 import re
 import tempfile
 from pathlib import Path
 
+from weft.buses import WORD_BYTES
+from weft.config import Config
 from weft.files import write_text
 from weft.ip import Ip
-from weft.kit.rdl import systemrdl
+from weft.kit.folder import text
 from weft.network_core.ip import NetworkIp
 from weft.register_map import constants, fifo_ports, registers
-from weft.register_types import Register
+from weft.registers import Field, FifoPort, Register
 
-__all__ = ["documents", "header", "markdown"]
+__all__ = ["SECTIONS", "documents", "formats", "header", "markdown", "sections", "systemrdl"]
+
+
+# SystemRDL properties of a field by its access, and whether the field has a reset value.
+_RDL_ACCESS = {
+    "ro": ("sw = r; hw = w;", False),
+    "rw": ("sw = rw; hw = r;", True),
+    "wo": ("sw = w; hw = r;", True),
+    "pulse": ("sw = w; hw = r; singlepulse;", True),
+    "w1c": ("sw = rw; hw = r; woclr; hwset;", True),
+}
+
+
+def systemrdl(ip: Ip | NetworkIp) -> str:
+    """The SystemRDL text: one address map with all registers.
+
+    The address map is named after the prefix, which becomes the name of the C struct and of the C
+    macros. Constant registers, which describe the core, have their values.
+    """
+    values = constants(ip)
+    parts = [_register(r, values.get(r.name)) for r in registers(ip)]
+    parts += [_window(w) for w in fifo_ports(ip)]
+    body = "\n".join(parts)
+    return (
+        f"// Register space of {ip.name}.\n"
+        f"addrmap {ip.prefix} {{\n"
+        f"    name = \"{ip.name}\";\n"
+        f"    desc = \"{_quoted(_DESCRIPTION)}\";\n"
+        "    default regwidth = 32;\n"
+        "    default accesswidth = 32;\n\n"
+        f"{body}"
+        "};\n"
+    )
+
+
+_DESCRIPTION = (
+    "4 KiB of 32-bit words. An access ends in a bus error if its address is not listed, if it"
+    " writes less than a word or a read-only register, or if it reads a write-only register. Such"
+    " an access has no effect and sets a bit of irq_status."
+)
+
+
+def _register(register: Register, constant: int | None) -> str:
+    fields = "\n".join(_field(f, constant) for f in register.fields)
+    return (
+        "    reg {\n"
+        f"        name = \"{register.name}\";\n"
+        f"        desc = \"{_quoted(register.text)}\";\n"
+        f"{fields}\n"
+        f"    }} {register.name} @ 0x{register.address:03x};\n"
+    )
+
+
+def _field(field: Field, constant: int | None) -> str:
+    properties, has_reset = _RDL_ACCESS[field.access]
+    value = ""
+    if constant is not None:
+        properties, value = "sw = r; hw = na;", f" = 0x{constant:x}"
+    elif has_reset:
+        value = f" = 0x{field.reset:x}" if field.reset else " = 0"
+    span = f"[{field.low + field.width - 1}:{field.low}]"
+    text = f'desc = "{_quoted(field.text)}"; {properties}'
+    return f"        field {{ {text} }} {field.name}{span}{value};"
+
+
+def _window(window: FifoPort) -> str:
+    """An array of identical registers."""
+    properties = "sw = w; hw = r;" if window.access == "wo" else "sw = r; hw = w;"
+    return (
+        "    reg {\n"
+        f"        name = \"{window.name}\";\n"
+        f"        desc = \"{_quoted(window.text)}; every word of the range is the same port\";\n"
+        f"        field {{ desc = \"{_quoted(window.text)}\"; {properties} }} word[31:0];\n"
+        f"    }} {window.name}[{window.size // WORD_BYTES}] @ 0x{window.address:03x} += 4;\n"
+    )
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+# Sections of pages in docs/ that go into a kit, and the file of `weft.kit.files` that holds them.
+# ``tools/formats.py`` writes these files.
+SECTIONS = {
+    "interfaces.md": ("formats.md", (
+        "Streams", "Operands", "Parameters and table", "Sums to start from", "Results", "Headers",
+        "Order", "Abort",
+    )),
+    "network-core.md": (
+        "formats_network_core.md", ("Descriptors", "Order and hazards", "Errors, abort, reset"),
+    ),
+    "dma.md": (
+        "formats_dma.md", ("Descriptors", "Rejected descriptors", "Addresses", "Window", "Errors")
+    ),
+}
+_NUMBERS = (
+    "dtype", "rows", "cols", "depth", "lanes", "bytes_in", "bytes_out", "a_words", "b_words",
+    "c_words",
+)
+
+
+def formats(ip: Ip) -> str:
+    """The page for a core: the fields of its Config, and the sections for its bus."""
+    pages = [text("formats.md"), *[text("formats_dma.md")] * (ip.has_dma)]
+    return f"# Formats of {ip.name}\n\n{_numbers(ip.array)}\n" + "\n".join(pages)
+
+
+def sections(page: str, names: tuple[str, ...]) -> str:
+    """The sections of a Markdown page with the titles ``names``, in the order of ``names``.
+
+    Raises ValueError if the page lacks one.
+    """
+    found = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
+    if missing := [name for name in names if name not in found]:
+        raise ValueError(f"page must have the sections {', '.join(names)}, and lacks {missing[0]}")
+    return "\n".join(f"## {name}\n{found[name].rstrip()}\n" for name in names)
+
+
+def _numbers(config: Config) -> str:
+    values = {name: getattr(config, name) for name in _NUMBERS}
+    names, numbers = (" | ".join(map(str, items)) for items in (values, values.values()))
+    return (
+        "Fields of the Config that this page refers to:\n\n"
+        f"| {names} |\n|{'---|' * len(values)}\n| {numbers} |\n"
+    )
+
 
 VENDOR = LIBRARY = "weft"
 _UNWANTED = ("fonts/", "launcher-", ".launcher")  # large fonts; programs that start a browser

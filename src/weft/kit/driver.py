@@ -11,7 +11,7 @@ from weft.design import PerKind
 from weft.geometry import memories, operands
 from weft.hw.bus.fifo_ports import CAPACITY
 from weft.ip import Ip
-from weft.kit.texts import text
+from weft.kit.folder import text
 from weft.network_core.ip import NetworkIp
 from weft.registers import IDENTITY, identity
 

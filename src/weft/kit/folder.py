@@ -4,11 +4,18 @@ import hashlib
 import json
 import os
 import shutil
+from importlib import resources
 from pathlib import Path
 
 from weft.files import write_bytes
 
-__all__ = ["MANIFEST", "check", "manifest", "write"]
+__all__ = ["MANIFEST", "check", "manifest", "text", "write"]
+
+
+def text(name: str) -> str:
+    """The text of a file in `weft.kit.files`."""
+    return resources.files("weft.kit.files").joinpath(name).read_text(encoding="utf-8")
+
 
 MANIFEST = "kit.json"
 

@@ -14,10 +14,36 @@ from typing import ClassVar, Self
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
-    "DESCRIPTOR_BYTES", "DESCRIPTOR_WORDS", "LIST_VERSION", "FieldPlace", "ListEnd", "ListError",
-    "ListJob", "ListLoad", "ListLoop", "ListOpcode", "LoadTarget", "places", "unpack",
-    "unpack_list",
+    "BANK_BITS", "DESCRIPTOR_BYTES", "DESCRIPTOR_WORDS", "LIST_VERSION", "WORD_BITS", "FieldPlace",
+    "ListEnd", "ListError", "ListJob", "ListLoad", "ListLoop", "ListOpcode", "LoadTarget", "join",
+    "places", "split", "unpack", "unpack_list",
 ]
+
+
+# Addresses of vectors: the memory is an array of banks, and neighbours lie in different banks.
+#
+# Vector ``number`` lies in bank ``number % banks``, at word ``number // banks``. Lists contain both
+# parts, so that the hardware adds addresses without a division.
+
+BANK_BITS = 8  # lowest bits of an address in a list
+WORD_BITS = 24  # the other bits, in two's complement
+
+
+def split(number: int, banks: int) -> int:
+    """Return the address (32 bits) of vector ``number``, or of a step of so many vectors.
+
+    A negative step has a negative word: adding it to an address subtracts.
+    """
+    word, bank = divmod(number, banks)
+    return (word & ((1 << WORD_BITS) - 1)) << BANK_BITS | bank
+
+
+def join(address: int, banks: int) -> int:
+    """Return the number of the vector at ``address``, the inverse of `split`."""
+    word = address >> BANK_BITS
+    word -= (word >> (WORD_BITS - 1)) << WORD_BITS
+    return word * banks + (address & ((1 << BANK_BITS) - 1))
+
 
 DESCRIPTOR_WORDS = 32
 DESCRIPTOR_BYTES = 4 * DESCRIPTOR_WORDS
@@ -65,7 +91,7 @@ class FieldPlace:
         The field is bits ``low`` to ``low + bits - 1`` of word ``word``.
     signed : bool
     address : bool
-        The field is an address, or a step from address to address (`weft.network_core.addresses`).
+        The field is an address, or a step from address to address (`weft.network_core.descriptors`).
     """
 
     name: str

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-from weft.buses import BUSES
-from weft.buses.bus import DataPath, Interface
-from weft.buses.dma import MASTER_PORTS
+from weft.buses import BUSES, MASTER_PORTS, DataPath, Interface
 from weft.ip import BusCore
 from weft.network_core.config import NetworkCoreConfig
 

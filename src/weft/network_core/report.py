@@ -1,10 +1,22 @@
-"""How a list ended."""
+"""How a list ended, and the states of a network core."""
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 from weft.network_core.descriptors import ListError
 
-__all__ = ["ListReport"]
+__all__ = ["ListReport", "NetworkState"]
+
+
+class NetworkState(IntEnum):
+    """What the core does, or how its last list ended."""
+
+    IDLE = 0  # no list since the reset
+    RUNNING = 1
+    DONE = 2
+    ABORTED = 3
+    ERROR = 4
+
 
 _REASONS = {
     ListError.OPCODE: "the list has an unknown descriptor",

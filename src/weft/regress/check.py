@@ -32,7 +32,7 @@ from weft.regress.case import LOG, Case, CaseOutcome
 from weft.sim.lint import lint
 from weft.sim.runner import BenchError, run
 from weft.sim.transport import SimTransport
-from weft.tasks.limits import end_with_parent
+from weft.tasks.program import end_with_parent
 
 __all__ = ["COMMAND", "checked", "main", "run_products"]
 

@@ -9,8 +9,7 @@ from typing import Any
 from weft.regress.case import CHECKS, LOG, Case, CaseOutcome, versions
 from weft.regress.check import COMMAND
 from weft.tasks.engine import Task
-from weft.tasks.limits import RunLimits
-from weft.tasks.program import StepResult, run_program
+from weft.tasks.program import RunLimits, StepResult, run_program
 from weft.tasks.store import ResultStore
 
 __all__ = ["CaseStore", "CaseWork"]

@@ -13,8 +13,7 @@ from weft.golden.network_core.job import run_job
 from weft.golden.network_core.memory import ListFault, MemoryArea
 from weft.models.kernels.tflite import KERNELS as ARITHMETIC
 from weft.models.kernels.tflite import KERNELS as POOLS
-from weft.network_core.addresses import split
-from weft.network_core.descriptors import ListError, ListJob
+from weft.network_core.descriptors import ListError, ListJob, split
 
 
 def network_core(rows, cols, depth, lanes, **fields):

@@ -5,8 +5,7 @@ import pytest
 from network_cores import network_core_config
 
 from weft.golden.network_core.memory import ListFault, MemoryArea, NetworkCoreBuffers
-from weft.network_core.addresses import split
-from weft.network_core.descriptors import ListError, ListLoad, LoadTarget
+from weft.network_core.descriptors import ListError, ListLoad, LoadTarget, split
 
 
 def setup(rows, cols, depth, lanes=2, **fields):

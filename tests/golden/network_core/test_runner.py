@@ -8,7 +8,6 @@ from network_core_jobs import random_job
 
 from weft.config import Config
 from weft.golden.network_core import ListOutcome, NetworkCoreBuffers, run_list
-from weft.network_core.addresses import split
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import (
     ListEnd,
@@ -17,6 +16,7 @@ from weft.network_core.descriptors import (
     ListLoad,
     ListLoop,
     LoadTarget,
+    split,
 )
 
 CORE = Config(rows=2, cols=2, depth=2, lanes=2, requantize="tflite", activation="none")

@@ -12,8 +12,7 @@ from verif.amaranth_bench import simulate
 from weft.commands import Job
 from weft.config import Config
 from weft.hw.bus.amaranth_soc import WishbonePeripheral
-from weft.register_types import SPACE
-from weft.registers import describe
+from weft.registers import SPACE, describe
 
 TINY = Config(
     rows=1, cols=1, lanes=1, requantize="none", bytes_in=4, bytes_out=4, a_words=32, b_words=32

@@ -12,8 +12,8 @@ from weft.frames import MAX_WRITE, FrameType
 from weft.host.link import Frame
 from weft.hw.network_core.host.host_port import HostPort
 from weft.hw.serial.network_link import NetworkLink
-from weft.network_core.addresses import split
-from weft.network_core.registers import REGISTERS, describe
+from weft.network_core.descriptors import split
+from weft.network_core.register_map import REGISTERS, describe
 
 CHIP = small_network_core(2, 4, 8, words=64)
 

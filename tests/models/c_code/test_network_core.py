@@ -25,7 +25,7 @@ from weft.models.errors import ModelError
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.target import target_of
 from weft.network_core.ip import NetworkIp
-from weft.network_core.registers import REGISTERS
+from weft.network_core.register_map import REGISTERS
 
 CHIP = network_core_config(3, 4, 4, 2)
 NOT_LOADED, NULL, ABORTED, REFUSED, IDLE, BUSY = -11, -3, -6, -5, -14, 1

@@ -10,9 +10,8 @@ from network_cores import network_core_config
 
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.target import target_of
-from weft.network_core.addresses import split
 from weft.network_core.cycles import predict_list
-from weft.network_core.descriptors import unpack_list
+from weft.network_core.descriptors import split, unpack_list
 
 CHIP = network_core_config(3, 4, 4, 2, words=1024, b_words=64, lines=24, read_vectors=2)
 

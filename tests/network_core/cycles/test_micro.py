@@ -6,9 +6,8 @@ from itertools import pairwise
 import pytest
 from network_cores import MICRO
 
-from weft.network_core.addresses import split
 from weft.network_core.cycles import predict_list
-from weft.network_core.descriptors import ListEnd, ListJob, ListLoad, ListLoop, LoadTarget
+from weft.network_core.descriptors import ListEnd, ListJob, ListLoad, ListLoop, LoadTarget, split
 
 LIST, LOG = split(5, 1), split(100, 1)
 JOB = ListJob(

@@ -8,12 +8,11 @@ from network_core_lists import random_list
 from network_cores import PROGRAM_ROW, ROW, network_core_config
 
 from weft.config import Config
-from weft.network_core.addresses import split
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import predict_list
 from weft.network_core.cycles.model import _ListModel
 from weft.network_core.cycles.output import PlainLayer
-from weft.network_core.descriptors import ListEnd, ListJob, ListLoad
+from weft.network_core.descriptors import ListEnd, ListJob, ListLoad, split
 
 CORE = Config(rows=4, cols=4, depth=4, lanes=2, requantize="tflite", activation="none")
 CHIP = NetworkCoreConfig(array=CORE, words=2048, b_words=256, lines=64, read_vectors=4)  # 5 banks

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from network_cores import BATCH1, LARGE, ODD, SMALL, network_core_config
 
-from weft.network_core.addresses import join, split
 from weft.network_core.cycles.array import TileTimes
+from weft.network_core.cycles.memory import SidePortTimes
 from weft.network_core.cycles.output import AddedLayer, PlainLayer
-from weft.network_core.cycles.side_port import SidePortTimes
-from weft.network_core.descriptors import ListJob
+from weft.network_core.descriptors import ListJob, join, split
 from weft.network_core.latencies import SUM_PARTS, array_write, lead, rescale, store_sums
 
 SLOW = network_core_config(2, 8, 8, 2, scale_cycles=8)

@@ -3,10 +3,9 @@
 import pytest
 from network_cores import PROGRAM
 
-from weft.network_core.addresses import split
 from weft.network_core.cycles import ProgramTiming, predict_list
-from weft.network_core.cycles.program_port import ProgramPortTimes
-from weft.network_core.descriptors import ListEnd
+from weft.network_core.cycles.memory import ProgramPortTimes
+from weft.network_core.descriptors import ListEnd, split
 
 
 def arrivals(port, reads, cycles=200):

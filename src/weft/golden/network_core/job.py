@@ -7,8 +7,8 @@ import numpy as np
 
 from weft.golden.matmul import matmul
 from weft.golden.requantize import add_bias, requantize
-from weft.network_core.addresses import join
 from weft.network_core.config import has_single_port
+from weft.network_core.descriptors import join
 
 __all__ = ["run_job", "write_pixels"]
 

@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from weft.network_core.addresses import join
 from weft.network_core.config import (
     ADD_TABLE_BYTES,
     ADD_TABLE_WORDS,
     PARAMETER_BYTES,
     has_single_port,
 )
-from weft.network_core.descriptors import ListError, LoadTarget
+from weft.network_core.descriptors import ListError, LoadTarget, join
 
 __all__ = ["ListFault", "MemoryArea", "NetworkCoreBuffers"]
 

@@ -22,8 +22,8 @@ from weft.models.errors import ModelError
 from weft.models.network_core.prediction import program_conditions
 from weft.models.network_core.program import NetworkCoreProgram
 from weft.models.work import HostWork
-from weft.network_core.addresses import split
-from weft.network_core.cycles.program_port import BURST
+from weft.network_core.cycles.memory import BURST
+from weft.network_core.descriptors import split
 
 __all__ = ["CHIP_HEADER", "CHIP_SOURCE", "network_core_c_files"]
 

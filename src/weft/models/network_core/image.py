@@ -17,9 +17,15 @@ from weft.models.network_core.layers import NetworkCoreGraph
 from weft.models.network_core.pitches import Panels
 from weft.models.network_core.schedule import BufferSchedule
 from weft.models.network_core.weights import LayerWords, lines_of, table_of, words_of
-from weft.network_core.addresses import split
 from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig
-from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListEnd, ListLoad, ListLoop, LoadTarget
+from weft.network_core.descriptors import (
+    DESCRIPTOR_BYTES,
+    ListEnd,
+    ListLoad,
+    ListLoop,
+    LoadTarget,
+    split,
+)
 
 __all__ = ["MemoryImage", "make_image"]
 

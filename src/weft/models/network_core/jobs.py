@@ -6,9 +6,8 @@ from weft.models.network_core.layers import NetworkLayer
 from weft.models.network_core.pitches import MapPitches, Panels
 from weft.models.network_core.schedule import Part
 from weft.models.network_core.weights import LayerWords
-from weft.network_core.addresses import split
 from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.descriptors import ListJob
+from weft.network_core.descriptors import ListJob, split
 
 __all__ = ["PlacedMap", "job_of"]
 

@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-from weft.network_core.addresses import split
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import ListPrediction, ProgramTiming, predict_list
-from weft.network_core.cycles.program_port import BURST
-from weft.network_core.descriptors import ListLoop, unpack_list
+from weft.network_core.cycles.memory import BURST
+from weft.network_core.descriptors import ListLoop, split, unpack_list
 
 __all__ = ["predict_run", "program_conditions"]
 

@@ -20,9 +20,8 @@ from weft.models.ir import Tensor
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.list_steps import core_sums
 from weft.models.program_session import ProgramSession, Records
-from weft.network_core.addresses import join, split
 from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.descriptors import ListError
+from weft.network_core.descriptors import ListError, join, split
 from weft.network_core.report import ListReport
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ __all__ = [
 class NetworkCoreRunner(Protocol):
     """A network core: `weft.host.network_driver.NetworkDriver`, or a model.
 
-    Addresses are the addresses of lists (`weft.network_core.addresses`), relative to BASE or to the
+    Addresses are the addresses of lists (`weft.network_core.descriptors`), relative to BASE or to the
     start of the program memory.
 
     Methods raise `weft.host.transport.TransportError` if the connection fails.

@@ -9,10 +9,10 @@ part                  hardware                               module
 ====================  =====================================  ===============================
 tiles of a job        map reader, step sequencer             `weft.network_core.cycles.array`
 chunks of a job       array section, output section          `weft.network_core.cycles.output`
-loads                 list loader                            `weft.network_core.cycles.loading`
+loads                 list loader                            `weft.network_core.cycles.heads`
 heads, descriptors    list reader                            `weft.network_core.cycles.heads`
-reads                 read arbiter, side port of the memory  `weft.network_core.cycles.side_port`
-program memory        reads and stores over AXI4             `weft.network_core.cycles.program_port`
+reads                 read arbiter, side port of the memory  `weft.network_core.cycles.memory`
+program memory        reads and stores over AXI4             `weft.network_core.cycles.memory`
 list, log             list execution, job log                `weft.network_core.cycles.model`
 ====================  =====================================  ===============================
 
@@ -20,13 +20,13 @@ A `weft.hw.network_core.micro.core.MicroCore` has another model, `weft.network_c
 It executes the microprogram, and has a closed rule for each tile:
 
 ====================  =====================================  ===============================
-list, log, jobs       micro engine                           `weft.network_core.cycles.micro_engine`
-tiles, loads          step, output and load unit             `weft.network_core.cycles.micro_units`
+list, log, jobs       micro engine                           `weft.network_core.cycles.micro`
+tiles, loads          step, output and load unit             `weft.network_core.cycles.micro`
 ====================  =====================================  ===============================
 """
 
+from weft.network_core.cycles.memory import ProgramTiming
 from weft.network_core.cycles.model import predict_list
 from weft.network_core.cycles.prediction import ListPrediction
-from weft.network_core.cycles.program_port import ProgramTiming
 
 __all__ = ["ListPrediction", "ProgramTiming", "predict_list"]

@@ -1,14 +1,312 @@
 """The cycle model of lists for a core that a microprogram controls: it executes the program."""
 
 import struct
+from collections.abc import Sequence
 
-from weft.network_core.addresses import join
-from weft.network_core.cycles.micro_engine import EngineTimes
+from weft.network_core import latencies
 from weft.network_core.cycles.prediction import ListPrediction
-from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListError
-from weft.network_core.states import NetworkState
+from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListError, LoadTarget, join
+from weft.network_core.microcode import Condition, In, Kind, Op, Out, Strobe, assemble
+from weft.network_core.microcode import instructions as micro
+from weft.network_core.microcode.instructions import (
+    FIRST_INSTRUCTION,
+    HEAD_REGISTERS,
+    JUMP,
+    LOAD_END,
+    READ,
+    REGISTERS,
+    WRITE,
+)
+from weft.network_core.report import NetworkState
 
-__all__ = ["predict_micro"]
+__all__ = ["EngineTimes", "UnitTimes", "predict_micro"]
+
+
+_ADD, _SUMS = 1 << 9, 1 << 10  # of the flags of a job
+
+
+class UnitTimes:
+    """The load unit, the step unit and the output unit, tile by tile.
+
+    A method tells in which cycle its instruction, which comes in cycle ``now``, is complete.
+
+    A tile waits until the vector of the added map that belongs to the tile before was read: after
+    the last byte of the vector before was taken. Steps and stores have other cycles than these
+    reads. Other reads come before the last request of their tile, so no tile waits for them.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+    ports : list of int
+        The values of all `Out` ports.
+
+    Attributes
+    ----------
+    last_step : int
+        The cycle of the last step of the last tile.
+    """
+
+    def __init__(self, config, ports):
+        self._network_core, self._core, self._ports = config, config.array, ports
+        self.last_step = -1
+        self._first = False  # the next tile is the first one of its pixel
+        self._output_free = 0  # the output unit needs the output address no more
+        self._may_end = 0  # the last step of the next tile can be decided on
+        self._result = 0  # the last result of the last tile
+        self._taken = 0  # the last byte of its added vector
+
+    def load(self, now: int) -> int:
+        """A load, whose last write is `LOAD_END` cycles before."""
+        ports, target = self._ports, self._ports[Out.LOAD_TARGET] & 0xFF
+        diagonal = ports[Out.LOAD_FLAGS] >> 8 & 1
+        vectors = {
+            LoadTarget.B: 1 if diagonal else self._core.cols,
+            LoadTarget.PARAMETERS: self._network_core.line_vectors,
+            LoadTarget.ADD_TABLE: self._network_core.add_table_vectors,
+        }[LoadTarget(target)]
+        return now + micro.LOAD_VECTOR * vectors * ports[Out.LOAD_WORDS] + micro.LOAD_END
+
+    def start(self, now: int) -> None:
+        """A job starts."""
+        ports = self._ports
+        kernel = ports[Out.KERNEL]
+        self._steps = (kernel & 0xFF) * (kernel >> 8) * ports[Out.TAP_VECTORS]
+        self._slot = now + micro.SLOT
+
+    def set_flags(self, flags: int) -> None:
+        """The flags of the job, which follow its start."""
+        core = self._core
+        self._add = bool(flags & _ADD)
+        slots, latency = 1, latencies.rescale(core, self._add)
+        if self._add:
+            slots = 2
+        elif flags & _SUMS:
+            slots, latency = 4, latencies.join(core) + micro.SUMS
+        self._interval, self._latency = slots * core.scale_cycles, latency
+
+    def output(self, now: int) -> int:
+        """A pixel begins."""
+        self._first = True
+        return max(now, self._output_free)
+
+    def tile(self, now: int, columns: int) -> int:
+        """A tile begins, with so many columns to come."""
+        start = max(now, self.last_step + 1)
+        # The last step is decided on a cycle before it.
+        decided = start + micro.TILE_START + micro.STEP * (self._steps - 1) - 1
+        self.last_step = max(decided, self._may_end) + 1
+        self._request(self.last_step + micro.CAPTURE, min(columns, self._core.cols))
+        return start
+
+    def drain(self, now: int) -> int:
+        """All results of a job are stored."""
+        return max(now, self._result + micro.STORE + micro.DRAIN)
+
+    def _request(self, captured, columns):
+        """The requests of a tile, whose sums are held after a cycle."""
+        waits = (self._slot - captured - 1) % self._interval
+        first = captured + 1 + waits
+        last = first + (columns - 1) * self._interval
+        if self._first:
+            self._first, self._output_free = False, first + self._latency + 1
+        self._may_end, self._result = last + 1, last + self._latency
+        if self._add:
+            self._may_end = max(self._may_end, self._taken + micro.ADDED_READ + 1)
+            self._taken = last + latencies.added_take(self._core)
+
+
+_STORES = 1 << 8  # of ADD
+_HEADS = REGISTERS - HEAD_REGISTERS
+_OTHER_HEAD = _HEADS + HEAD_REGISTERS // 2
+
+
+class EngineTimes:
+    """`weft.hw.network_core.micro.engine.MicroEngine`, instruction by instruction.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+    vectors : sequence of int
+        The list: 32 bits each.
+    first, log : int
+        Numbers of the first vectors of the list and of the log.
+
+    Attributes
+    ----------
+    now : int
+        The cycle of the instruction, or of the next one.
+    state : int or None
+        State and error, when the list has ended.
+    starts, ends, computed, loads : list
+        As in `weft.network_core.cycles.ListPrediction`.
+    """
+
+    def __init__(self, config, vectors: Sequence[int], first: int, log: int):
+        program = assemble(config)
+        self._words, self._vectors, self._first = config.words, vectors, first
+        self._registers, self._ports = list(program.registers), [0] * len(Out)
+        self._units = UnitTimes(config, self._ports)
+        self._code = [self._decode(word) for word in program.words]
+        self._data = first | log << 16
+        self._at = self._accumulator = self._address = 0
+        self._carry = self._loads_head = self._bad = self._used = False
+        self.now = FIRST_INSTRUCTION
+        self.state: int | None = None
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.computed: list[int] = []
+        self.loads: list[tuple[int, int]] = []
+
+    def run(self, limit: int) -> None:
+        """Execute the program until the list ends, or until ``limit`` cycles are over."""
+        code = self._code
+        while self.state is None and self.now < limit:
+            execute, operand = code[self._at]
+            self._at += 1
+            execute(operand)
+            self.now += 1
+
+    def _decode(self, word):
+        """The method of an instruction, and its operand."""
+        if word >> 15:
+            condition, kind = Condition(word >> 12 & 7), Kind(word >> 9 & 3)
+            test = {
+                Condition.ALWAYS: self._always, Condition.ZERO: self._is_zero,
+                Condition.CARRY: self._has_carry, Condition.HEAD: self._has_loads,
+                Condition.IS_BAD: self._is_bad, Condition.IS_USED: self._is_used,
+            }[condition]
+            method = {Kind.JUMP: self._jump, Kind.BAD: self._note_bad, Kind.USED: self._note_used}
+            return method[kind], (test, not word >> 11 & 1, word & 0x1FF)
+        op, operand = Op(word >> 12), word & 0xFF
+        if op == Op.ADD and word & _STORES:
+            return self._increase, operand
+        if op == Op.OUT:
+            return self._OUTS.get(operand, EngineTimes._out).__get__(self), operand
+        return {
+            Op.LD: self._ld, Op.ADD: self._add, Op.SUB: self._sub, Op.AND: self._and,
+            Op.ST: self._st, Op.IN: self._in, Op.DO: self._do,
+        }[op], operand
+
+    def _ld(self, register):
+        self._accumulator = self._registers[register]
+
+    def _add(self, register):
+        total = self._accumulator + self._registers[register]
+        self._accumulator, self._carry = total & 0xFFFF, total > 0xFFFF
+
+    def _sub(self, register):
+        total = self._accumulator - self._registers[register]
+        self._accumulator, self._carry = total & 0xFFFF, total >= 0
+
+    def _and(self, register):
+        self._accumulator &= self._registers[register]
+
+    def _st(self, register):
+        self._registers[register] = self._accumulator
+
+    def _increase(self, register):
+        self._add(register)
+        self._registers[register] = self._accumulator
+
+    def _in(self, port):
+        if port & In.READ:
+            self._read()
+            self._bad |= port & ~In.READ == In.ADDRESS and self._data & 0xFF > 0
+        self._accumulator = {
+            In.LOW: self._data & 0xFFFF, In.HIGH: self._data >> 16,
+            In.ADDRESS: self._data >> 8 & 0xFFFF, In.BASE: 0, In.LIMIT: self._words & 0xFFFF,
+        }[In(port & ~In.READ)]
+
+    def _read(self):
+        place = self._address - self._first
+        self._data = self._vectors[place] if 0 <= place < len(self._vectors) else 0
+        self._address = self._address + 1 & 0xFFFF
+        self.now += READ
+
+    def _out(self, port):
+        self._ports[port] = self._accumulator
+
+    def _out_memory(self, _):
+        self._address = self._accumulator
+
+    def _out_write(self, _):
+        self.now += WRITE
+
+    def _out_state(self, _):
+        self.state = self._accumulator
+
+    def _out_output(self, _):
+        self.now = self._units.output(self.now)
+
+    def _out_flags(self, _):
+        self._units.set_flags(self._accumulator)
+
+    def _out_tile(self, _):
+        self.now = self._units.tile(self.now, self._accumulator)
+
+    _OUTS = {
+        Out.MEMORY: _out_memory, Out.WRITE_LOW: _out_write, Out.WRITE_HIGH: _out_write,
+        Out.STATE: _out_state, Out.OUTPUT: _out_output, Out.TILE: _out_tile, Out.FLAGS: _out_flags,
+    }
+
+    def _do(self, strobes):
+        if strobes & Strobe.ZEROS:
+            self._read()
+            self._used |= self._data > 0
+        if strobes & Strobe.CLEAR:
+            self._bad = self._used = False
+        if strobes & (Strobe.JOBS | Strobe.LOADS):
+            self._select(bool(strobes & Strobe.LOADS))
+        if strobes & Strobe.LOAD:
+            start, self.now = self.now, self._units.load(self.now)
+            self.loads.append((start, self.now - LOAD_END))
+        if strobes & Strobe.DRAIN:
+            self.now = self._units.drain(self.now)
+            self.computed.append(self._units.last_step)
+        if strobes & Strobe.START:
+            self._units.start(self.now)
+        if strobes & Strobe.CYCLES:
+            self._data = self.now
+            (self.starts if strobes & Strobe.START else self.ends).append(self.now)
+
+    def _select(self, loads):
+        """Select a head: its registers have the same numbers as the ones of the other head."""
+        if loads != self._loads_head:
+            registers, self._loads_head = self._registers, loads
+            registers[_HEADS:] = registers[_OTHER_HEAD:] + registers[_HEADS:_OTHER_HEAD]
+
+    def _jump(self, operand):
+        test, expected, target = operand
+        if test() == expected:
+            self._at = target
+            self.now += JUMP
+
+    def _note_bad(self, operand):
+        test, expected, _ = operand
+        self._bad |= test() == expected
+
+    def _note_used(self, operand):
+        test, expected, _ = operand
+        self._used |= test() == expected
+
+    def _always(self):
+        return True
+
+    def _is_zero(self):
+        return not self._accumulator
+
+    def _has_carry(self):
+        return self._carry
+
+    def _has_loads(self):
+        return self._loads_head
+
+    def _is_bad(self):
+        return self._bad
+
+    def _is_used(self):
+        return self._used
+
 
 _VECTOR_BYTES = 4
 

@@ -2,16 +2,13 @@
 
 from collections.abc import Sequence
 
-from weft.network_core.addresses import join
 from weft.network_core.config import NetworkCoreConfig, has_single_port
-from weft.network_core.cycles.heads import DescriptorTimes, HeadTimes
-from weft.network_core.cycles.loading import LoaderTimes
+from weft.network_core.cycles.heads import DescriptorTimes, HeadTimes, LoaderTimes
+from weft.network_core.cycles.memory import ProgramPortTimes, ProgramTiming, SidePortTimes
 from weft.network_core.cycles.micro import predict_micro
 from weft.network_core.cycles.output import AddedLayer, PlainLayer
 from weft.network_core.cycles.prediction import ListPrediction
-from weft.network_core.cycles.program_port import ProgramPortTimes, ProgramTiming
-from weft.network_core.cycles.side_port import SidePortTimes
-from weft.network_core.descriptors import ListJob, ListLoad
+from weft.network_core.descriptors import ListJob, ListLoad, join
 from weft.network_core.latencies import LIST_SETTLE, lead
 
 __all__ = ["predict_list"]

@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from weft.network_core.addresses import join
 from weft.network_core.cycles.array import TileTimes
-from weft.network_core.cycles.side_port import SidePortTimes
+from weft.network_core.cycles.memory import SidePortTimes
+from weft.network_core.descriptors import join
 from weft.network_core.latencies import (
     CHUNK_ADDRESS,
     CHUNK_START,

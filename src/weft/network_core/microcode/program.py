@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig
 from weft.network_core.descriptors import LIST_VERSION, ListError, ListOpcode
-from weft.network_core.microcode.assembler import Assembler
-from weft.network_core.microcode.instructions import REGISTERS
-from weft.network_core.states import NetworkState
+from weft.network_core.microcode.instructions import REGISTERS, Assembler
+from weft.network_core.report import NetworkState
 
 __all__ = ["MicroProgram", "assemble"]
 

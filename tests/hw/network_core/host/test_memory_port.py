@@ -8,7 +8,7 @@ from network_cores import small_network_core
 
 from verif.amaranth_bench import receive, send, simulate, ticks
 from weft.hw.network_core.host.memory_port import MemoryPort
-from weft.network_core.addresses import BANK_BITS, split
+from weft.network_core.descriptors import BANK_BITS, split
 
 BITS = (1 << BANK_BITS) - 1
 

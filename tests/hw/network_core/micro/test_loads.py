@@ -9,8 +9,7 @@ from network_cores import MICRO
 from verif.amaranth_bench import plain, play, simulate
 from weft.golden.network_core.memory import MemoryArea, NetworkCoreBuffers
 from weft.hw.network_core.micro.loads import LoadUnit, WeightBuffer
-from weft.network_core.addresses import split
-from weft.network_core.descriptors import ListLoad, LoadTarget
+from weft.network_core.descriptors import ListLoad, LoadTarget, split
 
 COLS = 4
 SOURCE = 40

@@ -15,8 +15,7 @@ from side_port import hardware_fields
 from verif.amaranth_bench import plain, pulse, put, simulate
 from weft.hw.network_core.steps.map_reader import MapReader
 from weft.hw.network_core.steps.step_sequencer import StepSequencer
-from weft.network_core.addresses import join, split
-from weft.network_core.descriptors import ListJob
+from weft.network_core.descriptors import ListJob, join, split
 from weft.network_core.latencies import MAP_READ, ROW_READ
 
 WORDS, BASE = 256, 3
