@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Allowed imports of each layer besides the standard library. The first match of a path counts.
 BASE = tuple(
     f"weft.{name}" for name in (
-        "config", "hints", "formats", "frames", "register_types", "registers", "commands",
+        "config", "hints", "formats", "frames", "registers", "commands",
         "geometry", "timing", "cycles", "buses", "ip", "register_map", "descriptors", "dtypes",
         "job_rules", "latencies", "serial_schedule", "mac_cells", "registry", "targets", "c_names",
         "checks", "design", "designs", "files", "network_core", "visible",

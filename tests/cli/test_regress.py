@@ -14,7 +14,7 @@ from regress_cases import FAKE
 
 from weft.cli import main
 from weft.config import Config
-from weft.regress import work
+from weft.regress import case, work
 from weft.regress.case import Case, CaseOutcome, versions
 from weft.regress.work import CaseStore
 from weft.sim import tools
@@ -35,7 +35,7 @@ def run(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(work, "CaseWork", functools.partial(work.CaseWork, command=FAKE))
     rows = {1: [2, WRONG, *range(3, 9)], 2: [4, 5, 6], 3: [HANGS]}
     monkeypatch.setattr(
-        matrix, "drawn", lambda draw, number: Config(rows=rows[draw][number], cols=2)
+        case, "drawn", lambda draw, number: Config(rows=rows[draw][number], cols=2)
     )
 
     def ended(*arguments):

@@ -91,7 +91,7 @@ class FieldPlace:
         The field is bits ``low`` to ``low + bits - 1`` of word ``word``.
     signed : bool
     address : bool
-        The field is an address, or a step from address to address (`weft.network_core.descriptors`).
+        The field is an address, or a step from address to address (`split`).
     """
 
     name: str

@@ -43,8 +43,8 @@ __all__ = [
 class NetworkCoreRunner(Protocol):
     """A network core: `weft.host.network_driver.NetworkDriver`, or a model.
 
-    Addresses are the addresses of lists (`weft.network_core.descriptors`), relative to BASE or to the
-    start of the program memory.
+    Addresses are the addresses of lists (`weft.network_core.descriptors`), relative to BASE or to
+    the start of the program memory.
 
     Methods raise `weft.host.transport.TransportError` if the connection fails.
 
