@@ -51,7 +51,7 @@ class NetworkDesign:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Board:
-    """An FPGA board that `weft.boards.top.BoardTop` can be built for.
+    """An FPGA board that `weft.boards.bitstream.BoardTop` can be built for.
 
     Attributes
     ----------

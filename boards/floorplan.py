@@ -30,7 +30,7 @@ _SCALER = re.compile(r"\bscaler_(\d+)\.")
 # Bank, and first bit of the word, of a block of a
 # `weft.hw.network_core.memory.banked_memory.BankedMemory`.
 _BLOCK = re.compile(r"\bmemory\.bank_(\d+)\.block_(\d+)\b")
-# The same of a block of a `weft.hw.network_core.loads.loaded_buffer.LoadedBuffer` for B.
+# The same of a block of a `weft.hw.network_core.loads.loader.LoadedBuffer` for B.
 _OPERAND_BLOCK = re.compile(r"\bbuffer_b\.bank_(\d+)\.block_(\d+)\b")
 _MEMORY_REGIONS = 1000  # more than `place_memory` makes
 

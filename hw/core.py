@@ -13,12 +13,11 @@ from weft.hw.array.feeder import Feeder
 from weft.hw.array.systolic import SystolicArray
 from weft.hw.buffers.results import ResultBuffer
 from weft.hw.control.decoder import CommandDecoder
-from weft.hw.control.header_store import header_bits
+from weft.hw.control.headers import header_bits
 from weft.hw.control.job_table import JobTable
 from weft.hw.control.loader import Loader
-from weft.hw.control.pass_builder import PassBuilder
-from weft.hw.control.sequencer import Sequencer
-from weft.hw.control.tile_gate import TileGate
+from weft.hw.control.sequencer import PassBuilder, Sequencer
+from weft.hw.control.tile_generator import TileGate
 from weft.hw.dtypes import HARDWARE
 from weft.hw.fabrics import FABRICS
 from weft.hw.interface import ACTIVITY, CoreInterface

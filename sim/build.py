@@ -2,6 +2,8 @@
 
 import functools
 import importlib.metadata
+import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,11 +15,54 @@ from weft.dtypes import DTYPES
 from weft.files import write_text
 from weft.mac_cells import MAC_CELLS
 from weft.registers import LATENCY
-from weft.sim import cache, verilated
+from weft.sim import cache, tools, verilated
 from weft.sim.cache import folder
 from weft.targets import TARGETS
 
-__all__ = ["design", "folder", "model", "verilog"]
+__all__ = ["design", "executable", "folder", "lint", "model", "verilog"]
+
+
+def executable(kind: str, name: str, verilog: str, *, top: str) -> Path:
+    """The file ``sim.vvp`` of a Verilog text, in the cache.
+
+    Parameters
+    ----------
+    kind : str
+        Folder of the cache.
+    name : str
+        Name of the design, for messages and file names.
+    top : str
+        The module that is simulated.
+
+    Raises
+    ------
+    weft.sim.tools.ToolError
+        If Icarus Verilog is missing or too old, or does not compile the text.
+    """
+    icarus = tools.icarus()
+
+    def make(place):
+        write_text(place / f"{top}.v", verilog)
+        write_text(place / "timescale", "+timescale+1ns/1ps\n")
+        command = [
+            str(icarus.path), "-g2012", "-o", "sim.vvp", "-f", "timescale",
+            "-s", top, f"{top}.v",
+        ]
+        run = subprocess.run(
+            command, cwd=place, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace",
+        )
+        if run.returncode:
+            log = cache.folder() / f"{name}.log"
+            write_text(log, run.stdout)
+            raise tools.ToolError(
+                f"Icarus Verilog did not compile {name} and ended with status {run.returncode}:"
+                f" {run.stdout.strip().splitlines()[-1:]}; its output is in {log}"
+            )
+
+    digest = cache.digest(Path(__file__).read_bytes(), str(icarus), top, verilog)
+    return cache.entry(kind, f"{name}-{digest}", make) / "sim.vvp"
+
 
 HARNESS = Path(__file__).with_name("harness.cpp")
 
@@ -109,3 +154,23 @@ def model(config: Config, *, trace: bool = False, say=lambda text: None) -> Path
         defines=defines, trace=trace,
         say=lambda: say(f"compiling the {config.name} model (once, about 10 to 60 s)"),
     )
+
+
+def lint(config: Config) -> str:
+    """Verilator's messages on the design, with the waivers of a simulation; empty without errors.
+
+    Raises
+    ------
+    weft.sim.tools.ToolError
+        If Verilator is missing or too old.
+    """
+    verilator, text = tools.verilator(), verilog(config)
+    with tempfile.TemporaryDirectory() as folder:
+        write_text(Path(folder) / "weft.v", text)
+        run = subprocess.run(
+            [verilator.path, "--lint-only", *verilated.WAIVERS, "--top-module", "weft", "weft.v"],
+            cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True,
+        )
+    # Warnings are errors; without them the output is a report of its work.
+    return f"status {run.returncode}\n{run.stdout.strip()}" if run.returncode else ""

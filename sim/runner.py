@@ -14,7 +14,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from weft.config import Config
-from weft.sim import build, icarus, tools, verilated
+from weft.sim import build, tools, verilated
 from weft.sim.bench import MODULES, PERIOD_NS
 
 __all__ = ["SIMULATORS", "BenchError", "Outcome", "run"]
@@ -164,7 +164,7 @@ def _locked(place):
 
 
 def _icarus(name, verilog, top):
-    return icarus.executable("benches", name, verilog, top=top)
+    return build.executable("benches", name, verilog, top=top)
 
 
 def _verilator(name, verilog, top):

@@ -19,9 +19,8 @@ from weft.boards.toolchain import Toolchain, to_rtlil
 from weft.commands import epilogue_flags
 from weft.config import Config
 from weft.geometry import memories
-from weft.hw.arith.bf16 import Ecp5Bf16Mac, Ecp5FlushingBf16Mac
+from weft.hw.arith.bf16 import Bf16Unpacker, Ecp5Bf16Mac, Ecp5FlushingBf16Mac, FlushingBf16Unpacker
 from weft.hw.arith.mac import PlainMac
-from weft.hw.arith.unpacked_bf16 import Bf16Unpacker, FlushingBf16Unpacker
 from weft.hw.array.element import ProcessingElement
 from weft.hw.control.job_table import JobEntry
 from weft.hw.control.loader import Loader

@@ -24,7 +24,7 @@ from weft.demo import digits_images
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListEnd, split, unpack
-from weft.sim.network_runner import SimulatedRunner
+from weft.sim.network_core import SimulatedRunner
 
 __all__ = ["config", "draw", "main", "phases", "prediction"]
 

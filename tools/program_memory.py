@@ -15,8 +15,7 @@ from weft.models.loading import load
 from weft.models.network_core.prediction import predict_run
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import ProgramTiming
-from weft.sim.network_core import AxiTiming
-from weft.sim.network_runner import SimulatedRunner
+from weft.sim.network_core import AxiTiming, SimulatedRunner
 
 ABOUT = """\
 One inference on a simulated 8 x 8 x 8 core, for four memories: cycles from the address of a burst

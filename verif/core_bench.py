@@ -1,7 +1,7 @@
 """Runs a `Scenario` on a core in Amaranth's simulator, with back-pressure and protocol checks."""
 
 from verif.amaranth_bench import checker, quiet, receive, send, simulate
-from weft.sim.scoreboard import ResultWord
+from weft.sim.scenario import ResultWord
 
 __all__ = ["check_results", "job_words", "run"]
 

@@ -3,14 +3,132 @@
 from types import SimpleNamespace
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
 
 from weft.hw.arith.mac import Mac
 from weft.hw.arith.multiplier import Multiplier, PlainMultiplier
-from weft.hw.arith.unpacked_bf16 import Bf16Unpacker, FlushingBf16Unpacker, UnpackedBf16
-from weft.hw.arith.unpacked_fp32 import FlushingFp32Unpacker, Fp32Unpacker, UnpackedFp32
+from weft.latencies import UNPACKER
 from weft.mac_cells import MAC_CELLS
 
-__all__ = ["Bf16Mac", "Ecp5Bf16Mac", "Ecp5FlushingBf16Mac", "FlushingBf16Mac"]
+__all__ = [
+    "Bf16Mac", "Bf16Unpacker", "Ecp5Bf16Mac", "Ecp5FlushingBf16Mac", "FlushingBf16Mac",
+    "FlushingBf16Unpacker", "FlushingFp32Unpacker", "Fp32Unpacker", "UnpackedBf16", "UnpackedFp32",
+]
+
+
+class UnpackedBf16(data.Struct):
+    """``(-1)**sign * (128 + fraction) / 128 * 2**(exponent - 127)``, unless a flag is set.
+
+    The exponent and the fraction of a zero, an infinity or a NaN are undefined.
+    """
+
+    fraction: 7
+    exponent: signed(9)  # 1..254, and -6..0 for a subnormal number
+    sign: 1
+    zero: 1
+    special: 1  # an infinity or a NaN
+    nan: 1
+
+
+class Bf16Unpacker(wiring.Component):
+    """Unpacks a bfloat16 to an `UnpackedBf16`, LATENCY cycles later.
+
+    It normalizes subnormal numbers: once at the array's edge, not in every PE.
+
+    Attributes
+    ----------
+    i : In, 16 bits
+        A bfloat16.
+    o : Out, `UnpackedBf16`
+        LATENCY cycles after ``i``.
+    """
+
+    LATENCY = UNPACKER
+    FLUSH = False
+
+    def __init__(self):
+        super().__init__({"i": In(16), "o": Out(UnpackedBf16)})
+
+    def elaborate(self, platform):
+        m = Module()
+        fraction, exponent, sign = self.i[:7], self.i[7:15], self.i[15]
+        tiny = exponent == 0
+        top = exponent.all()
+        m.d.sync += [
+            self.o.fraction.eq(fraction),
+            self.o.exponent.eq(exponent),
+            self.o.sign.eq(sign),
+            self.o.zero.eq(tiny if self.FLUSH else tiny & ~fraction.any()),
+            self.o.special.eq(top),
+            self.o.nan.eq(top & fraction.any()),
+        ]
+        if not self.FLUSH:
+            with m.If(tiny):
+                for bit in range(7):  # the highest bit that is set has priority
+                    with m.If(fraction[bit]):
+                        m.d.sync += [
+                            self.o.fraction.eq(fraction << (7 - bit)),
+                            self.o.exponent.eq(bit - 6),
+                        ]
+        return m
+
+
+class FlushingBf16Unpacker(Bf16Unpacker):
+    """A `Bf16Unpacker` that makes subnormal numbers zeros of the same sign."""
+
+    FLUSH = True
+
+
+class UnpackedFp32(data.Struct):
+    """A binary32; the fraction and the exponent of an infinity or a NaN are undefined."""
+
+    fraction: 23
+    exponent: 8
+    sign: 1
+    special: 1  # an infinity or a NaN
+    nan: 1
+
+
+class Fp32Unpacker(wiring.Component):
+    """Unpacks a binary32 to an `UnpackedFp32`, LATENCY cycles later.
+
+    Attributes
+    ----------
+    i : In, 32 bits
+        A binary32.
+    o : Out, `UnpackedFp32`
+        LATENCY cycles after ``i``.
+    """
+
+    LATENCY = UNPACKER
+    FLUSH = False
+
+    def __init__(self):
+        super().__init__({"i": In(32), "o": Out(UnpackedFp32)})
+
+    def elaborate(self, platform):
+        m = Module()
+        fraction, exponent, sign = self.i[:23], self.i[23:31], self.i[31]
+        top = exponent.all()
+        m.d.sync += [
+            self.o.fraction.eq(fraction),
+            self.o.exponent.eq(exponent),
+            self.o.sign.eq(sign),
+            self.o.special.eq(top),
+            self.o.nan.eq(top & fraction.any()),
+        ]
+        if self.FLUSH:
+            with m.If(~exponent.any()):
+                m.d.sync += self.o.fraction.eq(0)
+        return m
+
+
+class FlushingFp32Unpacker(Fp32Unpacker):
+    """A `Fp32Unpacker` that makes subnormal numbers zeros of the same sign."""
+
+    FLUSH = True
+
 
 # Widths of significands; the first bit has the highest weight:
 #   a sum or a product   24 bits; the first is the hidden bit, of weight 1

@@ -7,14 +7,13 @@ from weft.hw.arith.bf16 import (
     FlushingBf16Mac,
 )
 from weft.hw.arith.ecp5 import Ecp5FastInnerProductMac, Ecp5PlainMac
-from weft.hw.arith.fip import FastInnerProductMac
 from weft.hw.arith.ice40 import (
     Ice40FastInnerProductMac,
     Ice40LogicFastInnerProductMac,
     Ice40LogicPlainMac,
     Ice40PlainMac,
 )
-from weft.hw.arith.mac import PlainMac
+from weft.hw.arith.mac import FastInnerProductMac, PlainMac
 from weft.mac_cells import MAC_CELLS
 
 __all__ = ["MACS"]

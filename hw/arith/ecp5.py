@@ -4,12 +4,10 @@ from functools import reduce
 
 from amaranth.hdl import Module
 
-from weft.hw.arith.accumulator import Accumulator
-from weft.hw.arith.carry import ADD, chain
-from weft.hw.arith.logic import LogicMultiplier
+from weft.hw.arith.carry import ADD, Accumulator, chain
+from weft.hw.arith.logic import LogicMultiplier, SquareMultiplier
+from weft.hw.arith.mac import FastInnerProducts, PlainProducts, ProductsMac
 from weft.hw.arith.multiplier import Multiplier
-from weft.hw.arith.products import FastInnerProducts, PlainProducts, ProductsMac
-from weft.hw.arith.squares import SquareMultiplier
 from weft.hw.delay import pipeline
 from weft.mac_cells import MAC_CELLS
 

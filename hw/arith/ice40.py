@@ -1,18 +1,329 @@
 """The MAC cells of the iCE40: in DSP blocks of the UltraPlus, or in logic."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import (
+    Cat,
+    ClockSignal,
+    Const,
+    Instance,
+    Module,
+    Mux,
+    ResetSignal,
+    Shape,
+    Signal,
+    signed,
+)
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
 
-from weft.hw.arith.ice40_accumulator import CarryChainAccumulator, DspAccumulator
-from weft.hw.arith.ice40_multiplier import HalvesMultiplier
-from weft.hw.arith.ice40_pair import PairMultiplier
-from weft.hw.arith.products import FastInnerProducts, PlainProducts, ProductsMac
+from weft.hw.arith.mac import FastInnerProducts, PlainProducts, ProductsMac
 from weft.hw.delay import pipeline
+from weft.latencies import ICE40_DSP_ACCUMULATOR
 from weft.mac_cells import MAC_CELLS
 
 __all__ = [
-    "Ice40FastInnerProductMac", "Ice40LogicFastInnerProductMac", "Ice40LogicPlainMac",
-    "Ice40PlainMac",
+    "ADD_MASKED", "ADD_MASKED_INVERTED", "LOAD_OR_ADD", "CarryChainAccumulator", "DspAccumulator",
+    "HalvesMultiplier", "Ice40FastInnerProductMac", "Ice40LogicFastInnerProductMac",
+    "Ice40LogicPlainMac", "Ice40PlainMac", "PairMultiplier", "chain", "registered",
 ]
+
+
+# The carry out of a cell depends on I1, I2 and the carry in. Its LUT also sees I0, the select.
+LOAD_OR_ADD = 0xE1B4          # select ? b : a + b
+ADD_MASKED = 0xC66C           # select ? a + b : a
+ADD_MASKED_INVERTED = 0x3993  # ~(select ? a + b : a)
+
+
+def chain(m, init, select, a, b):
+    """The function ``init`` of ``select``, ``a`` and ``b``; ``a`` and ``b`` are equally wide."""
+    bits = []
+    carry = Const(0, 1)
+    for x, y in zip(a, b, strict=True):
+        bits.append(bit := Signal(name="chain"))
+        m.submodules += Instance(
+            "SB_LUT4", p_LUT_INIT=Const(init, 16),
+            i_I0=select, i_I1=x, i_I2=y, i_I3=carry, o_O=bit,
+        )
+        if len(bits) < len(a):
+            next_carry = Signal(name="carry")
+            m.submodules += Instance("SB_CARRY", i_I0=x, i_I1=y, i_CI=carry, o_CO=next_carry)
+            carry = next_carry
+    return Cat(bits)
+
+
+class Ice40Accumulator(wiring.Component):
+    """``sum <= (0 if clear else sum) + term`` in a cycle of ``en``; otherwise it keeps its value.
+
+    If folded, there is no ``clear``, and ``sum <= above`` in a cycle of ``shift``.
+
+    Attributes
+    ----------
+    en : In, 1 bit
+        Add ``term``; if folded, 0 in every cycle of ``shift``.
+    clear : In, 1 bit; unless folded
+        Start from 0.
+    shift : In, 1 bit; if folded
+        Load ``above``.
+    above : In, signed 32 bits; if folded
+        The sum of the PE above; valid with ``shift``.
+    sum : Out, signed 32 bits
+    """
+
+    ACC = signed(32)
+
+    def __init__(self, terms, *, folded):
+        self.folded = folded
+        control = {"shift": In(1), "above": In(self.ACC)} if folded else {"clear": In(1)}
+        super().__init__({**terms, "en": In(1), **control, "sum": Out(self.ACC)})
+
+    @property
+    def write_en(self):
+        """Whether the sum changes."""
+        return self.en | self.shift if self.folded else self.en
+
+    def next_sum(self, term):
+        """The next sum, if it changes."""
+        if self.folded:
+            return Mux(self.shift, self.above, self.sum + term)
+        return Mux(self.clear, 0, self.sum) + term
+
+
+class CarryChainAccumulator(Ice40Accumulator):
+    """An `Ice40Accumulator` in logic: one cell a bit, which adds the term or loads it.
+
+    If folded, one more LUT a bit selects ``above`` or the term.
+
+    Parameters
+    ----------
+    term : shape
+        Signed.
+    folded : bool
+
+    Attributes
+    ----------
+    term : In, ``term``
+    """
+
+    def __init__(self, *, term, folded):
+        super().__init__({"term": In(term)}, folded=folded)
+
+    def elaborate(self, platform):
+        m = Module()
+        if platform is None:
+            with m.If(self.write_en):
+                m.d.sync += self.sum.eq(self.next_sum(self.term))
+            return m
+        load, term = Signal(), Signal(self.ACC)
+        m.d.comb += [
+            load.eq(self.shift if self.folded else self.clear),
+            term.eq(Mux(self.shift, self.above, self.term) if self.folded else self.term),
+        ]
+        with m.If(self.write_en):
+            m.d.sync += self.sum.eq(chain(m, LOAD_OR_ADD, load, self.sum, term))
+        return m
+
+
+class DspAccumulator(Ice40Accumulator):
+    """An `Ice40Accumulator` of the term ``a * b``, in one SB_MAC16, LATENCY cycles later.
+
+    ``en`` is LATENCY - 1 cycles later than ``a`` and ``b``.
+
+    The block multiplies 16 x 16 bits and uses all of its registers. If folded, its accumulator
+    adds to itself and loads ``above``. Otherwise it adds to its inputs C and D, which carry its sum
+    or 0: so ``clear`` takes effect without latency.
+
+    Parameters
+    ----------
+    a, b : shape
+        Signed, at most 16 bits.
+    folded : bool
+
+    Attributes
+    ----------
+    a : In, ``a``
+    b : In, ``b``
+
+    Source: Lattice FPGA-TN-02007, DSP Function Usage Guide for iCE40 Devices.
+    """
+
+    LATENCY = ICE40_DSP_ACCUMULATOR
+
+    def __init__(self, *, a, b, folded):
+        super().__init__({"a": In(a), "b": In(b)}, folded=folded)
+
+    def elaborate(self, platform):
+        m = Module()
+        if platform is None:
+            value = registered(m, self.a) * registered(m, self.b)
+            for _ in range(self.LATENCY - 2):
+                value = registered(m, value)
+            with m.If(self.write_en):
+                m.d.sync += self.sum.eq(self.next_sum(value))
+            return m
+        operands = {}
+        for name, value in (("A", self.a), ("B", self.b)):
+            operands[f"i_{name}"] = extended = Signal(signed(16))
+            m.d.comb += extended.eq(value)
+        load = self.shift if self.folded else 0
+        start = Signal(32)
+        m.d.comb += start.eq(self.above if self.folded else Mux(self.clear, 0, self.sum))
+        reset = ResetSignal(allow_reset_less=True)
+        halves = {}
+        for half, carry_select in (("TOP", 0b11), ("BOT", 0b00)):
+            halves |= {
+                f"p_{half}_8x8_MULT_REG": Const(1, 1),
+                f"p_{half}OUTPUT_SELECT": Const(1, 2),  # the accumulator
+                f"p_{half}ADDSUB_LOWERINPUT": Const(2, 2),  # adds the product of 16 x 16 bits
+                f"p_{half}ADDSUB_UPPERINPUT": Const(not self.folded, 1),  # to itself, or to C and D
+                f"p_{half}ADDSUB_CARRYSELECT": Const(carry_select, 2),  # TOP adds the carry of BOT
+                f"i_ADDSUB{half}": Const(0, 1), f"i_OHOLD{half}": ~self.write_en,
+                f"i_OLOAD{half}": load,
+                **{f"i_{name}{half}": reset for name in ("IRST", "ORST")},
+            }
+        m.submodules.block = Instance(
+            "SB_MAC16", i_CLK=ClockSignal(), i_CE=Const(1, 1),
+            **{f"p_{name}_REG": Const(name in "AB", 1) for name in "ABCD"},
+            **{f"p_PIPELINE_16x16_MULT_REG{n}": Const(1, 1) for n in (1, 2)},
+            **{f"p_{name}": Const(1, 1) for name in ("A_SIGNED", "B_SIGNED")},
+            p_MODE_8x8=Const(0, 1), p_NEG_TRIGGER=Const(0, 1),
+            **halves, **operands, i_C=start[16:], i_D=start[:16], o_O=self.sum,
+            **{f"i_{name}HOLD": Const(0, 1) for name in "ABCD"},
+            **{f"i_{name}": Const(0, 1) for name in ("CI", "ACCUMCI", "SIGNEXTIN")},
+        )
+        return m
+
+
+def registered(m, value):
+    """``value``, one cycle later, in a register that the reset clears, as in a DSP block."""
+    register = Signal(value.shape(), name="registered")
+    m.d.sync += register.eq(value)
+    return register
+
+
+class HalvesMultiplier(wiring.Component):
+    """``low + (high << split) <= a * b``, LATENCY cycles later; each half of ``b`` has a product.
+
+    Each bit of ``b`` has a row, which adds ``a`` if the bit is 1. The partial sum shifts right by
+    one bit from row to row. The last bit of ``b`` has a negative weight: its row subtracts, as
+    ``h - a = ~(~h + a)``. The first row of a half adds to nothing. A register follows the second
+    row of a half, and the last one. The registers have no reset.
+
+    Parameters
+    ----------
+    a, b : shape
+        Signed; ``b`` has 6 bits or more.
+
+    Attributes
+    ----------
+    a, b : In
+        The factors.
+    low : Out, signed
+        ``a`` times the lower half of ``b``.
+    high : Out, signed
+        ``a`` times the upper half of ``b``.
+    split : int
+        Bits in the lower half of ``b``. That half is the larger one if ``b`` has an odd width,
+        since the upper half needs more logic.
+    """
+
+    LATENCY = 2
+
+    def __init__(self, *, a, b):
+        a, b = (Shape.cast(shape).width for shape in (a, b))
+        self.split = (b + 1) // 2
+        super().__init__({
+            "a": In(signed(a)), "b": In(signed(b)),
+            "low": Out(signed(a + self.split)), "high": Out(signed(a + b - self.split)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        low, high = self.b[: self.split], self.b[self.split :]
+        if platform is None:
+            low, high = (
+                pipeline(m, self.a * half, self.LATENCY, "product")
+                for half in (low, high.as_signed())
+            )
+        else:
+            low, high = (
+                pipeline(m, self._rows(m, half, negative=half is high), 1, "product")
+                for half in (low, high)
+            )
+        m.d.comb += [self.low.eq(low), self.high.eq(high)]
+        return m
+
+    def _rows(self, m, b, *, negative):
+        """``a * b``; if ``negative``, the last bit of ``b`` has a negative weight."""
+        a, count = self.a, len(b)
+        row = a.as_unsigned() & b[0].replicate(len(a))
+        inverted = False  # whether the row is the complement of the partial sum
+        bits = []
+        for n in range(1, count):
+            if n == 2:
+                a, b, row, bits = (
+                    pipeline(m, a, 1, "a"), Cat(0, 0, pipeline(m, b[2:], 1, "b")),
+                    pipeline(m, row, 1, "row"), [pipeline(m, Cat(bits), 1, "bits")],
+                )
+            bits.append(row[0] ^ inverted)
+            shifted = Cat(row[1:], row[-1], row[-1])[: len(a) + 1]
+            inverted = negative and n == count - 2
+            init = ADD_MASKED_INVERTED if negative and n >= count - 2 else ADD_MASKED
+            row = chain(m, init, b[n], shifted, Cat(a, a[-1]))
+        return Cat(bits, row).as_signed()
+
+
+class PairMultiplier(wiring.Component):
+    """``product[n] <= a[n] * b[n]``, LATENCY cycles later, all of it in an SB_MAC16.
+
+    The block multiplies 8 x 8 bits twice and uses all of its registers: at its operands, at its
+    products, and at its adders, which add 0.
+
+    Attributes
+    ----------
+    a, b : In, 2 x signed 8 bits
+        The factors.
+    product : Out, 2 x signed 16 bits
+        LATENCY cycles after the factors.
+
+    Source: Lattice FPGA-TN-02007, DSP Function Usage Guide for iCE40 Devices.
+    """
+
+    LATENCY = 3
+
+    a: In(data.ArrayLayout(signed(8), 2))
+    b: In(data.ArrayLayout(signed(8), 2))
+    product: Out(data.ArrayLayout(signed(16), 2))
+
+    def elaborate(self, platform):
+        m = Module()
+        if platform is None:
+            for a, b, product in zip(self.a, self.b, self.product, strict=True):
+                p_product = registered(m, registered(m, a) * registered(m, b))
+                m.d.sync += product.eq(p_product)
+            return m
+        reset = ResetSignal(allow_reset_less=True)
+        halves = {}
+        for half in ("TOP", "BOT"):
+            halves |= {
+                f"p_{half}_8x8_MULT_REG": Const(1, 1),
+                f"p_{half}OUTPUT_SELECT": Const(1, 2),  # the register behind the adder
+                f"p_{half}ADDSUB_LOWERINPUT": Const(1, 2),  # adds the product of 8 x 8 bits
+                f"p_{half}ADDSUB_UPPERINPUT": Const(1, 1),  # to C or D
+                f"p_{half}ADDSUB_CARRYSELECT": Const(0, 2),
+                **{f"i_{name}{half}": Const(0, 1) for name in ("ADDSUB", "OHOLD", "OLOAD")},
+                **{f"i_{name}{half}": reset for name in ("IRST", "ORST")},
+            }
+        m.submodules.block = Instance(
+            "SB_MAC16", i_CLK=ClockSignal(), i_CE=Const(1, 1),
+            **{f"p_{name}_REG": Const(name in "AB", 1) for name in "ABCD"},
+            **{f"p_PIPELINE_16x16_MULT_REG{n}": Const(0, 1) for n in (1, 2)},
+            **{f"p_{name}": Const(1, 1) for name in ("A_SIGNED", "B_SIGNED", "MODE_8x8")},
+            p_NEG_TRIGGER=Const(0, 1), **halves,
+            i_A=self.a.as_value(), i_B=self.b.as_value(), i_C=Const(0, 16), i_D=Const(0, 16),
+            o_O=self.product.as_value(),
+            **{f"i_{name}HOLD": Const(0, 1) for name in "ABCD"},
+            **{f"i_{name}": Const(0, 1) for name in ("CI", "ACCUMCI", "SIGNEXTIN")},
+        )
+        return m
 
 
 class Ice40Mac(ProductsMac):

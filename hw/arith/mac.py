@@ -1,12 +1,14 @@
-"""The protocol of a MAC cell, and the plain MAC cell for any target and simulator."""
+"""The protocol of a MAC cell, and the cells for any target and simulation."""
 
 from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.latencies import TWO_STAGE_MAC
+from weft.latencies import TWO_STAGE_MAC, tree
 
-__all__ = ["Mac", "PlainMac"]
+__all__ = [
+    "FastInnerProductMac", "FastInnerProducts", "Mac", "PlainMac", "PlainProducts", "ProductsMac",
+]
 
 
 class Mac(wiring.Component):
@@ -131,3 +133,70 @@ class PlainMac(Mac):
 
     def product(self):
         return sum((self.a[d] * self.b[d] for d in range(1, self.depth)), self.a[0] * self.b[0])
+
+
+class FastInnerProductMac(Mac):
+    """``dot(a, b) = sum((a[d] + b[d+1]) * (a[d+1] + b[d])) - R - D``, over even d.
+
+    ``R = sum(a[d] * a[d+1])`` is one number for each row of A, and ``D = sum(b[d] * b[d+1])`` is
+    one for each column of B. `weft.hw.output.corrector` computes both as operands are loaded, and
+    subtracts them from the results. The MAC cell computes the first sum, with 9 x 9 bit
+    multipliers. ``depth`` is even; an odd K is padded with a zero in both operands. All sums are
+    modulo 2^32, so the result is exact.
+
+    Source: S. Winograd, A New Algorithm for Inner Product, IEEE Trans. Computers C-17 (1968); T.
+    Pogue and N. Nicolici, Fast Inner-Product Algorithms and Architectures for Deep Neural Network
+    Accelerators, IEEE Trans. Computers (2024).
+    """
+
+    LATENCY = TWO_STAGE_MAC
+    CORRECTED = True
+
+    def product(self):
+        terms = [
+            (self.a[d] + self.b[d + 1]) * (self.a[d + 1] + self.b[d])
+            for d in range(0, self.depth, 2)
+        ]
+        return sum(terms[1:], terms[0])
+
+
+class ProductsMac(Mac):
+    """A `Mac` that adds its products in a tree, one level a cycle."""
+
+    @classmethod
+    def products(cls, depth):
+        """Number of products in a step."""
+        raise NotImplementedError
+
+    @classmethod
+    def latency(cls, depth):
+        return cls.LATENCY + tree(cls.products(depth))
+
+    def factors(self, n):
+        """Both factors of product ``n``; each is a list of values to add."""
+        raise NotImplementedError
+
+
+class PlainProducts(ProductsMac):
+    """``dot(a, b) = sum(a[d] * b[d])``, with one multiplier for each pair."""
+
+    @classmethod
+    def products(cls, depth):
+        return depth
+
+    def factors(self, n):
+        return [self.a[n]], [self.b[n]]
+
+
+class FastInnerProducts(ProductsMac):
+    """`weft.hw.arith.mac.FastInnerProductMac`, with one multiplier for two pairs."""
+
+    CORRECTED = True
+
+    @classmethod
+    def products(cls, depth):
+        return depth // 2
+
+    def factors(self, n):
+        d = 2 * n
+        return [self.a[d], self.b[d + 1]], [self.a[d + 1], self.b[d]]

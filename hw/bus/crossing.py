@@ -7,8 +7,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw.interface import CoreInterface
 from weft.hw.output.stream_packer import Result
-from weft.hw.stream.async_fifo import AsyncFifo
-from weft.hw.stream.pulse_handshake import PulseHandshake
+from weft.hw.stream.clock_crossing import AsyncFifo, PulseHandshake
 from weft.registers import LATENCY
 
 __all__ = ["RESET_CYCLES", "AsyncCrossing", "SyncCrossing", "Timer"]

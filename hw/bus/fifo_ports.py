@@ -6,11 +6,15 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from weft.commands import Status
-from weft.hw.bus.job_done import JobDone
 from weft.hw.output.stream_packer import Result
 from weft.hw.stream.fifo import Fifo
 
-__all__ = ["CAPACITY", "DEPTH", "Level", "RxFifo", "TxFifo"]
+__all__ = ["CAPACITY", "DEPTH", "JobDone", "Level", "RxFifo", "TxFifo"]
+
+
+# `tag` and `status` are valid with `valid`, a pulse.
+JobDone = data.StructLayout({"valid": 1, "tag": 16, "status": 8})
+
 
 DEPTH = 512  # words of a FIFO's memory: one block RAM
 CAPACITY = DEPTH - 1  # words that a FIFO holds
@@ -106,7 +110,7 @@ class RxFifo(wiring.Component):
     level : Out, `Level`
         ``words``: number of words; ``nonempty``: a word may be taken; ``complete``: the last word
         of the job is in the FIFO.
-    job_done : Out, `weft.hw.bus.job_done.JobDone`
+    job_done : Out, `weft.hw.bus.fifo_ports.JobDone`
         All words of a job are in the FIFO.
     """
 

@@ -9,12 +9,99 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.bus.interrupts import Interrupts
 from weft.hw.bus.register_bus import RegisterBus
 from weft.register_map import fifo_ports, interrupts, registers
 from weft.registers import CORE_SPACE
 
-__all__ = ["BankRequest", "RegisterBank", "any_of"]
+__all__ = ["BankRequest", "Interrupts", "RegisterBank", "SoftReset", "any_of"]
+
+
+class Interrupts(wiring.Component):
+    """``status <= (status & ~cleared) | events``; an event in the cycle of its clear is kept.
+
+    Parameters
+    ----------
+    width : int
+        Number of events.
+
+    Attributes
+    ----------
+    events : In, ``width`` bits
+        Pulses.
+    data : In, ``width`` bits; valid with ``clear`` or ``set``
+    clear : In, 1 bit
+        Clears the bits of ``status`` that are 1 in ``data``.
+    set : In, 1 bit
+        Writes ``data`` to ``enable``.
+    clear_all : In, 1 bit
+        Clears ``status``, and drops the events of this cycle.
+    status, enable : Out, ``width`` bits each
+    irq : Out, 1 bit
+        An enabled bit of ``status`` was set in the cycle before.
+    """
+
+    def __init__(self, *, width):
+        super().__init__({
+            "events": In(width), "data": In(width),
+            "clear": In(1), "set": In(1), "clear_all": In(1),
+            "status": Out(width), "enable": Out(width), "irq": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        cleared = Mux(self.clear, self.data, 0)
+        m.d.sync += [
+            self.status.eq((self.status & ~cleared) | self.events),
+            self.irq.eq((self.status & self.enable).any()),
+        ]
+        with m.If(self.clear_all):
+            m.d.sync += self.status.eq(0)
+        with m.If(self.set):
+            m.d.sync += self.enable.eq(self.data)
+        return m
+
+
+class SoftReset(wiring.Component):
+    """Stops the DMA engine, then resets the core and flushes its surroundings.
+
+    A reset of the bus starts the sequence too, without the stop.
+
+    Attributes
+    ----------
+    start : In, 1 bit
+        Pulse: starts a soft reset; ignored while ``reset_busy``.
+    stop : Out, 1 bit
+        Request to finish all transfers; stays high until ``idle``.
+    idle : In, 1 bit
+        No transfer is in progress.
+    reset : Out, 1 bit
+        Resets the core; stays high until ``reset_ack``.
+    reset_ack : In, 1 bit
+        The core has been reset; must fall after ``reset``.
+    reset_busy : Out, 1 bit
+        A soft reset is in progress.
+    flush : Out, 1 bit
+        Resets the surroundings of the core; high from ``reset`` until the end of the sequence.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "start": In(1), "stop": Out(1), "idle": In(1, init=1),
+            "reset": Out(1, init=1), "reset_ack": In(1),
+            "reset_busy": Out(1, init=1), "flush": Out(1, init=1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        with m.If(self.start & ~self.reset_busy):
+            m.d.sync += [self.reset_busy.eq(1), self.stop.eq(1)]
+        with m.If(self.stop & self.idle):
+            m.d.sync += [self.stop.eq(0), self.reset.eq(1), self.flush.eq(1)]
+        with m.If(self.reset & self.reset_ack):
+            m.d.sync += self.reset.eq(0)
+        with m.If(self.flush & ~self.reset & ~self.reset_ack):
+            m.d.sync += [self.flush.eq(0), self.reset_busy.eq(0)]
+        return m
 
 
 @dataclass(frozen=True)

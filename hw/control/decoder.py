@@ -5,8 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.commands import HEADER_BYTES, VERSION, Opcode
-from weft.hw.control.header_store import HeaderStore
-from weft.hw.control.headers import CommonHeader, JobHeader, LoadHeader, exceeds
+from weft.hw.control.headers import CommonHeader, HeaderStore, JobHeader, LoadHeader, exceeds
 
 __all__ = ["CommandDecoder"]
 

@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.buffers.mux_tree import mux_tree
+from weft.hw.buffers.bank import mux_tree
 from weft.hw.dma.axi import BURST
 
 __all__ = ["Beat", "WriteCombiner", "WriteUnit"]

@@ -31,11 +31,11 @@ class Fabric:
         return False
 
     def add_dual_port_blocks(self, m, bank) -> bool:
-        """As `add_blocks`, for a `weft.hw.buffers.dual_port_bank.DualPortBank`."""
+        """As `add_blocks`, for a `weft.hw.buffers.bank.DualPortBank`."""
         return False
 
     def add_single_port_blocks(self, m, bank) -> bool:
-        """As `add_blocks`, for a `weft.hw.buffers.single_port_bank.SinglePortBank`."""
+        """As `add_blocks`, for a `weft.hw.buffers.bank.SinglePortBank`."""
         return False
 
     def add_to(self, m, acc, term, begin):

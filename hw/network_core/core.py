@@ -7,10 +7,8 @@ from amaranth.lib.wiring import connect, flipped
 from weft.hw.network_core.array_section import ArraySection
 from weft.hw.network_core.interface import NetworkInterface
 from weft.hw.network_core.lists.list_reader import ListReader
-from weft.hw.network_core.loads.loaded_buffer import AddTables, LoadedBuffer
-from weft.hw.network_core.loads.loader import ListLoader
-from weft.hw.network_core.memory.arbiters import ReadArbiter, WriteArbiter
-from weft.hw.network_core.memory.banked_memory import BankedMemory
+from weft.hw.network_core.loads.loader import AddTables, ListLoader, LoadedBuffer
+from weft.hw.network_core.memory.banked_memory import BankedMemory, ReadArbiter, WriteArbiter
 from weft.hw.network_core.memory.program_memory import ProgramMemory
 from weft.hw.network_core.output.output_section import OutputSection
 from weft.hw.network_core.steps.map_reader import MapReader

@@ -3,10 +3,17 @@
 from amaranth.hdl import Value
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.network_core.cores import network_core
+from weft.hw.network_core.core import NetworkCore
+from weft.hw.network_core.micro.core import MicroCore
 from weft.hw.top import FlatTop
+from weft.network_core.config import has_single_port
 
-__all__ = ["NetworkTop"]
+__all__ = ["NetworkTop", "network_core"]
+
+
+def network_core(config):
+    """Return the core of ``config``: with a microprogram if its memory has one port."""
+    return (MicroCore if has_single_port(config.array) else NetworkCore)(config)
 
 
 class NetworkTop(FlatTop):

@@ -1,14 +1,18 @@
-"""The link: the core's streams, registers and abort over one byte stream in each direction."""
+"""The links: the ports of a core over one byte stream in each direction, as checked frames."""
+
+from dataclasses import replace
 
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from weft.frames import MAX_WRITE
 from weft.hw.interface import CoreInterface
-from weft.hw.serial.frame_receiver import FrameReceiver
+from weft.hw.serial.frame_receiver import NETWORK_FRAMES, FrameReceiver, FrameRequest
+from weft.hw.serial.frame_sender import FrameHeader, FrameSender
 from weft.hw.serial.frame_transmitter import FrameTransmitter
 
-__all__ = ["Link"]
+__all__ = ["HostFrames", "Link", "NetworkLink"]
 
 
 class Link(wiring.Component):
@@ -57,4 +61,87 @@ class Link(wiring.Component):
             transmitter.data.eq(core.reg_data),
             core.abort.eq(transmitter.abort),
         ]
+        return m
+
+
+class HostFrames(wiring.Signature):
+    """The frames between a link and a host port, from the link's side.
+
+    `weft.hw.network_core.host.host_port.HostPort` executes them.
+
+    Attributes
+    ----------
+    commands : Out, stream of 8 bits
+        Accepted WRITE and START frames: type, sequence number, length (32 bits), payload.
+    pending : Out, 1 bit
+        High while ``commands`` has bytes.
+    request : Out, stream of `weft.hw.serial.frame_receiver.FrameRequest`
+        Frames to answer.
+    ack : Out, stream of 8 bits
+        Sequence numbers for ACK frames.
+    frame : In, stream of `weft.hw.serial.frame_sender.FrameHeader`
+        Frames to the host.
+    payload : In, stream of 8 bits
+        The bytes of their payloads.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "commands": Out(stream.Signature(8)),
+            "pending": Out(1),
+            "request": Out(stream.Signature(FrameRequest(NETWORK_FRAMES))),
+            "ack": Out(stream.Signature(8)),
+            "frame": In(stream.Signature(FrameHeader)),
+            "payload": In(stream.Signature(8)),
+        })
+
+
+class NetworkLink(wiring.Component):
+    """Checks the frames from the host, and sends frames to it; ``docs/network-core.md`` has their
+    types.
+
+    Parameters
+    ----------
+    target : str
+        FPGA family, as in the Config.
+    max_write : int
+        Maximum payload of a WRITE frame, in bytes.
+
+    Attributes
+    ----------
+    rx_bytes : In, stream of 8 bits
+        Bytes from the host.
+    rx_error : In
+        Pulse: bytes from the host were lost; 1 bit.
+    tx_bytes : Out, stream of 8 bits
+        Bytes to the host.
+    frames : Out, `HostFrames`
+    """
+
+    def __init__(self, *, target, max_write=MAX_WRITE):
+        self.target = target
+        self.max_write = max_write
+        super().__init__({
+            "rx_bytes": In(stream.Signature(8)),
+            "rx_error": In(1),
+            "tx_bytes": Out(stream.Signature(8)),
+            "frames": Out(HostFrames()),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.receiver = receiver = FrameReceiver(
+            bytes_in=1, target=self.target,
+            frames=replace(NETWORK_FRAMES, max_payload=self.max_write),
+        )
+        m.submodules.sender = sender = FrameSender()
+        frames = self.frames
+        connect(m, flipped(self.rx_bytes), receiver.bytes)
+        connect(m, receiver.commands, flipped(frames.commands))
+        connect(m, receiver.request, flipped(frames.request))
+        connect(m, receiver.ack, flipped(frames.ack))
+        connect(m, flipped(frames.frame), sender.frame)
+        connect(m, flipped(frames.payload), sender.payload)
+        connect(m, sender.bytes, flipped(self.tx_bytes))
+        m.d.comb += [receiver.rx_error.eq(self.rx_error), frames.pending.eq(receiver.pending)]
         return m

@@ -6,7 +6,7 @@ import cocotb
 from cocotb.triggers import RisingEdge
 from cocotb.types import LogicArray
 
-from weft.sim.scoreboard import ResultWord
+from weft.sim.scenario import ResultWord
 
 __all__ = ["CommandDriver", "ResultMonitor", "number", "on_icarus"]
 

@@ -14,8 +14,7 @@ from weft.host.link import Frame
 from weft.registers import REGISTERS, decode
 from weft.sim.gates.simulator import GateSim, GateSimError
 from weft.sim.numbers import numbers
-from weft.sim.scenario import Scenario
-from weft.sim.scoreboard import result_words
+from weft.sim.scenario import Scenario, result_words
 
 __all__ = ["GateTest", "check_gates", "scenarios"]
 

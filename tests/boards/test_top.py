@@ -7,12 +7,11 @@ from amaranth.hdl import ClockSignal, Module, Signal
 from amaranth.sim import Simulator
 from tiers import tiers
 
-from weft.boards.bitstream import prepare
+from weft.boards.bitstream import WAIT, Clock, StatusLeds, prepare
 from weft.boards.blocks import GROUPS
 from weft.boards.catalog import BOARDS
 from weft.boards.flows import FLOWS
 from weft.boards.flows.ice40 import Ice40UpFlow
-from weft.boards.top import WAIT, Clock, StatusLeds
 from weft.designs import replace
 from weft.network_core.config import NetworkCoreConfig
 

@@ -3,7 +3,7 @@
 import pytest
 
 from weft.config import Config
-from weft.sim.lint import lint
+from weft.sim.build import lint
 
 TINY = {"rows": 1, "cols": 1, "a_words": 32, "b_words": 32, "jobs": 2}
 CORNERS = {

@@ -18,8 +18,7 @@ from weft.network_core.descriptors import (
     unpack_list,
 )
 from weft.network_core.report import NetworkState
-from weft.sim.network_core import AxiTiming
-from weft.sim.network_runner import SimulatedRunner
+from weft.sim.network_core import AxiTiming, SimulatedRunner
 
 pytest.importorskip("tflite")
 SLVERR, DECERR = 2, 3

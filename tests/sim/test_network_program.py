@@ -12,8 +12,7 @@ from weft.models.network_core.prediction import predict_run
 from weft.models.network_core.session import GoldenRunner
 from weft.network_core.cycles import ProgramTiming
 from weft.network_core.report import NetworkState
-from weft.sim.network_core import AxiTiming
-from weft.sim.network_runner import SimulatedRunner
+from weft.sim.network_core import AxiTiming, SimulatedRunner
 
 pytest.importorskip("tflite")
 

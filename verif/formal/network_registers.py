@@ -9,7 +9,7 @@ __all__ = ["NetworkRegisterRules"]
 
 
 class NetworkRegisterRules(BankRules):
-    """`weft.hw.bus.network_bank.NetworkBank` agrees with a model that has the same inputs.
+    """`weft.hw.bus.network_wrapper.NetworkBank` agrees with a model that has the same inputs.
 
     The model knows whether a list runs, and the words that a transfer expects.
 

@@ -21,7 +21,7 @@ from weft.design import PerKind
 from weft.hw.bus.apb import Apb
 from weft.hw.bus.axi_lite import AxiLite
 from weft.hw.bus.csr_bank import CsrBank
-from weft.hw.bus.network_bank import NetworkBank
+from weft.hw.bus.network_wrapper import NetworkBank
 from weft.hw.bus.slaves import SLAVES
 from weft.hw.bus.top import BareWrapper
 from weft.hw.bus.wishbone import Wishbone

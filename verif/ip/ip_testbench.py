@@ -19,8 +19,7 @@ from weft.config import Config
 from weft.ip import Ip
 from weft.register_map import fifo_ports, registers
 from weft.sim.bench import PERIOD_NS
-from weft.sim.scenario import A, B, Scenario
-from weft.sim.scoreboard import result_words
+from weft.sim.scenario import A, B, Scenario, result_words
 
 __all__ = ["IpTestbench", "env", "the_ip"]
 

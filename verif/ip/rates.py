@@ -6,8 +6,7 @@ import numpy as np
 from verif.ip.ip_testbench import IpTestbench
 from weft.commands import JobFlag, LoadFlag
 from weft.cycles import predict
-from weft.sim.scenario import A, B, Scenario
-from weft.sim.scoreboard import result_words
+from weft.sim.scenario import A, B, Scenario, result_words
 
 SIZE = 128
 JOBS = 4

@@ -5,15 +5,19 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.frames import WRITE_FIELDS, FrameType
-from weft.hw.network_core.host.memory_bytes import MemoryBytes
-from weft.hw.network_core.host.pixel_writer import PixelWriter
-from weft.hw.network_core.interface import ListBegin, NetworkInterface, NetworkStatus, VectorWrite
+from weft.hw.network_core.host.memory_port import MemoryBytes, PixelWriter
+from weft.hw.network_core.interface import (
+    ListBegin,
+    NetworkInterface,
+    NetworkStatus,
+    StateRegisters,
+    VectorWrite,
+)
 from weft.hw.network_core.layouts import VectorAddress
-from weft.hw.network_core.state_registers import StateRegisters
 from weft.hw.serial.frame_receiver import NETWORK_FRAMES, FrameRequest, RequestOp
 from weft.hw.serial.frame_sender import FrameHeader
 from weft.hw.serial.frame_transmitter import NAK_TEXTS
-from weft.hw.serial.network_link import HostFrames
+from weft.hw.serial.link import HostFrames
 from weft.hw.stream.skid_buffer import SkidBuffer
 from weft.network_core.register_map import LATENCY, REGISTERS
 from weft.network_core.report import NetworkState
@@ -323,7 +327,7 @@ class HostPort(wiring.Component):
 
     Attributes
     ----------
-    frames : In, `weft.hw.serial.network_link.HostFrames`
+    frames : In, `weft.hw.serial.link.HostFrames`
     core : Out, `weft.hw.network_core.interface.NetworkInterface`
     """
 

@@ -236,7 +236,7 @@ TIMEOUT = 1 << 16  # cycles in which an open transaction must move
 
 class ProgramMemory(wiring.Component):
     """A memory behind AXI4, with the read ports of a
-    `weft.hw.network_core.memory.arbiters.ReadArbiter`.
+    `weft.hw.network_core.memory.banked_memory.ReadArbiter`.
 
     Vector ``number`` has the bytes from ``base + number * depth`` on. The clients compare addresses
     with their limit before they ask. A client gets its vectors in the order of its reads. A beat

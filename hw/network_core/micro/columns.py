@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Mux, ResetSi
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.arith.ice40_accumulator import registered
+from weft.hw.arith.ice40 import registered
 
 __all__ = ["ArrayColumns", "BlockAccumulator", "LogicColumn"]
 

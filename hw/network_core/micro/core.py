@@ -7,8 +7,7 @@ from weft.hw.buffers.bank import Bank
 from weft.hw.network_core.interface import NetworkInterface
 from weft.hw.network_core.micro.columns import ArrayColumns
 from weft.hw.network_core.micro.engine import MicroEngine
-from weft.hw.network_core.micro.loads import LoadUnit, WeightBuffer
-from weft.hw.network_core.micro.memory_port import SharedPort
+from weft.hw.network_core.micro.loads import LoadUnit, SharedPort, WeightBuffer
 from weft.hw.network_core.micro.output import OutputFields, OutputUnit
 from weft.hw.network_core.micro.steps import StepUnit, TapFields
 from weft.network_core.config import ADD_TABLE_WORDS

@@ -1,18 +1,128 @@
-"""The output unit: from the sums of tiles to vectors of the output map, with ADD if the job has it.
-"""
+"""The output unit: from the sums of tiles to vectors of the output map, with ADD if a job has it."""
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.network_core.layouts import ColumnParameters
-from weft.hw.network_core.micro.added import AddedVector
-from weft.hw.network_core.micro.memory_port import PortRequest
-from weft.hw.network_core.micro.slot_rescaler import SlotRescaler
+from weft.hw.network_core.micro.loads import PortRequest
+from weft.hw.network_core.output.rescaler import Issue, Rescaler
 from weft.network_core import latencies
 from weft.network_core.config import ADD_TABLE_WORDS
+from weft.network_core.latencies import add_slot
 
-__all__ = ["OutputFields", "OutputUnit"]
+__all__ = ["AddedVector", "OutputFields", "OutputUnit", "SlotRescaler"]
+
+
+class AddedVector(wiring.Component):
+    """Reads a vector for each tile, when the bytes of the tile before have been taken.
+
+    Parameters
+    ----------
+    cols : int
+
+    Attributes
+    ----------
+    tile : In, 1 bit
+        Pulse: a tile needs its vector. Not while ``pending`` is 1.
+    cols : In; first : In, 1 bit; start : In, 16 bits
+        Of the tile: its columns, whether it is the first one of a pixel, and the first vector of
+        that pixel, which stays until the vector was read.
+    pending : Out, 1 bit
+        The vector of a tile was not read yet.
+    base, limit : In, 16 bits
+    read : Out, `PortRequest`; read_ready : In, 1 bit; read_data : In, 32 bits
+        The data follow a cycle after ``read_ready``.
+    take : In, 1 bit
+        Takes ``value``.
+    value : Out, signed 8 bits
+    address_error : Out, 1 bit
+        The vector lies beyond ``base`` and ``limit``: its data must not be used.
+    """
+
+    def __init__(self, *, cols):
+        super().__init__({
+            "tile": In(1), "cols": In(range(cols + 1)), "first": In(1), "start": In(16),
+            "pending": Out(1), "base": In(16), "limit": In(16),
+            "read": Out(PortRequest(write=False)), "read_ready": In(1), "read_data": In(32),
+            "take": In(1), "value": Out(signed(8)), "address_error": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        vector, first = Signal(32), Signal()
+        left, cols = Signal.like(self.cols), Signal.like(self.cols)
+        following, arrives, wants, inside = Signal(16), Signal(), Signal(), Signal()
+        address = self.read.address
+        # The address is checked a cycle before the read.
+        m.d.sync += [
+            wants.eq(self.pending & (left == 0) & ~self.read_ready & ~arrives),
+            inside.eq((address >= self.base) & (address < self.limit)),
+        ]
+        m.d.comb += [
+            address.eq(Mux(first, self.start, following)),
+            self.read.valid.eq(wants), self.address_error.eq(wants & ~inside),
+            self.value.eq(vector[:8]),
+        ]
+        m.d.sync += arrives.eq(self.read_ready)
+        with m.If(self.take):
+            m.d.sync += [vector.eq(vector >> 8), left.eq(left - 1)]
+        with m.If(self.read_ready):
+            m.d.sync += [following.eq(address + 1), self.pending.eq(0)]
+        with m.If(arrives):
+            m.d.sync += [vector.eq(self.read_data), left.eq(cols)]
+        with m.If(self.tile):
+            m.d.sync += [self.pending.eq(1), cols.eq(self.cols), first.eq(self.first)]
+        return m
+
+
+class SlotRescaler(Rescaler):
+    """A `Rescaler` whose slots begin every ``scale_cycles`` cycles.
+
+    A chunk is requested in the first cycle of a slot: of every slot, of every second one with ADD,
+    or of every fourth one with sums. So a bit for each slot tells the issues of all cycles before.
+    """
+
+    def _issues(self, m):
+        cycles, job = self.core.scale_cycles, self.job
+        phase, slot = Signal(range(cycles)), Signal(2)
+        slots = -(-latencies.total_latency(self.core) // cycles) + add_slot(self.core)
+        requests = Signal(slots)  # in the slots before
+        m.d.sync += phase.eq(phase + 1)
+        with m.If(phase == cycles - 1):
+            m.d.sync += slot.eq(slot + 1)
+        with m.If(phase == 0):
+            m.d.sync += requests.eq(Cat(self.request.valid, requests))
+        with m.If(self.start):
+            m.d.sync += [phase.eq(0), slot.eq(0), requests.eq(0)]
+        m.d.comb += self.ready.eq(
+            (phase == 0) & ~Mux(job.sums, slot.any(), job.add & slot[0])
+        )
+        return _Issues(m, self, Cat(self.request.valid, requests), phase)
+
+
+class _Issues:
+    """``issues[cycles]``: the issue of that many cycles before."""
+
+    def __init__(self, m, rescaler, requests, phase):
+        self._m, self._requests, self._phase = m, requests, phase
+        self._job, self._core = rescaler.job, rescaler.core
+        self._found = {}
+
+    def __getitem__(self, cycle):
+        if cycle not in self._found:
+            slots, phase = divmod(cycle, self._core.scale_cycles)
+            issue = self._found[cycle] = Signal(Issue, name=f"issue_{cycle}")
+            # A slot is in its place of the requests from its second cycle on.
+            place, now = slots + (phase > 0), self._phase == phase
+            scaled = cycle <= latencies.join(self._core) or ~self._job.sums
+            self._m.d.comb += [
+                issue.layer.eq(now & self._requests[place] & scaled),
+                issue.total.eq(
+                    now & self._requests[place + add_slot(self._core)] & self._job.add
+                ),
+            ]
+        return self._found[cycle]
 
 
 class OutputFields(data.Struct):

@@ -7,15 +7,225 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from weft.hw.delay import pipeline
-from weft.hw.network_core.layouts import JobFields, MapChunk, VectorAddress
+from weft.hw.network_core.layouts import JobFields, MapChunk, VectorAddress, within
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
-from weft.hw.network_core.output.chunk_addresses import ChunkAddresses
 from weft.network_core import latencies
 from weft.network_core.latencies import CHUNK_STORE, SUM_PARTS
 
-__all__ = ["MapStore", "SumParts"]
+__all__ = ["ChunkAddress", "ChunkAddresses", "MapStore", "SumParts"]
+
+
+class ChunkAddress(data.StructLayout):
+    """Where a chunk lies.
+
+    ============== ================================================================================
+    ``valid``      there is a chunk
+    ``address``    its vector
+    ``part``       its place in the vector, in chunks
+    ``lane_last``  the last lane with a result
+    ``last``       the chunk is valid, and the last one of its job
+    ``in_range``   the chunk is valid, and the vector lies in the range that the job may use
+    ============== ================================================================================
+    """
+
+    def __init__(self, config):
+        chunk = MapChunk(config)
+        super().__init__({
+            "valid": 1,
+            "address": VectorAddress(config),
+            "part": range(config.array.depth // config.array.lanes),
+            "lane_last": chunk["lane_last"].shape,
+            "last": 1,
+            "in_range": 1,
+        })
+
+
+class ChunkAddresses(wiring.Component):
+    """Follows the chunks of a job through a map, without a multiplication.
+
+    The pixels of a map follow each other. A panel starts with the pixel behind the panel before,
+    and each tile of a panel starts with its first pixel. The chunks of a pixel follow each other,
+    ``depth / lanes`` in a vector; each tile starts behind the tile before.
+
+    Banks are computed first; a carry leads from a bank to its word a cycle later.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    start : In, 1 bit
+        Pulse: the next chunk is the first one of a job.
+    first : In, `weft.hw.network_core.layouts.VectorAddress`
+        Of pixel (0, 0); valid with ``start``.
+    pixel_step, row_step : In, `weft.hw.network_core.layouts.VectorAddress`
+        To the next pixel in a row, and from the last pixel of a row to the next row. Like all
+        inputs below they are stable from ``start`` to the last chunk.
+    width : In, 16 bits
+        Pixels in a row.
+    base, limit : In, word number
+        First word and first word beyond the range that the job may use, in all banks.
+    en : In, 1 bit
+        All stages advance.
+    i : In, ``valid`` and a `weft.hw.network_core.layouts.MapChunk`
+    o : Out, `ChunkAddress`
+        `weft.network_core.latencies.CHUNK_ADDRESS` cycles of ``en`` after ``i``.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        self.parts = config.array.depth // config.array.lanes
+        address = VectorAddress(config)
+        self.Stage = data.StructLayout({
+            "valid": 1, "chunk": MapChunk(config), "row_last": 1, "pixel_carry": 1,
+            "vector_carry": 1, "bank_sum": range(2 * config.banks), "part": range(self.parts),
+        })
+        super().__init__({
+            "start": In(1),
+            "first": In(address),
+            "pixel_step": In(address),
+            "row_step": In(address),
+            "width": In(16),
+            "base": In(address["word"].shape),
+            "limit": In(address["word"].shape),
+            "en": In(1),
+            "i": In(data.StructLayout({"valid": 1, "chunk": MapChunk(config)})),
+            "o": Out(ChunkAddress(config)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        bank, s_bank = Signal(self.Stage), Signal(self.Stage)
+        advance, s_advance = Signal(), Signal()
+        row_last = self._rows(m, advance)
+        pixel_bank, pixel_carry = self._pixel_banks(m, advance, row_last)
+        vector_bank, vector_carry, part = self._column_banks(m, advance)
+        m.d.comb += [
+            advance.eq(self.en & self.i.valid), s_advance.eq(self.en & s_bank.valid),
+            bank.valid.eq(self.i.valid), bank.chunk.eq(self.i.chunk), bank.row_last.eq(row_last),
+            bank.pixel_carry.eq(pixel_carry), bank.vector_carry.eq(vector_carry),
+            bank.bank_sum.eq(pixel_bank + vector_bank), bank.part.eq(part),
+        ]
+        pixel_word = self._pixel_words(m, s_advance, s_bank)
+        vector_word = self._column_words(m, s_advance, s_bank)
+        s_word, carry = Signal.like(self.o), s_bank.bank_sum >= self.config.banks
+        with m.If(self.en):
+            m.d.sync += [
+                s_bank.eq(bank),
+                s_word.valid.eq(s_bank.valid), s_word.part.eq(s_bank.part),
+                s_word.lane_last.eq(s_bank.chunk.lane_last), s_word.last.eq(s_bank.chunk.last),
+                s_word.address.bank.eq(s_bank.bank_sum - Mux(carry, self.config.banks, 0)),
+                s_word.address.word.eq(pixel_word + vector_word + carry),
+                self.o.eq(s_word), self.o.last.eq(s_word.valid & s_word.last),
+                self.o.in_range.eq(
+                    s_word.valid & within(self.config, s_word.address, 1, self.base, self.limit)
+                ),
+            ]
+        return m
+
+    def _rows(self, m, advance):
+        """Whether the chunk's pixel is the last one in its row of the map."""
+        chunk = self.i.chunk
+        # Pixels of the row after this one, minus one: below 0 at the last pixel.
+        rest, first, full, following = (
+            Signal(signed(len(self.width) + 1), name=name, reset_less=True)
+            for name in ("rest", "first_rest", "full_rest", "following_rest")
+        )
+        m.d.sync += full.eq(self.width - 2)
+        m.d.comb += following.eq(Mux(rest[-1], full, rest - 1))
+        with m.If(chunk.tile_end & ~chunk.panel_end):
+            m.d.comb += following.eq(first)
+        self._follow(m, advance, chunk, rest, first, following, self.width - 2)
+        return rest[-1]
+
+    def _pixel_banks(self, m, advance, row_last):
+        """The bank of the chunk's pixel; the carry into the word of the next pixel."""
+        chunk, banks = self.i.chunk, self.config.banks
+        pixel, first, following = (
+            Signal(range(banks), name=name, reset_less=True)
+            for name in ("bank", "first_bank", "following_bank")
+        )
+        # Two sums at once: with the step, and with the step less all banks.
+        steps, differences = (self.pixel_step.bank, self.row_step.bank), []
+        for step in steps:
+            differences.append(Signal(signed(len(pixel) + 2), name="difference"))
+            m.d.sync += differences[-1].eq(step - banks)
+        wrapped, carry = Signal(signed(len(pixel) + 2)), Signal()
+        m.d.comb += [
+            wrapped.eq(pixel + Mux(row_last, differences[1], differences[0])),
+            carry.eq(~wrapped[-1]),
+            following.eq(Mux(carry, wrapped, pixel + Mux(row_last, steps[1], steps[0]))),
+        ]
+        with m.If(chunk.tile_end & ~chunk.panel_end):
+            m.d.comb += following.eq(first)
+        self._follow(m, advance, chunk, pixel, first, following, self.first.bank)
+        return pixel, carry
+
+    def _pixel_words(self, m, advance, stage):
+        """The word of the pixel, a cycle after its bank."""
+        chunk = stage.chunk
+        pixel, first, following = (
+            Signal(len(self.first.word), name=name, reset_less=True)
+            for name in ("word", "first_word", "following_word")
+        )
+        step = Mux(stage.row_last, self.row_step.word, self.pixel_step.word)
+        m.d.comb += following.eq(pixel + step + stage.pixel_carry)
+        with m.If(chunk.tile_end & ~chunk.panel_end):
+            m.d.comb += following.eq(first)
+        self._follow(m, advance, chunk, pixel, first, following, self.first.word)
+        return pixel
+
+    def _follow(self, m, advance, chunk, pixel, first, following, start):
+        """Move ``pixel`` on after each row of a tile; ``first`` is the one of the panel."""
+        with m.If(advance & chunk.row_end):
+            m.d.sync += pixel.eq(following)
+        with m.If(advance & chunk.panel_end):
+            m.d.sync += first.eq(following)
+        with m.If(self.start):
+            m.d.sync += [pixel.eq(start), first.eq(start)]
+
+    def _column_banks(self, m, advance):
+        """The bank of the chunk's vector, as a step from its pixel; its carry; its place in it.
+
+        They are 0 after each panel, so they need no start.
+        """
+        vector, tile_vector = (
+            Signal(range(self.config.banks), name=name) for name in ("vector", "tile_vector")
+        )
+        part, tile_part = (
+            Signal(ceil_log2(self.parts), name=name) for name in ("part", "tile_part")
+        )
+        # Verilator reports a comparison that is always true.
+        part_last = part == self.parts - 1 if self.parts > 1 else Const(1)
+        bank_last = vector == self.config.banks - 1 if self.config.banks > 1 else Const(1)
+        next_bank = Mux(part_last, Mux(bank_last, 0, vector + 1), vector)
+        self._follow_columns(m, advance, self.i.chunk, vector, tile_vector, next_bank)
+        self._follow_columns(m, advance, self.i.chunk, part, tile_part, part + 1)
+        return vector, part_last & bank_last, part
+
+    def _column_words(self, m, advance, stage):
+        """The word of the vector, as a step from its pixel, a cycle after its bank."""
+        vector, tile_vector = (
+            Signal(len(self.first.word), name=name) for name in ("vector_word", "tile_word")
+        )
+        following = vector + stage.vector_carry
+        self._follow_columns(m, advance, stage.chunk, vector, tile_vector, following)
+        return vector
+
+    def _follow_columns(self, m, advance, chunk, place, tile_place, following):
+        """Move ``place`` on after each chunk; ``tile_place`` is the one of the tile."""
+        with m.If(advance):
+            m.d.sync += place.eq(following)
+            with m.If(chunk.row_end & ~chunk.tile_end):
+                m.d.sync += place.eq(tile_place)
+            with m.If(chunk.tile_end):
+                m.d.sync += tile_place.eq(following)
+            with m.If(chunk.panel_end):
+                m.d.sync += [place.eq(0), tile_place.eq(0)]
 
 
 class SumParts(wiring.Component):

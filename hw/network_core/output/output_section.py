@@ -1,20 +1,135 @@
 """The output section: from announced tiles and their sums to a map in the memory."""
 
-from amaranth.hdl import Module, signed
+from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
-from weft.hw.network_core.layouts import ColumnParameters, ComputedTile, JobFields, VectorAddress
+from weft.hw.network_core.layouts import (
+    ColumnParameters,
+    ComputedTile,
+    JobFields,
+    MapChunk,
+    VectorAddress,
+)
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
-from weft.hw.network_core.output.added_map import AddedMap
 from weft.hw.network_core.output.chunk_scheduler import ChunkScheduler
-from weft.hw.network_core.output.map_store import MapStore
+from weft.hw.network_core.output.map_store import ChunkAddresses, MapStore
 from weft.hw.network_core.output.rescaler import Rescaler
+from weft.network_core import latencies
 from weft.network_core.config import ADD_TABLE_WORDS
 from weft.network_core.latencies import lead
 
-__all__ = ["OutputSection"]
+__all__ = ["AddedMap", "OutputSection"]
+
+
+class AddedMap(wiring.Component):
+    """Reads the vector of each chunk through the side port, and keeps the bytes of the chunk.
+
+    Reads are bounded: a chunk is accepted while there is space for its bytes. A read beyond
+    ``base`` and ``limit`` does not happen; then the job needs a reset.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    job : In, `weft.hw.network_core.layouts.JobFields`
+    start : In, 1 bit
+        Pulse: the job starts.
+    base, limit : In, word number
+        First word and first word beyond the range that the job may use, in all banks.
+    chunks : In, stream of `weft.hw.network_core.layouts.MapChunk`
+    reads : Out, stream of `weft.hw.network_core.layouts.VectorAddress`
+    read_valid : In, 1 bit
+        The data of a read, in the order of the reads.
+    read_data : In, vector
+        Valid with ``read_valid``.
+    added : Out, stream of ``lanes`` int8
+        The values of the chunks.
+    claim : In, 1 bit
+        A chunk is requested, which takes the next values later; only while ``ready`` is 1.
+    ready : Out, 1 bit
+        Values have arrived that no request has claimed.
+    address_error : Out, 1 bit
+        Pulse: a read beyond ``base`` and ``limit``.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        self.space = latencies.added_chunks(config.array)
+        address = VectorAddress(config)
+        super().__init__({
+            "job": In(JobFields(config)),
+            "start": In(1),
+            "base": In(address["word"].shape),
+            "limit": In(address["word"].shape),
+            "chunks": In(stream.Signature(MapChunk(config))),
+            "reads": Out(stream.Signature(address)),
+            "read_valid": In(1),
+            "read_data": In(8 * config.array.depth),
+            "added": Out(stream.Signature(data.ArrayLayout(signed(8), config.array.lanes))),
+            "claim": In(1),
+            "ready": Out(1),
+            "address_error": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        # Chunks between their acceptance and the scalers.
+        level = Signal(range(self.space + 1))
+        full, accept, take = Signal(), Signal(), Signal()
+        m.submodules.addresses = addresses = ChunkAddresses(self.config)
+        read = addresses.o
+        m.d.comb += [
+            addresses.start.eq(self.start),
+            addresses.first.eq(self.job.add_input),
+            addresses.pixel_step.eq(self.job.add_pixel_step),
+            addresses.row_step.eq(self.job.add_row_step),
+            addresses.width.eq(self.job.out_width),
+            addresses.base.eq(self.base),
+            addresses.limit.eq(self.limit),
+            addresses.en.eq(~self.reads.valid | self.reads.ready),
+            addresses.i.valid.eq(accept),
+            addresses.i.chunk.eq(self.chunks.payload),
+            full.eq(level == self.space),
+            self.chunks.ready.eq(addresses.en & ~full),
+            accept.eq(self.chunks.valid & self.chunks.ready),
+            take.eq(self.added.valid & self.added.ready),
+            self.reads.valid.eq(read.in_range),
+            self.reads.payload.eq(read.address),
+            self.address_error.eq(read.valid & ~read.in_range),
+        ]
+        m.d.sync += level.eq(level + accept - take)
+        self._values(m, read.part)
+        return m
+
+    def _values(self, m, part):
+        """Keeps the bytes of each chunk that arrives."""
+        chunk = Signal(len(self.added.payload.as_value()))
+        if len(part):  # the places of the chunks whose data have not arrived
+            m.submodules.parts = parts = SyncFIFOBuffered(width=len(part), depth=self.space)
+            m.d.comb += [
+                parts.w_en.eq(self.reads.valid & self.reads.ready),
+                parts.w_data.eq(part),
+                parts.r_en.eq(self.read_valid),
+                chunk.eq(self.read_data.word_select(parts.r_data, len(chunk))),
+            ]
+        else:
+            m.d.comb += chunk.eq(self.read_data)
+        m.submodules.values = values = SyncFIFOBuffered(width=len(chunk), depth=self.space)
+        arrived = Signal(range(self.space + 1))  # and not claimed
+        m.d.sync += arrived.eq(arrived + self.read_valid - self.claim)
+        m.d.comb += [
+            values.w_en.eq(self.read_valid),
+            values.w_data.eq(chunk),
+            values.r_en.eq(self.added.ready),
+            self.added.valid.eq(values.r_rdy),
+            self.added.payload.eq(values.r_data),
+            self.ready.eq(arrived != 0),
+        ]
 
 
 class OutputSection(wiring.Component):

@@ -5,8 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.network_core.layouts import JobFields, VectorAddress, bank_bias
-from weft.hw.network_core.steps.loop_counter import LoopCounter
-from weft.hw.network_core.steps.pixel_generator import POSITION
+from weft.hw.network_core.steps.pixel_generator import POSITION, LoopCounter
 from weft.hw.network_core.steps.step_sequencer import JobStep
 
 __all__ = ["AddressOffset", "StepOffsets", "TapLimits"]

@@ -86,7 +86,7 @@ def _runner(args, config, transport):
             raise TransportError(str(error)) from error
     with progress() as show:
         if args.on == "sim":
-            from weft.sim.network_runner import SimulatedRunner
+            from weft.sim.network_core import SimulatedRunner
 
             return SimulatedRunner(config)
         if transport is None:

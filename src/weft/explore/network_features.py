@@ -51,7 +51,7 @@ BLOCKS = {
 CLOCK_KINDS = "1",
 _VALUE_BITS, _SUM_BITS = 8, 32
 _LUT_RAM_ROWS = 32  # of a result buffer in LUT RAM, as in `weft.hw.buffers.bank`
-_FEW_WORDS = 32  # of a buffer in LUT RAM, as in `weft.hw.network_core.loads.loaded_buffer`
+_FEW_WORDS = 32  # of a buffer in LUT RAM, as in `weft.hw.network_core.loads.loader`
 _LINK_BLOCKS = 1  # of the frames that come in
 _MEMORY_BITS = {1024: 16, 2048: 8, 4096: 4, 8192: 2, 16384: 1}  # of a block, by its words
 
@@ -87,7 +87,7 @@ def ram_blocks(config: NetworkCoreConfig) -> int:
 def _in_blocks(words):
     """The words that a buffer has in block RAM.
 
-    It is a `weft.hw.network_core.loads.loaded_buffer.LoadedBuffer`.
+    It is a `weft.hw.network_core.loads.loader.LoadedBuffer`.
     """
     most = 1 << (words - 1).bit_length() - 1
     return most if 0 < words - most <= _FEW_WORDS < most else words

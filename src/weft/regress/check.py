@@ -29,7 +29,7 @@ from weft.geometry import operands
 from weft.host import Accelerator
 from weft.host.golden import GoldenTransport
 from weft.regress.case import LOG, Case, CaseOutcome
-from weft.sim.lint import lint
+from weft.sim.build import lint
 from weft.sim.runner import BenchError, run
 from weft.sim.transport import SimTransport
 from weft.tasks.program import end_with_parent

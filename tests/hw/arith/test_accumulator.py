@@ -6,8 +6,8 @@ from amaranth.lib import wiring
 
 from verif.amaranth_bench import play
 from verif.primitives import prove_equal
-from weft.hw.arith import accumulator
-from weft.hw.arith.accumulator import Accumulator
+from weft.hw.arith import carry
+from weft.hw.arith.carry import Accumulator
 from weft.sim.primitives import ECP5_MODELS
 
 SIZES = pytest.mark.parametrize("term, acc", [(18, 32), (16, 32), (5, 7), (4, 4)])
@@ -24,8 +24,8 @@ class TermGated(wiring.Component):
         m = Module()
         m.submodules.accumulator = accumulator = self.accumulator
         m.d.comb += [
-            accumulator.term.eq(Mux(self.shift, 0, self.term)), accumulator.shift.eq(self.shift),
-            accumulator.above.eq(self.above), self.sum.eq(accumulator.sum),
+            carry.term.eq(Mux(self.shift, 0, self.term)), carry.shift.eq(self.shift),
+            carry.above.eq(self.above), self.sum.eq(carry.sum),
         ]
         return m
 
@@ -46,7 +46,7 @@ def test_the_folded_chain_equals_its_twin(term, acc):
 ])
 @pytest.mark.parametrize("bit", range(12, 16))
 def test_a_changed_function_is_detected(name, make, bit, monkeypatch):
-    monkeypatch.setattr(accumulator, name, getattr(accumulator, name) ^ 1 << bit)
+    monkeypatch.setattr(carry, name, getattr(accumulator, name) ^ 1 << bit)
     with pytest.raises(AssertionError, match="proof did fail"):
         prove_equal(make(), steps=2)
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from verif.amaranth_bench import play
-from weft.hw.arith.fip import FastInnerProductMac
+from weft.hw.arith.mac import FastInnerProductMac
 
 LATENCY = FastInnerProductMac.LATENCY
 

@@ -6,9 +6,12 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from verif.primitives import prove_equal
-from weft.hw.arith.ice40_accumulator import CarryChainAccumulator, DspAccumulator
-from weft.hw.arith.ice40_multiplier import HalvesMultiplier
-from weft.hw.arith.ice40_pair import PairMultiplier
+from weft.hw.arith.ice40 import (
+    CarryChainAccumulator,
+    DspAccumulator,
+    HalvesMultiplier,
+    PairMultiplier,
+)
 from weft.sim.primitives import ICE40_MODELS
 
 MODELS = ICE40_MODELS.read_text(encoding="utf-8")

@@ -8,8 +8,7 @@ from wrapping import wrap32
 
 from verif.amaranth_bench import play
 from verif.interleaved_mac import interleaved_mac
-from weft.hw.arith.fip import FastInnerProductMac
-from weft.hw.arith.mac import Mac, PlainMac
+from weft.hw.arith.mac import FastInnerProductMac, Mac, PlainMac
 
 CELLS = [
     pytest.param(PlainMac, 1, id="plain-1"),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from weft.hw.arith.unpacked_bf16 import Bf16Unpacker, FlushingBf16Unpacker
+from weft.hw.arith.bf16 import Bf16Unpacker, FlushingBf16Unpacker
 
 BITS = np.random.default_rng(1).permutation(1 << 16).astype(np.uint32)  # in any order
 with np.errstate(invalid="ignore"):  # signalling NaNs

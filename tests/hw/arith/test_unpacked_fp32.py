@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from weft.hw.arith.unpacked_fp32 import FlushingFp32Unpacker, Fp32Unpacker
+from weft.hw.arith.bf16 import FlushingFp32Unpacker, Fp32Unpacker
 
 RNG = np.random.default_rng(1)
 FRACTIONS = np.concatenate([

@@ -6,7 +6,7 @@ import pytest
 
 from verif.amaranth_bench import play
 from verif.primitives import cosimulate
-from weft.hw.buffers.dual_port_bank import DualPortBank
+from weft.hw.buffers.bank import DualPortBank
 from weft.hw.fabrics import ecp5
 from weft.sim.primitives import ECP5_MODELS
 

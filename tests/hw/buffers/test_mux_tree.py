@@ -4,7 +4,7 @@ import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 
-from weft.hw.buffers.mux_tree import mux_tree
+from weft.hw.buffers.bank import mux_tree
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 4, 6, 8])

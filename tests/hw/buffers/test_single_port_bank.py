@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In
 
 from verif.amaranth_bench import play
 from verif.primitives import cosimulate
-from weft.hw.buffers.single_port_bank import SinglePortBank
+from weft.hw.buffers.bank import SinglePortBank
 from weft.sim.primitives import ICE40_MODELS
 
 

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import wiring
 
 from verif.amaranth_bench import checker, pulse, quiet, receive, simulate
-from weft.hw.bus.descriptor_regs import WORDS, DescriptorRegs
+from weft.hw.bus.csr_bank import WORDS, DescriptorRegs
 
 
 def test_words_are_sent_in_order_and_stay():

@@ -1,7 +1,7 @@
 """Tests of the interrupt registers: no event is lost."""
 
 from verif.amaranth_bench import play
-from weft.hw.bus.interrupts import Interrupts
+from weft.hw.bus.register_bank import Interrupts
 
 
 def run(script, *watched, tail=2):

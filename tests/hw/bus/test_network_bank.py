@@ -4,7 +4,7 @@ from bank_driver import BankDriver, check_accesses, core_registers
 from network_cores import small_network_core
 
 from verif.amaranth_bench import simulate, ticks
-from weft.hw.bus.network_bank import NetworkBank
+from weft.hw.bus.network_wrapper import NetworkBank
 from weft.network_core.ip import NetworkIp
 from weft.network_core.report import NetworkState
 from weft.register_map import fifo_ports, registers

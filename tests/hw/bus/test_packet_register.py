@@ -6,7 +6,7 @@ import pytest
 from streams import check_transfer, valid_cycles
 
 from verif.amaranth_bench import checker, send, simulate, ticks
-from weft.hw.bus.packet_register import PacketRegister
+from weft.hw.bus.bus_wrapper import PacketRegister
 
 
 def words_of(seed, jobs, size=4):

@@ -1,7 +1,7 @@
 """Tests of the soft reset: each step waits for the one before."""
 
 from verif.amaranth_bench import simulate
-from weft.hw.bus.soft_reset import SoftReset
+from weft.hw.bus.register_bank import SoftReset
 
 
 def test_each_step_waits_for_its_acknowledge():

@@ -7,7 +7,7 @@ from amaranth.lib import data
 
 from verif.amaranth_bench import checker, plain, pulse, put, quiet, send, simulate, ticks
 from weft.commands import Status
-from weft.hw.control.pass_builder import PassBuilder
+from weft.hw.control.sequencer import PassBuilder
 
 TILE = data.StructLayout({"name": 8, "last": 1, "status": 2, "failed": 1})
 # Tiles of each job; -n: the job is aborted at its tile n, which is a failed tile.

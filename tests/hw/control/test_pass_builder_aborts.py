@@ -11,9 +11,8 @@ from verif.amaranth_bench import simulate
 from weft.commands import Region, Status
 from weft.geometry import Operand
 from weft.hw.control.job_table import JobEntry
-from weft.hw.control.pass_builder import PassBuilder
-from weft.hw.control.sequencer import Sequencer
-from weft.hw.control.tile_gate import TileGate
+from weft.hw.control.sequencer import PassBuilder, Sequencer
+from weft.hw.control.tile_generator import TileGate
 
 A = Operand(2, 1, 64, 16)
 B = Operand(2, 1, 128, 16)

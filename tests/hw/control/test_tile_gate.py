@@ -10,7 +10,7 @@ from verif.amaranth_bench import plain, put, simulate
 from weft.commands import Region, Status
 from weft.geometry import Operand
 from weft.hw.control.job_table import JobEntry
-from weft.hw.control.tile_gate import TileGate
+from weft.hw.control.tile_generator import TileGate
 
 A = Operand(3, 2, 64, 16)
 B = Operand(4, 2, 128, 16)

@@ -14,8 +14,7 @@ from weft.frames import MAX_PAYLOAD, FrameType
 from weft.host.link import Frame
 from weft.hw.serial.frame_receiver import COMMAND_FRAMES, FrameReceiver, Nak
 from weft.registers import REGISTERS, decode, describe
-from weft.sim.scenario import A, B, Scenario
-from weft.sim.scoreboard import result_words
+from weft.sim.scenario import A, B, Scenario, result_words
 
 HASH = REGISTERS.index("hash")
 CONFIG = Config(

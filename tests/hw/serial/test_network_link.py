@@ -11,7 +11,7 @@ from verif.amaranth_bench import checker, simulate, ticks
 from weft.frames import MAX_WRITE, FrameType
 from weft.host.link import Frame
 from weft.hw.network_core.host.host_port import HostPort
-from weft.hw.serial.network_link import NetworkLink
+from weft.hw.serial.link import NetworkLink
 from weft.network_core.descriptors import split
 from weft.network_core.register_map import REGISTERS, describe
 

@@ -3,7 +3,7 @@
 import pytest
 
 from verif.amaranth_bench import plain, pulse, send, simulate, ticks
-from weft.hw.serial.payload_buffer import PayloadBuffer
+from weft.hw.serial.frame_transmitter import PayloadBuffer
 
 
 def word(data, last=0, status=0, tag=5):

@@ -11,7 +11,7 @@ import weft
 from weft.config import Config
 from weft.models.network_core.pools import conversion_scale
 from weft.models.target import target_of
-from weft.sim.network_runner import SimulatedRunner
+from weft.sim.network_core import SimulatedRunner
 
 I8, U8 = np.int8, np.uint8
 CONFIGS = [

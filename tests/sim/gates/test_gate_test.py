@@ -5,7 +5,7 @@ from golden_stream import GoldenStream
 
 from weft.config import Config
 from weft.sim.gates.gate_test import scenarios
-from weft.sim.scoreboard import result_words
+from weft.sim.scenario import result_words
 
 CONFIGS = [
     Config(rows=1, cols=2, depth=2, a_words=512, b_words=512),  # a panel takes two pages

@@ -7,7 +7,7 @@ from amaranth.back import rtlil
 from network_cores import small_network_core
 
 from verif.amaranth_bench import play
-from weft.hw.network_core.loads.loaded_buffer import LoadedBuffer
+from weft.hw.network_core.loads.loader import LoadedBuffer
 from weft.hw.primitives import Primitives
 
 CHIP = small_network_core(2, 8, 2, lanes=2, read_vectors=4)

@@ -8,8 +8,7 @@ from amaranth.lib import wiring
 from network_cores import small_network_core
 
 from verif.amaranth_bench import plain, play, put, send, simulate
-from weft.hw.network_core.memory.arbiters import ReadArbiter, WriteArbiter
-from weft.hw.network_core.memory.banked_memory import BankedMemory
+from weft.hw.network_core.memory.banked_memory import BankedMemory, ReadArbiter, WriteArbiter
 from weft.network_core.latencies import SIDE_READ
 
 CHIP = small_network_core(2, 2, 2, read_vectors=2)

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from verif.amaranth_bench import simulate
-from weft.hw.network_core.micro.added import AddedVector
+from weft.hw.network_core.micro.output import AddedVector
 
 COLS = 4
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from verif.amaranth_bench import simulate
-from weft.hw.network_core.micro.memory_port import SharedPort
+from weft.hw.network_core.micro.loads import SharedPort
 
 WORDS = 16
 ARRAY = "step", "store", "added"

@@ -8,7 +8,7 @@ from micro_results import JOB, LINES, TABLE, expected, parameters
 from network_cores import MICRO
 
 from verif.amaranth_bench import plain, put, simulate
-from weft.hw.network_core.micro.slot_rescaler import SlotRescaler
+from weft.hw.network_core.micro.output import SlotRescaler
 from weft.latencies import MEMORY_READ
 from weft.network_core import latencies
 

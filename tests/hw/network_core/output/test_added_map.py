@@ -5,7 +5,7 @@ from network_core_output import network_core_of
 from side_port import hardware_address
 
 from verif.amaranth_bench import pulse, put, simulate, ticks
-from weft.hw.network_core.output.added_map import AddedMap
+from weft.hw.network_core.output.output_section import AddedMap
 
 CHIP = network_core_of(2, 4, 8, 2)
 CHUNK = {

@@ -7,7 +7,7 @@ from network_core_output import network_core_of
 from side_port import hardware_address
 
 from verif.amaranth_bench import plain, put, simulate
-from weft.hw.network_core.output.chunk_addresses import ChunkAddresses
+from weft.hw.network_core.output.map_store import ChunkAddresses
 from weft.network_core.latencies import CHUNK_ADDRESS
 
 CHIPS = [

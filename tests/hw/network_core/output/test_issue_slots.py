@@ -6,7 +6,7 @@ import pytest
 
 from verif.amaranth_bench import plain, pulse, simulate
 from weft.config import Config
-from weft.hw.network_core.output.issue_slots import IssueSlots
+from weft.hw.network_core.output.rescaler import IssueSlots
 from weft.network_core.latencies import add_slot
 
 NAMES = "layer", "total"

@@ -8,9 +8,9 @@ from network_cores import small_network_core
 
 from verif.formal.induction import prove_by_induction
 from weft.hw.network_core.layouts import JobFields, bank_bias
-from weft.hw.network_core.steps import row_address, step_offsets
+from weft.hw.network_core.steps import step_offsets
+from weft.hw.network_core.steps.map_reader import RowAddress
 from weft.hw.network_core.steps.panel_buffer import PanelRow
-from weft.hw.network_core.steps.row_address import RowAddress
 from weft.hw.network_core.steps.step_offsets import StepOffsets
 from weft.hw.network_core.steps.step_sequencer import JobStep
 
