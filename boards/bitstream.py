@@ -20,7 +20,7 @@ from weft.files import write_text
 from weft.hw.serial.accelerator import SerialAccelerator
 from weft.network_core.config import NetworkCoreConfig
 
-__all__ = ["BoardTop", "Design", "best_route", "prepare", "route", "synthesize"]
+__all__ = ["BoardDesign", "BoardTop", "best_route", "prepare", "route", "synthesize"]
 
 
 # Cycles from the PLL's lock to the start of the accelerator: at first, block RAMs of an iCE40 read
@@ -177,7 +177,7 @@ class StatusLeds(wiring.Component):
 
 
 @dataclass(frozen=True)
-class Design:
+class BoardDesign:
     """The input of the tools.
 
     Attributes
@@ -206,7 +206,7 @@ class Design:
         return digest("board", self.board.device, self.rtlil, self.constraints)
 
 
-def prepare(board: Board, config: Config | NetworkCoreConfig) -> Design:
+def prepare(board: Board, config: Config | NetworkCoreConfig) -> BoardDesign:
     """Elaborate ``config`` for ``board``; equal arguments give equal text.
 
     Raises BoardError if the platform lacks the serial port or a pin that the board names, and
@@ -215,10 +215,10 @@ def prepare(board: Board, config: Config | NetworkCoreConfig) -> Design:
     check_pins(board)
     plan = board.platform().prepare(BoardTop(board, config), "top", emit_src=False)
     constraints = plan.files[f"top.{board.device.flow.constraints}"]
-    return Design(board, config, plan.files["top.il"], constraints)
+    return BoardDesign(board, config, plan.files["top.il"], constraints)
 
 
-def synthesize(tools: Toolchain, design: Design, folder: Path) -> Netlist:
+def synthesize(tools: Toolchain, design: BoardDesign, folder: Path) -> Netlist:
     """The netlist of ``design``, in a subfolder of ``folder``; synthesized only once.
 
     Raises ToolchainError if Yosys fails.
@@ -229,7 +229,7 @@ def synthesize(tools: Toolchain, design: Design, folder: Path) -> Netlist:
     )
 
 
-def route(tools: Toolchain, design: Design, netlist: Netlist, seed: int) -> RoutedDesign:
+def route(tools: Toolchain, design: BoardDesign, netlist: Netlist, seed: int) -> RoutedDesign:
     """The netlist placed and routed with the board's pins, and its bitstream; made only once.
 
     Raises ToolchainError if a tool fails, and BoardError if the package of the board's FPGA does

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from rejects import rejects
 
-from weft.boards.bitstream import Design, best_route, prepare, route, synthesize
+from weft.boards.bitstream import BoardDesign, best_route, prepare, route, synthesize
 from weft.boards.board import BoardError
 from weft.boards.catalog import BOARDS
 from weft.boards.pll import PllError
@@ -13,7 +13,7 @@ from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
 from weft.boards.toolchain import Netlist, SeedError, ToolchainError
 
 BOARD = BOARDS["icebreaker"]
-DESIGN = Design(BOARD, BOARD.config, "module top", "set_io rx 6")
+DESIGN = BoardDesign(BOARD, BOARD.config, "module top", "set_io rx 6")
 
 
 class Tools:
@@ -91,7 +91,7 @@ def test_other_errors_of_nextpnr_are_passed_on(tools, netlist):
 
 
 def test_another_design_has_another_folder(tools, netlist, tmp_path):
-    other = Design(BOARD, BOARD.config, "module top", "set_io rx 7")
+    other = BoardDesign(BOARD, BOARD.config, "module top", "set_io rx 7")
     assert synthesize(tools, other, tmp_path).folder != netlist.folder
 
 

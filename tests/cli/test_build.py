@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from weft.boards import bitstream, toolchain
-from weft.boards.bitstream import Design
+from weft.boards.bitstream import BoardDesign
 from weft.boards.catalog import BOARDS
 from weft.boards.designs import NETWORKS_85F
 from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
@@ -79,7 +79,7 @@ def run(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(Tools, "asked", [])
     monkeypatch.setattr(
         bitstream, "prepare",
-        lambda board, config: Design(board, config, config.name, str(config.peak)),
+        lambda board, config: BoardDesign(board, config, config.name, str(config.peak)),
     )
 
     def ended(*arguments):
@@ -250,7 +250,7 @@ def test_a_core_for_networks(run, monkeypatch, tmp_path):
 
     def prepare(board, config):
         built.append((board.clock, board.baud, config))
-        return Design(board, config, config.name, "512")
+        return BoardDesign(board, config, config.name, "512")
 
     monkeypatch.setattr(bitstream, "prepare", prepare)
     monkeypatch.setattr(Tools, "mhz", 105.0)
@@ -279,7 +279,7 @@ def test_a_core_for_networks_of_a_file(run, monkeypatch, tmp_path, arguments, fi
     built = []
     monkeypatch.setattr(
         bitstream, "prepare",
-        lambda board, config: built.append(config) or Design(board, config, config.name, "32"),
+        lambda board, config: built.append(config) or BoardDesign(board, config, config.name, "32"),
     )
     monkeypatch.setattr(Tools, "mhz", 150.0)
     (tmp_path / "my.toml").write_text(CHIP)
@@ -298,7 +298,9 @@ def test_options_change_a_core_for_networks(run, monkeypatch):
     built = []
     monkeypatch.setattr(
         bitstream, "prepare",
-        lambda board, config: built.append(config) or Design(board, config, config.name, "384"),
+        lambda board, config: (
+            built.append(config) or BoardDesign(board, config, config.name, "384")
+        ),
     )
     monkeypatch.setattr(Tools, "mhz", 105.0)
     assert run("ulx3s-85f", "--for", "networks", "--rows", "6", "--lines", "256")[0] == 0

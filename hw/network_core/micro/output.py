@@ -1,4 +1,4 @@
-"""The output unit: from the sums of tiles to vectors of the output map, with ADD if a job has it."""
+"""The output unit: from the sums of tiles to vectors of the output map, and ADD of a map."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring

@@ -24,8 +24,8 @@ class TermGated(wiring.Component):
         m = Module()
         m.submodules.accumulator = accumulator = self.accumulator
         m.d.comb += [
-            carry.term.eq(Mux(self.shift, 0, self.term)), carry.shift.eq(self.shift),
-            carry.above.eq(self.above), self.sum.eq(carry.sum),
+            accumulator.term.eq(Mux(self.shift, 0, self.term)), accumulator.shift.eq(self.shift),
+            accumulator.above.eq(self.above), self.sum.eq(accumulator.sum),
         ]
         return m
 
@@ -46,7 +46,7 @@ def test_the_folded_chain_equals_its_twin(term, acc):
 ])
 @pytest.mark.parametrize("bit", range(12, 16))
 def test_a_changed_function_is_detected(name, make, bit, monkeypatch):
-    monkeypatch.setattr(carry, name, getattr(accumulator, name) ^ 1 << bit)
+    monkeypatch.setattr(carry, name, getattr(carry, name) ^ 1 << bit)
     with pytest.raises(AssertionError, match="proof did fail"):
         prove_equal(make(), steps=2)
 

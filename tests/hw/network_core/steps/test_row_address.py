@@ -8,7 +8,7 @@ from network_cores import small_network_core
 
 from verif.formal.induction import prove_by_induction
 from weft.hw.network_core.layouts import JobFields, bank_bias
-from weft.hw.network_core.steps import step_offsets
+from weft.hw.network_core.steps import map_reader, step_offsets
 from weft.hw.network_core.steps.map_reader import RowAddress
 from weft.hw.network_core.steps.panel_buffer import PanelRow
 from weft.hw.network_core.steps.step_offsets import StepOffsets
@@ -89,7 +89,7 @@ def test_no_request_lies_beyond_the_limits(config):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", [row_address, step_offsets])
+@pytest.mark.parametrize("module", [map_reader, step_offsets])
 def test_a_wrong_carry_is_found(module, monkeypatch):
     monkeypatch.setattr(module, "bank_bias", lambda banks: 0)
     with pytest.raises(AssertionError, match="not proven"):
