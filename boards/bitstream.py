@@ -10,9 +10,8 @@ from amaranth.lib import io, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.utils import ceil_log2
 
-from weft.boards.board import Board, BoardError
-from weft.boards.pins import Ports, check_pins, resource_of
-from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
+from weft.boards.benchmark import CriticalPath, PnrResult, RoutedDesign
+from weft.boards.board import Board, BoardError, Ports, check_pins, resource_of
 from weft.boards.toolchain import Netlist, SeedError, Toolchain, ToolchainError, digest
 from weft.config import Config
 from weft.design import Design

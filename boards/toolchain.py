@@ -17,10 +17,10 @@ from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain
 
 from weft.boards import floorplan, netlist_passes
+from weft.boards.benchmark import PnrResult, RoutedDesign, critical_path
 from weft.boards.blocks import latest_arrivals
 from weft.boards.devices import Device
 from weft.boards.flows import ecp5, flow, ice40
-from weft.boards.pnr_result import PnrResult, RoutedDesign, critical_path
 from weft.files import write_text
 from weft.hw.primitives import Primitives
 

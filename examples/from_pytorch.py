@@ -11,8 +11,7 @@ import numpy as np
 import torch
 
 import weft
-from weft.models.onnx.calibration import Feeds
-from weft.models.onnx.quantize import prepare, quantize
+from weft.models.onnx.quantize import Feeds, prepare, quantize
 
 
 def main(port=None):

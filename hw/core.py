@@ -22,7 +22,7 @@ from weft.hw.dtypes import HARDWARE
 from weft.hw.fabrics import FABRICS
 from weft.hw.interface import ACTIVITY, CoreInterface
 from weft.hw.output.corrector import Corrector
-from weft.hw.output.lane_select import LaneSelect
+from weft.hw.output.lanes import LaneSelect
 from weft.hw.output.pending_tiles import PendingTiles
 from weft.hw.output.reorder_buffer import ReorderBuffer
 from weft.hw.output.result_scheduler import ResultScheduler

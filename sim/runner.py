@@ -185,7 +185,7 @@ _BUILDS = {"icarus": _icarus, "verilator": _verilator}
 def _simulate(simulator, place, log, limit, title, arguments):
     """Run the benches in a process that writes to ``log``; it is killed after ``limit`` seconds."""
     request = json.dumps({"simulator": simulator, "arguments": arguments})
-    command = [sys.executable, "-m", "weft.sim.simulation", request]
+    command = [sys.executable, "-m", "weft.sim.tools", request]
     with open(log, "w", encoding="utf-8") as output:
         process = subprocess.Popen(
             command, cwd=place, env=_environment(), stdin=subprocess.DEVNULL, stdout=output,

@@ -1,6 +1,7 @@
 """Finds and checks the programs that simulation needs; errors say how to install them."""
 
 import functools
+import json
 import os
 import re
 import shutil
@@ -11,9 +12,8 @@ from pathlib import Path
 
 from weft.hints import to_install
 
-__all__ = [
-    "Tool", "ToolError", "compiler", "icarus", "libpython", "verilator", "yosys",
-]
+__all__ = ["Tool", "ToolError", "compiler", "icarus", "libpython", "main", "verilator", "yosys"]
+
 
 VERILATOR = "https://verilator.org/guide/latest/install.html"  # the only tool without a package
 GUARD = 1800  # seconds for a version query: the first run of a YoWASP tool compiles it for minutes
@@ -139,3 +139,15 @@ def _remedy(package):
 
 def _numbers(version):
     return tuple(int(number) for number in version.split("."))
+
+
+def main(argument: str):
+    """Run the benches that ``argument`` describes; raises or exits with an error on failure."""
+    from cocotb_tools.runner import get_runner
+
+    request = json.loads(argument)
+    get_runner(request["simulator"]).test(**request["arguments"])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.formats import Number
+from weft.commands import Number
 
 
 @pytest.mark.parametrize("bits, size", [(8, 1), (16, 2), (32, 4)])

@@ -4,7 +4,7 @@ import pytest
 
 from weft.commands import Job, JobFlag
 from weft.config import Config
-from weft.job_rules import JobRules
+from weft.geometry import JobRules
 
 # Buffers of 4 pages; A: 4 panels of 2 rows, B: 4 panels of 3 columns, 64 words of 2 values of k.
 SMALL = Config(rows=2, cols=3, depth=2, a_words=64, b_words=64)

@@ -6,10 +6,9 @@ from amaranth.hdl import unsigned
 from core_replay import replayed_matmul
 from rejects import rejects
 
-from weft.commands import JobFlag
+from weft.commands import JobFlag, Number
 from weft.config import Config, ConfigError
 from weft.dtypes import DTYPES, DType
-from weft.formats import Number
 from weft.geometry import memories
 from weft.golden import matmul
 from weft.host import Accelerator

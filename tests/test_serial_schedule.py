@@ -2,8 +2,7 @@
 
 import pytest
 
-from weft.latencies import MEMORY_READ
-from weft.serial_schedule import SerialSchedule
+from weft.latencies import MEMORY_READ, SerialSchedule
 
 SCHEDULES = pytest.mark.parametrize("schedule", [
     SerialSchedule(cycles, sum_latency)

@@ -7,7 +7,7 @@ import pytest
 from weft.config import Config
 from weft.hw.arith.cells import MACS
 from weft.hw.buffers.operands import OperandBuffer
-from weft.hw.output.lane_select import LaneSelect
+from weft.hw.output.lanes import LaneSelect
 from weft.hw.output.scalers import SCALERS
 from weft.latencies import CORRECTION, MEMORY_READ, ROW_SUM, scaler
 from weft.mac_cells import MAC_CELLS

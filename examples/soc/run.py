@@ -16,7 +16,7 @@ from weft.demo import digits_images, digits_network
 from weft.golden import add_bias, matmul, requantize
 from weft.ip import Ip
 from weft.kit.build import build
-from weft.models.inputs import quantized
+from weft.models.program_session import quantized
 from weft.quantize import tflite_scale
 
 __all__ = ["CONFIG", "IMAGES", "main", "network_header"]

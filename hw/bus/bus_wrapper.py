@@ -11,7 +11,7 @@ from weft.hw.bus.csr_bank import DMA_ERRORS, CsrBank, DescriptorRegs
 from weft.hw.bus.fifo_ports import JobDone, RxFifo, TxFifo
 from weft.hw.bus.register_bank import SoftReset
 from weft.hw.bus.slaves import SLAVES
-from weft.hw.dma.axi_pins import connect_master, master_pins
+from weft.hw.dma.axi import connect_master, master_pins
 from weft.hw.dma.engine import Dma
 from weft.hw.interface import CoreInterface
 from weft.hw.output.stream_packer import Result

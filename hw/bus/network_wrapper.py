@@ -9,7 +9,7 @@ from weft.hw.bus.bus_wrapper import connect_slave, slave_pins
 from weft.hw.bus.crossing import RESET_CYCLES, Timer
 from weft.hw.bus.fifo_ports import CAPACITY, DEPTH
 from weft.hw.bus.register_bank import RegisterBank, SoftReset
-from weft.hw.dma.axi_pins import connect_master, master_pins
+from weft.hw.dma.axi import connect_master, master_pins
 from weft.hw.network_core.host.memory_port import MemoryPort
 from weft.hw.network_core.interface import NetworkInterface, StateRegisters
 from weft.hw.network_core.layouts import VectorAddress

@@ -1,17 +1,207 @@
 """The address generator: turns a load into read requests, and a pack task for each."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.descriptors import DescriptorWord
+from weft.descriptors import DescriptorWord, ElementOrder
 from weft.hw.dma.axi import BURST
-from weft.hw.dma.load_state import LoadFields, PackTask, PanelState, SliceState
+from weft.hw.dma.layout import HALF_ROWS
 from weft.hw.dma.reader import ReadRequest
-from weft.hw.dma.run_address import RunAddress
 
-__all__ = ["AddressGenerator"]
+__all__ = ["AddressGenerator", "LoadFields", "PackTask", "PanelState", "RunAddress", "SliceState"]
+
+
+ADDRESS_BITS = 32
+
+
+class PackTask(data.StructLayout):
+    """The packing of the bytes of one read request, or of zeros without a request.
+
+    ============ =========================================================================
+    packed       the order of the load is PACKED
+    operand_b    1: operand B, 0: operand A; not for PACKED
+    k_minor      the order of the load is K_MINOR
+    has_data     a read request belongs to the task; otherwise it packs zeros only
+    last         last task of its slice
+    load_last    last task of its load
+    last_row_end index of the last stream word in the slice's last row
+    offset       first byte of the run within its beat
+    last_byte    bytes of the run, less one
+    last_word    pack words of the task, less one, zeros included
+    ============ =========================================================================
+
+    Parameters
+    ----------
+    data_bytes : int
+        Bytes of a beat.
+    layouts : as of `weft.hw.dma.layout.layouts`
+    """
+
+    def __init__(self, *, data_bytes, layouts):
+        max_bytes = max(max(x.slice_k, x.edge) * x.size for x in layouts)
+        max_words = max(
+            *(HALF_ROWS * x.line_pack_words for x in layouts),
+            *(x.k_pack_words for x in layouts[:2]),
+        )
+        super().__init__({
+            "packed": 1, "operand_b": 1, "k_minor": 1, "has_data": 1, "last": 1, "load_last": 1,
+            "last_row_end": range(max(x.row_words for x in layouts)),
+            "offset": ceil_log2(data_bytes),
+            "last_byte": range(max_bytes),
+            "last_word": range(max_words),
+        })
+
+
+class LoadFields:
+    """Registers with the fields of a load, and with the counters of its remaining parts.
+
+    Attributes
+    ----------
+    region : Signal
+        Operand number.
+    order : Signal of `ElementOrder`
+    packed, k_minor : Value
+        The order is PACKED, K_MINOR.
+    last_k : Signal
+        K less one; of a PACKED load, the words of a panel less one.
+    lines : Signal
+        Lines from this panel on.
+    panels : Signal
+        Panels from this one on.
+    segments : Signal
+        Of a PACKED load: segments of the panel from this one on. Each counts as a panel.
+    last_panel : Value
+        The panel, or segment, is the last one of the load.
+    """
+
+    def __init__(self, *, geometries, max_k):
+        operands = geometries.values()
+        self.region = Signal(range(max(geometries) + 1))
+        self.order = Signal(ElementOrder)
+        self.packed = self.order == ElementOrder.PACKED
+        self.k_minor = self.order == ElementOrder.K_MINOR
+        self.last_k = Signal(range(max_k), reset_less=True)
+        self.lines = Signal(16, reset_less=True)
+        self.panels = Signal(range(max(g.pages for g in operands) + 1), reset_less=True)
+        self.segments = Signal(range(max(g.segments for g in operands) + 1))
+        self.last_panel = (self.panels == 1) & ~self.segments[1:].any()
+
+
+class PanelState:
+    """Registers of the panel that is being fetched, and of its slice.
+
+    Attributes
+    ----------
+    lines : Signal
+        Lines of the panel that the operand has; the others are zeros.
+    slice_index : Signal
+        Slices of the panel before this one.
+    last_k : Signal
+        K from this slice on, less one.
+    more : Signal
+        The slice is not the last one of the panel.
+    """
+
+    def __init__(self, *, layouts, max_k):
+        self.lines = Signal(range(max(x.edge for x in layouts) + 1))
+        self.slice_index = Signal(range(-(-max_k // min(x.slice_k for x in layouts[:2])) + 1))
+        self.last_k = Signal(range(max_k), reset_less=True)
+        self.more = Signal()
+
+
+class SliceState:
+    """Registers of the tasks of a slice.
+
+    Attributes
+    ----------
+    task : Signal of `PackTask`
+        The fields that all tasks of the slice share.
+    count : Signal
+        Tasks from this one on, less one.
+    padding : Signal
+        Tasks at the end of the slice that have no data.
+    has_data : Signal
+        This task has data.
+    by_stride : Signal
+        The next run is a stride away; otherwise it follows this one.
+    """
+
+    def __init__(self, *, task, layouts, max_tasks):
+        self.task = Signal(task, reset_less=True)
+        self.count = Signal(range(max_tasks))
+        self.padding = Signal(range(
+            1 + max(max(x.edge for x in layouts), max(x.row_k - 1 for x in layouts))
+        ))
+        self.has_data = Signal()
+        self.by_stride = Signal(init=1)
+
+
+ADDRESS_BITS = 32
+
+
+class RunAddress(wiring.Component):
+    """Address of a run of bytes. One adder computes the next one, and loads the first one.
+
+    ============== ====================================================================
+    ``step`` with  adds
+    ============== ====================================================================
+    ``by_stride``  the stride: to the next line, or with K_MINOR to the next k
+    ``undo``       ``undo_bytes``
+    neither        ``last_byte + 1``: to the byte after the run
+    ``restore``    nothing: it goes back to the saved address
+    ============== ====================================================================
+
+    The first address enters as a stride: the word ADDRESS goes to the stride and clears the
+    address; the next word, STRIDE, adds it and then replaces the stride.
+
+    Attributes
+    ----------
+    word, index, take : In
+        As of `AddressGenerator`.
+    step : In
+        1 bit; pulse: compute the next address.
+    by_stride, undo, restore : In
+        1 bit each; as in the table.
+    last_byte : In
+        Bytes of the run, less one.
+    undo_bytes : In
+        32 bits, two's complement.
+    save : In
+        1 bit; pulse: save the address.
+    addr : Out
+        32 bits.
+    """
+
+    def __init__(self, *, last_byte):
+        super().__init__({
+            "word": In(32), "index": In(4), "take": In(1),
+            "step": In(1), "by_stride": In(1), "undo": In(1), "restore": In(1),
+            "last_byte": In(last_byte), "undo_bytes": In(ADDRESS_BITS),
+            "save": In(1),
+            "addr": Out(ADDRESS_BITS),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        addr, saved, stride = (
+            Signal(ADDRESS_BITS, name=n, reset_less=True) for n in ("r_addr", "saved", "stride")
+        )
+        m.d.comb += self.addr.eq(addr)
+        load_addr = self.take & (self.index == DescriptorWord.STRIDE)
+        term = Mux(self.by_stride, stride, Mux(self.undo, self.undo_bytes, self.last_byte))
+        total = (Cat(1, addr) + Cat(~self.by_stride & ~self.undo, term))[1:]
+        with m.If(self.take & (self.index == DescriptorWord.ADDRESS)):
+            m.d.sync += [stride.eq(self.word), addr.eq(0)]
+        with m.If(load_addr):
+            m.d.sync += stride.eq(self.word)
+        with m.If(load_addr | self.step):
+            m.d.sync += addr.eq(Mux(self.restore, saved, total))
+        with m.If(self.save):
+            m.d.sync += saved.eq(addr)
+        return m
+
 
 ADDRESS_BITS = 32
 BLOCK = ceil_log2(BURST)

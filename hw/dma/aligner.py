@@ -27,7 +27,7 @@ class PackWord(data.StructLayout):
     ----------
     pack_bytes : int
     task : shape
-        `weft.hw.dma.load_state.PackTask`.
+        `weft.hw.dma.address_generator.PackTask`.
     max_tasks : int
         Tasks of a slice, at most.
     """
@@ -64,7 +64,7 @@ class Aligner(wiring.Component):
     pack_bytes : int
         Bytes of a pack word, and of a part.
     task : shape
-        `weft.hw.dma.load_state.PackTask`.
+        `weft.hw.dma.address_generator.PackTask`.
     max_tasks : int
         Tasks of a slice, at most.
 

@@ -1,28 +1,156 @@
 """The DMA engine: feeds a core with operands from memory, and writes its results to memory."""
 
-from amaranth.hdl import Module, ResetInserter, Signal
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Cat, Module, ResetInserter, Signal
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import ceil_log2
 
-from weft.commands import JobFlag, epilogue_flags, result
+from weft.commands import HEADER_BYTES, JobFlag, epilogue_flags, result
 from weft.descriptors import DescriptorWord, write_unit
 from weft.geometry import memories
 from weft.hw.dma.address_generator import AddressGenerator
 from weft.hw.dma.aligner import Aligner
 from weft.hw.dma.axi import Axi4
 from weft.hw.dma.descriptor_fetcher import DescriptorFetcher
-from weft.hw.dma.error_tracker import ErrorTracker
-from weft.hw.dma.header_inserter import HeaderInserter
 from weft.hw.dma.layout import layouts, pack_bytes
-from weft.hw.dma.pack_reader import PackReader
-from weft.hw.dma.packer import Packer
+from weft.hw.dma.packer import Packer, PackReader
 from weft.hw.dma.reader import Reader
 from weft.hw.dma.result_addresses import OPERAND_ERROR, ResultAddressGenerator
 from weft.hw.dma.writer import Writer
 from weft.hw.output.stream_packer import Result
 from weft.hw.stream.fifo import Fifo
 
-__all__ = ["DESCRIPTORS", "Dma"]
+__all__ = ["DESCRIPTORS", "Dma", "ErrorTracker", "HeaderInserter"]
+
+
+DELAY = 3  # cycles from the last pack word of a load until all its read errors are reported
+
+
+class ErrorTracker(wiring.Component):
+    """Keeps read errors for the status of the job to which they belong.
+
+    ================================ ===========================================================
+    read error in a load             job whose status gets READ_ERROR
+    ================================ ===========================================================
+    that feeds the latest job (FEED) the latest job: ``latest_error``, until the job has ended
+    of any other kind                the next job with results: ``next_error``, until the
+                                     result address generator has taken the words of that job
+    ================================ ===========================================================
+
+    The latest job may have started already. ``hold_jobs`` keeps the next job back until the
+    latest one has ended, so ``latest_error`` always means the same job. It also keeps the next
+    job back until all errors of the load before it are reported.
+
+    Attributes
+    ----------
+    read_error : In
+        1 bit; pulse: a beat with an error was used for the load whose header was sent last.
+    load_done : In
+        1 bit; pulse: the last pack word of a load left the aligner.
+    feeds_latest : In
+        1 bit; the load whose header was sent last feeds the latest job, which has results.
+    job_taken : In
+        1 bit; pulse: the last word of a job was sent to the result address generator.
+    no_job : In
+        1 bit; the result address generator has no job.
+    next_error, latest_error : Out
+        1 bit each; operands of the next job with results, or of the latest one, are wrong.
+    hold_jobs : Out
+        1 bit; no header of a job may be sent.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "read_error": In(1), "load_done": In(1), "feeds_latest": In(1), "job_taken": In(1),
+            "no_job": In(1),
+            "next_error": Out(1), "latest_error": Out(1), "hold_jobs": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        pending = Signal(DELAY)
+        m.d.comb += self.hold_jobs.eq(self.load_done | pending.any() | self.latest_error)
+        m.d.sync += pending.eq(Cat(self.load_done, pending))
+        with m.If(self.job_taken):
+            m.d.sync += self.next_error.eq(0)
+        with m.If(self.no_job):
+            m.d.sync += self.latest_error.eq(0)
+        with m.If(self.read_error):
+            with m.If(self.feeds_latest):
+                m.d.sync += self.latest_error.eq(1)
+            with m.Else():
+                m.d.sync += self.next_error.eq(1)
+        return m
+
+
+class HeaderInserter(wiring.Component):
+    """Sends a header as the pack words of a PACKED slice, with zeros up to the last stream word.
+
+    Small pack words take part of a header word each; large ones collect several header words.
+
+    Parameters
+    ----------
+    bytes_in : int
+        Bytes of a stream word.
+    pack_word : shape
+        `weft.hw.dma.aligner.PackWord`.
+
+    Attributes
+    ----------
+    word, index : In
+        A word of the header, 32 bits, and its index; valid with ``take``.
+    take : In
+        1 bit; take the word. Only while not ``busy``.
+    busy : Out
+        1 bit; no word can be taken in this cycle.
+    slice_start : Out
+        1 bit; pulse: the first word of a header is taken.
+    words : Out, ``valid`` and ``word``, a `PackWord`
+        All zeros while no header is in progress.
+    """
+
+    def __init__(self, *, bytes_in, pack_word):
+        self.bytes_in = bytes_in
+        super().__init__({
+            "word": In(32), "index": In(4), "take": In(1),
+            "busy": Out(1),
+            "slice_start": Out(1),
+            "words": Out(data.StructLayout({"valid": 1, "word": pack_word})),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        valid, out = self.words.valid, self.words.word
+        size = len(out.bytes)
+        per_word, per_pack_word = max(4 // size, 1), max(size // 4, 1)  # pack words; header words
+        zeros = max(self.bytes_in - HEADER_BYTES, 0) // size  # pack words of padding
+        count = max(self.bytes_in, HEADER_BYTES) // size
+        buffer = Signal(8 * max(size, 4), reset_less=True)
+        index = Signal(ceil_log2(count))
+        remaining = Signal(range(per_word + zeros))  # pack words after the one on the output
+        position = self.index[: ceil_log2(per_pack_word)]  # of the header word in its pack word
+        last = self.index[: ceil_log2(HEADER_BYTES // 4)].all()
+        m.d.comb += [
+            self.busy.eq(remaining != 0), self.slice_start.eq(self.take & (self.index == 0)),
+            out.packed.eq(valid), out.last.eq(valid & index.all()),
+            out.bytes.eq(buffer), out.index.eq(index),
+        ]
+        m.d.sync += valid.eq(self.busy | (self.take & (position.all() | last)))
+        with m.If(valid):
+            m.d.sync += [index.eq(index + 1), buffer.eq(0)]
+        with m.If(self.busy):
+            m.d.sync += [remaining.eq(remaining - 1), buffer.eq(buffer >> 8 * size)]
+        with m.If(self.take):
+            m.d.sync += remaining.eq(per_word - 1)
+            with m.If(last):
+                m.d.sync += remaining.eq(per_word - 1 + zeros)
+            with m.If(position == 0):
+                m.d.sync += buffer.eq(self.word)
+            for n in range(1, per_pack_word):
+                with m.If(position == n):
+                    m.d.sync += buffer[32 * n : 32 * (n + 1)].eq(self.word)
+        return m
+
 
 DESCRIPTORS = 32  # descriptors in the queue, at most
 READ_BEATS = 256  # beats requested and not yet used, at most

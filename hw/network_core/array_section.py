@@ -7,12 +7,12 @@ from amaranth.utils import ceil_log2
 
 from weft.hw.arith.cells import MACS
 from weft.hw.array.drain import Drain
-from weft.hw.array.skew import Skew
+from weft.hw.array.feeder import Skew
 from weft.hw.array.systolic import SystolicArray
 from weft.hw.buffers.bank import LUT_RAM_WORDS
 from weft.hw.buffers.results import ResultBuffer
 from weft.hw.delay import pipeline
-from weft.hw.output.lane_select import LaneSelect
+from weft.hw.output.lanes import LaneSelect
 from weft.latencies import MEMORY_READ
 from weft.network_core.latencies import result_read
 

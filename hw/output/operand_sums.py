@@ -9,7 +9,7 @@ from weft.hw.arith.multiplier import Multiplier
 from weft.hw.buffers.bank import LUT_RAM_WORDS, Bank
 from weft.hw.delay import pipeline
 from weft.hw.fabrics import FABRICS
-from weft.hw.output.onehot_mux import onehot_mux
+from weft.hw.output.lanes import onehot_mux
 from weft.latencies import OPERAND_SUMS_READ
 
 __all__ = ["PairSums", "PanelSums", "RowSums"]

@@ -6,7 +6,7 @@ from cocotb.triggers import RisingEdge
 
 from weft.commands import JobFlag, Status
 from weft.sim.bench.core_testbench import core_config, core_test, is_slow
-from weft.sim.bench.preload import load_operands
+from weft.sim.bench.floats import load_operands
 from weft.sim.bench.streams import number
 from weft.sim.scenario import B
 

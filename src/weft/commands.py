@@ -5,26 +5,26 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import TYPE_CHECKING
 
-from weft.formats import Number
-
-if TYPE_CHECKING:  # a Config has a data type, whose epilogue has job flags
+if TYPE_CHECKING:
     from weft.config import Config
 
 __all__ = [
-    "HEADER_BYTES",
-    "TABLE_ENTRIES",
-    "VERSION",
-    "Job",
-    "JobFlag",
-    "Load",
-    "LoadFlag",
-    "Opcode",
-    "Region",
-    "Status",
-    "epilogue_flags",
-    "result",
-    "supported_flags",
+    "HEADER_BYTES", "TABLE_ENTRIES", "VERSION", "Job", "JobFlag", "Load", "LoadFlag", "Number",
+    "Opcode", "Region", "Status", "epilogue_flags", "result", "supported_flags",
 ]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number format: ``name`` as in numpy, and width in ``bits``."""
+
+    name: str
+    bits: int
+
+    @property
+    def bytes(self) -> int:
+        return self.bits // 8
+
 
 VERSION = 2
 HEADER_BYTES = 32

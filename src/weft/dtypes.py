@@ -5,11 +5,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from weft import latencies
-from weft.commands import JobFlag
-from weft.formats import Number
+from weft.commands import JobFlag, Number
+from weft.latencies import SerialSchedule
 from weft.mac_cells import MAC_CELLS
 from weft.registry import Registry
-from weft.serial_schedule import SerialSchedule
 from weft.targets import TARGETS
 
 if TYPE_CHECKING:

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from weft import latencies
-from weft.commands import epilogue_flags
+from weft.commands import Number, epilogue_flags
 from weft.config import Config
-from weft.formats import Number
 
 __all__ = ["Latencies"]
 

@@ -7,8 +7,8 @@ import pytest
 from weft.bench import measure as measuring
 from weft.bench.measure import PlacementWork, measure
 from weft.boards import presets, toolchain
+from weft.boards.benchmark import CriticalPath, PnrResult
 from weft.boards.devices import DEVICES
-from weft.boards.pnr_result import CriticalPath, PnrResult
 from weft.boards.presets import Preset
 from weft.boards.toolchain import Netlist, ToolchainError
 from weft.config import Config

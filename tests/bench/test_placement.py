@@ -6,8 +6,8 @@ import pytest
 
 from weft.bench.measure import DesignRun, PlacementWork, placed
 from weft.boards import toolchain
+from weft.boards.benchmark import CriticalPath, PnrResult
 from weft.boards.devices import DEVICES
-from weft.boards.pnr_result import CriticalPath, PnrResult
 from weft.boards.toolchain import Netlist, ToolchainError
 from weft.tasks.engine import Engine
 

@@ -5,11 +5,11 @@ import dataclasses
 import pytest
 from rejects import rejects
 
+from weft.boards.benchmark import CriticalPath, PnrResult, RoutedDesign
 from weft.boards.bitstream import BoardDesign, best_route, prepare, route, synthesize
 from weft.boards.board import BoardError
 from weft.boards.catalog import BOARDS
 from weft.boards.pll import PllError
-from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
 from weft.boards.toolchain import Netlist, SeedError, ToolchainError
 
 BOARD = BOARDS["icebreaker"]

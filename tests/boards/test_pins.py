@@ -8,9 +8,8 @@ from amaranth.vendor import LatticeECP5Platform
 from amaranth_boards.resources import LEDResources, RGBLEDResource, UARTResource
 from rejects import rejects
 
-from weft.boards.board import Board, BoardError
+from weft.boards.board import Board, BoardError, check_pins, resource_of
 from weft.boards.catalog import BOARDS
-from weft.boards.pins import check_pins, resource_of
 from weft.config import Config
 
 IO = Attrs(IO_TYPE="LVCMOS33")

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from weft.boards import presets, toolchain
+from weft.boards.benchmark import CriticalPath, PnrResult
 from weft.boards.devices import DEVICES
-from weft.boards.pnr_result import CriticalPath, PnrResult
 from weft.boards.presets import Preset
 from weft.boards.toolchain import Netlist, ToolchainError
 from weft.cli import main, steady_state

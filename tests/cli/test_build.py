@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from weft.boards import bitstream, toolchain
+from weft.boards.benchmark import CriticalPath, PnrResult, RoutedDesign
 from weft.boards.bitstream import BoardDesign
 from weft.boards.catalog import BOARDS
 from weft.boards.designs import NETWORKS_85F
-from weft.boards.pnr_result import CriticalPath, PnrResult, RoutedDesign
 from weft.boards.presets import PRESETS
 from weft.boards.toolchain import Netlist, SeedError, ToolchainError
 from weft.cli import main

@@ -89,7 +89,7 @@ def test_tflite_micro_cannot_check_uint8(folder, capsys):
 @pytest.mark.exit_code("run", 1)
 def test_a_difference_is_exit_code_1(folder, capsys, monkeypatch):
     monkeypatch.setattr(
-        "weft.models.tflite.oracle.tflm", lambda *args: [[np.zeros((1, 5), np.int8)] * args[3]]
+        "weft.models.tflite.runtime.tflm", lambda *args: [[np.zeros((1, 5), np.int8)] * args[3]]
     )
     command = ["run", "net.tflite", "--on", "golden", "--config", "small.toml"]
     assert main([*command, "--check", "tflm"]) == 1
@@ -217,7 +217,7 @@ def test_checks_float_inputs(folder, capsys):
 def test_another_runtime_than_the_one_of_the_mode_is_named(folder, capsys, monkeypatch):
     (folder / "single.toml").write_text(CONFIG + 'requantize = "single"\n')
     monkeypatch.setattr(
-        "weft.models.tflite.oracle.tflm", lambda *args: [[np.zeros((1, 5), np.int8)] * args[3]]
+        "weft.models.tflite.runtime.tflm", lambda *args: [[np.zeros((1, 5), np.int8)] * args[3]]
     )
     assert main(["run", "net.tflite", "--config", "single.toml", "--check", "tflm"]) == 1
     lines = capsys.readouterr().out.splitlines()

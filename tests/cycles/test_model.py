@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from command_sequences import draw
 
+import weft.cycles.array
 import weft.cycles.output
-import weft.cycles.tiles
 from weft.commands import Job, JobFlag, Load, LoadFlag
 from weft.config import Config
 from weft.cycles import predict
@@ -33,7 +33,7 @@ def plain(monkeypatch):
 
     def run(config, commands):
         with monkeypatch.context() as patch:
-            patch.setattr(weft.cycles.tiles, "repeat", every_step)
+            patch.setattr(weft.cycles.array, "repeat", every_step)
             patch.setattr(weft.cycles.output, "repeat", every_step)
             patch.setattr(OutputStage, "chunks", every_chunk)
             return predict(config, commands)

@@ -6,12 +6,12 @@ from ml_dtypes import bfloat16
 from weft.models.arithmetic import (
     FloatFinish,
     IntegerFinish,
+    Rescale,
     core_parts,
     host_part,
     shifted_zero,
 )
 from weft.models.ir import Requantization
-from weft.models.rescale import Rescale
 
 
 def test_uint8_is_int8_with_an_offset():

@@ -8,9 +8,9 @@ from onnx_models import Builder, require
 from weft.config import Config
 from weft.demo import digits_images
 from weft.host.golden import GoldenTransport
-from weft.models.inputs import quantized
 from weft.models.loading import load
 from weft.models.oracles import answers
+from weft.models.program_session import quantized
 
 SIZE = dict(rows=4, cols=4, depth=4, a_words=512, b_words=512)
 

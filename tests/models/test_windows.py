@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from weft.models.ir import Window
-from weft.models.windows import WindowRows
+from weft.models.lowering import WindowRows
 
 
 def convolution(x, weights, window, zero):

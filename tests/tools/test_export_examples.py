@@ -31,8 +31,7 @@ def test_exported_networks_are_read(tmp_path, framework):
 def quantized_products(path, x):
     """The products of an exported network, quantized with samples for its input."""
     from weft.models.onnx import load as read
-    from weft.models.onnx.calibration import Feeds
-    from weft.models.onnx.quantize import prepare, quantize
+    from weft.models.onnx.quantize import Feeds, prepare, quantize
 
     samples = np.random.default_rng(1).normal(size=(8, *x.shape[1:])).astype(np.float32)
     prepared = prepare(path.read_bytes(), path.name)

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from weft.hw.delay import MultiCycle, pipeline
 from weft.hw.network_core.layouts import ColumnParameters, JobFields, MapChunk
-from weft.hw.output.clamp import clamp
+from weft.hw.output.lanes import clamp
 from weft.hw.output.scalers import lane_scaler
 from weft.hw.output.serial_scaler import SerialScaler
 from weft.latencies import CLAMP, MEMORY_READ

@@ -10,9 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from weft.boards import presets, toolchain
-from weft.boards.benchmark import ResultCache, SeedResults, source_digest
+from weft.boards.benchmark import CriticalPath, PnrResult, ResultCache, SeedResults, source_digest
 from weft.boards.devices import Device
-from weft.boards.pnr_result import CriticalPath, PnrResult
 from weft.boards.presets import Preset
 from weft.boards.toolchain import VERSIONS, Netlist, ToolchainError, digest
 from weft.files import write_bytes

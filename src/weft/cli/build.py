@@ -106,8 +106,8 @@ def run(args) -> int:
     """Run the command; return its exit code."""
     if args.list:
         return _list(args)
+    from weft.boards.board import check_pins
     from weft.boards.fit import sizes
-    from weft.boards.pins import check_pins
 
     board = designed_board(args)
     configs = sizes(board) if args.fit else [board.config]
@@ -133,7 +133,7 @@ def designed_board(args):
 
 def _list(args) -> int:
     """Print the designs of a board, after a check of its pins."""
-    from weft.boards.pins import check_pins
+    from weft.boards.board import check_pins
 
     board = board_of(args)
     designs = {"": board} | {purpose: board.built_for(purpose) for purpose in board.networks}

@@ -137,8 +137,7 @@ def _command(guide, winner, board, purpose, path):
 
 def clock_of(board, limit: float) -> float | None:
     """The highest clock in MHz, at most ``limit``, that the board's PLL and serial port allow."""
-    from weft.boards.board import BoardError
-    from weft.boards.pins import check_pins
+    from weft.boards.board import BoardError, check_pins
     from weft.boards.pll import PllError
 
     clock = STEP * int(limit / STEP)

@@ -85,8 +85,7 @@ def run(args) -> int:
 
 def _board(args):
     """The board with the design of the arguments."""
-    from weft.boards.board import BoardError
-    from weft.boards.pins import check_pins
+    from weft.boards.board import BoardError, check_pins
 
     board = designed_board(args)
     if _TESTS.of(board.config).has_network != bool(args.network):

@@ -87,7 +87,7 @@ def prepared(args, network, program):
     There are no answers without ``--check``.
     """
     from weft.models.errors import ModelError
-    from weft.models.inputs import read_inputs
+    from weft.models.program_session import read_inputs
     from weft.models.report.placement import explained
 
     for line in explained(program):
@@ -211,7 +211,7 @@ def finish(args, network, program, samples, outputs, answers, activations) -> in
 
 
 def _show_classes(args, program, samples, y):
-    from weft.models.inputs import dequantized
+    from weft.models.program_session import dequantized
 
     tensor = program.tensors[program.outputs[0]]
     classes = classes_of(program)

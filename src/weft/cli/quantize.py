@@ -61,8 +61,7 @@ def add(parser):
 def run(args) -> int:
     """Run the command; return its exit code."""
     from weft.models.onnx.agreement import compare
-    from weft.models.onnx.calibration import Feeds
-    from weft.models.onnx.quantize import prepare, quantize
+    from weft.models.onnx.quantize import Feeds, prepare, quantize
     from weft.models.onnx.source import self_contained
 
     source, output = Path(args.network), output_file(args.output)
@@ -88,7 +87,7 @@ def _arrays(args, model):
 
     from weft.models.errors import ModelError
     from weft.models.media import read_media
-    from weft.models.onnx.calibration import input_tensors, read_arrays
+    from weft.models.onnx.quantize import input_tensors, read_arrays
 
     given = normalization_of(args)
     if not Path(args.data).is_dir():

@@ -347,7 +347,7 @@ def _network(config, show):
 
 def _golden_layers(network, program, images, outputs):
     """The layers by the golden model; each takes the output of the layer before it."""
-    from weft.models.inputs import read_inputs
+    from weft.models.program_session import read_inputs
 
     [x] = read_inputs(program, images)[0].values()
     layer = NETWORKS[program.target.array.dtype].layer

@@ -19,7 +19,7 @@ read. The time of the next event is the maximum of a few such times plus constan
 * output to array: a pass waits for space in the result buffer;
 * output to loader: a load, or a job for a full table, waits until earlier jobs have ended.
 
-`weft.cycles.tiles` splits a job into tiles and passes. `weft.cycles.repetition` skips repeated
+`weft.cycles.array` splits a job into tiles and passes. `weft.cycles.repetition` skips repeated
 work: most passes, rows of tiles and jobs take the same cycles as the ones before.
 """
 

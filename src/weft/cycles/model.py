@@ -6,12 +6,10 @@ from dataclasses import dataclass, field, replace
 
 from weft.commands import HEADER_BYTES, Job, JobFlag, Load, LoadFlag, Region
 from weft.config import Config
-from weft.cycles.array import ACTIVE, STALLED, STARVED, WORDS_IN, WORDS_OUT
+from weft.cycles.array import ACTIVE, STALLED, STARVED, WORDS_IN, WORDS_OUT, FeedTimes, TileTiming
 from weft.cycles.output import OutputStage
 from weft.cycles.repetition import OUTPUT_TO_LOADER
-from weft.cycles.tiles import FeedTimes, TileTiming
-from weft.geometry import memories, operands
-from weft.job_rules import JobRules
+from weft.geometry import JobRules, memories, operands
 
 __all__ = ["Model", "Prediction", "predict"]
 

@@ -216,7 +216,7 @@ def _correction_blocks(config):
 def _parameter_blocks(config):
     """Block RAMs of the parameters of the columns.
 
-    A serial epilogue has two banks for each lane (`weft.hw.buffers.parameter_buffer`). Otherwise a
+    A serial epilogue has two banks for each lane (`weft.hw.output.serial_requantizer`). Otherwise a
     block of an ECP5 of which no bit is used is left out.
     """
     c, geometry = config, memories(config).get(Region.PARAMETERS)

@@ -24,11 +24,11 @@ from weft.models.errors import ModelError, UnfitError
 from weft.models.ir import Graph
 from weft.models.network_core.division import divide
 from weft.models.network_core.weights import LayerWords
+from weft.models.placement import commands_of
 from weft.models.report.energy import energy
 from weft.models.report.placement import link_bytes
 from weft.models.report.product_core import ceilings
 from weft.models.report.streams import step_streams, streams
-from weft.models.schedule import commands_of
 from weft.network_core.config import PARAMETER_BYTES, NetworkCoreConfig, has_single_port
 from weft.timing import Latencies
 

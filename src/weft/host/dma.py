@@ -11,10 +11,10 @@ import numpy as np
 
 from weft.commands import Job, JobFlag, Load, LoadFlag, Status, result
 from weft.descriptors import ElementOrder, Fetch, Store, write_unit
+from weft.geometry import JobRules
 from weft.host.mmio import ProductTransport, RegisterAccess, map_file, progress
 from weft.host.packing import pack_results
 from weft.host.transport import Command, Packet, TransportError
-from weft.job_rules import JobRules
 
 __all__ = ["DmaMemory", "DmaTransport", "MappedMemory"]
 

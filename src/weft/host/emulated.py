@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from weft.commands import HEADER_BYTES, Job, JobFlag, Load, LoadFlag, Region, Status
+from weft.geometry import JobRules
 from weft.host.golden_core import GoldenCore
 from weft.host.transport import Command, Packet, TransportClosed, TransportError, TransportTimeout
-from weft.job_rules import JobRules
 from weft.registers import COUNTERS, REGISTERS, describe
 
 __all__ = ["EmulatedTransport"]

@@ -12,14 +12,12 @@ from weft.cycles import predict
 from weft.geometry import operands
 from weft.models.dead_channels import leave_out_channels, notes_of
 from weft.models.errors import ModelError
-from weft.models.exactness import exactness_of
-from weft.models.host_modes import in_mode
+from weft.models.exactness import exactness_of, in_mode
 from weft.models.ir import Gemm, Graph, Host, Node, Recurrence
 from weft.models.lowering import candidates
-from weft.models.placement import Decision, decide, mode_of
+from weft.models.placement import Decision, commands_of, decide, mode_of, schedule
 from weft.models.products import core_flags, core_work, host_product
 from weft.models.program import Estimate, MatrixProduct, Placement, Program, Step
-from weft.models.schedule import commands_of, schedule
 from weft.models.target import target_of
 from weft.models.work import CoreWork, HostProduct, HostWork, RecurrentWork, core_works
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from weft.models import kernels
+from weft.models.arithmetic import Rescale
 from weft.models.ir import Gemm, Graph, Host
-from weft.models.rescale import Rescale
 
 __all__ = ["Channels", "ConstantProduct", "Constants", "LeftOut", "leave_out_channels", "notes_of"]
 
@@ -257,7 +257,7 @@ class LeftOut:
 def leave_out_channels(graph: Graph, mode: str, multiple: int = 1) -> tuple[Graph, LeftOut]:
     """Return the network without dead channels, and what it lacks.
 
-    ``graph`` has the kernels of ``mode`` (`weft.models.host_modes.in_mode`). Averages of whole maps
+    ``graph`` has the kernels of ``mode`` (`weft.models.exactness.in_mode`). Averages of whole maps
     keep a ``multiple`` of channels if they have so many: a network core computes groups of them at
     once.
     """

@@ -3,15 +3,36 @@
 Weft prints the claim in its first line, and ``--check`` allows what it allows.
 """
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from weft.config import Config
+from weft.models.errors import ModelError
 from weft.models.ir import Gemm, Graph, Host, Node, Recurrence
 
-__all__ = ["EXACT", "RUNTIMES", "Exactness", "exactness_of"]
+__all__ = ["EXACT", "RUNTIMES", "Exactness", "exactness_of", "in_mode"]
+
+
+def in_mode(graph: Graph, mode: str) -> Graph:
+    """The graph with the host's kernels of a mode: `Host.single` in ``single``.
+
+    Raises ModelError if the runtime of the mode refuses a node (`Node.refused`).
+    """
+    return dataclasses.replace(graph, nodes=tuple(_node(node, mode) for node in graph.nodes))
+
+
+def _node(node, mode):
+    if mode in node.refused:
+        others = " or ".join({"tflite", "single"} - {*node.refused})
+        raise ModelError(f"{node.refused[mode]}; a Config with requantize = {others!r} computes it")
+    if not isinstance(node, Host) or node.single is None:
+        return node
+    kernel, attributes = node.single if mode == "single" else (node.kernel, node.attributes)
+    return dataclasses.replace(node, kernel=kernel, attributes=attributes, single=None)
+
 
 # By the mode of a program: the runtime with the same results.
 RUNTIMES = {"tflite": "TFLite Micro", "single": "LiteRT", "onnx": "onnxruntime"}
@@ -57,7 +78,7 @@ class Exactness:
 def exactness_of(graph: Graph, mode: str, config: Config) -> Exactness:
     """Return how exactly a network equals its runtime, on a core with ``config``.
 
-    ``graph`` has the kernels of the mode (`weft.models.host_modes.in_mode`).
+    ``graph`` has the kernels of the mode (`weft.models.exactness.in_mode`).
     """
     return _Analysis(graph, mode, config).exactness()
 

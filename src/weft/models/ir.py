@@ -87,7 +87,7 @@ class Node:
         Why the runtime may round a result next to a tie to the other side, for people; empty if
         every result is equal: `weft.models.exactness`.
     refused : mapping of str to str
-        Messages by mode: modes whose runtime refuses the node (`weft.models.host_modes`).
+        Messages by mode: modes whose runtime refuses the node (`weft.models.exactness`).
     """
 
     operator: str
@@ -245,7 +245,7 @@ class Host(Node):
     macs : int
         Multiply-accumulate operations of its products; 0 if it has none.
     single : tuple of str and mapping, or None
-        Kernel and attributes for the mode ``single``, if they differ: `weft.models.host_modes`.
+        Kernel and attributes for the mode ``single``, if they differ: `weft.models.exactness`.
     """
 
     kernel: str

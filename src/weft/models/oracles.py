@@ -7,9 +7,9 @@ import numpy as np
 
 from weft.models.errors import ModelError
 from weft.models.exactness import FLOAT32
-from weft.models.inputs import dequantized, read_inputs
 from weft.models.loading import NeuralNetwork
 from weft.models.program import CompiledNetwork
+from weft.models.program_session import dequantized, read_inputs
 
 __all__ = ["ORACLES", "Answer", "Difference", "answers", "compare", "feeds_of", "first_difference"]
 
@@ -95,13 +95,13 @@ def answers(oracle: str, network: NeuralNetwork, program: CompiledNetwork, x) ->
             raise ModelError(
                 f"{network.name}: TFLite Micro has no products of uint8; check with litert"
             )
-        from weft.models.tflite.oracle import tflm
+        from weft.models.tflite.runtime import tflm
 
         ways = {runtime: tflm(
             network.data, feeds, network.graph.tensors, len(program.outputs)
         )}
     elif oracle == "litert":
-        from weft.models.tflite.oracle import litert
+        from weft.models.tflite.runtime import litert
 
         ways = {runtime: litert(network.data, feeds)}
     else:
@@ -219,7 +219,7 @@ def _wanted(oracle, network, program, x, numbers):
         data, kept = with_outputs(network.data, names)
         results = ort(data, feeds, optimized=False) if kept else []
     else:
-        from weft.models.tflite.oracle import litert, tflm, with_outputs
+        from weft.models.tflite.runtime import litert, tflm, with_outputs
 
         data, kept = with_outputs(network.data, numbers)
         if not kept:

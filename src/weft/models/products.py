@@ -8,11 +8,10 @@ from weft.config import Config
 from weft.geometry import memories
 from weft.host.packing import LIMITS, pack, pack_entries
 from weft.host.product_stream import Packed
-from weft.models.arithmetic import FloatFinish, IntegerFinish, host_part, shifted_zero
+from weft.models.arithmetic import FloatFinish, IntegerFinish, Rescale, host_part, shifted_zero
 from weft.models.ir import Gemm, Tensor
 from weft.models.lowering import PairRows
 from weft.models.placement import Decision
-from weft.models.rescale import Rescale
 from weft.models.work import CoreWork, HostProduct
 
 __all__ = ["core_flags", "core_work", "host_product"]

@@ -8,8 +8,7 @@ from weft.geometry import memories
 from weft.models.arithmetic import FloatFinish, IntegerFinish
 from weft.models.errors import ModelError, require
 from weft.models.kernels import RECURRENT
-from weft.models.lowering import MatrixRows, PairRows
-from weft.models.windows import WindowRows
+from weft.models.lowering import MatrixRows, PairRows, WindowRows
 from weft.models.work import CoreWork, HostWork, RecurrentWork, core_works, list_products
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from weft.host.product_stream import Setup, table_load
 from weft.host.stats import Stats, sum_stats
 from weft.host.transport import Transport
 from weft.models.execution import CoreRun, HostProductRun, RecurrentRun, host_run
-from weft.models.inputs import read_inputs
-from weft.models.program_session import ProgramSession, Records
+from weft.models.program_session import ProgramSession, Records, read_inputs
 from weft.models.work import CoreWork, HostProduct, RecurrentWork, core_works
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from weft.config import Config
 from weft.geometry import operands
 from weft.host.product_stream import Packed, ProductStream, resident_loads, table_load
 from weft.models.arithmetic import FloatFinish, IntegerFinish
-from weft.models.lowering import MatrixRows, PairRows
-from weft.models.windows import WindowRows
+from weft.models.lowering import MatrixRows, PairRows, WindowRows
 
 __all__ = [
     "CoreWork", "HostProduct", "HostWork", "ListProduct", "RecurrentWork", "core_works",

@@ -7,7 +7,7 @@ import pytest
 from verif.amaranth_bench import play
 from verif.loader_model import write_port
 from weft.geometry import Operand
-from weft.hw.buffers.parameter_buffer import ParameterBuffer
+from weft.hw.output.serial_requantizer import ParameterBuffer
 
 
 @pytest.mark.parametrize("stream", [1, 2, 4, 8])

@@ -1,7 +1,7 @@
 """The error tracker: which job a read error marks."""
 
 from verif.amaranth_bench import play
-from weft.hw.dma.error_tracker import DELAY, ErrorTracker
+from weft.hw.dma.engine import DELAY, ErrorTracker
 
 INPUTS = "read_error", "load_done", "job_taken", "no_job"
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from verif.amaranth_bench import checker, quiet, receive, simulate
-from weft.hw.dma.pack_reader import PackReader
+from weft.hw.dma.packer import PackReader
 
 
 @pytest.mark.parametrize("row_words", [1, 4])

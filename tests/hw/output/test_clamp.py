@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from verif.amaranth_bench import play
-from weft.hw.output.clamp import clamp
+from weft.hw.output.lanes import clamp
 from weft.latencies import CLAMP
 
 EDGES = [-(1 << 31), -1025, -1024, -1023, -129, -128, 0, 127, 128, 1022, 1023, 1024, (1 << 31) - 1]

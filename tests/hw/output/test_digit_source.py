@@ -5,7 +5,7 @@ import random
 import pytest
 
 from verif.amaranth_bench import play
-from weft.hw.output.digit_source import DigitSource
+from weft.hw.output.serial_scaler import DigitSource
 
 EDGES = [0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x12345678]
 

@@ -4,7 +4,7 @@ import pytest
 
 from verif.amaranth_bench import play
 from weft.hw.buffers.results import ResultBuffer
-from weft.hw.output.lane_select import LaneSelect
+from weft.hw.output.lanes import LaneSelect
 
 
 @pytest.mark.parametrize("registered", [False, True])

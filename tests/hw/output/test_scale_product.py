@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import signed, unsigned
 
 from verif.amaranth_bench import play
-from weft.hw.output.scale_product import ScaleProduct
+from weft.hw.output.scalers import ScaleProduct
 
 EDGES = [0, 1, 2, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFF0000, 0xFFFFFFFF]
 

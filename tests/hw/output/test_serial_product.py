@@ -5,7 +5,7 @@ import random
 import pytest
 
 from verif.amaranth_bench import play
-from weft.hw.output.serial_product import SerialProduct
+from weft.hw.output.serial_scaler import SerialProduct
 
 SUMS = [0, 1, -1, -(1 << 31), (1 << 31) - 1, 0x55555555, -0x55555556, 0x2AAAAAAA, 3 << 29]
 MULTIPLIERS = [0, 1, 1 << 30, (1 << 31) - 1, 0x55555555]

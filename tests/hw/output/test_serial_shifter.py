@@ -5,7 +5,7 @@ import random
 import pytest
 
 from verif.amaranth_bench import play
-from weft.hw.output.serial_shifter import SerialShifter
+from weft.hw.output.serial_scaler import SerialShifter
 
 EDGES = [0, 1, -1, -(1 << 31), (1 << 31) - 1, 1 << 30, 0x2AAAAAAA, -0x55555556]
 

@@ -13,7 +13,7 @@ from rejects import rejects
 from weft.config import Config
 from weft.ip import Ip
 from weft.models.c_code import c_files
-from weft.models.c_code.sources import public_name
+from weft.models.c_code.generator import public_name
 from weft.models.compiler import compile_graph
 from weft.models.errors import ModelError
 from weft.models.ir import Window

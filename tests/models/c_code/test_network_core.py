@@ -20,7 +20,7 @@ from tflite_files import micro
 
 import weft
 from weft.models.c_code import network_core_c_files
-from weft.models.c_code.sources import public_name
+from weft.models.c_code.generator import public_name
 from weft.models.errors import ModelError
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.target import target_of

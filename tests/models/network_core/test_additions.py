@@ -6,7 +6,7 @@ from rejects import rejects
 
 from weft.models.ir import Host
 from weft.models.network_core.division import addition
-from weft.models.network_core.refusal import Refusal
+from weft.models.network_core.layers import Refusal
 
 TENSORS = (tensor((1, 4, 4, 8)), tensor((1, 4, 4, 8)), tensor((1, 4, 4, 8)))
 

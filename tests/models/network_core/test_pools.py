@@ -7,8 +7,8 @@ from rejects import rejects
 from weft.golden import scaled
 from weft.models import kernels
 from weft.models.ir import Host
+from weft.models.network_core.layers import Refusal
 from weft.models.network_core.pools import average_scale, mean_scale
-from weft.models.network_core.refusal import Refusal
 
 
 def node(kernel="tflite.mean", **attributes):

@@ -7,7 +7,7 @@ import pytest
 from onnx_models import Builder, require
 
 from weft.models.errors import ModelError
-from weft.models.onnx.calibration import Feeds, read_arrays
+from weft.models.onnx.quantize import Feeds, read_arrays
 
 
 def model(batch="n", names=("x",)):

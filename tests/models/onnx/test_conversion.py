@@ -8,7 +8,7 @@ from onnx_models import Builder, require
 
 from weft.models.errors import ModelError
 from weft.models.onnx import load
-from weft.models.onnx.conversion import convert
+from weft.models.onnx.reading import convert
 
 
 @pytest.fixture(autouse=True)

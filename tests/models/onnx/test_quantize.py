@@ -9,8 +9,7 @@ from weft.models.errors import ModelError
 from weft.models.ir import Gemm
 from weft.models.onnx import load
 from weft.models.onnx.agreement import compare
-from weft.models.onnx.calibration import Feeds
-from weft.models.onnx.quantize import METHODS, prepare, quantize, rewrite
+from weft.models.onnx.quantize import METHODS, Feeds, prepare, quantize, rewrite
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from weft.models.compiler import compile_graph
 from weft.models.errors import ModelError
 from weft.models.target import target_of
 from weft.models.tflite import load
-from weft.models.tflite.oracle import litert
+from weft.models.tflite.runtime import litert
 
 NAME = "BIDIRECTIONAL_SEQUENCE_LSTM"
 

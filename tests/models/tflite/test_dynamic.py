@@ -7,7 +7,7 @@ from tflite_files import T, build, micro
 
 from weft.models.errors import ModelError
 from weft.models.tflite import load
-from weft.models.tflite.oracle import litert
+from weft.models.tflite.runtime import litert
 
 I32 = np.int32
 S = dict(scale=0.5, zero=-3)

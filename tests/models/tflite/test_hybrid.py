@@ -18,7 +18,7 @@ from weft.models.network_core.compiler import compile_network_core
 from weft.models.report.placement import placement_line, reasons_of
 from weft.models.target import target_of
 from weft.models.tflite import load
-from weft.models.tflite.oracle import litert
+from weft.models.tflite.runtime import litert
 
 F32, SAME, VALID = np.float32, 0, 1
 CONFIG = Config(rows=2, cols=4, depth=4)

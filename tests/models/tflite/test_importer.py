@@ -8,9 +8,9 @@ from tflite_files import T, build
 
 from weft.models import ModelError
 from weft.models.tflite import load
-from weft.models.tflite.cutout import cut
 from weft.models.tflite.importer import macs_of
 from weft.models.tflite.reader import read
+from weft.models.tflite.runtime import cut
 
 X, Y = T((1, 8), scale=0.1), T((1, 8), scale=0.1)
 

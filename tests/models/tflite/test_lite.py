@@ -6,9 +6,9 @@ from graph_runner import run_graph
 from tflite_files import T, build
 from tflite_operators import FLOAT, INT8, INT16, q, raised, values
 
-from weft.models.host_modes import in_mode
+from weft.models.exactness import in_mode
 from weft.models.tflite import load
-from weft.models.tflite.oracle import litert
+from weft.models.tflite.runtime import litert
 
 EVERY = np.arange(256, dtype=np.uint8).view(INT8)
 VERSIONS = {"RESIZE_BILINEAR": 3, "SOFTMAX": 3}

@@ -8,7 +8,7 @@ from graph_runner import run_graph
 from lstm_files import lstm
 
 from weft.models.tflite import load
-from weft.models.tflite.oracle import litert
+from weft.models.tflite.runtime import litert
 
 
 @pytest.mark.parametrize("seed", range(14))

@@ -13,9 +13,9 @@ from tflite_operators import values
 from weft.config import Config
 from weft.models.compiler import compile_graph
 from weft.models.errors import ModelError
-from weft.models.host_modes import in_mode
+from weft.models.exactness import in_mode
 from weft.models.tflite import load
-from weft.models.tflite.oracle import litert
+from weft.models.tflite.runtime import litert
 
 BYTES, QUANTIZED = ("int8", "uint8"), ("int8", "uint8", "int16")
 BOOL = "bool"

@@ -15,7 +15,7 @@ from weft.models.network_core.compiler import compile_network_core
 from weft.models.report.placement import placement_line
 from weft.models.target import target_of
 from weft.models.tflite import load
-from weft.models.tflite.oracle import litert
+from weft.models.tflite.runtime import litert
 
 I32 = np.int32
 SHRINK = "StridedSliceOptions", {"shrinkAxisMask": 1}

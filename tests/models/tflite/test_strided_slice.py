@@ -8,7 +8,7 @@ from tflite_files import T, build
 
 from weft.models.errors import ModelError
 from weft.models.tflite import load
-from weft.models.tflite.oracle import litert
+from weft.models.tflite.runtime import litert
 
 INT8, I32 = np.int8, np.int32
 NEW = {"newAxisMask": 2}

@@ -9,9 +9,9 @@ from tflite_operators import q
 from weft.config import Config
 from weft.host.golden import GoldenTransport
 from weft.models.compiler import compile_graph
-from weft.models.host_modes import in_mode
+from weft.models.exactness import in_mode
 from weft.models.tflite import load
-from weft.models.tflite.oracle import litert
+from weft.models.tflite.runtime import litert
 
 EVERY = np.arange(256, dtype=np.uint8).view(np.int8)[None]
 FIXED = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0)}

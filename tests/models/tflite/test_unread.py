@@ -11,10 +11,10 @@ from weft.config import Config
 from weft.host import GoldenTransport
 from weft.models import ModelError
 from weft.models.compiler import compile_graph
-from weft.models.host_modes import in_mode
+from weft.models.exactness import in_mode
 from weft.models.loading import load as load_file
 from weft.models.tflite import load
-from weft.models.tflite.oracle import litert
+from weft.models.tflite.runtime import litert
 
 W, B = 1, 2  # tensors
 X = np.array([[-128, -5, 0, 3, 77, 127], [9, 8, -7, 100, -100, 1]], np.int8)

@@ -3,20 +3,26 @@
 import numpy as np
 
 from weft.models.c_code.generator import (
+    HEADER,
+    SOURCE,
     Generator,
+    check_prefix,
     checked_call,
     no_code,
     require_no_state,
     require_one,
 )
-from weft.models.c_code.layers import CLayer, layer_of, layer_problem
-from weft.models.c_code.operators import OperatorCall, operator_problem
-from weft.models.c_code.sources import check_prefix
-from weft.models.c_code.templates import HEADER, SOURCE
+from weft.models.c_code.operators import (
+    CLayer,
+    OperatorCall,
+    layer_of,
+    layer_problem,
+    operator_problem,
+)
 from weft.models.c_code.tensors import is_alias
 from weft.models.dead_channels import leave_out_channels
 from weft.models.errors import ModelError
-from weft.models.host_modes import in_mode
+from weft.models.exactness import in_mode
 from weft.models.ir import Gemm, Graph
 from weft.models.program import Program
 from weft.models.work import HostWork

@@ -1,14 +1,171 @@
 """What the C files of networks for all kinds of cores share: operators of the host, and checks."""
 
 import math
+from collections.abc import Iterable, Mapping
+from importlib import resources
 
+from weft.c_names import identifier, prefix_problems, renamed
 from weft.models.c_code.operators import OPERATORS, OperatorCall
-from weft.models.c_code.sources import filled_sources, public_name
 from weft.models.c_code.tensors import TensorAddresses
 from weft.models.errors import ModelError
 from weft.models.work import HostWork, RecurrentWork
 
-__all__ = ["Generator", "checked_call", "no_code", "require_no_state", "require_one"]
+__all__ = [
+    "DATA", "HEADER", "LICENCE", "SOURCE", "Generator", "check_prefix", "checked_call",
+    "filled_sources", "no_code", "public_name", "require_no_state", "require_one",
+]
+
+
+LICENCE = "/* SPDX-License-Identifier: BSD-2-Clause */\n"
+HEADER = """\
+/*
+ * The network @name@ on a Weft core: @operators@ operators in one call.
+ *
+ * @name@_run() computes one inference.
+ * It calls the driver of the core's IP kit, and is C99 without heap and library, too. It returns
+ * WEFT_OK or the error of the driver. `input` has the int8 values of the network's input; the
+ * values of its output are written to `output`. They must not overlap. All calls share the static
+ * memory, so they must follow each other. The core must have the Config for which the network was
+ * compiled.
+ *
+ * Bus dma: the core writes to `output` and to the static memory, so no cache may hold old copies.
+ * core->buffer must have @NAME@_BUFFER_BYTES bytes. Bus stream: core->buffer and core->results must
+ * have space for the commands and results of each job; otherwise the error is WEFT_ERR_NO_SPACE.
+ */
+#ifndef @NAME@_NET_H
+#define @NAME@_NET_H
+
+#include "weft.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    @NAME@_INPUT_BYTES = @input@,
+    @NAME@_OUTPUT_BYTES = @output@,
+    @NAME@_CONSTANT_BYTES = @constant@, /* weights, parameters and tables */
+#if WEFT_DMA
+    @NAME@_BUFFER_BYTES = @buffer@, /* of core->buffer */
+    @NAME@_RAM_BYTES = @dma_ram@ /* static memory */
+#else
+    @NAME@_RAM_BYTES = @ram@ /* static memory */
+#endif
+};
+
+int @name@_run(weft_core *core, const int8_t *input, int8_t *output);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+"""
+DATA = """\
+/* Weights, parameters and tables of the network @name@. */
+#ifndef @NAME@_NET_DATA_H
+#define @NAME@_NET_DATA_H
+
+@includes@
+
+#ifdef __GNUC__
+#define NET_ALIGNED __attribute__((aligned(8)))
+#else
+#define NET_ALIGNED
+#endif
+
+@definitions@
+
+#endif
+"""
+SOURCE = """\
+/* The operators of the network @name@, in the order of its file. */
+#include "net.h"
+#include "net_data.h"
+
+#if WEFT_HASH != @hash@
+#error "the network was compiled for another Config than the driver"
+#endif
+
+/* Activations, which share memory if they are needed at different times. */
+static int8_t arena[@arena@] NET_ALIGNED;
+/* A block of rows of A. */
+static int8_t rows[@a@] NET_ALIGNED;
+#if WEFT_DMA
+/* Results of a block, if their place does not have the alignment that the core needs. */
+static int8_t results[@results@] NET_ALIGNED;
+#else
+static int8_t *const results = NULL;
+#endif
+
+int @name@_run(weft_core *core, const int8_t *input, int8_t *output)
+{
+    int error = WEFT_OK;
+    (void)core, (void)arena, (void)rows, (void)results;
+@body@
+    return error;
+}
+"""
+
+
+_WITHOUT_ARITHMETIC = _WITH_BYTES = {"net_layer.h", "net_map.h"}  # they include net_bytes.h
+
+
+def check_prefix(prefix: str) -> None:
+    """Raise ModelError if the prefix of a kit's driver is not valid for C code of a network."""
+    for problem in prefix_problems(prefix):
+        raise ModelError(problem)
+    if prefix.split("_")[0] == "net":
+        raise ModelError(f"prefix must not start with net, as names of the C code do, not {prefix}")
+
+
+def public_name(name: str, prefix: str) -> str:
+    """Return the start of all public names of a network: ``digits_cnn``, or ``mm_digits_cnn``.
+
+    With a prefix of its own, one network for two cores links in one program.
+    """
+    return identifier(name) if prefix == "weft" else f"{prefix}_{identifier(name)}"
+
+
+def filled_sources(
+    header: str, source: str, fixed: Iterable[str], values: Mapping[str, object], prefix: str
+) -> dict[str, bytes]:
+    """Return all files by name.
+
+    Parameters
+    ----------
+    header, source : str
+        Templates of ``net.h`` and ``net.c``.
+    fixed : iterable of str
+        Files of `weft.models.c_code.files` that ``net_data.h`` includes.
+    values : mapping of str
+        For ``@key@`` in templates. ``definitions``, ``load``, ``body`` and ``after`` have names of
+        the driver, too.
+    prefix : str
+        Of the driver.
+    """
+    names = sorted({*fixed})
+    includes = "\n".join(f'#include "{name}"' for name in names)
+    values = {"includes": includes, **values}
+    if {*names} - _WITHOUT_ARITHMETIC:
+        names.append("net_arithmetic.h")
+    if {*names} & _WITH_BYTES:
+        names.append("net_bytes.h")
+    folder = resources.files("weft.models.c_code.files")
+    texts = {"net.h": header, "net_data.h": DATA, "net.c": source}
+    texts |= {name: folder.joinpath(name).read_text(encoding="utf-8") for name in names}
+    return {
+        name: (LICENCE + _filled(renamed(text, prefix), values, prefix)).encode()
+        for name, text in sorted(texts.items())
+    }
+
+
+def _filled(text, values, prefix):
+    for key in ("includes", "definitions", "load", "body", "after"):
+        text = text.replace(f"@{key}@", renamed(values.get(key, ""), prefix))
+    for key, value in values.items():
+        text = text.replace(f"@{key}@", str(value))
+    return text
 
 
 def require_one(program) -> None:

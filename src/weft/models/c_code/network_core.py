@@ -4,13 +4,14 @@ import numpy as np
 
 from weft.models.c_code.generator import (
     Generator,
+    check_prefix,
     checked_call,
     no_code,
+    public_name,
     require_no_state,
     require_one,
 )
 from weft.models.c_code.operators import operator_problem
-from weft.models.c_code.sources import check_prefix, public_name
 from weft.models.c_code.tensors import (
     array,
     is_alias,

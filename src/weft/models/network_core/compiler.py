@@ -8,8 +8,7 @@ from typing import SupportsIndex
 
 from weft.models.dead_channels import leave_out_channels, notes_of
 from weft.models.errors import ModelError, UnfitError
-from weft.models.exactness import exactness_of
-from weft.models.host_modes import in_mode
+from weft.models.exactness import exactness_of, in_mode
 from weft.models.ir import Graph
 from weft.models.network_core.division import divide
 from weft.models.network_core.image import MemoryImage, make_image

@@ -9,7 +9,7 @@ import numpy as np
 from weft.golden import scaled
 from weft.models import kernels
 from weft.models.errors import UnfitError
-from weft.models.host_modes import in_mode
+from weft.models.exactness import in_mode
 from weft.models.ir import Gemm, Graph, Host, Tensor, Window
 from weft.models.network_core.layers import (
     Addition,
@@ -17,7 +17,9 @@ from weft.models.network_core.layers import (
     InputForm,
     NetworkCoreGraph,
     NetworkLayer,
+    Refusal,
     WeightLayout,
+    WrongMap,
 )
 from weft.models.network_core.list_steps import host_step
 from weft.models.network_core.pools import (
@@ -28,7 +30,6 @@ from weft.models.network_core.pools import (
     pool_window,
 )
 from weft.models.network_core.products import half_of, product_of
-from weft.models.network_core.refusal import Refusal, WrongMap
 from weft.models.network_core.schedule import needed, tile_limits
 from weft.models.network_core.tensor_places import TensorPlaces
 from weft.models.network_core.weights import LayerWords

@@ -9,9 +9,17 @@ from weft.models.ir import Host, State, Tensor, Window
 from weft.models.program import Step
 
 __all__ = [
-    "Addition", "NetworkCoreGraph", "GraphSegment", "InputForm", "NetworkLayer", "NetworkMap",
-    "WeightLayout",
+    "Addition", "GraphSegment", "InputForm", "NetworkCoreGraph", "NetworkLayer", "NetworkMap",
+    "Refusal", "WeightLayout", "WrongMap",
 ]
+
+
+class Refusal(Exception):
+    """An operator that the core cannot compute; the text is the reason."""
+
+
+class WrongMap(Refusal):
+    """A layer whose input is on the core, but not as a map that the layer can read."""
 
 
 class WeightLayout:

@@ -9,7 +9,7 @@ from weft.golden import scaled
 from weft.models.ir import Host, Window
 from weft.models.kernels.fixed_point import multiply
 from weft.models.kernels.litert import scaled_total
-from weft.models.network_core.refusal import Refusal
+from weft.models.network_core.layers import Refusal
 from weft.quantize import quantize_multiplier
 
 __all__ = [

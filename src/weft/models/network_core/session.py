@@ -15,11 +15,10 @@ from weft.host.list_products import ListProducts
 from weft.host.recovery import AcceleratorError
 from weft.models.errors import ModelError
 from weft.models.execution import host_run
-from weft.models.inputs import read_inputs
 from weft.models.ir import Tensor
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.list_steps import core_sums
-from weft.models.program_session import ProgramSession, Records
+from weft.models.program_session import ProgramSession, Records, read_inputs
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListError, join, split
 from weft.network_core.report import ListReport

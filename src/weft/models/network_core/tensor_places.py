@@ -5,8 +5,7 @@ import dataclasses
 import numpy as np
 
 from weft.models.ir import Host, Tensor
-from weft.models.network_core.layers import InputForm, NetworkMap
-from weft.models.network_core.refusal import Refusal, WrongMap
+from weft.models.network_core.layers import InputForm, NetworkMap, Refusal, WrongMap
 
 __all__ = ["TensorPlaces"]
 

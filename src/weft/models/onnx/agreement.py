@@ -95,7 +95,7 @@ class Agreement:
 def compare(float_model: bytes, quantized_model: bytes, feeds, advance=None) -> Agreement:
     """Run both models in onnxruntime, node by node, and compare their tensors.
 
-    ``feeds`` are the inputs (`weft.models.onnx.calibration.Feeds`); ``advance`` is called after
+    ``feeds`` are the inputs (`weft.models.onnx.quantize.Feeds`); ``advance`` is called after
     each batch. The sums take no more memory than one batch.
     """
     import onnx

@@ -274,8 +274,7 @@ def _with_casts(model):
     """A copy of the model in an operator set that has the nodes of `_moved`."""
     from onnx import helper
 
-    from weft.models.onnx.conversion import convert
-    from weft.models.onnx.reading import OPSET
+    from weft.models.onnx.reading import OPSET, convert
 
     moved = type(model)()
     moved.CopyFrom(model)

@@ -8,10 +8,9 @@ from weft.models.errors import ModelError
 from weft.models.ir import Graph, Host
 from weft.models.tflite import arithmetic, moving, products, recurrent, reducing, shapes, unary
 from weft.models.tflite.context import Context, Fallback
-from weft.models.tflite.cutout import cut
 from weft.models.tflite.reader import read
 from weft.models.tflite.recurrent import VARIABLES, Variables
-from weft.models.tflite.runtime import attempt, memory
+from weft.models.tflite.runtime import attempt, cut, memory
 from weft.models.tflite.scales import refusals
 
 __all__ = ["CALLERS", "COMPILED", "CUSTOM", "RUNTIME", "import_file", "macs_of"]
