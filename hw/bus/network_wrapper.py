@@ -212,7 +212,7 @@ class NetworkWrapper(wiring.Component):
             core.begin.valid.eq(bank.begin),
             core.begin.list.eq(self._address(bank.list_address)),
             core.begin.log.eq(self._address(bank.log_address)),
-            core.base.eq(bank.base), core.limit.eq(bank.limit),
+            core.window.base.eq(bank.base), core.window.limit.eq(bank.limit),
         ]
         self._registers(m, bank)
         soft_reset = self._reset(m, bank)
@@ -277,7 +277,6 @@ class NetworkWrapper(wiring.Component):
         connect(m, port.reads, flipped(core.reads))
         place = port.placement
         m.d.comb += [
-            port.read_valid.eq(core.read_valid), port.read_data.eq(core.read_data),
             port.write.eq(transfer.write), port.read.eq(transfer.read),
             port.count.eq(transfer.count), place.address.eq(self._address(transfer.address)),
             Cat(place.run, place.pitch, place.pixels).eq(transfer.layout),

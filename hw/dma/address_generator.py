@@ -138,9 +138,6 @@ class SliceState:
         self.by_stride = Signal(init=1)
 
 
-ADDRESS_BITS = 32
-
-
 class RunAddress(wiring.Component):
     """Address of a run of bytes. One adder computes the next one, and loads the first one.
 
@@ -203,7 +200,6 @@ class RunAddress(wiring.Component):
         return m
 
 
-ADDRESS_BITS = 32
 BLOCK = ceil_log2(BURST)
 
 

@@ -8,8 +8,7 @@ __all__ = ["MODULES", "PERIOD_NS"]
 
 MODULES = tuple(
     f"weft.sim.bench.{name}" for name in (
-        "products", "ordering", "epilogue", "faults", "registers", "floats", "preload", "limits",
-        "aborts",
+        "products", "ordering", "epilogue", "faults", "registers", "floats", "aborts",
     )
 )
 PERIOD_NS = 10  # clock period

@@ -257,7 +257,6 @@ async def bf16_chains(tb):
         tb.multiply(*tb.operands(rows, cols + 1, 2))
 
 
-_BF16 = core_config().data_type.is_float
 _RATES = (0, 50, 90)
 # Kind, idle and stall: all combinations; in a slow simulation each kind once.
 _ALL = [(kind, idle, stall) for kind in KINDS for idle in _RATES for stall in _RATES]

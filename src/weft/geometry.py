@@ -101,12 +101,12 @@ def memories(config: Config) -> dict[Region, Operand]:
     """
     a, b = operands(config)
     geometries = {Region.A: a, Region.B: b}
-    if config.requantize != "none" or config.activation == "clamp":
+    parameter = config.data_type.parameter
+    if parameter and (config.requantize != "none" or config.activation == "clamp"):
         chunks = -(-config.cols // config.lanes)
         page = 1 << (chunks - 1).bit_length()
-        size = config.data_type.parameter.size
         geometries[Region.PARAMETERS] = Operand(
-            config.lanes, size, b.pages * page, config.bytes_in, page
+            config.lanes, parameter.size, b.pages * page, config.bytes_in, page
         )
     if config.requantize != "none" and config.activation == "table":
         geometries[Region.TABLE] = Operand(1, 1, TABLE_ENTRIES, config.bytes_in, TABLE_ENTRIES)

@@ -160,3 +160,14 @@ def test_shares_that_cannot_be_better_end_soon(monkeypatch):
     monkeypatch.setattr(module._State, "follows", lambda *_: False)
     whole = places()
     assert 2 * few < whole
+
+
+@pytest.mark.parametrize("lines", [20, 1000])
+def test_the_least_cycles_have_the_waits_for_space(lines):
+    """60 and 60 words are not in 100 words at once: each load waits for the job before."""
+    chip = network_core_config(4, 4, 4, 2, b_words=100, lines=lines)
+    search = module._Search([demand(1, 60) for _ in range(20)], chip, False, False, True)
+    tried = search.tried([1] * 20)
+    jobs = [job for layer in range(20) for job in search._jobs(layer, 1, tried.lines_resident)]
+    assert tried.cycles == sum(job.cycles + job.b_load + job.line_load for job in jobs)
+    assert search._least(search._start(), tried.rest[0]) == tried.cycles

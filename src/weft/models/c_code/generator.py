@@ -200,7 +200,8 @@ def require_no_state(program, steps) -> None:
         )
     for step in steps:
         is_recurrent = isinstance(step.work, RecurrentWork)
-        if is_recurrent or (isinstance(step.work, HostWork) and step.work.kernel == "tflite.svdf"):
+        is_filter = isinstance(step.work, HostWork) and step.work.kernel.endswith(".svdf")
+        if is_recurrent or is_filter:
             raise no_code(
                 program, step, "C code has no operators with a state, such as recurrent layers; a"
                 f" program file runs them from Python: weft run {program.name}.weft --on PORT"

@@ -211,9 +211,9 @@ def _options(builder, operator):
 
 # Runs a TFLite model, often of one operator, in TFLite Micro: the kernel ``tflite.model``.
 #
-# TFLite Micro trusts its models: a damaged one can crash it, or keep it busy for ever. So it runs in
-# a process of its own (`worker`), which all models share, and each wait has a limit. Models that are
-# only tried (`attempt`) have another process, so that a crash ends no session.
+# TFLite Micro trusts its models: a damaged one can crash it, or keep it busy for ever. So it runs
+# in a process of its own (`worker`), which all models share, and each wait has a limit. Models that
+# are only tried (`attempt`) have another process, so that a crash ends no session.
 
 SPARE, ATTEMPTS = 1 << 17, 4  # bytes beside the tensors; attempts, each with four times the memory
 LIMIT, TRIAL = 120, 30  # seconds that a request may take; the same if a model is only tried
