@@ -36,8 +36,9 @@ LAYERS = {
     "src/weft/kit/files/": (
         "cocotb", "cocotb_tools", "cocotbext", "litex", "migen", "numpy",
         "test_weft", "weft_commands", "weft_data", "weft_driver", "weft_link", "weft_litex",
-        "weft_master", "weft_packing", "weft_pauses", "weft_pins",
+        "weft_master", "weft_network_bench", "weft_packing", "weft_pauses", "weft_pins",
     ),
+    "src/weft/kit/bench": (*BASE, "weft.host", "weft.kit", "numpy"),
     "src/weft/kit/": (
         *BASE, "weft.hw", "weft.kit", "weft.cli.info", "weft.boards", "amaranth",
         "peakrdl_cheader", "peakrdl_html", "peakrdl_ipxact", "systemrdl",

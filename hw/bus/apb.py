@@ -18,8 +18,8 @@ class Apb(wiring.Component):
     """A transfer has a setup cycle, and one access cycle or more: ``pready`` ends it.
 
     The request starts in the setup cycle, so a response in the next cycle adds no wait state. A
-    transfer with an error ends with ``pslverr``. Writes are of whole words, and the lowest two
-    address bits are ignored. If a reset of the master removes ``psel`` before the end of the
+    transfer with an error ends with ``pslverr``: an address that is no multiple of 4 is one. Writes
+    are of whole words. If a reset of the master removes ``psel`` before the end of the
     transfer, its response is dropped; the transfer may have had its effect. No output depends on an
     input in the same cycle.
 
@@ -46,6 +46,7 @@ class Apb(wiring.Component):
         m.d.comb += [
             request.valid.eq(self.psel & ~pending),
             request.p.addr.eq(self.paddr[2:]),
+            request.p.aligned.eq(~self.paddr[:2].any()),
             request.p.write.eq(self.pwrite),
             request.p.mask.eq(0b1111),
             request.p.data.eq(self.pwdata),

@@ -143,6 +143,8 @@ BUGS = [
         ("a core register is awaited for ever", "answered_soon",
          "waits = [s.reads[\"core\"] & ~self.reg_ack]", "waits = [s.reads[\"core\"]]"),
         ("a part of a word may be written", "error", "request.p.mask.all()", "1"),
+        ("an unaligned access is answered", "error",
+         "hit & kind & request.p.aligned", "hit & kind"),
         ("the abort bit starts a soft reset", "reset",
          "s.writes[\"control\"] & s.data[field.low]", "s.writes[\"control\"]"),
         ("any request with the bit set starts an abort", "abort",
@@ -174,6 +176,9 @@ BUGS = [
          "self.refused.eq((self.started & ~self.begin) | ", "self.refused.eq("),
         ("a transfer starts while another one is running", "transfer",
          "allowed = ~self.memory_busy & ~self.reset_busy", "allowed = ~self.reset_busy"),
+        ("a word is taken without a transfer", "command",
+         "self.write_words.valid.eq(words.valid & ~complete)",
+         "self.write_words.valid.eq(words.valid)"),
     ),
     *table(
         "registers, axi", "bus.interrupts",

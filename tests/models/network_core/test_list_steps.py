@@ -78,7 +78,13 @@ def test_rows_that_exceed_the_buffer_are_a_product():
     program = compile_network_core(graph, target_of(config))
     assert [step.operators for step in program.layers] == [("CONV_2D",)]
     [step] = program.products
-    assert step.placement.reason == "a tile needs 324 words of B, and the buffer has 100"
+    assert step.placement.reason == (
+        "a tile needs 324 words of B, and the buffer has 100: [network_core] b_words must be at"
+        " least 324"
+    )
+    for b_words, products in ((323, 1), (324, 0)):
+        config = network_core_config(4, 4, 4, 4, words=2048, b_words=b_words)
+        assert len(compile_network_core(graph, target_of(config)).products) == products
     assert step.products[0].k == 9 * 9 * 16
     with program.open("golden") as session:
         same(graph, program, session)

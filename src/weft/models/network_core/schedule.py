@@ -10,7 +10,7 @@ from weft.models.network_core.weights import LINES_OF_ADD, BufferPlaces, LayerWo
 from weft.models.progress import Progress
 from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig
 
-__all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers", "tile_limits"]
+__all__ = ["BufferSchedule", "LayerDemand", "Part", "needed", "schedule_buffers", "tile_limits"]
 
 _JOB_LATENCY = 58  # cycles from the last store of a job to the one of the next, less its steps
 _LOAD_FACTOR = 1.6  # stores of the job that runs delay reads
@@ -419,21 +419,29 @@ def _lines(demand, tiles):
 
 def tile_limits(
     sizes: LayerWords, config: NetworkCoreConfig, adds: bool = False
-) -> tuple[tuple[str, int, int, int], ...]:
-    """Return for both buffers: what they have, how much, how much a tile needs, and a least job."""
+) -> tuple[tuple[str, str, int, int, int], ...]:
+    """Return for both buffers: what they have, the field that says how much, and its value.
+
+    Then how much a tile needs, and a least job: no smaller value of the field would do.
+    """
     least, each = min(sizes.granule, sizes.tiles), 0 if sizes.filled else sizes.tile_words
     words = sizes.tile_words if sizes.filled else each * least
     return (
-        ("words of B", config.b_words, each, words),
-        ("parameter lines", config.lines, sizes.row_lines,
+        ("words of B", "b_words", config.b_words, each, words),
+        ("parameter lines", "lines", config.lines, sizes.row_lines,
          sizes.row_lines * least + adds * LINES_OF_ADD),
     )
+
+
+def needed(field: str, least: int) -> str:
+    """Return the rule for a field of the table, for a network that needs ``least``."""
+    return f"[network_core] {field} must be at least {least:,}"
 
 
 def _tiles_of(demand, config, share, b_resident, lines_resident):
     """Return the tiles of each job of a layer."""
     sizes, limits = demand.sizes, [demand.sizes.tiles]
-    for (name, size, each, least), resident in zip(
+    for (name, of_config, size, each, least), resident in zip(
         tile_limits(sizes, config, demand.adds), (b_resident, lines_resident), strict=True
     ):
         if resident:
@@ -441,7 +449,8 @@ def _tiles_of(demand, config, share, b_resident, lines_resident):
         if least > size:
             raise ValueError(
                 f"{demand.name} must have at most {size} {name} in"
-                f" {'a tile' if sizes.granule == 1 else f'{sizes.granule} tiles'}, not {least}"
+                f" {'a tile' if sizes.granule == 1 else f'{sizes.granule} tiles'}, not {least}:"
+                f" {needed(of_config, least)}"
             )
         if each:
             room = max(least, size // share) - (least - each * min(sizes.granule, sizes.tiles))
