@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 import numpy as np
+import tflite
 
 from weft.models.ir import Gemm, Host, Recurrence, Tensor
 from weft.models.tflite.context import Fallback
