@@ -19,9 +19,9 @@ class Apb(wiring.Component):
 
     The request starts in the setup cycle, so a response in the next cycle adds no wait state. A
     transfer with an error ends with ``pslverr``: an address that is no multiple of 4 is one. Writes
-    are of whole words. If a reset of the master removes ``psel`` before the end of the
-    transfer, its response is dropped; the transfer may have had its effect. No output depends on an
-    input in the same cycle.
+    are of whole words. If a reset of the master alone removes ``psel`` before the end of the
+    transfer, its response is dropped; the transfer may have had its effect, and the next one waits
+    for that response. No output depends on an input in the same cycle.
 
     Attributes
     ----------
@@ -43,6 +43,9 @@ class Apb(wiring.Component):
             m.d.sync += pending.eq(1)
         with m.Elif(response.valid):
             m.d.sync += pending.eq(0)
+        # A transfer stays in its access phase until its response: the master has given it up.
+        dropped = Signal()
+        m.d.sync += dropped.eq(pending & ~response.valid & (dropped | ~(self.psel & self.penable)))
         m.d.comb += [
             request.valid.eq(self.psel & ~pending),
             request.p.addr.eq(self.paddr[2:]),
@@ -51,7 +54,7 @@ class Apb(wiring.Component):
             request.p.mask.eq(0b1111),
             request.p.data.eq(self.pwdata),
             self.prdata.eq(response.p.data),
-            self.pready.eq(response.valid),
-            self.pslverr.eq(response.valid & response.p.error),
+            self.pready.eq(response.valid & ~dropped),
+            self.pslverr.eq(response.valid & ~dropped & response.p.error),
         ]
         return m

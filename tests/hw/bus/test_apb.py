@@ -86,3 +86,27 @@ def test_a_reset_ends_a_transfer_without_an_answer():
             assert (found, error, took) == (6, 0, 2)
 
     simulate(ResetInserter(reset)(Echo(bus, 6)), bench)
+
+
+@pytest.mark.parametrize("idle", [1, 2, 5, 9])
+def test_a_transfer_that_the_master_gives_up_answers_no_other(idle):
+    """Only the master is reset: the slave's response to the old transfer must not end a new one."""
+    bus = Apb()
+    master = Master(bus)
+
+    async def bench(ctx):
+        for wait in range(1, 6):
+            ctx.set(bus.psel, 1)
+            ctx.set(bus.paddr, 4)  # an odd word takes 6 cycles
+            ctx.set(bus.pwrite, 0)
+            await ctx.tick()
+            ctx.set(bus.penable, 1)
+            await ctx.tick().repeat(wait)
+            ctx.set(bus.penable, 0)
+            ctx.set(bus.psel, 0)
+            await ctx.tick().repeat(idle)
+            found, error, _ = await master.transfer(ctx, 8)
+            assert (found, error) == (6, 0)
+
+    simulate(Echo(bus, 6), bench, background=[master.watch])
+    assert [addr for addr, *_ in master.requests] == [1, 2] * 5
