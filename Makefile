@@ -32,7 +32,7 @@ sim:  ## check the default design on two simulators, then run a network on it
 
 demo:  ## a network whole on a simulated chip: handwritten digits, and the timeline of its layers
 	@$(SETUP) sim
-	@$(RUN) python -m tools.demo
+	@$(RUN) weft demo
 
 bench:  ## place and route whole accelerators, write their record (an hour the first time)
 	@$(SETUP) test

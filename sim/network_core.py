@@ -248,12 +248,15 @@ class SimulatedRunner:
 
     Attributes
     ----------
+    program_bytes : int
+        Bytes of the program memory.
     program_base : int
         First byte of the program memory behind AXI4; 0 at first.
     """
 
     def __init__(self, config: NetworkCoreConfig):
         self.config = config
+        self.program_bytes = config.program_bytes
         self.program_base = 0
         self._core = NetworkSimulation(config)
         if config.program_words:

@@ -69,7 +69,7 @@ class Outcome:
 def run(
     config: Config, simulator: str, *, build_dir, testcase=None, seed: int = 1,
     limit: float = 7200, verilog: str | None = None, modules=MODULES, top: str = "weft",
-    env: dict | None = None,
+    env: dict | None = None, waves: bool = False,
 ) -> Outcome:
     """Run benches on the Verilog of ``config``.
 
@@ -95,6 +95,8 @@ def run(
         The module under test.
     env : dict, optional
         Environment variables for the tests, in addition to ``WEFT_CONFIG``.
+    waves : bool
+        Verilator only: write a trace of all signals into ``dump.vcd``, beside the log.
 
     Raises
     ------
@@ -114,7 +116,7 @@ def run(
     with _locked(place):
         start = time.monotonic()
         text = build.verilog(config) if verilog is None else verilog
-        executable = _BUILDS[simulator](f"{top}-{config.name}", text, top)
+        executable = _BUILDS[simulator](f"{top}-{config.name}", text, top, waves)
         built = time.monotonic()
         results, log = place / "results.xml", place / "test.log"
         results.unlink(missing_ok=True)
@@ -122,7 +124,7 @@ def run(
             "test_module": ",".join(modules), "test_filter": _filter(testcase), "seed": seed,
             "hdl_toplevel": top, "hdl_toplevel_lang": "verilog", "timescale": ("1ns", "1ps"),
             "build_dir": str(executable.parent), "test_dir": str(place),
-            "results_xml": str(results),
+            "results_xml": str(results), "waves": waves,
             "extra_env": {"WEFT_CONFIG": json.dumps(asdict(config)), **(env or {})},
         })
         seconds = time.monotonic() - built
@@ -163,18 +165,19 @@ def _locked(place):
         yield
 
 
-def _icarus(name, verilog, top):
+def _icarus(name, verilog, top, waves):
     return build.executable("benches", name, verilog, top=top)
 
 
-def _verilator(name, verilog, top):
+def _verilator(name, verilog, top, waves):
     """Built as by cocotb's own runner: its harness with the class ``Vtop``."""
     from cocotb_tools import config as cocotb
 
     return verilated.executable(
         "benches", name, [verilog], lambda: verilog,
         cocotb.share_dir / "lib" / "verilator" / "verilator.cpp", top=top, prefix="Vtop",
-        file=top, control=_PUBLIC.format(top), vpi=True,
+        file=top, control=_PUBLIC.format(top), vpi=True, trace=waves,
+        defines=["VM_TRACE=1"] if waves else [],
         link=[f"-Wl,-rpath,{cocotb.libs_dir}", f"-L{cocotb.libs_dir}", "-lcocotbvpi_verilator"],
     )
 

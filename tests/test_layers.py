@@ -36,12 +36,17 @@ LAYERS = {
     "src/weft/kit/files/": (
         "cocotb", "cocotb_tools", "cocotbext", "litex", "migen", "numpy",
         "test_weft", "weft_commands", "weft_data", "weft_driver", "weft_link", "weft_litex",
-        "weft_master", "weft_packing", "weft_pauses", "weft_pins",
+        "weft_master", "weft_network_bench", "weft_packing", "weft_pauses", "weft_pins",
     ),
+    "src/weft/kit/bench": (*BASE, "weft.host", "weft.kit", "numpy"),
     "src/weft/kit/": (
         *BASE, "weft.hw", "weft.kit", "weft.cli.info", "weft.boards", "amaranth",
         "peakrdl_cheader", "peakrdl_html", "peakrdl_ipxact", "systemrdl",
     ),
+    "src/weft/project/files/": (
+        *BASE, "weft.host", "weft.models", "weft.sim", "cocotb", "numpy",
+    ),
+    "src/weft/project/": (*BASE, "weft.boards", "weft.kit.folder", "weft.project"),
     "src/weft/models/tflite/": (
         *NETWORK, "ai_edge_litert", "flatbuffers", "tflite", "tflite_micro",
     ),
@@ -61,6 +66,7 @@ LAYERS = {
     ),
     "src/weft/tasks/": ("weft.tasks", "weft.files", "weft.sim.cache", "distributed", "psutil"),
     "src/weft/demo/": ("weft.models", "numpy"),
+    "src/weft/cli/devices": ("weft", "serial"),
     "src/weft/cli/": ("weft", "numpy", "ml_dtypes", "rich", "matplotlib", "amaranth"),
     "src/weft/": BASE,
     "hw/bus/amaranth_soc": (*BASE, "weft.hw", "amaranth", "amaranth_soc"),

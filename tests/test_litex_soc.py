@@ -1,5 +1,7 @@
 """examples/litex_soc: files of a network, contents of the SDRAM, and the checks of results."""
 
+import dataclasses
+import re
 import shutil
 from pathlib import Path
 
@@ -42,7 +44,8 @@ def results(monkeypatch):
 
 def header(files, network, folder):
     """The predicted cycles of a network, and its file ``network.h``."""
-    predicted = files.write_network(network, design_from_toml(FOLDER / "network_core.toml"), folder)
+    config = design_from_toml(FOLDER / "network_core.toml")
+    predicted = files.write_network(network, files.compiled_network(network, config), folder)
     return predicted, (folder / "network.h").read_text(encoding="utf-8")
 
 
@@ -70,11 +73,32 @@ def test_recorded_outputs_are_expected(files, tmp_path):
     assert "expected[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};" in text
 
 
-@pytest.mark.parametrize("cycles, near", [("1,000", True), ("909", False), ("1,112", False)])
-def test_predicted_cycles_may_be_a_tenth_off(results, capsys, cycles, near):
+@pytest.mark.parametrize("cycles, off", [
+    ("1,000", "0.0% too few"), ("800", "25.0% too many"), ("1,250", "20.0% too few"),
+])
+def test_the_difference_from_the_prediction_is_printed(results, capsys, cycles, off):
     text = f"     cycles  predicted\n  {cycles}      1,000  all layers, on the core\n"
-    assert results.is_near(1000, text) == near
-    assert capsys.readouterr().out.startswith("The predicted cycles are ")
+    results.print_difference(1000, text)
+    assert capsys.readouterr().out == f"The predicted cycles are {off}.\n"
+
+
+@pytest.mark.parametrize("change, message", [
+    (None, r"No such file or directory|not found|no file"),
+    (b"no network", "bytes 4..7 of a TFLite file must be TFL3"),
+    (dict(b_words=2), r"\[network_core\] b_words must be at least \d+"),
+])
+def test_a_file_that_is_refused_has_a_message(files, tmp_path, capsys, change, message):
+    """Exit code 2 without a traceback, before any work that takes long."""
+    network, config = tmp_path / "refused.tflite", design_from_toml(FOLDER / "network_core.toml")
+    if isinstance(change, bytes):
+        network.write_bytes(change)
+    elif change:
+        network, config = CNN, dataclasses.replace(config, **change)
+    with pytest.raises(SystemExit) as ended:
+        files.compiled_network(network, config)
+    assert ended.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("litex_soc: error: ") and re.search(message, line)
 
 
 @pytest.mark.parametrize("fmax, met", [(41.5, True), (39.99, False)])

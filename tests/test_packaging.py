@@ -96,6 +96,33 @@ def test_command_runs(installed, tmp_path, arguments, said):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("commands", [
+    "weft report digits.tflite --board icebreaker",
+    "weft run digits.tflite --board icebreaker --for networks --check tflm",
+    "weft boards; weft devices --no-ask --json; weft doctor",
+    "weft new icebreaker 'my own' --network digits.tflite; make -C 'my own' lint run ON=golden",
+    pytest.param("weft generate -o core.v; weft generate --bus axi -o kit", marks=pytest.mark.slow),
+    pytest.param("weft demo; weft run digits.tflite --on board --board icebreaker --for networks",
+                 marks=pytest.mark.slow),
+    pytest.param("weft new icebreaker mine; make -C mine sim", marks=pytest.mark.slow),
+])
+def test_the_wheel_does_what_the_checkout_does(installed, tmp_path, monkeypatch, commands):
+    """In a folder without the checkout, with the programs of the environment and the system."""
+    site = Path(sysconfig.get_path("scripts"))
+    monkeypatch.setenv("PATH", f"{installed}:{site}:/usr/bin:/bin")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    shutil.copy(ROOT / "src" / "weft" / "demo" / "digits_cnn.tflite", tmp_path / "digits.tflite")
+    run("bash", "-euc", commands, cwd=tmp_path)
+
+
+def test_the_extra_all_has_what_the_commands_use():
+    """A new extra must be in it, or here: for checks of Weft, or for a search on a cluster."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    (everything,) = extras["all"]
+    others = "all", "docs", "explore", "interop", "test", "train"
+    assert everything == f"weft[{','.join(sorted({*extras} - {*others}))}]"
+
+
 def test_hints_of_the_wheel_do_not_name_the_makefile(installed, tmp_path):
     code = "from weft.hints import to_install; print(to_install(extra='kit'))"
     said = run(installed / "python", "-c", code, cwd=tmp_path)

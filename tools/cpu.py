@@ -112,23 +112,31 @@ def measure(name: str, bus: str) -> int:
 
 def run(
     ip, folder: Path, sources: list, includes: list, extra: dict[str, bytes], *, driver=True,
+    second=None,
 ) -> str:
     """Compile firmware with the ``extra`` files, simulate it; its output.
 
-    Without ``driver`` it gets only the headers of the driver.
+    Without ``driver`` it gets only the headers of the driver. ``second`` is another core in the
+    SoC, with another prefix.
     """
     sys.path.append(str(ROOT / "examples" / "soc"))
     from riscv_soc import compile_firmware, compile_soc
 
     folder.mkdir(parents=True, exist_ok=True)
     files = build(ip)
-    parts = {path[7:]: data for path, data in files.items() if path.startswith("driver/")}
+    more = build(second) if second else {}
+    parts = {
+        path[7:]: data for path, data in (files | more).items() if path.startswith("driver/")
+    }
     for file, data in (parts | extra).items():
+        (folder / file).parent.mkdir(exist_ok=True)
         (folder / file).write_bytes(data)
     if driver:
         sources = [*sources, *(folder / name for name in parts if name.endswith(".c"))]
     compile_firmware(folder, sources, includes)
-    program = compile_soc(folder, ip, files[f"{ip.name}.v"])
+    program = compile_soc(
+        folder, ip, files[f"{ip.name}.v"], (second, more[f"{second.name}.v"]) if second else None
+    )
     done = subprocess.run([program], cwd=folder, capture_output=True, text=True)
     print(done.stdout, done.stderr, sep="", end="")
     return done.stdout

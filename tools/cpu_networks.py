@@ -1,6 +1,7 @@
 """Time networks on a RISC-V processor: in plain C, with the C driver, and as a list of the core.
 
     python -m tools.cpu_networks measure WAY [NETWORK]
+    python -m tools.cpu_networks interrupts
     python -m tools.cpu_networks table
 
 ``measure`` simulates the SoC of ``examples/soc`` with an inference of NETWORK, a TFLite file (by
@@ -11,12 +12,15 @@ default ``examples/digits_cnn.tflite``), checks the output and writes the cycles
     axi, dma    the same code, with the generated driver and a core behind this bus
     list        one list of a network core, which lies in the memory of the processor
 
-``table`` makes the record of all cycles.
+``interrupts`` runs the program of ``docs/networks.md`` that has two cores and the network of each,
+and checks both outputs. ``table`` makes the record of all cycles.
 """
 
 import json
 import os
+import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,10 +55,11 @@ WAYS = {
     "dma": {"run": f"driver, DMA, {CONFIG}"},
     "list": {
         "run": f"list of a network core, {CHIP.array.name}",
+        "core": "... of which the core works",
         "load": "... load of the list, once",
     },
 }
-PRINTED = {"list": ("load", "run")}  # in this order
+PRINTED = {"list": ("load", "run", "core")}  # in this order
 ABOUT = """\
 Clock cycles of one inference on a PicoRV32, from the call to the return, with networks
 of MLPerf Tiny. Each output equals the golden model's, byte for byte; the input is random. [The C
@@ -68,9 +73,10 @@ driver](driver.md) describes the processor.
   FIFO ports it also moves each operand. A depthwise convolution is one product for 8 channels,
   whose B is 0 except on its diagonals.
 * **List.** A [network core](../network-core.md#program-memory) with as many MAC/cycle. Its list and
-  its weights lie in the memory of the processor, where the core reads them as an AXI4 master. The
-  load copies them there once, and fills the weight buffer. An inference writes the input through
-  the registers, runs the list, and reads the result; the processor computes SOFTMAX. The core has
+  its weights are linked into the memory of the processor, where the core reads them as an AXI4
+  master. The load fills the weight buffer. An inference writes the input through the registers,
+  runs the list, and reads the result; the processor computes SOFTMAX. The cycles in which the core
+  works are a part of the inference: with interrupts the processor is free then. The core has
   `words = 4096`, `b_words = 1024` and `lines = 128`."""
 
 
@@ -105,6 +111,29 @@ def measure(way: str, network: Path) -> int:
     return 0
 
 
+def interrupts() -> int:
+    """Run the documented program with interrupts, two cores and a network for each."""
+    one = NetworkIp(config=CHIP, bus="axi", prefix="one")
+    two = NetworkIp(config=replace(CHIP, program_words=0), bus="axi", prefix="two")
+    model, files, folder = weft.load(DIGITS), {"documented.c": documented()}, OUTPUT / "interrupts"
+    for ip in (one, two):
+        program = model.compile(ip.config)
+        code = network_core_c_files(program, ip.prefix)
+        files |= {f"{ip.prefix}/{name}": data for name, data in code.items()}
+    files |= expectation(program, "golden")
+    sources = [SOURCES / "interrupts.c", *(folder / ip.prefix / "net.c" for ip in (one, two))]
+    check_exit(run(one, folder, sources, [SOURCES], files, second=two), "interrupts.c")
+    return 0
+
+
+def documented() -> bytes:
+    """The program of the page of networks that has two cores."""
+    page = (ROOT / "docs" / "networks.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```c\n(.*?)^```", page, re.M | re.S)
+    [found] = [block for block in blocks if "int main(void)" in block]
+    return found.encode()
+
+
 def in_plain_c(code: bytes) -> bytes:
     """The C code of a network, with layers that `tools/riscv/plain_layer.h` computes."""
     head = b'#include "net.h"\n'
@@ -124,7 +153,7 @@ def expectation(program, golden, *, plain=False) -> dict[str, bytes]:
         for name, values in (("image", image), ("expected", expected))
     )
     macros = {
-        "NETWORK_RUN": f"{name}_run", "NETWORK_LOAD": f"{name}_load",
+        "NETWORK_RUN": f"{name}_run", "NETWORK_LOAD": f"{name}_load", "PROGRAM": f"{name}_program",
         "OF_NETWORK(what)": f"{name.upper()}_##what", **({"PLAIN": ""} if plain else {}),
     }
     lines = "".join(f"#define {macro} {text}".rstrip() + "\n" for macro, text in macros.items())
@@ -171,10 +200,13 @@ def main(arguments) -> int:
             return measure(way, DIGITS)
         case ["measure", way, network] if way in WAYS:
             return measure(way, Path(network))
+        case ["interrupts"]:
+            return interrupts()
         case ["table"]:
             return _write_table()
     print(
         f"usage: cpu_networks.py measure {'|'.join(WAYS)} [NETWORK]\n"
+        "       cpu_networks.py interrupts\n"
         "       cpu_networks.py table",
         file=sys.stderr,
     )

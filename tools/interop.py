@@ -28,16 +28,21 @@ from weft.config import Config
 from weft.ip import Ip
 from weft.kit.build import build
 from weft.kit.folder import write
+from weft.network_core.config import NetworkCoreConfig
+from weft.network_core.ip import NetworkIp
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "build" / "interop"
 LITERT = [
     ROOT / "tests" / "golden" / "test_oracle_litert.py",
-    *(ROOT / "tests" / "network" / "tflite" / f"test_{name}.py"
+    *(ROOT / "tests" / "models" / "tflite" / f"test_{name}.py"
       for name in ("bidirectional", "lite", "lstm_litert", "scales", "tables_litert")),
 ]
 CONFIG = Config(rows=2, cols=4, a_words=64, b_words=64)
 ECP5 = Config(rows=1, cols=2, depth=2, a_words=64, b_words=64, target="ecp5")
+NETWORK_CORE = NetworkCoreConfig(array=Config(
+    rows=2, cols=4, depth=2, lanes=2, requantize="tflite", activation="none",
+), words=512)
 KITS = {
     "axi": Ip(config=CONFIG, bus="axi"),
     "wishbone": Ip(config=CONFIG, bus="wishbone"),
@@ -47,11 +52,12 @@ KITS = {
     "dma": Ip(config=CONFIG, bus="dma"),
     "clocks": Ip(config=CONFIG, bus="dma", clocks=2),
     "ecp5": Ip(config=ECP5, bus="axi"),
+    "network": NetworkIp(config=NETWORK_CORE, bus="axi"),
 }
-SIMULATED = "axi", "dma", "ecp5"      # kits whose bench FuseSoC runs; the tests run all benches
+SIMULATED = "axi", "dma", "ecp5", "network"  # kits whose bench FuseSoC runs; tests run all
 SYNTHESIZED = "ecp5"                  # the kit that FuseSoC synthesizes; takes a minute
 IN_SOC = "wishbone", "pipelined", "axi"  # kits in a simulated LiteX SoC; a minute each
-SOC_NETWORKS = "kws_int8", "resnet8_int8", "vww_96_int8"  # of MLPerf Tiny
+SOC_NETWORKS = "kws_int8", "resnet8_int8", "vww_96_int8", "micro_speech_int8", "str_ww_int8"
 TIMEOUT = 900                         # seconds for a step
 # Per part: (Python modules and their PyPI packages, programs and their Debian packages).
 NEEDS = {
@@ -268,6 +274,7 @@ def cpu(steps):
     ]
     if all(done):
         steps.run("PicoRV32, the table of networks", [*tool, "table"], ROOT)
+    steps.run("PicoRV32, two network cores with interrupts", [*tool, "interrupts"], ROOT)
     example = [sys.executable, ROOT / "examples" / "soc" / "run.py", OUTPUT / "soc"]
     steps.run("PicoRV32, a network (examples/soc)", example, ROOT)
 

@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 import weft
-from tools import demo
 from weft.boards.presets import PRESETS
+from weft.cli import demo_timeline as demo
 from weft.cli.performance import PerformanceRecords
 from weft.models.report import report
 from weft.models.report.pictures import COLOURS
@@ -37,17 +37,13 @@ def _report():
     return report(weft.load(ROOT / "examples" / "digits_cnn.tflite").compile("ulx3s-85f"))
 
 
-def _program():
-    return weft.load(demo.MODEL).compile(demo.config())
-
-
 def _records():
     return PerformanceRecords(ROOT / "results", PAGES)
 
 
 def shown() -> dict[str, str]:
     """A digest of the values that each picture shows today, by the name of its file."""
-    program = _program()
+    program = demo.compiled()
     measured = [dataclasses.asdict(record) for record in _records().latest.values()]
     values = {
         "demo.png": [*demo.phases(program, demo.prediction(program))],
@@ -80,7 +76,7 @@ def _draw_report(path):
 
 def main() -> int:
     """Draw all pictures; the exit code."""
-    program = _program()
+    program = demo.compiled()
     demo.draw(program, demo.prediction(program), STATIC / "demo.png")
     _draw_report(STATIC / "report.svg")
     _records().save(PRESETS)

@@ -10,7 +10,6 @@
 #include "weft.h"
 
 static weft_core core;
-static uint8_t program[PROGRAM_BYTES] __attribute__((section(".program"), aligned(4096)));
 static int8_t output[OUTPUT_BYTES];
 
 /* Print an error of the driver, and the layer in which it ended a list. Returns 0 for WEFT_OK. */
@@ -88,7 +87,7 @@ static int run(void)
     uint32_t start, load, inference;
     if (failed("weft_init", weft_init(&core, (void *)WEFT_BASE)))
         return 1;
-    if (failed("weft_program", weft_program(&core, program, sizeof program)))
+    if (failed("weft_program", weft_program(&core, network_program, PROGRAM_BYTES)))
         return 1;
     start = cycles();
     if (failed("load", network_load(&core)))

@@ -1,5 +1,6 @@
 """Writes the C files of a network for the firmware: its code, an input, the expected output."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -7,35 +8,53 @@ import numpy as np
 import weft
 from weft.c_names import identifier
 from weft.models.c_code import network_core_c_files
+from weft.models.errors import ModelError
 from weft.models.network_core.prediction import predict_run
+from weft.models.network_core.program import NetworkCoreProgram
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import ProgramTiming
 
-__all__ = ["write_network"]
+__all__ = ["compiled_network", "write_network"]
 
 ENTRY_BYTES = 8  # of a job in the log: its start and its end
-# LiteDRAM with an SDRAM of 16 bits, which transfers 2 bytes a cycle. The latency was measured.
-SDRAM_BYTES, SDRAM_LATENCY = 2, 24
+# LiteDRAM with an SDRAM of 16 bits: cycles of a beat of 16 bytes, and before its first one. They
+# were measured with six networks. 8 cycles transfer the beat; refreshes and changes of the row take
+# another one, on average.
+BEAT_CYCLES, SDRAM_LATENCY = 9, 8
 
 
-def write_network(network: Path, config: NetworkCoreConfig, folder: Path) -> int:
-    """Write the C files of a TFLite file into a folder; the predicted cycles of its list.
-
-    If a file ``NAME.npz`` lies beside the network, it has an input and the expected output
-    (``model_in`` and ``model_out_tflm``, recorded from TensorFlow Lite Micro). Otherwise the
-    input is random, and the golden model computes the output.
+def compiled_network(network: Path, config: NetworkCoreConfig) -> NetworkCoreProgram:
+    """Compile a TFLite file.
 
     Raises
     ------
     SystemExit
-        If the network needs several lists: their logs overwrite each other.
+        With exit code 2 and a message, if the file cannot be read or compiled, if its C code needs
+        an operator that does not exist, or if the network needs several lists: their logs overwrite
+        each other.
     """
-    program = weft.load(network).compile(config)
-    if len(program.segments) != 1:
-        raise SystemExit(
-            f"{network.name}: the network must be one list of the core, not"
-            f" {len(program.segments)}: the host computes operators between its layers"
-        )
+    try:
+        program = weft.load(network).compile(config)
+        network_core_c_files(program)
+        if len(program.segments) != 1:
+            raise ModelError(
+                f"{network.name}: the network must be one list of the core, not"
+                f" {len(program.segments)}: the host computes operators between its layers"
+            )
+    except (OSError, ModelError) as error:
+        print(f"litex_soc: error: {error}", file=sys.stderr)
+        raise SystemExit(2) from error
+    return program
+
+
+def write_network(network: Path, program: NetworkCoreProgram, folder: Path) -> int:
+    """Write the C files of a network into a folder; the predicted cycles of its list.
+
+    If a file ``NAME.npz`` lies beside the network, it has an input and the expected output
+    (``model_in`` and ``model_out_tflm``, recorded from TensorFlow Lite Micro). Otherwise the
+    input is random, and the golden model computes the output.
+    """
+    config = program.config
     values, expected = _example(network, program)
     predicted, layers = _layers(program, config)
     name = identifier(program.name)
@@ -45,6 +64,7 @@ def write_network(network: Path, config: NetworkCoreConfig, folder: Path) -> int
         f'#define NETWORK "{network.name}"',
         f"#define network_load {name}_load",
         f"#define network_run {name}_run",
+        f"#define network_program {name}_program",
         "enum {",
         f"    PROGRAM_BYTES = {macro}_PROGRAM_BYTES, OUTPUT_BYTES = {macro}_OUTPUT_BYTES,",
         f"    LOG = {program.log}, ENTRY_VECTORS = {-(-ENTRY_BYTES // config.array.depth)},",
@@ -78,7 +98,7 @@ def _example(network, program):
 def _layers(program, config):
     """The predicted cycles of the list, and a line of C for each layer."""
     [segment] = program.segments
-    timing = ProgramTiming(SDRAM_LATENCY, 256 * config.beat_bytes // SDRAM_BYTES)
+    timing = ProgramTiming(SDRAM_LATENCY, 256 * BEAT_CYCLES)
     prediction = predict_run(config, segment.run, segment.run_first, program.log, timing)
     lines, before = [], 0
     for number, layer in enumerate(segment.steps, 1):

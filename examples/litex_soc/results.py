@@ -2,21 +2,20 @@
 
 import re
 
-__all__ = ["is_near", "timing_is_met"]
+__all__ = ["print_difference", "timing_is_met"]
 
-TOLERANCE = 0.1  # of the predicted cycles
 CELLS = "TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD", "MULT18X18D"
 
 
-def is_near(predicted: int, text: str) -> bool:
+def print_difference(predicted: int, text: str) -> None:
     """Print how far the predicted cycles of all layers are from the ones that the firmware prints.
 
-    Returns True if they are at most 10 % off. ``text`` is what the firmware printed.
+    ``text`` is what the firmware printed. The memory of the prediction is a model of an SDRAM, so
+    a difference is no error.
     """
     [cycles] = re.findall(r"([\d,]+) +[\d,]+  all layers", text)
     off = predicted / int(cycles.replace(",", "")) - 1
     print(f"The predicted cycles are {abs(off):.1%} {'too many' if off > 0 else 'too few'}.")
-    return abs(off) <= TOLERANCE
 
 
 def timing_is_met(text: str) -> bool:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from litex_boards.targets.radiona_ulx3s import BaseSoC
-from network_files import write_network
+from network_files import compiled_network, write_network
 from weft_soc import CHIP, CLOCK, CPU, add_weft, builder, compile_firmware, make_kit, quiet
 
 from results import timing_is_met
@@ -51,6 +51,7 @@ def main(arguments) -> int:
     folder, kit = build / "litex_soc" / "ulx3s", build / "litex_soc" / "kit"
     networks = [Path(name).resolve() for name in arguments]
     networks = networks or [ROOT / "examples" / "digits_cnn.tflite"]
+    codes = [compiled_network(network, CHIP) for network in networks]  # before any long work
     make_kit(kit)
     tools = install_tools(build)
     os.environ["PATH"] = f"{tools}{os.pathsep}{os.environ['PATH']}"
@@ -59,9 +60,9 @@ def main(arguments) -> int:
     with quiet(log):
         soc = BoardSoc(kit)
         builder(soc, folder).build()
-    for network in networks:
+    for network, code in zip(networks, codes, strict=True):
         files = folder / network.stem
-        write_network(network, CHIP, files)
+        write_network(network, code, files)
         with quiet(folder / "firmware.log"):
             firmware = compile_firmware(soc, folder, kit, files)
         print(f"{network.name}: {firmware}")

@@ -36,14 +36,17 @@ def compile_firmware(folder: Path, sources: list[Path], includes: list[Path]) ->
     (folder / "firmware.hex").write_text("\n".join(f"{word:08x}" for word in words) + "\n")
 
 
-def compile_soc(folder: Path, ip: Ip | NetworkIp, core: bytes) -> Path:
+def compile_soc(
+    folder: Path, ip: Ip | NetworkIp, core: bytes, second: tuple[NetworkIp, bytes] | None = None,
+) -> Path:
     """Compile the simulation of the SoC with Verilator; the path of its program.
 
     ``core`` is the Verilog of the core. The program reads ``firmware.hex`` in its working folder.
+    A ``second`` core, with its Verilog, is no bus master.
     """
     import pythondata_cpu_picorv32
 
-    (folder / "core.v").write_bytes(core)
+    (folder / "core.v").write_bytes(core + (second[1] if second else b""))
     if isinstance(ip, NetworkIp):
         is_master, beat = ip.config.program_words > 0, ip.config.beat_bytes
     else:
@@ -53,7 +56,8 @@ def compile_soc(folder: Path, ip: Ip | NetworkIp, core: bytes) -> Path:
         "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style",
         "-Wno-UNOPTFLAT", "-Wno-TIMESCALEMOD", "--top-module", "soc", "--Mdir", "obj",
         "-CFLAGS", "-O1", f"-DCORE={ip.name}", f"-DBYTES={beat}",
-        *["-DDMA"] * is_master, str(FOLDER / "soc.v"), "core.v",
+        *["-DDMA"] * is_master, *([f"-DCORE2={second[0].name}"] if second else []),
+        str(FOLDER / "soc.v"), "core.v",
         str(Path(pythondata_cpu_picorv32.data_location) / "picorv32.v"), str(FOLDER / "main.cpp"),
     ]
     # Without this option Verilator's makefile fails to link its precompiled header.

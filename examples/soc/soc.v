@@ -1,8 +1,10 @@
 // A SoC with a PicoRV32 (a RISC-V processor), memory and a Weft core.
 //
 // Macros: CORE is the core's module, DMA is defined if it is a bus master, BYTES is the width of
-// its stream. Memory map: 0x0000_0000 memory (1 MiB), 0x1000_0000 console, 0x3000_0000 core. The
-// console prints the words written to its first word; a write to its second word ends the run.
+// its stream. CORE2 is the module of a second core, if there is one, which is no bus master: then
+// the processor has interrupts, 3 and 4 for the cores. Memory map: 0x0000_0000 memory (1 MiB),
+// 0x1000_0000 console, 0x3000_0000 core, 0x3100_0000 second core. The console prints the words
+// written to its first word; a write to its second word ends the run.
 `default_nettype none
 
 module soc (input wire clk, input wire resetn);
@@ -14,10 +16,16 @@ module soc (input wire clk, input wire resetn);
   wire [3:0] wstrb;
   wire awready, wready, bvalid, arready, rvalid;
   wire [31:0] rdata;
-  wire trap;
+  wire trap, core_irq, core2_irq;
+`ifdef CORE2
+  localparam INTERRUPTS = 1;
+`else
+  localparam INTERRUPTS = 0;
+`endif
 
   picorv32_axi #(
-    .BARREL_SHIFTER(1), .ENABLE_FAST_MUL(1), .ENABLE_DIV(1), .STACKADDR(32'h0010_0000)
+    .BARREL_SHIFTER(1), .ENABLE_FAST_MUL(1), .ENABLE_DIV(1), .STACKADDR(32'h0010_0000),
+    .ENABLE_IRQ(INTERRUPTS), .LATCHED_IRQ(0)
   ) cpu (
     .clk(clk), .resetn(resetn), .trap(trap),
     .mem_axi_awvalid(awvalid), .mem_axi_awready(awready), .mem_axi_awaddr(awaddr),
@@ -25,17 +33,19 @@ module soc (input wire clk, input wire resetn);
     .mem_axi_wstrb(wstrb), .mem_axi_bvalid(bvalid), .mem_axi_bready(bready),
     .mem_axi_arvalid(arvalid), .mem_axi_arready(arready), .mem_axi_araddr(araddr),
     .mem_axi_rvalid(rvalid), .mem_axi_rready(rready), .mem_axi_rdata(rdata),
-    .pcpi_wr(1'b0), .pcpi_rd(32'd0), .pcpi_wait(1'b0), .pcpi_ready(1'b0), .irq(32'd0)
+    .pcpi_wr(1'b0), .pcpi_rd(32'd0), .pcpi_wait(1'b0), .pcpi_ready(1'b0), .irq({27'd0, core2_irq, core_irq, 3'd0})
   );
 
-  wire write_core = awaddr[29], read_core = araddr[29], write_console = awaddr[28] & ~awaddr[29];
+  wire write_cores = awaddr[29], read_cores = araddr[29], write_console = awaddr[28] & ~awaddr[29];
+  wire write_core = write_cores & ~awaddr[24], write_core2 = write_cores & awaddr[24];
+  wire read_core = read_cores & ~araddr[24], read_core2 = read_cores & araddr[24];
 
   // Memory, with a read latency of one cycle.
   reg [31:0] memory [0:WORDS-1];
   reg memory_bvalid = 0, memory_rvalid = 0;
   reg [31:0] memory_rdata;
-  wire memory_write = awvalid & wvalid & ~write_core & ~memory_bvalid;
-  wire memory_read = arvalid & ~read_core & ~memory_rvalid;
+  wire memory_write = awvalid & wvalid & ~write_cores & ~memory_bvalid;
+  wire memory_read = arvalid & ~read_cores & ~memory_rvalid;
   wire [17:0] write_word = awaddr[19:2];
   integer i;
 
@@ -63,13 +73,31 @@ module soc (input wire clk, input wire resetn);
   end
 
   wire core_awready, core_wready, core_bvalid, core_arready, core_rvalid;
-  wire [31:0] core_rdata;
-  assign awready = write_core ? core_awready : memory_write;
-  assign wready = write_core ? core_wready : memory_write;
-  assign bvalid = memory_bvalid | core_bvalid;
-  assign arready = read_core ? core_arready : memory_read;
-  assign rvalid = memory_rvalid | core_rvalid;
-  assign rdata = memory_rvalid ? memory_rdata : core_rdata;
+  wire core2_awready, core2_wready, core2_bvalid, core2_arready, core2_rvalid;
+  wire [31:0] core_rdata, core2_rdata;
+  assign awready = write_core2 ? core2_awready : write_core ? core_awready : memory_write;
+  assign wready = write_core2 ? core2_wready : write_core ? core_wready : memory_write;
+  assign bvalid = memory_bvalid | core_bvalid | core2_bvalid;
+  assign arready = read_core2 ? core2_arready : read_core ? core_arready : memory_read;
+  assign rvalid = memory_rvalid | core_rvalid | core2_rvalid;
+  assign rdata = memory_rvalid ? memory_rdata : core_rvalid ? core_rdata : core2_rdata;
+
+`ifdef CORE2
+  `CORE2 core2 (
+    .aclk(clk), .aresetn(resetn), .irq(core2_irq),
+    .s_axil_awvalid(awvalid & write_core2), .s_axil_awready(core2_awready),
+    .s_axil_awaddr(awaddr[11:0]), .s_axil_awprot(3'd0),
+    .s_axil_wvalid(wvalid & write_core2), .s_axil_wready(core2_wready), .s_axil_wdata(wdata),
+    .s_axil_wstrb(wstrb), .s_axil_bvalid(core2_bvalid), .s_axil_bready(bready), .s_axil_bresp(),
+    .s_axil_arvalid(arvalid & read_core2), .s_axil_arready(core2_arready),
+    .s_axil_araddr(araddr[11:0]), .s_axil_arprot(3'd0),
+    .s_axil_rvalid(core2_rvalid), .s_axil_rready(rready), .s_axil_rdata(core2_rdata),
+    .s_axil_rresp()
+  );
+`else
+  assign {core2_awready, core2_wready, core2_bvalid, core2_arready, core2_rvalid, core2_irq} = 6'd0;
+  assign core2_rdata = 32'd0;
+`endif
 
 `ifdef DMA
   // A second port of the memory for the bus master: one burst at a time, one beat a cycle.
@@ -129,7 +157,7 @@ module soc (input wire clk, input wire resetn);
 `endif
 
   `CORE core (
-    .aclk(clk), .aresetn(resetn), .irq(),
+    .aclk(clk), .aresetn(resetn), .irq(core_irq),
     .s_axil_awvalid(awvalid & write_core), .s_axil_awready(core_awready),
     .s_axil_awaddr(awaddr[11:0]), .s_axil_awprot(3'd0),
     .s_axil_wvalid(wvalid & write_core), .s_axil_wready(core_wready), .s_axil_wdata(wdata),

@@ -18,10 +18,10 @@ class Apb(wiring.Component):
     """A transfer has a setup cycle, and one access cycle or more: ``pready`` ends it.
 
     The request starts in the setup cycle, so a response in the next cycle adds no wait state. A
-    transfer with an error ends with ``pslverr``. Writes are of whole words, and the lowest two
-    address bits are ignored. If a reset of the master removes ``psel`` before the end of the
-    transfer, its response is dropped; the transfer may have had its effect. No output depends on an
-    input in the same cycle.
+    transfer with an error ends with ``pslverr``: an address that is no multiple of 4 is one. Writes
+    are of whole words. If a reset of the master alone removes ``psel`` before the end of the
+    transfer, its response is dropped; the transfer may have had its effect, and the next one waits
+    for that response. No output depends on an input in the same cycle.
 
     Attributes
     ----------
@@ -43,14 +43,18 @@ class Apb(wiring.Component):
             m.d.sync += pending.eq(1)
         with m.Elif(response.valid):
             m.d.sync += pending.eq(0)
+        # A transfer stays in its access phase until its response: the master has given it up.
+        dropped = Signal()
+        m.d.sync += dropped.eq(pending & ~response.valid & (dropped | ~(self.psel & self.penable)))
         m.d.comb += [
             request.valid.eq(self.psel & ~pending),
             request.p.addr.eq(self.paddr[2:]),
+            request.p.aligned.eq(~self.paddr[:2].any()),
             request.p.write.eq(self.pwrite),
             request.p.mask.eq(0b1111),
             request.p.data.eq(self.pwdata),
             self.prdata.eq(response.p.data),
-            self.pready.eq(response.valid),
-            self.pslverr.eq(response.valid & response.p.error),
+            self.pready.eq(response.valid & ~dropped),
+            self.pslverr.eq(response.valid & ~dropped & response.p.error),
         ]
         return m

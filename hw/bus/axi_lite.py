@@ -79,9 +79,9 @@ class AxiLite(wiring.Component):
 
     Reads alone reach two accesses in three cycles. Address and data of a write may arrive in
     either order. A write waits for both of them; otherwise no channel waits for another: an
-    untaken R response does not block B. An access with an error is answered SLVERR. Protection
-    bits and the lowest two address bits are ignored. No output depends on an input in the same
-    cycle.
+    untaken R response does not block B. An access with an error is answered SLVERR: an address that
+    is no multiple of 4 is one. Protection bits are ignored. No output depends on an input in the
+    same cycle.
 
     Attributes
     ----------
@@ -102,13 +102,13 @@ class AxiLite(wiring.Component):
         m.submodules.r = r = ResponseQueue(width=33, depth=2)
         take_write, take_read = Signal(), Signal()
         aw_full, w_full, ar_full = Signal(), Signal(), Signal()
-        aw_addr, ar_addr = Signal.like(request.p.addr), Signal.like(request.p.addr)
+        aw_addr, ar_addr = Signal(12), Signal(12)
         w_data, w_mask = Signal(32), Signal(4)
         for full, take, valid, ready, captures in (
-            (aw_full, take_write, self.awvalid, self.awready, [aw_addr.eq(self.awaddr[2:])]),
+            (aw_full, take_write, self.awvalid, self.awready, [aw_addr.eq(self.awaddr)]),
             (w_full, take_write, self.wvalid, self.wready,
              [w_data.eq(self.wdata), w_mask.eq(self.wstrb)]),
-            (ar_full, take_read, self.arvalid, self.arready, [ar_addr.eq(self.araddr[2:])]),
+            (ar_full, take_read, self.arvalid, self.arready, [ar_addr.eq(self.araddr)]),
         ):
             m.d.comb += ready.eq(~full | take)
             with m.If(ready):
@@ -116,9 +116,11 @@ class AxiLite(wiring.Component):
 
         # The turn is decided one cycle ahead, and stays until the register bus is ready.
         write_turn = Signal()
+        address = Mux(write_turn, aw_addr, ar_addr)
         m.d.comb += [
             request.valid.eq(Mux(write_turn, aw_full & w_full & b.free, ar_full & r.free)),
-            request.p.addr.eq(Mux(write_turn, aw_addr, ar_addr)),
+            request.p.addr.eq(address[2:]),
+            request.p.aligned.eq(~address[:2].any()),
             request.p.write.eq(write_turn),
             request.p.mask.eq(w_mask),
             request.p.data.eq(w_data),

@@ -189,7 +189,9 @@ class DmaPath:
             *(csr.errors[name].eq(getattr(dma, name)) for name in DMA_ERRORS),
         ]
         if ip.window:
-            m.d.comb += [dma.base.eq(csr.dma_base), dma.limit.eq(csr.dma_limit)]
+            m.d.comb += [
+                dma.allowed.base.eq(csr.dma_base), dma.allowed.limit.eq(csr.dma_limit),
+            ]
         connect_master(m, wrapper, dma.axi, ip.array.bytes_in)
 
 

@@ -1,6 +1,6 @@
 """The bus wrapper of a network core: all of its IP core except the core itself."""
 
-from amaranth.hdl import Cat, DomainRenamer, Module, Mux, Signal
+from amaranth.hdl import Cat, DomainRenamer, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
@@ -39,7 +39,8 @@ class NetworkBank(RegisterBank):
     BASE and LIMIT are not ``BASE < LIMIT <= words``, or, with a program memory, PROGRAM_BASE is not
     the address of a beat or PROGRAM_LIMIT not in 1..program_words: then nothing happens, except
     that IRQ_STATUS.refused becomes 1. So does a transfer that starts while another one is in
-    progress. After a reset, all bases and limits are 0.
+    progress. After a reset, all bases and limits are 0. A word for WRITE_FIFO that no transfer
+    expects is an overflow.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ class NetworkBank(RegisterBank):
     memory_busy : In, 1 bit
         A transfer is in progress.
     write_words : Out, stream of 32 bits
-        Words written to WRITE_FIFO.
+        Words written to WRITE_FIFO: at most as many as the transfer has.
     write_free : In, ``range(CAPACITY + 1)``
         Number of words that the FIFO of ``write_words`` has space for.
     read_words : In, stream of 32 bits; next_valid : In, 1 bit
@@ -114,9 +115,14 @@ class NetworkBank(RegisterBank):
         """Registers that start something, and the FIFO ports."""
         self._start_list(m)
         self._start_transfer(m, s)
-        return self.connect_fifos(
-            m, s, waits, self.write_words, self.read_words, self.read_level.any()
-        )
+        words = stream.Signature(32).create()
+        complete = self._count_words(m, words)
+        m.d.comb += [
+            self.write_words.valid.eq(words.valid & ~complete),
+            self.write_words.payload.eq(words.payload),
+            words.ready.eq(self.write_words.ready & ~complete),
+        ]
+        return self.connect_fifos(m, s, waits, words, self.read_words, self.read_level.any())
 
     def _start_list(self, m):
         """START -> ``begin`` a cycle later, or ``refused``; ``running`` until the list ends."""
@@ -145,6 +151,17 @@ class NetworkBank(RegisterBank):
             self.transfer.count.eq(s.data),
             self.refused.eq((self.started & ~self.begin) | ((write | read) & ~allowed)),
         ]
+
+    def _count_words(self, m, words):
+        """Whether the transfer has all of its words, or is none that writes."""
+        left = Signal(signed(32), init=-1)  # words that have not come, less 1
+        with m.If(self.reset | self.reset_busy):
+            m.d.sync += left.eq(-1)
+        with m.Elif(self.transfer.write):
+            m.d.sync += left.eq((self.transfer.count - 1) >> 2)
+        with m.Elif(self.write_words.valid & self.write_words.ready):
+            m.d.sync += left.eq(left - 1)
+        return left < 0
 
     def events(self, m, s):
         """The events of IRQ_STATUS that only this kind of core has, by name."""
@@ -195,7 +212,7 @@ class NetworkWrapper(wiring.Component):
             core.begin.valid.eq(bank.begin),
             core.begin.list.eq(self._address(bank.list_address)),
             core.begin.log.eq(self._address(bank.log_address)),
-            core.base.eq(bank.base), core.limit.eq(bank.limit),
+            core.window.base.eq(bank.base), core.window.limit.eq(bank.limit),
         ]
         self._registers(m, bank)
         soft_reset = self._reset(m, bank)
@@ -260,7 +277,6 @@ class NetworkWrapper(wiring.Component):
         connect(m, port.reads, flipped(core.reads))
         place = port.placement
         m.d.comb += [
-            port.read_valid.eq(core.read_valid), port.read_data.eq(core.read_data),
             port.write.eq(transfer.write), port.read.eq(transfer.read),
             port.count.eq(transfer.count), place.address.eq(self._address(transfer.address)),
             Cat(place.run, place.pitch, place.pixels).eq(transfer.layout),

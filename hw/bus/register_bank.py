@@ -125,10 +125,10 @@ class RegisterBank(wiring.Component):
     Reads of the core's own registers wait for the core; other waits take a few cycles. With FIFO
     ports the next request may follow in the next cycle after any write, and after a read of a FIFO
     while ``next_valid``; otherwise it follows after two cycles or more. The ``ready`` of a request
-    comes directly from a flip-flop. A request is an error if no register has its address, if it
-    writes a part of a word, if the register does not allow it, or on overflow or underflow of a
-    FIFO; it then has no effect except on IRQ_STATUS. All addresses come from `weft.register_map`,
-    by name.
+    comes directly from a flip-flop. A request is an error if no register has its address, if it is
+    not aligned, if it writes a part of a word, if the register does not allow it, or on overflow or
+    underflow of a FIFO; it then has no effect except on IRQ_STATUS. All addresses come from
+    `weft.register_map`, by name.
 
     Subclasses define `stored`, `values`, `events` and `connect_ports`. With FIFO ports they have a
     member ``next_valid``: the FIFO to read has a word in the next cycle.
@@ -278,7 +278,7 @@ class RegisterBank(wiring.Component):
                 if allowed in (access, "rw"):
                     selects[name] = Signal(name=f"{'reads' if access == 'ro' else 'writes'}_{name}")
                     with m.If(request.ready):
-                        m.d.sync += selects[name].eq(hit & kind)
+                        m.d.sync += selects[name].eq(hit & kind & request.p.aligned)
         return reads, writes
 
     def _interrupts(self, m, irqs, s, events):

@@ -7,6 +7,7 @@ __all__ = ["RegisterBus", "Request", "Response"]
 
 Request = data.StructLayout({
     "addr": 10,  # address of a 32-bit word
+    "aligned": 1,  # the bus gave the address of the word; without it the access is an error
     "write": 1,
     "mask": 4,  # bytes to write
     "data": 32,  # `mask` and `data` are valid with `write`; without it they need not stay stable

@@ -61,7 +61,7 @@ class Wishbone(wiring.Component):
         with m.Elif(pending & ~self.cyc_i):
             m.d.sync += aborted.eq(1)
         m.d.comb += [
-            request.p.addr.eq(self.adr_i),
+            request.p.addr.eq(self.adr_i), request.p.aligned.eq(1),
             request.p.write.eq(self.we_i),
             request.p.mask.eq(self.sel_i),
             request.p.data.eq(self.dat_i),

@@ -7,10 +7,23 @@ from amaranth.utils import ceil_log2
 
 from weft.descriptors import DescriptorWord
 
-__all__ = ["BoundsCheck"]
+__all__ = ["AddressWindow", "BoundsCheck"]
 
 BITS = 32  # bits of a word, and of an address
 HALF = 16  # bits of N in its word, and index of the lowest bit of M in its word
+
+
+class AddressWindow(wiring.Signature):
+    """The addresses that the engine may access, in whole beats: the low bits are ignored.
+
+    Attributes
+    ----------
+    base, limit : Out, 32 bits each
+        The first address, and the last one.
+    """
+
+    def __init__(self):
+        super().__init__({"base": Out(BITS), "limit": Out(BITS)})
 
 
 class BoundsAdder(wiring.Component):
@@ -121,9 +134,7 @@ class BoundsCheck(wiring.Component):
         1 bit; pulse: the check is complete.
     outside : Out
         1 bit; valid with ``done``: the transfer must not be made.
-    base, limit : In
-        32 bits each; first and last address of the window, in whole beats: the low bits are
-        ignored. Only with a window.
+    allowed : In, `AddressWindow`; only with a window
     """
 
     def __init__(self, *, geometries, size, sizes, data_bytes, window):
@@ -139,7 +150,7 @@ class BoundsCheck(wiring.Component):
             "region": In(range(max(geometries) + 1)),
             "index": Out(4), "word": In(BITS), "word_valid": In(1),
             "done": Out(1), "outside": Out(1),
-            **({"base": In(BITS), "limit": In(BITS)} if window else {}),
+            **({"allowed": In(AddressWindow())} if window else {}),
         })
 
     def elaborate(self, platform):
@@ -269,8 +280,8 @@ class BoundsCheck(wiring.Component):
         """Whether the summed byte is beyond its end of the window."""
         if not self.window:
             return Const(0)
-        beat = ceil_log2(self.data_bytes)
-        return Mux(first, total[beat:] < self.base[beat:], self.limit[beat:] < total[beat:])
+        allowed, beat = self.allowed, ceil_log2(self.data_bytes)
+        return Mux(first, total[beat:] < allowed.base[beat:], allowed.limit[beat:] < total[beat:])
 
 
 def _odd(number):

@@ -2,14 +2,14 @@
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import enum, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from weft.commands import VERSION, JobFlag, LoadFlag, Opcode, Region
 from weft.descriptors import DESCRIPTOR_BYTES, DescriptorWord, ElementOrder
 from weft.hw.buffers.bank import Bank
 from weft.hw.control.headers import exceeds
-from weft.hw.dma.bounds_check import BoundsCheck
+from weft.hw.dma.bounds_check import AddressWindow, BoundsCheck
 
 __all__ = ["DescriptorFetcher"]
 
@@ -132,7 +132,7 @@ class DescriptorFetcher(wiring.Component):
         1 bit each; pulses: a descriptor was dropped; it was dropped by the bounds check.
     idle : Out
         1 bit; the queue is empty.
-    base, limit : In
+    allowed : In
         As of `weft.hw.dma.bounds_check.BoundsCheck`; only with a window.
     """
 
@@ -161,7 +161,7 @@ class DescriptorFetcher(wiring.Component):
             "feeds_latest": Out(1),
             "bad_descriptor": Out(1), "bad_address": Out(1),
             "idle": Out(1),
-            **({"base": In(32), "limit": In(32)} if window else {}),
+            **({"allowed": In(AddressWindow())} if window else {}),
         })
 
     def elaborate(self, platform):
@@ -380,6 +380,6 @@ class DescriptorFetcher(wiring.Component):
             bounds.k_minor.eq(kind.order == ElementOrder.K_MINOR),
             bounds.narrow.eq(kind.narrow), bounds.word.eq(self.word),
             bounds.word_valid.eq(valid & (self.index == bounds.index)),
-            *(getattr(bounds, name).eq(getattr(self, name))
-              for name in ("base", "limit") if bounds.window),
         ]
+        if bounds.window:
+            connect(m, flipped(self.allowed), bounds.allowed)

@@ -11,6 +11,7 @@ from weft.geometry import memories
 from weft.hw.dma.address_generator import AddressGenerator
 from weft.hw.dma.aligner import Aligner
 from weft.hw.dma.axi import Axi4
+from weft.hw.dma.bounds_check import AddressWindow
 from weft.hw.dma.descriptor_fetcher import DescriptorFetcher
 from weft.hw.dma.layout import layouts, pack_bytes
 from weft.hw.dma.packer import Packer, PackReader
@@ -203,8 +204,7 @@ class Dma(wiring.Component):
         1 bit each; pulses: a beat that was read, a burst that was written had an error response.
     bad_descriptor, bad_address : Out
         1 bit each; pulses: a descriptor was dropped; it was dropped because of its addresses.
-    base, limit : In
-        32 bits each; first and last address of the window, in whole beats. Only with a window.
+    allowed : In, `weft.hw.dma.bounds_check.AddressWindow`; only with a window
     """
 
     def __init__(self, config, *, window=False):
@@ -231,7 +231,7 @@ class Dma(wiring.Component):
             "dma_read_error": Out(1),
             "dma_write_error": Out(1),
             "bad_descriptor": Out(1), "bad_address": Out(1),
-            **({"base": In(32), "limit": In(32)} if window else {}),
+            **({"allowed": In(AddressWindow())} if window else {}),
         })
 
     def elaborate(self, platform):
@@ -274,11 +274,9 @@ class Dma(wiring.Component):
             units=self.units, target=c.target, window=self.window,
         ))
         connect(m, flipped(self.descriptors), fetcher.descriptors)
-        m.d.comb += [
-            self.desc_free.eq(fetcher.free),
-            *(getattr(fetcher, name).eq(getattr(self, name))
-              for name in ("base", "limit") if self.window),
-        ]
+        m.d.comb += self.desc_free.eq(fetcher.free)
+        if self.window:
+            connect(m, flipped(self.allowed), fetcher.allowed)
         return fetcher
 
     def _read(self, m, add, fetcher):
@@ -321,6 +319,7 @@ class Dma(wiring.Component):
             pack_word=aligner.word_shape, layouts=layouts(c), target=c.target
         ))
         sender = add("sender", PackReader(bytes_in=c.bytes_in, row_words=packer.row_words))
+        connect(m, sender.half, packer.half)
         connect(m, sender.commands, flipped(self.commands))
         payload_due = Signal()  # the header of a load was sent, and its payload comes next
         with m.If(aligner.load_done | fetcher.load_sent | clear):
@@ -332,12 +331,6 @@ class Dma(wiring.Component):
             aligner.room.eq(packer.room & payload_due),
             packer.claim.eq(aligner.slice_start | inserter.slice_start),
             packer.words.eq(inserter.words.as_value() | aligner.words.as_value()),
-            *(getattr(sender, name).eq(getattr(packer, name)) for name in (
-                "filled", "last_row", "last_row_end", "row_end", "read_data",
-            )),
-            *(getattr(packer, name).eq(getattr(sender, name)) for name in (
-                "read_addr", "read_en", "release",
-            )),
         ]
         packing = Signal()
         m.d.comb += packing.eq(payload_due | ~packer.idle | ~sender.idle)

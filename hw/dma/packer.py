@@ -8,7 +8,47 @@ from amaranth.utils import ceil_log2
 from weft.hw.buffers.bank import Bank
 from weft.hw.dma.layout import HALF_ROWS
 
-__all__ = ["PackReader", "Packer"]
+__all__ = ["HalfRead", "PackReader", "Packer"]
+
+
+class HalfRead(wiring.Signature):
+    """Reads of a half of the pack buffer, from the side of the block that reads.
+
+    Parameters
+    ----------
+    bytes_in : int
+        Bytes of a stream word.
+    row_words : int
+        Stream words per row: a power of two.
+
+    Attributes
+    ----------
+    filled : In, 1 bit
+        A half is complete and can be read.
+    last_row : In
+        Index of its last row. Valid while ``filled``, as the next two.
+    last_row_end, row_end : In
+        Index of the last stream word in the last row, and in every other row.
+    address : Out
+        ``Cat(index, row)`` of a stream word.
+    enable : Out, 1 bit
+        The pipeline of the reads advances.
+    data : In, ``bytes_in`` bytes
+        The stream word; two cycles with ``enable`` after its ``address``.
+    release : Out, 1 bit
+        Pulse: the half was read. Also allowed in the cycle in which its last stream word is read.
+    """
+
+    def __init__(self, *, bytes_in, row_words):
+        bits = ceil_log2(row_words)
+        super().__init__({
+            "filled": In(1),
+            "last_row": In(range(HALF_ROWS)), "last_row_end": In(bits), "row_end": In(bits),
+            "address": Out(bits + ceil_log2(HALF_ROWS)),
+            "enable": Out(1),
+            "data": In(8 * bytes_in),
+            "release": Out(1),
+        })
 
 
 class Packer(wiring.Component):
@@ -44,20 +84,7 @@ class Packer(wiring.Component):
         1 bit; a half is free to be claimed.
     idle : Out
         1 bit; no half is claimed.
-    filled : Out
-        1 bit; a half is complete and can be read.
-    last_row, last_row_end, row_end : Out
-        Valid while ``filled``: index of the half's last row; index of the last stream word in
-        that row, and in every other row.
-    release : In
-        1 bit; pulse: the half was read. Also allowed in the cycle in which its last stream word
-        is read.
-    read_addr : In
-        ``Cat(index, row)`` of a stream word of the half to read.
-    read_en : In
-        1 bit; the read pipeline advances.
-    read_data : Out
-        The stream word; two cycles with ``read_en`` after its ``read_addr``.
+    half : In, `HalfRead`
     """
 
     def __init__(self, *, pack_word, layouts, target):
@@ -72,12 +99,7 @@ class Packer(wiring.Component):
             "claim": In(1),
             "room": Out(1),
             "idle": Out(1),
-            "filled": Out(1),
-            "last_row": Out(range(HALF_ROWS)), "last_row_end": Out(bits), "row_end": Out(bits),
-            "release": In(1),
-            "read_addr": In(bits + ceil_log2(HALF_ROWS)),
-            "read_en": In(1),
-            "read_data": Out(8 * self.stream_bytes),
+            "half": In(HalfRead(bytes_in=self.stream_bytes, row_words=self.row_words)),
         })
 
     def elaborate(self, platform):
@@ -88,16 +110,16 @@ class Packer(wiring.Component):
         )
         write_half, read_half = Signal(), Signal()  # indices of the halves
         claimed, filled = Signal(range(3)), Signal(range(3))  # numbers of halves
-        slice_done = Signal()
+        slice_done, half = Signal(), self.half
         m.d.sync += [
-            claimed.eq(claimed + self.claim - self.release),
-            filled.eq(filled + slice_done - self.release),
-            read_half.eq(read_half ^ self.release), write_half.eq(write_half ^ slice_done),
+            claimed.eq(claimed + self.claim - half.release),
+            filled.eq(filled + slice_done - half.release),
+            read_half.eq(read_half ^ half.release), write_half.eq(write_half ^ slice_done),
         ]
         m.d.comb += [
-            self.room.eq(~claimed[1]), self.idle.eq(claimed == 0), self.filled.eq(filled != 0),
-            bank.read_addr.eq(Cat(self.read_addr, read_half)), bank.read_en.eq(self.read_en),
-            self.read_data.eq(bank.read_data),
+            self.room.eq(~claimed[1]), self.idle.eq(claimed == 0), half.filled.eq(filled != 0),
+            bank.read_addr.eq(Cat(half.address, read_half)), bank.read_en.eq(half.enable),
+            half.data.eq(bank.read_data),
         ]
 
         # First cycle: the row of the pack word, and its position in the row, one-hot.
@@ -164,10 +186,10 @@ class Packer(wiring.Component):
 
     def _ends(self, m, kinds, slice_done, word, row, write_half, read_half):
         """Store where the data of each half end, and show the end of the half that is read."""
-        outputs = self.last_row, self.last_row_end, self.row_end
+        outputs = self.half.last_row, self.half.last_row_end, self.half.row_end
         ends = [[Signal.like(value) for value in outputs] for _ in range(2)]
         full = _select(word, [
-            Const(row_words - 1, len(self.row_end)) for _, _, row_words, _ in kinds
+            Const(row_words - 1, len(self.half.row_end)) for _, _, row_words, _ in kinds
         ])
         with m.If(slice_done):
             for half, (last_row, last_row_end, row_end) in enumerate(ends):
@@ -201,50 +223,40 @@ class PackReader(wiring.Component):
 
     Attributes
     ----------
-    read_addr, read_en, release : Out
-        As of `weft.hw.dma.packer.Packer`.
-    read_data, filled, last_row, last_row_end, row_end : In
-        As of `weft.hw.dma.packer.Packer`.
+    half : Out, `weft.hw.dma.packer.HalfRead`
     commands : Out, stream of ``bytes_in`` bytes
     idle : Out
         1 bit; no stream word is in progress.
     """
 
     def __init__(self, *, bytes_in, row_words):
-        bits = ceil_log2(row_words)
         super().__init__({
-            "read_addr": Out(bits + ceil_log2(HALF_ROWS)),
-            "read_en": Out(1),
-            "release": Out(1),
-            "read_data": In(8 * bytes_in),
-            "filled": In(1),
-            "last_row": In(range(HALF_ROWS)),
-            "last_row_end": In(bits),
-            "row_end": In(bits),
+            "half": Out(HalfRead(bytes_in=bytes_in, row_words=row_words)),
             "commands": Out(stream.Signature(8 * bytes_in)),
             "idle": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        row, index = Signal.like(self.last_row), Signal.like(self.row_end)
+        half = self.half
+        row, index = Signal.like(half.last_row), Signal.like(half.row_end)
         next_valid, read, row_done = Signal(), Signal(), Signal()
-        in_last_row = row == self.last_row
+        in_last_row = row == half.last_row
         m.d.comb += [
-            self.read_en.eq(~self.commands.valid | self.commands.ready),
-            self.commands.payload.eq(self.read_data),
-            self.read_addr.eq(Cat(index, row)),
-            read.eq(self.read_en & self.filled),
-            row_done.eq((index == self.row_end) | (in_last_row & (index == self.last_row_end))),
-            self.release.eq(read & in_last_row & (index == self.last_row_end)),
+            half.enable.eq(~self.commands.valid | self.commands.ready),
+            self.commands.payload.eq(half.data),
+            half.address.eq(Cat(index, row)),
+            read.eq(half.enable & half.filled),
+            row_done.eq((index == half.row_end) | (in_last_row & (index == half.last_row_end))),
+            half.release.eq(read & in_last_row & (index == half.last_row_end)),
             self.idle.eq(~next_valid & ~self.commands.valid),
         ]
-        with m.If(self.read_en):
-            m.d.sync += [next_valid.eq(self.filled), self.commands.valid.eq(next_valid)]
+        with m.If(half.enable):
+            m.d.sync += [next_valid.eq(half.filled), self.commands.valid.eq(next_valid)]
         with m.If(read):
             m.d.sync += index.eq(index + 1)
             with m.If(row_done):
                 m.d.sync += [index.eq(0), row.eq(row + 1)]
-        with m.If(self.release):
+        with m.If(half.release):
             m.d.sync += row.eq(0)
         return m

@@ -3,7 +3,6 @@
 from amaranth.hdl import Module, ResetInserter, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
 
 from weft.hw.arith.cells import MACS
 from weft.hw.array.drain import Drain
@@ -12,6 +11,7 @@ from weft.hw.array.systolic import SystolicArray
 from weft.hw.buffers.bank import LUT_RAM_WORDS
 from weft.hw.buffers.results import ResultBuffer
 from weft.hw.delay import pipeline
+from weft.hw.network_core.interface import BufferRead, ResultRead
 from weft.hw.output.lanes import LaneSelect
 from weft.latencies import MEMORY_READ
 from weft.network_core.latencies import result_read
@@ -46,19 +46,11 @@ class ArraySection(wiring.Component):
         Clears the control: after FLUSH cycles no step and no sum is in flight. Data have no reset.
     step : In, shape ``step``
     a : In, ``rows`` x ``depth`` int8
-    b_addr : Out
-        Address of a word of B: `weft.latencies.MEMORY_READ` cycles before the word.
-    b : In, ``cols`` x ``depth`` int8
-    row_written : Out, 1 bit
-        One more row can be read from the next cycle on.
-    address : In
-        A row of the result buffer.
-    index : In
-        Position of a chunk in that row.
-    sums : Out, ``lanes`` sums
-        The chunk, :meth:`latency` cycles after ``address`` and ``index``.
-    pair_sum : Out, a sum
-        The pair sum of the row, in the same cycle; 0 if the MAC cell is not corrected.
+    b : Out, `weft.hw.network_core.interface.BufferRead`
+        Words of B: ``cols`` x ``depth`` int8.
+    results : In, `weft.hw.network_core.interface.ResultRead`
+        ``sums`` follow :meth:`latency` cycles after ``address`` and ``index``. ``pair_sum`` is 0 if
+        the MAC cell is not corrected.
     """
 
     @staticmethod
@@ -96,18 +88,13 @@ class ArraySection(wiring.Component):
             "reset": In(1),
             "step": In(step),
             "a": In(data.ArrayLayout(vector, core.rows)),
-            "b_addr": Out(step["b_addr"].shape),
-            "b": In(data.ArrayLayout(vector, core.cols)),
-            "row_written": Out(1),
-            "address": In(ceil_log2(buffer_rows)),
-            "index": In(range(config.row_chunks)),
-            "sums": Out(data.ArrayLayout(self.mac.ACC, core.lanes)),
-            "pair_sum": Out(self.mac.ACC),
+            "b": Out(BufferRead(step["b_addr"].shape, data.ArrayLayout(vector, core.cols))),
+            "results": In(ResultRead(config, buffer_rows)),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.d.comb += self.b_addr.eq(
+        m.d.comb += self.b.address.eq(
             pipeline(m, self.step.b_addr, self.a_latency - MEMORY_READ, "b_addr")
         )
         array = self._array(m)
@@ -138,8 +125,9 @@ class ArraySection(wiring.Component):
         core = self.core
         row_delays = [p // core.hop for p in reversed(range(core.rows))]
         col_delays = [c // core.hop for c in range(core.cols)]
-        for name, delays in (("a", row_delays), ("b", col_delays)):
-            words, edge = getattr(self, name), getattr(array, name)
+        for name, words, edge, delays in (
+            ("a", self.a, array.a, row_delays), ("b", self.b.data, array.b, col_delays),
+        ):
             skew = Skew(
                 shape=words.shape().elem_shape,
                 delays=[core.family.edge_registers + delay for delay in delays],
@@ -162,7 +150,7 @@ class ArraySection(wiring.Component):
 
     def _results(self, m, array):
         """Array -> result buffer -> the sums of a chunk."""
-        core, registered = self.core, self.core.family.pipelines_results
+        core, registered, results = self.core, self.core.family.pipelines_results, self.results
         buffer = ResultBuffer(
             south=array.South, cols=self.columns, depth=self.buffer_rows, registered=registered,
             target=core.target, lut_ram=self.buffer_rows <= LUT_RAM_WORDS,
@@ -171,19 +159,19 @@ class ArraySection(wiring.Component):
         row = buffer.row.as_value()[: core.cols * len(buffer.row[0])]
         m.d.comb += [
             buffer.south.eq(array.south),
-            buffer.read_addr.eq(self.address),
-            self.row_written.eq(buffer.row_written),
+            buffer.read_addr.eq(results.address),
+            results.row_written.eq(buffer.row_written),
         ]
         if core.lanes == core.cols:  # a chunk is a row
             wait = result_read(core) - ResultBuffer.latency(registered)
-            m.d.comb += self.sums.eq(pipeline(m, row, wait, "sums"))
+            m.d.comb += results.sums.eq(pipeline(m, row, wait, "sums"))
         else:
             m.submodules.lanes = lanes = LaneSelect(
                 acc=self.mac.ACC, cols=core.cols, lanes=core.lanes, registered=registered
             )
             m.d.comb += [
-                lanes.index.eq(self.index), lanes.row.eq(row), self.sums.eq(lanes.sums),
+                lanes.index.eq(results.index), lanes.row.eq(row), results.sums.eq(lanes.sums),
             ]
         if self.mac.CORRECTED:
             wait = result_read(core) - ResultBuffer.latency(registered)
-            m.d.comb += self.pair_sum.eq(pipeline(m, buffer.row[core.cols], wait, "pair_sum"))
+            m.d.comb += results.pair_sum.eq(pipeline(m, buffer.row[core.cols], wait, "pair_sum"))

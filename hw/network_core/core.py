@@ -36,7 +36,7 @@ class NetworkCore(wiring.Component):
 
     Attributes
     ----------
-    writes, reads, read_valid, read_data, begin, abort, base, limit, status, finished
+    writes, reads, begin, abort, window, status, finished
         The ports of `weft.hw.network_core.interface.NetworkInterface`, flipped.
     program_base, program_limit, program_idle, axi
         Its other ports, with a program memory only.
@@ -56,7 +56,10 @@ class NetworkCore(wiring.Component):
         m.submodules.read_arbiter = reads = ReadArbiter(self.config, clients=4)
         m.submodules.write_arbiter = writes = WriteArbiter(self.config)
         program = self._program(m, list_reader) if self.config.program_words else None
-        clients = [self._client(reads, program, n) for n in range(4)]
+        clients = list(reads.reads)
+        if program:
+            for client, port in zip(FROM_PROGRAM, program.reads, strict=True):
+                clients[client] = port
         # Two registers share the many loads. They differ in time: equal ones would be merged.
         reset, late_reset = Signal(init=1), Signal(init=1)
         m.d.sync += [reset.eq(list_reader.halt), late_reset.eq(reset)]
@@ -64,21 +67,17 @@ class NetworkCore(wiring.Component):
         sequencer, map_reader = self._steps(m, early, list_reader, memory)
         b, lines, table = self._loads(m, late, list_reader, clients[LOADS])
         array = self._array(m, late_reset, sequencer, map_reader, b)
-        output = self._output(m, late, list_reader, sequencer, array, lines, table, reads)
+        output = self._output(m, late, list_reader, sequencer, array, lines, table, clients[ADDED])
 
-        connect(m, list_reader.reads, clients[LIST][0])
-        connect(m, flipped(self.reads), getattr(reads, f"reads_{HOST}"))
-        connect(m, reads.reads, memory.reads)
+        connect(m, list_reader.reads, clients[LIST])
+        connect(m, flipped(self.reads), clients[HOST])
+        connect(m, reads.memory, memory.reads)
         m.d.comb += memory.read_bank.eq(reads.read_bank)
         connect(m, list_reader.writes, (program.writes if program else writes.log))
         connect(m, flipped(self.writes), writes.host)
         m.d.comb += [
-            reads.read_valid.eq(memory.read_valid), reads.read_data.eq(memory.read_data),
             writes.store.eq(output.write), memory.write.eq(writes.write),
-            writes.read_waits.eq(memory.reads.valid & ~memory.reads.ready),
-            list_reader.read_valid.eq(clients[LIST][1]),
-            list_reader.read_data.eq(clients[LIST][2]),
-            self.read_valid.eq(getattr(reads, f"valid_{HOST}")), self.read_data.eq(reads.data),
+            writes.read_waits.eq(memory.reads.request.valid & ~memory.reads.request.ready),
             list_reader.abort.eq(self.abort),
             list_reader.job_done.eq(output.done),
             self.status.eq(list_reader.status), self.finished.eq(list_reader.finished),
@@ -87,8 +86,7 @@ class NetworkCore(wiring.Component):
         read_error = Signal()
         m.d.sync += read_error.eq(map_reader.address_error)
         m.d.comb += list_reader.address_error.eq(read_error | output.address_error)
-        for block in (list_reader, map_reader, output):
-            m.d.comb += [block.base.eq(self.base), block.limit.eq(self.limit)]
+        connect(m, flipped(self.window), list_reader.window, map_reader.window, output.window)
         self._begin(m, list_reader, reads, array)
         return m
 
@@ -102,20 +100,13 @@ class NetworkCore(wiring.Component):
             self.program_idle.eq(program.idle),
             list_reader.read_error.eq(program.read_error),
             list_reader.load_read_error.eq(
-                program.read_error & getattr(program, f"valid_{FROM_PROGRAM.index(LOADS)}")
+                program.read_error & program.reads[FROM_PROGRAM.index(LOADS)].data_valid
             ),
             list_reader.stored.eq(program.stored),
             list_reader.store_error.eq(program.store_error),
             list_reader.timed_out.eq(program.timed_out), list_reader.written.eq(program.written),
         ]
         return program
-
-    @staticmethod
-    def _client(reads, program, number):
-        """The reads of a client, its valid bit, and its data."""
-        if program and number in FROM_PROGRAM:
-            reads, number = program, FROM_PROGRAM.index(number)
-        return getattr(reads, f"reads_{number}"), getattr(reads, f"valid_{number}"), reads.data
 
     def _begin(self, m, list_reader, reads, array):
         """Begin a list when nothing of an aborted list is in flight."""
@@ -130,9 +121,9 @@ class NetworkCore(wiring.Component):
             m.d.sync += empty.eq(~in_flight.any())
         accepted, arrived = 0, 0
         for n in (ADDED, LIST, LOADS):
-            port = getattr(reads, f"reads_{n}")
-            accepted |= port.valid & port.ready
-            arrived |= getattr(reads, f"valid_{n}")
+            port = reads.reads[n]
+            accepted |= port.request.valid & port.request.ready
+            arrived |= port.data_valid
         m.d.sync += in_flight.eq(in_flight + accepted - arrived)
         m.d.comb += list_reader.begin.eq(Mux(waiting.valid, waiting, self.begin))
         with m.If(~empty):
@@ -154,10 +145,9 @@ class NetworkCore(wiring.Component):
         m.d.comb += [
             map_reader.step.eq(sequencer.step),
             memory.rows.eq(map_reader.rows), map_reader.row_data.eq(memory.row_data),
-            memory.outside.eq(list_reader.job.outside),
+            memory.outside.eq(list_reader.job.fields.outside),
         ]
-        for block in (sequencer, map_reader):
-            m.d.comb += [block.job.eq(list_reader.job), block.start.eq(list_reader.start)]
+        connect(m, list_reader.job, sequencer.job, map_reader.job)
         return sequencer, map_reader
 
     def _loads(self, m, resets, list_reader, client):
@@ -167,8 +157,7 @@ class NetworkCore(wiring.Component):
         loader = ListLoader(config)
         m.submodules.loader = resets(loader)
         connect(m, list_reader.load, loader.load)
-        requests, loader_valid, loader_data = client
-        connect(m, loader.reads, requests)
+        connect(m, loader.reads, client)
         buffers = {
             "b": LoadedBuffer(config, vectors=config.array.cols, words=config.b_words),
             "lines": LoadedBuffer(config, vectors=config.line_vectors, words=config.lines),
@@ -178,10 +167,10 @@ class NetworkCore(wiring.Component):
             m.submodules[f"buffer_{name}"] = buffer
             m.d.comb += buffer.write.eq(getattr(loader, name))
         m.d.comb += [
-            loader.base.eq(self.base),
-            loader.limit.eq(self.program_limit if config.program_words else self.limit),
-            loader.read_valid.eq(loader_valid), loader.read_data.eq(loader_data),
-            list_reader.load_done.eq(loader.done), list_reader.load_error.eq(loader.address_error),
+            loader.window.base.eq(self.window.base),
+            loader.window.limit.eq(
+                self.program_limit if config.program_words else self.window.limit
+            ),
         ]
         return buffers.values()
 
@@ -194,29 +183,26 @@ class NetworkCore(wiring.Component):
         m.submodules.array = array
         m.d.comb += [
             array.reset.eq(reset), array.step.eq(sequencer.step), array.a.eq(map_reader.a),
-            b.read_addr.eq(array.b_addr), array.b.as_value().eq(b.read_data.as_value()),
         ]
+        connect(m, array.b, b.read)
         return array
 
-    def _output(self, m, resets, list_reader, sequencer, array, lines, table, reads):
+    def _output(self, m, resets, list_reader, sequencer, array, lines, table, client):
         """Tiles and sums -> the output map."""
         output = OutputSection(self.config, buffer_rows=self.buffer_rows)
         m.submodules.output = resets(output)
-        connect(m, output.reads, getattr(reads, f"reads_{ADDED}"))
-        job, start = list_reader.job, list_reader.start
+        connect(m, output.reads, client)
         if lead(self.config.array):
-            job, start = list_reader.output_job, list_reader.output_start
+            connect(m, list_reader.output_job, output.job)
             m.d.comb += list_reader.job_ending.eq(output.ending)
+        else:
+            connect(m, list_reader.job, output.job)
         m.d.comb += [
-            output.job.eq(job), output.start.eq(start),
-            output.tiles.eq(sequencer.tiles), output.row_written.eq(array.row_written),
+            output.tiles.eq(sequencer.tiles),
             sequencer.release.eq(output.release),
-            array.address.eq(output.address), array.index.eq(output.index),
-            output.sums.eq(array.sums), output.pair_sum.eq(array.pair_sum),
-            lines.read_addr.eq(output.parameter_addr),
-            output.parameter_line.as_value().eq(lines.read_data.as_value()),
-            table.read_addr.eq(output.table_addr), output.table_data.eq(table.read_data),
-            output.read_valid.eq(getattr(reads, f"valid_{ADDED}")),
-            output.read_data.eq(reads.data[0]),
+            lines.read.address.eq(output.lines.address),
+            output.lines.data.as_value().eq(lines.read.data.as_value()),
         ]
+        connect(m, output.table, table.read)
+        connect(m, output.rows, array.results)
         return output

@@ -4,17 +4,22 @@ from functools import reduce
 from itertools import pairwise
 from operator import or_
 
-from amaranth.hdl import Array, C, Cat, Const, Module, Signal
+from amaranth.hdl import Array, C, Cat, Const, Module, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.dma.axi import Axi4
-from weft.hw.network_core.layouts import VectorAddress
+from weft.hw.network_core.layouts import ColumnParameters, JobFields, ListLoadFields, VectorAddress
+from weft.network_core.config import ADD_TABLE_WORDS
 from weft.network_core.descriptors import BANK_BITS, WORD_BITS
 from weft.network_core.register_map import REGISTERS, describe
 
-__all__ = ["ListBegin", "NetworkInterface", "NetworkStatus", "StateRegisters", "VectorWrite"]
+__all__ = [
+    "BufferRead", "JobPort", "LineRead", "ListBegin", "LoadPort", "MemoryWindow",
+    "NetworkInterface", "NetworkStatus", "ReadPort", "ResultRead", "StateRegisters", "TableRead",
+    "VectorWrite",
+]
 
 
 class VectorWrite(data.StructLayout):
@@ -50,6 +55,170 @@ class NetworkStatus(data.StructLayout):
         })
 
 
+class ReadPort(wiring.Signature):
+    """Reads of a memory, from the side of the block that reads.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    request : Out, stream of `VectorAddress`
+        Address of the first vector of a read.
+    data_valid : In, 1 bit
+        The data of a read come, in the order of the requests. They cannot wait.
+    data : In, ``read_vectors`` vectors
+        The vector at the address, and the ones after it; valid with ``data_valid``.
+    """
+
+    def __init__(self, config):
+        super().__init__({
+            "request": Out(stream.Signature(VectorAddress(config))),
+            "data_valid": In(1),
+            "data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
+        })
+
+
+class MemoryWindow(wiring.Signature):
+    """The words of each bank that a list may use; stable while the list runs.
+
+    Parameters
+    ----------
+    bits : int
+        Bits of a word number.
+
+    Attributes
+    ----------
+    base : Out, ``bits`` bits
+        The first word.
+    limit : Out, ``bits`` bits
+        The first word beyond.
+    """
+
+    def __init__(self, bits):
+        super().__init__({"base": Out(bits), "limit": Out(bits)})
+
+    @classmethod
+    def of(cls, config):
+        """The window whose word numbers are those of a `VectorAddress`."""
+        return cls(VectorAddress(config)["word"].width)
+
+
+class BufferRead(wiring.Signature):
+    """Reads of a buffer that loads write, from the side of the block that reads.
+
+    Parameters
+    ----------
+    address, data : shape
+
+    Attributes
+    ----------
+    address : Out, shape ``address``
+        The word that is read, in each cycle.
+    data : In, shape ``data``
+        The word, `weft.latencies.MEMORY_READ` cycles later.
+    """
+
+    def __init__(self, address, data):
+        super().__init__({"address": Out(address), "data": In(data)})
+
+
+class LineRead(BufferRead):
+    """Reads of parameter lines: ``lanes`` `ColumnParameters` each."""
+
+    def __init__(self, config):
+        super().__init__(
+            range(config.lines), data.ArrayLayout(ColumnParameters, config.array.lanes)
+        )
+
+
+class TableRead(BufferRead):
+    """Reads of the ADD table: a word of 32 bits for each lane."""
+
+    def __init__(self, config):
+        lanes = config.array.lanes
+        super().__init__(
+            data.ArrayLayout(range(ADD_TABLE_WORDS), lanes), data.ArrayLayout(signed(32), lanes)
+        )
+
+
+class ResultRead(wiring.Signature):
+    """Reads of the result buffer of the array, from the side of the output section.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+    buffer_rows : int
+        Rows of the buffer.
+
+    Attributes
+    ----------
+    row_written : In, 1 bit
+        Pulse: the buffer has one more row, readable from the next cycle on.
+    address : Out
+        A row of the buffer.
+    index : Out
+        Position of a chunk in that row.
+    sums : In, ``lanes`` x 32 bits
+        The chunk, `weft.network_core.latencies.result_read` cycles later.
+    pair_sum : In, 32 bits
+        The pair sum of the row, in the same cycle; not used if the MAC cell is not corrected.
+    """
+
+    def __init__(self, config, buffer_rows):
+        super().__init__({
+            "row_written": In(1),
+            "address": Out(ceil_log2(buffer_rows)),
+            "index": Out(range(config.row_chunks)),
+            "sums": In(data.ArrayLayout(signed(32), config.array.lanes)),
+            "pair_sum": In(signed(32)),
+        })
+
+
+class JobPort(wiring.Signature):
+    """The running job, from the side of the list.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    fields : Out, `JobFields`
+        Its addresses include the base. Stable from ``start`` to the end of the job.
+    start : Out, 1 bit
+        Pulse: the job starts.
+    """
+
+    def __init__(self, config):
+        super().__init__({"fields": Out(JobFields(config)), "start": Out(1)})
+
+
+class LoadPort(wiring.Signature):
+    """Loads one after the other, from the side of the list.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    request : Out, stream of `ListLoadFields`
+        ``source`` includes the base. The fields are checked, except for the addresses.
+    done : In, 1 bit
+        Pulse: the last write of the load. The next load may be taken in the same cycle.
+    address_error : In, 1 bit
+        Pulse: a read outside of the window was suppressed. The load never ends.
+    """
+
+    def __init__(self, config):
+        super().__init__({
+            "request": Out(stream.Signature(ListLoadFields(config))), "done": In(1),
+            "address_error": In(1),
+        })
+
+
 class NetworkInterface(wiring.Signature):
     """The ports of a `weft.hw.network_core.core.NetworkCore`, from its user's side; the core flips
     it.
@@ -61,18 +230,12 @@ class NetworkInterface(wiring.Signature):
     Attributes
     ----------
     writes : Out, stream of `VectorWrite`
-    reads : Out, stream of `VectorAddress`
-        Address of the first vector of a read.
-    read_valid : In, 1 bit
-        The data of a read; in the order of ``reads``. It cannot wait.
-    read_data : In, ``read_vectors`` vectors
-        The vector at the address, and the ones after it.
+    reads : Out, `ReadPort`
     begin : Out, `ListBegin`
         Ignored while a list runs. After an abort the list waits until the core is ready for it.
     abort : Out, 1 bit
         Pulse: ends the running list.
-    base, limit : Out
-        The first word of each bank that a list may use, and the first word beyond.
+    window : Out, `MemoryWindow`
     status : In, `NetworkStatus`
     finished : In, 1 bit
         Pulse: a list has ended; ``status`` is valid.
@@ -87,16 +250,13 @@ class NetworkInterface(wiring.Signature):
     """
 
     def __init__(self, config):
-        vector, word = 8 * config.array.depth, VectorAddress(config)["word"].width
+        word = VectorAddress(config)["word"].width
         super().__init__({
             "writes": Out(stream.Signature(VectorWrite(config))),
-            "reads": Out(stream.Signature(VectorAddress(config))),
-            "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(vector, config.read_vectors)),
+            "reads": Out(ReadPort(config)),
             "begin": Out(ListBegin(config)),
             "abort": Out(1),
-            "base": Out(word),
-            "limit": Out(word),
+            "window": Out(MemoryWindow.of(config)),
             "status": In(NetworkStatus(config)),
             "finished": In(1),
             **({

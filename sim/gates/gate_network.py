@@ -7,6 +7,7 @@ import numpy as np
 from weft.frames import FrameType
 from weft.host.link import Frame
 from weft.host.network_driver import NetworkDriver
+from weft.host.network_frames import NetworkFrames
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
 from weft.models.network_core.program import NetworkCoreProgram
@@ -16,7 +17,7 @@ from weft.sim.gates.simulator import TIMEOUT_CYCLES, GateSim, GateSimError
 __all__ = ["GateTransport", "check_network"]
 
 
-class GateTransport:
+class GateTransport(NetworkFrames):
     """The frames of a network core over the serial line of a `GateSim`, one at a time.
 
     `weft.host.network_driver.NetworkDriver` takes it in place of a `BoardTransport`. Nothing is
@@ -47,7 +48,7 @@ class GateTransport:
         """End the running list."""
         self.request(FrameType.ABORT, b"", FrameType.ABORTED, timeout)
 
-    def restart(self, timeout: float, empty: FrameType) -> None:
+    def restart_lists(self, timeout: float) -> None:
         """End the running list; the sequence numbers go on."""
         self.abort(timeout)
 

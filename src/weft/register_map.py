@@ -2,9 +2,9 @@
 
 The space has 4 KiB of 32-bit words. The first 1 KiB holds the core's own register block
 (`weft.registers`). The control registers follow, then the FIFO ports of a bus without streams.
-An access is an **error** if its address is not in the map, if it writes less than a word, if it
-writes a read-only register, or if it reads a write-only register. The bus answers it with its
-error response, it has no effect, and IRQ_STATUS records it.
+An access is an **error** if its address is not in the map or no multiple of 4, if it writes less
+than a word, if it writes a read-only register, or if it reads a write-only register. The bus
+answers it with its error response, it has no effect, and IRQ_STATUS records it.
 """
 
 import dataclasses

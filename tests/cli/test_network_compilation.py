@@ -1,5 +1,7 @@
 """What the commands say of a network that does not fit a network core."""
 
+import re
+import time
 from argparse import Namespace
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from network_core_networks import NetworkBuilder
 from network_cores import network_core_config
 
+from weft.cli import progress
 from weft.cli.network_target import compiled
 from weft.models.errors import UnfitError
 from weft.models.loading import NeuralNetwork
@@ -39,6 +42,23 @@ def test_names_the_smallest_core_that_the_network_fits(network):
 
 def test_no_board_may_have_more_memory(network):
     config = network_core_config(3, 4, 4, 2, words=65536, b_words=8)
-    text = rf"a tile needs 18 words of B, and the buffer has 8{WAYS}$"
+    rule = r"\[network_core\] b_words must be at least 18"
+    text = rf"a tile needs 18 words of B, and the buffer has 8: {rule}{WAYS}$"
     with pytest.raises(UnfitError, match=text):
         compiled(Namespace(batch=None), network, config)
+
+
+def test_says_how_much_of_a_compilation_is_done(network, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    monkeypatch.setattr(progress, "INTERVAL", 0.01)
+
+    def compile_slowly(graph, target, *, watch, **_):
+        watch(0.25)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(NeuralNetwork, "compile", compile_slowly)
+    compiled(Namespace(batch=None), network, board_cores()[0])
+    lines = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(
+        rf"   \.\.\.  compiling net for {board_cores()[0].name}: 25%, about \d s to go", lines[-1]
+    )

@@ -4,10 +4,13 @@ import re
 import threading
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from faulty_pipe import End
 from golden_network_board import PipedNetworkBoard
-from network_cores import network_core_config
+from memory_area import MemoryArea
+from network_cores import PROGRAM, network_core_config
+from network_registers import NetworkRegisterModel
 
 from weft.cli import main, selftest
 from weft.commands import Region
@@ -17,6 +20,7 @@ from weft.host.board import BoardTransport
 from weft.host.golden import GoldenTransport
 from weft.host.golden_core import IntegerCore
 from weft.host.network_driver import NetworkDriver
+from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.product import Resident
 from weft.host.tcp import TcpServer, listen
 from weft.host.transport import Packet, TransportBusy, TransportClosed
@@ -134,6 +138,21 @@ def test_rejects_no_transport(capsys):
     assert "transport must be a serial port" in capsys.readouterr().err
 
 
+class BusMemory:
+    """The memory of the bus of a model; a bit of a byte can be ``broken``."""
+
+    def __init__(self, model, broken):
+        self._bytes, self._broken = model.bus_memory, broken
+
+    def read(self, offset, size):
+        return self._bytes[offset : offset + size].tobytes()
+
+    def write(self, offset, data):
+        self._bytes[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+        if self._broken and offset <= 0x9F0 < offset + len(data):
+            self._bytes[0x9F0] |= 1
+
+
 class NetworkBoard(PipedNetworkBoard):
     """``stuck`` is a byte with a bit that stays 0."""
 
@@ -165,6 +184,27 @@ def test_a_core_for_networks(stuck, monkeypatch, capsys):
         assert set(found.values()) == {"yes"}
     else:
         assert "memory: 1 of 6,144 bytes are wrong\n" in said
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_core_with_a_program_memory(broken, monkeypatch, capsys):
+    model = NetworkRegisterModel(PROGRAM)
+    area = MemoryArea(BusMemory(model, broken), 0x100, 0x900)
+    monkeypatch.setattr(
+        "weft.host.opening.open_transport",
+        lambda *_, **__: NetworkMmioTransport(model, program=area),
+    )
+    assert main(["selftest", "uio:/dev/uio0"]) == broken
+    said = capsys.readouterr().out
+    found = table(said)
+    assert set(found) == {
+        *CHECKS, "memory", "program memory", "finished on the chip"
+    } - {"A buffer", "B buffer", "link"}
+    assert found["program memory"] == ("NO" if broken else "yes")
+    if broken:
+        assert "program memory: 1 of 4,608 bytes are wrong\n" in said
+    else:
+        assert set(found.values()) == {"yes"}
 
 
 def test_rejects_a_core_of_another_config(monkeypatch, capsys):

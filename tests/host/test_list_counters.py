@@ -15,11 +15,12 @@ LIST = ListJob(
 def test_measured_and_predicted():
     counters = ListCounters(SMALL)
     addresses = split(100, SMALL.banks), split(200, SMALL.banks)
-    counters.add(LIST, *addresses, 1000)
-    assert (counters.lists, counters.steps, counters.cycles()) == (1, 3 * 3 * 5, 1000)
+    data = b"".join(descriptor.pack() for descriptor in LIST)
+    counters.add(data, 45, *addresses, 1000)
+    assert (counters.lists, counters.steps, counters.cycles()) == (1, 45, 1000)
     assert counters.counted == 1000
-    counters.add(LIST, *addresses, None)
-    counters.add(LIST, *addresses, None)
+    counters.add(data, 45, *addresses, None)
+    counters.add(data, 45, *addresses, None)
     assert counters.counted is None
     predicted = predict_list(SMALL, LIST, *addresses).cycles
     assert (counters.lists, counters.steps) == (3, 3 * 45)

@@ -4,15 +4,18 @@ import numpy as np
 import pytest
 from faulty_pipe import End
 from golden_network_board import CYCLES, PipedNetworkBoard
-from network_cores import network_core_config
+from network_cores import PROGRAM, network_core_config
 from rejects import rejects
 
 from weft import Accelerator
+from weft.host import list_plan
 from weft.host.accelerator import AcceleratorError
 from weft.host.board import BoardTransport
 from weft.host.golden import GoldenTransport
+from weft.host.list_plan import ProductSpace
 from weft.host.list_products import ListProducts
 from weft.host.list_transport import ListTransport, product_config
+from weft.host.packing import ENTRY
 from weft.host.transport import TransportError
 from weft.models.network_core.session import GoldenRunner
 from weft.network_core.descriptors import ListError
@@ -24,7 +27,9 @@ FIP = network_core_config(
     3, 4, 4, 2, words=1024, b_words=256, lines=64, read_vectors=2, multiplier="fip"
 )
 WIDE = network_core_config(1, 16, 8, 8, words=512, requantize="single")
-CHIPS = pytest.mark.parametrize("config", [TINY, FIP, WIDE], ids=lambda config: config.array.name)
+CHIPS = pytest.mark.parametrize(
+    "config", [TINY, FIP, WIDE, PROGRAM], ids=lambda config: config.array.name
+)
 
 
 class Runner(GoldenRunner):
@@ -103,15 +108,20 @@ def test_products_stay_in_their_part_of_the_memory(config):
     rng, runner = np.random.default_rng(8), Runner(config)
     depth, first = config.array.depth, 60
     vectors = config.vectors - first - 5
-    products = ListProducts(runner, first=first, vectors=vectors)
+    lists = 16, config.program_bytes // depth - 16 - 7
+    products = ListProducts(runner, space=ProductSpace(first, vectors, *lists))
     part = slice(first * depth, (first + vectors) * depth)
-    before = runner.memory.copy()
+    before, program = runner.memory.copy(), runner.program.copy()
     for m, k, n in ((1, 1, 1), (17, 9, 33), (3, 70, 7)):
         a, b = operands(rng, (m, k), (n, k))
         assert (products.sums(a, b) == a.astype(int) @ b.T.astype(int)).all()
     assert (runner.memory[part] != before[part]).any()
     runner.memory[part] = before[part]
     np.testing.assert_array_equal(runner.memory, before)
+    if config.program_words:
+        assert (runner.program != program).any()
+        runner.program[16 * depth : -7 * depth] = program[16 * depth : -7 * depth]
+        np.testing.assert_array_equal(runner.program, program)
     # Others use the buffers: without `forget`, the products would compute with their contents.
     runner._buffers = type(runner._buffers)(config)
     products.forget()
@@ -150,6 +160,47 @@ def test_weights_and_lists_are_sent_once():
     counters = lists._core._transport.products.counters
     assert (counters.lists, counters.sent) == (4, runner.written)
     assert counters.received == 4 * 6 * 20 * 4
+
+
+def test_a_product_is_planned_once(monkeypatch):
+    """For each B, number of rows, and parameters."""
+    rng, made = np.random.default_rng(9), []
+    plan_of = list_plan.ListPlan
+    monkeypatch.setattr(
+        "weft.host.list_products.ListPlan",
+        lambda *given: made.append(given[2:]) or plan_of(*given),
+    )
+    products = ListProducts(Runner(TINY))
+    a, b = operands(rng, (6, 40), (20, 40))
+    wanted = a.astype(int) @ b.astype(int).T
+    plan = products.prepare(6, b)
+    for _ in range(3):
+        assert (products.sums(a, b.copy()) == wanted).all()
+        assert (products.compute(plan, a) == wanted).all()
+    assert len(made) == 1
+    assert (products.sums(a[:3], b) == wanted[:3]).all()
+    b[0, 0] += 1
+    assert (products.sums(a, b) == a.astype(int) @ b.astype(int).T).all()
+    entries = np.zeros(20, ENTRY)
+    entries["high"] = 7
+    products.prepare(6, b, entries)
+    entries["low"] = 7
+    assert (products.results(a[:, :9], b[:, :9], entries) == 7).all()
+    assert len(made) == 5
+
+
+def test_plans_that_take_too_much_memory_are_dropped(monkeypatch):
+    """The ones first that were not used for the longest time."""
+    products, made = ListProducts(Runner(TINY)), []
+    _, b = operands(np.random.default_rng(9), (1, 1), (3, 20, 40))
+    monkeypatch.setattr(
+        "weft.host.list_products._MAX_PLANNED", 2 * products.prepare(6, b[0]).bytes
+    )
+    for number in (0, 1, 0, 2, 0, 1):
+        plan = products.prepare(6, b[number])
+        if plan not in made:
+            made.append(plan)
+    assert len(made) == 4 and products.prepare(6, b[0]) is made[0]
 
 
 @pytest.mark.parametrize("error, kind, text", [

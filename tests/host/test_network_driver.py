@@ -185,7 +185,7 @@ def test_aborts_the_list_of_another_client():
     with linked(board) as driver:
         loaded(driver)
         board.busy = True
-        driver._transport.post(FrameType.START, at(LIST).to_bytes(4, "little") + bytes(4))
+        driver._transport.start_list(at(LIST), 0)
         driver._transport.flush(GUARD)
     board.busy = False
     with linked(board) as driver:

@@ -1,6 +1,7 @@
 """The transport to a network core over registers, against a model of them."""
 
 import random
+import struct
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from rejects import rejects
 from weft import Accelerator
 from weft.config import Config
 from weft.host.network_driver import NetworkDriver
+from weft.host.network_frames import MemoryLayout
 from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.transport import TransportClosed, TransportError, TransportTimeout
 from weft.network_core.descriptors import ListEnd, ListError, split
@@ -61,14 +63,9 @@ def test_writes_are_those_of_the_link(case):
     data = random.Random(size).randbytes(size)
     model, driver = opened()
     wanted = NetworkRegisterModel(CHIP).board
-    parts = driver._parts(at(number), data, *(
-        layout.get(name, 0) for name in ("run", "pitch", "pixels", "row_step")
-    ))
-    for first, step, part in parts:
-        run, pixels = layout.get("run", 0), layout.get("pixels", 0)
-        fields = np.array([first], "<u4").tobytes() + bytes([run, layout.get("pitch", 0)])
-        fields += min(pixels, len(part) // (run or 1)).to_bytes(2, "little")
-        wanted.write(fields + step.to_bytes(4, "little") + part)
+    for first, form, part in driver._parts(at(number), MemoryLayout(**layout), data):
+        fields = struct.pack("<IBBHI", first, form.run, form.pitch, form.pixels, form.row_step)
+        wanted.write(fields + part)
     with driver:
         driver.write(at(number), data, **layout)
         assert np.array_equal(model.board.memory, wanted.memory)
@@ -159,7 +156,9 @@ def test_use_after_close():
     assert model.closed == 1
     for use in (
         lambda: transport.read(0, 1, 1), lambda: transport.abort(1), lambda: transport.flush(1),
-        lambda: transport.restart(1), lambda: transport.post(4, b""),
+        lambda: transport.restart_lists(1), lambda: transport.start_list(0, 0),
+        lambda: transport.write_memory(0, MemoryLayout(), b""),
+        lambda: transport.read_memory(0, 1, 1),
     ):
         with pytest.raises(TransportClosed, match="the registers of the core are closed"):
             use()

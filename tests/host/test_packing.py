@@ -15,6 +15,8 @@ from weft.geometry import Operand, memories
 from weft.host.packing import (
     ENTRY,
     LIMITS,
+    Packers,
+    PanelPacker,
     cut,
     pack,
     pack_entries,
@@ -217,3 +219,29 @@ def test_results_are_packed_by_tile_row_and_padded_chunk():
     words = [1, 2, 4, 5, 3, 0, 6, 0, 7, 8, 9, 0]  # 3, 6 and 9 are alone in their chunks
     assert pack_results(results, config) == np.array(words, "<u4").tobytes()
     assert pack_results(results[:1, :1].astype("u1"), config) == bytes([1]) + bytes(7)
+
+
+def test_packers_are_used_again():
+    """Matrices of the same shape in turn with others: no value of one is left in another."""
+    rng, buffers = np.random.default_rng(1), memories(Config(rows=3, cols=5, depth=2))
+    packers = Packers(buffers)
+    shapes = [(4, 7), (3, 8), (7, 4), (1, 1), (4, 7), (300, 301)]
+    for shape in 3 * shapes:
+        matrix = rng.integers(-128, 128, shape, np.int8)
+        for region in (Region.A, Region.B):
+            assert packers.pack(region, matrix) == pack(matrix, buffers[region])
+            assert packers.pack(region, matrix.T) == pack(matrix.T, buffers[region])
+
+
+def test_packers_take_little_memory(monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        "weft.host.packing.PanelPacker", lambda *given: made.append(given) or PanelPacker(*given)
+    )
+    packers = Packers(memories(Config()))
+    for rows in (*range(1, 33), 1, 33, 2, 1):  # 33 takes the place of 1, which was made first
+        packers.pack(Region.A, np.zeros((rows, 3), np.int8))
+    assert len(made) == 34
+    for _ in range(2):  # too large to be kept
+        packers.pack(Region.A, np.zeros((257, 256), np.int8))
+    assert len(made) == 36

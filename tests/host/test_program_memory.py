@@ -1,11 +1,13 @@
 """The driver of a core with a program memory, against a model of its registers."""
 
+import mmap
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from digits import CNN
 from memory_area import MemoryArea
+from network_core_networks import NetworkBuilder
 from network_cores import PROGRAM, SIMULATED
 from network_programs import random_inputs
 from network_registers import NetworkRegisterModel
@@ -17,7 +19,9 @@ from weft.host.network_driver import NetworkDriver
 from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.session import GoldenRunner
+from weft.models.target import target_of
 from weft.network_core.descriptors import ListError, split
 
 ABSENT = (
@@ -111,9 +115,109 @@ def test_a_core_without_a_program_memory():
         driver.read_program(0, 1)
 
 
-def test_matrix_products_are_refused():
-    with pytest.raises(ValueError, match="a product core must have no program memory"):
-        ListTransport(GoldenRunner(PROGRAM))
+def test_matrix_products():
+    """Lists and weights lie in the area of the core, and nowhere else; A and results on the chip.
+    """
+    model, rng = NetworkRegisterModel(PROGRAM), np.random.default_rng(3)
+    area = area_of(model, 0x100, 0x800)
+    with weft.Accelerator(NetworkMmioTransport(model, program=area)) as core:
+        for m, k, n in ((1, 1, 1), (9, 30, 7), (40, 600, 21)):
+            a, b = (rng.integers(-128, 128, shape, np.int8) for shape in ((m, k), (k, n)))
+            for _ in range(2):
+                y = core.matmul(a, b)
+                assert (y == a.astype(int) @ b.astype(int)).all()
+            golden = weft.Accelerator(ListTransport(GoldenRunner(PROGRAM)))
+            given = dict(scale=0.002, zero_point=-9)
+            assert (core.matmul(a, b, **given) == golden.matmul(a, b, **given)).all()
+    written = np.flatnonzero(model.bus_memory != 0x5A)
+    assert 0x100 <= written[0] and written[-1] < 0x900
+
+
+@pytest.fixture
+def device(monkeypatch, tmp_path):
+    """The UIO device of a core; map 1 are 0x900 bytes from 0x100 on."""
+    model = NetworkRegisterModel(PROGRAM)
+    facts = tmp_path / "uio3/maps/map1"
+    facts.mkdir(parents=True)
+    (facts / "addr").write_text("0x00000100\n")
+    (facts / "size").write_text("0x900\n")
+    mapped = []
+    monkeypatch.setattr("weft.host.opening._UIO", tmp_path)
+    monkeypatch.setattr("weft.host.opening.MappedRegisters", lambda *given: model)
+    monkeypatch.setattr(
+        "weft.host.opening.MappedMemory",
+        lambda path, address, size, offset: mapped.append((path, offset))
+        or area_of(model, address, size),
+    )
+    return model, facts, mapped
+
+
+def test_a_uio_device_has_the_program_memory(device):
+    model, _, mapped = device
+    a, b = np.ones((3, 40), np.int8), np.ones((40, 5), np.int8)
+    with weft.Accelerator("uio:/dev/uio3") as core:
+        assert (core.matmul(a, b) == 40).all()
+    with NetworkDriver("uio:/dev/uio3", PROGRAM) as driver:
+        assert driver.program_bytes == 0x900
+    assert mapped == 2 * [("/dev/uio3", mmap.PAGESIZE)]
+    assert model.values["program_base"] == 0x100 and model.closed == 2
+
+
+@pytest.mark.parametrize("open_by", [weft.Accelerator, NetworkDriver])
+def test_a_device_without_the_program_memory_is_refused(device, open_by):
+    model, facts, _ = device
+    hint = f"{ABSENT}; the program memory of a core at uio: is map 1 of the device"
+    with rejects(TransportError, f"mem:0x43c00000: {hint}"):
+        open_by("mem:0x43c00000")
+    (facts / "size").write_text("much")
+    text = "uio:/dev/uio3: the program memory was not mapped: invalid literal for int.*: 'much'"
+    with pytest.raises(TransportError, match=text):
+        open_by("uio:/dev/uio3")
+    for part in ("addr", "size"):
+        (facts / part).unlink()
+    facts.rmdir()
+    with rejects(TransportError, f"uio:/dev/uio3: {hint}"):
+        open_by("uio:/dev/uio3")
+    assert model.closed == 3 and model.log == []
+
+
+def test_a_program_memory_that_is_too_small_for_products():
+    model = NetworkRegisterModel(PROGRAM)
+    with rejects(ValueError, (
+        "a network core must have a memory and buffers for a product of one tile, not 6144 bytes,"
+        " 480 bytes of program memory and 64 lines"
+    )):
+        ListTransport(opened(model, area_of(model, 0, 490)))
+    assert (model.bus_memory == 0x5A).all()
+
+
+def test_a_network_with_products():
+    """Its lists, the lists of its products and those of another session do not disturb another."""
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 5, 6, 3))
+    first = builder.convolution(0, 8)
+    x = builder.convolution(first, 8)
+    builder.on_host()
+    builder.dense(builder.add(builder.convolution(x, 8), first), 5)
+    program = compile_network_core(builder.graph(), target_of(PROGRAM))
+    x = random_inputs(program, 2)
+    with program.open(GoldenRunner(PROGRAM)) as session:
+        wanted = session(x)
+    model, used = NetworkRegisterModel(PROGRAM), program.program_memory_used
+    with rejects(AcceleratorError, (
+        f"the program memory must have {used:,} bytes for net, not {used // 12 * 12 - 12:,}"
+    )):
+        program.open(opened(model, area_of(model, 0x100, used // 12 * 12 - 12)))
+    assert (model.bus_memory == 0x5A).all()
+    area = area_of(model, 0x100, -(-used // 12) * 12)
+    session = program.open(opened(model, area))
+    for _ in range(2):
+        assert np.array_equal(session(x), wanted)
+    written = np.flatnonzero(model.bus_memory != 0x5A)
+    assert 0x100 <= written[0] and written[-1] < 0x100 + area.size
+    model.power_on()
+    with pytest.raises(TransportError):
+        session(x)
+    assert np.array_equal(session(x), wanted)
 
 
 @pytest.mark.parametrize("error, job, text", [

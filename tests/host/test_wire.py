@@ -230,6 +230,8 @@ DIGESTS = {
     ("network board", "memory"): "2408210bcdb9daa6",
     ("network board", "products"): "ab090359ae0c25b0",
     ("network registers", "memory"): "3442a775ae4323f3",
+    ("network registers", "products"): "34b838bf99f2f410",
+    ("network registers", "program"): "db908418e28fa981",
     ("pipe", "failures"): "86f95db23151ebc0",
     ("pipe", "preload"): "3d89ed69c39f6035",
     ("pipe", "resident"): "38a70391404544dd",
@@ -242,7 +244,7 @@ DIGESTS = {
     ("registers", "shapes"): "25c608cac05fb713",
     ("registers", "wide words"): "99128ac9c73355dc",
     ("network board", "network"): "9510d0d4b35b6003",
-    ("network registers", "network"): "048bee075957d19f",
+    ("network registers", "network"): "45fb1b719b476ca3",
 }
 
 
@@ -291,6 +293,17 @@ def test_a_core_with_dma_gets_the_recorded_descriptors(session):
     assert shown.digest == DIGESTS["dma", session]
 
 
+class Area:
+    """The program memory of a `NetworkRegisterModel`, for the transport."""
+
+    address = 0
+
+    def __init__(self, model, config):
+        self._bytes, self.size = model.bus_memory, config.program_bytes
+
+    write, read, close = Memory.write, Memory.read, Memory.close
+
+
 def products_on_network_core(driver):
     """Products of sums and of scaled results, divided and whole; equal ones again."""
     acc = Accelerator(ListTransport(driver, timeout=GUARD), timeout=GUARD)
@@ -336,6 +349,7 @@ def network(driver):
 
 
 NETWORK = network_core_config(3, 4, 4, 2, words=1024, b_words=64, lines=24, read_vectors=2)
+PROGRAM = dataclasses.replace(NETWORK, program_words=2048)
 NETWORK_SESSIONS = {
     "products": (products_on_network_core, CHIP), "memory": (memory_of_network_core, CHIP),
     "network": (network, NETWORK),
@@ -354,12 +368,16 @@ def test_a_network_core_on_a_board_gets_the_recorded_frames(name):
     assert shown.digest == DIGESTS["network board", name]
 
 
-@pytest.mark.parametrize("name", ["memory", "network"])
+@pytest.mark.parametrize("name", [*NETWORK_SESSIONS, "program"])
 def test_a_network_core_at_a_bus_gets_the_recorded_accesses(name):
-    session, config = NETWORK_SESSIONS[name]
+    session, config = (NETWORK_SESSIONS | {"program": (network, PROGRAM)})[name]
     model = NetworkRegisterModel(config)
     sent, write = [], model.write
     model.write = lambda address, value: (sent.append((address, int(value))), write(address, value))
-    with NetworkDriver(NetworkMmioTransport(model, timeout=GUARD), timeout=GUARD) as driver:
+    area = Area(model, config) if config.program_words else None
+    transport = NetworkMmioTransport(model, timeout=GUARD, program=area)
+    with NetworkDriver(transport, timeout=GUARD) as driver:
         session(driver)
+    if area is not None:  # the lists and weights
+        sent.append(model.bus_memory.tobytes())
     assert Shown(*sent).digest == DIGESTS["network registers", name]

@@ -20,15 +20,16 @@ from weft.network_core.ip import NetworkIp
 def kits():
     """``kits(bus, **fields)``: a small core and the files of its kit. Each kit is made once.
 
-    ``kits("networks")`` is a network core.
+    ``kits("networks")`` is a network core; ``core`` and ``of`` are its bus and fields of it.
     """
     cache = {}
 
-    def kit(bus, clocks=1, pipelined=False, prefix="weft", **fields):
-        key = bus, clocks, pipelined, prefix, *fields.items()
+    def kit(bus, clocks=1, pipelined=False, prefix="weft", core="axi", **fields):
+        key = bus, clocks, pipelined, prefix, core, *fields.items()
         if key not in cache:
             if bus == "networks":
-                ip = NetworkIp(config=small_network_core(2, 2, 2, words=64), bus="axi", prefix="mm")
+                config = small_network_core(2, 2, 2, **{"words": 512, **fields})
+                ip = NetworkIp(config=config, bus=core, prefix="mm", pipelined=pipelined)
             else:
                 config = Config(**{"rows": 2, "cols": 4, "a_words": 64, "b_words": 64, **fields})
                 ip = Ip(config=config, bus=bus, clocks=clocks, pipelined=pipelined, prefix=prefix)

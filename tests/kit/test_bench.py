@@ -1,5 +1,6 @@
 """The bench of a kit: it needs no weft, passes on a correct core, and fails on a broken one."""
 
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 from weft.buses import BUSES
 from weft.kit.folder import write
 
+NETWORK_TESTS = 10
 TESTS = 8  # for every bus; with bus stream one of them is skipped, and counts as passed
 
 
@@ -38,6 +40,33 @@ def test_passes(kits, bus, more, tmp_path):
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     last = done.stdout.splitlines()[-1]
     assert last.strip() == f"{ip.name} on icarus: {TESTS} of {TESTS} tests passed"
+
+
+@pytest.mark.parametrize("bus, fields", [
+    ("axi", {}),
+    *(pytest.param(bus, fields, marks=pytest.mark.slow) for bus, fields in (
+        ("apb", {}), ("wishbone", {}), ("wishbone", {"pipelined": True}), ("axi", {"words": 64}),
+        ("axi", {"read_vectors": 2, "program_words": 1024}),
+    )),
+])
+def test_passes_with_a_network_core(kits, bus, fields, tmp_path):
+    ip, files = kits("networks", core=bus, **fields)
+    done = run(tmp_path, files)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+    last = done.stdout.splitlines()[-1]
+    assert last.strip() == f"{ip.name} on icarus: {NETWORK_TESTS} of {NETWORK_TESTS} tests passed"
+
+
+@pytest.mark.slow
+def test_a_wrong_product_of_a_network_core_fails(kits, tmp_path):
+    """The bench expects a product with another value of A than the core gets."""
+    ip, files = kits("networks")
+    text = files["bench/design.json"].decode()
+    broken = json.loads(text)
+    broken["product"]["a"][0][0] ^= 1
+    done = run(tmp_path, {**files, "bench/design.json": json.dumps(broken).encode()})
+    assert done.returncode == 1
+    assert re.search(r"test_weft.products\S* +FAIL", done.stdout + done.stderr)
 
 
 def test_fails_on_an_inverted_interrupt(kits, tmp_path):

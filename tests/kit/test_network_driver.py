@@ -121,9 +121,9 @@ def test_errors_of_lists_have_names(core):
     assert core.run(ListLoad(source=split(3071, CHIP.banks), words=2), ListEnd()) == ADDRESS
     assert core.run(ListLoad(fill=1, words=2, jobs=1), ListEnd()) == DEADLOCK
     assert core.run(load, ListEnd()) == OK
-    found = {texts(error) for error in range(-13, 2)}
-    assert len(found) == 15 and b"unknown error" not in found
-    assert texts(-14) == b"unknown error"
+    found = {texts(error) for error in range(-14, 2)}
+    assert len(found) == 16 and b"unknown error" not in found
+    assert texts(-15) == b"unknown error"
 
 
 @pytest.mark.parametrize("stuck", ["write_fifo", "read_fifo", "memory_busy", "list_busy"])
@@ -151,6 +151,52 @@ def test_rejects_before_any_access(core):
     assert core.model.log == []
 
 
+def test_a_poll_limit_stays(core):
+    """An initialization keeps it, so a memory that hangs is found as soon as the user wants."""
+    core.call("test_poll_limit", 7)
+    assert core.call("init", None) == OK
+    core.model.stuck = "memory_busy"
+    core.model.log.clear()
+    before = core.model.reads
+    assert core.write(0, b"a") == TIMEOUT
+    assert core.model.reads - before < 20
+    core.model.stuck = ""
+    core.call("test_poll_limit", 0)  # not set
+    assert core.call("init", None) == OK and core.write(0, b"a") == OK
+
+
+def test_an_abort_of_an_idle_core_does_nothing(core):
+    core.model.log.clear()
+    core.call("abort")
+    assert core.model.log == [] and core.call("is_busy") == 0
+    assert core.write(LIST, ListEnd().pack()) == OK
+    assert core.call("start", LIST, LOG) == OK and core.call("is_busy") == 1
+    core.call("abort")
+    assert core.model.log[-1] == ("control", 2)
+    assert core.call("finish") == ABORTED
+
+
+@pytest.mark.parametrize("skew", range(4))
+@pytest.mark.parametrize("parts", [(64,), (4, 8, 52), (60, 3), (1,), (16, 16, 5)])
+def test_writes_in_parts_from_any_address(core, parts, skew):
+    """Words where the memory of the processor is aligned, bytes elsewhere; both ways."""
+    data = random.Random(skew).randbytes(sum(parts))
+    place, at = ctypes.create_string_buffer(skew * b"-" + data + bytes(8)), skew
+    first = ctypes.addressof(place)
+    assert first % 4 == 0
+    assert core.call("write_begin", 40, None, len(data)) == OK
+    for part in parts:
+        assert core.call("write_more", ctypes.c_void_p(first + at), part) == OK
+        at += part
+    assert core.call("write_end") == OK
+    found = ctypes.create_string_buffer(b"?" * 90)
+    target = ctypes.c_void_p(ctypes.addressof(found) + skew)
+    assert core.call("read", 40, target, len(data)) == OK
+    assert found.raw[skew : skew + len(data)] == data
+    assert found.raw[:skew] == b"?" * skew and found.raw[skew + len(data)] == ord("?")
+    assert core.call("write_more", None, 4) == core.driver._function("write_end")(None) == NULL
+
+
 def test_another_core_is_not_touched(core):
     core.model.board.config = network_core_config(
         2, 4, 4, 2, words=2048, b_words=8, lines=8, read_vectors=2
@@ -162,13 +208,15 @@ def test_another_core_is_not_touched(core):
 
 
 @pytest.mark.parametrize("old, new, check", [
-    ("(uint32_t)from[2] << 16", "(uint32_t)from[2] << 8", lambda core: core.write(0, b"abcd")),
+    ("(uint32_t)from[2] << 16", "(uint32_t)from[2] << 8", lambda core: core.write(0, b"abc")),
+    ("WORD_AT(from));\n        for", "WORD_AT(from + 1));\n        for",
+     lambda core: core.write(0, b"abcdef")),
     ("LIST_EVENTS);", "0);", lambda core: core.run(ListEnd())),
 ])
 def test_the_model_sees_bugs(tmp_path, old, new, check):
     core = CoreUnderTest(tmp_path, [(old, new)])
     assert check(core) == OK
-    good = core.read(0, 4) == (OK, b"abcd") and not core.model.values["irq_status"] & 3
+    good = core.read(0, 3) == (OK, b"abc") and not core.model.values["irq_status"] & 3
     assert not good
 
 

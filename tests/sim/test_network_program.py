@@ -3,13 +3,19 @@
 import numpy as np
 import pytest
 from digits import CNN
+from graph_runner import run_graph
+from network_core_networks import NetworkBuilder
 from network_cores import PROGRAM, PROGRAM_ROW, SIMULATED
 from network_programs import random_inputs
+from products import integers
 
 import weft
+from weft.host.list_transport import ListTransport
 from weft.host.recovery import AcceleratorError
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.prediction import predict_run
 from weft.models.network_core.session import GoldenRunner
+from weft.models.target import target_of
 from weft.network_core.cycles import ProgramTiming
 from weft.network_core.report import NetworkState
 from weft.sim.network_core import AxiTiming, SimulatedRunner
@@ -59,9 +65,15 @@ def test_bytes_and_cycles(config, runner, program, case, latency, period):
     assert session.cycles == predicted.cycles
 
 
-def test_the_prediction_of_a_program_is_for_the_default_timing(runner, program, case):
+@pytest.fixture
+def default_timing(runner):
+    """The one that predictions of programs are for."""
     timing = ProgramTiming()
     runner.set_timing(AxiTiming(timing.latency, timing.period))
+
+
+@pytest.mark.usefixtures("default_timing")
+def test_the_prediction_of_a_program_is_for_the_default_timing(runner, program, case):
     session = program.open(runner)
     assert np.array_equal(session(case[0]), case[1])
     assert session.cycles == program.cycles
@@ -158,3 +170,46 @@ def test_no_list_leaves_its_window(config, runner, program):
 def test_an_unaligned_list_is_refused(runner, program):
     outcome = runner._core.run(program.segments[0].run_first + 1, program.log)
     assert outcome.error.name == "FIELD"
+
+
+@pytest.mark.usefixtures("default_timing")
+def test_matrix_products(config, runner):
+    """Sums and results, divided and whole; their cycles are the predicted ones."""
+    rng = np.random.default_rng(2)
+    core, golden = (
+        weft.Accelerator(ListTransport(one)) for one in (runner, GoldenRunner(config))
+    )
+    for m, k, n, arguments in (
+        (7, 9, 11, {}), (1, 1, 1, {}), (40, 33, 5, {"scale": 0.003}), (30, 600, 9, {}),
+        (50, 90, 21, {"scale": 0.003, "zero_point": 9, "bias": rng.integers(-999, 999, 21)}),
+    ):
+        a, b = (rng.integers(-128, 128, shape, np.int8) for shape in ((m, k), (k, n)))
+        for _ in range(2):
+            (y, stats), (wanted, predicted) = (
+                one.matmul(a, b, record=True, **arguments) for one in (core, golden)
+            )
+            assert np.array_equal(y, wanted)
+            assert arguments or np.array_equal(y, a.astype(int) @ b.astype(int))
+            assert stats == predicted
+
+
+@pytest.mark.usefixtures("default_timing")
+def test_products_between_lists(config, runner):
+    """A map outlives them; the program before them stays in the program memory."""
+    rng = np.random.default_rng(1)
+    builder = NetworkBuilder(rng, (1, 5, 5, 3))
+    first = builder.convolution(0, 8)
+    x = builder.convolution(first, 8)
+    builder.on_host()
+    builder.dense(builder.add(builder.convolution(x, 8), first), 6)
+    graph = builder.graph()
+    program = compile_network_core(graph, target_of(config))
+    assert len(program.segments) == 2 and len(program.products) == 1
+    x = integers(rng, np.int8, 2, 5, 5, 3)
+    session = program.open(runner)
+    y, records = session(x, stats=True)
+    assert session.cycles == program.cycles
+    [step] = program.products
+    assert [r.cycles for r in records if r.step is step] == [step.estimate.cycles]
+    wanted = [run_graph(graph, [row[None]])[graph.outputs[0]] for row in x]
+    np.testing.assert_array_equal(y, np.concatenate(wanted))

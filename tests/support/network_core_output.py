@@ -129,7 +129,7 @@ class OutputBench:
         most = BUFFER_ROWS // rows
         queue, free, tiles = [], most, iter(())
         while True:
-            if ctx.get(dut.start):
+            if ctx.get(dut.job.start):
                 tiles = iter(list(self.jobs[self.current].tiles()))
             tile, announced = {"valid": 0}, None
             if free and not wait and self.rng.random() >= self.gap:
@@ -140,9 +140,11 @@ class OutputBench:
                 queue += [(now + self.drain, row) for row in announced]
             put(ctx, dut.tiles, {**dict.fromkeys(("rows", "cols", "line"), 0), **tile})
             write = bool(queue) and queue[0][0] <= now
-            put(ctx, dut.row_written, write)
-            ports = dut.release, dut.address, dut.index, dut.parameter_addr, dut.table_addr
-            _, _, release, address, index, line, table = await ctx.tick().sample(*ports)
+            put(ctx, dut.rows.row_written, write)
+            _, _, release, address, index, line, table = await ctx.tick().sample(
+                dut.release, dut.rows.address, dut.rows.index, dut.lines.address,
+                dut.table.address,
+            )
             free, wait, now = free + release, max(0, wait - 1), now + 1
             assert free <= most
             sums.append((ring[address], index))
@@ -158,13 +160,13 @@ class OutputBench:
         values, pair = row or ([], self.random_sum())
         taken = values[index * lanes : (index + 1) * lanes]
         taken += [self.random_sum() for _ in range(lanes - len(taken))]
-        put(ctx, dut.sums, [wrap32(value) for value in taken])
-        put(ctx, dut.pair_sum, pair)
+        put(ctx, dut.rows.sums, [wrap32(value) for value in taken])
+        put(ctx, dut.rows.pair_sum, pair)
         buffers = self.jobs[self.current].buffers
         raw = buffers.lines[line].tobytes()[: 9 * lanes]
-        ctx.set(dut.parameter_line.as_value(), int.from_bytes(raw, "little"))
+        ctx.set(dut.lines.data.as_value(), int.from_bytes(raw, "little"))
         found = [buffers.table[word, :4].tobytes() for word in words]
-        put(ctx, dut.table_data, [int.from_bytes(raw, "little", signed=True) for raw in found])
+        put(ctx, dut.table.data, [int.from_bytes(raw, "little", signed=True) for raw in found])
 
     async def run(self, ctx):
         """Start each job after the one before; compare the whole memory after each."""
@@ -178,17 +180,17 @@ class OutputBench:
             self.port.vectors[:] = [
                 int.from_bytes(v.tobytes(), "little") for v in memory.reshape(-1, depth)
             ]
-            put(ctx, dut.base, job.base)
-            put(ctx, dut.limit, config.words)
-            put(ctx, dut.job, hardware_fields(config, job.job, job.base))
-            put(ctx, dut.start, 1)
+            put(ctx, dut.window.base, job.base)
+            put(ctx, dut.window.limit, config.words)
+            put(ctx, dut.job.fields, hardware_fields(config, job.job, job.base))
+            put(ctx, dut.job.start, 1)
             done = writes = now = 0
             first_row = None
             while not done:
                 _, _, write, done, error, row = await ctx.tick().sample(
-                    dut.write, dut.done, dut.address_error, dut.row_written
+                    dut.write, dut.done, dut.address_error, dut.rows.row_written
                 )
-                put(ctx, dut.start, 0)
+                put(ctx, dut.job.start, 0)
                 if row and first_row is None:
                     first_row = now
                 now += 1
@@ -225,8 +227,8 @@ class OutputBench:
             await self.port.serve(ctx, self.dut)
 
         simulate(
-            self.dut, self.run, background=[self.array, serve, checker(self.dut.reads, "reads")],
-            limit=100_000,
+            self.dut, self.run, limit=100_000,
+            background=[self.array, serve, checker(self.dut.reads.request, "reads")],
         )
 
 

@@ -38,6 +38,8 @@ class NetworkRegisterModel:
         A field of STATUS that never becomes 0, or a FIFO that never has space or words.
     log : list of (name, value)
         All writes except of data.
+    reads : int
+        All reads.
     bus_memory : array of uint8
         The memory of the bus, from address 0 on, if the core has a program memory.
     """
@@ -53,7 +55,7 @@ class NetworkRegisterModel:
             "memory_address", "memory_layout", "memory_row_step", "program_base", "program_limit",
         ), 0)
         self.bus_memory = np.full(2 * config.program_bytes + BUS_SPACE, 0x5A, np.uint8)
-        self.free = self.level = 0  # of the FIFOs, as read last
+        self.free = self.level = self.reads = 0  # of the FIFOs, as read last; accesses
         self.reset()
 
     def reset(self):
@@ -76,6 +78,7 @@ class NetworkRegisterModel:
         return [name for name, _ in self.log]
 
     def read(self, address):
+        self.reads += 1
         name = self._item(address, "ro").name
         if address < 4 * len(REGISTERS):
             return self.board.registers()[address // 4]
@@ -174,6 +177,7 @@ class NetworkRegisterModel:
     def _write_word(self, value):
         assert self.free > 0, "no word may be written without space"
         self.free -= 1
+        assert self.missing > 0, "no word may be written that no transfer expects"
         word = value.to_bytes(4, "little")[: self.missing]
         self.missing -= len(word)
         self.written += word

@@ -33,20 +33,22 @@ class SidePort:
         self.reads = []
 
     async def serve(self, ctx, dut):
-        """A background bench for a block with ``reads``, ``read_valid`` and ``read_data``."""
-        config = self.config
+        """A background bench for a block with a `ReadPort`, ``reads``."""
+        config, reads = self.config, dut.reads
         flight = [None] * self.latency
         while True:
             ready = self.rng.random() >= self.stall
-            ctx.set(dut.reads.ready, ready)
+            ctx.set(reads.request.ready, ready)
             first = flight.pop(0)
-            ctx.set(dut.read_valid, first is not None)
+            ctx.set(reads.data_valid, first is not None)
             for n in range(config.read_vectors):
                 value = self.rng.getrandbits(8 * config.array.depth)
                 if first is not None:
                     value = self.vectors[(first + n) % len(self.vectors)]
-                ctx.set(dut.read_data[n], value)
-            _, _, valid, address = await ctx.tick().sample(dut.reads.valid, dut.reads.payload)
+                ctx.set(reads.data[n], value)
+            _, _, valid, address = await ctx.tick().sample(
+                reads.request.valid, reads.request.payload
+            )
             flight.append(None)
             if valid and ready:
                 number = address.word * config.banks + address.bank

@@ -51,6 +51,7 @@ def test_makes_the_record(tool, monkeypatch):
         ["plain C", 0, 1, 2], ["driver, FIFO, 8x8x1", 1000, 1001, 1002],
         ["driver, DMA, 8x8x1", 2000, 2001, 2002],
         ["list of a network core, 4x4x4", 3000, 3001, 3002],
+        ["... of which the core works", 3000, 3001, 3002],
         ["... load of the list, once", 3000, 3001, 3002],
     ]
 
@@ -75,8 +76,15 @@ def test_usage(tool, capsys, arguments):
     assert tool.main(arguments) == 2
     assert capsys.readouterr().err == (
         "usage: cpu_networks.py measure plain|axi|dma|list [NETWORK]\n"
+        "       cpu_networks.py interrupts\n"
         "       cpu_networks.py table\n"
     )
+
+
+def test_the_program_with_two_cores_is_the_one_of_the_documents(tool):
+    text = tool.documented().decode()
+    assert '#include "one/net.h"\n#include "two/net.h"\n' in text
+    assert "one_digits_cnn_start(" in text and "two_digits_cnn_finish(" in text
 
 
 BUGS = [

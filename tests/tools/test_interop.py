@@ -93,7 +93,7 @@ def test_runs_networks_of_mlperf_tiny_if_they_are_there(interop, monkeypatch):
     monkeypatch.setenv("WEFT_NETWORKS", "/data")
     interop.soc(steps)
     digits = interop.ROOT / "examples" / "digits_cnn.tflite"
-    tiny = ["kws_int8", "resnet8_int8", "vww_96_int8"]
+    tiny = ["kws_int8", "resnet8_int8", "vww_96_int8", "micro_speech_int8", "str_ww_int8"]
     assert commands == [[digits], [digits, *(Path(f"/data/{name}.tflite") for name in tiny)]]
 
 
@@ -118,10 +118,11 @@ def test_writes_the_table_only_if_all_measurements_pass(interop, monkeypatch):
     measured = [["tools.cpu", "measure", n, b] for n in ("8x8x1", "2x4x1") for b in ("axi", "dma")]
     digits = interop.ROOT / "examples" / "digits_cnn.tflite"
     in_ways = [["tools.cpu_networks", "measure", way, digits] for way in interop.WAYS]
-    assert commands[:-1] == [*measured, *in_ways]
+    interrupts = ["tools.cpu_networks", "interrupts"]
+    assert commands[:-1] == [*measured, *in_ways, interrupts]
     monkeypatch.setattr(
         steps, "run", lambda name, command, folder: commands.append(command[2:]) or True
     )
     interop.cpu(steps)
-    assert commands[-2:-1] == [["tools.cpu_networks", "table"]]
+    assert commands[-3:-1] == [["tools.cpu_networks", "table"], interrupts]
     assert ["tools.cpu", "table"] in commands

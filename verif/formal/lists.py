@@ -36,33 +36,36 @@ class _LimitRules(Rules):
     def inside(self, bank, word, vectors):
         """Whether so many vectors from an address on lie within the limits."""
         last = bank + vectors - 1 >= self.config.banks
-        return (word >= self.base) & (word + last < self.limit)
+        return (word >= self.window_base) & (word + last < self.window_limit)
 
     def answered(self, m, bits):
         """Assume that vectors arrive only for reads, and that few reads are in flight."""
         flight = Signal(bits)
-        read = self.reads_valid & self.reads_ready
-        m.d.sync += flight.eq(flight + read - self.read_valid)
-        self.assume(m, ~self.read_valid | flight.any())
+        read = self.reads_request_valid & self.reads_request_ready
+        m.d.sync += flight.eq(flight + read - self.reads_data_valid)
+        self.assume(m, ~self.reads_data_valid | flight.any())
         self.assume(m, ~read | ~flight.all())
 
     def stable_limits(self, m):
         """Assume that base and limit do not change, and that the limit is legal."""
         first = self.after_reset(m)
-        for value in (self.base, self.limit):
+        for value in (self.window_base, self.window_limit):
             self.assume(m, first | (self.past(m, value) == value))
-        self.assume(m, self.limit <= CHIP.words)
+        self.assume(m, self.window_limit <= CHIP.words)
 
 
 class ListRules(_LimitRules):
     """The order of jobs and loads. It assumes that only what runs ends, and small counts."""
 
     PINS = {
-        "begin": 1, "list_bank": BANK, "log_bank": BANK, "base": WORD, "limit": WORD,
-        "start": 1, "job_done": 1, "job_loads": 16,
-        "load_valid": 1, "load_ready": 1, "load_payload_jobs": 16, "load_done": 1,
-        "reads_valid": 1, "reads_ready": 1, "reads_payload_bank": BANK, "reads_payload_word": WORD,
-        "read_valid": 1, "read_data": 8 * CHIP.array.depth * CHIP.read_vectors,
+        "begin": 1, "list_bank": BANK, "log_bank": BANK, "window_base": WORD,
+        "window_limit": WORD,
+        "job_start": 1, "job_done": 1, "job_fields_loads": 16,
+        "load_request_valid": 1, "load_request_ready": 1, "load_request_payload_jobs": 16,
+        "load_done": 1,
+        "reads_request_valid": 1, "reads_request_ready": 1, "reads_request_payload_bank": BANK,
+        "reads_request_payload_word": WORD, "reads_data_valid": 1,
+        "reads_data": 8 * CHIP.array.depth * CHIP.read_vectors,
         "writes_valid": 1, "writes_payload_address_bank": BANK,
         "writes_payload_address_word": WORD,
     }
@@ -92,15 +95,15 @@ class ListRules(_LimitRules):
     def job_order(self, m):
         """The starts and ends of jobs."""
         running = Signal()
-        m.d.sync += running.eq(self.start | running & ~self.job_done)
+        m.d.sync += running.eq(self.job_start | running & ~self.job_done)
         self.assume(m, ~self.job_done | running)
-        self.check(m, "after_stores", ~self.start | ~running)
+        self.check(m, "after_stores", ~self.job_start | ~running)
 
     def list_order(self, m):
         """What jobs and loads wait for, and the log."""
         loading, begun, entries = Signal(), Signal(), Signal(2)
         jobs, loads = Signal(COUNT_BITS), Signal(COUNT_BITS)
-        accepted = self.load_valid & self.load_ready
+        accepted = self.load_request_valid & self.load_request_ready
         m.d.sync += [
             loading.eq(accepted | loading & ~self.load_done),
             jobs.eq(jobs + (self.job_done & ~jobs.all())),
@@ -109,30 +112,31 @@ class ListRules(_LimitRules):
             entries.eq(entries + (self.writes_valid & ~entries.all())),
         ]
         self.assume(m, ~self.load_done | loading)
-        self.assume(m, ~self.load_ready | ~loading | self.load_done)
+        self.assume(m, ~self.load_request_ready | ~loading | self.load_done)
         self.assume(m, ~(self.begin & begun))
         if self.config.banks < 1 << len(self.list_bank):
             banks = self.list_bank, self.log_bank
             self.assume(m, Cat(bank < self.config.banks for bank in banks).all())
         # Words 1 and 2 of a descriptor have the counts that it waits for, and adds in a turn.
-        words = [self.read_data.word_select(n, 32) for n in (1, 2)]
-        self.assume(m, ~self.read_valid | ~Cat(
+        words = [self.reads_data.word_select(n, 32) for n in (1, 2)]
+        self.assume(m, ~self.reads_data_valid | ~Cat(
             word[low + COUNT_BITS : low + 16] for word in words for low in (0, 16)
         ).any())
-        self.check(m, "after_loads", ~self.start | (loads >= self.job_loads))
-        self.check(m, "after_jobs", ~self.load_valid | (jobs >= self.load_payload_jobs))
+        self.check(m, "after_loads", ~self.job_start | (loads >= self.job_fields_loads))
+        wanted = self.load_request_payload_jobs
+        self.check(m, "after_jobs", ~self.load_request_valid | (jobs >= wanted))
         self.check(m, "one_load", self.stable(
-            m, self.load_valid, self.load_ready, self.load_payload_jobs
+            m, self.load_request_valid, self.load_request_ready, wanted
         ))
-        self.check(m, "reads_inside", ~self.reads_valid | self.inside(
-            self.reads_payload_bank, self.reads_payload_word, CHIP.read_vectors
+        self.check(m, "reads_inside", ~self.reads_request_valid | self.inside(
+            self.reads_request_payload_bank, self.reads_request_payload_word, CHIP.read_vectors
         ))
         self.check(m, "log_inside", ~self.writes_valid | self.inside(
             self.writes_payload_address_bank, self.writes_payload_address_word, 1
         ))
-        self.cover(m, "job_after_load", self.start & self.job_loads.any())
-        self.cover(m, "load_after_job", accepted & self.load_payload_jobs.any())
-        self.cover(m, "second_job", self.start & jobs.any())
+        self.cover(m, "job_after_load", self.job_start & self.job_fields_loads.any())
+        self.cover(m, "load_after_job", accepted & self.load_request_payload_jobs.any())
+        self.cover(m, "second_job", self.job_start & jobs.any())
         self.cover(m, "log", self.writes_valid & (jobs == 2))
 
 
@@ -146,9 +150,10 @@ class EarlyListRules(ListRules):
 
     config = EARLY_CHIP
     PINS = ListRules.PINS | {
-        "job_ending": 1, "output_start": 1,
+        "job_ending": 1, "output_job_start": 1,
         **dict.fromkeys(
-            ("list_bank", "log_bank", "reads_payload_bank", "writes_payload_address_bank"), BANK - 1
+            ("list_bank", "log_bank", "reads_request_payload_bank", "writes_payload_address_bank"),
+            BANK - 1,
         ),
     }
     RULES = ListRules.RULES | {
@@ -164,29 +169,31 @@ class EarlyListRules(ListRules):
         steps, waiting, storing, ending = Signal(), Signal(), Signal(), Signal()
         young = Signal(self.SHORTEST)
         m.d.sync += [
-            steps.eq(self.start | steps & ~self.job_ending),
-            waiting.eq(self.start | waiting & ~self.output_start),
-            storing.eq(self.output_start | storing & ~self.job_done),
+            steps.eq(self.job_start | steps & ~self.job_ending),
+            waiting.eq(self.job_start | waiting & ~self.output_job_start),
+            storing.eq(self.output_job_start | storing & ~self.job_done),
             ending.eq(self.job_ending | ending & ~self.job_done),
-            young.eq(Cat(self.output_start, young)),
+            young.eq(Cat(self.output_job_start, young)),
         ]
         self.assume(m, ~self.job_ending | storing & ~ending & ~young.any())
         self.assume(m, ~self.job_done | ending)
-        self.check(m, "after_stores", ~self.output_start | ~storing)
-        self.check(m, "after_steps", ~self.start | ~steps)
-        self.check(m, "own_output", ~self.output_start | waiting)
-        self.cover(m, "early", self.start & storing)
+        self.check(m, "after_stores", ~self.output_job_start | ~storing)
+        self.check(m, "after_steps", ~self.job_start | ~steps)
+        self.check(m, "own_output", ~self.output_job_start | waiting)
+        self.cover(m, "early", self.job_start & storing)
 
 
 class LoaderRules(_LimitRules):
     """Reads within the limits, and writes of a load before its end. It assumes short loads."""
 
     PINS = {
-        "base": WORD, "limit": WORD, "load_valid": 1, "load_ready": 1,
-        "load_payload_diagonal": 1, "load_payload_fill": 1, "load_payload_target": 8,
-        "load_payload_source_bank": BANK, "load_payload_words": 16,
-        "reads_valid": 1, "reads_ready": 1, "reads_payload_bank": BANK, "reads_payload_word": WORD,
-        "read_valid": 1, "b_enable": 1, "lines_enable": 1, "table_enable": 1, "done": 1,
+        "window_base": WORD, "window_limit": WORD, "load_request_valid": 1, "load_request_ready": 1,
+        "load_request_payload_diagonal": 1, "load_request_payload_fill": 1,
+        "load_request_payload_target": 8, "load_request_payload_source_bank": BANK,
+        "load_request_payload_words": 16,
+        "reads_request_valid": 1, "reads_request_ready": 1, "reads_request_payload_bank": BANK,
+        "reads_request_payload_word": WORD, "reads_data_valid": 1,
+        "b_enable": 1, "lines_enable": 1, "table_enable": 1, "load_done": 1,
     }
     RULES = {
         "inside": "all vectors that a load uses lie within the limits",
@@ -203,32 +210,33 @@ class LoaderRules(_LimitRules):
         m = Module()
         loading, diagonal, table, fill = Signal(), Signal(), Signal(), Signal()
         single = Signal()  # a read has one vector that the load uses
-        accepted = self.load_valid & self.load_ready
-        target = self.load_payload_target
-        new_diagonal = self.load_payload_diagonal & (target == LoadTarget.B)
+        accepted = self.load_request_valid & self.load_request_ready
+        target = self.load_request_payload_target
+        new_diagonal = self.load_request_payload_diagonal & (target == LoadTarget.B)
         single_table = (target == LoadTarget.ADD_TABLE) & (CHIP.add_table_vectors == 1)
         with m.If(accepted):
             m.d.sync += [
-                loading.eq(1), fill.eq(self.load_payload_fill), diagonal.eq(new_diagonal),
+                loading.eq(1), fill.eq(self.load_request_payload_fill), diagonal.eq(new_diagonal),
                 table.eq(target == LoadTarget.ADD_TABLE), single.eq(new_diagonal | single_table),
             ]
-        with m.Elif(self.done):
+        with m.Elif(self.load_done):
             m.d.sync += loading.eq(0)
         self.stable_limits(m)
         self.answered(m, 3)
-        self.assume(m, self.load_payload_source_bank < CHIP.banks)
-        self.assume(m, self.load_payload_words.any() & (self.load_payload_words <= WORDS))
+        self.assume(m, self.load_request_payload_source_bank < CHIP.banks)
+        words = self.load_request_payload_words
+        self.assume(m, words.any() & (words <= WORDS))
         self.assume(m, target <= max(LoadTarget))  # the list reader refuses others
         one, all_ = (
-            self.inside(self.reads_payload_bank, self.reads_payload_word, vectors)
+            self.inside(self.reads_request_payload_bank, self.reads_request_payload_word, vectors)
             for vectors in (1, CHIP.read_vectors)
         )
         write = (self.b_enable | self.lines_enable | self.table_enable).any()
-        self.check(m, "inside", ~self.reads_valid | all_ | single & one)
+        self.check(m, "inside", ~self.reads_request_valid | all_ | single & one)
         self.check(m, "done_last", ~write | loading)
-        self.check(m, "done_with_write", ~self.done | write)
-        self.check(m, "fill", ~self.reads_valid | ~fill)
-        end = self.done & loading
+        self.check(m, "done_with_write", ~self.load_done | write)
+        self.check(m, "fill", ~self.reads_request_valid | ~fill)
+        end = self.load_done & loading
         self.cover(m, "whole", end & ~diagonal & ~fill)
         self.cover(m, "diagonal", end & diagonal & ~fill)
         self.cover(m, "filled", end & fill)

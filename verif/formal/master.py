@@ -73,9 +73,12 @@ class AxiPins(wiring.Component):
         m.submodules.part = part = self.part
         for name in self.others:
             outer, inner = getattr(self, name), getattr(part, name)
-            if part.signature.members[name].is_signature:
-                connect(m, flipped(outer), inner)
-            elif part.signature.members[name].flow == In:
+            member = part.signature.members[name]
+            if member.is_signature:
+                pairs = zip(outer, inner, strict=True) if member.dimensions else [(outer, inner)]
+                for pin, port in pairs:
+                    connect(m, flipped(pin), port)
+            elif member.flow == In:
                 m.d.comb += inner.eq(outer)
             else:
                 m.d.comb += outer.eq(inner)

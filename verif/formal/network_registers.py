@@ -1,6 +1,6 @@
 """The rules of the registers of a network core: lists that start, and transfers."""
 
-from amaranth.hdl import Signal
+from amaranth.hdl import Signal, signed
 
 from verif.formal.registers import BankRules
 from weft.network_core.report import NetworkState
@@ -11,7 +11,7 @@ __all__ = ["NetworkRegisterRules"]
 class NetworkRegisterRules(BankRules):
     """`weft.hw.bus.network_wrapper.NetworkBank` agrees with a model that has the same inputs.
 
-    The model knows whether a list runs.
+    The model knows whether a list runs, and the words that a transfer expects.
 
     Parameters
     ----------
@@ -63,8 +63,16 @@ class NetworkRegisterRules(BankRules):
         self.check(m, "transfer", (self.transfer_write == (asks["write"] & free))
                    & (self.transfer_read == (asks["read"] & free))
                    & (~starts | (self.transfer_count == self.data)))
+        left = Signal(signed(32), init=-1)  # words that the transfer expects, less 1
+        with m.If(self.reset | self.reset_busy):
+            m.d.sync += left.eq(-1)
+        with m.Elif(self.transfer_write):
+            m.d.sync += left.eq((self.transfer_count - 1) >> 2)
+        with m.Elif(self.write_words_valid & self.write_words_ready):
+            m.d.sync += left.eq(left - 1)
         return self.fifos(
-            m, (self.write_words_valid, self.write_words_ready, self.write_words_payload),
+            m, (self.write_words_valid, self.write_words_ready & (left >= 0),
+                self.write_words_payload),
             (self.read_words_valid, self.read_words_ready, self.read_words_payload),
             self.read_level != 0,
         )

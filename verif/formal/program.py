@@ -23,8 +23,9 @@ class ProgramReadRules(ReadRules):
     """Reads of vectors: the rules of bursts, and of the end of a list. RREADY may wait."""
 
     PINS = ReadRules.PINS | {
-        "halt": 1, "reads_0_valid": 1, "reads_0_ready": 1, "reads_1_valid": 1, "reads_1_ready": 1,
-        "valid_0": 1, "valid_1": 1,
+        "halt": 1, "rdata": 8 * CHIP.beat_bytes,
+        **{f"reads_{client}_{name}": 1 for client in range(2)
+           for name in ("request_valid", "request_ready", "data_valid")},
     }
     RULES = {name: text for name, text in ReadRules.RULES.items() if name != "r_ready"} | {
         "halted": "while no list runs, no read of the program memory is accepted, and a cycle later"
@@ -35,12 +36,15 @@ class ProgramReadRules(ReadRules):
     def elaborate(self, platform):
         m = Module()
         self._burst(m, "ar", self.after_reset(m))
-        accepted = self.reads_0_valid & self.reads_0_ready | self.reads_1_valid & self.reads_1_ready
-        data = self.valid_0 | self.valid_1
+        accepted = (
+            self.reads_0_request_valid & self.reads_0_request_ready
+            | self.reads_1_request_valid & self.reads_1_request_ready
+        )
+        data = self.reads_0_data_valid | self.reads_1_data_valid
         self.check(
             m, "halted", (~self.halt | ~accepted) & (~self.past(m, self.halt) | ~data)
         )
-        self.check(m, "one_client", ~(self.valid_0 & self.valid_1))
+        self.check(m, "one_client", ~(self.reads_0_data_valid & self.reads_1_data_valid))
         self.cover(m, "read", self.rvalid & self.rready)
         return m
 
@@ -48,7 +52,7 @@ class ProgramReadRules(ReadRules):
 def program_reads_bench():
     """The bench of the reads. Its entries are cut: a beat may belong to any client."""
     rules = ProgramReadRules(data_bytes=CHIP.beat_bytes, beats=BURST)
-    others = "reads_0", "reads_1", "valid_0", "valid_1", "base", "halt"
+    others = "reads", "base", "halt"
     pins = AxiPins(ProgramReads(CHIP), rules, {"ar": True, "r": False}, others)
     return FormalBench(pins, {"": rules})
 

@@ -24,6 +24,7 @@ class BankRules(Rules):
 
     PINS = {
         "bus_request_valid": 1, "bus_request_ready": 1, "bus_request_payload_addr": 10,
+        "bus_request_payload_aligned": 1,
         "bus_request_payload_write": 1, "bus_request_payload_mask": 4,
         "bus_request_payload_data": 32, "bus_response_valid": 1, "bus_response_payload_data": 32,
         "bus_response_payload_error": 1,
@@ -57,7 +58,7 @@ class BankRules(Rules):
         super().__init__()
         # The request in the bank.
         self.pending = Signal()
-        self.addr, self.write = Signal(10), Signal()
+        self.addr, self.aligned, self.write = Signal(10), Signal(), Signal()
         self.mask, self.data = Signal(4), Signal(32)
 
     def elaborate(self, platform):
@@ -104,7 +105,7 @@ class BankRules(Rules):
         done = self.bus_response_valid
         whole_word = self.write & (self.mask == 0b1111)
         write_port, read_port = (
-            (self.addr >= p.address // 4) & (self.addr < (p.address + p.size) // 4)
+            self.aligned & (self.addr >= p.address // 4) & (self.addr < (p.address + p.size) // 4)
             for p in fifo_ports(self.ip)
         )
         overflow = write_port & whole_word & (self.reset_busy | ~to_write[1])
@@ -123,7 +124,7 @@ class BankRules(Rules):
         with m.If(fire):
             m.d.sync += [
                 getattr(self, name).eq(getattr(self, f"bus_request_payload_{name}"))
-                for name in ("addr", "write", "mask", "data")
+                for name in ("addr", "aligned", "write", "mask", "data")
             ]
         m.d.sync += self.pending.eq(fire | (self.pending & ~done))
         once = ~done | self.pending
@@ -144,17 +145,18 @@ class BankRules(Rules):
 
     def reads(self, name):
         """Whether the response belongs to a read of a register."""
-        return self.bus_response_valid & ~self.write & (self.addr == self.addr_of(name))
+        hit = self.aligned & (self.addr == self.addr_of(name))
+        return self.bus_response_valid & ~self.write & hit
 
     def _allowed(self):
-        """Whether the register map allows the access; a write must be of a whole word."""
+        """Whether the register map allows the access; a write must be of a whole, aligned word."""
         whole_word = self.write & (self.mask == 0b1111)
         allowed = Const(0)
         spans = [(r.address, 4, r.access) for r in registers(self.ip)]
         spans += [(port.address, port.size, port.access) for port in fifo_ports(self.ip)]
         for address, size, access in spans:
             first, end = address // 4, (address + size) // 4
-            hit = (self.addr >= first) & (self.addr < end)
+            hit = self.aligned & (self.addr >= first) & (self.addr < end)
             if "r" in access:
                 allowed |= hit & ~self.write
             if "w" in access:
@@ -262,6 +264,7 @@ class RegisterRules(BankRules):
         done = self.bus_response_valid
         whole_word = self.write & (self.mask == 0b1111)
         first = self.addr_of("descriptor_0")
+        whole_word &= self.aligned
         word = (self.addr >= first) & (self.addr < first + 16)
         submit = whole_word & (self.addr == self.addr_of("doorbell")) & self.data[0]
         overflow = submit & (self.desc_free == 0)

@@ -19,16 +19,18 @@ class Echo(wiring.Component):
         m = Module()
         m.submodules.bus = self.bus
         request, response = self.bus.bus.request, self.bus.bus.response
-        remaining, addr = Signal(8), Signal(10)
+        remaining, addr, aligned = Signal(8), Signal(10), Signal()
         done = remaining == 1
         m.d.comb += [
             request.ready.eq((remaining == 0) | done), response.valid.eq(done),
-            response.p.data.eq(addr * 3), response.p.error.eq(addr >= FIRST_ERROR),
+            response.p.data.eq(addr * 3), response.p.error.eq((addr >= FIRST_ERROR) | ~aligned),
         ]
         with m.If(remaining != 0):
             m.d.sync += remaining.eq(remaining - 1)
         with m.If(request.valid & request.ready):
-            m.d.sync += [remaining.eq(1), addr.eq(request.p.addr)]
+            m.d.sync += [
+                remaining.eq(1), addr.eq(request.p.addr), aligned.eq(request.p.aligned),
+            ]
             with m.If(request.p.addr[0]):
                 m.d.sync += remaining.eq(self.cycles)
         return m

@@ -10,6 +10,7 @@ from weft.hw.network_core.interface import (
     ListBegin,
     NetworkInterface,
     NetworkStatus,
+    ReadPort,
     StateRegisters,
     VectorWrite,
 )
@@ -173,10 +174,7 @@ class HostAnswers(wiring.Component):
         No frame is in progress.
     frame : Out, stream of `weft.hw.serial.frame_sender.FrameHeader`
     payload : Out, stream of 8 bits
-    reads : Out, stream of `VectorAddress`
-    read_valid : In, 1 bit
-    read_data : In, ``read_vectors`` vectors
-        As in `weft.hw.network_core.interface.NetworkInterface`.
+    reads : Out, `weft.hw.network_core.interface.ReadPort`
     """
 
     def __init__(self, config):
@@ -192,18 +190,13 @@ class HostAnswers(wiring.Component):
             "idle": Out(1),
             "frame": Out(stream.Signature(FrameHeader)),
             "payload": Out(stream.Signature(8)),
-            "reads": Out(stream.Signature(VectorAddress(config))),
-            "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
+            "reads": Out(ReadPort(config)),
         })
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.memory = memory = MemoryBytes(self.config, length_bits=11)
         connect(m, memory.reads, flipped(self.reads))
-        m.d.comb += [
-            memory.read_valid.eq(self.read_valid), memory.read_data.eq(self.read_data),
-        ]
         address, words = Signal(8), Signal(8)  # of registers: the next one, and how many follow
         m.submodules.registers = registers = StateRegisters(self.config)
         m.d.comb += [registers.address.eq(address), registers.status.eq(self.status)]
@@ -319,7 +312,7 @@ class HostAnswers(wiring.Component):
 class HostPort(wiring.Component):
     """Translates between frames (``docs/network-core.md``) and the ports of a network core.
 
-    A list may use the whole memory: ``core.base`` and ``core.limit`` are constants.
+    A list may use the whole memory: ``core.window`` is constant.
 
     Parameters
     ----------
@@ -352,8 +345,7 @@ class HostPort(wiring.Component):
         connect(m, answers.reads, flipped(core.reads))
         executed = Signal()  # all accepted frames were executed, in the cycle before
         m.d.comb += [
-            answers.read_valid.eq(core.read_valid), answers.read_data.eq(core.read_data),
-            answers.executed.eq(executed), core.limit.eq(self.config.words),
+            answers.executed.eq(executed), core.window.limit.eq(self.config.words),
         ]
         m.d.sync += executed.eq(commands.idle & ~frames.pending)
         # Where flip-flops are scarce the status has no register of its own.

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.hw.network_core.interface import VectorWrite
+from weft.hw.network_core.interface import ReadPort, VectorWrite
 from weft.hw.network_core.layouts import VectorAddress, add_vectors, in_memory, later_sum
 
 __all__ = ["MemoryBytes", "MemoryPort", "PixelPlacement", "PixelWriter"]
@@ -32,11 +32,8 @@ class MemoryBytes(wiring.Component):
     idle : Out, 1 bit
         No read is in progress. A start with ``length`` 0 leaves it 1.
     bytes : Out, stream of 8 bits
-    reads : Out, stream of `VectorAddress`
-        Address of the next vector; one read at a time.
-    read_valid : In, 1 bit
-    read_data : In, ``read_vectors`` vectors
-        As in `weft.hw.network_core.interface.NetworkInterface`; only the first vector is used.
+    reads : Out, `ReadPort`
+        One read at a time; the first vector of its data is used.
     """
 
     def __init__(self, config, *, length_bits):
@@ -48,9 +45,7 @@ class MemoryBytes(wiring.Component):
             "length": In(length_bits),
             "idle": Out(1),
             "bytes": Out(stream.Signature(8)),
-            "reads": Out(stream.Signature(VectorAddress(config))),
-            "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
+            "reads": Out(ReadPort(config)),
         })
 
     def elaborate(self, platform):
@@ -61,7 +56,7 @@ class MemoryBytes(wiring.Component):
         vector, index, inside = Signal(8 * depth), Signal(range(depth)), Signal()
         bytes_left = Signal(self.length_bits)
         m.d.sync += inside.eq(in_memory(self.config, address))
-        m.d.comb += [self.reads.payload.eq(address), self.bytes.payload.eq(vector[:8])]
+        m.d.comb += [self.reads.request.payload.eq(address), self.bytes.payload.eq(vector[:8])]
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += self.idle.eq(1)
@@ -71,15 +66,15 @@ class MemoryBytes(wiring.Component):
             with m.State("ADDRESS"):  # inside follows address by one cycle
                 m.next = "REQUEST"
             with m.State("REQUEST"):
-                m.d.comb += self.reads.valid.eq(inside)
+                m.d.comb += self.reads.request.valid.eq(inside)
                 with m.If(~inside):
                     m.d.sync += [vector.eq(0), address.eq(following)]
                     m.next = "BYTES"
-                with m.Elif(self.reads.ready):
+                with m.Elif(self.reads.request.ready):
                     m.next = "WAIT"
             with m.State("WAIT"):
-                m.d.sync += vector.eq(self.read_data[0])
-                with m.If(self.read_valid):
+                m.d.sync += vector.eq(self.reads.data[0])
+                with m.If(self.reads.data_valid):
                     m.d.sync += address.eq(following)
                     m.next = "BYTES"
             with m.State("BYTES"):
@@ -237,7 +232,7 @@ class MemoryPort(wiring.Component):
         Data to write.
     found : Out, stream of 32 bits
         Data that were read.
-    writes, reads, read_valid, read_data
+    writes, reads
         As in `weft.hw.network_core.interface.NetworkInterface`.
     """
 
@@ -251,9 +246,7 @@ class MemoryPort(wiring.Component):
             "written": In(stream.Signature(32)),
             "found": Out(stream.Signature(32)),
             "writes": Out(stream.Signature(VectorWrite(config))),
-            "reads": Out(stream.Signature(VectorAddress(config))),
-            "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
+            "reads": Out(ReadPort(config)),
         })
 
     def elaborate(self, platform):
@@ -265,7 +258,6 @@ class MemoryPort(wiring.Component):
         m.d.comb += [
             writer.placement.eq(self.placement), reader.address.eq(self.placement.address),
             reader.length.eq(self.count),
-            reader.read_valid.eq(self.read_valid), reader.read_data.eq(self.read_data),
         ]
         left = Signal(32)  # bytes that were not transferred
         word, index = Signal(32), Signal(2)

@@ -3,10 +3,11 @@
 from collections import defaultdict
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.delay import pipeline
+from weft.hw.network_core.interface import MemoryWindow, ReadPort
 from weft.hw.network_core.layouts import VectorAddress, add_vectors, within
 from weft.network_core.descriptors import (
     DESCRIPTOR_BYTES,
@@ -47,13 +48,11 @@ class DescriptorReader(wiring.Component):
         Pulse while not ``busy``: reads the descriptor at ``address``.
     address : In, `VectorAddress`
     busy : Out, 1 bit
-    reads : Out, stream of `VectorAddress`
-    read_valid, read_data : In
-        1 bit, ``read_vectors`` vectors: the data of the reads, in order.
-    read_error : In, 1 bit, valid with ``read_valid``
+    reads : Out, `ReadPort`
+    read_error : In, 1 bit, valid with the data of ``reads``
         The program memory answered the read with an error. Only with a program memory.
-    base, limit : In
-        First word that may be read, and first word beyond. A program memory begins at word 0.
+    window : In, `MemoryWindow`
+        What may be read. A program memory begins at word 0.
     part : Out, `DescriptorPart`
     done : Out, 1 bit
         Pulse, two cycles after the last part; the following outputs are valid.
@@ -79,14 +78,11 @@ class DescriptorReader(wiring.Component):
         self.config = config
         self.parts = DESCRIPTOR_BYTES // self.part_bytes(config)
         address = VectorAddress(config)
-        word = address["word"].width
         super().__init__({
             "start": In(1), "address": In(address), "busy": Out(1),
-            "reads": Out(stream.Signature(address)),
-            "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
+            "reads": Out(ReadPort(config)),
             **({"read_error": In(1)} if config.program_words else {}),
-            "base": In(word), "limit": In(word),
+            "window": In(MemoryWindow.of(config)),
             "part": Out(DescriptorPart(config)),
             "done": Out(1), "opcode": Out(4), "error": Out(ListError),
             "following": Out(address),
@@ -104,22 +100,23 @@ class DescriptorReader(wiring.Component):
         config = self.config
         left, in_flight = Signal(range(self.parts + 1)), Signal(range(self.parts + 1))
         advance, inside, issue = Signal(), Signal(), Signal()
-        base = None if config.program_words else self.base
+        base = None if config.program_words else self.window.base
+        request = self.reads.request
         m.d.comb += [
-            advance.eq(~self.reads.valid | self.reads.ready),
+            advance.eq(~request.valid | request.ready),
             inside.eq(within(
-                config, self.following, self.part_vectors(config), base, self.limit
+                config, self.following, self.part_vectors(config), base, self.window.limit
             )),
         ]
         after = add_vectors(m, self.following, self.part_vectors(config), config.banks, "after")
         m.d.comb += issue.eq(advance & (left != 0) & inside)
         with m.If(advance):
-            m.d.sync += [self.reads.valid.eq(issue), self.reads.payload.eq(self.following)]
+            m.d.sync += [request.valid.eq(issue), request.payload.eq(self.following)]
             with m.If(left != 0):
                 m.d.sync += [self.following.eq(after), left.eq(left - 1)]
                 with m.If(~inside):
                     m.d.sync += [outside.eq(1), left.eq(0)]
-        m.d.sync += in_flight.eq(in_flight + issue - (self.read_valid & self.busy))
+        m.d.sync += in_flight.eq(in_flight + issue - (self.reads.data_valid & self.busy))
         with m.If(self.start):
             m.d.sync += [self.following.eq(self.address), left.eq(self.parts), outside.eq(0)]
         return (in_flight != 0) | (left != 0)
@@ -129,10 +126,10 @@ class DescriptorReader(wiring.Component):
         part = self.part
         bad_header, bad, g_valid = Signal(), Signal(), Signal()
         g_index = Signal.like(part.index)
-        bits = pipeline(m, self.read_data.as_value()[: len(part.data)], 1, "part_data")
+        bits = pipeline(m, self.reads.data.as_value()[: len(part.data)], 1, "part_data")
         m.d.comb += part.data.eq(bits)
         m.d.sync += [
-            part.valid.eq(self.read_valid & self.busy),
+            part.valid.eq(self.reads.data_valid & self.busy),
             g_valid.eq(part.valid), g_index.eq(part.index),
         ]
         with m.If(part.valid):
@@ -157,7 +154,7 @@ class DescriptorReader(wiring.Component):
             failed = Signal()
             with m.If(self.start):
                 m.d.sync += failed.eq(0)
-            with m.Elif(self.read_valid & self.read_error):
+            with m.Elif(self.reads.data_valid & self.read_error):
                 m.d.sync += failed.eq(1)
             error = Mux(failed, ListError.BUS, error)
         m.d.comb += [

@@ -1,14 +1,12 @@
 """The execution of a list: starts of jobs and loads, and the state in which nothing can start."""
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
-from weft.hw.network_core.interface import VectorWrite
+from weft.hw.network_core.interface import JobPort, LoadPort, MemoryWindow, ReadPort, VectorWrite
 from weft.hw.network_core.layouts import (
-    JobFields,
-    ListLoadFields,
     VectorAddress,
     add_vectors,
     within,
@@ -36,8 +34,8 @@ class JobLog(wiring.Component):
         Pulse: the first entry is at ``address``.
     address : In, `VectorAddress`
         Includes the base.
-    base, limit : In
-        First word that the log may use, and first word beyond. A program memory begins at word 0.
+    window : In, `MemoryWindow`
+        What the log may use. A program memory begins at word 0.
     cycles : In, 32 bits
     start, done : In, 1 bit each
         Pulses: ``cycles`` is the start of a job; its end.
@@ -54,9 +52,8 @@ class JobLog(wiring.Component):
     def __init__(self, config):
         self.config = config
         address = VectorAddress(config)
-        word = address["word"].width
         super().__init__({
-            "begin": In(1), "address": In(address), "base": In(word), "limit": In(word),
+            "begin": In(1), "address": In(address), "window": In(MemoryWindow.of(config)),
             "cycles": In(32), "start": In(1), "done": In(1),
             "accepts": Out(1), "inside": Out(1),
             "writes": Out(stream.Signature(VectorWrite(config))),
@@ -66,7 +63,7 @@ class JobLog(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config, depth = self.config, self.config.array.depth
-        vectors, base = -(-ENTRY_BYTES // depth), None if config.program_words else self.base
+        vectors, base = -(-ENTRY_BYTES // depth), None if config.program_words else self.window.base
         times, entry = (Signal(8 * ENTRY_BYTES, reset_less=True) for _ in range(2))
         ended, left = Signal(), Signal(range(vectors + 1))
         write, pending = self.writes, Signal()
@@ -86,7 +83,7 @@ class JobLog(wiring.Component):
         address = write.payload.address
         m.d.sync += [
             after.eq(add_vectors(m, following, vectors, config.banks, "entry_after")),
-            self.inside.eq(within(config, following, vectors, base, self.limit)),
+            self.inside.eq(within(config, following, vectors, base, self.window.limit)),
         ]
         with m.If(self.begin):
             m.d.sync += following.eq(self.address)
@@ -121,10 +118,10 @@ class ListExecution(wiring.Component):
         With the first word of lists; valid with ``begin``.
     cycles : In, 32 bits
         For the log.
-    base, limit, list_limit : In
-    reads, read_valid, read_data, writes, written : In or Out
-    job, start, job_done, load, load_done, load_error : In or Out
-    job_ending, output_job, output_start : In or Out; only if jobs start early
+    window, list_limit : In
+    reads, writes, written : In or Out
+    job, job_done, load : In or Out
+    job_ending, output_job : In or Out; only if jobs start early
     read_error, load_read_error, stored : In, 1 bit each; only with a program memory
         As of `weft.hw.network_core.lists.list_reader.ListReader`.
     jobs : Out, 16 bits
@@ -146,20 +143,17 @@ class ListExecution(wiring.Component):
         word = address["word"].width
         super().__init__({
             "begin": In(1), "list": In(address), "log": In(address), "cycles": In(32),
-            "base": In(word), "limit": In(word),
+            "window": In(MemoryWindow.of(config)),
             **({
                 "list_limit": In(word), "read_error": In(1), "load_read_error": In(1),
                 "stored": In(1), "logged": Out(ReaderHead.COUNT_BITS),
             } if config.program_words else {}),
-            "reads": Out(stream.Signature(address)),
-            "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
-            "job": Out(JobFields(config)), "start": Out(1), "job_done": In(1),
+            "reads": Out(ReadPort(config)),
+            "job": Out(JobPort(config)), "job_done": In(1),
             **({
-                "job_ending": In(1), "output_job": Out(JobFields(config)), "output_start": Out(1),
+                "job_ending": In(1), "output_job": Out(JobPort(config)),
             } if self.early else {}),
-            "load": Out(stream.Signature(ListLoadFields(config))), "load_done": In(1),
-            "load_error": In(1),
+            "load": Out(LoadPort(config)),
             "writes": Out(stream.Signature(VectorWrite(config))), "written": In(1, init=1),
             "jobs": Out(ReaderHead.COUNT_BITS), "stopped": Out(1), "error": Out(ListError),
             "interrupt": Out(1), "result": Out(address), "result_bytes": Out(16),
@@ -187,7 +181,7 @@ class ListExecution(wiring.Component):
                 & (jobs.ready | jobs.end | (jobs.fault != ListError.NONE))
             ),
             waiting[1].eq(
-                load_failed | ~load_busy & ~self.load.valid
+                load_failed | ~load_busy & ~self.load.request.valid
                 & (loads.ready | loads.end | (loads.fault != ListError.NONE))
             ),
             self.stopped.eq(settle == LIST_SETTLE),
@@ -218,7 +212,7 @@ class ListExecution(wiring.Component):
     @property
     def _list_limit(self):
         """First word beyond the lists, their logs and the sources of their loads."""
-        return self.list_limit if self.config.program_words else self.limit
+        return self.list_limit if self.config.program_words else self.window.limit
 
     def _read(self, m, loads, jobs, job_busy):
         """Read descriptors for the heads. The next job comes first while a job runs.
@@ -228,10 +222,9 @@ class ListExecution(wiring.Component):
         """
         m.submodules.reader = reader = DescriptorReader(self.config)
         connect(m, reader.reads, flipped(self.reads))
-        choose_job, for_job = Signal(), Signal()
+        choose_job, for_job, window = Signal(), Signal(), self.window
         m.d.comb += [
-            reader.read_valid.eq(self.read_valid), reader.read_data.eq(self.read_data),
-            reader.base.eq(self.base), reader.limit.eq(self._list_limit),
+            reader.window.base.eq(window.base), reader.window.limit.eq(self._list_limit),
             *([reader.read_error.eq(self.read_error)] if self.config.program_words else []),
             choose_job.eq(jobs.fetch if self.early else jobs.fetch & (job_busy | ~loads.fetch)),
             reader.start.eq(~reader.busy & (jobs.fetch | loads.fetch)),
@@ -240,12 +233,12 @@ class ListExecution(wiring.Component):
         with m.If(reader.start):
             m.d.sync += for_job.eq(choose_job)
         for head, mine, base, limit in (
-            (loads, ~for_job, 0 if self.config.program_words else self.base, self._list_limit),
-            (jobs, for_job, self.base, self.limit),
+            (loads, ~for_job, 0 if self.config.program_words else window.base, self._list_limit),
+            (jobs, for_job, window.base, window.limit),
         ):
             m.d.comb += [
                 head.begin.eq(self.begin), head.list.eq(self.list),
-                head.base.eq(base), head.limit.eq(limit),
+                head.window.base.eq(base), head.window.limit.eq(limit),
                 head.part.eq(reader.part), head.part.valid.eq(reader.part.valid & mine),
                 head.fetched.eq(reader.done & mine), head.opcode.eq(reader.opcode),
                 head.error.eq(reader.error), head.following.eq(reader.following),
@@ -255,19 +248,19 @@ class ListExecution(wiring.Component):
         """Start the next job; returns whether it waits only for the end of the running one."""
         start_ok = Signal()
         take = Signal()  # the head learns it a cycle later, with the start
-        job = Signal(self.job.shape(), reset_less=True)
+        job = Signal(self.job.fields.shape(), reset_less=True)
         busy, ending = job_busy, self.job_done
         if self.early:
             busy, ending = Signal(name="steps_busy"), self.job_ending
             m.d.comb += job_busy.eq(busy | self._store_jobs(m, job, take))
         m.d.comb += [
-            jobs.take.eq(self.start),
+            jobs.take.eq(self.job.start),
             take.eq(start_ok & (~busy | ending) & log.accepts),
-            self.job.eq(job),
+            self.job.fields.eq(job),
         ]
         m.d.sync += [
-            start_ok.eq(jobs.ready & jobs.satisfied & log.inside & ~take & ~self.start),
-            self.start.eq(take),
+            start_ok.eq(jobs.ready & jobs.satisfied & log.inside & ~take & ~self.job.start),
+            self.job.start.eq(take),
         ]
         with m.If(ending):
             m.d.sync += busy.eq(0)
@@ -279,9 +272,11 @@ class ListExecution(wiring.Component):
         """Start the output of a job after the end of the job before; returns whether one runs."""
         waits, stores = Signal(), Signal()
         begin = Signal()
-        fields = Signal.like(self.output_job, reset_less=True)
-        m.d.comb += [begin.eq(waits & (~stores | self.job_done)), self.output_job.eq(fields)]
-        m.d.sync += self.output_start.eq(begin)
+        fields = Signal.like(self.output_job.fields, reset_less=True)
+        m.d.comb += [
+            begin.eq(waits & (~stores | self.job_done)), self.output_job.fields.eq(fields),
+        ]
+        m.d.sync += self.output_job.start.eq(begin)
         with m.If(self.job_done):
             m.d.sync += stores.eq(0)
         with m.If(begin):
@@ -296,7 +291,7 @@ class ListExecution(wiring.Component):
         A load whose read had an error ends, too, but is not counted.
         """
         connect(m, log.writes, flipped(self.writes))
-        loads_done, complete = Signal(ReaderHead.COUNT_BITS), self.load_done
+        loads_done, complete = Signal(ReaderHead.COUNT_BITS), self.load.done
         if self.config.program_words:
             complete = complete & ~load_failed
         with m.If(complete & ~loads_done.all()):
@@ -306,24 +301,25 @@ class ListExecution(wiring.Component):
         m.d.comb += [
             jobs.counted.eq(loads_done),
             log.begin.eq(self.begin), log.address.eq(self.log), log.cycles.eq(self.cycles),
-            log.base.eq(self.base), log.limit.eq(self._list_limit),
-            log.start.eq(self.output_start if self.early else self.start),
+            log.window.base.eq(self.window.base), log.window.limit.eq(self._list_limit),
+            log.start.eq(self.output_job.start if self.early else self.job.start),
             log.done.eq(self.job_done),
         ]
 
     def _start_loads(self, m, loads, load_busy, load_failed):
         """Offer the next load when its jobs have ended."""
+        request = self.load.request
         m.d.comb += [
             loads.counted.eq(self.jobs),
-            loads.take.eq(self.load.valid & self.load.ready),
-            self.load.payload.eq(loads.next),
+            loads.take.eq(request.valid & request.ready),
+            request.payload.eq(loads.next),
         ]
-        m.d.sync += self.load.valid.eq(loads.ready & loads.satisfied & ~loads.take)
-        with m.If(self.load_done):
+        m.d.sync += request.valid.eq(loads.ready & loads.satisfied & ~loads.take)
+        with m.If(self.load.done):
             m.d.sync += load_busy.eq(0)
         with m.If(loads.take):
             m.d.sync += load_busy.eq(1)
-        with m.If(self.load_error):
+        with m.If(self.load.address_error):
             m.d.sync += load_failed.eq(1)
 
     def _watch_program(self, m, load_failed, load_fault):

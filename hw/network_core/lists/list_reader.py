@@ -1,11 +1,19 @@
 """The list reader: executes a list with two heads, one for loads and one for jobs."""
 
 from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.hw.network_core.interface import ListBegin, NetworkStatus, VectorWrite
-from weft.hw.network_core.layouts import JobFields, ListLoadFields, VectorAddress, beat_place
+from weft.hw.network_core.interface import (
+    JobPort,
+    ListBegin,
+    LoadPort,
+    MemoryWindow,
+    NetworkStatus,
+    ReadPort,
+    VectorWrite,
+)
+from weft.hw.network_core.layouts import VectorAddress, beat_place
 from weft.hw.network_core.lists.list_execution import ListExecution
 from weft.network_core.descriptors import ListError
 from weft.network_core.latencies import lead
@@ -34,39 +42,30 @@ class ListReader(wiring.Component):
         lists.
     abort : In, 1 bit
         Ends the running list with the state ABORTED.
-    base, limit : In
-        First word that the maps of the list may use, and first word beyond. Stable while a list
-        runs.
+    window : In, `MemoryWindow`
+        What the maps of the list may use.
     list_limit : In; only with a program memory
         First word of it beyond the list, its log and the sources of its loads. Without it they have
         the limits of the maps.
-    reads : Out, stream of `VectorAddress`
-    read_valid, read_data : In
-        1 bit, ``read_vectors`` vectors: the data of the reads, in order.
-    read_error : In, 1 bit, valid with ``read_valid``; only with a program memory
+    reads : Out, `ReadPort`
+    read_error : In, 1 bit, valid with the data of ``reads``; only with a program memory
         The memory answered the read with an error.
-    job : Out, `JobFields`
-        The running job, with the base in its addresses; stable to ``job_done``, at least.
-    start : Out, 1 bit
-        Pulse: a job starts.
+    job : Out, `JobPort`
+        Stable to ``job_done``, at least.
     job_done : In, 1 bit
         Pulse: the last store of the job.
-    job_ending : In, 1 bit; this and the next two only if jobs start early
+    job_ending : In, 1 bit; this and the next one only if jobs start early
         Pulse, `weft.network_core.latencies.lead` cycles before ``job_done``. ``job`` may change
         after it.
-    output_job : Out, `JobFields`
-        The job whose results are stored; stable to ``job_done``, at least.
-    output_start : Out, 1 bit
-        Pulse: the output of a job starts. The log has its cycle.
-    load : Out, stream of `ListLoadFields`
-        With the base in ``source``.
-    load_done : In, 1 bit
-        Pulse: the last write of the load. The next load may be taken in the same cycle.
-    address_error, load_error : In, 1 bit each
-        Pulses: an access of the running job, or of the load, was suppressed.
+    output_job : Out, `JobPort`
+        The job whose results are stored; stable to ``job_done``, at least. The log has the cycle of
+        its start.
+    load : Out, `LoadPort`
+    address_error : In, 1 bit
+        Pulse: an access of the running job was suppressed.
     load_read_error : In, 1 bit; only with a program memory
         Pulse: it answered a read of the load with an error, at the latest in the cycle before
-        ``load_done``.
+        ``load.done``.
     stored, store_error : In, 1 bit each; only with a program memory
         Pulses: it has stored a vector of the log, or answered the store with an error. The job of
         ``status`` is then the one of the entry.
@@ -91,20 +90,18 @@ class ListReader(wiring.Component):
         address = VectorAddress(config)
         word = address["word"].width
         super().__init__({
-            "begin": In(ListBegin(config)), "abort": In(1), "base": In(word), "limit": In(word),
+            "begin": In(ListBegin(config)), "abort": In(1),
+            "window": In(MemoryWindow.of(config)),
             **({
                 "list_limit": In(word), "read_error": In(1), "load_read_error": In(1),
                 "stored": In(1), "store_error": In(1),
             } if config.program_words else {}),
-            "reads": Out(stream.Signature(address)),
-            "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
-            "job": Out(JobFields(config)), "start": Out(1), "job_done": In(1),
+            "reads": Out(ReadPort(config)),
+            "job": Out(JobPort(config)), "job_done": In(1),
             **({
-                "job_ending": In(1), "output_job": Out(JobFields(config)), "output_start": Out(1),
+                "job_ending": In(1), "output_job": Out(JobPort(config)),
             } if lead(config.array) else {}),
-            "load": Out(stream.Signature(ListLoadFields(config))), "load_done": In(1),
-            "address_error": In(1), "load_error": In(1), "timed_out": In(1),
+            "load": Out(LoadPort(config)), "address_error": In(1), "timed_out": In(1),
             "writes": Out(stream.Signature(VectorWrite(config))), "written": In(1, init=1),
             "halt": Out(1, init=1),
             "status": Out(NetworkStatus(config)), "interrupt": Out(1), "finished": Out(1),
@@ -116,22 +113,18 @@ class ListReader(wiring.Component):
         m.submodules.run = ResetInserter(self.halt)(run)
         status, go, bad_begin = self.status, Signal(), Signal()
         connect(m, run.reads, flipped(self.reads))
+        connect(m, flipped(self.window), run.window)
         connect(m, run.load, flipped(self.load))
         connect(m, run.writes, flipped(self.writes))
         m.d.comb += [
             run.begin.eq(go), run.cycles.eq(status.cycles),
-            run.base.eq(self.base), run.limit.eq(self.limit),
             run.written.eq(self.written),
-            run.read_valid.eq(self.read_valid), run.read_data.eq(self.read_data),
-            run.job_done.eq(self.job_done), run.load_done.eq(self.load_done),
-            run.load_error.eq(self.load_error),
-            self.job.eq(run.job), self.start.eq(run.start),
+            run.job_done.eq(self.job_done),
         ]
+        connect(m, run.job, flipped(self.job))
         if lead(self.config.array):
-            m.d.comb += [
-                run.job_ending.eq(self.job_ending),
-                self.output_job.eq(run.output_job), self.output_start.eq(run.output_start),
-            ]
+            connect(m, run.output_job, flipped(self.output_job))
+            m.d.comb += run.job_ending.eq(self.job_ending)
         m.d.sync += [go.eq(0), self.finished.eq(0)]
         with m.If(self.halt):
             with m.If(self.begin.valid):
@@ -161,7 +154,7 @@ class ListReader(wiring.Component):
                 with m.If(self.store_error & ~self.abort):  # the log of an earlier job
                     m.d.sync += status.job.eq(run.logged)
                     self._finish(m, NetworkState.ERROR, ListError.BUS)
-        bad, base = [], self.base
+        bad, base = [], self.window.base
         if self.config.program_words:
             base = 0
             m.d.comb += [

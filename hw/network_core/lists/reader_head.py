@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from weft.hw.network_core.interface import MemoryWindow
 from weft.hw.network_core.layouts import (
     JobFields,
     ListLoadFields,
@@ -117,8 +118,8 @@ class ReaderHead(wiring.Component):
         Pulse, at most once after a reset: starts with the descriptor at ``list``.
     list : In, `VectorAddress`
         Includes its base.
-    base, limit : In
-        First word that loads may read, or that maps may use, and first word beyond.
+    window : In, `MemoryWindow`
+        What loads may read, or what maps may use.
     fetch : Out, 1 bit
         Requests the descriptor at ``address``, until ``fetched``.
     address : Out, `VectorAddress`
@@ -150,9 +151,8 @@ class ReaderHead(wiring.Component):
         self.config = config
         self.kind = kind
         address = VectorAddress(config)
-        word = address["word"].width
         super().__init__({
-            "begin": In(1), "list": In(address), "base": In(word), "limit": In(word),
+            "begin": In(1), "list": In(address), "window": In(MemoryWindow.of(config)),
             "fetch": Out(1), "address": Out(address),
             "part": In(DescriptorPart(config)),
             "fetched": In(1), "opcode": In(4), "error": In(ListError), "following": In(address),
@@ -217,7 +217,7 @@ class ReaderHead(wiring.Component):
             with m.If(repeat):
                 m.d.sync += offset.eq(moved)
             with m.Elif(leave):
-                m.d.sync += [offset.bank.eq(0), offset.word.eq(self.base)]
+                m.d.sync += [offset.bank.eq(0), offset.word.eq(self.window.base)]
             changed[name] = later_sum(m, first, offset, banks, f"{name}_changed")
         for name, value in fields[self.kind].items():
             if name in changed:
@@ -340,12 +340,13 @@ class ReaderHead(wiring.Component):
         self._assign(m, field, end["result"])
         m.d.comb += [
             self.interrupt.eq(end["interrupt"]), self.result_bytes.eq(end["result_bytes"]),
-            self.result.bank.eq(field.bank), self.result.word.eq(field.word + self.base),
+            self.result.bank.eq(field.bank), self.result.word.eq(field.word + self.window.base),
         ]
+        window = self.window
         with m.State("RESULT"):
             m.d.sync += [self.address.eq(after), count.eq(count - 1)]
             with m.If(count == 0):
                 m.next = "END"
-            with m.Elif(~within(self.config, self.address, 1, self.base, self.limit)):
+            with m.Elif(~within(self.config, self.address, 1, window.base, window.limit)):
                 m.d.sync += self.fault.eq(ListError.ADDRESS)
                 m.next = "STOPPED"

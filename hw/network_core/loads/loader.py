@@ -1,11 +1,12 @@
 """The loader: copies weights, parameters and the ADD table from the memory to their buffers."""
 
-from amaranth.hdl import Const, Module, Mux, Signal, signed
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.buffers.bank import Bank
+from weft.hw.network_core.interface import BufferRead, LoadPort, MemoryWindow, ReadPort, TableRead
 from weft.hw.network_core.layouts import ListLoadFields, VectorAddress, add_vectors
 from weft.network_core.config import ADD_TABLE_BYTES, ADD_TABLE_WORDS
 from weft.network_core.descriptors import LoadTarget
@@ -54,9 +55,7 @@ class LoadedBuffer(wiring.Component):
     ----------
     write : In, `LoadedWord`
         A word can be read WRITE cycles later.
-    read_addr : In, a word address
-    read_data : Out, ``vectors`` vectors
-        The word, LATENCY cycles later.
+    read : In, `weft.hw.network_core.interface.BufferRead` of words of ``vectors`` vectors
     """
 
     LATENCY = Bank.LATENCY
@@ -68,8 +67,9 @@ class LoadedBuffer(wiring.Component):
         self.words = words
         super().__init__({
             "write": In(LoadedWord(config, vectors, words)),
-            "read_addr": In(ceil_log2(words)),
-            "read_data": Out(data.ArrayLayout(8 * config.array.depth, vectors)),
+            "read": In(BufferRead(
+                ceil_log2(words), data.ArrayLayout(8 * config.array.depth, vectors)
+            )),
         })
 
     def elaborate(self, platform):
@@ -79,7 +79,7 @@ class LoadedBuffer(wiring.Component):
         m.d.sync += write.eq(self.write)
         for group in range(self.vectors // self.config.read_vectors):
             data = write.data.as_value().word_select(group, width)
-            m.d.comb += self.read_data.as_value().word_select(group, width).eq(
+            m.d.comb += self.read.data.as_value().word_select(group, width).eq(
                 self._group(m, group, write.enable[group], write.word, data)
             )
         return m
@@ -91,7 +91,7 @@ class LoadedBuffer(wiring.Component):
         if not 0 < few <= _FEW_WORDS < most:
             return self._bank(m, f"bank_{group}", self.words, enable, word, data)
         level = ceil_log2(most)
-        writes_few, reads_few = word[level], self.read_addr[level]
+        writes_few, reads_few = word[level], self.read.address[level]
         first = self._bank(m, f"bank_{group}", most, enable & ~writes_few, word, data)
         last = self._bank(m, f"few_{group}", few, enable & writes_few, word, data, lut_ram=True)
         for n in range(self.LATENCY):
@@ -109,7 +109,7 @@ class LoadedBuffer(wiring.Component):
             bank.write_en.eq(enable),
             bank.write_addr.eq(word),
             bank.write_data.eq(data),
-            bank.read_addr.eq(self.read_addr),
+            bank.read_addr.eq(self.read.address),
         ]
         return bank.read_data
 
@@ -125,9 +125,7 @@ class AddTables(wiring.Component):
     ----------
     write : In, `weft.hw.network_core.loads.loader.LoadedWord`
         A word can be read WRITE cycles later.
-    read_addr : In, ``lanes`` word addresses
-    read_data : Out, ``lanes`` x 32 bits
-        The word of each lane, LATENCY cycles later.
+    read : In, `weft.hw.network_core.interface.TableRead`
     """
 
     LATENCY = Bank.LATENCY
@@ -135,11 +133,9 @@ class AddTables(wiring.Component):
 
     def __init__(self, config):
         self.config = config
-        lanes = config.array.lanes
         super().__init__({
             "write": In(LoadedWord(config, config.add_table_vectors, ADD_TABLE_WORDS)),
-            "read_addr": In(data.ArrayLayout(range(ADD_TABLE_WORDS), lanes)),
-            "read_data": Out(data.ArrayLayout(signed(32), lanes)),
+            "read": In(TableRead(config)),
         })
 
     def elaborate(self, platform):
@@ -151,7 +147,7 @@ class AddTables(wiring.Component):
         word = write.data.as_value()
         parts = [word.word_select(n, len(word) // groups)[:width] for n in range(groups)]
         for lane in range(self.config.array.lanes):
-            address, found = self.read_addr[lane], self.read_data[lane]
+            address, found = self.read.address[lane], self.read.data[lane]
             for group, part in enumerate(parts):
                 bank = Bank(width=width, depth=ADD_TABLE_WORDS, target=self.config.array.target)
                 m.submodules[f"lane_{lane}_{group}"] = bank
@@ -178,38 +174,26 @@ class ListLoader(wiring.Component):
 
     Attributes
     ----------
-    load : In, stream of `ListLoadFields`
-        Its ``source`` includes the base. Its fields are checked, except for the addresses.
-    reads : Out, stream of `VectorAddress`
-    read_valid, read_data : In
-        1 bit, ``read_vectors`` vectors: the data of the reads, in order.
+    load : In, `weft.hw.network_core.interface.LoadPort`
+    reads : Out, `weft.hw.network_core.interface.ReadPort`
     b, lines, table : Out, `weft.hw.network_core.loads.loader.LoadedWord`
         Writes to the B buffer, to the parameter buffer and to the ADD table.
-    done : Out, 1 bit
-        Pulse in the cycle of the last write of a load.
-    base, limit : In
-        First word that may be read, and first word beyond. A program memory begins at word 0.
-    address_error : Out, 1 bit
-        Pulse: a read outside of these limits was suppressed. The load never ends.
+    window : In, `weft.hw.network_core.interface.MemoryWindow`
+        What may be read. A program memory begins at word 0.
     """
 
     LATENCY = 3
 
     def __init__(self, config):
         self.config = config
-        core, address = config.array, VectorAddress(config)
-        word = address["word"].width
+        core = config.array
         super().__init__({
-            "load": In(stream.Signature(ListLoadFields(config))),
-            "reads": Out(stream.Signature(address)),
-            "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * core.depth, config.read_vectors)),
+            "load": In(LoadPort(config)),
+            "reads": Out(ReadPort(config)),
             "b": Out(LoadedWord(config, core.cols, config.b_words)),
             "lines": Out(LoadedWord(config, config.line_vectors, config.lines)),
             "table": Out(LoadedWord(config, config.add_table_vectors, ADD_TABLE_WORDS)),
-            "done": Out(1),
-            "base": In(word), "limit": In(word),
-            "address_error": Out(1),
+            "window": In(MemoryWindow.of(config)),
         })
 
     def elaborate(self, platform):
@@ -217,16 +201,16 @@ class ListLoader(wiring.Component):
         config = self.config
         load, busy = Signal(ListLoadFields(config), reset_less=True), Signal()
         accept, last = Signal(), Signal()
-        m.d.comb += [self.load.ready.eq(~busy), accept.eq(self.load.valid & ~busy)]
+        m.d.comb += [self.load.request.ready.eq(~busy), accept.eq(self.load.request.valid & ~busy)]
         with m.If(accept):
-            m.d.sync += [load.eq(self.load.payload), busy.eq(1)]
+            m.d.sync += [load.eq(self.load.request.payload), busy.eq(1)]
         with m.Elif(last):
             m.d.sync += busy.eq(0)
 
         # Decoded as the load is accepted: no comparison precedes the address.
         target, diagonal, single = Signal(len(LoadTarget)), Signal(), Signal()
         last_group = Signal(range(max(len(port.enable) for port in self._ports())))
-        payload = self.load.payload
+        payload = self.load.request.payload
         with m.If(accept):
             m.d.sync += target.eq(1 << payload.target)
             with m.Switch(payload.target):
@@ -254,21 +238,23 @@ class ListLoader(wiring.Component):
         config = self.config
         active, advance, inside = Signal(), Signal(), Signal()
         address = Signal(VectorAddress(config), reset_less=True)
-        group, words_left = Signal.like(last_group), Signal.like(self.load.payload.words)
+        group, words_left = Signal.like(last_group), Signal.like(self.load.request.payload.words)
         following, last_word = self._following(m, address, single)
         # The read that is checked: its address, and the word of its last vector.
         c_valid, c_last = Signal(), Signal.like(last_word, reset_less=True)
         c_address = Signal.like(address, reset_less=True)
+        request, window = self.reads.request, self.window
         m.d.comb += [
-            advance.eq(~self.reads.valid | self.reads.ready),
+            advance.eq(~request.valid | request.ready),
             inside.eq(
-                (c_last < self.limit) & (1 if config.program_words else c_address.word >= self.base)
+                (c_last < window.limit)
+                & (1 if config.program_words else c_address.word >= window.base)
             ),
         ]
-        m.d.sync += self.address_error.eq(0)
+        m.d.sync += self.load.address_error.eq(0)
         with m.If(advance):
             m.d.sync += [
-                self.reads.valid.eq(c_valid & inside), self.reads.payload.eq(c_address),
+                request.valid.eq(c_valid & inside), request.payload.eq(c_address),
                 c_valid.eq(active), c_address.eq(address), c_last.eq(last_word),
             ]
             with m.If(active):
@@ -278,9 +264,9 @@ class ListLoader(wiring.Component):
                     with m.If(words_left == 1):
                         m.d.sync += active.eq(0)
             with m.If(c_valid & ~inside):
-                m.d.sync += [active.eq(0), c_valid.eq(0), self.address_error.eq(1)]
+                m.d.sync += [active.eq(0), c_valid.eq(0), self.load.address_error.eq(1)]
         with m.If(accept):
-            payload = self.load.payload
+            payload = self.load.request.payload
             m.d.sync += [
                 active.eq(~payload.fill), address.eq(payload.source), group.eq(0),
                 words_left.eq(payload.words),
@@ -311,20 +297,20 @@ class ListLoader(wiring.Component):
         group, phase = Signal.like(last_group), Signal(range(config.phases))
         take, word_end = Signal(), Signal()
         m.d.comb += [
-            take.eq(busy & Mux(load.fill, words_left.any(), self.read_valid)),
+            take.eq(busy & Mux(load.fill, words_left.any(), self.reads.data_valid)),
             word_end.eq(group == last_group),
             last.eq(take & word_end & (words_left == 1)),
         ]
         # The write port, one cycle later.
         w_target, w_all, w_diagonal = Signal.like(target), Signal(), Signal()
         w_group, w_word, w_phase = (Signal.like(s) for s in (group, word, phase))
-        w_data = Signal(self.read_data.shape(), reset_less=True)
+        w_data = Signal(self.reads.data.shape(), reset_less=True)
         fill = load.fill_value.as_unsigned().replicate(L * config.array.depth)
         m.d.sync += [
             w_target.eq(target & take.replicate(len(target))), w_diagonal.eq(diagonal),
             w_all.eq(load.fill | diagonal), w_group.eq(group), w_word.eq(word), w_phase.eq(phase),
-            w_data.eq(Mux(load.fill, fill, self.read_data.as_value())),
-            self.done.eq(last),
+            w_data.eq(Mux(load.fill, fill, self.reads.data.as_value())),
+            self.load.done.eq(last),
         ]
         with m.If(take):
             m.d.sync += group.eq(group + 1)
@@ -334,7 +320,7 @@ class ListLoader(wiring.Component):
                     phase.eq(phase + 1),
                 ]
         with m.If(accept):
-            payload = self.load.payload
+            payload = self.load.request.payload
             m.d.sync += [
                 word.eq(payload.first_word), words_left.eq(payload.words), group.eq(0),
                 phase.eq(0),

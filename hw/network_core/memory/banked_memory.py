@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from weft.hw.buffers.bank import DualPortBank
 from weft.hw.delay import pipeline
-from weft.hw.network_core.interface import VectorWrite
+from weft.hw.network_core.interface import ReadPort, VectorWrite
 from weft.hw.network_core.layouts import VectorAddress
 from weft.hw.stream.skid_buffer import SkidBuffer
 from weft.network_core.latencies import DELIVERY, ROW_READ, SIDE_READ, WRITE
@@ -104,14 +104,10 @@ class BankedMemory(wiring.Component):
     outside : In, int8
         Each byte of a vector outside the map. Stable while such vectors are read, and 2 cycles
         before.
-    reads : In, stream of `VectorAddress`
-        Reads of ``read_vectors`` vectors that follow each other.
+    reads : In, `weft.hw.network_core.interface.ReadPort`
+        The data follow READ_LATENCY cycles after the request was accepted.
     read_bank : In, 1 bit for each bank
-        The bank of ``reads.payload``, one-hot.
-    read_valid : Out, 1 bit
-        READ_LATENCY cycles after ``reads`` was accepted.
-    read_data : Out, ``read_vectors`` vectors
-        The vector at the address, and the ones after it; with ``read_valid``.
+        The bank of the request, one-hot.
     write : In, `MemoryWrite`
     """
 
@@ -125,10 +121,8 @@ class BankedMemory(wiring.Component):
             "rows": In(data.ArrayLayout(RowRead(config), config.array.rows)),
             "row_data": Out(data.ArrayLayout(vector, config.array.rows)),
             "outside": In(signed(8)),
-            "reads": In(stream.Signature(VectorAddress(config))),
+            "reads": In(ReadPort(config)),
             "read_bank": In(config.banks),
-            "read_valid": Out(1),
-            "read_data": Out(data.ArrayLayout(vector, config.read_vectors)),
             "write": In(MemoryWrite(config)),
         })
 
@@ -177,7 +171,7 @@ class BankedMemory(wiring.Component):
 
     def _side_port(self, m, banks):
         """Port B: the write of two cycles before, or a read."""
-        config, read = self.config, self.reads.payload
+        config, request, read = self.config, self.reads.request, self.reads.request.payload
         r_write = Signal.like(self.write)
         blocked = Signal(config.banks)  # bit n: a read that begins in bank n needs the write's bank
         m.d.sync += r_write.eq(self.write)
@@ -218,8 +212,8 @@ class BankedMemory(wiring.Component):
         write_data = pipeline(m, r_write.data, 2, "write_data")
         m.d.comb += [
             *(bank.b_write_data.eq(write_data) for bank in banks),
-            self.reads.ready.eq(~(blocked & self.read_bank).any()),
-            fire.eq(self.reads.valid & self.reads.ready),
+            request.ready.eq(~(blocked & self.read_bank).any()),
+            fire.eq(request.valid & request.ready),
         ]
         self._read_data(m, banks, fire, hits)
 
@@ -233,9 +227,9 @@ class BankedMemory(wiring.Component):
         m.d.comb += [
             *(select.words[n].eq(bank.b_data) for n, bank in enumerate(banks)),
             select.select.eq(pipeline(m, hits, 2 + DualPortBank.LATENCY, "read_banks")),
-            self.read_valid.eq(valids[-1]),
+            self.reads.data_valid.eq(valids[-1]),
         ]
-        m.d.sync += [valids.eq(Cat(fire, valids)), self.read_data.eq(select.selected)]
+        m.d.sync += [valids.eq(Cat(fire, valids)), self.reads.data.eq(select.selected)]
 
 
 class ReadArbiter(wiring.Component):
@@ -255,17 +249,12 @@ class ReadArbiter(wiring.Component):
 
     Attributes
     ----------
-    reads_0, reads_1, ... : In, stream of `VectorAddress`, for each client
-    valid_0, valid_1, ... : Out, 1 bit, for each client
-        ``data`` are the vectors of the client's next read.
-    data : Out, ``read_vectors`` vectors
-    reads : Out, stream of `VectorAddress`
-        To the memory.
+    reads : In, `ReadPort` for each client
+    memory : Out, `ReadPort`
+        The data follow `weft.network_core.latencies.SIDE_READ` cycles after the request was
+        accepted.
     read_bank : Out, 1 bit for each bank
-        The bank of ``reads.payload``, one-hot.
-    read_valid : In, 1 bit
-    read_data : In, ``read_vectors`` vectors
-        From the memory, `weft.network_core.latencies.SIDE_READ` cycles after it accepted a read.
+        The bank of the request to the memory, one-hot.
     """
 
     def __init__(self, config, clients):
@@ -273,16 +262,10 @@ class ReadArbiter(wiring.Component):
         self.clients = clients
         self.LATENCY = SkidBuffer.LATENCY + SIDE_READ + DELIVERY
         self.IN_FLIGHT = 2 + SIDE_READ + DELIVERY  # 2: in the skid buffer
-        address = stream.Signature(VectorAddress(config))
-        vectors = data.ArrayLayout(8 * config.array.depth, config.read_vectors)
         super().__init__({
-            **{f"reads_{n}": In(address) for n in range(clients)},
-            **{f"valid_{n}": Out(1) for n in range(clients)},
-            "data": Out(vectors),
-            "reads": Out(address),
+            "reads": In(ReadPort(config)).array(clients),
+            "memory": Out(ReadPort(config)),
             "read_bank": Out(config.banks),
-            "read_valid": In(1),
-            "read_data": In(vectors),
         })
 
     def elaborate(self, platform):
@@ -292,7 +275,7 @@ class ReadArbiter(wiring.Component):
             self.clients,
         })
         m.submodules.skid = skid = SkidBuffer(granted)
-        requests = [getattr(self, f"reads_{n}") for n in range(self.clients)]
+        requests = [client.request for client in self.reads]
         grant, masked = Signal(self.clients), []
         for n, request in enumerate(requests):
             earlier = Cat(other.valid for other in requests[:n]).any() if n else 0
@@ -311,16 +294,19 @@ class ReadArbiter(wiring.Component):
         # One bit a client, for each cycle that the memory takes.
         stages = [Signal(self.clients, name=f"client_{n}") for n in range(SIDE_READ)]
         m.d.comb += [
-            self.reads.valid.eq(skid.o.valid), self.reads.payload.eq(skid.o.payload.address),
+            self.memory.request.valid.eq(skid.o.valid),
+            self.memory.request.payload.eq(skid.o.payload.address),
             self.read_bank.eq(skid.o.payload.bank),
-            skid.o.ready.eq(self.reads.ready),
+            skid.o.ready.eq(self.memory.request.ready),
         ]
         m.d.sync += stages[0].eq(skid.o.payload.client)  # anything, while no read is accepted
         m.d.sync += [new.eq(old) for old, new in zip(stages[:-1], stages[1:], strict=True)]
         # A register for clients that are far from the memory, and from each other.
-        m.d.sync += self.data.eq(self.read_data)
-        for n in range(self.clients):
-            m.d.sync += getattr(self, f"valid_{n}").eq(self.read_valid & stages[-1][n])
+        vectors = Signal(self.memory.data.shape())
+        m.d.sync += vectors.eq(self.memory.data)
+        for n, client in enumerate(self.reads):
+            m.d.sync += client.data_valid.eq(self.memory.data_valid & stages[-1][n])
+            m.d.comb += client.data.eq(vectors)
         return m
 
 

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from weft.hw.dma.axi import BURST, Axi4
-from weft.hw.network_core.interface import VectorWrite
+from weft.hw.network_core.interface import ReadPort, VectorWrite
 from weft.hw.network_core.layouts import VectorAddress, beat_place, vector_number
 from weft.hw.stream.fifo import Fifo
 from weft.network_core.latencies import PROGRAM_BEATS
@@ -27,7 +27,7 @@ class ProgramReads(wiring.Component):
 
     Attributes
     ----------
-    reads_0, reads_1, valid_0, valid_1, data, read_error, base, halt
+    reads, read_error, base, halt
         As of `weft.hw.network_core.memory.program_memory.ProgramMemory`.
     ar, r : as of `Axi4`
     idle : Out, 1 bit
@@ -39,12 +39,10 @@ class ProgramReads(wiring.Component):
         self.data_bytes = config.beat_bytes
         self.index = range(config.read_vectors)  # of a vector in its beat
         self.entry = data.StructLayout({"client": 1, "first": self.index, "last": self.index})
-        address = stream.Signature(VectorAddress(config))
         axi = Axi4(data_bytes=self.data_bytes).members
         super().__init__({
-            "reads_0": In(address), "reads_1": In(address), "valid_0": Out(1), "valid_1": Out(1),
-            "data": Out(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
-            "read_error": Out(1), "base": In(32), "halt": In(1),
+            "reads": In(ReadPort(config)).array(2), "read_error": Out(1),
+            "base": In(32), "halt": In(1),
             "ar": axi["ar"], "r": axi["r"],
             "idle": Out(1),
         })
@@ -73,7 +71,7 @@ class ProgramReads(wiring.Component):
         """Choose a read, and compute its beat, two cycles later."""
         config, shift = self.config, ceil_log2(self.config.read_vectors)
         low = ceil_log2(self.data_bytes)
-        first, second = self.reads_0, self.reads_1
+        first, second = (client.request for client in self.reads)
         n_valid, n_client = Signal(), Signal()
         number = Signal(32 - low + shift, reset_less=True)  # of the vector
         read = Signal(data.StructLayout({
@@ -133,10 +131,11 @@ class ProgramReads(wiring.Component):
 
     def _deliver(self, m, entries, dropped):
         """Pass the vectors of a beat to its client; returns the pulse with its last read."""
-        entry, r, vectors = entries.o.payload, self.r, self.data.shape()
+        entry, r = entries.o.payload, self.r
+        vectors = Signal(self.reads[0].data.shape())
         more, index, take = Signal(), Signal(self.index), Signal()  # more: reads of this beat left
         here = Mux(more, index, entry.first)
-        beat = data.View(vectors, r.payload.data)
+        beat = data.View(vectors.shape(), r.payload.data)
         m.d.comb += [
             take.eq(r.valid & entries.o.valid),
             r.ready.eq(entries.o.valid & (here == entry.last)),
@@ -145,12 +144,13 @@ class ProgramReads(wiring.Component):
         with m.If(take):
             m.d.sync += [more.eq(~r.ready), index.eq(here + 1)]
         m.d.sync += [
-            self.data.as_value()[len(beat[0]):].eq(r.payload.data[len(beat[0]):]),
-            self.data[0].eq(beat[here]), self.read_error.eq(r.payload.resp.as_value()[1]),
-            Cat(self.valid_0, self.valid_1).eq(
+            vectors.as_value()[len(beat[0]):].eq(r.payload.data[len(beat[0]):]),
+            vectors[0].eq(beat[here]), self.read_error.eq(r.payload.resp.as_value()[1]),
+            Cat(client.data_valid for client in self.reads).eq(
                 (take & ~dropped).replicate(2) & Cat(~entry.client, entry.client)
             ),
         ]
+        m.d.comb += [client.data.eq(vectors) for client in self.reads]
         return entries.o.ready
 
 
@@ -235,7 +235,7 @@ TIMEOUT = 1 << 16  # cycles in which an open transaction must move
 
 
 class ProgramMemory(wiring.Component):
-    """A memory behind AXI4, with the read ports of a
+    """A memory behind AXI4, with the clients of a
     `weft.hw.network_core.memory.banked_memory.ReadArbiter`.
 
     Vector ``number`` has the bytes from ``base + number * depth`` on. The clients compare addresses
@@ -255,13 +255,10 @@ class ProgramMemory(wiring.Component):
 
     Attributes
     ----------
-    reads_0, reads_1 : In, stream of `VectorAddress`
+    reads : In, `ReadPort` for each of two clients
         The first client has priority.
-    valid_0, valid_1 : Out, 1 bit each
-        ``data`` are the vectors of the client's next read. It cannot wait.
-    data : Out, ``read_vectors`` vectors
-    read_error : Out, 1 bit, valid with ``valid_0`` and ``valid_1``
-        The beat of ``data`` had the response SLVERR or DECERR.
+    read_error : Out, 1 bit, valid with the data of a client
+        Their beat had the response SLVERR or DECERR.
     writes : In, stream of `VectorWrite`
     written : Out, 1 bit
         All accepted writes have their responses, and none is offered.
@@ -281,11 +278,8 @@ class ProgramMemory(wiring.Component):
     def __init__(self, config, *, timeout=TIMEOUT):
         self.config = config
         self.timeout = timeout
-        address = stream.Signature(VectorAddress(config))
         super().__init__({
-            "reads_0": In(address), "reads_1": In(address), "valid_0": Out(1), "valid_1": Out(1),
-            "data": Out(data.ArrayLayout(8 * config.array.depth, config.read_vectors)),
-            "read_error": Out(1),
+            "reads": In(ReadPort(config)).array(2), "read_error": Out(1),
             "writes": In(stream.Signature(VectorWrite(config))), "written": Out(1),
             "base": In(32), "halt": In(1),
             "stored": Out(1), "store_error": Out(1), "timed_out": Out(1), "idle": Out(1),
@@ -296,15 +290,14 @@ class ProgramMemory(wiring.Component):
         m = Module()
         m.submodules.reads = reads = ProgramReads(self.config)
         m.submodules.stores = stores = ProgramStores(self.config)
-        for n in range(2):
-            connect(m, flipped(getattr(self, f"reads_{n}")), getattr(reads, f"reads_{n}"))
-            m.d.comb += getattr(self, f"valid_{n}").eq(getattr(reads, f"valid_{n}"))
+        for client, port in zip(self.reads, reads.reads, strict=True):
+            connect(m, flipped(client), port)
         connect(m, flipped(self.writes), stores.writes)
         for name, block in (("ar", reads), ("r", reads), ("aw", stores), ("w", stores),
                             ("b", stores)):
             connect(m, getattr(block, name), flipped(getattr(self.axi, name)))
         m.d.comb += [
-            self.data.eq(reads.data), self.read_error.eq(reads.read_error),
+            self.read_error.eq(reads.read_error),
             self.written.eq(stores.idle & ~self.writes.valid),
             reads.base.eq(self.base), stores.base.eq(self.base),
             reads.halt.eq(self.halt), stores.halt.eq(self.halt),

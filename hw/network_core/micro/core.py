@@ -34,7 +34,7 @@ class MicroCore(wiring.Component):
 
     Attributes
     ----------
-    writes, reads, read_valid, read_data, begin, abort, base, limit, status, finished
+    writes, reads, begin, abort, window, status, finished
         The ports of `weft.hw.network_core.interface.NetworkInterface`, flipped.
     """
 
@@ -57,7 +57,9 @@ class MicroCore(wiring.Component):
         ):
             m.submodules[name] = resets(unit)
         for unit in (engine, steps, output):
-            m.d.comb += [unit.base.eq(self.base), unit.limit.eq(self.limit)]
+            m.d.comb += [
+                unit.window.base.eq(self.window.base), unit.window.limit.eq(self.window.limit),
+            ]
         m.d.comb += columns.outside.eq(self._fields(m, engine, steps, output))
         self._tiles(m, halt, engine, steps, columns, output)
         self._buffers(m, steps, columns, loads, output)
@@ -148,15 +150,15 @@ class MicroCore(wiring.Component):
             weights.diagonal.eq(write.diagonal),
             weights.read_address.eq(steps.b_address), columns.b.eq(weights.read_data),
         ]
+        line = output.lines.data[0]
         for n, (name, field) in enumerate((
-            ("bias", output.line.bias), ("multiplier", output.line.multiplier),
-            ("shift", output.line.shift),
+            ("bias", line.bias), ("multiplier", line.multiplier), ("shift", line.shift),
         )):
             valid = write.valid[LoadTarget.PARAMETERS] & (write.group == n)
-            self._bank(m, name, config.lines, len(field), valid, write, output.line_address, field)
+            self._bank(m, name, config.lines, len(field), valid, write, output.lines.address, field)
         self._bank(
             m, "table", ADD_TABLE_WORDS, 32, write.valid[LoadTarget.ADD_TABLE], write,
-            output.table_address, output.table,
+            output.table.address[0], output.table.data[0],
         )
 
     def _bank(self, m, name, words, width, valid, write, address, value):
@@ -201,12 +203,12 @@ class MicroCore(wiring.Component):
             port.host_write.enable.eq(self.writes.payload.enable),
             port.host_write.data.eq(self.writes.payload.data),
             self.writes.ready.eq(port.host_write_ready),
-            port.host_read.address.eq(self.reads.payload.word),
-            self.reads.ready.eq(port.host_read_ready),
-            self.read_data[0].eq(port.read_data),
+            port.host_read.address.eq(self.reads.request.payload.word),
+            self.reads.request.ready.eq(port.host_read_ready),
+            self.reads.data[0].eq(port.read_data),
         ]
         m.d.sync += [
-            self.read_valid.eq(port.host_read_ready),
+            self.reads.data_valid.eq(port.host_read_ready),
             written.eq(port.engine_write_ready), loaded.eq(port.load_ready),
         ]
 
@@ -215,13 +217,14 @@ class MicroCore(wiring.Component):
     def _host(self, m, port):
         """The requests of the host, a cycle later; it reads and writes by turns."""
         writes, reads, read_first = Signal(), Signal(), Signal()
+        write, read = self.writes, self.reads.request
         m.d.comb += [port.host_write.valid.eq(writes), port.host_read.valid.eq(reads)]
         with m.If(port.host_write_ready | port.host_read_ready):
             m.d.sync += [writes.eq(0), reads.eq(0), read_first.eq(port.host_write_ready)]
         with m.Elif(~writes & ~reads):
             m.d.sync += [
-                writes.eq(self.writes.valid & ~(self.reads.valid & read_first)),
-                reads.eq(self.reads.valid & (read_first | ~self.writes.valid)),
+                writes.eq(write.valid & ~(read.valid & read_first)),
+                reads.eq(read.valid & (read_first | ~write.valid)),
             ]
 
     def _status(self, m, engine, halt, address_error):

@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from weft.hw.network_core.interface import MemoryWindow
 from weft.network_core.microcode import Condition, Kind, MicroProgram, Op, Strobe, Wait
 from weft.network_core.microcode import In as Source
 from weft.network_core.microcode import Out as Target
@@ -49,7 +50,7 @@ class MicroEngine(wiring.Component):
     begin : In, 32 bits
         The memory data of the first instruction: taken while ``halt`` is 1.
     cycles : In, 32 bits
-    base, limit : In, 16 bits
+    window : In, `weft.hw.network_core.interface.MemoryWindow` of 16 bits
     accumulator : Out, 16 bits
         The value of OUT.
     out : Out, 1 bit for each port
@@ -74,7 +75,7 @@ class MicroEngine(wiring.Component):
     def __init__(self, program: MicroProgram):
         self.program = program
         super().__init__({
-            "halt": In(1), "begin": In(32), "cycles": In(32), "base": In(16), "limit": In(16),
+            "halt": In(1), "begin": In(32), "cycles": In(32), "window": In(MemoryWindow(16)),
             "accumulator": Out(16), "out": Out(len(Target)), "strobe": Out(8),
             "ready": In(len(Wait)), "write": Out(1), "write_high": Out(1), "read": Out(1),
             "read_ready": In(1), "address": Out(16), "next_address": In(1), "data": In(32),
@@ -182,8 +183,8 @@ class MicroEngine(wiring.Component):
     def _sum(self, m, decoded, instruction, memory_data, operand):
         """The sum with its carry, the next accumulator, and the carry of the sum before."""
         sources = Array([
-            memory_data[:16], memory_data[16:], memory_data[8:24], self.base, self.limit,
-            *[self.limit] * 3,
+            memory_data[:16], memory_data[16:], memory_data[8:24], self.window.base,
+            *[self.window.limit] * 4,
         ])
         total, sum_ = Signal(18), Signal(16)
         m.d.comb += [

@@ -2,13 +2,12 @@
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.hw.network_core.layouts import ColumnParameters
+from weft.hw.network_core.interface import LineRead, MemoryWindow, TableRead
 from weft.hw.network_core.micro.loads import PortRequest
 from weft.hw.network_core.output.rescaler import Issue, Rescaler
 from weft.network_core import latencies
-from weft.network_core.config import ADD_TABLE_WORDS
 from weft.network_core.latencies import add_slot
 
 __all__ = ["AddedVector", "OutputFields", "OutputUnit", "SlotRescaler"]
@@ -30,20 +29,20 @@ class AddedVector(wiring.Component):
         that pixel, which stays until the vector was read.
     pending : Out, 1 bit
         The vector of a tile was not read yet.
-    base, limit : In, 16 bits
+    window : In, `weft.hw.network_core.interface.MemoryWindow` of 16 bits
     read : Out, `PortRequest`; read_ready : In, 1 bit; read_data : In, 32 bits
         The data follow a cycle after ``read_ready``.
     take : In, 1 bit
         Takes ``value``.
     value : Out, signed 8 bits
     address_error : Out, 1 bit
-        The vector lies beyond ``base`` and ``limit``: its data must not be used.
+        The vector lies beyond the window: its data must not be used.
     """
 
     def __init__(self, *, cols):
         super().__init__({
             "tile": In(1), "cols": In(range(cols + 1)), "first": In(1), "start": In(16),
-            "pending": Out(1), "base": In(16), "limit": In(16),
+            "pending": Out(1), "window": In(MemoryWindow(16)),
             "read": Out(PortRequest(write=False)), "read_ready": In(1), "read_data": In(32),
             "take": In(1), "value": Out(signed(8)), "address_error": Out(1),
         })
@@ -57,7 +56,7 @@ class AddedVector(wiring.Component):
         # The address is checked a cycle before the read.
         m.d.sync += [
             wants.eq(self.pending & (left == 0) & ~self.read_ready & ~arrives),
-            inside.eq((address >= self.base) & (address < self.limit)),
+            inside.eq((address >= self.window.base) & (address < self.window.limit)),
         ]
         m.d.comb += [
             address.eq(Mux(first, self.start, following)),
@@ -84,7 +83,7 @@ class SlotRescaler(Rescaler):
     """
 
     def _issues(self, m):
-        cycles, job = self.core.scale_cycles, self.job
+        cycles, job = self.core.scale_cycles, self.job.fields
         phase, slot = Signal(range(cycles)), Signal(2)
         slots = -(-latencies.total_latency(self.core) // cycles) + add_slot(self.core)
         requests = Signal(slots)  # in the slots before
@@ -93,7 +92,7 @@ class SlotRescaler(Rescaler):
             m.d.sync += slot.eq(slot + 1)
         with m.If(phase == 0):
             m.d.sync += requests.eq(Cat(self.request.valid, requests))
-        with m.If(self.start):
+        with m.If(self.job.start):
             m.d.sync += [phase.eq(0), slot.eq(0), requests.eq(0)]
         m.d.comb += self.ready.eq(
             (phase == 0) & ~Mux(job.sums, slot.any(), job.add & slot[0])
@@ -106,7 +105,7 @@ class _Issues:
 
     def __init__(self, m, rescaler, requests, phase):
         self._m, self._requests, self._phase = m, requests, phase
-        self._job, self._core = rescaler.job, rescaler.core
+        self._job, self._core = rescaler.job.fields, rescaler.core
         self._found = {}
 
     def __getitem__(self, cycle):
@@ -168,11 +167,9 @@ class OutputUnit(wiring.Component):
         First vectors of a pixel of the output map, and of the added map.
     output_taken : Out, 1 bit
         Pulse: ``output`` and ``added`` are not needed any more.
-    line_address : Out; line : In, `weft.hw.network_core.layouts.ColumnParameters`
-        A parameter line, and its content 2 cycles later.
-    table_address : Out; table : In, 32 bits
-        The same of the ADD table.
-    base, limit : In, 16 bits
+    lines : Out, `weft.hw.network_core.interface.LineRead`
+    table : Out, `weft.hw.network_core.interface.TableRead`
+    window : In, `weft.hw.network_core.interface.MemoryWindow` of 16 bits
     store, read : Out, `PortRequest`; store_ready, read_ready : In, 1 bit
         Of the output map, and of the added map.
     read_data : In, 32 bits
@@ -180,7 +177,7 @@ class OutputUnit(wiring.Component):
     empty : Out, 1 bit
         All results are stored.
     address_error : Out, 1 bit
-        Pulse: a vector beyond ``base`` and ``limit`` was neither read nor written.
+        Pulse: a vector beyond the window was neither read nor written.
     """
 
     def __init__(self, config):
@@ -191,9 +188,8 @@ class OutputUnit(wiring.Component):
             "first": In(1), "ends": In(1), "may_end": Out(1), "captured": In(1),
             "select": Out(range(cols)), "sums": In(32), "output": In(16), "added": In(16),
             "output_taken": Out(1),
-            "line_address": Out(range(config.lines)), "line": In(ColumnParameters),
-            "table_address": Out(range(ADD_TABLE_WORDS)), "table": In(32),
-            "base": In(16), "limit": In(16),
+            "lines": Out(LineRead(config)), "table": Out(TableRead(config)),
+            "window": In(MemoryWindow(16)),
             "store": Out(PortRequest(write=True)), "store_ready": In(1),
             "read": Out(PortRequest(write=False)), "read_ready": In(1), "read_data": In(32),
             "empty": Out(1), "address_error": Out(1),
@@ -204,10 +200,11 @@ class OutputUnit(wiring.Component):
         m.submodules.rescaler = rescaler = SlotRescaler(self.config)
         m.submodules.added_vector = added = AddedVector(cols=self.config.array.cols)
         request, last = rescaler.request, Signal()
+        connect(m, flipped(self.window), added.window)
         cols, first, busy, taken = (
             Signal.like(self.cols), Signal(), Signal(), Signal()
         )
-        column, line = Signal(range(self.config.array.cols)), Signal.like(self.line_address)
+        column, line = Signal(range(self.config.array.cols)), Signal.like(self.lines.address)
         m.d.comb += [
             self.may_end.eq(~taken & ~added.pending),
             request.valid.eq(busy & rescaler.ready), last.eq(column == (cols - 1)[:len(column)]),
@@ -227,7 +224,6 @@ class OutputUnit(wiring.Component):
         m.d.comb += [
             added.tile.eq(self.captured & self.fields.add), added.first.eq(first),
             added.cols.eq(cols), added.start.eq(self.added),
-            added.base.eq(self.base), added.limit.eq(self.limit),
             added.read_ready.eq(self.read_ready), added.read_data.eq(self.read_data),
             added.take.eq(rescaler.added.ready),
             self.read.eq(added.read),
@@ -242,17 +238,15 @@ class OutputUnit(wiring.Component):
 
     def _rescale(self, m, rescaler):
         """Connect the rescaler, and the fields of the job that it needs."""
-        job, fields = rescaler.job, self.fields
+        job, fields = rescaler.job.fields, self.fields
         for name in ("add", "sums", "add_line", "zero", "low", "high", "sum_zero", "sum_low",
                      "sum_high"):
             m.d.comb += job[name].eq(fields[name])
         m.d.comb += [
-            rescaler.start.eq(self.start), rescaler.sums[0].eq(self.sums),
-            self.line_address.eq(rescaler.parameter_addr),
-            rescaler.parameter_line[0].eq(self.line),
-            self.table_address.eq(rescaler.table_addr[0]),
-            rescaler.table_data[0].eq(self.table),
+            rescaler.job.start.eq(self.start), rescaler.sums[0].eq(self.sums),
         ]
+        connect(m, rescaler.lines, flipped(self.lines))
+        connect(m, rescaler.table, flipped(self.table))
 
     def _store(self, m, rescaler, requested, last, first):
         """Collect the results of a tile, and store them.
@@ -292,7 +286,7 @@ class OutputUnit(wiring.Component):
         # The address of the vector is checked a cycle before the store.
         m.d.sync += [
             complete.eq(sums_come | (comes[-1] & is_last)),
-            inside.eq((address >= self.base) & (address < self.limit)),
+            inside.eq((address >= self.window.base) & (address < self.window.limit)),
         ]
         m.d.comb += [
             self.store.valid.eq(pending), self.store.enable.eq(enable & inside.replicate(4)),

@@ -4,6 +4,8 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from weft.hw.network_core.interface import MemoryWindow
+
 __all__ = ["StepUnit", "TapFields"]
 
 
@@ -41,7 +43,7 @@ class StepUnit(wiring.Component):
     idle : Out, 1 bit
     may_end : In, 1 bit
         The columns will be free for the sums of the tile.
-    base, limit : In, 16 bits
+    window : In, `weft.hw.network_core.interface.MemoryWindow` of 16 bits
     read : Out, 1 bit
         The vector at ``address`` is read in this cycle. Its data are not used if the tap lies
         outside the map, or after an ``address_error``.
@@ -55,7 +57,7 @@ class StepUnit(wiring.Component):
     ends : Out, 1 bit
         Pulse, in the cycle after the one of the last step.
     address_error : Out, 1 bit
-        Pulse: a vector inside the map lies beyond ``base`` and ``limit``.
+        Pulse: a vector inside the map lies beyond the window.
     """
 
     def __init__(self, *, b_words):
@@ -63,7 +65,7 @@ class StepUnit(wiring.Component):
         super().__init__({
             "fields": In(TapFields), "x": In(16), "y": In(16), "origin": In(16),
             "b_word": In(bits), "start": In(1), "idle": Out(1, init=1), "may_end": In(1),
-            "base": In(16), "limit": In(16), "read": Out(1), "address": Out(16),
+            "window": In(MemoryWindow(16)), "read": Out(1), "address": Out(16),
             "b_address": Out(bits + 1), "first_half": Out(1), "second_half": Out(1),
             "outside": Out(1), "ends": Out(1), "address_error": Out(1),
         })
@@ -85,7 +87,7 @@ class StepUnit(wiring.Component):
         m.d.sync += [
             vector_last.eq(vectors_left == 1), tap_last.eq(taps_left == 1), last.eq(is_last),
             inside.eq((x < fields.in_width) & (y < fields.in_height)),
-            allowed.eq((address >= self.base) & (address < self.limit)),
+            allowed.eq((address >= self.window.base) & (address < self.window.limit)),
             step.eq(~self.idle & ~step & (self.may_end | ~is_last)),
         ]
         m.d.sync += [

@@ -6,11 +6,12 @@ from operator import or_
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from weft.hw.delay import pipeline
-from weft.hw.network_core.layouts import JobFields, MapChunk, VectorAddress, within
+from weft.hw.network_core.interface import JobPort, MemoryWindow
+from weft.hw.network_core.layouts import MapChunk, VectorAddress, within
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
 from weft.network_core import latencies
 from weft.network_core.latencies import CHUNK_STORE, SUM_PARTS
@@ -67,8 +68,7 @@ class ChunkAddresses(wiring.Component):
         inputs below they are stable from ``start`` to the last chunk.
     width : In, 16 bits
         Pixels in a row.
-    base, limit : In, word number
-        First word and first word beyond the range that the job may use, in all banks.
+    window : In, `weft.hw.network_core.interface.MemoryWindow`
     en : In, 1 bit
         All stages advance.
     i : In, ``valid`` and a `weft.hw.network_core.layouts.MapChunk`
@@ -90,8 +90,7 @@ class ChunkAddresses(wiring.Component):
             "pixel_step": In(address),
             "row_step": In(address),
             "width": In(16),
-            "base": In(address["word"].shape),
-            "limit": In(address["word"].shape),
+            "window": In(MemoryWindow.of(config)),
             "en": In(1),
             "i": In(data.StructLayout({"valid": 1, "chunk": MapChunk(config)})),
             "o": Out(ChunkAddress(config)),
@@ -122,7 +121,9 @@ class ChunkAddresses(wiring.Component):
                 s_word.address.word.eq(pixel_word + vector_word + carry),
                 self.o.eq(s_word), self.o.last.eq(s_word.valid & s_word.last),
                 self.o.in_range.eq(
-                    s_word.valid & within(self.config, s_word.address, 1, self.base, self.limit)
+                    s_word.valid & within(
+                        self.config, s_word.address, 1, self.window.base, self.window.limit
+                    )
                 ),
             ]
         return m
@@ -312,7 +313,7 @@ class MapStore(wiring.Component):
     """Writes each chunk in the cycle of its results; a byte beyond column N is never written.
 
     A chunk of sums is written in parts of ``lanes`` bytes, one in each slot of ``scale_cycles``.
-    A write beyond ``base`` and ``limit`` does not happen. The job ends all the same.
+    A write beyond the window does not happen. The job ends all the same.
 
     Parameters
     ----------
@@ -320,11 +321,8 @@ class MapStore(wiring.Component):
 
     Attributes
     ----------
-    job : In, `weft.hw.network_core.layouts.JobFields`
-    start : In, 1 bit
-        Pulse: the job starts.
-    base, limit : In, word number
-        First word and first word beyond the range that the job may use, in all banks.
+    job : In, `weft.hw.network_core.interface.JobPort`
+    window : In, `weft.hw.network_core.interface.MemoryWindow`
     request : In, ``valid`` and a `weft.hw.network_core.layouts.MapChunk`
         The chunk that is requested in this cycle.
     results : In, ``lanes`` int8
@@ -339,18 +337,15 @@ class MapStore(wiring.Component):
     done : Out, 1 bit
         Pulse, with the last write of the job.
     address_error : Out, 1 bit
-        Pulse: a write beyond ``base`` and ``limit``.
+        Pulse: a write beyond the window.
     """
 
     def __init__(self, config):
         self.config = config
         self.depth, self.lanes = config.array.depth, config.array.lanes
-        address = VectorAddress(config)
         super().__init__({
-            "job": In(JobFields(config)),
-            "start": In(1),
-            "base": In(address["word"].shape),
-            "limit": In(address["word"].shape),
+            "job": In(JobPort(config)),
+            "window": In(MemoryWindow.of(config)),
             "request": In(data.StructLayout({"valid": 1, "chunk": MapChunk(config)})),
             "results": In(data.ArrayLayout(signed(8), self.lanes)),
             "results_next": In(1),
@@ -372,9 +367,10 @@ class MapStore(wiring.Component):
         m.submodules.parts = parts = SumParts(self.config)
         following = Signal.like(addresses.i)  # the chunk, or the part of one, that is stored next
         m.d.sync += following.eq(Mux(
-            self.job.sums, parts.part.as_value(), Cat(self.results_next, chunks.r_data)
+            self.job.fields.sums, parts.part.as_value(), Cat(self.results_next, chunks.r_data)
         ))
-        chunk = addresses.o
+        job, chunk = self.job.fields, addresses.o
+        connect(m, flipped(self.window), addresses.window)
         if latencies.lead(self.config.array):
             m.d.comb += self.ending.eq(following.valid & following.chunk.last)
         m.d.comb += [
@@ -384,19 +380,17 @@ class MapStore(wiring.Component):
             parts.next.eq(self.sums_next),
             parts.chunk.eq(chunks.r_data),
             parts.sums.eq(self.sums),
-            addresses.start.eq(self.start),
-            addresses.first.eq(self.job.output),
-            addresses.pixel_step.eq(self.job.output_pixel_step),
-            addresses.row_step.eq(self.job.output_row_step),
-            addresses.width.eq(self.job.out_width),
-            addresses.base.eq(self.base),
-            addresses.limit.eq(self.limit),
+            addresses.start.eq(self.job.start),
+            addresses.first.eq(job.output),
+            addresses.pixel_step.eq(job.output_pixel_step),
+            addresses.row_step.eq(job.output_row_step),
+            addresses.width.eq(job.out_width),
             addresses.en.eq(1),
             addresses.i.eq(following),
             self.write.valid.eq(chunk.in_range),
             self.write.address.eq(chunk.address),
             self.write.data.eq(
-                Mux(self.job.sums, parts.bytes, self.results.as_value())
+                Mux(job.sums, parts.bytes, self.results.as_value())
                 .replicate(self.depth // self.lanes)
             ),
             self.write.enable.eq(self._enable(chunk)),

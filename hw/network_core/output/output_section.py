@@ -4,21 +4,21 @@ from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out, connect, flipped
-from amaranth.utils import ceil_log2
 
-from weft.hw.network_core.layouts import (
-    ColumnParameters,
-    ComputedTile,
-    JobFields,
-    MapChunk,
-    VectorAddress,
+from weft.hw.network_core.interface import (
+    JobPort,
+    LineRead,
+    MemoryWindow,
+    ReadPort,
+    ResultRead,
+    TableRead,
 )
+from weft.hw.network_core.layouts import ComputedTile, MapChunk
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
 from weft.hw.network_core.output.chunk_scheduler import ChunkScheduler
 from weft.hw.network_core.output.map_store import ChunkAddresses, MapStore
 from weft.hw.network_core.output.rescaler import Rescaler
 from weft.network_core import latencies
-from weft.network_core.config import ADD_TABLE_WORDS
 from weft.network_core.latencies import lead
 
 __all__ = ["AddedMap", "OutputSection"]
@@ -27,8 +27,8 @@ __all__ = ["AddedMap", "OutputSection"]
 class AddedMap(wiring.Component):
     """Reads the vector of each chunk through the side port, and keeps the bytes of the chunk.
 
-    Reads are bounded: a chunk is accepted while there is space for its bytes. A read beyond
-    ``base`` and ``limit`` does not happen; then the job needs a reset.
+    Reads are bounded: a chunk is accepted while there is space for its bytes. A read beyond the
+    window does not happen; then the job needs a reset.
 
     Parameters
     ----------
@@ -36,17 +36,11 @@ class AddedMap(wiring.Component):
 
     Attributes
     ----------
-    job : In, `weft.hw.network_core.layouts.JobFields`
-    start : In, 1 bit
-        Pulse: the job starts.
-    base, limit : In, word number
-        First word and first word beyond the range that the job may use, in all banks.
+    job : In, `weft.hw.network_core.interface.JobPort`
+    window : In, `weft.hw.network_core.interface.MemoryWindow`
     chunks : In, stream of `weft.hw.network_core.layouts.MapChunk`
-    reads : Out, stream of `weft.hw.network_core.layouts.VectorAddress`
-    read_valid : In, 1 bit
-        The data of a read, in the order of the reads.
-    read_data : In, vector
-        Valid with ``read_valid``.
+    reads : Out, `weft.hw.network_core.interface.ReadPort`
+        The first vector of the data is used.
     added : Out, stream of ``lanes`` int8
         The values of the chunks.
     claim : In, 1 bit
@@ -54,22 +48,17 @@ class AddedMap(wiring.Component):
     ready : Out, 1 bit
         Values have arrived that no request has claimed.
     address_error : Out, 1 bit
-        Pulse: a read beyond ``base`` and ``limit``.
+        Pulse: a read beyond the window.
     """
 
     def __init__(self, config):
         self.config = config
         self.space = latencies.added_chunks(config.array)
-        address = VectorAddress(config)
         super().__init__({
-            "job": In(JobFields(config)),
-            "start": In(1),
-            "base": In(address["word"].shape),
-            "limit": In(address["word"].shape),
+            "job": In(JobPort(config)),
+            "window": In(MemoryWindow.of(config)),
             "chunks": In(stream.Signature(MapChunk(config))),
-            "reads": Out(stream.Signature(address)),
-            "read_valid": In(1),
-            "read_data": In(8 * config.array.depth),
+            "reads": Out(ReadPort(config)),
             "added": Out(stream.Signature(data.ArrayLayout(signed(8), config.array.lanes))),
             "claim": In(1),
             "ready": Out(1),
@@ -82,24 +71,23 @@ class AddedMap(wiring.Component):
         level = Signal(range(self.space + 1))
         full, accept, take = Signal(), Signal(), Signal()
         m.submodules.addresses = addresses = ChunkAddresses(self.config)
-        read = addresses.o
+        job, request, read = self.job.fields, self.reads.request, addresses.o
+        connect(m, flipped(self.window), addresses.window)
         m.d.comb += [
-            addresses.start.eq(self.start),
-            addresses.first.eq(self.job.add_input),
-            addresses.pixel_step.eq(self.job.add_pixel_step),
-            addresses.row_step.eq(self.job.add_row_step),
-            addresses.width.eq(self.job.out_width),
-            addresses.base.eq(self.base),
-            addresses.limit.eq(self.limit),
-            addresses.en.eq(~self.reads.valid | self.reads.ready),
+            addresses.start.eq(self.job.start),
+            addresses.first.eq(job.add_input),
+            addresses.pixel_step.eq(job.add_pixel_step),
+            addresses.row_step.eq(job.add_row_step),
+            addresses.width.eq(job.out_width),
+            addresses.en.eq(~request.valid | request.ready),
             addresses.i.valid.eq(accept),
             addresses.i.chunk.eq(self.chunks.payload),
             full.eq(level == self.space),
             self.chunks.ready.eq(addresses.en & ~full),
             accept.eq(self.chunks.valid & self.chunks.ready),
             take.eq(self.added.valid & self.added.ready),
-            self.reads.valid.eq(read.in_range),
-            self.reads.payload.eq(read.address),
+            request.valid.eq(read.in_range),
+            request.payload.eq(read.address),
             self.address_error.eq(read.valid & ~read.in_range),
         ]
         m.d.sync += level.eq(level + accept - take)
@@ -108,22 +96,22 @@ class AddedMap(wiring.Component):
 
     def _values(self, m, part):
         """Keeps the bytes of each chunk that arrives."""
-        chunk = Signal(len(self.added.payload.as_value()))
+        reads, chunk = self.reads, Signal(len(self.added.payload.as_value()))
         if len(part):  # the places of the chunks whose data have not arrived
             m.submodules.parts = parts = SyncFIFOBuffered(width=len(part), depth=self.space)
             m.d.comb += [
-                parts.w_en.eq(self.reads.valid & self.reads.ready),
+                parts.w_en.eq(reads.request.valid & reads.request.ready),
                 parts.w_data.eq(part),
-                parts.r_en.eq(self.read_valid),
-                chunk.eq(self.read_data.word_select(parts.r_data, len(chunk))),
+                parts.r_en.eq(reads.data_valid),
+                chunk.eq(reads.data[0].word_select(parts.r_data, len(chunk))),
             ]
         else:
-            m.d.comb += chunk.eq(self.read_data)
+            m.d.comb += chunk.eq(reads.data[0])
         m.submodules.values = values = SyncFIFOBuffered(width=len(chunk), depth=self.space)
         arrived = Signal(range(self.space + 1))  # and not claimed
-        m.d.sync += arrived.eq(arrived + self.read_valid - self.claim)
+        m.d.sync += arrived.eq(arrived + reads.data_valid - self.claim)
         m.d.comb += [
-            values.w_en.eq(self.read_valid),
+            values.w_en.eq(reads.data_valid),
             values.w_data.eq(chunk),
             values.r_en.eq(self.added.ready),
             self.added.valid.eq(values.r_rdy),
@@ -143,71 +131,39 @@ class OutputSection(wiring.Component):
 
     Attributes
     ----------
-    job : In, `weft.hw.network_core.layouts.JobFields`
-        Stable from ``start`` to ``done``.
-    start : In, 1 bit
-        Pulse: the job starts. The job before is done.
-    base, limit : In, word number
-        First word and first word beyond the range that the job may use, in all banks.
+    job : In, `weft.hw.network_core.interface.JobPort`
+        It starts when the job before is done, and is stable to ``done``.
+    window : In, `weft.hw.network_core.interface.MemoryWindow`
     tiles : In, `weft.hw.network_core.layouts.ComputedTile`
-    row_written : In, 1 bit
-        Pulse: the result buffer has one more row, readable from the next cycle on.
+    rows : Out, `weft.hw.network_core.interface.ResultRead`
     release : Out, 1 bit
         Pulse: ``rows`` rows of the result buffer are free again.
-    address, index : Out
-        Row of the result buffer, and position of a chunk in it.
-    sums : In, ``lanes`` x 32 bits
-        The chunk at ``address`` and ``index``, `weft.network_core.latencies.result_read` cycles
-        later.
-    pair_sum : In, 32 bits
-        The pair sum of its row, in the same cycle; not used if the MAC cell is not corrected.
-    parameter_addr : Out
-        A parameter line.
-    parameter_line : In, ``lanes`` x `weft.hw.network_core.layouts.ColumnParameters`
-        `weft.latencies.MEMORY_READ` cycles after ``parameter_addr``.
-    table_addr : Out, ``lanes`` word addresses
-        A word of the ADD table for each lane.
-    table_data : In, ``lanes`` x 32 bits
-        `weft.latencies.MEMORY_READ` cycles after ``table_addr``.
-    reads : Out, stream of `weft.hw.network_core.layouts.VectorAddress`
+    lines : Out, `weft.hw.network_core.interface.LineRead`
+    table : Out, `weft.hw.network_core.interface.TableRead`
+    reads : Out, `weft.hw.network_core.interface.ReadPort`
         Reads of the added map.
-    read_valid : In, 1 bit
-        The data of a read, in the order of the reads.
-    read_data : In, ``read_vectors`` vectors
-        Valid with ``read_valid``; the first one is used.
     write : Out, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
     ending : Out, 1 bit; only if jobs start early
         Pulse, `weft.network_core.latencies.lead` cycles before ``done``.
     done : Out, 1 bit
         Pulse, with the last write of the job.
     address_error : Out, 1 bit
-        Pulse: an access beyond ``base`` and ``limit``, which does not happen. The job may need a
+        Pulse: an access beyond the window, which does not happen. The job may need a
         reset then.
     """
 
     def __init__(self, config, *, buffer_rows):
         self.config = config
         self.buffer_rows = buffer_rows
-        core, address = config.array, VectorAddress(config)
         super().__init__({
-            "job": In(JobFields(config)),
-            "start": In(1),
-            "base": In(address["word"].shape),
-            "limit": In(address["word"].shape),
+            "job": In(JobPort(config)),
+            "window": In(MemoryWindow.of(config)),
             "tiles": In(ComputedTile(config)),
-            "row_written": In(1),
+            "rows": Out(ResultRead(config, buffer_rows)),
             "release": Out(1),
-            "address": Out(ceil_log2(buffer_rows)),
-            "index": Out(range(config.row_chunks)),
-            "sums": In(data.ArrayLayout(signed(32), core.lanes)),
-            "pair_sum": In(signed(32)),
-            "parameter_addr": Out(range(config.lines)),
-            "parameter_line": In(data.ArrayLayout(ColumnParameters, core.lanes)),
-            "table_addr": Out(data.ArrayLayout(range(ADD_TABLE_WORDS), core.lanes)),
-            "table_data": In(data.ArrayLayout(signed(32), core.lanes)),
-            "reads": Out(stream.Signature(address)),
-            "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * core.depth, config.read_vectors)),
+            "lines": Out(LineRead(config)),
+            "table": Out(TableRead(config)),
+            "reads": Out(ReadPort(config)),
             "write": Out(MemoryWrite(config)),
             **({"ending": Out(1)} if lead(config.array) else {}),
             "done": Out(1),
@@ -225,29 +181,24 @@ class OutputSection(wiring.Component):
         connect(m, scheduler.added, added.chunks)
         connect(m, added.added, rescaler.added)
         connect(m, flipped(self.reads), added.reads)
-        for block in (rescaler, added, store):
-            m.d.comb += [block.job.eq(self.job), block.start.eq(self.start)]
-        for block in (added, store):
-            m.d.comb += [block.base.eq(self.base), block.limit.eq(self.limit)]
+        connect(m, flipped(self.job), rescaler.job, added.job, store.job)
+        connect(m, flipped(self.window), added.window, store.window)
+        connect(m, rescaler.lines, flipped(self.lines))
+        connect(m, rescaler.table, flipped(self.table))
+        rows = self.rows
         m.d.comb += [
-            scheduler.add.eq(self.job.add),
+            scheduler.add.eq(self.job.fields.add),
             scheduler.tiles.eq(self.tiles),
-            scheduler.row_written.eq(self.row_written),
+            scheduler.row_written.eq(rows.row_written),
             scheduler.added_ready.eq(added.ready),
             scheduler.ready.eq(rescaler.ready),
-            self.address.eq(scheduler.address),
-            self.index.eq(scheduler.index),
+            rows.address.eq(scheduler.address),
+            rows.index.eq(scheduler.index),
             self.release.eq(scheduler.release),
-            added.claim.eq(scheduler.request.valid & self.job.add),
-            added.read_valid.eq(self.read_valid),
-            added.read_data.eq(self.read_data[0]),
+            added.claim.eq(scheduler.request.valid & self.job.fields.add),
             rescaler.request.eq(scheduler.request),
-            rescaler.sums.eq(self.sums),
-            rescaler.pair_sum.eq(self.pair_sum),
-            rescaler.parameter_line.eq(self.parameter_line),
-            self.parameter_addr.eq(rescaler.parameter_addr),
-            self.table_addr.eq(rescaler.table_addr),
-            rescaler.table_data.eq(self.table_data),
+            rescaler.sums.eq(rows.sums),
+            rescaler.pair_sum.eq(rows.pair_sum),
             store.request.eq(scheduler.request),
             store.results.eq(rescaler.results),
             store.results_next.eq(rescaler.results_next),

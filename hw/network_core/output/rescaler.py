@@ -5,13 +5,13 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.delay import MultiCycle, pipeline
-from weft.hw.network_core.layouts import ColumnParameters, JobFields, MapChunk
+from weft.hw.network_core.interface import JobPort, LineRead, TableRead
+from weft.hw.network_core.layouts import ColumnParameters, MapChunk
 from weft.hw.output.lanes import clamp
 from weft.hw.output.scalers import lane_scaler
 from weft.hw.output.serial_scaler import SerialScaler
 from weft.latencies import CLAMP, MEMORY_READ
 from weft.network_core import latencies
-from weft.network_core.config import ADD_TABLE_WORDS
 from weft.network_core.latencies import add_slot
 
 __all__ = ["Issue", "IssueSlots", "Rescaler"]
@@ -109,9 +109,7 @@ class Rescaler(wiring.Component):
 
     Attributes
     ----------
-    job : In, `weft.hw.network_core.layouts.JobFields`
-    start : In, 1 bit
-        Pulse: the job starts.
+    job : In, `weft.hw.network_core.interface.JobPort`
     ready : Out, 1 bit
         A chunk can be requested.
     request : In, ``valid`` and a `weft.hw.network_core.layouts.MapChunk`
@@ -120,14 +118,8 @@ class Rescaler(wiring.Component):
     pair_sum : In, 32 bits
         The pair sum of the row. Both are valid `weft.network_core.latencies.join` cycles after the
         request, less 1 if the MAC cell is corrected.
-    parameter_addr : Out
-        A parameter line.
-    parameter_line : In, ``lanes`` x `weft.hw.network_core.layouts.ColumnParameters`
-        `weft.latencies.MEMORY_READ` cycles after ``parameter_addr``.
-    table_addr : Out, ``lanes`` word addresses
-        A word of the ADD table for each lane.
-    table_data : In, ``lanes`` x 32 bits
-        `weft.latencies.MEMORY_READ` cycles after ``table_addr``.
+    lines : Out, `weft.hw.network_core.interface.LineRead`
+    table : Out, `weft.hw.network_core.interface.TableRead`
     added : In, stream of ``lanes`` int8
         Values of x, chunk by chunk. A valid chunk is taken when the scalers need it.
     results : Out, ``lanes`` int8
@@ -147,16 +139,13 @@ class Rescaler(wiring.Component):
         self.lanes = core.lanes
         values = data.ArrayLayout(signed(8), core.lanes)
         super().__init__({
-            "job": In(JobFields(config)),
-            "start": In(1),
+            "job": In(JobPort(config)),
             "ready": Out(1),
             "request": In(data.StructLayout({"valid": 1, "chunk": MapChunk(config)})),
             "sums": In(data.ArrayLayout(signed(32), core.lanes)),
             "pair_sum": In(signed(32)),
-            "parameter_addr": Out(range(config.lines)),
-            "parameter_line": In(data.ArrayLayout(ColumnParameters, core.lanes)),
-            "table_addr": Out(data.ArrayLayout(range(ADD_TABLE_WORDS), core.lanes)),
-            "table_data": In(data.ArrayLayout(signed(32), core.lanes)),
+            "lines": Out(LineRead(config)),
+            "table": Out(TableRead(config)),
             "added": In(stream.Signature(values)),
             "results": Out(values),
             "results_next": Out(1),
@@ -172,11 +161,11 @@ class Rescaler(wiring.Component):
             self._lane(m, lane, parameters[lane], limits, issues)
         end = issues[latencies.rescale(self.core) - 1 - self.NEXT]
         m.d.comb += self.added.ready.eq(
-            issues[latencies.added_take(self.core)].layer & self.job.add
+            issues[latencies.added_take(self.core)].layer & self.job.fields.add
         )
         m.d.sync += [
-            self.results_next.eq(Mux(self.job.add, end.total, end.layer)),
-            self.biased_next.eq(issues[self.join - 1].layer & self.job.sums),
+            self.results_next.eq(Mux(self.job.fields.add, end.total, end.layer)),
+            self.biased_next.eq(issues[self.join - 1].layer & self.job.fields.sums),
         ]
         return m
 
@@ -184,9 +173,9 @@ class Rescaler(wiring.Component):
         """What was issued 0, 1, 2, ... cycles ago."""
         m.submodules.slots = slots = IssueSlots(self.core)
         m.d.comb += [
-            slots.start.eq(self.start),
-            slots.add.eq(self.job.add),
-            slots.sums.eq(self.job.sums),
+            slots.start.eq(self.job.start),
+            slots.add.eq(self.job.fields.add),
+            slots.sums.eq(self.job.fields.sums),
             slots.request.eq(self.request.valid),
             self.ready.eq(slots.ready),
         ]
@@ -195,18 +184,18 @@ class Rescaler(wiring.Component):
             issues.append(Signal(Issue, name=f"issue_{cycle + 1}"))
             m.d.sync += issues[-1].eq(issues[-2])
             if cycle == self.join:  # the next job may start before sums would be scaled
-                m.d.sync += issues[-1].layer.eq(issues[-2].layer & ~self.job.sums)
+                m.d.sync += issues[-1].layer.eq(issues[-2].layer & ~self.job.fields.sums)
         return issues
 
     def _parameters(self, m, issue):
         """The parameters of all lanes, at the join stage, as `MultiCycle` values."""
         cycles = self.core.scale_cycles
         with m.If(issue.as_value().any()):
-            m.d.sync += self.parameter_addr.eq(
-                Mux(issue.layer, self.request.chunk.line, self.job.add_line)
+            m.d.sync += self.lines.address.eq(
+                Mux(issue.layer, self.request.chunk.line, self.job.fields.add_line)
             )
         # The address is stable until the next issue.
-        word = MultiCycle(self.parameter_line.as_value(), cycles).delay(
+        word = MultiCycle(self.lines.data.as_value(), cycles).delay(
             m, self.join - 1 - MEMORY_READ, "word"
         )
         columns = data.ArrayLayout(ColumnParameters, self.lanes)(word.value)
@@ -214,7 +203,7 @@ class Rescaler(wiring.Component):
 
     def _limits(self, m, issues):
         """The zero point and the limits of the value that is clamped, by name."""
-        job, found = self.job, {}
+        job, found = self.job.fields, {}
         scaled = latencies.rescale(self.core) - CLAMP
         for name, stage in (("zero", scaled + 2), ("low", scaled + 3), ("high", scaled + 3)):
             value = Mux(issues[stage - 1].total, job[f"sum_{name}"], job[name])
@@ -260,12 +249,13 @@ class Rescaler(wiring.Component):
 
     def _total(self, m, lane, y, issues):
         """The sum of both values of the table, until the next chunk has one."""
-        found, address = self.table_data[lane], Signal.like(self.table_addr[lane], reset_less=True)
+        table = self.table
+        found, address = table.data[lane], Signal.like(table.address[lane], reset_less=True)
         result_value, total = (
             Signal(signed(32), name=f"{name}_{lane}", reset_less=True)
             for name in ("result_value", "total")
         )
-        m.d.comb += self.table_addr[lane].eq(address)
+        m.d.comb += table.address[lane].eq(address)
         end = latencies.rescale(self.core)
         m.d.sync += result_value.eq(found)
         with m.If(issues[end].layer):

@@ -5,7 +5,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.delay import pipeline
-from weft.hw.network_core.layouts import JobFields, VectorAddress, bank_bias
+from weft.hw.network_core.interface import JobPort, MemoryWindow
+from weft.hw.network_core.layouts import bank_bias
 from weft.hw.network_core.memory.banked_memory import RowRead
 from weft.hw.network_core.steps.panel_buffer import PanelBuffer, PanelRow, ReadyPanel
 from weft.hw.network_core.steps.pixel_generator import OutputPixel, PixelGenerator
@@ -98,12 +99,10 @@ class MapReader(wiring.Component):
 
     Attributes
     ----------
-    job : In, `JobFields`
-        Stable from ``start`` until the last values of ``a``.
-    start : In, 1 bit
-        Pulse: ``job`` is a new job, and all steps of the job before have come.
-    base, limit : In, word
-        First word of each bank that the list may use, and the first word beyond.
+    job : In, `weft.hw.network_core.interface.JobPort`
+        It starts when all steps of the job before have come, and is stable until the last values of
+        ``a``.
+    window : In, `weft.hw.network_core.interface.MemoryWindow`
     step : In, `weft.hw.network_core.steps.step_sequencer.JobStep`
     panel : Out, stream of `ReadyPanel`
         It must be taken in the cycle before the first step of the panel.
@@ -122,12 +121,10 @@ class MapReader(wiring.Component):
 
     def __init__(self, config):
         self.config = config
-        word, core = VectorAddress(config)["word"].width, config.array
+        core = config.array
         super().__init__({
-            "job": In(JobFields(config)),
-            "start": In(1),
-            "base": In(word),
-            "limit": In(word),
+            "job": In(JobPort(config)),
+            "window": In(MemoryWindow.of(config)),
             "step": In(JobStep(config)),
             "panel": Out(stream.Signature(ReadyPanel(config))),
             "rows": Out(data.ArrayLayout(RowRead(config), core.rows)),
@@ -147,10 +144,10 @@ class MapReader(wiring.Component):
         wiring.connect(m, pixels.pixels, skid.i)
         wiring.connect(m, skid.o, panels.pixels)
         wiring.connect(m, panels.panel, wiring.flipped(self.panel))
+        wiring.connect(m, wiring.flipped(self.window), offsets.window)
+        wiring.connect(m, wiring.flipped(self.job), pixels.job, offsets.job)
         m.d.comb += [
-            pixels.job.eq(self.job), pixels.start.eq(self.start), panels.job.eq(self.job),
-            offsets.job.eq(self.job), offsets.start.eq(self.start), offsets.step.eq(self.step),
-            offsets.base.eq(self.base), offsets.limit.eq(self.limit),
+            panels.job.eq(self.job.fields), offsets.step.eq(self.step),
         ]
         addresses = [RowAddress(config) for _ in self.rows]
         for n, address in enumerate(addresses):

@@ -4,7 +4,8 @@ from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.network_core.layouts import JobFields, VectorAddress, add_addresses
+from weft.hw.network_core.interface import JobPort
+from weft.hw.network_core.layouts import VectorAddress, add_addresses
 
 __all__ = ["POSITION", "LoopCounter", "OutputPixel", "PixelGenerator", "WindowOrigin"]
 
@@ -83,30 +84,28 @@ class PixelGenerator(wiring.Component):
 
     Attributes
     ----------
-    job : In, `JobFields`
-    start : In, 1 bit
-        Pulse: ``job`` is a new job.
+    job : In, `weft.hw.network_core.interface.JobPort`
     pixels : Out, stream of `OutputPixel`
     """
 
     def __init__(self, config):
         self.config = config
         super().__init__({
-            "job": In(JobFields(config)),
-            "start": In(1),
+            "job": In(JobPort(config)),
             "pixels": Out(stream.Signature(OutputPixel(config))),
         })
 
     def elaborate(self, platform):
         m = Module()
-        job, pixel = self.job, self.pixels.payload
+        job, pixel = self.job.fields, self.pixels.payload
         origin = Signal.like(pixel.origin, reset_less=True)
         m.submodules.x_loop = x_loop = LoopCounter(len(job.out_width))
         m.submodules.y_loop = y_loop = LoopCounter(len(job.out_height))
         fire = self.pixels.valid & self.pixels.ready
+        start = self.job.start
         m.d.comb += [
-            x_loop.count.eq(job.out_width), x_loop.restart.eq(self.start), x_loop.advance.eq(fire),
-            y_loop.count.eq(job.out_height), y_loop.restart.eq(self.start),
+            x_loop.count.eq(job.out_width), x_loop.restart.eq(start), x_loop.advance.eq(fire),
+            y_loop.count.eq(job.out_height), y_loop.restart.eq(start),
             y_loop.advance.eq(fire & x_loop.last),
             pixel.origin.eq(origin), pixel.row_last.eq(x_loop.last),
             pixel.last.eq(x_loop.last & y_loop.last),
@@ -118,7 +117,7 @@ class PixelGenerator(wiring.Component):
                 (job.input_pixel_step, "next_pixel"), (job.input_row_step, "next_row"),
             )
         )
-        with m.If(self.start):
+        with m.If(start):
             m.d.sync += [
                 self.pixels.valid.eq(1), origin.address.eq(job.input),
                 origin.y.eq(job.first_y), origin.x.eq(job.first_x),

@@ -4,7 +4,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.network_core.layouts import JobFields, VectorAddress, bank_bias
+from weft.hw.network_core.interface import JobPort, MemoryWindow
+from weft.hw.network_core.layouts import VectorAddress, bank_bias
 from weft.hw.network_core.steps.pixel_generator import POSITION, LoopCounter
 from weft.hw.network_core.steps.step_sequencer import JobStep
 
@@ -53,11 +54,8 @@ class StepOffsets(wiring.Component):
 
     Attributes
     ----------
-    job : In, `JobFields`
-    start : In, 1 bit
-        Pulse: ``job`` is a new job.
-    base, limit : In, word
-        First word of each bank that the list may use, and the first word beyond.
+    job : In, `weft.hw.network_core.interface.JobPort`
+    window : In, `weft.hw.network_core.interface.MemoryWindow`
     step : In, `weft.hw.network_core.steps.step_sequencer.JobStep`
     offset : Out, `AddressOffset`
         Of this step.
@@ -69,12 +67,9 @@ class StepOffsets(wiring.Component):
 
     def __init__(self, config):
         self.config = config
-        word = VectorAddress(config)["word"].width
         super().__init__({
-            "job": In(JobFields(config)),
-            "start": In(1),
-            "base": In(word),
-            "limit": In(word),
+            "job": In(JobPort(config)),
+            "window": In(MemoryWindow.of(config)),
             "step": In(JobStep(config)),
             "offset": Out(AddressOffset(config)),
             "group": Out(AddressOffset(config)),
@@ -83,16 +78,16 @@ class StepOffsets(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        job, step = self.job, self.step
+        job, step = self.job.fields, self.step
         restart, tile_end = Signal(), step.capture
-        m.d.comb += restart.eq(self.start | step.panel_last)
+        m.d.comb += restart.eq(self.job.start | step.panel_last)
         m.submodules.c_loop = c_loop = LoopCounter(len(job.tap_vectors))
         m.submodules.x_loop = x_loop = LoopCounter(len(job.kernel_width))
         m.submodules.group_loop = group_loop = LoopCounter(len(job.group_tiles))
         m.d.comb += [
-            c_loop.count.eq(job.tap_vectors), c_loop.restart.eq(self.start | tile_end),
+            c_loop.count.eq(job.tap_vectors), c_loop.restart.eq(self.job.start | tile_end),
             c_loop.advance.eq(step.en),
-            x_loop.count.eq(job.kernel_width), x_loop.restart.eq(self.start | tile_end),
+            x_loop.count.eq(job.kernel_width), x_loop.restart.eq(self.job.start | tile_end),
             x_loop.advance.eq(step.en & c_loop.last),
             group_loop.count.eq(job.group_tiles), group_loop.restart.eq(restart),
             group_loop.advance.eq(tile_end),
@@ -104,7 +99,7 @@ class StepOffsets(wiring.Component):
     def _offset(self, m, restart, c_last, x_last, group_last):
         """The offset moves from step to step, and from the group's first step to the next tile."""
         address = VectorAddress(self.config)
-        job, step = self.job, self.step
+        job, step = self.job.fields, self.step
         offset, group = (
             Signal.like(port, name=f"s_{name}", reset_less=True)
             for name, port in (("offset", self.offset), ("group", self.group))
@@ -123,7 +118,7 @@ class StepOffsets(wiring.Component):
         next_group = self._moved(m, group, by_group, "group")
         origin = {
             "biased": bank_bias(self.config.banks), "word": 0, "bank": 0,
-            "low_word": self.base, "high_word": self.limit,
+            "low_word": self.window.base, "high_word": self.window.limit,
         }
         with m.If(restart):
             m.d.sync += [offset[name].eq(value) for name, value in origin.items()]
@@ -160,9 +155,10 @@ class StepOffsets(wiring.Component):
 
     def _limits(self, m, tile_end, c_last, x_last):
         """The limits of y and x move against the tap."""
-        job, limits = self.job, Signal.like(self.limits, name="s_limits", reset_less=True)
+        job = self.job.fields
+        limits = Signal.like(self.limits, name="s_limits", reset_less=True)
         m.d.comb += self.limits.eq(limits)
-        with m.If(self.start | tile_end):
+        with m.If(self.job.start | tile_end):
             m.d.sync += [
                 limits.y_low.eq(0), limits.y_high.eq(job.in_height),
                 limits.x_low.eq(0), limits.x_high.eq(job.in_width),

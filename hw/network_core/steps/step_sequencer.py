@@ -5,7 +5,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.network_core.layouts import ComputedTile, JobFields
+from weft.hw.network_core.interface import JobPort
+from weft.hw.network_core.layouts import ComputedTile
 from weft.hw.network_core.steps.panel_buffer import ReadyPanel
 from weft.hw.network_core.steps.pixel_generator import LoopCounter
 from weft.latencies import STEP
@@ -94,9 +95,8 @@ class StepSequencer(wiring.Component):
 
     Attributes
     ----------
-    job : In, `JobFields`
-    start : In, 1 bit
-        Pulse: ``job`` is a new job. A panel may follow two cycles later.
+    job : In, `weft.hw.network_core.interface.JobPort`
+        A panel may follow two cycles after its start.
     panel : In, stream of `ReadyPanel`
     release : In, 1 bit
         Pulse: the results of a tile have left the result buffer.
@@ -110,8 +110,7 @@ class StepSequencer(wiring.Component):
         self.config = config
         self.credits = buffer_rows // config.array.rows
         super().__init__({
-            "job": In(JobFields(config)),
-            "start": In(1),
+            "job": In(JobPort(config)),
             "panel": In(stream.Signature(ReadyPanel(config))),
             "release": In(1),
             "step": Out(JobStep(config)),
@@ -120,7 +119,7 @@ class StepSequencer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        job, cols = self.job, self.config.array.cols
+        job, cols = self.job.fields, self.config.array.cols
         m.submodules.word_loop = word_loop = LoopCounter(len(job.tile_words))
         m.submodules.tile_loop = tile_loop = LoopCounter(len(job.columns))
         m.submodules.pace = pace = DrainPace(cycles=self.config.array.rows, credits=self.credits)
@@ -131,10 +130,10 @@ class StepSequencer(wiring.Component):
             self.panel.ready.eq(may_run & panel_first),
             go.eq(may_run & (self.panel.valid | ~panel_first)),
             tile_end.eq(go & word_loop.last), panel_end.eq(tile_end & tile_loop.last),
-            word_loop.count.eq(job.tile_words), word_loop.restart.eq(self.start),
+            word_loop.count.eq(job.tile_words), word_loop.restart.eq(self.job.start),
             word_loop.advance.eq(go),
             tile_loop.count.eq((job.columns + cols - 1) >> ceil_log2(cols)),
-            tile_loop.restart.eq(self.start), tile_loop.advance.eq(tile_end),
+            tile_loop.restart.eq(self.job.start), tile_loop.advance.eq(tile_end),
             pace.drain.eq(tile_end), pace.release.eq(self.release),
         ]
         with m.If(go):
@@ -151,9 +150,9 @@ class StepSequencer(wiring.Component):
 
     def _b_addr(self, m, go, tile_end, panel_end):
         """The word of B of the next step."""
-        job = self.job
+        job = self.job.fields
         word, next_tile = Signal.like(self.step.b_addr), Signal.like(self.step.b_addr)
-        with m.If(self.start | panel_end):
+        with m.If(self.job.start | panel_end):
             m.d.sync += [word.eq(job.b_word), next_tile.eq(job.b_word + job.b_step)]
         with m.Elif(tile_end):
             m.d.sync += [word.eq(next_tile), next_tile.eq(next_tile + job.b_step)]
@@ -163,7 +162,7 @@ class StepSequencer(wiring.Component):
 
     def _announce(self, m, panel_first, tile_end, panel_end, last_tile):
         """The tile of the step that is decided on."""
-        job, cols = self.job, self.config.array.cols
+        job, cols = self.job.fields, self.config.array.cols
         panel, line = Signal(ReadyPanel(self.config)), Signal.like(self.tiles.line)
         r_panel = Signal.like(panel)
         last_cols = ((job.columns - 1) & (cols - 1)) + 1
@@ -174,7 +173,7 @@ class StepSequencer(wiring.Component):
             self.tiles.cols.eq(Mux(last_tile, last_cols, cols)), self.tiles.line.eq(line),
             self.tiles.tile_last.eq(last_tile), self.tiles.last.eq(last_tile & panel.last),
         ]
-        with m.If(self.start | panel_end):
+        with m.If(self.job.start | panel_end):
             m.d.sync += line.eq(job.parameter_line)
         with m.Elif(tile_end):
             m.d.sync += line.eq(line + self.config.row_chunks)

@@ -12,6 +12,8 @@ from weft.cli import (
     build,
     clean,
     compile,
+    demo,
+    devices,
     doctor,
     estimate,
     explore,
@@ -19,6 +21,7 @@ from weft.cli import (
     generate,
     info,
     monitor,
+    new,
     program,
     quantize,
     regress,
@@ -36,8 +39,8 @@ __all__ = ["SUBCOMMANDS", "main"]
 # Each has the texts HELP and DESCRIPTION, and functions: add(parser) adds its arguments, run(args)
 # returns the exit code.
 SUBCOMMANDS = [
-    sim, generate, info, bench, boards, build, estimate, explore, regress, gatesim, program,
-    selftest, monitor, serve, report, run, compile, quantize, doctor, clean,
+    demo, sim, new, generate, info, bench, boards, devices, build, estimate, explore, regress,
+    gatesim, program, selftest, monitor, serve, report, run, compile, quantize, doctor, clean,
 ]
 
 EPILOG = """\
@@ -129,9 +132,9 @@ _USER_ERRORS = {
     "weft.boards.pll": "PllError", "weft.boards.toolchain": "ToolchainError",
     "weft.config": "ConfigError", "weft.explore.model": "TooFewPoints",
     "weft.host.accelerator": "AcceleratorError", "weft.host.transport": "TransportError",
-    "weft.models.errors": "ModelError", "weft.registry": "MissingLayerError",
-    "weft.regress.case": "CaseError", "weft.sim.tools": "ToolError",
-    "weft.tasks.engine": "EngineError",
+    "weft.models.errors": "ModelError", "weft.project.update": "ProjectError",
+    "weft.registry": "MissingLayerError", "weft.regress.case": "CaseError",
+    "weft.sim.tools": "ToolError", "weft.tasks.engine": "EngineError",
 }
 
 

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from importlib import metadata
 
+from weft.cli import devices
 from weft.hints import to_install
 
 __all__ = ["DESCRIPTION", "HELP", "Finding", "add", "examine", "install_hint", "run"]
@@ -13,7 +14,9 @@ __all__ = ["DESCRIPTION", "HELP", "Finding", "add", "examine", "install_hint", "
 HELP = "check that everything that Weft needs is installed"
 DESCRIPTION = """\
 Look for everything that Weft uses. For each, print the version needed, the version found and, if it
-is missing or too old, the command that installs it. Exit code 0 if 'weft sim' can run, else 1.
+is missing or too old, the command that installs it. Then list the ports and boards of this machine,
+and what keeps them from being used, as 'weft devices --no-ask' does. Exit code 0 if 'weft sim' can
+run, else 1.
 """
 
 # package: minimum version, and the extra that contains it
@@ -74,14 +77,12 @@ def run(args) -> int:
     """Run the command; return its exit code."""
     # Without rich: this command must run where packages are missing.
     findings = examine()
-    columns = zip(*map(_cells, findings), strict=True)
-    widths = [max(map(len, column)) for column in columns]
-    for finding in findings:
-        cells = zip(_cells(finding), widths, strict=True)
-        print("  ".join(f"{cell:{width}}" for cell, width in cells).rstrip())
+    for finding, line in zip(findings, devices.aligned(map(_cells, findings)), strict=True):
+        print(line)
         if finding.found is None:
             print(f"      {finding.hint}")
-    print()
+    print("\nPorts and boards ('weft devices' asks them for a core):\n")
+    print("\n".join(devices.report(*devices.examine(ask=False))), end="\n\n")
     missing = [f.name for f in findings if f.found is None and not f.optional]
     if missing:
         print(f"Not ready for 'weft sim'. Missing or too old: {', '.join(missing)}.")

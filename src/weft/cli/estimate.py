@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from weft.cli.arguments import path
 from weft.cli.options import add_config, add_network_core_fields, changed_config
+from weft.cli.progress import slow_task
 from weft.design import PerKind
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -48,9 +49,10 @@ def run(args) -> int:
 
     board = named_board(args.board, args.purpose)
     config = changed_config(args, board.config)
-    workloads = [workload_of(word) for word in args.workload]
-    estimator = Estimator(board.device, workloads, fitted(config), clock=board.clock)
-    found = estimator.estimate(config)
+    with slow_task(f"estimating a design for {board.name}"):
+        workloads = [workload_of(word) for word in args.workload]
+        estimator = Estimator(board.device, workloads, fitted(config), clock=board.clock)
+        found = estimator.estimate(config)
     done = [record for record in recorded(family_of(config)) if record[1].done]
     _show(board, workloads, found, leave_one_out(done))
     lacking = found.area.exceeds(board.device)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.cli.arguments import integer, path
+from weft.cli.progress import slow_task
 
 __all__ = [
     "Samples", "add_inputs", "add_normalization", "layout_of", "media_files", "normalization_of",
@@ -158,13 +159,15 @@ def _media(given, network, program, tensor, files):
         given = of_file(network.data)
     layout = layout_of(tensor, program.source)
     values = []
-    for file in files:
-        if file.suffix.lower() in MEDIA:
-            values.append(read_media(file, tensor, layout, given))
-        elif file.suffix.lower() == ".npy":
-            values.append(np.asarray(_arrays(file)).reshape(tensor.shape))
-        else:
-            raise ModelError(f"{file}: must be a file of .npy, {', '.join(MEDIA)}")
+    with slow_task("reading the inputs", len(files)) as advance:
+        for file in files:
+            if file.suffix.lower() in MEDIA:
+                values.append(read_media(file, tensor, layout, given))
+            elif file.suffix.lower() == ".npy":
+                values.append(np.asarray(_arrays(file)).reshape(tensor.shape))
+            else:
+                raise ModelError(f"{file}: must be a file of .npy, {', '.join(MEDIA)}")
+            advance()
     if len(values) > 1 and tensor.shape[:1] != (1,):
         raise ModelError(
             f"input {tensor.name} must have a first axis of 1 for several files, not {tensor.shape}"

@@ -8,7 +8,7 @@ from weft.cli.progress import slow_task
 
 __all__ = [
     "DEFAULT_BOARD", "add_batch", "add_network", "add_target", "batch_of", "compiled",
-    "load_network", "target_named",
+    "compiled_slowly", "load_network", "target_named",
 ]
 
 
@@ -108,11 +108,19 @@ def compiled(args, network, target):
 
     found = target_of(target)
     try:
-        with slow_task(f"compiling {network.name} for {found.name}"):
-            return network.compile(found, batch=batch_of(args))
+        return compiled_slowly(network, found, batch=batch_of(args))
     except UnfitError as error:
         ways = [_OTHER_KIND, *_larger(args, network, found)]
         raise UnfitError(f"{error}. What runs it: {'; '.join(ways)}") from error
+
+
+def compiled_slowly(network, target, **options):
+    """Compile a network for a NetworkTarget, with the options of its ``compile``.
+
+    It is shown on the standard error if it takes over 3 seconds, with the remaining time.
+    """
+    with slow_task(f"compiling {network.name} for {target.name}") as task:
+        return network.compile(target, watch=task.watch, **options)
 
 
 def _larger(args, network, target):
@@ -124,8 +132,7 @@ def _larger(args, network, target):
         if core.config.memory_bytes <= target.config.memory_bytes:
             continue
         try:
-            with slow_task(f"compiling {network.name} for {core.name}"):
-                program = network.compile(core, batch=batch_of(args))
+            program = compiled_slowly(network, core, batch=batch_of(args))
         except ModelError:
             continue
         yield (

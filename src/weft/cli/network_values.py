@@ -151,10 +151,12 @@ def repeat(args, inferences: int, run) -> None:
     from weft.models.report.placement import time_text
 
     times = []
-    for _ in range(args.repeat):
-        start = time.perf_counter()
-        run()
-        times.append((time.perf_counter() - start) * 1e3 / inferences)
+    with slow_task(f"running {args.repeat:,} times", args.repeat) as advance:
+        for _ in range(args.repeat):
+            start = time.perf_counter()
+            run()
+            times.append((time.perf_counter() - start) * 1e3 / inferences)
+            advance()
     median, late = np.percentile(times, [50, 95])
     what = {"golden": " of the golden model, not of a core"}.get(args.on, "")
     if args.on in ("sim", "board"):
@@ -206,7 +208,9 @@ def finish(args, network, program, samples, outputs, answers, activations) -> in
 
         found = activations()
         if found is not None:
-            print(first_difference(args.check, network, program, samples.x, found))
+            with slow_task("comparing the operators"):
+                difference = first_difference(args.check, network, program, samples.x, found)
+            print(difference)
     return status
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from weft.visible import visible
 
-__all__ = ["Progress", "progress", "slow_task"]
+__all__ = ["Progress", "SlowTask", "progress", "slow_task"]
 
 PATIENCE = 3.0  # seconds before a task that may be short is shown
 INTERVAL = 5.0  # seconds between two lines of it
@@ -52,12 +52,14 @@ class Progress:
         from rich.markup import escape
 
         task = self._live.add_task(escape(text), total=total, count="")
-        done = 0
+        start, done = time.monotonic(), 0
 
         def advance(steps=1):
             nonlocal done
             done += steps
-            count = f"{done} of {total}" if total else ""
+            count = ""
+            if total and done:
+                count = f"{done} of {total}, {_to_go(time.monotonic() - start, done / total)}"
             self._live.update(task, advance=steps, count=count)
 
         try:
@@ -71,13 +73,14 @@ class Progress:
         from rich.text import Text
 
         self._console.print(Text(f"   ...  {text}"))
-        done = 0
+        start, done = time.monotonic(), 0
 
         def advance(steps=1):
             nonlocal done
             before, done = done, done + steps
             if total and done < total and 4 * before // total < 4 * done // total:
-                self._console.print(Text(f"   ...  {text}: {done} of {total}"))
+                rest = _to_go(time.monotonic() - start, done / total)
+                self._console.print(Text(f"   ...  {text}: {done} of {total}, {rest}"))
 
         yield advance
 
@@ -102,32 +105,56 @@ def progress(console=None):
         yield Progress(console, live)
 
 
+class SlowTask:
+    """What is done of a `slow_task`: steps, or a part of it."""
+
+    def __init__(self, total: int | None):
+        self._start, self._total = time.monotonic(), total
+        self._steps, self._part = 0, 0.0
+
+    def __call__(self) -> None:
+        """Tell that one more step is done."""
+        self._steps += 1
+        if self._total:
+            self._part = self._steps / self._total
+
+    def watch(self, part: float) -> None:
+        """Tell the part that is done, from 0 to 1."""
+        self._part = part
+
+    def state(self) -> str:
+        """What is done, and the remaining time, if they are known; else the time until now."""
+        seconds = time.monotonic() - self._start
+        if not self._part:
+            return f"{seconds:.0f} s"
+        done = f"{self._steps} of {self._total}" if self._total else f"{self._part:.0%}"
+        return f"{done}, {_to_go(seconds, self._part)}"
+
+
+def _to_go(seconds, part):
+    """The time that the rest of a task takes, after ``seconds`` for a part of it."""
+    return f"about {seconds * (1 / part - 1):.0f} s to go"
+
+
 @contextmanager
 def slow_task(text: str, total: int | None = None):
     """Context manager: a task that is usually short; it is shown if it takes over 3 seconds.
 
-    The lines go to the standard error, as the standard output may be JSON. The block gets
-    ``advance()``, to call after each of ``total`` steps: then the lines have the remaining time.
+    The lines go to the standard error, as the standard output may be JSON. The block gets a
+    `SlowTask`, to call after each of ``total`` steps: then the lines have the remaining time.
     """
-    start, ended, done = time.monotonic(), threading.Event(), [0]
-
-    def advance():
-        done[0] += 1
+    task, ended = SlowTask(total), threading.Event()
 
     def show():
         wait = PATIENCE
         while not ended.wait(wait):
-            seconds = time.monotonic() - start
-            rest = f"{seconds:.0f} s"
-            if total and done[0]:
-                rest = f"{done[0]} of {total}, about {seconds * (total / done[0] - 1):.0f} s to go"
-            print(f"   ...  {visible(text)}: {rest}", file=sys.stderr, flush=True)
+            print(f"   ...  {visible(text)}: {task.state()}", file=sys.stderr, flush=True)
             wait = INTERVAL
 
     thread = threading.Thread(target=show, daemon=True)
     thread.start()
     try:
-        yield advance
+        yield task
     finally:
         ended.set()
         thread.join()

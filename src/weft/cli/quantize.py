@@ -11,7 +11,7 @@ from weft.cli.network_inputs import (
     normalization_of,
     refuse_normalization,
 )
-from weft.cli.progress import progress
+from weft.cli.progress import progress, slow_task
 from weft.files import write_bytes
 from weft.visible import visible
 
@@ -97,7 +97,11 @@ def _arrays(args, model):
     if others:
         raise ModelError(f"{args.data}: a network with {1 + len(others)} inputs needs an .npz file")
     layout = layout_of(tensor, "onnx")
-    values = [read_media(file, tensor, layout, given) for file in media_files(args.data)]
+    files, values = media_files(args.data), []
+    with slow_task("reading the calibration data", len(files)) as advance:
+        for file in files:
+            values.append(read_media(file, tensor, layout, given))
+            advance()
     return {tensor.name: np.concatenate(values)}
 
 

@@ -11,9 +11,11 @@ from weft.cli.network_target import (
     add_network,
     add_target,
     compiled,
+    compiled_slowly,
     load_network,
     target_named,
 )
+from weft.cli.progress import slow_task
 from weft.files import write_text
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -57,9 +59,10 @@ def run(args) -> int:
     program, against = _programs(args, target)
     from weft.models.report import report
 
-    found = report(program, against)
-    if html:
-        write_text(html, found.page())
+    with slow_task(f"making the report of {program.name}"):
+        found = report(program, against)
+        if html:
+            write_text(html, found.page())
     if args.json:
         json.dump(found.to_json(), sys.stdout, indent=1)
         print()
@@ -77,7 +80,7 @@ def _programs(args, target):
     network, program = load_network(args)
     if program is None:
         program = compiled(args, network, target or DEFAULT_BOARD)
-        return program, args.against and network.compile(args.against)
+        return program, args.against and _against(network, args.against)
     for name in ("board", "config", "against", "batch"):
         if getattr(args, name) is not None:
             raise ModelError(
@@ -85,6 +88,12 @@ def _programs(args, target):
                 f" {program.target.name}"
             )
     return program, None
+
+
+def _against(network, name):
+    from weft.models.target import target_of
+
+    return compiled_slowly(network, target_of(name))
 
 
 def _show(found):

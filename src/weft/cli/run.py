@@ -11,6 +11,7 @@ from weft.cli.network_target import (
     add_network,
     add_target,
     batch_of,
+    compiled_slowly,
     load_network,
     target_named,
 )
@@ -377,8 +378,7 @@ def _compiled(args, network, target):
 
     keep = args.activations is not None
     try:
-        with slow_task(f"compiling {network.name} for {target.name}"):
-            return network.compile(target, activations=keep, batch=batch_of(args))
+        return compiled_slowly(network, target, activations=keep, batch=batch_of(args))
     except UnfitError as error:
         if args.html:
             raise ModelError(f"--html needs a network that fits the core; {error}") from error
@@ -390,7 +390,7 @@ def _single_products(network, target, activations, error):
     from weft.host.list_transport import product_config
 
     single = dataclasses.replace(target, config=product_config(target.config), by_lists=True)
-    program = network.compile(single, activations=activations)
+    program = compiled_slowly(network, single, activations=activations)
     if any(step.placement.on_weft for step in program.steps):
         print(f"{error}. The products run on the core one by one, over the link.")
     else:
@@ -419,7 +419,7 @@ def _activations(args, network, target, x):
     from weft.models.errors import UnfitError
 
     try:
-        program = network.compile(target, activations=True)
+        program = compiled_slowly(network, target, activations=True)
     except UnfitError:
         print("The memory has no space for the outputs of all operators.")
         return None

@@ -12,8 +12,8 @@ __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 HELP = "test a core, its memories and its link"
 DESCRIPTION = f"""\
 Test a core and its link against the golden model: its identity registers, its operand buffers page
-by page, the link at its full rate, and products of every class of shape. Of a network core the
-whole memory is tested instead of the buffers.
+by page, the link at its full rate, and products of every class of shape. Of a network core its
+whole memories are tested instead of the buffers.
 
   weft selftest /dev/ttyUSB1
   weft selftest board --rows 2 --cols 2 --a-words 64 --b-words 64
@@ -100,8 +100,13 @@ def _cases(config, transport, for_products, seed):
     # Shapes for the buffer of the core, not for the ones that the driver emulates.
     words = max(2 * PAGE_WORDS, 1 << driver.config.b_words.bit_length() - 1)
     sizes = dataclasses.replace(config, a_words=words, b_words=words)
-    cases = [("memory", lambda _: _memory(driver, seed)), *products(sizes, seed)]
-    return driver.config, cases
+    bytes_of = driver.config.memory_bytes
+    cases = [("memory", lambda _: _memory(bytes_of, driver.write, driver.read, seed))]
+    if driver.config.program_words:
+        cases.append(("program memory", lambda _: _memory(
+            driver.program_bytes, driver.write_program, driver.read_program, seed
+        )))
+    return driver.config, [*cases, *products(sizes, seed)]
 
 
 def _checks(accelerator, transport, for_products, args):
@@ -142,17 +147,17 @@ def _usage(accelerator, transport, args):
     return text
 
 
-def _memory(driver, seed):
-    """(bytes/s in both directions, failure): the memory of a network core, and its link."""
+def _memory(size, write, read, seed):
+    """(bytes/s in both directions, failure): a memory of a network core, and its link."""
     import numpy as np
 
-    size, wrong, seconds = driver.config.memory_bytes, 0, [0.0, 0.0]
+    wrong, seconds = 0, [0.0, 0.0]
     noise = np.random.default_rng(seed).integers(0, 256, size, np.uint8)
     for values in (noise, ~noise):
         times = [time.perf_counter()]
-        driver.write(0, values.tobytes())
+        write(0, values.tobytes())
         times.append(time.perf_counter())
-        found = np.frombuffer(driver.read(0, size), np.uint8)
+        found = np.frombuffer(read(0, size), np.uint8)
         times.append(time.perf_counter())
         wrong += int((found != values).sum())
         seconds = [total + after - before for total, before, after in zip(

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from weft.cli.arguments import integer, output_file, output_folder, path
-from weft.cli.options import add_config, config_of
+from weft.cli.options import add_config, any_config_of, config_of
+from weft.cli.sim_test import check_test, run_test
 from weft.config import Config
 from weft.dtypes import DTYPES
 from weft.hints import to_install
@@ -226,6 +227,8 @@ array's activity over time.
   weft sim --dtype bf16                           the same network in BF16
   weft sim --network-only                         without the two checks
   weft sim --waves                                two small products, with a trace of all signals
+  weft sim --test test_design.py                  a cocotb file of your own, on Verilator; with
+                                                  --waves, its trace (docs/project.md)
 
 The simulated link always has the next word for the core, and always accepts results. Exit code 1 if
 a result differs from the golden model, or cycles differ from the cycle model.
@@ -248,13 +251,23 @@ def add(parser):
     mode.add_argument("--network-only", action="store_true", help="skip the two checks")
     mode.add_argument(
         "--waves", action="store_true",
-        help="only run two small products, and write a trace of all signals (VCD)",
+        help="write a trace of all signals (VCD); without --test, of two small products",
+    )
+    parser.add_argument(
+        "--test", metavar="FILE", type=path("test"),
+        help="only run this cocotb file; of a network core (--config), at the pins of a board",
+    )
+    parser.add_argument(
+        "--case", metavar="NAME", help="with --test: run this test of the file; default all"
     )
     add_config(parser)
 
 
 def run(args) -> int:
     """Run the command; return its exit code."""
+    _refuse_unused(args)
+    if args.test is not None:
+        return _test(args)
     config = config_of(args)
     from weft.cli.progress import progress
     from weft.sim import tools
@@ -280,6 +293,23 @@ def run(args) -> int:
     if problems:
         print("weft: error: " + "\n".join(problems), file=sys.stderr)
     return 1 if problems else 0
+
+
+def _refuse_unused(args):
+    if args.network_only and args.test is not None:
+        raise OSError("--network-only must be without --test")
+    if args.case is not None and args.test is None:
+        raise OSError("--case must be with --test")
+
+
+def _test(args):
+    """Run the cocotb file of ``--test``."""
+    test, design = check_test(args.test), any_config_of(args)
+    from weft.cli.progress import progress
+
+    waves = output_file(Path(args.out) / "weft.vcd") if args.waves else None
+    with progress() as show:
+        return run_test(design, test, args.case, args.seed, waves, show)
 
 
 def _draw(path, timeline, config, show):

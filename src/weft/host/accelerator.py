@@ -10,7 +10,7 @@ from weft.commands import Load, Region, Status
 from weft.config import PAGE_WORDS, Config
 from weft.geometry import memories
 from weft.host.core_session import AcceleratorError, CoreSession
-from weft.host.packing import pack, unpack
+from weft.host.packing import Packers, pack, unpack
 from weft.host.planner import Planner
 from weft.host.prepared import PreparedProduct, product_commands
 from weft.host.product import Resident
@@ -69,6 +69,7 @@ class Accelerator:
         self._memories = memories(self.config)
         self._pages = [Pages(self._memories[side].pages) for side in (Region.A, Region.B)]
         self._cache = ResidencyCache(self._memories)
+        self._packers = Packers(self._memories)
         self._product = PRODUCTS[self.config.dtype]
         self._plans: dict[tuple, list] = {}  # steps of products by all that they depend on
         self.lock = threading.RLock()
@@ -346,7 +347,9 @@ class Accelerator:
             before = core.counters() if record else None
             for start in range(0, len(steps), MAX_JOBS):
                 chunk = steps[start : start + MAX_JOBS]
-                commands = product_commands(product, chunk, self.config, self._cache)
+                commands = product_commands(
+                    product, chunk, self.config, self._cache, self._packers
+                )
                 core.send(Commands(self.config, [*first, *commands]))
                 first = []
                 for index, step in chunk:

@@ -9,6 +9,7 @@ from random import randrange
 from weft.design import PRODUCT
 from weft.frames import MAX_DATA, MAX_WRITE, FrameType
 from weft.host.link import Frame, FramedTransport, FramingError, SendWindow
+from weft.host.network_frames import NetworkFrames
 from weft.host.transport import TransportBusy, TransportError, TransportTimeout
 from weft.registers import IDENTITY, kind_of
 
@@ -23,15 +24,16 @@ _BUSY = FrameType.ERROR, b"busy"  # error of a board that cannot start a list
 _UNKNOWN = b"type", b"size"  # errors that a board reports for a frame that it does not know
 
 
-class BoardTransport(FramedTransport):
+class BoardTransport(NetworkFrames, FramedTransport):
     """A `Transport` to a board over pipes that may lose bytes or change bits.
+
+    It is a `weft.host.network_frames.NetworkTransport`, too, for a board with a network core.
 
     Commands go through a `SendWindow`. READ and ABORT requests can be repeated without harm, and
     are repeated until they are answered. Lost results are not sent again: they are an error, and
     `restart` must discard the pending commands. `restart` must also precede the first `send`.
 
-    A network core gets its frames by `post`, `flush`, `request` and `receive_list`. All its
-    answers can be asked for again, so damaged frames are ignored.
+    All answers of a network core can be asked for again, so damaged frames from it are ignored.
 
     A wait for results times out when no frame was acknowledged, no request was answered and no
     results arrived for the given time.
@@ -93,11 +95,16 @@ class BoardTransport(FramedTransport):
         except ValueError:
             return PRODUCT  # a session refuses the core, with the reason
 
-    def restart(self, timeout: float, empty: FrameType = FrameType.COMMANDS) -> None:
-        """Discard the unacknowledged words and find the sequence number that the board expects.
+    def restart(self, timeout: float) -> None:
+        """Discard the unacknowledged words and find the sequence number that the board expects."""
+        self._restart(timeout, FrameType.COMMANDS)
 
-        ``empty`` is the type of frames that have no effect without a payload: WRITE for a
-        network core.
+    def restart_lists(self, timeout: float) -> None:
+        """Do the same with a network core, and end its running list."""
+        self._restart(timeout, FrameType.WRITE)
+
+    def _restart(self, timeout, empty):
+        """Restart with frames of type ``empty``, which have no effect without a payload.
 
         The board answers an empty frame with the number of the last frame it accepted, and accepts
         the frame if its number is the next one. An abort comes first: after its answer, at most

@@ -14,6 +14,7 @@ __all__ = ["Epilogue"]
 
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 _MIN_MULTIPLIER, _MAX_MULTIPLIER = 1 << 30, (1 << 31) - 1  # normalized, other than 0
+_NO_BIAS = np.zeros((), np.int64)
 _MIN_NORMAL = np.finfo(np.float32).tiny
 
 
@@ -58,7 +59,7 @@ class Epilogue:
         Raises TypeError or ValueError for an invalid argument, or one that needs a feature that the
         Config does not have.
         """
-        bias = columns("bias", integers("bias", 0 if bias is None else bias, *INT32), shape)
+        bias = _NO_BIAS if bias is None else columns("bias", integers("bias", bias, *INT32), shape)
         if scale is None and multiplier is None and shift is None:
             _check_raw(zero_point, low, high, activation, out_dtype)
             return cls(bias=bias)
@@ -112,7 +113,7 @@ class Epilogue:
 
     def add_bias(self, sums: np.ndarray) -> np.ndarray:
         """Add the bias to int32 ``sums`` [..., M, N]; ValueError if a result exceeds int32."""
-        if not np.any(self.bias):
+        if not self.bias.any():
             return sums
         total = sums + np.atleast_1d(self.bias)[..., None, :]
         low, high = INT32

@@ -2,27 +2,22 @@
 
 import contextlib
 import dataclasses
-import struct
 import threading
 import time
 from typing import Any
 
-from weft.frames import MAX_DATA, FrameType
-from weft.host.board import BoardTransport
-from weft.host.network_mmio import NetworkMmioTransport
+from weft.frames import MAX_DATA
+from weft.host.network_frames import MemoryLayout, NetworkTransport, status_of
 from weft.host.opening import open_network_transport
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError, TransportTimeout
 from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.descriptors import ListError, join, split
+from weft.network_core.descriptors import join, split
 from weft.network_core.register_map import REGISTERS, decode
 from weft.network_core.report import ListReport, NetworkState
 
 __all__ = ["NetworkDriver"]
 
-_WRITE = struct.Struct("<IBBHI")
-_PAIR = struct.Struct("<II")  # payload of READ_MEMORY and of START
-_STATUS = struct.Struct("<BBHI")  # first bytes of DONE: NET_STATUS and NET_CYCLES
 _DESCRIBED = REGISTERS.index("net_status")  # registers before it do not change
 
 
@@ -39,7 +34,7 @@ class NetworkDriver:
 
     Parameters
     ----------
-    transport : BoardTransport, NetworkMmioTransport or str
+    transport : NetworkTransport or str
         Connection to the core, or its name: a serial port (``/dev/ttyUSB1``, ``COM3``),
         ``tcp://host:port``, or the registers of an IP core: ``uio:`` and a UIO device, or ``mem:``
         and a physical address.
@@ -52,6 +47,8 @@ class NetworkDriver:
     ----------
     config : NetworkCoreConfig
         NetworkCoreConfig of the core.
+    program_bytes : int
+        Bytes of the program memory that lists may use; 0 without one.
 
     Raises
     ------
@@ -64,8 +61,8 @@ class NetworkDriver:
     """
 
     def __init__(
-        self, transport: BoardTransport | NetworkMmioTransport | str,
-        config: NetworkCoreConfig | None = None, *, timeout: float = 10.0,
+        self, transport: NetworkTransport | str, config: NetworkCoreConfig | None = None, *,
+        timeout: float = 10.0,
     ):
         self._lock = threading.RLock()
         self._timeout = timeout
@@ -74,8 +71,9 @@ class NetworkDriver:
             if isinstance(transport, str):
                 transport = open_network_transport(transport)
                 undo.callback(transport.close)
-            self._transport: Any = transport  # only one of the two has a program memory
+            self._transport: Any = transport  # only registers have a program memory
             self.config = self._identify(config)
+            self.program_bytes: int = self._transport.program_bytes
             undo.pop_all()
 
     def __enter__(self) -> "NetworkDriver":
@@ -118,11 +116,11 @@ class NetworkDriver:
         TransportError
             If the connection failed.
         """
-        parts = list(self._parts(address, bytes(data), run, pitch, pixels, row_step))
+        layout = MemoryLayout(run, pitch, pixels, row_step)
+        parts = list(self._parts(address, layout, bytes(data)))
         with self._transaction():
-            for first, step, part in parts:
-                fields = _WRITE.pack(first, run, pitch, min(pixels, len(part) // (run or 1)), step)
-                self._transport.post(FrameType.WRITE, fields + part)
+            for part in parts:
+                self._transport.write_memory(*part)
             self._transport.flush(self._timeout)
 
     def read(self, address: int, count: int) -> bytes:
@@ -147,7 +145,7 @@ class NetworkDriver:
         """
         first = self._program_byte(address, len(data))
         with self._transaction():
-            self._program().write_program(first, bytes(data))
+            self._transport.write_program(first, bytes(data))
 
     def read_program(self, address: int, count: int) -> bytes:
         """Return ``count`` bytes of the program memory, from the first one of a vector on.
@@ -156,7 +154,7 @@ class NetworkDriver:
         """
         first = self._program_byte(address, count)
         with self._transaction():
-            return self._program().read_program(first, count)
+            return self._transport.read_program(first, count)
 
     def run(self, list_address: int, log_address: int, *, timeout: float = 60.0) -> ListReport:
         """Execute a list, and wait for its end.
@@ -170,10 +168,10 @@ class NetworkDriver:
         """
         deadline = time.monotonic() + timeout
         with self._transaction():
-            number = self._transport.post(FrameType.START, _PAIR.pack(list_address, log_address))
+            self._transport.start_list(list_address, log_address)
             try:
                 self._transport.flush(self._timeout)
-                return self._wait_for_list(number, timeout, deadline)
+                return self._wait_for_list(timeout, deadline)
             except BaseException:
                 with contextlib.suppress(TransportError):
                     self._transport.abort(self._timeout)
@@ -197,7 +195,7 @@ class NetworkDriver:
         """
         with self._lock:
             if self._needs_restart:
-                self._transport.restart(self._timeout, FrameType.WRITE)
+                self._transport.restart_lists(self._timeout)
             self._needs_restart = True
             yield
             self._needs_restart = False
@@ -222,15 +220,17 @@ class NetworkDriver:
             )
         return found
 
-    def _parts(self, address, data, run, pitch, pixels, row_step):
-        """Yield address, row step and data of each WRITE frame."""
+    def _parts(self, address, layout, data):
+        """Yield address, layout and data of each part that the core takes at once."""
+        run, pitch, pixels = layout.run, layout.pitch, layout.pixels
         depth, banks, room = self.config.array.depth, self.config.banks, self.config.write_bytes
         first = join(address, banks)
         if not run:
             self._check_inside(first, first + -(-len(data) // depth) - 1)
             piece = room // depth * depth
             for start in range(0, len(data), piece):
-                yield split(first + start // depth, banks), 0, data[start : start + piece]
+                part = data[start : start + piece]
+                yield split(first + start // depth, banks), MemoryLayout(), part
             return
         size = -(-run // depth)
         if not (run <= 255 and size <= pitch <= 255 and 1 <= pixels < 1 << 16):
@@ -240,7 +240,7 @@ class NetworkDriver:
             )
         if len(data) % (row := run * pixels):
             raise ValueError(f"data must be whole rows of {row} bytes, not {len(data)} bytes")
-        step = join(row_step, banks) + (pixels - 1) * pitch  # from row to row
+        step = join(layout.row_step, banks) + (pixels - 1) * pitch  # from row to row
         rows = len(data) // row
         for y in {0, max(0, rows - 1)}:
             self._check_inside(first + y * step, first + y * step + (pixels - 1) * pitch + size - 1)
@@ -249,8 +249,9 @@ class NetworkDriver:
         for y in range(0, rows, together):
             part = data[y * row : (y + together) * row]
             for start in range(0, len(part), piece):
-                number = first + y * step + start // run * pitch
-                yield split(number, banks), row_step, part[start : start + piece]
+                number, some = first + y * step + start // run * pitch, part[start : start + piece]
+                count = min(pixels, len(some) // run)
+                yield split(number, banks), dataclasses.replace(layout, pixels=count), some
 
     def _check_inside(self, first, last):
         """Raise ValueError if the vectors ``first`` to ``last`` are not in the memory."""
@@ -259,15 +260,11 @@ class NetworkDriver:
                 f"vectors must be in 0..{self.config.vectors - 1}, not {first}..{last}"
             )
 
-    def _program(self) -> NetworkMmioTransport:
-        """Return the transport, if the core has a program memory; otherwise raise ValueError."""
-        if not self.config.program_words or not hasattr(self._transport, "write_program"):
-            raise ValueError("the core must be an IP core with a program memory")
-        return self._transport
-
     def _program_byte(self, address, count):
         """Return the first byte of an access to the program memory."""
-        size = self._program().program_bytes
+        size = self.program_bytes
+        if not size:
+            raise ValueError("the core must be an IP core with a program memory")
         first = join(address, self.config.banks) * self.config.array.depth
         if not 0 <= first <= first + count <= size:
             raise ValueError(
@@ -277,23 +274,17 @@ class NetworkDriver:
         return first
 
     def _read(self, address, count):
-        payload = _PAIR.pack(address, count)
-        data = self._transport.request(
-            FrameType.READ_MEMORY, payload, FrameType.DATA, self._timeout
-        )
-        if len(data) != count:
-            raise TransportError(f"expected {count} bytes of the memory, received {len(data)}")
-        return data
+        return self._transport.read_memory(address, count, self._timeout)
 
     def _status(self):
         """Return state, report without result, and address and bytes of the result."""
         count = len(REGISTERS) - _DESCRIBED
         status, cycles, *result = self._transport.read(_DESCRIBED, count, self._timeout)
-        return *_parsed(_PAIR.pack(status, cycles)), *result
+        return *status_of(status, cycles), *result
 
-    def _wait_for_list(self, number, timeout, deadline):
+    def _wait_for_list(self, timeout, deadline):
         """Return the report of the list; if DONE is lost, read it from the registers."""
-        while (frame := self._transport.receive_list(number)) is None:
+        while (ended := self._transport.list_end()) is None:
             state, report, result, count = self._status()
             if state == NetworkState.IDLE:
                 raise TransportError("the core was reset while a list ran")
@@ -303,19 +294,7 @@ class NetworkDriver:
                 return report
             if time.monotonic() > deadline:
                 raise TransportTimeout(f"the list did not end within {timeout:g} s")
-        if frame.type == FrameType.ERROR:
-            raise TransportError(
-                "the core cannot start a list: another one runs, or the core was reset"
-            )
-        _, report = _parsed(frame.payload)
-        return report
-
-
-def _parsed(payload):
-    """Return the state and the report in the payload of DONE."""
-    state, error, job, cycles = _STATUS.unpack_from(payload)
-    report = ListReport(ListError(error), job, payload[_STATUS.size :], cycles)
-    return NetworkState(state), report
+        return ended
 
 
 def _fields(config):

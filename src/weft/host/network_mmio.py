@@ -1,24 +1,23 @@
-"""The transport to a network core behind a bus: its frames become accesses to registers."""
+"""The transport to a network core behind a bus: calls become accesses to registers."""
 
-import struct
 import time
 
 from weft.design import NETWORK
-from weft.frames import WRITE_FIELDS, FrameType
 from weft.host.dma import DmaMemory
-from weft.host.link import Frame
 from weft.host.mmio import RegisterNames, RegisterTransport, progress
+from weft.host.network_frames import REFUSED, MemoryLayout
+from weft.host.transport import TransportError
 from weft.network_core.register_map import REGISTERS, decode, network_fifo_ports, network_registers
 
 __all__ = ["NetworkMmioTransport"]
 
-_POLL = 0.2  # seconds in which `receive_list` looks for the end of a list
+_POLL = 0.2  # seconds in which `list_end` looks for the end of a list
 _WRITE_STUCK = "the core wrote no data to its memory"
 _READ_STUCK = "the core read no data of its memory"
 
 
 class NetworkMmioTransport(RegisterTransport):
-    """Executes the frames of `weft.host.network_driver.NetworkDriver` on registers, polled.
+    """A `weft.host.network_frames.NetworkTransport` that polls registers.
 
     It begins with a soft reset, and lets lists use the whole memory. It has the parameters of
     `RegisterTransport`; ``timeout`` also limits the time without progress while data are written.
@@ -43,7 +42,6 @@ class NetworkMmioTransport(RegisterTransport):
 
     def __init__(self, access, timeout: float = 10.0, *, program: DmaMemory | None = None):
         self._timeout = timeout
-        self._number = 0  # of frames so far
         self._program = program
         super().__init__(access, timeout)
 
@@ -86,8 +84,8 @@ class NetworkMmioTransport(RegisterTransport):
         if self._program is not None:
             self._program.close()
 
-    def restart(self, timeout: float, empty: FrameType = FrameType.WRITE) -> None:
-        """Reset the core, but not its memory; ``empty`` is for the link only."""
+    def restart_lists(self, timeout: float) -> None:
+        """Reset the core, but not its memory."""
         self._check()
         self._reset(timeout)
 
@@ -99,32 +97,20 @@ class NetworkMmioTransport(RegisterTransport):
             self._write("program_base", self._program.address)
             self._write("program_limit", _program_limit(self._config, self._program))
 
-    def post(self, frame_type: FrameType, payload: bytes) -> int:
-        """Execute a WRITE or START frame; return a number for it."""
+    def write_memory(self, address: int, layout: MemoryLayout, data: bytes) -> None:
+        """Write bytes to the memory; the core may still store the last ones."""
         self._check()
-        self._number += 1
-        if frame_type == FrameType.START:
-            for name, value in zip(
-                ("list_address", "log_address"), struct.unpack("<2I", payload), strict=True
-            ):
-                self._write(name, value)
-            self._write("irq_status", self.NAMES.bits("irq_status", "refused"))
-            self._write("control", self.NAMES.bits("control", "start"))
-        elif len(payload) > WRITE_FIELDS:
-            self._transfer("memory_write", payload[:WRITE_FIELDS], len(payload) - WRITE_FIELDS)
-            self._write_words(payload[WRITE_FIELDS:])
-        return self._number
+        if data:
+            self._transfer("memory_write", address, layout, len(data))
+            self._write_words(data)
 
     def flush(self, timeout: float) -> None:
-        """Wait until the memory has all data of the WRITE frames."""
+        """Wait until the memory has all data."""
         self._wait("memory_busy", timeout, _WRITE_STUCK)
 
-    def request(
-        self, frame_type: FrameType, payload: bytes, answer_type: FrameType, timeout: float
-    ) -> bytes:
-        """Return the bytes of a READ_MEMORY frame."""
-        address, count = struct.unpack("<2I", payload)
-        self._transfer("memory_read", struct.pack("<3I", address, 0, 0), count)
+    def read_memory(self, address: int, count: int, timeout: float) -> bytes:
+        """Return ``count`` bytes of the memory."""
+        self._transfer("memory_read", address, MemoryLayout(), count)
         found = bytearray()
         last_move = time.monotonic()
         while len(found) < count:
@@ -134,25 +120,32 @@ class NetworkMmioTransport(RegisterTransport):
             last_move = progress(level > 0, last_move, timeout, _READ_STUCK)
         return bytes(found[:count])
 
-    def receive_list(self, number: int) -> Frame | None:
-        """Return an ERROR frame if the core did not start the list of the last START frame.
+    def start_list(self, list_address: int, log_address: int) -> None:
+        """Start a list."""
+        self._check()
+        self._write("list_address", list_address)
+        self._write("log_address", log_address)
+        self._write("irq_status", self.NAMES.bits("irq_status", "refused"))
+        self._write("control", self.NAMES.bits("control", "start"))
 
-        Returns None if the list has ended, or does not end soon: `NetworkDriver` reads its state.
+    def list_end(self) -> None:
+        """Return when the list has ended, or does not end soon: `NetworkDriver` reads its state.
+
+        Raises TransportError if the core did not start it.
         """
         deadline = time.monotonic() + _POLL
         while self._read("status") & self.NAMES.bits("status", "list_busy"):
             if time.monotonic() > deadline:
-                return None
+                return
         if self._read("irq_status") & self.NAMES.bits("irq_status", "refused"):
-            return Frame(FrameType.ERROR, number % 256, b"busy")
-        return None
+            raise TransportError(REFUSED)
 
-    def _transfer(self, register, fields, count):
+    def _transfer(self, register, address, layout, count):
         """Start a transfer, when the one before has ended."""
         self._wait("memory_busy", self._timeout, _WRITE_STUCK)
-        names = "memory_address", "memory_layout", "memory_row_step"
-        for name, value in zip(names, struct.unpack("<3I", fields), strict=True):
-            self._write(name, value)
+        self._write("memory_address", address)
+        self._write("memory_layout", layout.run | layout.pitch << 8 | layout.pixels << 16)
+        self._write("memory_row_step", layout.row_step)
         self._write(register, count)
 
     def _write_words(self, data):

@@ -1,15 +1,19 @@
 """Opens transports by name: a serial port, another machine, an IP core, or the golden model."""
 
+import mmap
 import re
+from pathlib import Path
 
 from weft.config import Config
 from weft.design import NETWORK
 from weft.host.board import BoardTransport
+from weft.host.dma import MappedMemory
 from weft.host.mmio import MappedRegisters, MmioTransport
 from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.serial_port import SerialTransport, find
 from weft.host.tcp import TcpTransport
 from weft.host.transport import Transport, TransportError
+from weft.network_core.register_map import REGISTERS, decode
 from weft.registers import IDENTITY, kind_of
 
 __all__ = ["NAMES", "open_network_transport", "open_registers", "open_transport"]
@@ -17,6 +21,7 @@ __all__ = ["NAMES", "open_network_transport", "open_registers", "open_transport"
 NAMES = (
     "a serial port (/dev/ttyUSB1, COM3), tcp://host:port, uio:/dev/uio0, mem:0x43c00000 or golden"
 )
+_UIO = Path("/sys/class/uio")  # where Linux describes the maps of UIO devices
 
 
 def open_transport(
@@ -29,7 +34,8 @@ def open_transport(
     name : str
         A serial port (``/dev/ttyUSB1``, ``COM3``); ``tcp://host:port``; the registers of an IP core
         with FIFO ports or of a network core, as ``uio:`` and a UIO device or ``mem:`` and a
-        physical address; or ``golden``.
+        physical address; or ``golden``. Map 1 of the UIO device is the program memory of a network
+        core that has one.
     config : Config, optional
         Config of ``golden``; default ``Config()``.
     baud : int, optional
@@ -58,7 +64,7 @@ def open_transport(
             raise ValueError(f"transport must be tcp://host:port, not {name!r}")
         return TcpTransport(match[1].strip("[]"), int(match[2]))
     if registers := open_registers(name):
-        return _ip_transport(registers)
+        return _ip_transport(registers, name)
     if name.startswith("/") or re.fullmatch(r"COM\d+", name, re.IGNORECASE):
         return SerialTransport(name, baud) if baud else find(name)
     raise ValueError(f"transport must be {NAMES}, not {name!r}")
@@ -75,7 +81,7 @@ def open_network_transport(name: str) -> BoardTransport | NetworkMmioTransport:
         If the transport cannot be opened.
     """
     if registers := open_registers(name):
-        return NetworkMmioTransport(registers)
+        return _network_transport(registers, name)
     transport = open_transport(name)
     if not isinstance(transport, BoardTransport):
         transport.close()
@@ -86,14 +92,42 @@ def open_network_transport(name: str) -> BoardTransport | NetworkMmioTransport:
     return transport
 
 
-def _ip_transport(registers):
+def _ip_transport(registers, name):
     """Return the transport to the core whose registers these are."""
     try:
         kind = kind_of([registers.read(4 * n) for n in range(len(IDENTITY))])
     except ValueError as error:
         registers.close()
         raise TransportError(f"the registers do not describe a Weft core: {error}") from error
-    return (NetworkMmioTransport if kind == NETWORK else MmioTransport)(registers)
+    return _network_transport(registers, name) if kind == NETWORK else MmioTransport(registers)
+
+
+def _network_transport(registers, name):
+    """Return the transport to a network core; TransportError if its program memory is missing."""
+    try:
+        return NetworkMmioTransport(registers, program=_program_memory(registers, name))
+    except ValueError as error:
+        raise TransportError(
+            f"{name}: {error}; the program memory of a core at uio: is map 1 of the device"
+        ) from error
+
+
+def _program_memory(registers, name):
+    """Return the memory of a UIO device for the program memory of its core, if it has both."""
+    try:
+        config = decode([registers.read(4 * n) for n in range(len(REGISTERS))])
+    except ValueError:
+        return None  # the transport refuses the core
+    device = Path(name.removeprefix("uio:"))
+    facts = _UIO / device.name / "maps/map1"
+    if not config.program_words or not name.startswith("uio:") or not facts.is_dir():
+        return None
+    try:
+        address, size = (int((facts / part).read_text(), 0) for part in ("addr", "size"))
+        return MappedMemory(str(device), address, size, mmap.PAGESIZE)
+    except (OSError, ValueError, TransportError) as error:
+        registers.close()
+        raise TransportError(f"{name}: the program memory was not mapped: {error}") from error
 
 
 def open_registers(name: str) -> MappedRegisters | None:

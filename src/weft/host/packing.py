@@ -1,15 +1,18 @@
 """Layouts of the streams in numpy: packs operands into panels, unpacks results from tiles."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from weft.commands import Region
 from weft.config import Config
 from weft.geometry import Operand
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
-    "COLUMN", "ENTRY", "LIMITS", "PanelPacker", "cut", "dense_words", "pack", "pack_entries",
-    "pack_results", "pack_table", "panel_slice", "parameter_lines", "result_bytes", "unpack",
-    "unpack_jobs",
+    "COLUMN", "ENTRY", "LIMITS", "Packers", "PanelPacker", "cut", "dense_words", "pack",
+    "pack_entries", "pack_results", "pack_table", "panel_slice", "parameter_lines", "result_bytes",
+    "unpack", "unpack_jobs",
 ]
 
 
@@ -19,6 +22,8 @@ ENTRY = np.dtype([
     ("zero", "<i2"), ("low", "<i2"), ("high", "<i2"),
 ])
 LIMITS = np.dtype([("low", "<f4"), ("high", "<f4")])
+
+_MAX_KEPT, _MAX_KEPT_BYTES = 32, 1 << 16  # packers, and bytes of the matrix of each
 
 
 class PanelPacker:
@@ -67,10 +72,41 @@ class PanelPacker:
         return self._stream.reshape(len(self._stream), -1)
 
 
+class Packers:
+    """The packers of the last matrices: to make one takes longer than to pack a small matrix.
+
+    Threads take turns.
+
+    Parameters
+    ----------
+    memories : dict of `weft.geometry.Operand`
+        The buffers, by `Region`; also an attribute.
+    """
+
+    def __init__(self, memories: Mapping[Region, Operand]):
+        self.memories = memories
+        self._kept: dict[tuple, PanelPacker] = {}  # the one that was made last is the last one
+
+    def pack(self, region: Region, matrix: np.ndarray) -> bytes:
+        """Pack a ``matrix`` [R, K] (A, or B or C transposed) into the payload of its loads."""
+        key = region, matrix.shape
+        packer = self._kept.get(key)
+        if packer is None:
+            packer = PanelPacker(self.memories[region], 1, *matrix.shape)
+            if matrix.nbytes <= _MAX_KEPT_BYTES:
+                self._kept[key] = packer
+            if len(self._kept) > _MAX_KEPT:
+                del self._kept[next(iter(self._kept))]
+        return _packed(packer, matrix)
+
+
 def pack(matrix: np.ndarray, operand: Operand) -> bytes:
-    """Pack a ``matrix`` [R, K] (A, or B or C transposed) into the payload of its loads."""
-    packer = PanelPacker(operand, 1, *matrix.shape)
-    packer.rows[0] = matrix.view(f"u{operand.size}")
+    """Pack one ``matrix`` [R, K] (A, or B or C transposed) into the payload of its loads."""
+    return _packed(PanelPacker(operand, 1, *matrix.shape), matrix)
+
+
+def _packed(packer, matrix):
+    packer.rows[0] = matrix.view(packer.rows.dtype)
     return packer.pack().tobytes()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from weft.commands import Region
 from weft.config import Config
 from weft.geometry import memories
-from weft.host.packing import cut, pack, pack_entries
+from weft.host.packing import Packers, cut, pack, pack_entries
 from weft.host.planner import PlanStep
 from weft.host.product import Product
 from weft.host.product_stream import Packed, ProductStream, table_load
@@ -17,14 +17,15 @@ __all__ = ["PreparedProduct", "product_commands"]
 
 
 def product_commands(
-    product: Product, steps: Iterable[tuple[int, PlanStep]], config: Config, cache: ResidencyCache
+    product: Product, steps: Iterable[tuple[int, PlanStep]], config: Config, cache: ResidencyCache,
+    packers: Packers,
 ) -> Iterator[Command]:
     """Yield the commands of steps: loads before the job, its header, loads that feed it.
 
     Each step has the index of its product in the batch. Loads of data that ``cache`` contains are
     left out.
     """
-    geometry = memories(config)
+    geometry = packers.memories
 
     @functools.lru_cache(maxsize=4)
     def packed(region, index):
@@ -35,7 +36,7 @@ def product_commands(
             return memoryview(data), operand.depth * -(-config.cols // operand.edge)
         # A panel of C is packed like one of B, with rows of C in place of values of k.
         lines = product.start(index).T if region == Region.C else product.lines(region, index)
-        return memoryview(pack(lines, operand)), lines.shape[1]
+        return memoryview(packers.pack(region, lines)), lines.shape[1]
 
     def payload(feed, index):
         load = feed.load

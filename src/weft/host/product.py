@@ -234,8 +234,8 @@ class Product:
 
     def shares(self, side: int) -> bool:
         """Return whether several products share one A (side 0) or B (side 1) to be loaded."""
-        one = math.prod((self.a, self.b)[side].shape[:-2]) == 1
-        return one and self.pages[side] is None and self.fold is None and self.raw_shape[0] > 1
+        several = self.raw_shape[0] > 1 and self.fold is None and self.pages[side] is None
+        return several and math.prod((self.a, self.b)[side].shape[:-2]) == 1
 
     def entries(self, index: int) -> np.ndarray:
         """Return the parameters of the columns of product ``index``: [N]."""

@@ -16,7 +16,7 @@ from weft.host.product import Product, Side
 
 __all__ = [
     "PRODUCTS", "FloatProduct", "IntegerProduct", "Values", "check_depth", "check_type", "correct",
-    "zero_point",
+    "has_any", "zero_point",
 ]
 
 
@@ -82,6 +82,12 @@ def check_depth(k: int, plain: bool) -> None:
         raise ValueError(f"K must be at most {limit} with {kind}, not {k}")
 
 
+def has_any(values: int | np.ndarray) -> bool:
+    """Return whether a value is not 0."""
+    # For a Python integer, np.any takes some microseconds.
+    return values != 0 if isinstance(values, int) else bool(values.any())
+
+
 def correct(raw, k, a_offset, b_offset, a_sums, b_sums) -> np.ndarray:
     """Subtract the offsets from ``raw = a @ b`` [..., M, N]; exact in int64, returned as int32.
 
@@ -90,7 +96,7 @@ def correct(raw, k, a_offset, b_offset, a_sums, b_sums) -> np.ndarray:
     ``p`` is ``a_offset``, one per row; ``q`` is ``b_offset``, one per column. ``a_sums()`` and
     ``b_sums()`` return the sums of the int8 values over K, of shapes [..., M] and [..., N].
     """
-    with_a, with_b = np.any(a_offset), np.any(b_offset)
+    with_a, with_b = has_any(a_offset), has_any(b_offset)
     if not with_a and not with_b:
         return raw
     total = raw.astype(np.int64)
@@ -122,7 +128,7 @@ class IntegerProduct(Product):
         rows = *self.lead, self.a.shape[-2]
         self._left = _SignedSide(self.a, a_zero_point, "rows", rows)
         self._right = _SignedSide(self.b, b_zero_point, "columns", self.columns)
-        plain = not np.any(self._left.offset) and not np.any(self._right.offset)
+        plain = not has_any(self._left.offset) and not has_any(self._right.offset)
         check_depth(self.k, plain)
         self.epilogue = Epilogue.of(owner.config, self.columns, **arguments)
         self.flags, self.dtype = self.epilogue.flags, self.epilogue.dtype
@@ -188,7 +194,7 @@ class IntegerProduct(Product):
         The core subtracts ``q * sum(a)``; the other terms are part of the bias.
         """
         p, q, bias = self._left.offset, self._right.offset, self.epilogue.bias
-        if np.any(p):
+        if has_any(p):
             bias = bias + self.k * p * q - p * self._right.sums()
         return self.epilogue.entries(np.broadcast_to(
             bias, np.broadcast_shapes(bias.shape, self.columns[-1:])
@@ -210,7 +216,7 @@ class IntegerProduct(Product):
             if self.lead:
                 rule += f", or of a shape that broadcasts to {(*self.lead, 1)}"
             raise ValueError(f"a_zero_point must be {rule}, not of shape {p.shape}")
-        if np.any(q) and config.b_zero_point == "none":
+        if has_any(q) and config.b_zero_point == "none":
             dtype = self._right.dtype
             plain = 0 if dtype == np.int8 else 128
             raise ValueError(

@@ -9,7 +9,7 @@ from weft.hints import to_install
 from weft.host.board import BoardTransport
 from weft.host.transport import TransportBusy, TransportError, TransportTimeout
 
-__all__ = ["RATES", "SerialPort", "SerialTransport", "find"]
+__all__ = ["RATES", "SerialPort", "SerialTransport", "find", "open_exclusively"]
 
 RATES = 3_000_000, 2_000_000, 1_000_000  # baud rates of boards, the most common first
 _PROBE_TIMEOUT = 3.0  # seconds until a board must answer the first request
@@ -39,24 +39,7 @@ class SerialPort:
     """
 
     def __init__(self, path: str, baud: int):
-        if baud < 1:
-            raise ValueError(f"baud must be 1 or more, not {baud}")
-        try:
-            import serial
-        except ImportError:
-            raise TransportError(
-                f"pyserial must be 3.5 or newer, and is not installed; {to_install(extra='serial')}"
-            ) from None
-        try:
-            self._port = serial.Serial(
-                path, baud, timeout=_POLL, write_timeout=_WRITE_TIMEOUT, exclusive=True
-            )
-        except (OSError, ValueError) as error:
-            raise _open_error(path, baud, error) from error
-        # Otherwise USB adapters buffer received bytes for up to 16 ms. Not all have this setting.
-        with suppress(AttributeError, OSError, ValueError):
-            self._port.set_low_latency_mode(True)
-        self._port.reset_input_buffer()
+        self._port = open_exclusively(path, baud, _POLL, _WRITE_TIMEOUT)
         self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
         self._open = True
 
@@ -121,6 +104,32 @@ class SerialTransport(BoardTransport):
         except BaseException:
             self.close()
             raise
+
+
+def open_exclusively(path: str, baud: int, read_timeout: float, write_timeout: float):
+    """Open a port that no other program uses, with an empty input buffer, by pyserial.
+
+    The timeouts are those of a read and a write, in seconds. Raises as `SerialPort` does.
+    """
+    if baud < 1:
+        raise ValueError(f"baud must be 1 or more, not {baud}")
+    try:
+        import serial
+    except ImportError:
+        raise TransportError(
+            f"pyserial must be 3.5 or newer, and is not installed; {to_install(extra='serial')}"
+        ) from None
+    try:
+        port = serial.Serial(
+            path, baud, timeout=read_timeout, write_timeout=write_timeout, exclusive=True
+        )
+    except (OSError, ValueError) as error:
+        raise _open_error(path, baud, error) from error
+    # Otherwise USB adapters buffer received bytes for up to 16 ms. Not all have this setting.
+    with suppress(AttributeError, OSError, ValueError):
+        port.set_low_latency_mode(True)
+    port.reset_input_buffer()
+    return port
 
 
 def find(path: str) -> SerialTransport:

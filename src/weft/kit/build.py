@@ -68,7 +68,10 @@ def template(name: str, ports: list[Port], *, head: list[str]) -> str:
     return commented(head, "//") + "\n".join([*wires, "", f"{name} core (", *pins, ");", ""])
 
 
-def description(ip: Ip, version: str, sources: list[str], drivers: list[str]) -> str:
+_KINDS = PerKind(product="matrix-multiply accelerator", network="core for neural networks")
+
+
+def description(ip: Ip | NetworkIp, version: str, sources: list[str], drivers: list[str]) -> str:
     """The text of the ``.core`` file.
 
     ``sources`` are the Verilog files, the core first, then its primitive models. ``drivers`` are
@@ -89,7 +92,7 @@ def description(ip: Ip, version: str, sources: list[str], drivers: list[str]) ->
     return f"""\
 CAPI=2:
 name: weft:ip:{ip.name}:{version}
-description: Weft matrix-multiply accelerator, {ip.peak} MAC/cycle, bus {ip.bus}
+description: Weft {_KINDS.of(ip)}, {ip.peak} MAC/cycle, bus {ip.bus}
 
 filesets:
   rtl:
@@ -283,10 +286,18 @@ def build(ip: Ip | NetworkIp, *, measured: str | None = None) -> dict[str, bytes
     return dict(sorted(files.items()))
 
 
-def _network_files(ip, _sources):
+def _network_files(ip, sources):
     """The files of network cores beside the common ones."""
     lists = f"# Lists of {ip.name}\n\n{text('formats_network_core.md')}"
-    return {"lists.md": lists.encode()} | _litex(ip, ["weft_litex.py"])
+    return {"lists.md": lists.encode()} | _with_bench(ip, sources) | _litex(ip, ["weft_litex.py"])
+
+
+def _with_bench(ip, sources):
+    """The bench, and the core file that runs it."""
+    drivers = [*driver(ip), f"{ip.name}_regs.h"]
+    core = description(ip, metadata.version("weft"), sources, drivers).encode()
+    files = {f"bench/{file}": data for file, data in bench(ip, sources).items()}
+    return {f"{ip.name}.core": core, **files}
 
 
 def _product_files(ip, sources):
@@ -295,13 +306,10 @@ def _product_files(ip, sources):
     ``sources`` are of Verilog. If a host can drive the core through its registers, there is also a
     SoC for LiteX.
     """
-    drivers = [*driver(ip), f"{ip.name}_regs.h"]
     files = {
-        f"{ip.name}.core": description(ip, metadata.version("weft"), sources, drivers).encode(),
         "formats.md": formats(ip).encode(),
-        "examples/amaranth_soc.py": text("amaranth_soc.py").encode(),
+        "examples/amaranth_soc.py": text("amaranth_soc.py").encode(), **_with_bench(ip, sources),
     }
-    files |= {f"bench/{file}": data for file, data in bench(ip, sources).items()}
     return files | _litex(ip, ["weft_litex.py", *["example_soc.py"] * ip.has_fifo_ports])
 
 

@@ -217,8 +217,8 @@ def markdown(ip: Ip | NetworkIp) -> str:
     lines = [
         f"# Registers of {ip.name}", "",
         "4 KiB of 32-bit words, little-endian, with byte addresses. An access to an address that",
-        "the table does not list, or of a kind that it does not list, has no effect: it ends in a",
-        "bus error, and sets `irq_status.access_error`.", "",
+        "the table does not list or that is no multiple of 4, or of a kind that the table does not",
+        "list, has no effect: it ends in a bus error, and sets `irq_status.access_error`.", "",
         "| address | register | access | reset value | meaning |", "|---|---|---|---|---|",
     ]
     for r in registers(ip):

@@ -18,6 +18,7 @@ from weft.models.lowering import candidates
 from weft.models.placement import Decision, commands_of, decide, mode_of, schedule
 from weft.models.products import core_flags, core_work, host_product
 from weft.models.program import Estimate, MatrixProduct, Placement, Program, Step
+from weft.models.progress import Progress, Watch
 from weft.models.target import target_of
 from weft.models.work import CoreWork, HostProduct, HostWork, RecurrentWork, core_works
 
@@ -104,7 +105,9 @@ def fuse_tables(graph: Graph, fusable: Sequence[bool], has_table: bool) -> list[
 _COMPARED = 4  # products of a step that are predicted to compare ways to compute it
 
 
-def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
+def compile_graph(
+    graph: Graph, target, *, fuse: bool = True, watch: Watch | None = None
+) -> Program:
     """Compile a network.
 
     Parameters
@@ -115,6 +118,8 @@ def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
     fuse : bool
         Fuse table operators into the products before them, and leave out channels that no result
         depends on. Then a session cannot give the outputs of such operators.
+    watch : callable, optional
+        Called with the part that is done, from 0 to 1.
 
     Raises
     ------
@@ -139,7 +144,7 @@ def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
     nodes = fuse_tables(graph, fusable, config.activation == "table")
     compiler = _Compiler(graph, config, mode)
     steps = [compiler.step(fused, by_node[id(fused.node)]) for fused in nodes]
-    steps = _scheduled(steps, config)
+    steps = _scheduled(steps, config, Progress(watch))
     read = {*graph.results, *(number for step in steps for number in step.operands)}
     tensors = tuple(
         tensor if number in read else dataclasses.replace(tensor, data=None)
@@ -266,7 +271,7 @@ def _cycles_of(config, shape, flags):
     return predict(config, commands_of(config, (some, *size), flags)).cycles * count / some
 
 
-def _scheduled(steps, config):
+def _scheduled(steps, config, progress):
     """Return the steps with pages for weights, and with their predicted cost."""
     found = [(n, work) for n, step in enumerate(steps) for work in core_works(step.work)]
     works, kinds = schedule(
@@ -279,8 +284,13 @@ def _scheduled(steps, config):
         if work.early >= 0:
             work = dataclasses.replace(work, early=found[work.early][0])
         placed.setdefault(n, []).append((work, kind))
-    steps = [_placed(step, placed.get(n, [])) for n, step in enumerate(steps)]
-    return [_estimated(step, steps, config) for step in steps]
+    placed_steps = [_placed(step, placed.get(n, [])) for n, step in enumerate(steps)]
+    estimated = []
+    progress.begin(len(steps))
+    for n, step in enumerate(placed_steps):
+        estimated.append(_estimated(step, placed_steps, config))
+        progress(n + 1)
+    return estimated
 
 
 def _placed(step, placed):

@@ -37,6 +37,7 @@ def _node(node, mode):
 # By the mode of a program: the runtime with the same results.
 RUNTIMES = {"tflite": "TFLite Micro", "single": "LiteRT", "onnx": "onnxruntime"}
 FLOAT32 = 1e-5  # of the largest value: sums of float32 depend on their order
+ROW = 1 / 128  # of the largest value: a step of a row that is quantized at run time
 BFLOAT16 = 2.0**-6  # the operands of a bf16 core have 8 significant bits
 # Kernels whose float32 results are fixed by IEEE 754, or are values of their inputs.
 EXACT = frozenset({
@@ -149,7 +150,7 @@ class _Analysis:
         if integers[0] and steps and (isinstance(node, Gemm) and node.requantization is None
                                       or not integers[1] and x.quantization is None):
             # Of sums, a step of the operands is a part of the largest value.
-            steps, relative = 0.0, max(relative, steps / 128)
+            steps, relative = 0.0, max(relative, steps * ROW)
         elif integers == (True, False) and steps:
             steps *= float(np.max(x.quantization.scale))
         elif integers == (False, True):  # a value next to a tie may become the other step
@@ -173,6 +174,9 @@ class _Analysis:
             gemms = (node,) if isinstance(node, Gemm) else node.products
             if any(self._graph.tensors[gemm.x].dtype == np.float32 for gemm in gemms):
                 return self._float_product(name, getattr(node, "steps", 0))
+            if isinstance(node, Recurrence) and node.kernel == "litert.lstm":
+                self._floats[name] = None
+                return _Distance(0.0, ROW)
         elif self._has_floats(node) and (node.kernel not in EXACT or self._has_sums(node)):
             self._floats[name] = None
             return _Distance(0.0, FLOAT32)

@@ -8,6 +8,7 @@ from weft.models.errors import ModelError
 from weft.models.ir import Graph
 from weft.models.network_core.program import NetworkCoreProgram
 from weft.models.program import CompiledNetwork, Program
+from weft.models.progress import Watch
 from weft.models.target import target_of
 
 __all__ = ["NeuralNetwork", "load"]
@@ -15,18 +16,20 @@ __all__ = ["NeuralNetwork", "load"]
 PROGRAMS = PerKind(product=Program, network=NetworkCoreProgram)
 
 
-def _for_product_core(graph, target, activations, batch):
+def _for_product_core(graph, target, activations, batch, watch):
     from weft.models.compiler import compile_graph
 
     if batch != 1:
         raise ModelError(f"batch must be 1 for a product core, not {batch}")
-    return compile_graph(graph, target, fuse=not activations)
+    return compile_graph(graph, target, fuse=not activations, watch=watch)
 
 
-def _for_network_core(graph, target, activations, batch):
+def _for_network_core(graph, target, activations, batch, watch):
     from weft.models.network_core.compiler import compile_network_core
 
-    return compile_network_core(graph, target, batch=batch, activations=activations)
+    return compile_network_core(
+        graph, target, batch=batch, activations=activations, watch=watch
+    )
 
 
 COMPILERS = PerKind(product=_for_product_core, network=_for_network_core)
@@ -56,7 +59,7 @@ class NeuralNetwork:
         return self.graph.name
 
     def compile(
-        self, target, *, activations: bool = False, batch: int = 1
+        self, target, *, activations: bool = False, batch: int = 1, watch: Watch | None = None
     ) -> Program | NetworkCoreProgram:
         """Compile the network for a target.
 
@@ -71,6 +74,8 @@ class NeuralNetwork:
         batch : int
             Inferences that a network core computes at once; 1 for other cores, which take any
             number.
+        watch : callable, optional
+            Called now and then with the part that is done, from 0 to 1.
 
         Raises
         ------
@@ -80,7 +85,7 @@ class NeuralNetwork:
             If a TOML file of the target is not valid.
         """
         found = target_of(target)
-        return COMPILERS.of(found)(self.graph, found, activations, batch)
+        return COMPILERS.of(found)(self.graph, found, activations, batch, watch)
 
     def report(self, target, against=None):
         """Return a `weft.models.report.Report` for a target, beside a second one if given.

@@ -183,21 +183,32 @@ def first_difference(
     ]
     found = [entry for entry in outputs if entry[2] in activations]
     wanted = _wanted(oracle, network, program, x, [number for _, number, _ in found])
+    compared = 0
     for (step, _, name), other in zip(found, wanted, strict=True):
         y = np.asarray(activations[name])
         if other is None or y.size != other.size:
             continue
-        with np.errstate(invalid="ignore"):  # the difference of two infinities
-            gaps = np.abs(y.ravel().astype(np.float64) - other.ravel().astype(np.float64))
-        allowed = FLOAT32 * float(np.abs(other).max(initial=0)) if y.dtype.kind == "f" else 0
-        different = int((gaps > allowed).sum())
+        compared += 1
+        gaps, allowed = _gaps(y, other), 0.0
+        if y.dtype.kind == "f":
+            allowed = FLOAT32 * float(np.abs(other[np.isfinite(other)]).max(initial=0))
+        different = int((~(gaps <= allowed)).sum())  # NaN is not near
         if different:
             return (
                 f"first operator that differs: {min(step.position)} ({'+'.join(step.operators)}"
                 f" {step.name}): {different:,} of {y.size:,} values differ from {runtime}, by at"
                 f" most {gaps.max():.3g}"
             )
-    return f"none of the outputs of {len(found)} operators differs from {runtime}"
+    plural = "s" * (compared != 1)
+    return f"none of the outputs of {compared} operator{plural} differs from {runtime}"
+
+
+def _gaps(y, other):
+    """How far values are apart: 0 for equal ones, and for NaN and NaN; NaN for NaN and a number."""
+    y, other = (np.asarray(values).ravel().astype(np.float64) for values in (y, other))
+    equal = (y == other) | (np.isnan(y) & np.isnan(other))
+    with np.errstate(invalid="ignore"):  # the difference of two infinities
+        return np.where(equal, 0.0, np.abs(y - other))
 
 
 def _steps(program):

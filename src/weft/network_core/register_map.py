@@ -74,7 +74,7 @@ def network_interrupts() -> tuple[Field, ...]:
         ("done", "a list ended"),
         ("failed", "a list ended with an error, or was aborted"),
         ("access_error", "the bus answered an access with an error"),
-        ("overflow", "a word was written to WRITE_FIFO without free space and was dropped"),
+        ("overflow", "a word for WRITE_FIFO was dropped: no space, or no transfer that expects it"),
         ("underflow", "READ_FIFO was read while it was empty"),
         ("refused", "a start of a list or of a transfer was ignored"),
     )))
@@ -91,7 +91,7 @@ def network_registers(*, program: bool = False) -> tuple[Register, ...]:
 def network_fifo_ports() -> tuple[FifoPort, ...]:
     """The FIFO ports: data of transfers to the memory and from it."""
     return (
-        FifoPort("write_fifo", 0x800, 0x400, "wo", "appends a word to the data to write"),
+        FifoPort("write_fifo", 0x800, 0x400, "wo", "appends a word to the data of a memory_write"),
         FifoPort("read_fifo", 0xC00, 0x400, "ro", "removes the next word of the data read"),
     )
 

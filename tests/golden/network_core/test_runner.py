@@ -75,7 +75,9 @@ def test_a_chain_of_loads_and_jobs(eager):
         ListEnd(result=address(6), result_bytes=3),
     )
     memory[10:16] = 20, 30, 99, 99, 99, 99
-    assert run(memory, eager=eager) == ListOutcome(ListError.NONE, 2, bytes([20, 30, 40]))
+    assert run(memory, eager=eager) == ListOutcome(
+        ListError.NONE, 2, bytes([20, 30, 40]), address(6)
+    )
     assert memory[10:16].tolist() == [20, 30, 20, 30, 40, 60]
 
 
@@ -115,7 +117,7 @@ def test_a_loop(eager):
     memory[40:46] = range(10, 16)
     memory[72:82] = 99
     assert run(memory, eager=eager) == ListOutcome(
-        ListError.NONE, 5, bytes([42, 45, 99, 99, 24, 26, 99, 99, 10, 11])
+        ListError.NONE, 5, bytes([42, 45, 99, 99, 24, 26, 99, 99, 10, 11]), address(36)
     )
     assert memory[100:102].tolist() == [30, 33]
 

@@ -34,6 +34,11 @@ async def collect(ctx, valid, ready, pins, count, stall, rng):
     return found
 
 
+def bytes_of(words):
+    """The byte addresses of word addresses."""
+    return [int(4 * word) for word in words]
+
+
 def traffic(reads, writes, *, odds=(0, 0, 0, 0, 0), cycles=1, seed=1):
     """Runs reads and writes; returns the requests of each cycle, and both lists of responses.
 
@@ -65,8 +70,9 @@ def traffic(reads, writes, *, odds=(0, 0, 0, 0, 0), cycles=1, seed=1):
 
     simulate(
         dut,
-        channel(0, drive, bus.arvalid, bus.arready, [bus.araddr], [(4 * r,) for r in reads]),
-        channel(1, drive, bus.awvalid, bus.awready, [bus.awaddr], [(4 * w,) for w, _ in writes]),
+        channel(0, drive, bus.arvalid, bus.arready, [bus.araddr], [(r,) for r in bytes_of(reads)]),
+        channel(1, drive, bus.awvalid, bus.awready, [bus.awaddr],
+                [(w,) for w in bytes_of(w for w, _ in writes)]),
         channel(2, drive, bus.wvalid, bus.wready, [bus.wdata, bus.wstrb],
                 [(d, d % 16) for _, d in writes]),
         channel(3, collect, bus.rvalid, bus.rready, [bus.rdata, bus.rresp], len(reads)),
@@ -94,6 +100,15 @@ def test_every_access_happens_once_and_is_answered_in_order(odds, cycles):
     reads = [rng.randrange(0x400) for _ in range(40)]
     writes = [(rng.randrange(0x400), rng.getrandbits(32)) for _ in range(40)]
     check(reads, writes, *traffic(reads, writes, odds=odds, cycles=cycles))
+
+
+def test_an_address_that_is_no_multiple_of_4_is_an_error():
+    """A quarter of a word further: the word of the request is the same."""
+    reads = [n + odd / 4 for n in range(5) for odd in range(4)]
+    requests, read, written = traffic(reads, [(n, 7) for n in reads])
+    assert {request[0] for request in requests if request} == {*range(5)}
+    wanted = [OKAY if n == int(n) else SLVERR for n in reads]
+    assert [resp for _, resp in read] == [resp for resp, in written] == wanted
 
 
 @pytest.mark.parametrize("kind", ["reads", "writes", "both"])

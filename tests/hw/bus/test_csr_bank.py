@@ -79,7 +79,7 @@ def test_control_bits_are_pulses():
         for value in (0, 1, 2, 3):
             ctx.set(dut.bus.request.valid, 1)
             ctx.set(dut.bus.request.payload, {
-                "addr": at["control"] // 4, "write": 1, "mask": 15, "data": value,
+                "addr": at["control"] // 4, "aligned": 1, "write": 1, "mask": 15, "data": value,
             })
             await ctx.tick()
             ctx.set(dut.bus.request.valid, 0)
@@ -100,7 +100,9 @@ def test_requests_wait_while_a_read_waits_for_a_result(next_valid):
         request, response = dut.bus.request, dut.bus.response
         ctx.set(dut.results.valid, next_valid)
         ctx.set(dut.next_valid, next_valid)
-        ctx.set(request.payload, {"addr": 0xC00 // 4, "write": 0, "mask": 15, "data": 0})
+        ctx.set(request.payload, {
+            "addr": 0xC00 // 4, "aligned": 1, "write": 0, "mask": 15, "data": 0,
+        })
         ctx.set(request.valid, 1)
         for cycle in range(6):
             if cycle == 4:

@@ -155,6 +155,49 @@ def test_transfers():
     assert run(bench) == ["write", "read"]
 
 
+def test_only_words_that_a_transfer_expects_are_taken():
+    """Before it, after its last one, of a read, and after a reset, a word is an overflow."""
+    async def bench(ctx, dut, core):
+        async def word(value):
+            return (await core.driver.access(ctx, AT["write_fifo"], value))[1]
+
+        async def refused():
+            assert await word(1)
+            assert await core.events(ctx) == ACCESS | OVERFLOW
+
+        await refused()
+        for count in (1, 4, 5, 8, 9):
+            await core.write(ctx, "memory_write", count)
+            for n in range(-(-count // 4)):
+                assert not await word(n)
+            await refused()
+        await core.write(ctx, "memory_write", 0)
+        await refused()
+        await core.write(ctx, "memory_read", 8)
+        await refused()
+        await core.write(ctx, "memory_write", 8)
+        await core.write(ctx, "control", RESET)
+        await refused()
+        assert taken == [n for count in (1, 4, 5, 8, 9) for n in range(-(-count // 4))]
+
+    taken = []
+    dut = NetworkBank(IP)
+    core = NetworkBankBench(dut)
+
+    async def watch(ctx):
+        async for _, _, valid, value in ctx.tick().sample(
+            dut.write_words.valid, dut.write_words.payload
+        ):
+            if valid:
+                taken.append(value)
+
+    async def body(ctx):
+        ctx.set(dut.write_words.ready, 1)
+        await bench(ctx, dut, core)
+
+    simulate(dut, body, background=[watch], limit=60_000)
+
+
 def test_a_list_needs_a_legal_program_memory():
     async def bench(ctx, dut, core):
         await core.write(ctx, "limit", 32)

@@ -48,8 +48,8 @@ def outside(descriptors, window=None, geometries=REGIONS):
 
     async def bench(ctx):
         if window is not None:
-            put(ctx, dut.base, window[0])
-            put(ctx, dut.limit, window[1])
+            put(ctx, dut.allowed.base, window[0])
+            put(ctx, dut.allowed.limit, window[1])
         for descriptor in descriptors:
             data = descriptor.pack()
             load = isinstance(descriptor, Fetch)

@@ -33,15 +33,15 @@ def words(packed):
     return [int.from_bytes(packed[n : n + 4], "little") for n in range(0, 64, 4)]
 
 
-def run(dut, packed, busy=0, **pins):
+def run(dut, packed, busy=0, window=None):
     """Run descriptors; returns the words by destination, and the number of each pulse."""
     sent = {"fetch_take": [], "header_take": [], "store_take": []}
     pulses = {"fetch_start": 0, "load_sent": 0, "bad_descriptor": 0, "bad_address": 0}
 
     async def source(ctx):
         stream = [word for one in packed for word in words(one)]
-        for name, value in pins.items():
-            put(ctx, getattr(dut, name), value)
+        for name, value in (window or {}).items():
+            put(ctx, getattr(dut.allowed, name), value)
         await send(ctx, dut.descriptors, stream, idle=0.5 if busy else 0)
         while not ctx.get(dut.idle):
             await ctx.tick()
@@ -153,8 +153,8 @@ def test_drops_descriptors_with_bad_addresses(what, busy):
 @pytest.mark.parametrize("outside", [0, 1])
 def test_the_window_applies_to_all_descriptors(outside):
     packed = [FETCH.pack(), STORE.pack(), PACKED.pack(), Store(NARROW, 0x1012, -6).pack()]
-    pins = {"base": 0x1000 + 0x20 * outside, "limit": 0x104F}
-    _, pulses = run(make_dut(window=True), packed, **pins)
+    window = {"base": 0x1000 + 0x20 * outside, "limit": 0x104F}
+    _, pulses = run(make_dut(window=True), packed, window=window)
     assert pulses["bad_address"] == pulses["bad_descriptor"] == 4 * outside
 
 

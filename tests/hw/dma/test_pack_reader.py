@@ -27,26 +27,26 @@ def test_sends(row_words, stall):
     async def memory(ctx):
         first = second = 0
         for last_row, last_row_end, row_end, contents in halves:
-            ctx.set(dut.last_row, last_row)
-            ctx.set(dut.last_row_end, last_row_end)
-            ctx.set(dut.row_end, row_end)
-            ctx.set(dut.filled, 1)
+            ctx.set(dut.half.last_row, last_row)
+            ctx.set(dut.half.last_row_end, last_row_end)
+            ctx.set(dut.half.row_end, row_end)
+            ctx.set(dut.half.filled, 1)
             release = False
             while not release:
-                ctx.set(dut.read_data, second)
+                ctx.set(dut.half.data, second)
                 _, _, en, address, release = await ctx.tick().sample(
-                    dut.read_en, dut.read_addr, dut.release
+                    dut.half.enable, dut.half.address, dut.half.release
                 )
                 if en:
                     first, second = contents[address], first
-            ctx.set(dut.filled, 0)
+            ctx.set(dut.half.filled, 0)
             for _ in range(rng.choice([0, 5])):
-                ctx.set(dut.read_data, second)
-                if (await ctx.tick().sample(dut.read_en))[2]:
+                ctx.set(dut.half.data, second)
+                if (await ctx.tick().sample(dut.half.enable))[2]:
                     first, second = 0, first
         while True:
-            ctx.set(dut.read_data, second)
-            if (await ctx.tick().sample(dut.read_en))[2]:
+            ctx.set(dut.half.data, second)
+            if (await ctx.tick().sample(dut.half.enable))[2]:
                 first, second = 0, first
 
     async def sink(ctx):

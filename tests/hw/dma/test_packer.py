@@ -72,29 +72,30 @@ def test_packs(config):
                 ctx.set(dut.words.valid, 0)
 
     async def read(ctx):
-        ctx.set(dut.read_en, 1)
+        ctx.set(dut.half.enable, 1)
         await ticks(ctx, 2_000)  # by then both halves are full, and nothing is written
         for (which, _, rows), (_, expected), end in zip(slices, contents, ends, strict=True):
             layout = all_layouts[which]
-            while not ctx.get(dut.filled):
+            while not ctx.get(dut.half.filled):
                 await ctx.tick()
-            found_ends = tuple(map(ctx.get, (dut.last_row, dut.last_row_end, dut.row_end)))
+            half = dut.half
+            found_ends = tuple(map(ctx.get, (half.last_row, half.last_row_end, half.row_end)))
             assert found_ends == (rows - 1, end, layout.row_words - 1)
             found = bytearray()
             for n in range(rows * layout.row_words):
                 row, index = divmod(n, layout.row_words)
-                ctx.set(dut.read_addr, row * dut.row_words + index)
-                ctx.set(dut.release, n == rows * layout.row_words - 1)
+                ctx.set(dut.half.address, row * dut.row_words + index)
+                ctx.set(dut.half.release, n == rows * layout.row_words - 1)
                 await ctx.tick()
-                ctx.set(dut.release, 0)
+                ctx.set(dut.half.release, 0)
                 await ctx.tick()
-                found += ctx.get(dut.read_data).to_bytes(config.bytes_in, "little")
+                found += ctx.get(dut.half.data).to_bytes(config.bytes_in, "little")
             used = b"\xff" * len(expected)
             if which < 2:
                 ones = np.full((layout.edge, rows * layout.row_k), 256**layout.size - 1)
                 used = pack(ones.astype(f"<u{layout.size}"), layout.operand)
             assert bytes(x & y for x, y in zip(found, used, strict=True)) == expected
         await ticks(ctx, 3)
-        assert not ctx.get(dut.filled) and ctx.get(dut.idle)
+        assert not ctx.get(dut.half.filled) and ctx.get(dut.idle)
 
     simulate(dut, write, read, limit=20_000)

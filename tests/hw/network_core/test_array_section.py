@@ -76,7 +76,7 @@ def stimulus(tiles, cycles):
         b = tiles.words[tiles.b[now]].tolist() if now in tiles.b else noise[core.rows :]
         a = tiles.a[now].tolist() if now in tiles.a else noise[: core.rows]
         step = tiles.script[now] if now < len(tiles.script) else {"en": 0, "drain": 0}
-        yield {"step": step, "a": a, "b": b}
+        yield {"step": step, "a": a, "b.data": b}
 
 
 @pytest.mark.parametrize("a_latency", [2, 5])
@@ -97,9 +97,9 @@ def test_sums_of_random_tiles(config, a_latency):
     cycles = now + ArraySection.latency(config) + 1
     script = list(stimulus(tiles, cycles))
     for now, (row, index) in reads.items():
-        script[now] |= {"address": row, "index": index}
+        script[now] |= {"results.address": row, "results.index": index}
     dut = ArraySection(config, step=STEP, a_latency=a_latency, buffer_rows=BUFFER_ROWS)
-    outputs = "b_addr", "row_written", "sums", "pair_sum"
+    outputs = "b.address", *(f"results.{name}" for name in ("row_written", "sums", "pair_sum"))
     b_addr, row_written, sums, pair = play(dut, script, *outputs)
     assert [n for n, high in enumerate(row_written) if high] == written
     assert all(b_addr[now - MEMORY_READ] == address for now, address in tiles.b.items())

@@ -3,6 +3,7 @@
 import ctypes
 import dataclasses
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,33 +28,40 @@ from weft.network_core.ip import NetworkIp
 from weft.network_core.register_map import REGISTERS
 
 CHIP = network_core_config(3, 4, 4, 2)
-NOT_LOADED, NULL = -11, -3
+NOT_LOADED, NULL, ABORTED, REFUSED, IDLE, BUSY = -11, -3, -6, -5, -14, 1
 
 
 class LoadedChipNetwork:
     """``network(x)`` runs the C code of a program; ``load`` loads it before."""
 
-    def __init__(self, folder, program, device=None, prefix="weft"):
+    def __init__(self, folder, program, device=None, prefix="weft", changes=()):
         self.program, self.name = program, public_name(program.name, prefix)
         self.device = device or NetworkRegisterModel(program.config)
         files = network_core_c_files(program, prefix)
         self.header, self.source = (files[name].decode() for name in ("net.h", "net.c"))
         ip = NetworkIp(config=program.config, bus="axi", prefix=prefix)
-        self.driver = CNetworkDriver(folder, ip, self.device, files)
+        self.driver = CNetworkDriver(folder, ip, self.device, files, changes)
         assert self.driver.call("init", None) == 0
         self.driver.call("test_poll_limit", 300)
 
     def load(self):
         return self.driver.network(f"{self.name}_load")
 
-    def __call__(self, x):
+    def __call__(self, x, how="run"):
         """Return the error and the output."""
         tensor = self.program.tensors[self.program.outputs[0]]
-        values, y = np.ascontiguousarray(x), np.zeros(tensor.shape, np.int8)
+        self.used = values, y = np.ascontiguousarray(x), np.zeros(tensor.shape, np.int8)
         error = self.driver.network(
-            f"{self.name}_run", *(ctypes.c_void_p(one.ctypes.data) for one in (values, y))
+            f"{self.name}_{how}", *(ctypes.c_void_p(one.ctypes.data) for one in (values, y))
         )
         return error, y
+
+    def start(self, x):
+        """Start an inference: the error, and the array that becomes its output."""
+        return self(x, "start")
+
+    def finish(self):
+        return self.driver.network(f"{self.name}_finish")
 
 
 def inputs_of(program, count=2):
@@ -99,15 +107,23 @@ def test_must_be_loaded(digits):
     digits.driver.call("test_poll_limit", 300)
     assert digits(x)[0] == NOT_LOADED
     assert digits.load() == 0 and digits(x)[0] == 0
+    digits.driver.call("abort")  # no list runs: the weights stay in the core
+    assert digits(x)[0] == 0
+    assert digits.start(x)[0] == 0
     digits.driver.call("abort")
+    assert digits.finish() == ABORTED
     assert digits(x)[0] == NOT_LOADED
     assert digits.load() == 0
     digits.device.board.memory[:] = 0  # the lists are lost
     assert digits(x)[0] == -7  # OPCODE
     assert digits(x)[0] == NOT_LOADED
-    run = digits.driver.lib.digits_cnn_run
-    assert run(digits.driver.core, None, None) == run(None, None, None) == NULL
-    assert digits.driver.lib.digits_cnn_load(None) == NULL
+    assert digits.load() == 0
+    digits.device.log.clear()
+    lib, core = digits.driver.lib, digits.driver.core
+    for run in (lib.digits_cnn_run, lib.digits_cnn_start):
+        assert run(core, None, None) == run(None, None, None) == NULL
+    assert lib.digits_cnn_load(None) == lib.digits_cnn_finish(None) == NULL
+    assert {name for name, _ in digits.device.log} <= {"irq_enable"}
 
 
 def test_no_wait_is_endless(digits):
@@ -124,22 +140,183 @@ def test_no_wait_is_endless(digits):
     assert digits.load() == 0 and digits(x)[0] == 0
 
 
-def test_operators_of_the_host_between_lists(tmp_path):
+class InterruptedCore(NetworkRegisterModel):
+    """A core whose interrupt may come after any access to its registers.
+
+    The handler runs again and again while the interrupt is high, as on a processor.
+    """
+
+    def __init__(self, config, list_time):
+        super().__init__(config)
+        self.list_time, self.handler, self.in_handler = list_time, None, False
+        self.is_endless = False  # an exception would not pass through C code
+
+    def read(self, address):
+        value = super().read(address)
+        self.interrupt()
+        return value
+
+    def write(self, address, value):
+        started = self.board.running
+        super().write(address, value)
+        if self.board.running and not started:
+            self.busy["list_busy"] = self.list_time
+        self.interrupt()
+
+    def interrupt(self):
+        if self.handler is None or self.in_handler:
+            return
+        self.in_handler, runs = True, 0
+        self._status()  # time passes
+        while self.values["irq_status"] & self.values["irq_enable"] and not self.is_endless:
+            self.handler()
+            runs += 1
+            self.is_endless = runs == 10
+        self.in_handler = False
+
+
+def graph_of_lists():
+    """A network with operators of the host between its lists."""
     builder = NetworkBuilder(np.random.default_rng(1), (1, 5, 5, 3))
     x = builder.table(builder.max_pool(builder.max_pool(builder.convolution(0, 7))))
     y = builder.convolution(x, 8)
     z = builder.dense(builder.table(builder.add(builder.convolution(y, 7), x)), 6)
     builder.host(z, "RESHAPE", "reshape", (2, 3), shape=(2, 3))
-    network = check_graph(tmp_path, builder.graph())
+    return builder.graph()
+
+
+def interrupted(folder, list_time, changes=()):
+    """Start inferences whose lists take so many accesses; the interrupt finishes them."""
+    graph = graph_of_lists()
+    device = InterruptedCore(CHIP, list_time)
+    program = compile_network_core(graph, target_of(CHIP))
+    network = LoadedChipNetwork(folder, program, device, changes=changes)
+    assert network.load() == 0 and len(program.segments) > 1
+    found = []
+    device.handler = lambda: found.append(network.finish())
+    for x in inputs_of(program):
+        network.driver.call("irq_enable", 1)
+        found.clear()
+        error, y = network.start(x)
+        assert error == 0
+        for _ in range(100 * (list_time + 1)):
+            if found and found[-1] != BUSY:
+                break
+            network.driver.call("is_busy")  # the thread does other work
+        assert not device.is_endless, "the handler does not end"
+        assert found == [BUSY] * (len(found) - 1) + [0]
+        np.testing.assert_array_equal(y, run_graph(graph, [x])[graph.outputs[0]].reshape(y.shape))
+        assert network.finish() == IDLE
+    return network, found
+
+
+@pytest.mark.parametrize("list_time", [0, 1, 2, 3, 7])
+def test_interrupts_finish_an_inference(tmp_path, list_time):
+    network, found = interrupted(tmp_path, list_time)
+    [x] = inputs_of(network.program, 1)
+    found.clear()
+    assert network(x)[0] == 0  # waits, so no interrupt comes
+    assert found == [] and network.device.values["irq_enable"] == 1
+
+
+def test_the_example_of_the_documents(tmp_path):
+    """The handler and the thread of the page compute an inference on a core with interrupts."""
+    pytest.importorskip("tflite")
+    page = (Path(__file__).parents[3] / "docs" / "networks.md").read_text()
+    blocks = re.findall(r"^```c\n(.*?)^```", page, re.M | re.S)
+    [example] = [block for block in blocks if "int infer(" in block]
+    wait = "void wait_for_interrupt(void);\nint prepare(void *base);\n"
+    wait += "void core_interrupt(void);\nint infer(const int8_t *input, int8_t *output);\n"
+    more = (
+        "int prepare(void *base)\n{\n    int error = weft_init(&core, base);\n"
+        "    return error == WEFT_OK ? digits_cnn_load(&core) : error;\n}\n"
+        "void wait_for_interrupt(void)\n{\n    (void)WEFT_REGISTER(&core, status);\n}\n"
+    )
+    program = weft.load(CNN).compile(SIMULATED)
+    files = network_core_c_files(program) | {
+        "example.c": example.replace("static weft_core core;", wait + "static weft_core core;")
+        .encode() + more.encode()
+    }
+    device = InterruptedCore(SIMULATED, 5)
+    ip = NetworkIp(config=SIMULATED, bus="axi")
+    lib = CNetworkDriver(tmp_path, ip, device, files).lib
+    assert lib.prepare(None) == 0
+    calls = []
+    device.handler = lambda: calls.append(lib.core_interrupt())
+    for x in inputs_of(program):
+        values, y = np.ascontiguousarray(x), np.zeros(10, np.int8)
+        assert lib.infer(*(ctypes.c_void_p(one.ctypes.data) for one in (values, y))) == 0
+        np.testing.assert_array_equal(y, micro(CNN.read_bytes(), [x])[0].ravel())
+    assert len(calls) >= 2 and not device.is_endless
+
+
+@pytest.mark.parametrize("bug", [
+    ("offsetof(weft_t, irq_enable), 0);\n    error = weft_start",
+     "offsetof(weft_t, irq_enable), enabled);\n    error = weft_start"),
+    ("    running.between = 0;\n", ""),
+    ("        running.list++;\n", ""),
+], ids=["not masked", "always between", "the same list again"])
+def test_the_interrupts_see_a_bug(tmp_path, bug):
+    with pytest.raises(AssertionError):
+        interrupted(tmp_path, 0, [bug])
+
+
+def test_one_inference_at_a_time(tmp_path):
+    graph = graph_of_lists()
+    program = compile_network_core(graph, target_of(CHIP))
+    network = LoadedChipNetwork(tmp_path, program)
+    assert network.finish() == IDLE
+    first, second = inputs_of(program)
+    assert network.start(first)[0] == NOT_LOADED
+    assert network.load() == 0
+    error, y = network.start(first)
+    assert error == 0
+    memory, writes = network.device.board.memory.copy(), len(network.device.log)
+    for how in ("start", "run"):
+        keep = network.used
+        assert network(second, how)[0] == REFUSED
+        network.used = keep
+    assert network.load() == REFUSED
+    assert np.array_equal(network.device.board.memory, memory)
+    assert {name for name, _ in network.device.log[writes:]} == {"irq_enable"}
+    found = [network.finish() for _ in range(60)]
+    ended = found.index(0)
+    assert found == [BUSY] * ended + [0] + [IDLE] * (59 - ended)
+    np.testing.assert_array_equal(y, run_graph(graph, [first])[graph.outputs[0]].reshape(y.shape))
+    assert network(second)[0] == 0
+
+
+def test_another_network_on_the_core(tmp_path):
+    """A start of another network is refused while one runs; a reset ends it."""
+    program = compile_network_core(graph_of_lists(), target_of(CHIP))
+    network = LoadedChipNetwork(tmp_path, program)
+    [x] = inputs_of(program, 1)
+    assert network.load() == 0 and network.driver.call("write", 1200, None, bytes(128), 128) == 0
+    assert network.driver.call("start", 1200, 1100) == 0  # a list of other software
+    assert network.start(x)[0] == REFUSED and network.load() == REFUSED
+    network.driver.call("abort")
+    assert network.load() == 0 and network.start(x)[0] == 0
+    assert network.driver.call("init", None) == 0
+    assert network.finish() == ABORTED
+    assert network.start(x)[0] == NOT_LOADED
+    assert network.load() == 0 and network(x)[0] == 0
+
+
+def test_operators_of_the_host_between_lists(tmp_path):
+    network = check_graph(tmp_path, graph_of_lists())
     assert len(network.program.segments) > 1
     assert "net_pool_map(" in network.source and "net_look_up(" in network.source
 
 
-@pytest.mark.parametrize("case", ["blocks", "many channels", *range(2)])
+@pytest.mark.parametrize("case", [
+    (7, 9, 1), (8, 10, 1), (9, 12, 1), (6, 23, 1), (7, 8, 2), (5, 7, 2), "many channels", *range(2),
+])
 def test_input_maps(tmp_path, case):
-    if case == "blocks":  # space to depth, with pixels outside of the tensor
-        builder = NetworkBuilder(np.random.default_rng(1), (1, 7, 9, 1))
-        x = builder.convolution(0, 4, kernel=(3, 3), stride=(2, 2), padding=(1, 1, 1, 1))
+    if isinstance(case, tuple):  # space to depth, with pixels outside of the tensor
+        height, width, channels = case
+        builder = NetworkBuilder(np.random.default_rng(1), (1, height, width, channels))
+        side = 1 - width % 2  # before the first column, so some rows begin at odd addresses
+        x = builder.convolution(0, 4, kernel=(3, 3), stride=(2, 2), padding=(1, 1, side, 1))
         builder.dense(x, 5)
         network = check_graph(tmp_path, builder.graph())
         assert "&form" in network.source

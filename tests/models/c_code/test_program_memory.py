@@ -1,6 +1,7 @@
 """C code of a network for a core with a program memory, on a model of the registers."""
 
 import ctypes
+import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from network_programs import random_inputs
 from network_registers import NetworkRegisterModel
 
 import weft
+from weft.kit.files.weft_driver import compiler
 from weft.models.c_code import network_core_c_files
 from weft.models.network_core.session import GoldenRunner
 from weft.network_core.descriptors import ListError
@@ -110,6 +112,7 @@ def test_a_network_in_two_places_of_one_memory(code, case):
 
 def test_the_program_survives_a_reset_of_the_core(code, case):
     assert code.place(FIRST) == OK and code.load() == OK
+    assert code.driver.call("start", 0, code.program.log) == OK
     code.driver.call("abort")
     assert code(case[0][0])[0] == NOT_LOADED
     assert code.load() == OK
@@ -179,6 +182,38 @@ def test_a_core_of_another_config_is_refused_before_a_byte_is_written(code):
     assert model.log == [] and np.array_equal(model.bus_memory, before)
 
 
+def test_the_program_is_linked_once(tmp_path):
+    """The memory of the core is the array of the C code: nothing is copied, and it may be const."""
+    code = ProgramUnderTest(tmp_path)
+    image = (ctypes.c_uint8 * code.bytes).in_dll(code.driver.lib, "digits_cnn_program")
+    assert ctypes.addressof(image) % (16 * PROGRAM.beat_bytes) == 0
+    program, depth = code.program, PROGRAM.array.depth
+    wanted = bytearray(code.bytes)
+    for first, part in [
+        *((0, part) for part in program.setup),
+        *((segment.run_first, segment.run) for segment in program.segments),
+    ]:
+        wanted[first * depth : first * depth + len(part)] = part
+    assert bytes(image) == bytes(wanted) and len(program.setup) <= 1
+    source = code.files["net.c"].decode()
+    assert source.count("weft_program_write(") == 1
+    flags = ["-DNET_PROGRAM=const", "-I", tmp_path, "-c", "-o", tmp_path / "net.o"]
+    subprocess.run([*compiler(), *flags, tmp_path / "net.c"], check=True)
+
+
+def test_a_load_into_the_program_itself_only_flushes(tmp_path):
+    code = ProgramUnderTest(tmp_path)
+    assert code.place(FIRST) == OK
+    at = code.driver.cache[FIRST : FIRST + code.bytes]
+    image = (ctypes.c_uint8 * code.bytes).in_dll(code.driver.lib, "digits_cnn_program")
+    at[:] = np.frombuffer(image, np.uint8)
+    code.model.bus_memory[FIRST : FIRST + code.bytes] = 0
+    pointer = ctypes.c_void_p(at.ctypes.data)
+    assert code.driver.call("program_write", 0, pointer, 64) == OK
+    assert np.array_equal(code.model.bus_memory[FIRST : FIRST + 64], at[:64])
+    assert not code.model.bus_memory[FIRST + 64 : FIRST + code.bytes].any()
+
+
 @pytest.mark.parametrize("bugs", [(), (("    WEFT_INVALIDATE(from, bytes);\n", ""),)])
 def test_reads_what_the_core_wrote_and_not_the_cache(tmp_path, bugs):
     code = ProgramUnderTest(tmp_path, bugs)
@@ -193,9 +228,10 @@ def test_reads_what_the_core_wrote_and_not_the_cache(tmp_path, bugs):
 
 
 @pytest.mark.parametrize("bug", [
-    ("core->program + vector * WEFT_DEPTH;", "core->program;"),
+    ("core->program + vector * WEFT_DEPTH;", "core->program + WEFT_DEPTH;"),
+    ("        copy(to, from, bytes);\n", "        copy(to, from, 4);\n"),
     ("    WEFT_FLUSH(to, bytes);\n", ""),
-], ids=["wrong place", "no flush"])
+], ids=["wrong place", "no copy", "no flush"])
 def test_the_test_sees_a_bug(tmp_path, case, bug):
     code = ProgramUnderTest(tmp_path, [bug])
     assert code.place(FIRST) == OK

@@ -10,10 +10,11 @@ from network_core_networks import NetworkBuilder
 from network_cores import LARGE, MICRO, ODD, PROGRAM, SMALL, SPRAM, network_core_config
 from products import integers
 from program_files import changed
+from rejects import rejects
 from tflite_files import T, build, runner
 
 import weft
-from weft.host.list_products import block_sizes, whole_vectors
+from weft.host.list_plan import ProductSpace, block_sizes, whole_space
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
 from weft.models.errors import ModelError, UnfitError
@@ -25,8 +26,12 @@ from weft.models.target import target_of
 from weft.network_core.descriptors import ListError
 from weft.network_core.report import ListReport
 
+# A log of an odd number of jobs does not end with a beat of its program memory.
+BEATS = network_core_config(
+    2, 4, 4, 2, words=512, b_words=128, lines=64, read_vectors=4, program_words=2048
+)
 CHIPS = pytest.mark.parametrize(
-    "config", [LARGE, SMALL, ODD, MICRO, SPRAM], ids=lambda config: config.array.name
+    "config", [LARGE, SMALL, ODD, MICRO, SPRAM, PROGRAM], ids=lambda config: config.array.name
 )
 
 
@@ -73,7 +78,13 @@ def test_rows_that_exceed_the_buffer_are_a_product():
     program = compile_network_core(graph, target_of(config))
     assert [step.operators for step in program.layers] == [("CONV_2D",)]
     [step] = program.products
-    assert step.placement.reason == "a tile needs 324 words of B, and the buffer has 100"
+    assert step.placement.reason == (
+        "a tile needs 324 words of B, and the buffer has 100: [network_core] b_words must be at"
+        " least 324"
+    )
+    for b_words, products in ((323, 1), (324, 0)):
+        config = network_core_config(4, 4, 4, 4, words=2048, b_words=b_words)
+        assert len(compile_network_core(graph, target_of(config)).products) == products
     assert step.products[0].k == 9 * 9 * 16
     with program.open("golden") as session:
         same(graph, program, session)
@@ -137,7 +148,7 @@ def filter_in_time(rng):
 
 
 @pytest.mark.parametrize("make", [transposed, computed, filter_in_time])
-@pytest.mark.parametrize("config", [LARGE, MICRO], ids=lambda config: config.array.name)
+@pytest.mark.parametrize("config", [LARGE, MICRO, PROGRAM], ids=lambda config: config.array.name)
 def test_products_that_are_no_layers(rng, make, config, tmp_path):
     """Two calls of each: states last. A program file has these products, too."""
     tensors, operators, macs = make(rng)
@@ -209,28 +220,67 @@ def test_products_of_floats_are_the_hosts():
     ]
 
 
-def test_a_core_with_a_program_memory_has_no_products():
-    """Its programs have lists alone; so the host computes the product, and says so."""
-    builder = NetworkBuilder(np.random.default_rng(1), (1, 4, 4, 3))
-    builder.convolution(builder.convolution(0, 4), 4)
-    builder.on_host()
-    program = compile_network_core(builder.graph(), target_of(PROGRAM))
-    [step] = program.host
-    assert not step.placement.on_weft and "products" not in program.areas
-    assert "(42.86 % of 4,032 MAC)" in report(program).placement
-    with program.open("golden") as session:
-        same(builder.graph(), program, session)
+@pytest.mark.parametrize("config", [PROGRAM, BEATS], ids=lambda config: config.array.name)
+def test_products_of_a_core_with_a_program_memory(config, tmp_path):
+    """Their lists and weights lie behind the program and its log, their operands behind the maps.
+    """
+    graph = wide(np.random.default_rng(1))
+    program = compile_network_core(graph, target_of(config))
+    runner, space, depth = GoldenRunner(config), program.products_space, config.array.depth
+    behind = program.log + program.areas["log"] // depth
+    assert space.program_first % config.read_vectors == 0
+    assert space.program_first - behind == (0 if config is PROGRAM else 2)
+    assert space.first * depth == program.areas["maps"]
+    assert program.memory_used == (space.first + space.vectors) * depth
+    end = (space.program_first + space.program_vectors) * depth
+    assert program.program_memory_used == end <= config.program_bytes
+    with program.open(runner) as session:
+        before = runner.program.copy()
+        same(graph, program, session)
+        written = runner.program[space.program_first * depth : end]
+        assert (written != before[space.program_first * depth : end]).any()
+        written[:] = before[space.program_first * depth : end]
+        np.testing.assert_array_equal(runner.program, before)
+        assert (runner.memory[program.memory_used :] == 0x5A).all()
+    line, *lines = str(report(program)).splitlines()
+    assert line.startswith("net: 5 of 5 operators on Weft (100 % of 42,240 MAC)")
+    [areas] = [line for line in lines if line.startswith("memory: ")]
+    assert f"product_lists {space.program_vectors * depth:,};" in areas
+    assert "; all but maps and products are in the program memory: " in areas
+    program.save(tmp_path / "net.weft")
+    with weft.load(tmp_path / "net.weft").open("golden") as session:
+        same(graph, program, session)
+
+
+def test_a_program_memory_that_is_too_small_for_the_products():
+    program = compile_network_core(wide(np.random.default_rng(1)), target_of(PROGRAM))
+    runner, used = GoldenRunner(PROGRAM), program.program_memory_used
+    runner.program_bytes = used - 1
+    with rejects(AcceleratorError, (
+        f"the program memory must have {used:,} bytes for net, not {used - 1:,}"
+    )):
+        program.open(runner)
+    assert (runner.program == 0x5A).all()
+    runner.program_bytes = used
+    program.open(runner)
+    free = program.log * PROGRAM.array.depth
+    config = dataclasses.replace(PROGRAM, program_words=1 << (free // 12).bit_length() - 1)
+    with pytest.raises(UnfitError, match="the program memory must have|single products need mem"):
+        compile_network_core(wide(np.random.default_rng(1)), target_of(config))
 
 
 def test_the_place_is_as_large_as_needed():
     program = compile_network_core(wide(np.random.default_rng(1)), target_of(LARGE))
-    wanted = whole_vectors(LARGE, 30, 72, 8, 4)
+    wanted, _ = whole_space(LARGE, 30, 72, 8, 4)
     assert program.areas["products"] == 8 * wanted
-    end = program.products_first + wanted
-    assert end <= LARGE.vectors and program.memory_used == 8 * end
+    space = program.products_space
+    end = space.first + wanted
+    assert space.vectors == wanted and end <= LARGE.vectors and program.memory_used == 8 * end
     # The memory does not limit the blocks.
-    assert block_sizes(LARGE, 30, 72, 8, 4, wanted).rows == 30
-    assert block_sizes(LARGE, 30, 72, 8, 4, wanted - 1) != block_sizes(LARGE, 30, 72, 8, 4, wanted)
+    found, smaller = (
+        block_sizes(LARGE, 30, 72, 8, 4, ProductSpace(0, size)) for size in (wanted, wanted - 1)
+    )
+    assert found.rows == 30 and smaller != found
 
 
 def small_memory(size, words):
@@ -266,7 +316,7 @@ def test_a_small_memory_divides_the_products():
 
 def test_a_memory_without_room_for_products():
     graph, config = small_memory(7, 512)
-    with pytest.raises(UnfitError, match="net: single products need memory beside the maps: .*"):
+    with pytest.raises(UnfitError, match="net: single products need memory of their own: .*"):
         compile_network_core(graph, target_of(config))
 
 
@@ -302,7 +352,7 @@ class Link(GoldenRunner):
     def run(self, *addresses, timeout):
         self.lists += 1
         if self.lists == self.fails:
-            self.memory[:] = 0  # power was lost
+            self.memory[:] = self.program[:] = 0  # power was lost
             self._buffers = type(self._buffers)(self.config)
             raise TransportError("lost")
         if self.lists == self.wrong:
@@ -311,11 +361,12 @@ class Link(GoldenRunner):
         return dataclasses.replace(report, cycles=100)
 
 
+@pytest.mark.parametrize("config", [LARGE, PROGRAM], ids=lambda config: config.array.name)
 @pytest.mark.parametrize("fails", [1, 2, 3])
-def test_works_again_after_a_failure(fails):
+def test_works_again_after_a_failure(fails, config):
     """The second list is the one of the product."""
     graph = wide(np.random.default_rng(1))
-    program, link = compile_network_core(graph, target_of(LARGE)), Link(LARGE)
+    program, link = compile_network_core(graph, target_of(config)), Link(config)
     with program.open(link) as session:
         same(graph, program, session)
         assert session.cycles == 300 and link.lists == 3
@@ -323,6 +374,23 @@ def test_works_again_after_a_failure(fails):
         with pytest.raises(TransportError, match="lost"):
             same(graph, program, session)
         same(graph, program, session, 2)
+
+
+@pytest.mark.parametrize("config", [LARGE, PROGRAM], ids=lambda config: config.array.name)
+def test_power_lost_after_a_product(config):
+    """The list behind the product fails; then the product is sent again, though it is the same."""
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 4, 4, 3))
+    x = builder.convolution(0, 8)
+    builder.on_host()
+    builder.convolution(x, 4)
+    graph = builder.graph()
+    program, link = compile_network_core(graph, target_of(config)), Link(config)
+    assert program.segments[0].before == program.products and not program.setup
+    with program.open(link) as session:
+        link.fails = 2
+        with pytest.raises(TransportError, match="lost"):
+            same(graph, program, session)
+        same(graph, program, session)
 
 
 def test_names_the_operator_whose_product_fails():

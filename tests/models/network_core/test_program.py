@@ -158,7 +158,10 @@ def test_float_values_use_the_scales_of_the_network(program):
 
 @pytest.mark.parametrize("fields, message", [
     (dict(words=128), SMALL_MEMORY),
-    (dict(b_words=2), r"net: .* \(CONV_2D n0\): a tile needs 9 words of B, and the buffer has 2"),
+    (dict(b_words=2), (
+        r"net: .* \(CONV_2D n0\): a tile needs 9 words of B, and the buffer has 2:"
+        r" \[network_core\] b_words must be at least 9$"
+    )),
 ])
 def test_refuses_small_memories(fields, message):
     config = dataclasses.replace(CHIP, **fields)

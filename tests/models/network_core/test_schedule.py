@@ -92,12 +92,15 @@ def test_parts_follow_each_other_and_wait(seed, fewest):
 
 
 def test_refuses_large_tiles():
-    with rejects(ValueError, "CONV_2D c must have at most 100 words of B in a tile, not 101"):
+    text = "CONV_2D c must have at most"
+    rule = "[network_core] b_words must be at least"
+    with rejects(ValueError, f"{text} 100 words of B in a tile, not 101: {rule} 101"):
         schedule_buffers([demand(1, 101)], CHIP)
-    with rejects(ValueError, "CONV_2D c must have at most 100 words of B in 2 tiles, not 102"):
+    with rejects(ValueError, f"{text} 100 words of B in 2 tiles, not 102: {rule} 102"):
         schedule_buffers([demand(4, 51, granule=2)], CHIP)
     small = network_core_config(4, 4, 4, 2, b_words=100, lines=4)
-    with rejects(ValueError, "CONV_2D c must have at most 4 parameter lines in 2 tiles, not 5"):
+    rule = "[network_core] lines must be at least 5"
+    with rejects(ValueError, f"{text} 4 parameter lines in 2 tiles, not 5: {rule}"):
         schedule_buffers([demand(4, 1, adds=True, granule=2)], small)
 
 
@@ -157,3 +160,14 @@ def test_shares_that_cannot_be_better_end_soon(monkeypatch):
     monkeypatch.setattr(module._State, "follows", lambda *_: False)
     whole = places()
     assert 2 * few < whole
+
+
+@pytest.mark.parametrize("lines", [20, 1000])
+def test_the_least_cycles_have_the_waits_for_space(lines):
+    """60 and 60 words are not in 100 words at once: each load waits for the job before."""
+    chip = network_core_config(4, 4, 4, 2, b_words=100, lines=lines)
+    search = module._Search([demand(1, 60) for _ in range(20)], chip, False, False, True)
+    tried = search.tried([1] * 20)
+    jobs = [job for layer in range(20) for job in search._jobs(layer, 1, tried.lines_resident)]
+    assert tried.cycles == sum(job.cycles + job.b_load + job.line_load for job in jobs)
+    assert search._least(search._start(), tried.rest[0]) == tried.cycles

@@ -192,6 +192,14 @@ NODES = {  # kind: attributes, shapes of the inputs, shape of the output, MAC by
         {}, [(2, 3, 8), (2, 3, 8), (2, 3, 8), (), (), (), (2, 4, 7, 2), (2, 4, 7, 2)], (2, 3, 8),
         2 * 3 * (3 + 7) * (8 + 8),
     ),
+    "com.microsoft.GroupQueryAttention": (
+        {}, [(2, 3, 32), (2, 3, 16), (2, 3, 16), (), (), (2,), ()], (2, 3, 32),
+        2 * 3 * 3 * (32 + 32),
+    ),
+    "com.microsoft.GroupQueryAttention of one tensor with a past": (
+        {}, [(2, 3, 64), (), (), (2, 2, 5, 8), (2, 2, 5, 8), (2,), ()], (2, 3, 32),
+        2 * 3 * (3 + 5) * (32 + 32),
+    ),
     "Softmax": ({}, [(2, 3)], (2, 3), 0),
 }
 

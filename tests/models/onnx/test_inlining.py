@@ -139,13 +139,33 @@ def test_a_computed_condition_stays_with_the_runtime():
                          kinds=["onnx.relu", "onnx.model"])
 
 
-def test_branches_of_a_computed_condition_with_other_ranks_are_refused():
+@pytest.mark.parametrize("kind, shape", [
+    ("Squeeze", "(3,)"), ("Transpose", "(3, 1)"), ("ReduceSum", "(1, 1)"),
+])
+def test_branches_of_a_computed_condition_with_other_shapes_are_refused(kind, shape):
     b = Builder(seed=207)
     x, flag = b.input("x", [1, 3]), b.input("flag", [], np.bool_)
     then = branch(node("Neg", [x], ["s"]), outputs=["s"])
-    other = branch(node("Squeeze", [x], ["s"]), outputs=["s"])
+    other = branch(node(kind, [x], ["s"]), outputs=["s"])
+    y = b.node("Relu", b.node("If", flag, then_branch=then, else_branch=other))
+    message = (
+        "net.onnx: node If0 (If): both branches must give output If0_0 the same shape, not (1, 3)"
+        f" and {shape}: the condition flag is not known before it runs"
+    )
+    with pytest.raises(ModelError, match=f"^{re.escape(message)}$"):
+        load(b.bytes(y), "net.onnx")
+
+
+def test_a_branch_whose_shape_depends_on_values_is_refused():
+    b = Builder(seed=208)
+    x, flag = b.input("x", [1, 3]), b.input("flag", [], np.bool_)
+    then = branch(node("Neg", [x], ["s"]), outputs=["s"])
+    other = branch(
+        node("NonZero", [x], ["t"]), node("Cast", ["t"], ["s"], to=1), outputs=["s"],
+    )
     y = b.node("If", flag, then_branch=then, else_branch=other)
-    with pytest.raises(ModelError, match=re.escape("net.onnx: node If0 (If): the shape of output")):
+    message = "net.onnx: node If0 (If): the shape of output If0_0 is not known before it runs"
+    with pytest.raises(ModelError, match=f"^{re.escape(message)}$"):
         load(b.bytes(y), "net.onnx")
 
 

@@ -1,10 +1,15 @@
 """The report of a network core as text, and as a page with its pictures."""
 
+import numpy as np
 import pytest
 from html_elements import HtmlElements
+from network_core_networks import NetworkBuilder
+from network_cores import PROGRAM
 
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.report import report
 from weft.models.report.network_core_views import lines
+from weft.models.target import target_of
 
 
 @pytest.fixture(scope="module")
@@ -40,3 +45,13 @@ def test_lines(network_core_program):
     assert found[6] == f"lists: 2, of {cycles[0]:,}, {cycles[1]:,} cycles"
     assert found[7].startswith("memory: ") and " of 6,144 bytes (maps " in found[7]
     assert found[8] == "weights: 72 words of B, which has 70: loaded in each inference"
+
+
+def test_the_picture_of_the_memory_says_where_areas_lie(text):
+    assert "bytes; setup and maps share their place" in text
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 4, 4, 3))
+    x = builder.convolution(0, 4)
+    builder.on_host()
+    builder.convolution(x, 4)
+    program = compile_network_core(builder.graph(), target_of(PROGRAM))
+    assert "bytes; all but maps and products are in the program memory<" in report(program).page()

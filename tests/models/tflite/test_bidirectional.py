@@ -17,9 +17,12 @@ NAME = "BIDIRECTIONAL_SEQUENCE_LSTM"
 
 
 def file(rng, batch=2, time=5, units=4, size=6, *, merged=True, major=False, clip=0.0,
-         extra=(), kind="float32"):
+         extra=(), kind="float32", weights="float32", asymmetric=False):
     """A file of one operator; inputs of the places ``extra`` are present, too."""
     def constant(*shape):
+        if weights != "float32" and len(shape) == 2:
+            data = rng.integers(-127, 128, shape).astype(np.int8).view(weights)
+            return T(data=data, scale=rng.uniform(.002, .01))
         return T(data=rng.normal(0, 0.4, shape).astype(np.float32))
 
     front = (time, batch) if major else (batch, time)
@@ -42,6 +45,7 @@ def file(rng, batch=2, time=5, units=4, size=6, *, merged=True, major=False, cli
     tensors |= {name: T((*front, width), kind, scale=0.1) for name in outputs}
     options = {
         "fusedActivationFunction": 4, "cellClip": clip, "mergeOutputs": merged, "timeMajor": major,
+        "asymmetricQuantizeInputs": asymmetric,
     }
     operator = (NAME, inputs, outputs, ("BidirectionalSequenceLSTMOptions", options), 1)
     return build(tensors, [operator], ["x"], outputs)
@@ -49,7 +53,8 @@ def file(rng, batch=2, time=5, units=4, size=6, *, merged=True, major=False, cli
 
 @pytest.mark.parametrize("options", [
     dict(batch=1), dict(merged=False), dict(major=True), dict(merged=False, major=True, clip=0.3),
-    dict(batch=1, time=1, units=1),
+    dict(batch=1, time=1, units=1), dict(merged=False, weights="int8", asymmetric=True),
+    dict(merged=False, weights="uint8"), dict(batch=1, weights="int8", major=True, clip=0.3),
 ])
 def test_equals_litert(rng, options):
     """Three runs, one after the other, with their states.

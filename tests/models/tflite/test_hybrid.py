@@ -82,7 +82,7 @@ def test_products_are_on_the_core(tmp_path):
     assert placement_line(program).startswith(
         "net: 3 of 3 operators on Weft (100 % of 1,488 MAC); equal to TFLite Micro"
     )
-    assert "3 products have float32 activations and int8 weights" in graph.notes[0]
+    assert "3 products with float32 activations and int8 weights" in graph.notes[0]
     program.save(tmp_path / "net.weft")
     with load_file(tmp_path / "net.weft").open(GoldenTransport(CONFIG)) as session:
         y = session(np.concatenate([X, -X, X]))
@@ -285,4 +285,67 @@ def test_rejects_a_zero_point_of_the_weights(rng):
     options = "FullyConnectedOptions", {}
     data = build(tensors, [("FULLY_CONNECTED", ["x", "w"], ["y"], options)], ["x"], ["y"])
     with pytest.raises(ModelError, match="product with float32 must have zero points of 0"):
+        load(data, "net")
+
+
+@pytest.mark.parametrize("asymmetric", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_uint8_weights_of_a_dense_layer_are_bytes_of_int8(asymmetric, bias):
+    """Old converters write such files. The zero point has no effect in LiteRT."""
+    rng = np.random.default_rng(51)
+    tensors = {
+        "x": T((9, 33), "float32"), "y": T((9, 6), "float32"),
+        "w": T(data=rng.integers(-127, 128, (6, 33)).astype(np.int8).view(np.uint8), scale=0.02,
+               zero=128),
+    }
+    if bias:
+        tensors["b"] = T(data=rng.normal(size=6).astype(F32))
+    options = {"fusedActivationFunction": 1, "asymmetricQuantizeInputs": asymmetric}
+    operator = (
+        "FULLY_CONNECTED", ["x", "w", *(["b"] if bias else [])], ["y"],
+        ("FullyConnectedOptions", options), 9,
+    )
+    compare(tensors, operator, rows(rng, 9, 33))
+
+
+@pytest.mark.parametrize("kernel, stride, padding, size", [
+    (3, 1, SAME, 6), (1, 1, SAME, 6), (3, 2, VALID, 2), (2, 1, VALID, 5),
+])
+def test_uint8_weights_of_a_convolution_are_bytes_of_int8(kernel, stride, padding, size):
+    """A row is an image."""
+    rng = np.random.default_rng(52)
+    weights = rng.integers(-127, 128, (5, kernel, kernel, 4)).astype(np.int8).view(np.uint8)
+    tensors = {
+        "x": T((2, 6, 6, 4), "float32"), "w": T(data=weights, scale=0.02, zero=3),
+        "b": T(data=rng.normal(size=5).astype(F32)), "y": T((2, size, size, 5), "float32"),
+    }
+    options = PLAIN | {"strideH": stride, "strideW": stride, "padding": padding}
+    operator = ("CONV_2D", ["x", "w", "b"], ["y"], ("Conv2DOptions", options), 5)
+    compare(tensors, operator, rows(rng, 2, 6, 6, 4))
+
+
+def test_uint8_weights_have_one_scale():
+    tensors = {
+        "x": T((1, 4), "float32"), "y": T((1, 2), "float32"),
+        "w": T(data=np.ones((2, 4), np.uint8), scale=[0.1, 0.2]),
+    }
+    data = build(tensors, [
+        ("FULLY_CONNECTED", ["x", "w"], ["y"], ("FullyConnectedOptions", {}), 9)
+    ], ["x"], ["y"])
+    with pytest.raises(ModelError, match="uint8 weights of a product with float32 must have 1"
+                                         " scale, not 2$"):
+        load(data, "net")
+
+
+def test_uint8_weights_of_a_depthwise_convolution_are_refused():
+    """LiteRT refuses them, too."""
+    tensors = {
+        "x": T((1, 4, 4, 2), "float32"), "y": T((1, 4, 4, 2), "float32"),
+        "w": T(data=np.ones((1, 3, 3, 2), np.uint8), scale=0.1),
+    }
+    data = build(tensors, [(
+        "DEPTHWISE_CONV_2D", ["x", "w"], ["y"],
+        ("DepthwiseConv2DOptions", PLAIN | {"depthMultiplier": 1}), 6,
+    )], ["x"], ["y"])
+    with pytest.raises(ModelError, match="a product of float32 and uint8 to float32"):
         load(data, "net")

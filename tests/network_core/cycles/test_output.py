@@ -85,10 +85,30 @@ def test_a_job_with_add_ends_alone_as_among_others(config):
     rng = np.random.default_rng(32)
     for _ in range(12):
         job = random_job(rng, config, sums=False)
-        layer, port, now = AddedLayer(config, job, 1), SidePortTimes(config), 1
-        while not layer.ending(now):
-            store, arrived = layer.stored(now), port.arrival(now)
-            accepted = port.step(now, (layer.read,), store and store.bank)
-            layer.step(now, accepted == 0, arrived == 0)
-            now += 1
-        assert AddedLayer(config, job, 1).finish(1, SidePortTimes(config)) == now
+        assert AddedLayer(config, job, 1).finish(1, SidePortTimes(config)) == added_end(config, job)
+
+
+def added_end(config, job, banks=True):
+    """The cycle in which a job with ADD is ending; without ``banks`` its stores delay no read."""
+    layer, port, now = AddedLayer(config, job, 1), SidePortTimes(config), 1
+    while not layer.ending(now):
+        store, arrived = layer.stored(now), port.arrival(now)
+        accepted = port.step(now, (layer.read,), store.bank if store and banks else None)
+        layer.step(now, accepted == 0, arrived == 0)
+        now += 1
+    return now
+
+
+def test_a_job_with_add_that_ends_alone_waits_for_the_banks_of_its_stores():
+    """Its last tile comes while the tile before is stored, and has just enough time to read."""
+    config = network_core_config(
+        3, 8, 4, 4, words=16384, read_vectors=1, scale_cycles=1, hop=2, multiplier="plain"
+    )
+    job = ListJob(
+        cross=1, panel_rows=2, out_height=2, out_width=8, columns=17, tile_words=29, output=2050,
+        output_pixel_step=768, output_row_step=1282, add_input=2816, add_pixel_step=1280,
+        add_row_step=768,
+    )
+    end = added_end(config, job)
+    assert end == added_end(config, job, banks=False) + 1
+    assert AddedLayer(config, job, 1).finish(1, SidePortTimes(config)) == end

@@ -199,11 +199,14 @@ class ListOutcome:
         Jobs that have ended before the end or the error.
     result : bytes
         The result that END names; empty after an error.
+    address : int
+        Of the result.
     """
 
     error: ListError
     jobs: int
     result: bytes = b""
+    address: int = 0
 
 
 def run_list(
@@ -261,7 +264,7 @@ def run_list(
         result = area.read_columns(numbers, end.result_bytes).tobytes()
     except ListFault as fault:
         return ListOutcome(fault.error, run.jobs)
-    return ListOutcome(ListError.NONE, run.jobs, result)
+    return ListOutcome(ListError.NONE, run.jobs, result, end.result)
 
 
 def _kept(config, address):

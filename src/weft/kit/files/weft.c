@@ -58,7 +58,8 @@ int weft_init(weft_core *core, void *base)
     core->irq_deferred = 0;
     core->irq_mask = 0;
     core->base = base;
-    core->poll_limit = 1000000;
+    if (core->poll_limit == 0)
+        core->poll_limit = 1000000;
     core->done = NULL;
     core->context = NULL;
     core->product = NULL;

@@ -161,9 +161,12 @@ typedef struct weft_product {
 typedef struct weft_core weft_core;
 
 struct weft_core {
-    /* Set by weft_init(). The caller may change them while no product is in progress. */
+    /*
+     * Set by weft_init(), except for a poll_limit that is not 0: the struct is 0 before the first
+     * call. The caller may change them while no product is in progress.
+     */
     void *base;          /* address of the registers */
-    uint32_t poll_limit; /* polls without progress before WEFT_ERR_TIMEOUT; 1,000,000 by default */
+    uint32_t poll_limit; /* polls without progress before WEFT_ERR_TIMEOUT; 0 becomes 1,000,000 */
     /*
      * Callback, or NULL. weft_irq() calls it in the handler when a product of weft_start() ends;
      * `error` is WEFT_OK or the error. It may start the next product.

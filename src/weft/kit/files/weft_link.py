@@ -4,15 +4,17 @@
 results.
 """
 
+import json
 import logging
+from pathlib import Path
 
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles
 from weft_data import DataPath
 from weft_master import RegisterMaster
-from weft_packing import DESIGN
 
+DESIGN = json.loads(Path(__file__).with_name("design.json").read_text(encoding="utf-8"))
 REGISTERS = DESIGN["registers"]
 POLL_LIMIT = 2_000  # reads of a register before a wait fails
 

@@ -3,7 +3,6 @@
 import random
 
 from cocotbext.wishbone.driver import WBOp, WishboneMaster
-from weft_packing import DESIGN
 
 
 class RegisterMaster:
@@ -12,10 +11,11 @@ class RegisterMaster:
     NAMES = {
         "cyc": "cyc_i", "stb": "stb_i", "we": "we_i", "adr": "adr_i", "datwr": "dat_i",
         "datrd": "dat_o", "ack": "ack_o", "sel": "sel_i", "err": "err_o",
-    } | ({"stall": "stall_o"} if DESIGN["pipelined"] else {})
+    }
 
     def __init__(self, dut, clock, reset):
-        self.master = WishboneMaster(dut, "wb", clock, signals_dict=self.NAMES, timeout=1000)
+        names = self.NAMES | ({"stall": "stall_o"} if hasattr(dut, "wb_stall_o") else {})
+        self.master = WishboneMaster(dut, "wb", clock, signals_dict=names, timeout=1000)
         self.rng = None
 
     def pause(self, seed, probability):

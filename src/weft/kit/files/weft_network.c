@@ -4,6 +4,19 @@
 #define WRITE(core, name, value) WEFT_WRITE((core)->base, offsetof(weft_t, name), value)
 #define LIST_EVENTS (WEFT__IRQ_STATUS__DONE_bm | WEFT__IRQ_STATUS__FAILED_bm)
 
+/*
+ * Memory is moved by words where its bytes lie in it as in a register of the core: aligned, on a
+ * little-endian processor, with a compiler that lets a word alias any data.
+ */
+#if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+typedef uint32_t word_of_bytes __attribute__((may_alias));
+#define IS_WORDS(pointer) ((uintptr_t)(pointer) % 4 == 0)
+#else
+typedef uint32_t word_of_bytes;
+#define IS_WORDS(pointer) 0
+#endif
+#define WORD_AT(pointer) (*(word_of_bytes *)(uintptr_t)(pointer))
+
 const char *weft_error_text(int error)
 {
     switch (error) {
@@ -24,6 +37,7 @@ const char *weft_error_text(int error)
     case WEFT_ERR_NOT_LOADED: return "the network must be loaded";
     case WEFT_ERR_BUS: return "the program memory answered an access with an error";
     case WEFT_ERR_NO_ANSWER: return "the program memory did not answer";
+    case WEFT_ERR_IDLE: return "no inference was started";
     default: return "unknown error";
     }
 }
@@ -80,7 +94,8 @@ int weft_init(weft_core *core, void *base)
     if (core == NULL)
         return WEFT_ERR_NULL;
     core->base = base;
-    core->poll_limit = 1000000;
+    if (core->poll_limit == 0)
+        core->poll_limit = 1000000;
     core->loaded = NULL;
     if (WEFT_REGISTER(core, magic) != WEFT_MAGIC || WEFT_REGISTER(core, version) != WEFT_VERSION
         || WEFT_REGISTER(core, kind) != WEFT_KIND || WEFT_REGISTER(core, hash) != WEFT_HASH)
@@ -103,11 +118,10 @@ static int inside(uint32_t vector, uint32_t bytes)
 }
 
 /* Check and describe a transfer, when the one before has ended. */
-static int prepare(weft_core *core, uint32_t vector, const weft_layout *layout, const void *data,
-                   uint32_t bytes)
+static int prepare(weft_core *core, uint32_t vector, const weft_layout *layout, uint32_t bytes)
 {
     int error;
-    if (core == NULL || (data == NULL && bytes > 0))
+    if (core == NULL)
         return WEFT_ERR_NULL;
     if (bytes == 0)
         return WEFT_OK;
@@ -124,7 +138,7 @@ static int prepare(weft_core *core, uint32_t vector, const weft_layout *layout, 
 }
 
 /* Count polls without a word in a FIFO; after too many reset the core. */
-static int progress(weft_core *core, uint32_t words, uint32_t *polls)
+static inline int progress(weft_core *core, uint32_t words, uint32_t *polls)
 {
     *polls = words > 0 ? 0 : *polls + 1;
     if (*polls <= core->poll_limit)
@@ -133,40 +147,83 @@ static int progress(weft_core *core, uint32_t words, uint32_t *polls)
     return WEFT_ERR_TIMEOUT;
 }
 
-int weft_write(weft_core *core, uint32_t vector, const weft_layout *layout, const void *data,
-               uint32_t bytes)
+/* The next word of the data, of which 1 to 4 bytes are left. */
+static uint32_t assembled(const uint8_t *from, uint32_t bytes)
+{
+    uint32_t word = from[0];
+    if (bytes > 1)
+        word |= (uint32_t)from[1] << 8;
+    if (bytes > 2)
+        word |= (uint32_t)from[2] << 16;
+    if (bytes > 3)
+        word |= (uint32_t)from[3] << 24;
+    return word;
+}
+
+int weft_write_begin(weft_core *core, uint32_t vector, const weft_layout *layout, uint32_t bytes)
+{
+    int error = prepare(core, vector, layout, bytes);
+    if (error == WEFT_OK && bytes > 0)
+        WRITE(core, memory_write, bytes);
+    return error;
+}
+
+int weft_write_more(weft_core *core, const void *data, uint32_t bytes)
 {
     const uint8_t *from = (const uint8_t *)data;
-    uint32_t space, n, word, polls = 0;
-    int error = prepare(core, vector, layout, data, bytes);
-    if (error != WEFT_OK || bytes == 0)
-        return error;
-    WRITE(core, memory_write, bytes);
+    uint32_t space, words, polls = 0;
+    int error;
+    if (core == NULL || (data == NULL && bytes > 0))
+        return WEFT_ERR_NULL;
     while (bytes > 0) {
         space = WEFT_REGISTER(core, write_fifo_free);
         error = progress(core, space, &polls);
         if (error != WEFT_OK)
             return error;
-        for (; space > 0 && bytes > 0; space--) {
-            if (bytes >= 4) {
-                word = from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16
-                       | (uint32_t)from[3] << 24;
-                from += 4;
-                bytes -= 4;
-            } else
-                for (word = 0, n = 0; bytes > 0; n += 8, bytes--)
-                    word |= (uint32_t)*from++ << n;
-            WRITE(core, write_fifo, word);
+        words = space < bytes / 4 ? space : bytes / 4;
+        space -= words;
+        bytes -= 4 * words;
+        if (IS_WORDS(from))
+            for (; words >= 4; words -= 4, from += 16) { /* loops cost more than accesses */
+                WRITE(core, write_fifo, WORD_AT(from));
+                WRITE(core, write_fifo, WORD_AT(from + 4));
+                WRITE(core, write_fifo, WORD_AT(from + 8));
+                WRITE(core, write_fifo, WORD_AT(from + 12));
+            }
+        for (; IS_WORDS(from) && words > 0; words--, from += 4)
+            WRITE(core, write_fifo, WORD_AT(from));
+        for (; words > 0; words--, from += 4)
+            WRITE(core, write_fifo, assembled(from, 4));
+        if (bytes < 4 && bytes > 0 && space > 0) {
+            WRITE(core, write_fifo, assembled(from, bytes));
+            bytes = 0;
         }
     }
+    return WEFT_OK;
+}
+
+int weft_write_end(weft_core *core)
+{
+    if (core == NULL)
+        return WEFT_ERR_NULL;
     return wait_for(core, WEFT__STATUS__MEMORY_BUSY_bm);
+}
+
+int weft_write(weft_core *core, uint32_t vector, const weft_layout *layout, const void *data,
+               uint32_t bytes)
+{
+    int error = data == NULL && bytes > 0 ? WEFT_ERR_NULL
+                                          : weft_write_begin(core, vector, layout, bytes);
+    if (error == WEFT_OK)
+        error = weft_write_more(core, data, bytes);
+    return error == WEFT_OK && bytes > 0 ? weft_write_end(core) : error;
 }
 
 int weft_read(weft_core *core, uint32_t vector, void *data, uint32_t bytes)
 {
     uint8_t *to = (uint8_t *)data;
     uint32_t level, n, word, polls = 0;
-    int error = prepare(core, vector, NULL, data, bytes);
+    int error = data == NULL && bytes > 0 ? WEFT_ERR_NULL : prepare(core, vector, NULL, bytes);
     if (error != WEFT_OK || bytes == 0)
         return error;
     WRITE(core, memory_read, bytes);
@@ -177,6 +234,12 @@ int weft_read(weft_core *core, uint32_t vector, void *data, uint32_t bytes)
             return error;
         for (; level > 0; level--) {
             word = WEFT_REGISTER(core, read_fifo);
+            if (bytes >= 4 && IS_WORDS(to)) {
+                WORD_AT(to) = word;
+                to += 4;
+                bytes -= 4;
+                continue;
+            }
             for (n = 0; n < 4 && bytes > 0; n++, bytes--, word >>= 8)
                 *to++ = (uint8_t)word;
         }
@@ -202,6 +265,23 @@ int weft_program(weft_core *core, void *memory, uint32_t bytes)
     return WEFT_OK;
 }
 
+/* Copy bytes to memory that does not overlap them. */
+static void copy(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+    if (IS_WORDS(to) && IS_WORDS(from)) {
+        for (; bytes >= 16; bytes -= 16, to += 16, from += 16) {
+            WORD_AT(to) = WORD_AT(from);
+            WORD_AT(to + 4) = WORD_AT(from + 4);
+            WORD_AT(to + 8) = WORD_AT(from + 8);
+            WORD_AT(to + 12) = WORD_AT(from + 12);
+        }
+        for (; bytes >= 4; bytes -= 4, to += 4, from += 4)
+            WORD_AT(to) = WORD_AT(from);
+    }
+    for (; bytes > 0; bytes--)
+        *to++ = *from++;
+}
+
 /* The byte at a vector of the program memory, and the error of an access. */
 static uint8_t *program_at(const weft_core *core, uint32_t vector, const void *data, uint32_t bytes,
                            int *error)
@@ -220,27 +300,26 @@ static uint8_t *program_at(const weft_core *core, uint32_t vector, const void *d
 int weft_program_write(weft_core *core, uint32_t vector, const void *data, uint32_t bytes)
 {
     const uint8_t *from = (const uint8_t *)data;
-    uint32_t n;
     int error;
     uint8_t *to = program_at(core, vector, data, bytes, &error);
     if (error != WEFT_OK)
         return error;
-    for (n = 0; n < bytes; n++)
-        to[n] = from[n];
+    if (to != from)
+        copy(to, from, bytes);
     WEFT_FLUSH(to, bytes);
     return WEFT_OK;
 }
 
 int weft_program_read(weft_core *core, uint32_t vector, void *data, uint32_t bytes)
 {
-    uint8_t *to = (uint8_t *)data;
     uint32_t n;
+    uint8_t *to = (uint8_t *)data;
     int error;
     const volatile uint8_t *from = program_at(core, vector, data, bytes, &error);
     if (error != WEFT_OK)
         return error;
     WEFT_INVALIDATE(from, bytes);
-    for (n = 0; n < bytes; n++)
+    for (n = 0; n < bytes; n++) /* few: the log, which the core writes at any time */
         to[n] = from[n];
     return WEFT_OK;
 }
@@ -274,7 +353,7 @@ int weft_finish(weft_core *core)
     uint32_t status;
     if (core == NULL)
         return WEFT_ERR_NULL;
-    if (WEFT_REGISTER(core, status) & WEFT__STATUS__LIST_BUSY_bm)
+    if (weft_is_busy(core))
         return WEFT_BUSY;
     WRITE(core, irq_status, LIST_EVENTS);
     status = WEFT_REGISTER(core, net_status);
@@ -285,12 +364,10 @@ int weft_finish(weft_core *core)
     return errors[status < sizeof errors / sizeof *errors ? status : 0];
 }
 
-int weft_run(weft_core *core, uint32_t list, uint32_t log)
+int weft_wait(weft_core *core)
 {
     uint32_t polls = 0, status, last = 0;
-    int error = weft_start(core, list, log);
-    if (error != WEFT_OK)
-        return error;
+    int error;
     while ((error = weft_finish(core)) == WEFT_BUSY) {
         status = WEFT_REGISTER(core, net_status);
         polls = status == last ? polls + 1 : 0;
@@ -303,8 +380,21 @@ int weft_run(weft_core *core, uint32_t list, uint32_t log)
     return error;
 }
 
+int weft_run(weft_core *core, uint32_t list, uint32_t log)
+{
+    int error = weft_start(core, list, log);
+    return error == WEFT_OK ? weft_wait(core) : error;
+}
+
+int weft_is_busy(const weft_core *core)
+{
+    return (WEFT_REGISTER(core, status) & WEFT__STATUS__LIST_BUSY_bm) != 0;
+}
+
 void weft_abort(weft_core *core)
 {
+    if (!weft_is_busy(core))
+        return; /* its buffers keep their weights */
     core->loaded = NULL;
     WRITE(core, control, WEFT__CONTROL__ABORT_bm);
 }

@@ -7,7 +7,9 @@
  * A function that can fail returns an enum weft_error. Every wait is limited: it ends in
  * WEFT_ERR_TIMEOUT after core.poll_limit polls without progress.
  *
- * One function of the driver must not interrupt another one on the same core, except weft_abort().
+ * An interrupt handler may call weft_abort() and weft_irq_enable() at any time. It may call
+ * weft_finish() while no other function but weft_start() works on the same core. All other functions
+ * must not interrupt one another on the same core.
  */
 #ifndef WEFT_H
 #define WEFT_H
@@ -53,16 +55,18 @@ enum weft_error {
     WEFT_ERR_DEADLOCK = -10, /* loads and jobs of the list wait for each other */
     WEFT_ERR_NOT_LOADED = -11, /* a network must be loaded: the core was reset, or a list failed */
     WEFT_ERR_BUS = -12,        /* the program memory answered an access with an error */
-    WEFT_ERR_NO_ANSWER = -13   /* the program memory did not answer */
+    WEFT_ERR_NO_ANSWER = -13,  /* the program memory did not answer */
+    WEFT_ERR_IDLE = -14        /* no inference was started, so none can be finished */
 };
 
 /* Text of an error, for messages. */
 const char *weft_error_text(int error);
 
+/* The state of a core, which is 0 before the first weft_init(): a static variable, or `= {0}`. */
 typedef struct weft_core {
     void *base;
-    uint32_t poll_limit; /* polls without progress before WEFT_ERR_TIMEOUT; 1,000,000 by default */
-    const void *loaded;  /* the network whose weights are in the core, or NULL */
+    uint32_t poll_limit; /* polls without progress before WEFT_ERR_TIMEOUT; 0 becomes 1,000,000 */
+    const void *volatile loaded; /* the network whose weights are in the core, or NULL */
 #if WEFT_PROGRAM_WORDS > 0
     uint8_t *program;       /* the program memory; weft_program() sets it */
     uint32_t program_bytes; /* that lists may use */
@@ -85,7 +89,7 @@ static inline uint32_t weft_address(uint32_t vector)
 
 /*
  * Check that the core at `base` is the one of this kit, reset it, and let lists use its whole
- * memory. The memory keeps its contents.
+ * memory. The memory keeps its contents, and a poll_limit that is not 0 stays.
  */
 int weft_init(weft_core *core, void *base);
 
@@ -96,6 +100,14 @@ int weft_init(weft_core *core, void *base);
  */
 int weft_write(weft_core *core, uint32_t vector, const weft_layout *layout, const void *data,
                uint32_t bytes);
+
+/*
+ * The same in parts: begin a transfer of `bytes`, give it all of them, and wait for its end. Each
+ * part but the last one has a multiple of 4 bytes.
+ */
+int weft_write_begin(weft_core *core, uint32_t vector, const weft_layout *layout, uint32_t bytes);
+int weft_write_more(weft_core *core, const void *data, uint32_t bytes);
+int weft_write_end(weft_core *core);
 
 /* Read bytes of the memory, from the first byte of a vector on. */
 int weft_read(weft_core *core, uint32_t vector, void *data, uint32_t bytes);
@@ -124,7 +136,10 @@ int weft_read(weft_core *core, uint32_t vector, void *data, uint32_t bytes);
  */
 int weft_program(weft_core *core, void *memory, uint32_t bytes);
 
-/* Write or read bytes of the program memory, from the first byte of a vector on. */
+/*
+ * Write or read bytes of the program memory, from the first byte of a vector on. Data that lie
+ * there already are flushed and not copied.
+ */
 int weft_program_write(weft_core *core, uint32_t vector, const void *data, uint32_t bytes);
 int weft_program_read(weft_core *core, uint32_t vector, void *data, uint32_t bytes);
 #endif
@@ -154,12 +169,21 @@ int weft_start(weft_core *core, uint32_t list, uint32_t log);
 int weft_finish(weft_core *core);
 
 /*
- * Start a list, and wait for its end. The limit counts polls while no job ends; after a time-out
- * the list is aborted.
+ * Wait for the end of a list: WEFT_OK or its error, as weft_finish(). The limit counts polls while
+ * no job ends; after a time-out the list is aborted.
  */
+int weft_wait(weft_core *core);
+
+/* Whether a list runs. */
+int weft_is_busy(const weft_core *core);
+
+/* Start a list, and wait for its end. */
 int weft_run(weft_core *core, uint32_t list, uint32_t log);
 
-/* End the running list, if any. Allowed at any time, also in an interrupt handler. */
+/*
+ * End the running list. If none runs, nothing happens, and a loaded network stays loaded. Allowed
+ * at any time, also in an interrupt handler.
+ */
 void weft_abort(weft_core *core);
 
 /* Enable or disable the interrupt at the end of a list. weft_finish() clears it. */

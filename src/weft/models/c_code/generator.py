@@ -108,7 +108,7 @@ int @name@_run(weft_core *core, const int8_t *input, int8_t *output)
 """
 
 
-_WITHOUT_ARITHMETIC = {"net_layer.h", "net_map.h"}
+_WITHOUT_ARITHMETIC = _WITH_BYTES = {"net_layer.h", "net_map.h"}  # they include net_bytes.h
 
 
 def check_prefix(prefix: str) -> None:
@@ -139,8 +139,8 @@ def filled_sources(
     fixed : iterable of str
         Files of `weft.models.c_code.files` that ``net_data.h`` includes.
     values : mapping of str
-        For ``@key@`` in templates. ``definitions``, ``load`` and ``body`` have names of the driver,
-        too.
+        For ``@key@`` in templates. ``definitions``, ``load``, ``body`` and ``after`` have names of
+        the driver, too.
     prefix : str
         Of the driver.
     """
@@ -149,6 +149,8 @@ def filled_sources(
     values = {"includes": includes, **values}
     if {*names} - _WITHOUT_ARITHMETIC:
         names.append("net_arithmetic.h")
+    if {*names} & _WITH_BYTES:
+        names.append("net_bytes.h")
     folder = resources.files("weft.models.c_code.files")
     texts = {"net.h": header, "net_data.h": DATA, "net.c": source}
     texts |= {name: folder.joinpath(name).read_text(encoding="utf-8") for name in names}
@@ -159,7 +161,7 @@ def filled_sources(
 
 
 def _filled(text, values, prefix):
-    for key in ("includes", "definitions", "load", "body"):
+    for key in ("includes", "definitions", "load", "body", "after"):
         text = text.replace(f"@{key}@", renamed(values.get(key, ""), prefix))
     for key, value in values.items():
         text = text.replace(f"@{key}@", str(value))
@@ -198,7 +200,8 @@ def require_no_state(program, steps) -> None:
         )
     for step in steps:
         is_recurrent = isinstance(step.work, RecurrentWork)
-        if is_recurrent or (isinstance(step.work, HostWork) and step.work.kernel == "tflite.svdf"):
+        is_filter = isinstance(step.work, HostWork) and step.work.kernel.endswith(".svdf")
+        if is_recurrent or is_filter:
             raise no_code(
                 program, step, "C code has no operators with a state, such as recurrent layers; a"
                 f" program file runs them from Python: weft run {program.name}.weft --on PORT"

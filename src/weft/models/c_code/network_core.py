@@ -12,11 +12,19 @@ from weft.models.c_code.generator import (
     require_one,
 )
 from weft.models.c_code.operators import operator_problem
-from weft.models.c_code.tensors import array, is_alias, numbers, struct
+from weft.models.c_code.tensors import (
+    array,
+    is_alias,
+    numbers,
+    struct,
+)
+from weft.models.c_code.tensors import program as definition_of_program
 from weft.models.errors import ModelError
 from weft.models.network_core.prediction import program_conditions
 from weft.models.network_core.program import NetworkCoreProgram
 from weft.models.work import HostWork
+from weft.network_core.cycles.memory import BURST
+from weft.network_core.descriptors import split
 
 __all__ = ["CHIP_HEADER", "CHIP_SOURCE", "network_core_c_files"]
 
@@ -86,66 +94,101 @@ class _NetworkCoreGenerator(Generator):
 
     def files(self, prefix):
         """Return the files."""
-        program, load, body = self._program, [], []
+        program, body = self._program, []
+        load = self._load(public_name(program.name, prefix))
+        results = []  # of the list before
         for number, segment in enumerate(program.segments):
-            self._image(f"run{number}", segment.run)
-            load += self._store(segment.run_first, f"run{number}")
-        for number, part in enumerate(program.setup):
-            self._image(f"setup{number}", part)
-            load += self._store(0, f"setup{number}")
-            load += checked_call(f"weft_run(core, 0, {program.log})")
-        for segment in program.segments:
-            body += [line for step in segment.before for line in self._host(step)]
+            lines = results + [line for step in segment.before for line in self._host(step)]
             for entry in segment.written:
-                body += self._write(entry)
-            body += checked_call(f"weft_run(core, {segment.run_first}, {program.log})")
+                lines += self._write(entry)
+            lines.append(f"    return started(core, {segment.run_first});")
+            body += _case(f"case {number}:", lines)
+            results = []
             for result in segment.results:
                 tensor = self._tensors.of(result.tensor)
-                body += checked_call(f"net_read_map(core, &{self._map(result.place)}, {tensor})")
-        body += [line for step in program.after for line in self._host(step)]
+                results += checked_call(f"net_read_map(core, &{self._map(result.place)}, {tensor})")
+        last = [line for step in program.after for line in self._host(step)]
+        body += _case("default:", [*results, *last, "    return WEFT_OK;"])
         return self._filled(
-            CHIP_HEADER, CHIP_SOURCE, prefix, cycles=f"{program.cycles:,}",
+            CHIP_HEADER, CHIP_SOURCE, prefix, cycles=f"{program.cycles:,}", log=program.log,
             ram=max(self._tensors.arena, 1) + self._row, row=self._row,
             hash=f"0x{program.config.hash:08x}u", load="\n".join(load), body="\n".join(body),
             **self._program_texts(prefix),
         )
 
-    def _store(self, first, image):
-        """Return the call that writes an image to the memory of lists, from vector ``first`` on."""
+    def _load(self, name):
+        """Add the images of the memory; return the lines that load them.
+
+        A program memory is one image, with the only setup part before the lists.
+        """
+        program, load = self._program, []
+        setup = list(program.setup)
+        if program.config.program_words:
+            depth = program.config.array.depth
+            image = setup.pop() if len(setup) == 1 else b""
+            for segment in program.segments:
+                image = image.ljust(segment.run_first * depth, b"\0") + segment.run
+            self._texts.append(definition_of_program(
+                f"{name}_program", self._program_bytes, BURST * program.config.beat_bytes,
+                np.frombuffer(image, np.int8),
+            ))
+            call = f"weft_program_write(core, 0, {name}_program, {len(image)})"
+            load += checked_call(call)
+            if len(setup) < len(program.setup):
+                load += checked_call(f"weft_run(core, 0, {program.log})")
+        else:
+            for number, segment in enumerate(program.segments):
+                load += self._image(segment.run_first, f"run{number}", segment.run)
+        for number, part in enumerate(setup):
+            load += self._image(0, f"setup{number}", part)
+            load += checked_call(f"weft_run(core, 0, {program.log})")
+        return load
+
+    def _image(self, first, name, data):
+        """Add an array of bytes; return the call that writes it from vector ``first`` on."""
+        self._texts.append(array("int8_t", name, np.frombuffer(data, np.int8)))
+        self._constant_bytes += len(data)
         if self._program.config.program_words:
-            return checked_call(f"weft_program_write(core, {first}, {image}, sizeof {image})")
-        return checked_call(f"weft_write(core, {first}, NULL, {image}, sizeof {image})")
+            return checked_call(f"weft_program_write(core, {first}, {name}, sizeof {name})")
+        return checked_call(f"weft_write(core, {first}, NULL, {name}, sizeof {name})")
+
+    @property
+    def _program_bytes(self):
+        """The bytes of the program memory: whole words of all banks."""
+        row = self._program.config.banks * self._program.config.array.depth
+        return -(-self._program.program_memory_used // row) * row
 
     def _program_texts(self, prefix):
         """Return the texts about the program memory."""
         program, config = self._program, self._program.config
+        name = public_name(program.name, prefix)
         if not config.program_words:
-            return {"memory": "memory of the core", "program": "", "conditions": ""}
-        row = config.banks * config.array.depth
-        size = -(-program.program_memory_used // row) * row
-        macro = public_name(program.name, prefix).upper()
+            what = "lists, weights and parameters"
+            return {
+                "load_text": f" * {name}_load() writes {what} to the memory of the core.",
+                "program": "", "declaration": "", "conditions": "", "loaded": "run0",
+                "constants": f"{what}, and tables",
+            }
         return {
-            "memory": f"program memory,\n * which has {macro}_PROGRAM_BYTES bytes or more. Call"
-            " weft_program() before",
-            "program": f"{macro}_PROGRAM_BYTES = {size}, /* of the memory for weft_program() */\n"
-            "    ",
+            "load_text": PROGRAM_TEXT.replace("@name@", name).replace("@NAME@", name.upper()),
+            "program": f"{name.upper()}_PROGRAM_BYTES = {self._program_bytes}, /* of"
+            f" {name}_program */\n    ",
+            "declaration": PROGRAM_DECLARATION.replace("@name@", name)
+            .replace("@NAME@", name.upper()),
             "conditions": f"\n * The cycles are for {program_conditions(config)}."
             .replace("cycle, and", "cycle,\n * and"),
+            "loaded": f"{name}_program", "constants": "tables",
         }
-
-    def _image(self, name, data):
-        """Add an array of bytes of the memory."""
-        self._texts.append(array("int8_t", name, np.frombuffer(data, np.int8)))
-        self._constant_bytes += len(data)
 
     def _map(self, place):
         """Add a map; return its name."""
         name = f"map{self._maps}"
         self._maps += 1
         pitches = place.pitches
+        step = pitches.row_pitch - (place.width - 1) * pitches.pitch  # to the next row
         self._texts.append(struct("net_map", name, (
             place.first, pitches.pitch, pitches.row_pitch, place.height, place.width,
-            place.channels,
+            place.channels, f"0x{split(step, self._program.config.banks):x}u",
         )))
         return name
 
@@ -155,10 +198,13 @@ class _NetworkCoreGenerator(Generator):
         size, name = (form.height, form.width, form.channels), "NULL"
         if form.map_size != size:
             name = f"&form{self._maps}"
-            self._texts.append(struct(
-                "net_form", name[1:], numbers((*size, *form.block, *form.offset, form.fill))
-            ))
-            self._row = max(self._row, entry.place.width * entry.place.channels)
+            (_, block), (_, offset), width = form.block, form.offset, entry.place.width
+            begin = min(-(-offset // block), width)
+            end = max(begin, min((form.width + offset) // block, width))
+            self._texts.append(struct("net_form", name[1:], numbers(
+                (*size, *form.block, *form.offset, begin, end, form.fill)
+            )))
+            self._row = max(self._row, width * entry.place.channels + 3)
         tensor = self._tensors.of(form.tensor)
         return checked_call(f"net_write_map(core, &{place}, {name}, {tensor}, row)")
 
@@ -171,20 +217,50 @@ class _NetworkCoreGenerator(Generator):
         return [f"    /* {' and '.join(step.operators)} */", f"    {text};"]
 
 
+def _case(label, lines):
+    """Return a case of a switch."""
+    return [f"    {label}", *(f"    {line}" for line in lines)]
+
+
+PROGRAM_TEXT = """\
+ * @name@_program has lists, weights and parameters, and space for the log. It is the program memory
+ * itself, if weft_program() gets it before @name@_load(). If weft_program() gets other memory of
+ * @NAME@_PROGRAM_BYTES bytes, the load copies it there.
+ * @name@_load() makes the network ready.\
+"""
+PROGRAM_DECLARATION = """\
+/*
+ * What stands before the definition of the program: nothing, a section of the linker, or `const` if
+ * it is copied. Define it for all files that include this header.
+ */
+#ifndef NET_PROGRAM
+#define NET_PROGRAM
+#endif
+extern NET_PROGRAM int8_t @name@_program[@NAME@_PROGRAM_BYTES];
+
+"""
 CHIP_HEADER = """\
 /*
  * The network @name@ on a Weft network core: @operators@ operators in one call.
  *
- * @name@_load() writes lists, weights and parameters to the @memory@.
+@load_text@
  * @name@_run() computes one inference. `input` has the int8 values of the network's input; the
  * values of its output are written to `output`. They must not overlap.
  *
- * Both call the driver of the core's IP kit, and are C99 without heap and library, too. They return
+ * @name@_start() starts an inference and returns. @name@_finish() returns WEFT_BUSY
+ * until it has ended, then WEFT_OK or its error. It writes `output`, so both must stay until then.
+ * The core's interrupt (weft_irq_enable) says when to call @name@_finish(): at the end of each
+ * list, of which a network may have several. Either the interrupt handler calls it, or the thread,
+ * and not both. A start before the end of an inference is WEFT_ERR_REFUSED.
+ *
+ * All call the driver of the core's IP kit, and are C99 without heap and library, too. They return
  * WEFT_OK or the error of the driver. After WEFT_ERR_NOT_LOADED the network must be loaded again:
  * the core was reset, a list ended with an error, or another network was loaded. All calls share
- * the static memory, so they must follow each other. The core must have the NetworkCoreConfig for
- which * the network was compiled. * * An inference takes @cycles@ cycles of the core, beside the
- time of the processor.@conditions@ */
+ * the static memory, so inferences must follow each other. The core must have the NetworkCoreConfig
+ * for which the network was compiled.
+ *
+ * An inference takes @cycles@ cycles of the core, beside the time of the processor.@conditions@
+ */
 #ifndef @NAME@_NET_H
 #define @NAME@_NET_H
 
@@ -197,12 +273,14 @@ extern "C" {
 enum {
     @NAME@_INPUT_BYTES = @input@,
     @NAME@_OUTPUT_BYTES = @output@,
-    @NAME@_CONSTANT_BYTES = @constant@, /* lists, weights, parameters and tables */
+    @NAME@_CONSTANT_BYTES = @constant@, /* @constants@ */
     @program@@NAME@_RAM_BYTES = @ram@ /* static memory */
 };
 
-int @name@_load(weft_core *core);
+@declaration@int @name@_load(weft_core *core);
 int @name@_run(weft_core *core, const int8_t *input, int8_t *output);
+int @name@_start(weft_core *core, const int8_t *input, int8_t *output);
+int @name@_finish(weft_core *core);
 
 #ifdef __cplusplus
 }
@@ -223,27 +301,114 @@ CHIP_SOURCE = """\
 static int8_t arena[@arena@] NET_ALIGNED;
 /* A row of pixels of an input map. */
 static int8_t row[@row@] NET_ALIGNED;
+/* The inference that was started. The thread and the interrupt handler use it. */
+static volatile struct {
+    weft_core *core; /* NULL: none */
+    const int8_t *input;
+    int8_t *output;
+    uint32_t list;
+    int between; /* no list runs: the processor works for the next one */
+} running;
 
 int @name@_load(weft_core *core)
 {
     int error;
     if (core == NULL)
         return WEFT_ERR_NULL;
+    if (weft_is_busy(core))
+        return WEFT_ERR_REFUSED;
+    if (running.core == core)
+        running.core = NULL;
     core->loaded = NULL;
 @load@
-    core->loaded = run0;
+    core->loaded = @loaded@;
     return WEFT_OK;
+}
+
+/* Start a list. The interrupt at its end waits until @name@_finish() may be called. */
+static int started(weft_core *core, uint32_t list)
+{
+    const uint32_t enabled = WEFT_REGISTER(core, irq_enable);
+    int error;
+    WEFT_WRITE(core->base, offsetof(weft_t, irq_enable), 0);
+    error = weft_start(core, list, @log@);
+    running.between = 0;
+    WEFT_WRITE(core->base, offsetof(weft_t, irq_enable), enabled);
+    return error == WEFT_OK ? WEFT_BUSY : error;
+}
+
+/*
+ * Do all from the end of a list to the start of the next one: WEFT_BUSY, or after the last one
+ * WEFT_OK.
+ */
+static int advance(weft_core *core, uint32_t list, const int8_t *input, int8_t *output)
+{
+    int error = WEFT_OK;
+    (void)arena, (void)row, (void)input, (void)output, (void)error;
+    switch (list) {
+@body@
+    }
+}
+
+int @name@_start(weft_core *core, const int8_t *input, int8_t *output)
+{
+    int error;
+    if (core == NULL || input == NULL || output == NULL)
+        return WEFT_ERR_NULL;
+    if (core->loaded != @loaded@)
+        return WEFT_ERR_NOT_LOADED;
+    if (running.core != NULL || weft_is_busy(core))
+        return WEFT_ERR_REFUSED;
+    running.between = 1;
+    running.input = input;
+    running.output = output;
+    running.list = 0;
+    running.core = core;
+    error = advance(core, 0, input, output);
+    if (error == WEFT_BUSY)
+        return WEFT_OK;
+    running.core = NULL;
+    return error;
+}
+
+int @name@_finish(weft_core *core)
+{
+    int error;
+    if (core == NULL)
+        return WEFT_ERR_NULL;
+    if (running.core != core)
+        return WEFT_ERR_IDLE;
+    if (running.between)
+        return WEFT_BUSY;
+    error = core->loaded == NULL || core->loaded == @loaded@ ? weft_finish(core)
+                                                          : WEFT_ERR_NOT_LOADED;
+    if (error == WEFT_OK) {
+        running.between = 1;
+        running.list++;
+        error = advance(core, running.list, running.input, running.output);
+    }
+    if (error != WEFT_BUSY)
+        running.core = NULL;
+    return error;
 }
 
 int @name@_run(weft_core *core, const int8_t *input, int8_t *output)
 {
+    uint32_t enabled;
     int error;
-    (void)arena, (void)row;
-    if (core == NULL || input == NULL || output == NULL)
-        return WEFT_ERR_NULL;
-    if (core->loaded != run0)
-        return WEFT_ERR_NOT_LOADED;
-@body@
-    return WEFT_OK;
+    if (core == NULL || core->loaded != @loaded@)
+        return @name@_start(core, input, output); /* an error, without an access */
+    enabled = WEFT_REGISTER(core, irq_enable); /* no interrupt: this function waits */
+    WEFT_WRITE(core->base, offsetof(weft_t, irq_enable), 0);
+    error = @name@_start(core, input, output);
+    if (error == WEFT_OK) {
+        do
+            error = weft_wait(core);
+        while (error == WEFT_OK && (error = @name@_finish(core)) == WEFT_BUSY);
+        if (error != WEFT_OK)
+            running.core = NULL;
+    }
+    WEFT_WRITE(core->base, offsetof(weft_t, irq_enable), enabled);
+    return error;
 }
 """

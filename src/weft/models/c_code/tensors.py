@@ -8,7 +8,10 @@ import numpy as np
 
 from weft.models.work import HostWork
 
-__all__ = ["Interval", "TensorAddresses", "array", "is_alias", "numbers", "places", "struct"]
+__all__ = [
+    "Interval", "TensorAddresses", "array", "is_alias", "numbers", "places",
+    "program", "struct",
+]
 
 
 def is_alias(step, outputs: tuple[int, ...]) -> bool:
@@ -144,6 +147,17 @@ def numbers(values) -> str:
 def array(kind: str, name: str, values) -> str:
     """The definition of a constant array, aligned to words where the compiler can do it."""
     return _definition(f"static const {kind} {name}[] NET_ALIGNED", numbers(values))
+
+
+def program(name: str, size: int, alignment: int, values) -> str:
+    """The definition of a program memory: ``size`` bytes, of which the first ones are ``values``.
+
+    The macro NET_PROGRAM stands before it.
+    """
+    return "\n".join([
+        "#ifdef __GNUC__", f"__attribute__((aligned({alignment})))", "#endif",
+        _definition(f"NET_PROGRAM int8_t {name}[{size}]", numbers(values)),
+    ])
 
 
 def struct(kind: str, name: str, *fields) -> str:

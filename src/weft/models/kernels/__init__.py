@@ -25,7 +25,8 @@ KERNELS = {
 RECURRENT = {**onnx.RECURRENT, **recurrent.RECURRENT}
 # Names of the kernels that keep something from run to run.
 STATEFUL = frozenset({
-    "onnx.model", "tflite.float_lstm", "tflite.lstm", "tflite.model", "tflite.svdf",
+    "litert.lstm", "litert.svdf", "onnx.model", "tflite.float_lstm", "tflite.lstm", "tflite.model",
+    "tflite.svdf",
 })
 
 

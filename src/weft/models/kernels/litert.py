@@ -10,7 +10,7 @@ import numpy as np
 
 from weft.models.kernels.fixed_point import INT16, clamp, multiply
 
-__all__ = ["KERNELS", "scaled_total"]
+__all__ = ["KERNELS", "float_sums", "quantize_rows", "scaled_total"]
 
 
 # LiteRT's arithmetic, with its default kernels, where TFLite Micro's differs.
@@ -166,24 +166,28 @@ _LOW, _HIGH, _ZERO, _STEPS = (np.float32(number) for number in (-128, 127, 0, 25
 _GROUP = 4  # channels that a depthwise convolution converts together
 
 
-@np.errstate(all="ignore")  # of rows with infinity or NaN, and of tiny ones
 def _quantize_rows(inputs, attributes):
-    """``shape`` of x, ``axes`` of a row; ``rule`` : ``xnnpack`` or ``builtin``; ``padding`` : None,
-    or pairs for the height and the width of maps, and ``spread`` as in `weft.models.ir.Window`.
+    """``shape`` of x, ``axes`` of a row; ``rule`` : as above; ``padding`` : None, or pairs for the
+    height and the width of maps, and ``spread`` as in `weft.models.ir.Window`.
 
     Outputs: int8 values; float32 scale and int32 zero point of each row. The range of a row
     includes 0. A row with infinity or NaN, or with a range beyond float32, has the scale NaN.
     """
-    x, axes = inputs[0].reshape(attributes["shape"]), attributes["axes"]
-    low = np.minimum(x.min(axes, keepdims=True), _ZERO)
-    high = np.maximum(x.max(axes, keepdims=True), _ZERO)
-    rule = _xnnpack if attributes["rule"] == "xnnpack" else _builtin
-    scale, zero, q = rule(x, low, high)
-    q = q.astype(np.int8)
+    x = inputs[0].reshape(attributes["shape"])
+    q, scale, zero = quantize_rows(x, attributes["axes"], attributes["rule"])
     if attributes["padding"] is not None:
         q = _padded(q, zero.astype(np.int8), attributes["padding"], attributes["spread"])
+    return [q, scale, zero]
+
+
+@np.errstate(all="ignore")  # of rows with infinity or NaN, and of tiny ones
+def quantize_rows(x, axes: tuple[int, ...], rule: str):
+    """Return the values of rows, which share the index of all other axes: int8, scale, zero."""
+    low = np.minimum(x.min(axes, keepdims=True), _ZERO)
+    high = np.maximum(x.max(axes, keepdims=True), _ZERO)
+    scale, zero, q = _RULES[rule](x, low, high)
     scale = np.where(np.isfinite(high - low), scale, np.float32(np.nan))
-    return [q, scale.astype(np.float32), zero.astype(np.int32)]
+    return q.astype(np.int8), scale.astype(np.float32), zero.astype(np.int32)
 
 
 def _padded(q, zero, padding, spread):
@@ -229,6 +233,19 @@ def _builtin(x, low, high):
     return scale, zero, (q + zero).clip(_LOW, _HIGH)
 
 
+def _symmetric(x, low, high):
+    """Scale of rows, zero points of 0, and their values; ties round away from 0."""
+    reach = np.maximum(-low, high)
+    scale = np.where(reach == 0, np.float32(1), reach / _HIGH)
+    q = _away(_known(x * _factor(np.where(reach == 0, _ZERO, _HIGH / reach))))
+    return scale, np.zeros_like(scale), q.clip(-_HIGH, _HIGH)
+
+
+_RULES = {
+    "xnnpack": _xnnpack, "builtin": _builtin, "symmetric": _symmetric, "asymmetric": _builtin,
+}
+
+
 def _known(values):
     """``values`` with 0 for NaN: rows with NaN or infinity get the scale NaN."""
     return np.where(np.isnan(values), _ZERO, values)
@@ -239,7 +256,6 @@ def _away(values):
     return np.sign(values) * np.floor(abs(values.astype(np.float64)) + 0.5)
 
 
-@np.errstate(all="ignore")  # infinity and NaN are results
 def _float_sums(inputs, attributes):
     """Sums of quantized rows as float32, ``clamp(sums * x_scale * w_scale + bias)``.
 
@@ -247,18 +263,27 @@ def _float_sums(inputs, attributes):
     float32 of the columns; ``rule`` as in `_quantize_rows`; ``low``, ``high`` : numbers; ``shape``
     of y.
     """
-    sums, x_scale, zero = inputs
+    y = float_sums(*inputs, attributes, attributes["bias"])
+    return [y.clip(attributes["low"], attributes["high"]).reshape(attributes["shape"])]
+
+
+@np.errstate(all="ignore")  # infinity and NaN are results
+def float_sums(sums, x_scale, zero, attributes, bias):
+    """Return sums of rows as float32: ``columns``, ``scale`` and ``rule`` as of `_float_sums`."""
     sums = (sums - zero.astype(np.int64) * attributes["columns"]).astype(np.int32)
-    sums, scale, bias = sums.astype(np.float32), attributes["scale"], attributes["bias"]
+    sums, scale = sums.astype(np.float32), attributes["scale"]
     if attributes["rule"] == "xnnpack":  # the bias is added with one rounding
         y = (sums * x_scale).astype(np.float64) * scale
         y = (y if bias is None else y + bias).astype(np.float32)
+    elif attributes["rule"] in ("symmetric", "asymmetric"):
+        y = sums * (x_scale * scale)
+        y = y if bias is None else y + bias
     else:
         count = sums.shape[-1]
         grouped = np.arange(count) < count // _GROUP * _GROUP
         y = np.where(grouped, sums * scale * x_scale, sums * x_scale * scale)
         y = y if bias is None else y + bias
-    return [y.clip(attributes["low"], attributes["high"]).reshape(attributes["shape"])]
+    return y
 
 
 KERNELS = {

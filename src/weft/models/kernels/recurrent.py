@@ -12,6 +12,7 @@ from weft.models.kernels.fixed_point import (
     round_shift,
     wrap32,
 )
+from weft.models.kernels.litert import float_sums, quantize_rows
 from weft.models.kernels.onnx import sigmoid
 from weft.models.kernels.tflite import logistic16, tanh16
 
@@ -135,21 +136,50 @@ def _lstm(inputs, attributes, state, mode):
 
 def _float_lstm(inputs, attributes, state, mode):
     """The same in float32, without scales; ``limit`` : float, 0 for none."""
+    def own(hidden):
+        return (yield 0, hidden)
+
+    return (yield from _float_steps(inputs, attributes, state, own, np.tanh))
+
+
+def _hybrid_lstm(inputs, attributes, state, mode):
+    """The same in float32, with a product of int8.
+
+    The hidden values are quantized by ``rule`` (`weft.models.kernels.litert`), and ``scale``
+    and ``columns`` are those of the weights. ``range`` : None for tanh, or limits in its place.
+    """
+    def own(hidden):
+        rows, scale, zero = quantize_rows(hidden, (1,), attributes["rule"])
+        sums = yield 0, rows
+        return float_sums(sums, scale, zero, attributes, None)
+
+    limits = attributes["range"]
+    function = np.tanh if limits is None else lambda x: x.clip(*limits)
+    return (yield from _float_steps(inputs, attributes, state, own, function))
+
+
+def _float_steps(inputs, attributes, state, product, function):
+    """All steps in time; ``product`` gives the product of the hidden values.
+
+    ``function`` is that of new values and of the cell.
+    """
     sums = inputs[0] if attributes["time_major"] else inputs[0].swapaxes(0, 1)
     shape = *sums.shape[:2], sums.shape[2] // 4
     hidden, cell = state.get("lstm", (np.zeros(shape[1:], np.float32),) * 2)
     outputs = np.empty(shape, np.float32)
     for step, fed in enumerate(sums):
-        enter, forget, new, leave = np.split(fed + (yield 0, hidden), 4, axis=1)
-        cell = sigmoid(forget) * cell + sigmoid(enter) * np.tanh(new)
+        enter, forget, new, leave = np.split(fed + (yield from product(hidden)), 4, axis=1)
+        cell = sigmoid(forget) * cell + sigmoid(enter) * function(new)
         if attributes["limit"]:
             cell = cell.clip(-np.float32(attributes["limit"]), np.float32(attributes["limit"]))
-        hidden = outputs[step] = sigmoid(leave) * np.tanh(cell)
+        hidden = outputs[step] = sigmoid(leave) * function(cell)
     state["lstm"] = hidden, cell
     return [outputs if attributes["time_major"] else np.array(outputs.swapaxes(0, 1))]
 
 
-RECURRENT = {"tflite.lstm": _lstm, "tflite.float_lstm": _float_lstm}
+RECURRENT = {
+    "litert.lstm": _hybrid_lstm, "tflite.lstm": _lstm, "tflite.float_lstm": _float_lstm,
+}
 
 
 def _svdf(inputs, attributes, state):
@@ -184,4 +214,21 @@ def _svdf(inputs, attributes, state):
     return [clamp(y, attributes["low"], attributes["high"], np.int8)]
 
 
-KERNELS = {"tflite.svdf": _svdf}
+@np.errstate(all="ignore")  # infinity and NaN are results
+def _float_svdf(inputs, attributes, state):
+    """The same of float32, without scales; ``low``, ``high`` : numbers, or None for no limit."""
+    [features], time, rank = inputs, attributes["time"], attributes["rank"]
+    batch, filters = features.shape
+    old = state.get("svdf")
+    if old is None:
+        old = np.zeros((batch, *time.shape), np.float32)
+    new = state["svdf"] = np.concatenate([old[:, :, 1:], features[:, :, None]], 2)
+    y = (new * time).sum(2).reshape(batch, filters // rank, rank).sum(2)
+    if attributes["bias"] is not None:
+        y = y + attributes["bias"]
+    if attributes["low"] is not None or attributes["high"] is not None:
+        y = y.clip(attributes["low"], attributes["high"])
+    return [y.astype(np.float32)]
+
+
+KERNELS = {"litert.svdf": _float_svdf, "tflite.svdf": _svdf}

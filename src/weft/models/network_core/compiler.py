@@ -6,6 +6,7 @@ import operator
 from dataclasses import dataclass
 from typing import SupportsIndex
 
+from weft.host.list_plan import ProductSpace
 from weft.models.dead_channels import leave_out_channels, notes_of
 from weft.models.errors import ModelError, UnfitError
 from weft.models.exactness import exactness_of, in_mode
@@ -15,7 +16,7 @@ from weft.models.network_core.image import MemoryImage, make_image
 from weft.models.network_core.list_steps import estimated, products_area
 from weft.models.network_core.memory import MapPlacement, plan_maps
 from weft.models.network_core.pitches import Panels, panels_of, panels_of_parts
-from weft.models.network_core.prediction import predict_run, program_conditions
+from weft.models.network_core.prediction import TURNS, predict_run, program_conditions
 from weft.models.network_core.program import (
     NetworkCoreInput,
     NetworkCoreProgram,
@@ -23,10 +24,12 @@ from weft.models.network_core.program import (
     NetworkCoreResult,
     NetworkCoreSegment,
     NetworkCoreStep,
+    free_space,
     memory_needs,
 )
 from weft.models.network_core.schedule import BufferSchedule, LayerDemand, schedule_buffers
 from weft.models.network_core.weights import LayerWords
+from weft.models.progress import Progress, Watch
 from weft.models.target import NetworkTarget
 from weft.network_core.config import has_single_port
 
@@ -39,6 +42,7 @@ _LOG_BYTES = 8  # of each job
 
 def compile_network_core(
     graph: Graph, target: NetworkTarget, *, batch: int = 1, activations: bool = False,
+    watch: Watch | None = None,
 ) -> NetworkCoreProgram:
     """Compile a network for a network core.
 
@@ -52,6 +56,8 @@ def compile_network_core(
     activations : bool
         Keep all maps until the end with all their channels, and compute ADD in a layer of its own:
         so a session can return the output of each operator.
+    watch : callable, optional
+        Called with the part that is done, from 0 to 1.
 
     Raises
     ------
@@ -77,7 +83,7 @@ def compile_network_core(
     if not activations:
         graph, left_out = leave_out_channels(graph, mode, max(core.cols, core.depth))
     graph = dataclasses.replace(graph, notes=notes_of(graph, left_out))
-    given = exactness, left_out, target, batch, activations
+    given = exactness, left_out, target, batch, activations, Progress(watch)
     try:
         return _compiled(graph, *given)
     except _Refused as error:
@@ -98,7 +104,7 @@ class _Refused(Exception):
         self.has_tables = has_tables
 
 
-def _compiled(graph, exactness, left_out, target, batch, activations, tables=True):
+def _compiled(graph, exactness, left_out, target, batch, activations, progress, tables=True):
     """Return the program, with lookup ``tables`` on the core or without."""
     config = target.config
     core = config.array
@@ -116,7 +122,7 @@ def _compiled(graph, exactness, left_out, target, batch, activations, tables=Tru
     sizes = [
         LayerWords.of(layer, divided.maps[layer.x].channels, config) for layer in divided.layers
     ]
-    compiler = _Compiler(divided, exactness, left_out, sizes, target, batch, activations)
+    compiler = _Compiler(divided, exactness, left_out, sizes, target, batch, activations, progress)
     try:
         return compiler.program()
     except (_TooLarge, ValueError) as error:
@@ -132,7 +138,7 @@ class _TooLarge(Exception):
 class _Layout:
     """Where all of a program lies: maps, jobs, and the bytes of the memory.
 
-    ``products`` has the first vector and the vectors for single products of the host.
+    ``products`` is the space for single products of the host; None without them.
     """
 
     plan: MapPlacement
@@ -142,17 +148,18 @@ class _Layout:
     ends: list[tuple[int, int]]
     image: MemoryImage
     areas: dict[str, int]
-    products: tuple[int, int]
+    products: ProductSpace | None
 
 
 class _Compiler:
     """Compiles divided networks: with the fewest cycles for which the memory is large enough."""
 
-    def __init__(self, divided, exactness, left_out, sizes, target, batch, activations):
+    def __init__(self, divided, exactness, left_out, sizes, target, batch, activations, progress):
         self._divided, self._sizes = divided, sizes
         self._exactness, self._left_out = exactness, left_out
         self._target, self._network_core = target, target.config
         self._batch, self._activations = batch, activations
+        self._progress, self._predicted = progress, 0
 
     def program(self) -> NetworkCoreProgram:
         """Return the program; _TooLarge if none fits the memory, ValueError for the buffers."""
@@ -196,7 +203,9 @@ class _Compiler:
             for layer, size, found in zip(divided.layers, sizes, panels, strict=True)
         ]
         products = [step for step in divided.host if step.placement.on_weft]
-        schedule = schedule_buffers(demands, config, fewest=fewest, alone=not products)
+        schedule = schedule_buffers(
+            demands, config, fewest=fewest, alone=not products, progress=self._progress
+        )
         depth = core.depth
         results = [
             tuple(
@@ -222,36 +231,46 @@ class _Compiler:
             "log": log_vectors * depth,
         }
         _check_size(areas, divided, plan, batch, config)
-        first, vectors = image.end + log_vectors, 0
+        space = None
         if products:
+            free = free_space(areas, config)
             try:
-                vectors = products_area(
-                    products, divided.tensors, config, batch, config.vectors - first
-                )
+                space = products_area(products, divided.tensors, config, batch, free)
             except ValueError as error:
-                raise _TooLarge(
-                    f"single products need memory beside the maps: {error}"
-                ) from error
-            areas["products"] = vectors * depth
-        return _Layout(plan, panels, schedule, results, ends, image, areas, (first, vectors))
+                raise _TooLarge(f"single products need memory of their own: {error}") from error
+            areas["products"] = space.vectors * depth
+            if config.program_words:
+                areas["product_lists"] = space.program_vectors * depth
+        return _Layout(plan, panels, schedule, results, ends, image, areas, space)
 
     def _estimated(self, steps, layout):
         """Return operators of the host with the cost of their products."""
-        return tuple(
-            estimated(
-                step, self._divided.tensors, self._network_core, self._batch, *layout.products
-            )
-            if step.placement.on_weft else step for step in steps
-        )
+        found = []
+        for step in steps:
+            if step.placement.on_weft:
+                step = estimated(
+                    step, self._divided.tensors, self._network_core, self._batch, layout.products
+                )
+                self._advance()
+            found.append(step)
+        return tuple(found)
+
+    def _advance(self):
+        """Tell that one more job, or one more single product, has its cycles."""
+        self._predicted += 1
+        self._progress(self._predicted)
 
     def _program(self, layout: _Layout) -> NetworkCoreProgram:
         divided, image = self._divided, layout.image
         written: set[int] = set()
+        jobs = len(layout.schedule.parts) * min(self._batch, TURNS)
+        self._predicted = 0
+        self._progress.begin(jobs + sum(step.placement.on_weft for step in divided.host))
         segments = tuple(
             _segment(
                 divided, number, self._estimated(divided.segments[number].before, layout),
                 self._sizes, layout.panels, layout.schedule, layout.plan.maps, image,
-                self._network_core, written, found, end,
+                self._network_core, written, found, end, self._advance,
             )
             for number, (found, (_, end)) in enumerate(
                 zip(layout.results, layout.ends, strict=True)
@@ -273,7 +292,7 @@ class _Compiler:
 
 def _segment(
     divided, number, before, sizes, panels, schedule, maps, image, config, written, results,
-    result_bytes,
+    result_bytes, watch,
 ):
     """Return one list, after the operators ``before``; ``written`` are maps that are written."""
     segment, (first, run) = divided.segments[number], image.runs[number]
@@ -281,7 +300,7 @@ def _segment(
             for n in (divided.layers[layer].x, divided.layers[layer].added)}
     new = [n for n, found in enumerate(divided.maps) if n in read - written and found.form]
     written.update(new)
-    prediction = predict_run(config, run, first, image.end)
+    prediction = predict_run(config, run, first, image.end, watch=watch)
     return NetworkCoreSegment(
         before=before,
         written=tuple(NetworkCoreInput(divided.maps[n].form, maps[n]) for n in new),

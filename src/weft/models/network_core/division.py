@@ -30,7 +30,7 @@ from weft.models.network_core.pools import (
     pool_window,
 )
 from weft.models.network_core.products import half_of, product_of
-from weft.models.network_core.schedule import tile_limits
+from weft.models.network_core.schedule import needed, tile_limits
 from weft.models.network_core.tensor_places import TensorPlaces
 from weft.models.network_core.weights import LayerWords
 from weft.models.program import Step
@@ -281,9 +281,12 @@ class _Division:
         if self._network_core is not None:
             channels = (source.map_size if is_form else source[1])[2]
             sizes = LayerWords.of(layer, channels, self._network_core)
-            for name, room, _, least in tile_limits(sizes, self._network_core):
+            for name, field, room, _, least in tile_limits(sizes, self._network_core):
                 if least > room:
-                    raise Refusal(f"a tile needs {least:,} {name}, and the buffer has {room:,}")
+                    raise Refusal(
+                        f"a tile needs {least:,} {name}, and the buffer has {room:,}:"
+                        f" {needed(field, least)}"
+                    )
         x = places.written(source) if is_form else places.input(*source)
         y = places.computed(node.outputs[0], size, places.first_list[x])
         self._layers.append(dataclasses.replace(layer, x=x, y=y))

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from weft.frames import MAX_DATA, WRITE_FIELDS
-from weft.host.list_products import ListProducts, block_sizes, whole_vectors
+from weft.host.list_plan import ProductSpace, block_sizes, whole_space
+from weft.host.list_products import ListProducts
 from weft.models.arithmetic import core_parts
 from weft.models.errors import ModelError
 from weft.models.execution import host_run
@@ -51,33 +52,36 @@ def shape_of(
 
 def products_area(
     steps: Sequence[Step], tensors: Sequence[Tensor], config: NetworkCoreConfig, batch: int,
-    free: int
-) -> int:
-    """Return the vectors of the memory that the products of ``steps`` use, of ``free`` ones.
+    free: ProductSpace
+) -> ProductSpace:
+    """Return the part of the ``free`` space that the products of ``steps`` use.
 
-    Raises ValueError if they are too few.
+    Raises ValueError if it is too small.
     """
-    wanted = 0
+    wanted = [0, 0]
     shapes = [shape_of(work, tensors, batch) for step in steps for work in list_products(step.work)]
     shapes.append((1, 1, config.array.cols))  # which `ListProducts` needs in any case
     for shape in shapes:
-        wanted = max(wanted, whole_vectors(config, *shape, _SUM))
-    vectors = max(0, min(wanted, free))
+        wanted = [*map(max, wanted, whole_space(config, *shape, _SUM))]
+    space = ProductSpace(
+        free.first, max(0, min(wanted[0], free.vectors)),
+        free.program_first, max(0, min(wanted[1], free.program_vectors)),
+    )
     for shape in shapes:
-        block_sizes(config, *shape, _SUM, vectors)
-    return vectors
+        block_sizes(config, *shape, _SUM, space)
+    return space
 
 
 def estimated(
-    step: Step, tensors: Sequence[Tensor], config: NetworkCoreConfig, batch: int, first: int,
-    vectors: int
+    step: Step, tensors: Sequence[Tensor], config: NetworkCoreConfig, batch: int,
+    space: ProductSpace
 ) -> Step:
     """Return a step with the cost of its lists, for ``batch`` inferences.
 
     The step runs as in a session, with random operands, on a core that only counts.
     """
     core = _Counting(config)
-    products = ListProducts(core, first=first, vectors=vectors)
+    products = ListProducts(core, space=space)
     host_run(step.work, core_sums(products))(_operands(step, tensors, batch), batch, False)
     counters = products.counters
     cycles = counters.cycles()
@@ -117,6 +121,8 @@ def frames(size: int, row: int, room: int) -> int:
 class _Counting:
     """A runner of lists that counts the bytes on a link, and computes nothing.
 
+    A program memory is not behind the link: host and core share it.
+
     Attributes
     ----------
     sent, received : int
@@ -131,6 +137,9 @@ class _Counting:
         count = frames(len(data), run * pixels or 1, self.config.write_bytes)
         self.sent += len(data) + count * (FRAME + WRITE_FIELDS)
         self.received += count * FRAME
+
+    def write_program(self, address, data):
+        pass
 
     def read(self, address, count):
         self.received += count
@@ -203,11 +212,8 @@ def _work(graph, node, mode, config) -> tuple[int, HostProduct | HostWork | Recu
 
 
 def _core_for(gemms, graph, mode, config):
-    """Return the core, if it can compute all these products; else None.
-
-    A core with a program memory has only the lists there.
-    """
-    able = config is not None and not config.program_words and all(
+    """Return the core, if it can compute all these products; else None."""
+    able = config is not None and all(
         decide(gemm, graph.tensors, config.array, mode).on_weft for gemm in gemms
     )
     return config if able else None

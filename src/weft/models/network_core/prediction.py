@@ -1,5 +1,6 @@
 """The predicted cycles of the list of an inference, from the cycle model of lists."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from weft.network_core.config import NetworkCoreConfig
@@ -7,14 +8,14 @@ from weft.network_core.cycles import ListPrediction, ProgramTiming, predict_list
 from weft.network_core.cycles.memory import BURST
 from weft.network_core.descriptors import ListLoop, split, unpack_list
 
-__all__ = ["predict_run", "program_conditions"]
+__all__ = ["TURNS", "predict_run", "program_conditions"]
 
-_TURNS = 3  # of a batch, that are followed
+TURNS = 3  # of a batch, that are followed
 
 
 def predict_run(
     config: NetworkCoreConfig, run: bytes, first: int, log: int,
-    timing: ProgramTiming | None = None,
+    timing: ProgramTiming | None = None, watch: Callable[[], object] | None = None,
 ) -> ListPrediction:
     """Predict the cycles of the list at the start of ``run``.
 
@@ -30,19 +31,21 @@ def predict_run(
         First vectors of ``run`` and of the log.
     timing : ProgramTiming, optional
         Of the program memory; by default its default values.
+    watch : callable, optional
+        Called after each job that the model follows: those of `TURNS` inferences at most.
     """
     descriptors, more = unpack_list(run), 0
     for number, loop in enumerate(descriptors):
-        if isinstance(loop, ListLoop) and loop.times > _TURNS:
-            more = loop.times - _TURNS
-            descriptors[number] = replace(loop, times=_TURNS)
+        if isinstance(loop, ListLoop) and loop.times > TURNS:
+            more = loop.times - TURNS
+            descriptors[number] = replace(loop, times=TURNS)
     addresses = (split(number, config.banks) for number in (first, log))
-    prediction = predict_list(config, descriptors, *addresses, timing=timing)
+    prediction = predict_list(config, descriptors, *addresses, timing=timing, watch=watch)
     if not more:
         return prediction
-    jobs = len(prediction.jobs) // _TURNS
+    jobs = len(prediction.jobs) // TURNS
     turns = prediction.jobs[-1][1] - prediction.jobs[jobs - 1][1]  # all but the first
-    return replace(prediction, cycles=prediction.cycles + more * turns // (_TURNS - 1))
+    return replace(prediction, cycles=prediction.cycles + more * turns // (TURNS - 1))
 
 
 def program_conditions(config: NetworkCoreConfig) -> str:

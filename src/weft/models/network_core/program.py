@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from weft.host.list_plan import ProductSpace
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.layers import InputForm
 from weft.models.program import CompiledNetwork, Step
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NetworkCoreInput", "NetworkCoreProgram", "NetworkCoreRename", "NetworkCoreResult",
-    "NetworkCoreSegment", "NetworkCoreStep", "memory_needs",
+    "NetworkCoreSegment", "NetworkCoreStep", "free_space", "memory_needs",
 ]
 
 
@@ -176,7 +177,8 @@ class NetworkCoreProgram(CompiledNetwork):
     areas : mapping of str to int
         Bytes of ``maps``, the largest ``setup``, which shares their place, all lists (``list``),
         ``weights`` and ``parameters`` that an inference loads, and ``log``. With products between
-        the lists, ``products``: the place where they are computed.
+        the lists, ``products``: the place where they are computed; and with a program memory
+        ``product_lists``: their lists, and what these load.
     keeps_maps : bool
         No map overwrites another one.
     """
@@ -223,9 +225,13 @@ class NetworkCoreProgram(CompiledNetwork):
         return tuple(step for step in self.host if step.placement.on_weft)
 
     @property
-    def products_first(self) -> int:
-        """First vector of the place where products are computed: after the log."""
-        return self.log + self.areas["log"] // self.config.array.depth
+    def products_space(self) -> ProductSpace:
+        """Where products are computed; empty without them."""
+        free, depth = free_space(self.areas, self.config), self.config.array.depth
+        vectors, lists = (
+            self.areas.get(name, 0) // depth for name in ("products", "product_lists")
+        )
+        return ProductSpace(free.first, vectors, free.program_first, lists)
 
     @property
     def jobs(self) -> int:
@@ -271,10 +277,31 @@ class NetworkCoreProgram(CompiledNetwork):
 def memory_needs(areas: Mapping[str, int], config: NetworkCoreConfig) -> tuple[int, int]:
     """Return the bytes that all areas need of the memory, and of the program memory.
 
-    The program memory has all areas except ``maps``. Without it, ``setup`` and ``maps`` share their
-    place in the memory.
+    The program memory has all areas except ``maps`` and ``products``. Without it, ``setup`` and
+    ``maps`` share their place in the memory.
     """
-    rest = sum(size for name, size in areas.items() if name not in ("maps", "setup"))
+    products, lists = (areas.get(name, 0) for name in ("products", "product_lists"))
+    maps, program = _ends(areas, config)
+    if not config.program_words:
+        return maps + products, 0
+    first = free_space(areas, config).program_first * config.array.depth
+    return maps + products, first + lists if lists else program
+
+
+def free_space(areas: Mapping[str, int], config: NetworkCoreConfig) -> ProductSpace:
+    """Return what is free behind all areas but those of products: room for products."""
+    depth = config.array.depth
+    first, program_first = (-(-end // depth) for end in _ends(areas, config))
+    if not config.program_words:
+        return ProductSpace(first, config.vectors - first)
+    program_first += -program_first % config.read_vectors  # a list begins a beat
+    vectors = config.program_bytes // depth - program_first
+    return ProductSpace(first, config.vectors - first, program_first, vectors)
+
+
+def _ends(areas, config):
+    """Return the bytes of all areas but those of products, in both memories."""
+    rest = sum(areas[name] for name in ("list", "weights", "parameters", "tables", "log"))
     if config.program_words:
         return areas["maps"], areas["setup"] + rest
     return max(areas["maps"], areas["setup"]) + rest, 0

@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
-from weft.host.list_products import block_sizes
+from weft.host.list_plan import block_sizes
 from weft.models.errors import ModelError, require
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.list_steps import shape_of
@@ -78,6 +78,7 @@ def _areas(program):
     config, depth = program.config, program.config.array.depth
     areas = program.areas
     names = _AREAS | ({"products"} if program.products else set())
+    names |= {"product_lists"} if program.products and config.program_words else set()
     require(set(areas) == names, f"areas must be {', '.join(sorted(names))}")
     require(all(isinstance(n, int) and n >= 0 for n in areas.values()), "areas must be bytes")
     require(program.memory_used <= config.memory_bytes, "areas must fit the memory")
@@ -95,15 +96,11 @@ def _areas(program):
         require(segment.run_first * depth == first, "lists must follow each other")
         first += len(segment.run)
     require(program.log * depth == first, "the log must follow the lists")
-    require(
-        not (program.products and config.program_words),
-        "a core with a program memory must have no products between lists",
-    )
     for step in program.products:
         for work in list_products(step.work):
             shape = shape_of(work, program.tensors, program.batch)
             try:
-                block_sizes(config, *shape, 4, areas["products"] // depth)
+                block_sizes(config, *shape, 4, program.products_space)
             except ValueError as error:
                 raise ModelError(f"products must fit their area: {error}") from error
 

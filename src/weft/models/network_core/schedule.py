@@ -2,18 +2,21 @@
 
 import functools
 import itertools
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from weft.models.network_core.weights import LINES_OF_ADD, BufferPlaces, LayerWords
+from weft.models.progress import Progress
 from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig
 
-__all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers", "tile_limits"]
+__all__ = ["BufferSchedule", "LayerDemand", "Part", "needed", "schedule_buffers", "tile_limits"]
 
 _JOB_LATENCY = 58  # cycles from the last store of a job to the one of the next, less its steps
 _LOAD_FACTOR = 1.6  # stores of the job that runs delay reads
 _LOAD_LATENCY = 40  # cycles of a load without its reads, about
 _SHARES = (1, 2, 3, 4, 6, 8)  # parts of B that one job may use
+_SEARCH = 1 / 3  # of the time of a compilation, about; the cycle model takes the rest
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class BufferSchedule:
 
 def schedule_buffers(
     demands: Sequence[LayerDemand], config: NetworkCoreConfig, *, fewest: bool = False,
-    alone: bool = True,
+    alone: bool = True, progress: Progress | None = None,
 ) -> BufferSchedule:
     """Divide layers into jobs, and place their weights and parameters in the buffers.
 
@@ -106,7 +109,8 @@ def schedule_buffers(
     each layer alone; jobs of equal sizes are tried, too.
 
     With ``fewest``, each job uses as much of the buffers as it can: so the list has the fewest
-    descriptors, but most weights load while no job computes.
+    descriptors, but most weights load while no job computes. ``progress`` is told of the others,
+    whose search takes long: a step is a layer whose shares have been tried.
 
     Raises
     ------
@@ -117,13 +121,21 @@ def schedule_buffers(
     resident = alone and words <= config.b_words
     if fewest:
         return _Search(demands, config, False, resident, alone).schedule([1] * len(demands))
+    steps = itertools.count(1)
+
+    def advance():
+        if progress:
+            progress(next(steps))
+
+    if progress:
+        progress.begin(2 * len(demands), _SEARCH)
     return min(
-        (_best_shares(demands, config, equal, resident, alone) for equal in (False, True)),
+        (_best_shares(demands, config, equal, resident, alone, advance) for equal in (False, True)),
         key=lambda found: found.cycles,
     )
 
 
-def _best_shares(demands, config, equal, b_resident, alone):
+def _best_shares(demands, config, equal, b_resident, alone, advance):
     """Return the best schedule whose jobs of a layer are full, or ``equal``."""
     search = _Search(demands, config, equal, b_resident, alone)
     best = min(
@@ -136,6 +148,7 @@ def _best_shares(demands, config, equal, b_resident, alone):
         for share in tiles.values() if len(tiles) > 1 else ():
             other = [*best.shares[:layer], share, *best.shares[layer + 1 :]]
             best = search.better(best, other, layer) or best
+        advance()
     return search.schedule(best.shares)
 
 
@@ -211,7 +224,8 @@ class _State:
 class _Tried:
     """Shares, the states before each layer, and the cycles of all jobs, with their waits.
 
-    ``rest`` has for each layer the cycles of the jobs, and of the loads, from this layer on.
+    ``rest`` has for each layer the cycles until the end, at least: from the end of the last job
+    before the layer, and from the end of the last load before it.
     """
 
     shares: list[int]
@@ -219,6 +233,36 @@ class _Tried:
     states: tuple[_State, ...]
     rest: tuple[tuple[int, int], ...]
     cycles: int
+
+
+class _Waits:
+    """The loads into a buffer, from the last one to the first one, and the jobs they wait for.
+
+    A load waits for a job if the words of both, and of all jobs between them, are more than the
+    buffer has. Where the words lie can only make it wait for a later job.
+    """
+
+    def __init__(self, size: int):
+        self._size, self._sum = size, 0
+        self._words: deque[int] = deque()
+        self._cycles: deque[int] = deque()
+
+    def after(self, words: int) -> int:
+        """Return the cycles from the end of the job before, at least; 0 if no load waits for it.
+
+        The job uses ``words``.
+        """
+        self._sum += words
+        self._words.append(words)
+        most = 0
+        while self._sum > self._size:
+            self._sum -= self._words.popleft()
+            most = max(most, self._cycles.popleft())
+        return most
+
+    def load(self, cycles: int) -> None:
+        """Put the load of this job before the others: the cycles from its start, at least."""
+        self._cycles.append(cycles)
 
 
 class _Search:
@@ -261,15 +305,10 @@ class _Search:
         layers = range(len(self._demands))
         tiles = [self.tiles(layer, shares[layer], resident) for layer in layers]
         state = best.states[first].copied() if first else self._start()
-        rest = [(0, 0)]
-        for layer in reversed(layers):
-            rest.append(self._sums(layer, tiles[layer], resident, rest[-1]))
-        rest.reverse()
         for layer in layers[first:]:
-            if best and (
-                self._least(state, rest[layer]) >= best.cycles
-                or resident == best.lines_resident and layer > first
-                and state.follows(best.states[layer])
+            if best and resident == best.lines_resident and layer > first and (
+                self._least(state, best.rest[layer]) >= best.cycles
+                or state.follows(best.states[layer])
             ):
                 return None
             states.append(state.copied())
@@ -277,7 +316,27 @@ class _Search:
         cycles = state.ends[-1]
         if best and cycles >= best.cycles:
             return None
-        return _Tried(shares, resident, tuple(states), tuple(rest), cycles)
+        return _Tried(shares, resident, tuple(states), self._rest(tiles, resident), cycles)
+
+    def _rest(self, tiles, lines_resident):
+        """Return `_Tried.rest`."""
+        end = load = 0
+        b, lines = _Waits(self._network_core.b_words), _Waits(self._network_core.lines)
+        rest = []
+        for layer in reversed(range(len(self._demands))):
+            demand = self._demands[layer]
+            for job in reversed(self._jobs(layer, tiles[layer], lines_resident)):
+                words = 0 if demand.sizes.filled and job.first else job.words
+                end = job.cycles + max(end, b.after(words), lines.after(job.lines))
+                load = max(load, end)
+                if demand.adds and not job.first:
+                    load += self._table_load
+                load += job.line_load
+                lines.load(load if job.line_load else 0)
+                load += job.b_load
+                b.load(load if job.b_load else 0)
+            rest.append((end, load))
+        return tuple(reversed(rest))
 
     def _start(self):
         return _State(
@@ -315,16 +374,8 @@ class _Search:
             found.append(_Job(first, count, words, lines, cycles, b_load, line_load))
         return tuple(found)
 
-    def _sums(self, layer, tiles, lines_resident, after):
-        """Return the cycles of the jobs and of the loads of a layer, and of ``after``."""
-        jobs = self._jobs(layer, tiles, lines_resident)
-        loads = sum(job.b_load + job.line_load for job in jobs)
-        if self._demands[layer].adds:
-            loads += self._table_load
-        return after[0] + sum(job.cycles for job in jobs), after[1] + loads
-
     def _least(self, state, rest):
-        """Return cycles that all jobs take at least: jobs, or loads, follow each other."""
+        """Return cycles that all jobs take at least, from a state and `_Tried.rest`."""
         return max(state.ends[-1] + rest[0], state.loaded + rest[1])
 
     def _advance(self, state, layer, tiles, lines_resident, parts=None):
@@ -368,21 +419,29 @@ def _lines(demand, tiles):
 
 def tile_limits(
     sizes: LayerWords, config: NetworkCoreConfig, adds: bool = False
-) -> tuple[tuple[str, int, int, int], ...]:
-    """Return for both buffers: what they have, how much, how much a tile needs, and a least job."""
+) -> tuple[tuple[str, str, int, int, int], ...]:
+    """Return for both buffers: what they have, the field that says how much, and its value.
+
+    Then how much a tile needs, and a least job: no smaller value of the field would do.
+    """
     least, each = min(sizes.granule, sizes.tiles), 0 if sizes.filled else sizes.tile_words
     words = sizes.tile_words if sizes.filled else each * least
     return (
-        ("words of B", config.b_words, each, words),
-        ("parameter lines", config.lines, sizes.row_lines,
+        ("words of B", "b_words", config.b_words, each, words),
+        ("parameter lines", "lines", config.lines, sizes.row_lines,
          sizes.row_lines * least + adds * LINES_OF_ADD),
     )
+
+
+def needed(field: str, least: int) -> str:
+    """Return the rule for a field of the table, for a network that needs ``least``."""
+    return f"[network_core] {field} must be at least {least:,}"
 
 
 def _tiles_of(demand, config, share, b_resident, lines_resident):
     """Return the tiles of each job of a layer."""
     sizes, limits = demand.sizes, [demand.sizes.tiles]
-    for (name, size, each, least), resident in zip(
+    for (name, of_config, size, each, least), resident in zip(
         tile_limits(sizes, config, demand.adds), (b_resident, lines_resident), strict=True
     ):
         if resident:
@@ -390,7 +449,8 @@ def _tiles_of(demand, config, share, b_resident, lines_resident):
         if least > size:
             raise ValueError(
                 f"{demand.name} must have at most {size} {name} in"
-                f" {'a tile' if sizes.granule == 1 else f'{sizes.granule} tiles'}, not {least}"
+                f" {'a tile' if sizes.granule == 1 else f'{sizes.granule} tiles'}, not {least}:"
+                f" {needed(of_config, least)}"
             )
         if each:
             room = max(least, size // share) - (least - each * min(sizes.granule, sizes.tiles))

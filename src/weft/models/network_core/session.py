@@ -50,9 +50,12 @@ class NetworkCoreRunner(Protocol):
     Attributes
     ----------
     config : NetworkCoreConfig
+    program_bytes : int
+        Bytes of the program memory, if the core has one. It may be smaller than the core allows.
     """
 
     config: NetworkCoreConfig
+    program_bytes: int
 
     def write(
         self, address: int, data: bytes, *, run: int = 0, pitch: int = 0, pixels: int = 0,
@@ -97,7 +100,8 @@ class GoldenRunner:
     def __init__(self, config: NetworkCoreConfig, *, eager: bool = True):
         self.config = config
         self.memory = np.full(config.memory_bytes, 0x5A, np.uint8)
-        self.program = np.full(config.program_bytes, 0x5A, np.uint8)
+        self.program_bytes = config.program_bytes
+        self.program = np.full(self.program_bytes, 0x5A, np.uint8)
         self._buffers = NetworkCoreBuffers(config)
         self._eager = eager
 
@@ -259,6 +263,12 @@ class NetworkCoreSession(ProgramSession):
                 f"the core must be the network core of the program ({program.config.hash:08x}),"
                 f" not {runner.config.hash:08x}"
             )
+        needed = program.program_memory_used
+        if needed and runner.program_bytes < needed:
+            raise AcceleratorError(
+                f"the program memory must have {needed:,} bytes for {program.name}, not"
+                f" {runner.program_bytes:,}"
+            )
         super().__init__(program)
         self.cycles: int | None = None
         self._runner = runner
@@ -266,11 +276,7 @@ class NetworkCoreSession(ProgramSession):
         self._products = None  # between the lists
         multiply = []
         if program.products:
-            depth = program.config.array.depth
-            self._products = ListProducts(
-                runner, timeout=timeout, first=program.products_first,
-                vectors=program.areas["products"] // depth,
-            )
+            self._products = ListProducts(runner, timeout=timeout, space=program.products_space)
             multiply = [core_sums(self._products)]
         self._host_runs = {step: host_run(step.work, *multiply) for step in program.host}
         self._ready = False  # whether the resident weights are in the buffers
@@ -415,12 +421,12 @@ class NetworkCoreSession(ProgramSession):
     def _execute(self, first, steps) -> ListReport:
         """Execute a list with these layers; without one it loads resident weights."""
         written, self._written = self._written, False  # a lost connection may mean lost power
+        if self._products is not None:
+            self._products.forget()  # the list uses the buffers
         report = self._runner.run(
             self._address(first), self._address(self.program.log), timeout=self._timeout
         )
         self._written = written
-        if self._products is not None:
-            self._products.forget()  # the list has used the buffers
         if report.error != ListError.NONE:
             raise AcceleratorError(
                 f"{self.program.name}: {report.problem(_place(report.jobs, steps))}"

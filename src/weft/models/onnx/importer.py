@@ -340,11 +340,22 @@ def _multi_head_attention(operator, shapes, y):
     return query[0] * query[1] * (keys + past) * (of_q + y[-1])
 
 
+def _grouped_attention(operator, shapes, y):
+    """Of q, whose heads share those of k and v; one tensor may have all three.
+
+    A head of v is as large as one of q and k. Each row reads all of the past, and all rows.
+    """
+    past = shapes[3][-2] if len(shapes) > 3 and shapes[3] else 0
+    batch, rows, *_ = shapes[0]
+    return batch * rows * (rows + past) * 2 * y[-1]
+
+
 _PRODUCTS = {
     "Attention": _attention,
     "Conv": _weights(1), "ConvInteger": _weights(1), "ConvTranspose": _transposed,
     "DynamicQuantizeMatMul": _matmul, "FusedConv": _weights(1), "FusedGemm": _gemm,
-    "FusedMatMul": _matmul, "GRU": _recurrent, "Gemm": _gemm, "LSTM": _recurrent,
+    "FusedMatMul": _matmul, "GRU": _recurrent, "Gemm": _gemm,
+    "GroupQueryAttention": _grouped_attention, "LSTM": _recurrent,
     "MatMul": _matmul, "MatMulInteger": _matmul, "MatMulIntegerToFloat": _matmul,
     "MultiHeadAttention": _multi_head_attention, "QAttention": _quantized_attention,
     "QGemm": _gemm, "QLinearConv": _weights(3), "QLinearMatMul": _matmul, "RNN": _recurrent,

@@ -249,10 +249,44 @@ def _infer_standard(operator, types, constants, opsets, file):
         raise ModelError(
             f"{file}: node {operator.name} ({operator.kind}) does not fit its inputs: {text[:300]}"
         ) from error
-    return {
-        value.name: _tensor_type(value.type, operator, value.name, file)
-        for value in inferred.graph.output
-    }
+    values = inferred.graph.output
+    if operator.kind == "If" and not all(_is_fixed(value.type) for value in values):
+        _refuse_branches(operator, model, file)
+    return {value.name: _tensor_type(value.type, operator, value.name, file) for value in values}
+
+
+def _is_fixed(value):
+    """Whether the type of a value has a shape of numbers."""
+    tensor = value.tensor_type
+    return tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim)
+
+
+def _refuse_branches(operator, model, file):
+    """Raise ModelError if the branches of an If give different shapes.
+
+    ``model`` has the node alone. A branch gives what an If of twice this branch gives.
+    """
+    import onnx
+
+    outputs = []
+    for which in ("then_branch", "else_branch"):
+        twice = type(model)()
+        twice.CopyFrom(model)
+        [graph] = [a.g for a in operator.proto.attribute if a.name == which]
+        for attribute in twice.graph.node[0].attribute:
+            attribute.g.CopyFrom(graph)
+        outputs.append(onnx.shape_inference.infer_shapes(twice, data_prop=True).graph.output)
+    for one, other in zip(*outputs, strict=True):
+        if _is_fixed(one.type) and _is_fixed(other.type) and one.type != other.type:
+            first, second = (
+                tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
+                for value in (one, other)
+            )
+            raise ModelError(
+                f"{file}: node {operator.name} (If): both branches must give output {one.name} the"
+                f" same shape, not {first} and {second}: the condition {operator.inputs[0]} is not"
+                " known before it runs"
+            )
 
 
 def _tensor_type(value, operator, name, file):
@@ -262,8 +296,7 @@ def _tensor_type(value, operator, name, file):
     if not value.HasField("tensor_type"):
         raise ModelError(f"{where}: output {name} must be a tensor")
     tensor = value.tensor_type
-    fixed = tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim)
-    if not fixed:
+    if not _is_fixed(value):
         raise ModelError(f"{where}: the shape of output {name} is not known before it runs")
     shape = tuple(dim.dim_value for dim in tensor.shape.dim)
     if any(size < 0 for size in shape) or math.prod(shape) > MAX_ELEMENTS:

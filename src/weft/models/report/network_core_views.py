@@ -59,9 +59,11 @@ def lines(report: "NetworkCoreReport") -> Iterator[str]:
         cycles = ", ".join(f"{phases.cycles:,}" for phases in report.phases)
         yield f"lists: {len(program.segments)}, of {cycles} cycles"
     areas = ", ".join(f"{name} {size:,}" for name, size in program.areas.items())
+    places, config = _places(program), program.config
+    if config.program_words:
+        places += f": {program.program_memory_used:,} of {config.program_bytes:,} bytes"
     yield (
-        f"memory: {program.memory_used:,} of {program.config.memory_bytes:,} bytes"
-        f" ({areas}; {_places(program)})"
+        f"memory: {program.memory_used:,} of {config.memory_bytes:,} bytes ({areas}; {places})"
     )
     words = sum(layer.words for layer in report.layers)
     kept = "they stay there" if not program.areas["weights"] else "loaded in each inference"
@@ -89,10 +91,8 @@ def _places(program):
     """Where the areas lie."""
     if not program.config.program_words:
         return "setup and maps share their place"
-    return (
-        f"all but the maps are in the program memory: {program.program_memory_used:,} of"
-        f" {program.config.program_bytes:,} bytes"
-    )
+    inside = "all but maps and products are" if program.products else "all but the maps are"
+    return f"{inside} in the program memory"
 
 
 def _row(layer):
@@ -170,7 +170,7 @@ def _memory(report):
     axes.xaxis.set_major_formatter(short_number)
     axes.grid(axis="x", color=MARKS["grid"], lw=0.6)
     axes.set_axisbelow(True)
-    axes.set_xlabel("bytes; setup and maps share their place")
+    axes.set_xlabel(f"bytes; {_places(report.program)}")
     legend(axes)
     return svg_of(figure, "memory")
 

@@ -9,9 +9,9 @@ from weft.models.ir import Graph, Host
 from weft.models.tflite import arithmetic, moving, products, recurrent, reducing, shapes, unary
 from weft.models.tflite.context import Context, Fallback
 from weft.models.tflite.reader import read
-from weft.models.tflite.recurrent import VARIABLES, Variables
 from weft.models.tflite.runtime import attempt, cut, memory
 from weft.models.tflite.scales import refusals
+from weft.models.tflite.variables import VARIABLES, Variables
 
 __all__ = ["CALLERS", "COMPILED", "CUSTOM", "RUNTIME", "import_file", "macs_of"]
 
@@ -65,14 +65,16 @@ def _notes(graph, variables, states):
     file = graph.file
     used = {i for o in file.operators for i in (*o.inputs, *o.outputs) if i >= 0}
     notes = []
-    if any(file.kinds[i] == "UINT8" for i in used):
+    # Weights alone may be bytes of float32 layers.
+    if any(file.kinds[i] == "UINT8" and i not in graph.values for i in used):
         notes.append(
             "TFLite Micro has no uint8: values are computed as int8 and then raised by 128"
         )
     if graph.hybrid:
         notes.append(
-            f"{graph.hybrid} products have float32 activations and int8 weights (dynamic range"
-            " quantization); rows of the activations are quantized at run time, as LiteRT does"
+            f"{graph.hybrid} product{'s' * (graph.hybrid > 1)} with float32 activations and int8"
+            " weights (dynamic range quantization): rows of the activations are quantized at run"
+            " time, as LiteRT does"
         )
     if graph.resized:
         notes.append(

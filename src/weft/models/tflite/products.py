@@ -10,7 +10,7 @@ from weft.models.ir import Gemm, Requantization, Tensor, Window
 from weft.models.tflite.context import Fallback
 from weft.models.tflite.scales import FUSED, RANGES, fused_limits, per_channel, per_tensor
 
-__all__ = ["BUILDERS", "hybrid", "padding_of", "positive"]
+__all__ = ["BUILDERS", "FINISH", "QUANTIZE", "hybrid", "padding_of", "positive"]
 
 SAME, VALID = tflite.Padding.SAME, tflite.Padding.VALID
 INTEGERS = (np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.int16))
@@ -209,7 +209,7 @@ def _product(
     kinds = [str(tensor.dtype) for tensor in (left, right, y)]
     if added is not None and kinds[0] == "float32" and added.dtype != np.float32:
         raise operator.error(f"bias must be float32, not {added.dtype}")
-    if kinds == ["float32", "int8", "float32"] and operator.inputs[w] in graph.values:
+    if _is_hybrid(operator, kinds) and operator.inputs[w] in graph.values:
         bias = None if added is None else added.reshape(-1)
         return hybrid(graph, operator, fused, bias, axis, common)
     if kinds == ["float32"] * 3:
@@ -246,6 +246,14 @@ def _product(
             low=low, high=high, dtype=y.dtype, wide=left.dtype == np.int16 and not narrow,
         ),
     )
+
+
+def _is_hybrid(operator, kinds):
+    """Whether LiteRT quantizes the rows of a product of float32 with weights of these types."""
+    allowed = ["int8"]
+    if operator.name in ("CONV_2D", "FULLY_CONNECTED"):
+        allowed.append("uint8")
+    return kinds[::2] == ["float32", "float32"] and kinds[1] in allowed
 
 
 def _check_scales(operator, x_scale, w_scale, y_scale):
@@ -298,7 +306,17 @@ def hybrid(graph, operator, fused, bias, axis, common):
     rule = "builtin" if operator.name == "DEPTHWISE_CONV_2D" else "xnnpack"
     x, w = graph.file.tensors[common["x"]], graph.input(operator, 1)
     scale, zero = _scales(operator, w, axis)
-    if zero.any():
+    if w.dtype == np.uint8:  # of old converters: LiteRT takes the bytes as int8
+        if scale.size > 1:
+            raise operator.error(
+                f"uint8 weights of a product with float32 must have 1 scale, not {scale.size}"
+            )
+        is_symmetric = operator.name == "CONV_2D" or not operator.options(
+            "FullyConnectedOptions"
+        ).AsymmetricQuantizeInputs()
+        rule = "symmetric" if is_symmetric else "asymmetric"
+        common = common | {"weights": common["weights"].view(np.int8)}
+    elif zero.any():
         raise operator.error("weights of a product with float32 must have zero points of 0")
     before = []
     if common["x_transposed"]:

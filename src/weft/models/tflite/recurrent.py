@@ -6,196 +6,21 @@ import math
 import numpy as np
 import tflite
 
-from weft.models.errors import ModelError
-from weft.models.ir import Gemm, Host, Recurrence, State, Tensor
+from weft.models.ir import Gemm, Host, Recurrence, Tensor
 from weft.models.tflite.context import Fallback
-from weft.models.tflite.reader import read
-from weft.models.tflite.scales import fused_limits, multiplier_and_shift, per_tensor
+from weft.models.tflite.products import FINISH, QUANTIZE
+from weft.models.tflite.scales import (
+    FUSED,
+    RANGES,
+    fused_limits,
+    multiplier_and_shift,
+    per_tensor,
+)
 
-__all__ = ["BUILDERS", "VARIABLES", "Variables", "layer"]
+__all__ = ["BUILDERS", "layer"]
 
-
-# Variables of a file: each becomes a state of the graph, and its operators only name tensors.
-#
-# Source: TFLite Micro, ``var_handle.cc``, ``read_variable.cc``, ``assign_variable.cc``,
-# ``call_once.cc``, ``micro_resource_variable.cc``.
-
-_CALL, _HANDLE, _READ, _ASSIGN = "CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"
-VARIABLES = frozenset({_CALL, _HANDLE, _READ, _ASSIGN})
-
-
-@dataclasses.dataclass
-class _Variable:
-    """A variable while the operators of the file follow each other.
-
-    Attributes
-    ----------
-    name : str
-    before : int
-        Tensor of its value when an inference starts.
-    current : int
-        Tensor of its value now.
-    """
-
-    name: str
-    before: int
-    current: int
-
-
-class Variables:
-    """The variables of a file during its import.
-
-    Parameters
-    ----------
-    graph : Context
-
-    Attributes
-    ----------
-    called : set of int
-        Subgraphs that CALL_ONCE runs.
-
-    Raises
-    ------
-    Fallback
-        If operators do more than reading and assigning variables: a runtime must have the whole
-        file. `nodes` raises it, too.
-    """
-
-    def __init__(self, graph):
-        self._graph, file = graph, graph.file
-        self._keys = _handles(file)
-        self._initial: dict[tuple, np.ndarray] = {}  # that CALL_ONCE assigns
-        self._found: dict[tuple, _Variable] = {}
-        self.called: set[int] = set()
-        # By variable, the first tensor that is assigned to it.
-        self._assigned: dict[tuple, int] = {}
-        handles = {i for i, kind in enumerate(file.kinds) if kind in ("RESOURCE", "VARIANT")}
-        others = {*file.inputs, *file.outputs}
-        for operator in file.operators:
-            if operator.name == _ASSIGN and len(operator.inputs) == 2:
-                key = self._keys.get(operator.inputs[0])
-                self._assigned.setdefault(key, operator.inputs[1])
-            if operator.name not in VARIABLES:
-                others.update((*operator.inputs, *operator.outputs))
-        if handles & others:
-            raise Fallback("other operators use the variables")
-
-    @property
-    def before(self) -> set[int]:
-        """The tensors that have values when an inference starts."""
-        return {found.before for found in self._found.values()}
-
-    def states(self) -> tuple[State, ...]:
-        """Return the states; all operators must have become nodes."""
-        return tuple(
-            State(name=found.name, initial=self._first_value(key, found), before=found.before,
-                  after=found.current)
-            for key, found in self._found.items()
-        )
-
-    def nodes(self, operator) -> list[Host]:
-        """Return the nodes of an operator of a variable, in the order of the file."""
-        if operator.name == _CALL:
-            self._call(operator)
-        elif operator.name == _READ:
-            return [self._read(operator)]
-        elif operator.name == _ASSIGN:
-            self._assign(operator)
-        return []
-
-    def _call(self, operator):
-        """Take the constants that a subgraph assigns before the first inference."""
-        self._graph.counts(operator, 0, 0, outputs=0)
-        if self._found:
-            raise Fallback("CALL_ONCE follows other operators of its variables")
-        number, file = operator.options("CallOnceOptions").InitSubgraphIndex(), self._graph.file
-        part = read(file.data, f"{file.name}: subgraph {number}", number)
-        keys = _handles(part)
-        for each in part.operators:
-            if each.name == _HANDLE:
-                continue
-            key = keys.get(each.inputs[0]) if each.name == _ASSIGN and each.inputs else None
-            value = part.tensors[each.inputs[-1]].data if key else None
-            if value is None or len(each.inputs) != 2 or part.inputs or part.outputs:
-                raise Fallback("CALL_ONCE does more than assigning constants")
-            self._initial[key] = value
-        self.called.add(number)
-
-    def _read(self, operator):
-        self._graph.counts(operator, 1, 1)
-        y = self._graph.output(operator)
-        found = self._variable(operator, y)
-        return Host(
-            operator=operator.name, name=y.name, position=(operator.position,),
-            inputs=(found.current,), outputs=operator.outputs, kernel="read_variable",
-            attributes={"assigned": self._keys[operator.inputs[0]] in self._initial},
-            reason="the session keeps the variable",
-        )
-
-    def _assign(self, operator):
-        self._graph.counts(operator, 2, 2, outputs=0)
-        number = operator.inputs[1]
-        if number in self._graph.file.sparse:
-            raise Fallback("a constant has a sparse encoding")
-        self._variable(operator, self._graph.input(operator, 1)).current = number
-
-    def _variable(self, operator, value):
-        """The variable of an operator that gives it, or gets from it, a tensor like ``value``."""
-        key = self._keys.get(operator.inputs[0])
-        if key is None:
-            raise operator.error("input 0 must be the output of a VAR_HANDLE")
-        if key not in self._assigned and key not in self._initial:
-            raise operator.error(
-                "no operator writes the variable, as the converter lost its value; convert the"
-                " network from a concrete function alone:"
-                " TFLiteConverter.from_concrete_functions([function])"
-            )
-        if key not in self._found:
-            name = "/".join(part for part in key if part) or "variable"
-            number = self._graph.add(dataclasses.replace(value, name=name, data=None))
-            self._found[key] = _Variable(name, number, number)
-        kept = self._tensor(self._found[key].before)
-        if (kept.shape, kept.dtype) != (value.shape, value.dtype):
-            raise Fallback("a variable has values of different shapes or types")
-        return self._found[key]
-
-    def _tensor(self, number) -> Tensor:
-        file = self._graph.file
-        return self._graph.added[number - len(file.tensors)]
-
-    def _first_value(self, key, found):
-        """The value that a variable has before the first inference.
-
-        Without CALL_ONCE, TFLite Micro sets all bytes to the zero point of the first tensor that is
-        assigned.
-        """
-        kept, value = self._tensor(found.before), self._initial.get(key)
-        if value is not None:
-            if (value.shape, value.dtype) != (kept.shape, kept.dtype):
-                raise Fallback("a variable has values of different shapes or types")
-            return value
-        given = self._graph.file.tensors[self._assigned[key]].quantization
-        zero = 0 if given is None else int(given.zero[0])
-        size = math.prod(kept.shape) * kept.dtype.itemsize
-        return np.full(size, zero & 255, np.uint8).view(kept.dtype).reshape(kept.shape)
-
-
-def _handles(file):
-    """By the tensor of a handle: container and name of its variable."""
-    keys = {}
-    for operator in file.operators:
-        if operator.name == _HANDLE:
-            if len(operator.outputs) != 1:
-                raise ModelError(f"{operator.label}: outputs must be 1, not {operator.outputs}")
-            options = operator.options("VarHandleOptions")
-            raw = options.Container(), options.SharedName()
-            keys[operator.outputs[0]] = tuple(
-                (text or b"").decode("utf-8", "backslashreplace") for text in raw
-            )
-    return keys
-
-
-RELU = 1
+RELU, TANH = tflite.ActivationFunctionType.RELU, tflite.ActivationFunctionType.TANH
+_ROWS = {False: "symmetric", True: "asymmetric"}  # rules of rows that LiteRT quantizes
 
 
 def _svdf(graph, operator):
@@ -209,10 +34,18 @@ def _svdf(graph, operator):
     x, features, time = graph.inputs(operator, 0, 3)
     state, y = graph.input(operator, 4), graph.output(operator)
     kinds = [str(tensor.dtype) for tensor in (x, features, time, state, y)]
-    if kinds not in [["int8", "int8", kept, kept, "int8"] for kept in ("int8", "int16")]:
+    is_hybrid = kinds in [
+        ["float32", kind, kind, "float32", "float32"] for kind in ("int8", "uint8")
+    ]
+    if not is_hybrid and kinds not in [
+        ["int8", "int8", kept, kept, "int8"] for kept in ("int8", "int16")
+    ]:
         raise Fallback(f"no kernel for {', '.join(kinds)}")
-    if options.FusedActivationFunction() != RELU:
+    fused = options.FusedActivationFunction()
+    if not is_hybrid and fused != RELU:
         raise Fallback("TFLite Micro has SVDF with RELU alone")
+    if fused not in FUSED:
+        raise Fallback(f"fused activation {fused} is not a clamp")
     if len(x.shape) != 2 or len(features.shape) != 2 or len(time.shape) != 2:
         raise operator.error("input and weights must have 2 dimensions")
     batch, size = x.shape
@@ -226,12 +59,22 @@ def _svdf(graph, operator):
     graph.expect(operator, (batch, filters // rank))
     bias = graph.constant(operator, 3, required=False)
     if bias is not None:
-        if bias.size != filters // rank or bias.dtype != np.int32:
-            raise operator.error(f"bias must be {filters // rank} int32, not {bias.shape}")
+        kind = np.dtype(np.float32 if is_hybrid else np.int32)
+        if bias.size != filters // rank or bias.dtype != kind:
+            raise operator.error(
+                f"bias must be {filters // rank} {kind}, not {bias.dtype} {bias.shape}"
+            )
         bias = bias.reshape(-1)
     if bias is None and graph.present(operator, 3):
         raise Fallback("the bias is not a constant")
     weights, time_value = graph.constant(operator, 1), graph.constant(operator, 2)
+    if is_hybrid:
+        low, high = RANGES[FUSED[fused]]
+        return _hybrid_svdf(
+            graph, operator, weights.view(np.int8), asymmetric=options.AsymmetricQuantizeInputs(),
+            time=time_value.view(np.int8) * np.float32(per_tensor(operator, time)[0]),
+            bias=bias, rank=rank, low=low, high=high,
+        )
     (x_scale, x_zero), (f_scale, _) = per_tensor(operator, x), per_tensor(operator, features)
     (s_scale, s_zero), (t_scale, _) = per_tensor(operator, state), per_tensor(operator, time)
     y_scale, y_zero = per_tensor(operator, y)
@@ -256,6 +99,73 @@ def _svdf(graph, operator):
             },
         ),
     ]
+
+
+def _hybrid_svdf(graph, operator, weights, asymmetric, **attributes):
+    """An SVDF of float32 with features of 8 bits; the state and the filter in time are float32."""
+    x, y = graph.input(operator, 0), graph.output(operator)
+    scale = np.float32([per_tensor(operator, graph.input(operator, 1))[0]])
+    nodes, features = _hybrid_product(
+        graph, operator, (operator.inputs[0], x), f"{y.name}/features", weights, scale, None,
+        _ROWS[bool(asymmetric)],
+    )
+    return [
+        *nodes,
+        Host(
+            operator=operator.name, position=(operator.position,), name=y.name, inputs=(features,),
+            outputs=operator.outputs, kernel="litert.svdf", attributes=attributes,
+            reason="a state and a filter in time, of float32",
+            macs=x.shape[0] * attributes["time"].size,
+        ),
+    ]
+
+
+def _hybrid_product(graph, operator, source, name, weights, scale, bias, rule):
+    """The nodes of a product of float32 rows with int8 weights, and the tensor of its results.
+
+    Parameters
+    ----------
+    source : (int, Tensor)
+        The rows: [..., K].
+    name : str
+        Of the results.
+    weights : array [N, K]
+    scale, bias : float32 array, or None for no bias
+        Of the columns.
+    rule : str
+        How LiteRT quantizes the rows.
+    """
+    number, x = source
+    rows, size = (*x.shape[:-1], 1), (*x.shape[:-1], len(weights))
+    values, *scales, sums, results = (
+        graph.add(Tensor(f"{name}/{part}" if part else name, shape, np.dtype(kind)))
+        for part, shape, kind in (
+            ("rows", x.shape, np.int8), ("scale", rows, np.float32), ("zero", rows, np.int32),
+            ("sums", size, np.int32), ("", size, np.float32),
+        )
+    )
+    common = {"operator": operator.name, "position": (operator.position,)}
+    graph.hybrid += 1
+    return [
+        Host(
+            **common, name=name, inputs=(number,), outputs=(values, *scales),
+            kernel="litert.quantize_rows", reason=QUANTIZE, attributes={
+                "shape": x.shape, "axes": (len(x.shape) - 1,), "rule": rule, "padding": None,
+                "spread": (1, 1),
+            },
+        ),
+        Gemm(
+            **common, name=f"{name}/sums", inputs=(values,), outputs=(sums,), x=values,
+            weights=weights.T[None],
+        ),
+        Host(
+            **common, name=name, inputs=(sums, *scales), outputs=(results,),
+            kernel="litert.float_sums", reason=FINISH, attributes={
+                "columns": weights.sum(1, dtype=np.int64), "bias": bias, "rule": rule,
+                "scale": scale, "low": -np.inf, "high": np.inf, "shape": size,
+            },
+        ),
+    ], results
 
 
 GATE = 2.0**-12  # scale of a gate before its activation
@@ -300,9 +210,20 @@ def layer(graph, operator, options, source, target):
         raise operator.error(f"limit of the cell must be 0 or above, not {clip}")
     is_float, kind = x.dtype == np.float32, np.dtype(SUMS[str(x.dtype)])
     stored = np.dtype(np.float32 if is_float else np.int8)
+    is_hybrid = is_float and _is_hybrid(graph, operator)
+    if is_hybrid:
+        stored = graph.input(operator, 2).dtype
     weights = _stacked(graph, operator, range(1, 5), (units, size), stored)
     recurrent = _stacked(graph, operator, range(5, 9), (units, units), stored)
     bias = _stacked(graph, operator, range(12, 16), (units,), kind)
+    if is_hybrid:
+        return _hybrid_lstm(
+            graph, operator, source, target, weights.view(np.int8), recurrent.view(np.int8), bias,
+            _ROWS[bool(options.AsymmetricQuantizeInputs())], time, {
+                "time_major": major, "limit": float(clip),
+                "range": RANGES.get(FUSED.get(options.FusedActivationFunction())),
+            },
+        )
     sums = graph.add(Tensor(f"{y.name}/input", (*x.shape[:2], 4 * units), kind))
     state = graph.add(Tensor(f"{y.name}/state", (batch, units), x.dtype))
     own = graph.add(Tensor(f"{y.name}/recurrent", (batch, 4 * units), kind))
@@ -327,6 +248,39 @@ def layer(graph, operator, options, source, target):
     ]
 
 
+def _hybrid_lstm(
+    graph, operator, source, target, weights, recurrent, bias, rule, time, attributes
+):
+    """The nodes of an LSTM of float32 with weights of 8 bits."""
+    (_, x), (output, y), units = source, target, len(recurrent) // 4
+    scales = [
+        np.float32(per_tensor(operator, graph.input(operator, place))[0]) for place in range(1, 9)
+    ]
+    of_input, of_state = (np.repeat(scales[part], units) for part in (slice(4), slice(4, 8)))
+    nodes, fed = _hybrid_product(
+        graph, operator, source, f"{y.name}/input", weights, of_input, bias, rule
+    )
+    batch = x.shape[1] if attributes["time_major"] else x.shape[0]
+    state = graph.add(Tensor(f"{y.name}/state", (batch, units), np.dtype(np.int8)))
+    own = graph.add(Tensor(f"{y.name}/recurrent", (batch, 4 * units), np.dtype(np.int32)))
+    common = {"operator": operator.name, "position": (operator.position,)}
+    graph.hybrid += 1  # of the state
+    return [
+        *nodes,
+        Recurrence(
+            **common, name=y.name, inputs=(fed,), outputs=(output,), kernel="litert.lstm",
+            steps=time, reason="the host computes the gates and the cell",
+            attributes=attributes | {
+                "rule": rule, "scale": of_state, "columns": recurrent.sum(1, dtype=np.int64),
+            },
+            products=(Gemm(
+                **common, name=f"{y.name}/recurrent", inputs=(state,), outputs=(own,), x=state,
+                weights=recurrent.T[None],
+            ),),
+        ),
+    ]
+
+
 def _supported(graph, operator, options, x, y):
     """The zero points of input and state; Fallback for an LSTM without a kernel."""
     for places, what in PARTS:
@@ -337,7 +291,14 @@ def _supported(graph, operator, options, x, y):
     of_cell = "float32" if kinds[0] == "float32" else "int16"
     if kinds[0] not in SUMS or kinds != [kinds[0], kinds[0], of_cell, kinds[0]]:
         raise Fallback(f"no kernel for {', '.join(kinds)}")
-    if options.FusedActivationFunction() != tflite.ActivationFunctionType.TANH:
+    fused = options.FusedActivationFunction()
+    if kinds[0] == "float32" and _is_hybrid(graph, operator):
+        # LiteRT leaves values out without an activation; TFLite Micro takes the weights for floats.
+        if fused != TANH and FUSED.get(fused, "none") == "none":
+            raise operator.error(
+                f"activation must be TANH or a clamp in an LSTM with weights of 8 bits, not {fused}"
+            )
+    elif fused != TANH:
         raise Fallback("an LSTM whose activation is not TANH")
     if kinds[0] == "float32":
         return 0, 0
@@ -345,6 +306,11 @@ def _supported(graph, operator, options, x, y):
     if kinds[0] == "int16" and any(zeros):
         raise Fallback("int16 with a zero point")
     return zeros
+
+
+def _is_hybrid(graph, operator):
+    """Whether the weights of an LSTM of float32 have 8 bits."""
+    return graph.input(operator, 2).dtype in (np.int8, np.uint8)
 
 
 def _sizes(graph, operator, x, major):

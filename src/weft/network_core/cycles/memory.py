@@ -1,11 +1,20 @@
 """The memories in the cycle model of lists: the side port, and bursts of the program memory."""
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.network_core.latencies import DELIVERY, PROGRAM_BEATS, SIDE_READ, WRITE
 
-__all__ = ["BURST", "ProgramPortTimes", "ProgramTiming", "SidePortTimes"]
+__all__ = ["BURST", "ProgramPortTimes", "ProgramTiming", "SidePortTimes", "first_request"]
+
+
+def first_request(requests: Sequence[int | None]) -> int | None:
+    """Return the first client with a request, or None. A loop: it runs in each cycle."""
+    for client, request in enumerate(requests):
+        if request is not None:
+            return client
+    return None
 
 
 class SidePortTimes:
@@ -48,9 +57,7 @@ class SidePortTimes:
         int or None
             The client whose read is accepted.
         """
-        accepted = None
-        if self._ready:
-            accepted = next((n for n, bank in enumerate(requests) if bank is not None), None)
+        accepted = first_request(requests) if self._ready else None
         self._written.append(written)
         blocked = self._written.popleft()
         advance = self._output is None
@@ -208,7 +215,7 @@ class ProgramPortTimes:
         else:
             self._open = self._opened()
         self._fifo.step(taken, pushed)
-        accepted = next((n for n, number in enumerate(requests) if number is not None), None)
+        accepted = first_request(requests)
         self._read = self._number
         self._number = None if accepted is None else (accepted, requests[accepted])
         return accepted

@@ -130,6 +130,8 @@ class EngineTimes:
         The list: 32 bits each.
     first, log : int
         Numbers of the first vectors of the list and of the log.
+    watch : callable, optional
+        Called after each job.
 
     Attributes
     ----------
@@ -141,7 +143,8 @@ class EngineTimes:
         As in `weft.network_core.cycles.ListPrediction`.
     """
 
-    def __init__(self, config, vectors: Sequence[int], first: int, log: int):
+    def __init__(self, config, vectors: Sequence[int], first: int, log: int, watch=None):
+        self._watch = watch
         program = assemble(config)
         self._words, self._vectors, self._first = config.words, vectors, first
         self._registers, self._ports = list(program.registers), [0] * len(Out)
@@ -267,7 +270,10 @@ class EngineTimes:
             self._units.start(self.now)
         if strobes & Strobe.CYCLES:
             self._data = self.now
-            (self.starts if strobes & Strobe.START else self.ends).append(self.now)
+            is_start = bool(strobes & Strobe.START)
+            (self.starts if is_start else self.ends).append(self.now)
+            if self._watch and not is_start:
+                self._watch()
 
     def _select(self, loads):
         """Select a head: its registers have the same numbers as the ones of the other head."""
@@ -311,7 +317,7 @@ class EngineTimes:
 _VECTOR_BYTES = 4
 
 
-def predict_micro(config, descriptors, list_address, log_address, limit) -> ListPrediction:
+def predict_micro(config, descriptors, list_address, log_address, limit, watch) -> ListPrediction:
     """Predict the cycles of a list, as `weft.network_core.cycles.predict_list`.
 
     Raises ValueError likewise, and if the list has an error.
@@ -319,7 +325,7 @@ def predict_micro(config, descriptors, list_address, log_address, limit) -> List
     data = b"".join(descriptor.pack() for descriptor in descriptors)
     vectors = struct.unpack(f"<{len(descriptors) * DESCRIPTOR_BYTES // _VECTOR_BYTES}I", data)
     first, log = (join(address, config.banks) for address in (list_address, log_address))
-    engine = EngineTimes(config, vectors, first, log)
+    engine = EngineTimes(config, vectors, first, log, watch)
     engine.run(limit)
     if engine.state is None:
         raise ValueError(f"a list must end in {limit} cycles")

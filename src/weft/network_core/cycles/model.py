@@ -1,6 +1,6 @@
 """The cycle model of lists: a network core, cycle by cycle, without data."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from weft.network_core.config import NetworkCoreConfig, has_single_port
 from weft.network_core.cycles.heads import DescriptorTimes, HeadTimes, LoaderTimes
@@ -21,6 +21,7 @@ WAITING = "ready", "end"  # states of a head that does nothing
 def predict_list(
     config: NetworkCoreConfig, descriptors: Sequence, list_address: int, log_address: int,
     *, limit: int = 1 << 32, timing: ProgramTiming | None = None,
+    watch: Callable[[], object] | None = None,
 ) -> ListPrediction:
     """Predict the cycles of a list without errors, while the host does not use the memory.
 
@@ -35,6 +36,8 @@ def predict_list(
         Cycles at most.
     timing : ProgramTiming, optional
         Of the program memory, if the core has one.
+    watch : callable, optional
+        Called after each job.
 
     Raises
     ------
@@ -42,8 +45,9 @@ def predict_list(
         If the list does not end in ``limit`` cycles, or if loads and jobs wait for each other.
     """
     if has_single_port(config.array):
-        return predict_micro(config, descriptors, list_address, log_address, limit)
-    model = _ListModel(config, descriptors, list_address, log_address, timing or ProgramTiming())
+        return predict_micro(config, descriptors, list_address, log_address, limit, watch)
+    timing = timing or ProgramTiming()
+    model = _ListModel(config, descriptors, list_address, log_address, timing, watch)
     while not model.stopped:
         model.skip()
         if model.now >= limit:
@@ -95,8 +99,8 @@ class _LogTimes:
 class _ListModel:
     """The execution of a list, and the parts around it."""
 
-    def __init__(self, config, descriptors, list_address, log_address, timing):
-        self._network_core = config
+    def __init__(self, config, descriptors, list_address, log_address, timing, watch):
+        self._network_core, self._watch = config, watch
         self._loads = HeadTimes(config, descriptors, ListLoad)
         self._jobs = HeadTimes(config, descriptors, ListJob)
         self._reader = DescriptorTimes(config, join(list_address, config.banks))
@@ -176,6 +180,8 @@ class _ListModel:
             self.computed.append(self._layer.computed)
             self._layer = None
             self._jobs_done += 1
+            if self._watch:
+                self._watch()
         self._steps_busy = take_job or (self._steps_busy and not ending)
         if self._taken and not self._layer:
             self._layer, self._taken, self._start = self._taken, None, self.now

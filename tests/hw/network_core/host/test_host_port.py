@@ -51,9 +51,10 @@ class ModelledCore:
         while True:
             ready = rng.random() >= self.stall, rng.random() >= self.stall
             ctx.set(core.writes.ready, ready[0] and self.free)
-            ctx.set(core.reads.ready, ready[1])
+            ctx.set(core.reads.request.ready, ready[1])
             _, _, *sample = await ctx.tick().sample(
-                core.writes.valid, core.writes.payload, core.reads.valid, core.reads.payload,
+                core.writes.valid, core.writes.payload, core.reads.request.valid,
+                core.reads.request.payload,
                 core.begin, core.abort,
             )
             write_valid, write, read_valid, read, begin, abort = sample
@@ -63,10 +64,10 @@ class ModelledCore:
                 self.memory[self.number(write.address)] = list(data)
             reads.append(self.number(read) if read_valid and ready[1] else None)
             number = reads.pop(0) if len(reads) > 3 else None
-            ctx.set(core.read_valid, number is not None)
+            ctx.set(core.reads.data_valid, number is not None)
             if number is not None:
                 vectors = [self.memory[n % self.config.vectors] for n in (number, number + 1)]
-                ctx.set(core.read_data, [int.from_bytes(v.tobytes(), "little") for v in vectors])
+                ctx.set(core.reads.data, [int.from_bytes(v.tobytes(), "little") for v in vectors])
             ctx.set(core.finished, left == 1)
             if left == 1:
                 ctx.set(core.status, self.outcome)

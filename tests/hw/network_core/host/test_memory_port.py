@@ -40,18 +40,19 @@ class PortBench:
         while True:
             ready = rng.random() >= self.stall, rng.random() >= self.stall
             ctx.set(port.writes.ready, ready[0])
-            ctx.set(port.reads.ready, ready[1])
+            ctx.set(port.reads.request.ready, ready[1])
             _, _, write_valid, write, read_valid, read = await ctx.tick().sample(
-                port.writes.valid, port.writes.payload, port.reads.valid, port.reads.payload,
+                port.writes.valid, port.writes.payload, port.reads.request.valid,
+                port.reads.request.payload,
             )
             if write_valid and ready[0]:
                 self.memory[self.number(write.address)] = list(write.data.to_bytes(depth, "little"))
             reads.append(self.number(read) if read_valid and ready[1] else None)
             number = reads.pop(0)
-            ctx.set(port.read_valid, number is not None)
+            ctx.set(port.reads.data_valid, number is not None)
             if number is not None:
                 data = self.memory[number].tobytes()
-                ctx.set(port.read_data[0], int.from_bytes(data, "little"))
+                ctx.set(port.reads.data[0], int.from_bytes(data, "little"))
 
     async def start(self, ctx, kind, number, count, *, run=0, pitch=0, pixels=0, row_step=0):
         port = self.port

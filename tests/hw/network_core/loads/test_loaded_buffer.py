@@ -28,14 +28,14 @@ def test_groups_of_words(words):
         read = rng.choice([place for place in places if place not in (word, before)])
         before = word
         script.append({
-            "write": {"enable": enable, "word": word, "data": data}, "read_addr": read,
+            "write": {"enable": enable, "word": word, "data": data}, "read.address": read,
         })
         expected.append(list(memory[read]))
         for n in range(VECTORS):
             if enable >> n // 4 & 1:
                 memory[word][n] = data[n]
     dut = LoadedBuffer(CHIP, vectors=VECTORS, words=words)
-    [found] = play(dut, script, "read_data", tail=LoadedBuffer.LATENCY)
+    [found] = play(dut, script, "read.data", tail=LoadedBuffer.LATENCY)
     assert found[LoadedBuffer.LATENCY :] == expected
 
 

@@ -7,7 +7,7 @@ from network_cores import network_core_config
 from random_lists import buffer_words
 from side_port import SidePort, hardware_address
 
-from verif.amaranth_bench import checker, play, put, simulate, ticks
+from verif.amaranth_bench import checker, play, put, send, simulate, ticks
 from weft.hw.network_core.loads.loader import ListLoader
 from weft.network_core.descriptors import ListLoad, LoadTarget
 
@@ -57,17 +57,14 @@ def run(config, loads, *, stall=0.0, limit=None, base=0, expect_error=False, see
     writes, done, errors = [], [], []
 
     async def bench(ctx):
-        put(ctx, dut.base, base)
-        put(ctx, dut.limit, config.words if limit is None else limit)
+        put(ctx, dut.window.base, base)
+        put(ctx, dut.window.limit, config.words if limit is None else limit)
         for load in loads:
             fields = {name: getattr(load, name) for name in (
                 "diagonal", "fill", "jobs", "target", "fill_value", "first_word", "words"
             )}
-            put(ctx, dut.load.payload, fields | {"source": hardware_address(config, load.source)})
-            ctx.set(dut.load.valid, 1)
-            while not (await ctx.tick().sample(dut.load.ready))[-1]:
-                pass
-            ctx.set(dut.load.valid, 0)
+            fields["source"] = hardware_address(config, load.source)
+            await send(ctx, dut.load.request, [fields])
             await ticks(ctx, rng.choice([0, 0, 3]))
         while len(done) < len(loads) and not errors:
             await ctx.tick()
@@ -77,7 +74,7 @@ def run(config, loads, *, stall=0.0, limit=None, base=0, expect_error=False, see
         cycle = 0
         vectors_of = config.array.cols, config.line_vectors, config.add_table_vectors
         async for _, _, *ports, end, error in ctx.tick().sample(
-            dut.b, dut.lines, dut.table, dut.done, dut.address_error
+            dut.b, dut.lines, dut.table, dut.load.done, dut.load.address_error
         ):
             for name, count, write in zip(BUFFERS, vectors_of, ports, strict=True):
                 if write.enable:
@@ -97,7 +94,7 @@ def run(config, loads, *, stall=0.0, limit=None, base=0, expect_error=False, see
         await port.serve(ctx, dut)
 
     simulate(
-        dut, bench, background=[watch, serve, checker(dut.reads, "reads")], limit=4_000
+        dut, bench, background=[watch, serve, checker(dut.reads.request, "reads")], limit=4_000
     )
     assert bool(errors) == expect_error
     assert expect_error or writes[-1] == done[-1]
@@ -147,8 +144,9 @@ def cycles_of(config, load, **options):
 
 def test_latency():
     dut = ListLoader(CHIPS[0])
-    script = [{"limit": 64, "load.payload": {"words": 1}, "load.valid": 1}, {"load.valid": 0}]
-    [valid] = play(dut, script, "reads.valid", tail=5)
+    load = {"load.request.payload": {"words": 1}, "load.request.valid": 1}
+    script = [{"window.limit": 64, **load}, {"load.request.valid": 0}]
+    [valid] = play(dut, script, "reads.request.valid", tail=5)
     assert valid.index(1) == ListLoader.LATENCY
 
 

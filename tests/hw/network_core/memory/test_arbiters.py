@@ -30,22 +30,23 @@ def reads_of(clients, *, idle, stall, count=40):
 
     def source(client):
         async def bench(ctx):
-            stream = getattr(dut, f"reads_{client}")
+            stream = dut.reads[client].request
             places = [place(number) for number in numbers[client]]
             await send(ctx, stream, places, idle=idle, seed=client)
         return bench
 
     async def memory(ctx):
         pipeline, now, arrives = [None] * latency, 0, False
+        request = dut.memory.request
         while any(len(reads) < count for reads in found):
-            ctx.set(dut.reads.ready, rng.random() >= stall)
+            ctx.set(dut.memory.request.ready, rng.random() >= stall)
             number = pipeline.pop(0)
-            ctx.set(dut.read_valid, number is not None)
-            put(ctx, dut.read_data, [number or 0, 7])
-            streams = [getattr(dut, f"reads_{n}") for n in range(clients)]
+            ctx.set(dut.memory.data_valid, number is not None)
+            put(ctx, dut.memory.data, [number or 0, 7])
+            streams = [client.request for client in dut.reads]
             values = (await ctx.tick().sample(
-                dut.reads.valid, dut.reads.ready, dut.reads.payload, dut.data,
-                *(getattr(dut, f"valid_{n}") for n in range(clients)),
+                request.valid, request.ready, request.payload, dut.reads[0].data,
+                *(client.data_valid for client in dut.reads),
                 *(s.valid & s.ready for s in streams),
             ))[2:]
             valid, ready, payload, data = values[:4]
@@ -91,11 +92,9 @@ def test_reads_of_a_memory():
     m = Module()
     m.submodules.memory = memory = BankedMemory(CHIP)
     m.submodules.arbiter = arbiter = ReadArbiter(CHIP, 1)
-    wiring.connect(m, arbiter.reads, memory.reads)
-    m.d.comb += [
-        arbiter.read_valid.eq(memory.read_valid), arbiter.read_data.eq(memory.read_data),
-        memory.read_bank.eq(arbiter.read_bank),
-    ]
+    wiring.connect(m, arbiter.memory, memory.reads)
+    m.d.comb += memory.read_bank.eq(arbiter.read_bank)
+    client = arbiter.reads[0]
     found = []
 
     async def bench(ctx):
@@ -105,11 +104,11 @@ def test_reads_of_a_memory():
             })
             await ctx.tick()
         put(ctx, memory.write.valid, 0)
-        await send(ctx, arbiter.reads_0, [place(number) for number in (0, 5, 3, 6)])
+        await send(ctx, client.request, [place(number) for number in (0, 5, 3, 6)])
 
     async def sink(ctx):
         while len(found) < 4:
-            _, _, valid, data = await ctx.tick().sample(arbiter.valid_0, arbiter.data)
+            _, _, valid, data = await ctx.tick().sample(client.data_valid, client.data)
             if valid:
                 found.append(plain(data))
 

@@ -61,11 +61,11 @@ class Traffic:
             self.set_rows(ctx)
             if number is None and self.rng.random() < 0.8:
                 number = self.rng.randrange(config.vectors - config.read_vectors + 1)
-                put(ctx, dut.reads.payload, self.place(number))
+                put(ctx, dut.reads.request.payload, self.place(number))
                 ctx.set(dut.read_bank, 1 << number % config.banks)
-            ctx.set(dut.reads.valid, number is not None)
+            ctx.set(dut.reads.request.valid, number is not None)
             _, _, ready, valid, words, row_data = await ctx.tick().sample(
-                dut.reads.ready, dut.read_valid, dut.read_data, dut.row_data
+                dut.reads.request.ready, dut.reads.data_valid, dut.reads.data, dut.row_data
             )
             self.reads.append((number, ready))
             self.read_data.append(plain(words) if valid else None)
@@ -130,23 +130,26 @@ def test_a_read_waits_only_for_a_write_to_one_of_its_banks(traffic):
 
 
 class FlatMemory(wiring.Component):
-    """A memory whose stream is three signals."""
+    """A memory whose read port is five signals."""
 
     def __init__(self, config):
         self.memory = BankedMemory(config)
-        ports = self.memory.signature.members
+        ports, reads = self.memory.signature.members, self.memory.reads
         self.names = [name for name in ports if name != "reads"]
         super().__init__({
             **{name: ports[name] for name in self.names},
-            "address": In(self.memory.reads.payload.shape()), "valid": In(1), "ready": Out(1),
+            "address": In(reads.request.payload.shape()), "valid": In(1), "ready": Out(1),
+            "data_valid": Out(1), "data": Out(reads.data.shape()),
         })
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.memory = memory = self.memory
+        request = memory.reads.request
         m.d.comb += [
-            memory.reads.payload.eq(self.address), memory.reads.valid.eq(self.valid),
-            self.ready.eq(memory.reads.ready),
+            request.payload.eq(self.address), request.valid.eq(self.valid),
+            self.ready.eq(request.ready),
+            self.data_valid.eq(memory.reads.data_valid), self.data.eq(memory.reads.data),
         ]
         for name in self.names:
             inner, outer = getattr(memory, name), getattr(self, name)

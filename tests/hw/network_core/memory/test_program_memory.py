@@ -38,7 +38,7 @@ class MemoryBench:
         names = "stored", "store_error", "timed_out"
         while True:
             _, _, *valids, data, failed, stored, error, timed_out = await ctx.tick().sample(
-                dut.valid_0, dut.valid_1, dut.data, dut.read_error,
+                *(client.data_valid for client in dut.reads), dut.reads[0].data, dut.read_error,
                 *(getattr(dut, name) for name in names),
             )
             now += 1
@@ -59,7 +59,7 @@ class MemoryBench:
 
     def source(self, client, numbers, idle=0.0):
         async def bench(ctx):
-            stream = getattr(self.dut, f"reads_{client}")
+            stream = self.dut.reads[client].request
             await send(ctx, stream, map(place, numbers), idle=idle, seed=client)
             await self.settle(ctx)
         return bench
@@ -191,14 +191,14 @@ def test_a_list_that_ends_completes_its_transactions():
 
     async def body(ctx):
         dut = bench.dut
-        await send(ctx, dut.reads_1, [place(n) for n in range(0, 80, VECTORS)])
+        await send(ctx, dut.reads[1].request, [place(n) for n in range(0, 80, VECTORS)])
         assert not ctx.get(dut.idle)
         ctx.set(dut.halt, 1)
         await ticks(ctx, 1)
         assert not ctx.get(dut.idle)
         ctx.set(dut.halt, 0)
         received = len(bench.found[1])
-        await send(ctx, dut.reads_1, [place(n) for n in (200, 204)])
+        await send(ctx, dut.reads[1].request, [place(n) for n in (200, 204)])
         await bench.settle(ctx)
         assert [data[0] for data in bench.found[1][received:]] == [
             bench.vector(n) for n in (200, 204)
@@ -217,10 +217,10 @@ def test_a_memory_without_answers_times_out():
     async def body(ctx):
         await ticks(ctx, 2 * TIMEOUT)
         assert bench.events == []
-        ctx.set(bench.dut.reads_0.payload, place(4))
-        ctx.set(bench.dut.reads_0.valid, 1)
+        ctx.set(bench.dut.reads[0].request.payload, place(4))
+        ctx.set(bench.dut.reads[0].request.valid, 1)
         await ctx.tick()
-        ctx.set(bench.dut.reads_0.valid, 0)
+        ctx.set(bench.dut.reads[0].request.valid, 0)
         await ticks(ctx, 2 * TIMEOUT + 20)
 
     events = bench.run(body, memory=False).events

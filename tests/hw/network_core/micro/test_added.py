@@ -40,8 +40,8 @@ class AddedBench:
     async def run(self, ctx, tiles, *, base=0, limit=0xFFFF):
         """Tiles are (columns, whether the first one of a pixel, first vector of the pixel)."""
         dut, values = self.dut, []
-        ctx.set(dut.base, base)
-        ctx.set(dut.limit, limit)
+        ctx.set(dut.window.base, base)
+        ctx.set(dut.window.limit, limit)
         for cols, first, start in tiles:
             ctx.set(dut.tile, 1)
             ctx.set(dut.cols, cols)

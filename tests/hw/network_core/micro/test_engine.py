@@ -25,8 +25,8 @@ def run(text, *, idle=0.0, begin=0, seed=0):
 
     async def bench(ctx):
         ctx.set(dut.begin, begin)
-        ctx.set(dut.base, 0x11)
-        ctx.set(dut.limit, 0x22)
+        ctx.set(dut.window.base, 0x11)
+        ctx.set(dut.window.limit, 0x22)
         ctx.set(dut.cycles, 0xC0FFEE)
         ctx.set(dut.halt, 1)
         await ctx.tick()

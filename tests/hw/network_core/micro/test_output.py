@@ -72,14 +72,14 @@ class OutputBench:
     async def cycle(self, ctx):
         dut = self.dut
         put(ctx, dut.sums, self.held[ctx.get(dut.select)] % (1 << 32))
-        put(ctx, dut.line, parameters(self.lines.pop(0)))
-        put(ctx, dut.table, TABLE[self.words.pop(0)] % (1 << 32))
+        put(ctx, dut.lines.data[0], parameters(self.lines.pop(0)))
+        put(ctx, dut.table.data[0], TABLE[self.words.pop(0)])
         stores, reads = self.grants(ctx, "store"), self.grants(ctx, "read")
         put(ctx, dut.store_ready, stores)
         put(ctx, dut.read_ready, reads)
         store, read, line, word, taken, error = (await ctx.tick().sample(
-            dut.store, dut.read.address, dut.line_address, dut.table_address, dut.output_taken,
-            dut.address_error,
+            dut.store, dut.read.address, dut.lines.address, dut.table.address[0],
+            dut.output_taken, dut.address_error,
         ))[2:]
         if stores:
             size = plain(store.enable).bit_length()
@@ -137,8 +137,8 @@ class OutputBench:
             **{name: value % 256 for name, value in JOB.items()}, "add": kind == "add",
             "sums": kind == "sums", "parameter_line": LINE,
         })
-        put(ctx, dut.base, base)
-        put(ctx, dut.limit, limit)
+        put(ctx, dut.window.base, base)
+        put(ctx, dut.window.limit, limit)
         for pixel in pixels:
             for sums in pixel.tiles:
                 await self.tile(ctx, pixel, sums)

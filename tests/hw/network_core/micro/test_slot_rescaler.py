@@ -28,11 +28,11 @@ class Bench:
     async def job(self, ctx, kind, count):
         """Run a job; returns its chunks (sums, line, added byte), results, and request cycles."""
         dut, rng = self.dut, self.rng
-        put(ctx, dut.job, {**plain(ctx.get(dut.job)), **JOB, "add": kind == "add",
+        put(ctx, dut.job.fields, {**plain(ctx.get(dut.job.fields)), **JOB, "add": kind == "add",
                            "sums": kind == "sums"})
-        ctx.set(dut.start, 1)
+        ctx.set(dut.job.start, 1)
         await ctx.tick()
-        ctx.set(dut.start, 0)
+        ctx.set(dut.job.start, 0)
         chunks, results, requests = [], [], []
         added = [rng.randrange(-128, 128) for _ in range(count)]
         taken, now, comes = 0, 0, []
@@ -50,17 +50,17 @@ class Bench:
             put(ctx, dut.request.chunk.line, line if asks else 0)
             put(ctx, dut.sums, [due.get(now, 123456789)])
             put(ctx, dut.added.payload, [added[min(taken, count - 1)]])
-            put(ctx, dut.parameter_line, [parameters(lines.pop(0))])
-            put(ctx, dut.table_data, [TABLE[words.pop(0)]])
-            names = ("parameter_addr", "table_addr", "results", "results_next", "biased",
-                     "biased_next")
-            *values, take = (await ctx.tick().sample(
-                *(getattr(dut, name) for name in names), dut.added.ready
+            put(ctx, dut.lines.data, [parameters(lines.pop(0))])
+            put(ctx, dut.table.data, [TABLE[words.pop(0)]])
+            names = "results", "results_next", "biased", "biased_next"
+            line, table, *values, take = (await ctx.tick().sample(
+                dut.lines.address, dut.table.address, *(getattr(dut, name) for name in names),
+                dut.added.ready,
             ))[2:]
             found = dict(zip(names, values, strict=True))
             taken += take
-            lines.append(found["parameter_addr"])
-            words.append(plain(found["table_addr"])[0])
+            lines.append(line)
+            words.append(plain(table)[0])
             comes.append((found["results_next"], found["biased_next"]))
             if now >= dut.NEXT and comes[now - dut.NEXT][0]:
                 results.append((now, plain(found["results"])[0]))

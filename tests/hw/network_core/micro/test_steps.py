@@ -58,8 +58,8 @@ async def run_tile(ctx, dut, tile, *, rng, idle=0.0, base=0, limit=BITS):
     for name in ("x", "y", "origin"):
         ctx.set(getattr(dut, name), getattr(tile, name) & BITS)
     ctx.set(dut.b_word, tile.b_word)
-    ctx.set(dut.base, base)
-    ctx.set(dut.limit, limit)
+    ctx.set(dut.window.base, base)
+    ctx.set(dut.window.limit, limit)
     ctx.set(dut.start, 1)
     trace = []
     while True:
@@ -120,7 +120,7 @@ def test_the_last_step_alone_waits():
             tap_x_step=5, tap_y_step=7,
         ))
         ctx.set(dut.origin, 10)
-        ctx.set(dut.limit, 100)
+        ctx.set(dut.window.limit, 100)
         ctx.set(dut.start, 1)
         for now in range(40):
             ctx.set(dut.may_end, now == 30)

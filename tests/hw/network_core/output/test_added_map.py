@@ -15,11 +15,11 @@ CHUNK = {
 
 async def start(ctx, dut, first, *, base=0, limit=CHIP.words):
     for name in ("add_input", "add_pixel_step", "add_row_step"):
-        put(ctx, dut.job[name], hardware_address(CHIP, first if name == "add_input" else 1))
-    ctx.set(dut.job.out_width, 1)
-    ctx.set(dut.base, base)
-    ctx.set(dut.limit, limit)
-    await pulse(ctx, dut.start)
+        put(ctx, dut.job.fields[name], hardware_address(CHIP, first if name == "add_input" else 1))
+    ctx.set(dut.job.fields.out_width, 1)
+    ctx.set(dut.window.base, base)
+    ctx.set(dut.window.limit, limit)
+    await pulse(ctx, dut.job.start)
     put(ctx, dut.chunks.payload, CHUNK)
     ctx.set(dut.chunks.valid, 1)
 
@@ -29,17 +29,17 @@ def test_reads_stop_when_there_is_no_space():
 
     async def bench(ctx):
         await start(ctx, dut, 0)
-        ctx.set(dut.reads.ready, 1)
+        ctx.set(dut.reads.request.ready, 1)
         accepted = [(await ctx.tick().sample(dut.chunks.ready))[-1] for _ in range(40)]
         assert sum(accepted) == dut.space
         assert not ctx.get(dut.ready)
         ctx.set(dut.chunks.valid, 0)
         for n in range(dut.space):  # the data arrive
             first = 8 * (n % 16)
-            ctx.set(dut.read_data, int.from_bytes(range(first, first + 8), "little"))
-            ctx.set(dut.read_valid, 1)
+            ctx.set(dut.reads.data[0], int.from_bytes(range(first, first + 8), "little"))
+            ctx.set(dut.reads.data_valid, 1)
             await ctx.tick()
-        ctx.set(dut.read_valid, 0)
+        ctx.set(dut.reads.data_valid, 0)
         await ticks(ctx, 3)
         assert ctx.get(dut.ready)
         for n in range(dut.space):
@@ -70,10 +70,10 @@ def test_no_read_beyond_the_limits(first, allowed):
         await start(ctx, dut, first, base=5, limit=9)
         await ctx.tick()
         ctx.set(dut.chunks.valid, 0)
-        ctx.set(dut.reads.ready, 1)
+        ctx.set(dut.reads.request.ready, 1)
         reads = errors = 0
         for _ in range(10):
-            _, _, valid, error = await ctx.tick().sample(dut.reads.valid, dut.address_error)
+            _, _, valid, error = await ctx.tick().sample(dut.reads.request.valid, dut.address_error)
             reads, errors = reads + valid, errors + error
         assert (reads, errors) == (allowed, 1 - allowed)
 

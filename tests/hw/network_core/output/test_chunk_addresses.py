@@ -55,7 +55,9 @@ def test_addresses_of_chunks(config, idle, stall):
     base, limit = 3, config.words - 200
 
     async def job(ctx, ports, chunks):
-        for name, value in ({**ports, "base": base, "limit": limit, "start": 1}).items():
+        put(ctx, dut.window.base, base)
+        put(ctx, dut.window.limit, limit)
+        for name, value in ({**ports, "start": 1}).items():
             put(ctx, getattr(dut, name), value)
         await ctx.tick()
         ctx.set(dut.start, 0)

@@ -16,11 +16,13 @@ def stored(chunks, first, *, base=0, limit=CHIP.words):
     dut, found = MapStore(CHIP), []
 
     async def bench(ctx):
-        put(ctx, dut.job.output, hardware_address(CHIP, first))
-        for name, value in (("base", base), ("limit", limit), ("start", 1)):
-            ctx.set(getattr(dut, name), value)
+        put(ctx, dut.job.fields.output, hardware_address(CHIP, first))
+        for port, value in (
+            (dut.window.base, base), (dut.window.limit, limit), (dut.job.start, 1),
+        ):
+            ctx.set(port, value)
         await ctx.tick()
-        ctx.set(dut.start, 0)
+        ctx.set(dut.job.start, 0)
         for number, lane_last in enumerate(chunks):
             end = number == len(chunks) - 1
             put(ctx, dut.request, {"valid": 1, "chunk": {

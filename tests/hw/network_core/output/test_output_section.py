@@ -106,19 +106,19 @@ def test_an_access_beyond_the_limit_does_not_happen(name, errors):
     found = []
 
     async def bench(ctx):
-        put(ctx, dut.limit, 2)
-        put(ctx, dut.job[name], hardware_address(config, 2 * config.banks))
-        put(ctx, dut.job.add, int(name == "add_input"))
-        put(ctx, dut.start, 1)
-        put(ctx, dut.reads.ready, 1)
+        put(ctx, dut.window.limit, 2)
+        put(ctx, dut.job.fields[name], hardware_address(config, 2 * config.banks))
+        put(ctx, dut.job.fields.add, int(name == "add_input"))
+        put(ctx, dut.job.start, 1)
+        put(ctx, dut.reads.request.ready, 1)
         await ctx.tick()
-        put(ctx, dut.start, 0)
+        put(ctx, dut.job.start, 0)
         for now in range(60):
             put(ctx, dut.tiles, {
                 "valid": now == 0, "rows": 1, "cols": 1, "line": 0, "tile_last": 1, "last": 1,
             })
-            put(ctx, dut.row_written, now == 5)
-            ports = dut.write.valid, dut.reads.valid, dut.address_error
+            put(ctx, dut.rows.row_written, now == 5)
+            ports = dut.write.valid, dut.reads.request.valid, dut.address_error
             found.append(list((await ctx.tick().sample(*ports))[2:]))
 
     simulate(dut, bench)

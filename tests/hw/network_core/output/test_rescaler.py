@@ -70,11 +70,11 @@ def test_results_follow_the_request(config, add):
             put(ctx, dut.sums, [(v + pair + (1 << 31)) % (1 << 32) - (1 << 31) for v in values])
             put(ctx, dut.pair_sum, pair)
             parameters = LINES.get(lines.pop(0), [(9, 9, 9)] * 2)
-            put(ctx, dut.parameter_line, [
+            put(ctx, dut.lines.data, [
                 {"bias": b, "multiplier": m, "shift": s} for b, m, s in parameters
             ])
-            put(ctx, dut.table_data, [words[n] for n in addresses.pop(0)])
-            ports = dut.results, dut.results_next, dut.parameter_addr, dut.table_addr
+            put(ctx, dut.table.data, [words[n] for n in addresses.pop(0)])
+            ports = dut.results, dut.results_next, dut.lines.address, dut.table.address
             _, _, results, following, line, addressed = await ctx.tick().sample(*ports)
             lines.append(line)
             addresses.append(plain(addressed))
@@ -83,11 +83,11 @@ def test_results_follow_the_request(config, add):
         assert found == expected(config, sums, added if add else None)
 
     async def bench(ctx):
-        put(ctx, dut.job, {**plain(ctx.get(dut.job)), **JOB, "add": add})
+        put(ctx, dut.job.fields, {**plain(ctx.get(dut.job.fields)), **JOB, "add": add})
         for number, value in enumerate(EDGES):
-            put(ctx, dut.start, 1)
+            put(ctx, dut.job.start, 1)
             await ctx.tick()
-            put(ctx, dut.start, 0)
+            put(ctx, dut.job.start, 0)
             added = [-128, 127] if number % 2 else [number, -number]
             put(ctx, dut.added.payload, added)
             put(ctx, dut.added.valid, 1)

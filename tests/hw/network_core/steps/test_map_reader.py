@@ -46,7 +46,8 @@ class ReaderBench(wiring.Component):
         m.submodules.reader = ResetInserter(self.reset)(reader)
         wiring.connect(m, sequencer.panel, reader.panel)
         m.d.comb += [
-            sequencer.job.eq(reader.job), sequencer.start.eq(reader.start),
+            sequencer.job.fields.eq(reader.job.fields),
+            sequencer.job.start.eq(reader.job.start),
             reader.step.eq(sequencer.step),
         ]
         return m
@@ -59,11 +60,11 @@ class ReaderBench(wiring.Component):
         After ``cycles`` the job is aborted by a reset.
         """
         rng, reader, sequencer = random.Random(seed), self.reader, self.sequencer
-        put(ctx, reader.job, hardware_fields(self.config, job, base))
+        put(ctx, reader.job.fields, hardware_fields(self.config, job, base))
         self.outside = job.outside
-        put(ctx, reader.base, base)
-        put(ctx, reader.limit, limit)
-        ctx.set(reader.start, 1)
+        put(ctx, reader.window.base, base)
+        put(ctx, reader.window.limit, limit)
+        ctx.set(reader.job.start, 1)
         pending, found, tail = 0, [], reader.LATENCY + 1
         flight = [[None] * self.config.array.rows] * ROW_READ
         for _ in range(cycles):
@@ -76,7 +77,7 @@ class ReaderBench(wiring.Component):
                     sequencer.step, sequencer.tiles, reader.rows, reader.a, reader.address_error
                 )
             )[2:]), strict=True))
-            ctx.set(reader.start, 0)
+            ctx.set(reader.job.start, 0)
             found.append(cycle)
             pending += cycle["tile"]["valid"] - release
             tail -= tail <= reader.LATENCY or cycle["tile"]["last"] & cycle["tile"]["valid"]

@@ -7,7 +7,8 @@ from amaranth.lib.wiring import In, Out
 from network_cores import small_network_core
 
 from verif.formal.induction import prove_by_induction
-from weft.hw.network_core.layouts import JobFields, bank_bias
+from weft.hw.network_core.interface import JobPort, MemoryWindow
+from weft.hw.network_core.layouts import bank_bias
 from weft.hw.network_core.steps import map_reader, step_offsets
 from weft.hw.network_core.steps.map_reader import RowAddress
 from weft.hw.network_core.steps.panel_buffer import PanelRow
@@ -26,9 +27,8 @@ class AnyJob(wiring.Component):
     def __init__(self, config):
         self.config = config
         self.offsets, self.row = StepOffsets(config), RowAddress(config)
-        word = len(self.offsets.base)
         super().__init__({
-            "job": In(JobFields(config)), "start": In(1), "base": In(word), "limit": In(word),
+            "job": In(JobPort(config)), "window": In(MemoryWindow.of(config)),
             "step": In(JobStep(config)), "origin": In(PanelRow(config)),
             "violated": Out(1),
         })
@@ -37,27 +37,33 @@ class AnyJob(wiring.Component):
         m = Module()
         m.submodules.offsets, m.submodules.row = self.offsets, self.row
         offsets, row, config = self.offsets, self.row, self.config
-        started = Signal()
-        m.d.sync += started.eq(started | self.start)
-        for name in ("job", "base", "limit"):  # free at the start, then constant
-            port, held = getattr(offsets, name), Signal.like(getattr(offsets, name), name=name)
-            m.d.comb += port.eq(Mux(self.start, getattr(self, name), held))
+        started, start = Signal(), self.job.start
+        m.d.sync += started.eq(started | start)
+        for name, free, port in (  # free at the start, then constant
+            ("job", self.job.fields, offsets.job.fields),
+            ("base", self.window.base, offsets.window.base),
+            ("limit", self.window.limit, offsets.window.limit),
+        ):
+            held = Signal.like(port, name=name)
+            m.d.comb += port.eq(Mux(start, free, held))
             m.d.sync += held.eq(port)
         m.d.comb += [
-            offsets.start.eq(self.start), offsets.step.eq(self.step), row.en.eq(self.step.en),
+            offsets.job.start.eq(start), offsets.step.eq(self.step), row.en.eq(self.step.en),
             row.row.eq(self.origin), row.offset.eq(offsets.offset), row.limits.eq(offsets.limits),
-            Assume(~self.step.en | (started & ~self.start)),
+            Assume(~self.step.en | (started & ~start)),
             Assume(self.origin.origin.address.bank < config.banks),
-            Assume((offsets.base <= offsets.limit) & (offsets.limit <= config.words)),
-            *(Assume(offsets.job[name].bank < config.banks) for name in STEPS),
+            Assume(offsets.window.base <= offsets.window.limit),
+            Assume(offsets.window.limit <= config.words),
+            *(Assume(offsets.job.fields[name].bank < config.banks) for name in STEPS),
         ]
         request = row.request
         allowed = (
             (request.address.bank < config.banks)
-            & (request.address.word >= offsets.base) & (request.address.word < offsets.limit)
+            & (request.address.word >= offsets.window.base)
+            & (request.address.word < offsets.window.limit)
         )
         linked = [self.linked(one) for one in (offsets.offset, offsets.group)]
-        m.d.comb += self.violated.eq(~self.start & (
+        m.d.comb += self.violated.eq(~start & (
             (request.valid & ~allowed) | (started & ~(linked[0] & linked[1]))
         ))
         return m
@@ -67,14 +73,14 @@ class AnyJob(wiring.Component):
         banks = self.config.banks
         bank = offset.biased - bank_bias(banks) + offset.bank
         carry = bank >= banks
-        word = len(offset.word)
+        word, window = len(offset.word), self.offsets.window
         return (
             (offset.biased >= bank_bias(banks)) & (offset.bank < banks)
             & ((bank == 0) | (bank == banks))
-            & ((offset.word + offset.low_word + carry)[:word] == self.offsets.base)
+            & ((offset.word + offset.low_word + carry)[:word] == window.base)
             & (
                 (offset.high_word - offset.low_word)[: word + 2]
-                == (self.offsets.limit - self.offsets.base)[: word + 2]
+                == (window.limit - window.base)[: word + 2]
             )
         )
 

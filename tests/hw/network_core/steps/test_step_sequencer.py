@@ -45,10 +45,10 @@ class SequencerBench:
     async def run(self, ctx, job, rows):
         """One job with panels of ``rows``: every cycle must follow the rules."""
         dut, rng = self.dut, self.rng
-        put(ctx, dut.job, hardware_fields(self.config, job))
-        ctx.set(dut.start, 1)
+        put(ctx, dut.job.fields, hardware_fields(self.config, job))
+        ctx.set(dut.job.start, 1)
         await self.cycle(ctx, None, False)
-        ctx.set(dut.start, 0)
+        ctx.set(dut.job.start, 0)
         valid, panel = False, 0
         for step, tile, first in steps_of(self.config, job, rows):
             for _ in range(200):

@@ -2,6 +2,7 @@
 #ifndef NET_LAYER_H
 #define NET_LAYER_H
 
+#include "net_bytes.h"
 #include "weft.h"
 
 /*
@@ -47,25 +48,6 @@ static inline int32_t net_place(int32_t place, int32_t spread, int32_t size)
         place /= spread;
     }
     return place < size ? place : -1;
-}
-
-#ifdef __GNUC__
-typedef uint32_t net_word __attribute__((may_alias));
-#endif
-
-/* Append values to a row of A; the new end of the row. */
-static inline int8_t *net_append(int8_t *a, const int8_t *from, int32_t count)
-{
-#ifdef __GNUC__
-    if (((uintptr_t)a | (uintptr_t)from) % 4 == 0)
-        for (; count >= 4; count -= 4, a += 4, from += 4)
-            *(net_word *)(void *)a = *(const net_word *)(const void *)from;
-#endif
-    for (; count >= 4; count -= 4, a += 4, from += 4)
-        a[0] = from[0], a[1] = from[1], a[2] = from[2], a[3] = from[3];
-    for (; count > 0; count--)
-        *a++ = *from++;
-    return a;
 }
 
 static inline int8_t *net_append_border(int8_t *a, int8_t zero, int32_t count)

@@ -1,16 +1,19 @@
 """The demonstration: its timeline, and a run on the simulated core."""
 
+import dataclasses
+
 import pytest
 
-import weft
-from tools import demo
+from weft.cli import demo_timeline as demo
+from weft.cli import main
+from weft.models.network_core.session import GoldenRunner
 
 pytest.importorskip("tflite")
 
 
 @pytest.fixture(scope="module")
 def program():
-    return weft.load(demo.MODEL).compile(demo.config())
+    return demo.compiled()
 
 
 def test_the_timeline_has_each_phase_once(program):
@@ -31,11 +34,21 @@ def test_the_timeline_has_each_phase_once(program):
 
 
 @pytest.mark.slow
-def test_it_runs(monkeypatch, tmp_path, capsys):
+def test_it_runs(here, capsys):
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(demo, "ROOT", tmp_path)
-    monkeypatch.setattr(demo, "PICTURE", tmp_path / "out" / "demo.png")
-    assert demo.main() == 0
-    out = capsys.readouterr().out
-    assert "16 of 16 digits are right" in out
-    assert (tmp_path / "out" / "demo.png").stat().st_size > 10_000
+    assert main(["demo"]) == 0
+    assert "16 of 16 digits are right" in capsys.readouterr().out
+    assert (here / "out" / "demo.png").stat().st_size > 10_000
+
+
+@pytest.mark.exit_code("demo", 1)
+def test_another_number_of_cycles_fails(here, capsys, monkeypatch, program):
+    class Counted(GoldenRunner):
+        def run(self, *addresses, timeout):
+            report = super().run(*addresses, timeout=timeout)
+            return dataclasses.replace(report, cycles=5)
+
+    monkeypatch.setattr(demo, "SimulatedRunner", Counted)
+    assert main(["demo", "--out", "."]) == 1
+    predicted = demo.prediction(program).cycles
+    assert f"the cycle model predicts {predicted:,} cycles" in capsys.readouterr().out

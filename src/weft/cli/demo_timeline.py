@@ -1,14 +1,6 @@
-"""Show a network at work on a simulated chip: handwritten digits, and a timeline of the layers.
+"""The work of ``weft demo``: digits, and the timeline of the layers, in a terminal and drawn."""
 
-    make demo
-
-A small network core classifies digits with `examples/digits_cnn.tflite`: the whole network
-runs on the Verilated core, from its own memory. Then the timeline of one inference is drawn, in the
-terminal and in ``out/demo.png``. Exit code 1 if a result differs from the golden model, or if the
-measured cycles differ from the cycle model.
-"""
-
-import sys
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -21,16 +13,14 @@ from rich.text import Text
 import weft
 from weft.config import Config
 from weft.demo import digits_images
+from weft.files import whole
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListEnd, split, unpack
 from weft.sim.network_core import SimulatedRunner
 
-__all__ = ["config", "draw", "main", "phases", "prediction"]
+__all__ = ["compiled", "config", "draw", "phases", "prediction", "show"]
 
-ROOT = Path(__file__).parent.parent
-MODEL = ROOT / "examples" / "digits_cnn.tflite"
-PICTURE = ROOT / "out" / "demo.png"
 CLOCK = 100  # MHz, for the time of an inference
 SHOWN, ACROSS = 16, 8  # digits, and digits in a line
 WIDTH = 44  # characters of the timeline
@@ -47,10 +37,16 @@ def config() -> NetworkCoreConfig:
     return NetworkCoreConfig(array=core, words=1024, b_words=160, lines=128)
 
 
-def main() -> int:
+def compiled():
+    """The network of the demonstration, compiled for its core."""
+    model = resources.files("weft.demo").joinpath("digits_cnn.tflite").read_bytes()
+    return weft.load(model, "digits_cnn").compile(config())
+
+
+def show(picture: Path) -> int:
+    """Classify digits, and draw the timeline of an inference; return the exit code."""
     console = Console(highlight=False)
-    core = config()
-    program = weft.load(MODEL).compile(core)
+    core, program = config(), compiled()
     images, labels = (values[:SHOWN] for values in digits_images())
     macs = sum(step.macs for step in program.layers)
     console.print(
@@ -72,10 +68,10 @@ def main() -> int:
     predicted = prediction(program)
     correct = sum(int(np.argmax(s)) == label for s, label in zip(scores, labels, strict=True))
     _timeline(console, program, predicted)
-    draw(program, predicted, PICTURE)
+    draw(program, predicted, picture)
     console.print(
         f"{correct} of {SHOWN} digits are right. An inference takes {cycles:,} cycles:"
-        f" {cycles / CLOCK:.0f} us at {CLOCK} MHz. Picture: {PICTURE.relative_to(ROOT)}"
+        f" {cycles / CLOCK:.0f} us at {CLOCK} MHz. Picture: {picture}"
     )
     if not right:
         console.print("a result differs from the golden model", style="bold red")
@@ -176,9 +172,5 @@ def draw(program, prediction, path: Path) -> None:
     axes.set_title(f"{program.name}: one inference on the chip")
     handles = [Rectangle((0, 0), 1, 1, color=color) for color, _ in PHASES.values()]
     axes.legend(handles, PHASES, loc="upper center", ncols=len(PHASES), bbox_to_anchor=(0.5, -0.28))
-    path.parent.mkdir(exist_ok=True)
-    figure.savefig(path, dpi=120, metadata={"Software": None})
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    with whole(path) as part:
+        figure.savefig(part, format="png", dpi=120, metadata={"Software": None})

@@ -1,0 +1,125 @@
+"""``weft new``: a folder of the user's own, with a design for a board, a test and a program."""
+
+from pathlib import Path
+
+from weft.cli.arguments import output_folder, path
+from weft.visible import visible
+
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
+
+HELP = "make a project of your own for a board, or bring one to this Weft"
+DESCRIPTION = """\
+Make a folder with a design (design.toml), the pins of a board (board.py), a program (run.py), a
+cocotb test against the golden model, a view for GTKWave, a Makefile with five verbs (lint, sim,
+build, program, run), and a workflow for GitHub. It needs no network connection.
+
+With --network, the core executes this network: the board's network core if it has one, else the
+product core. The network is copied into the folder.
+
+  weft new icebreaker my-project
+  weft new ulx3s-85f my-project --network kws.tflite
+  weft new ulx3s-85f my-project --network mlp.tflite --for batch1
+  weft new --update my-project                 renew the files that you have not changed
+
+--update names the files that it keeps because you have changed them. It never replaces design.toml
+or the network.
+"""
+
+
+def add(parser):
+    """Add the arguments of ``weft new``."""
+    parser.add_argument(
+        "names", nargs="*", metavar="BOARD FOLDER",
+        help="a board, see weft boards, and the folder; with --update only the folder, default .",
+    )
+    parser.add_argument(
+        "--network", metavar="FILE", type=path("network"), help="a .tflite or .onnx file"
+    )
+    parser.add_argument(
+        "--for", dest="purpose", metavar="PURPOSE",
+        help="with --network: the board's network core; see weft boards",
+    )
+    parser.add_argument(
+        "--update", action="store_true", help="bring a project to this Weft"
+    )
+
+
+def run(args) -> int:
+    """Run the command; return its exit code."""
+    if args.update:
+        return _update(args)
+    if len(args.names) != 2:
+        raise OSError(
+            f"weft new must have a board and a folder, not {len(args.names)} names:"
+            " weft new BOARD FOLDER"
+        )
+    if args.purpose is not None and args.network is None:
+        raise OSError("--for must be with --network: it chooses the core for a network")
+    from weft.boards.catalog import find
+    from weft.project.create import Facts, check_folder, create
+
+    board, folder = find(args.names[0]), Path(args.names[1]).resolve()
+    check_folder(folder)
+    facts, network = Facts(folder.name, board.name), None
+    if args.network is not None:
+        purpose, network = _purpose(board, args.network, args.purpose)
+        name = f"network{Path(args.network).suffix.lower()}"
+        facts = Facts(folder.name, board.name, purpose, name)
+    output_folder(folder.parent)
+    names = create(folder, facts, network)
+    print(f"{visible(str(folder))}: {len(names)} files; type:\n"
+          f"  cd {_quoted(args.names[1])}\n  make lint sim run")
+    return 0
+
+
+def _quoted(name):
+    import shlex
+
+    return shlex.quote(name)
+
+
+def _purpose(board, file, purpose):
+    """The network core of the board that holds a network, "" for the product core; the file.
+
+    Raises UnfitError if the board's network cores do not hold it.
+    """
+    import weft
+    from weft.cli.progress import slow_task
+    from weft.models.errors import ModelError, UnfitError
+    from weft.models.loading import NeuralNetwork
+    from weft.models.target import target_of
+
+    network = weft.load(file)
+    if not isinstance(network, NeuralNetwork):
+        raise ModelError(f"network must be a .tflite or .onnx file: {file} is compiled already")
+    if purpose is not None:
+        board.built_for(purpose)  # raises BoardError for an unknown purpose
+    first = None
+    with slow_task("compiling for the board", 1):
+        for each in [purpose] if purpose else [*board.networks] or [""]:
+            try:
+                network.compile(target_of(board.name, each or None))
+            except UnfitError as error:
+                first = first or error
+            else:
+                return each, Path(file).read_bytes()
+    raise UnfitError(f"{first}; weft boards {file} lists the boards that hold it") from first
+
+
+def _update(args):
+    if len(args.names) > 1 or args.network is not None or args.purpose is not None:
+        raise OSError("--update must be with one folder at most: weft new --update FOLDER")
+    from weft.project.update import update
+
+    folder = Path(*args.names or ["."])
+    done = update(folder)
+    texts = {
+        "updated": "updated", "added": "added", "kept": "kept, because you changed it",
+        "deleted": "not made again, because you deleted it",
+    }
+    for key, names in done.items():
+        for name in names:
+            print(f"{name}: {texts[key]}")
+    if not any(done.values()):
+        print("all files are as this Weft makes them")
+    return 0

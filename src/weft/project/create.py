@@ -1,0 +1,168 @@
+"""The files of a project: the design of a board, its pins, a test, a program, and five verbs."""
+
+import contextlib
+import dataclasses
+import os
+import shutil
+from importlib import metadata, resources
+from pathlib import Path
+
+from weft.designs import to_toml
+from weft.files import write_bytes
+from weft.kit.folder import manifest
+
+__all__ = ["MANIFEST", "Facts", "check_folder", "create", "generated_files", "version"]
+
+MANIFEST = "project.json"
+_BOARD = '''\
+"""The board: its pins and its clock; the design is in design.toml."""
+
+from pathlib import Path
+
+from {module} import {platform}
+
+from weft.boards.board import Board
+from weft.designs import design_from_toml
+
+
+class Pins({platform}):
+    """The pins. A list ``resources`` here replaces the one of the platform."""
+
+
+BOARD = Board(
+    platform=Pins, config=design_from_toml(Path(__file__).with_name("design.toml")),
+{fields}
+)
+'''
+_README = """\
+# {title}
+
+{what} on the board {board}, made with Weft {version}.
+The design is in `design.toml`, the pins are in `board.py`. Five verbs:
+
+- `make lint` checks the design, and `make sim` tests it against the golden model;
+- `make build` makes the bitstream, and `make program` loads it; `weft devices` finds the board;
+- `make run` runs `run.py` on a simulated board, `make run ON=/dev/ttyUSB1` on a real one.
+
+`weft new --update` brings the files that you have not changed to a newer Weft.
+"""
+_IGNORED = "out/\n__pycache__/\n"
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What a project was made for; its manifest has these, and the digests of its files.
+
+    Attributes
+    ----------
+    title : str
+        Name of its folder when it was made.
+    board : str
+    purpose : str
+        The network core of the board; "" for the product core.
+    network : str
+        Name of the network's file in the project; "" without one.
+    """
+
+    title: str
+    board: str
+    purpose: str = ""
+    network: str = ""
+
+
+def version() -> str:
+    """The version of the installed Weft."""
+    return metadata.version("weft")
+
+
+def check_folder(folder: Path) -> None:
+    """Raise OSError unless a project can be made in ``folder``: new, or an empty folder."""
+    if folder.exists() and not folder.is_dir():
+        raise OSError(f"folder must be new or empty, and {folder} is a file")
+    if folder.exists() and any(folder.iterdir()):
+        hint = "; weft new --update brings a project to this Weft"
+        kind = "a project" if (folder / MANIFEST).is_file() else "a folder with files"
+        raise OSError(
+            f"folder must be new or empty, and {folder} is {kind}"
+            f"{hint if kind == 'a project' else ''}"
+        )
+
+
+def generated_files(facts: Facts) -> dict[str, bytes]:
+    """The files that `weft.project.update` may replace: name -> contents.
+
+    Raises BoardError if this Weft does not know the board.
+    """
+    run = "network" if facts.network else "product"
+    test = "network" if facts.purpose else "product"
+    files = {
+        "Makefile": _text("Makefile"), "board.py": _board_file(facts), "README.md": _readme(facts),
+        "run.py": _text(f"run_{run}.py"), "test_design.py": _text(f"test_{test}.py"),
+        "waves.gtkw": _text(f"{test}.gtkw"), ".gitignore": _IGNORED,
+        ".github/workflows/weft.yml": _text("weft.yml"),
+    }
+    return {name: text.encode() for name, text in files.items()}
+
+
+def create(folder: Path, facts: Facts, network: bytes | None) -> list[str]:
+    """Make a project; return the names of its files."""
+    check_folder(folder)
+    files = generated_files(facts)
+    files["design.toml"] = to_toml(_board(facts).config, chosen=True).encode()
+    digested = manifest(files, weft=version(), **dataclasses.asdict(facts))
+    files[MANIFEST] = digested
+    if network is not None:
+        files[facts.network] = network
+    part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    try:
+        for name, data in files.items():
+            (part / name).parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(part / name, data)
+        # An empty folder stays the same folder, because a shell may be in it.
+        folder.mkdir(exist_ok=True)
+        for entry in part.iterdir():
+            entry.rename(folder / entry.name)
+    except OSError as error:
+        if error.filename and str(error.filename).startswith(str(part)):
+            error.filename = str(folder) + str(error.filename)[len(str(part)):]
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            shutil.rmtree(part)
+    return sorted(files)
+
+
+def _text(name):
+    return resources.files("weft.project.files").joinpath(name).read_text(encoding="utf-8")
+
+
+def _board(facts):
+    from weft.boards.catalog import find
+
+    board = find(facts.board)
+    return board.built_for(facts.purpose) if facts.purpose else board
+
+
+def _board_file(facts):
+    board = _board(facts)
+    left_out = "platform", "config", "networks"
+    fields = [
+        f"    {f.name}={getattr(board, f.name)!r},"
+        for f in dataclasses.fields(board)
+        if f.name not in left_out and getattr(board, f.name) != _default(f)
+    ]
+    return _BOARD.format(
+        module=board.platform.__module__, platform=board.platform.__name__,
+        fields="\n".join(fields),
+    )
+
+
+def _default(f):
+    missing = dataclasses.MISSING
+    return f.default if f.default_factory is missing else f.default_factory()
+
+
+def _readme(facts):
+    core = f"A network core ({facts.purpose})" if facts.purpose else "A product core"
+    what = f"{core} for `{facts.network}`" if facts.network else core
+    return _README.format(title=facts.title, what=what, board=facts.board, version=version())

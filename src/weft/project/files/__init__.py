@@ -1,0 +1,1 @@
+"""Files of a project, which are copied without change."""

@@ -1,0 +1,87 @@
+"""``weft new``: arguments, the choice of the core for a network, and clear errors."""
+
+from pathlib import Path
+
+import pytest
+
+from weft.cli import main
+from weft.designs import design_from_toml
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+DIGITS = str(EXAMPLES / "digits_cnn.tflite")
+
+
+def test_makes_a_project(here, capsys):
+    assert main(["new", "icebreaker", "my project"]) == 0
+    assert capsys.readouterr().out == (
+        f"{here / 'my project'}: 10 files; type:\n  cd 'my project'\n  make lint sim run\n"
+    )
+    assert design_from_toml(here / "my project" / "design.toml").kind == "product core"
+
+
+def test_makes_a_project_in_the_current_folder(here, capsys):
+    assert main(["new", "icebreaker", "."]) == 0
+    assert (here / "README.md").read_text().startswith(f"# {here.name}\n")
+
+
+@pytest.mark.parametrize("board, options, kind, purpose", [
+    ("icebreaker", [], "network core", "networks"),
+    ("ulx3s-85f", ["--for", "networks"], "network core", "networks"),
+    ("ecpix5-85f", [], "product core", ""),  # it has no network core
+])
+def test_the_core_fits_the_network(here, board, options, kind, purpose):
+    assert main(["new", board, "mine", "--network", DIGITS, *options]) == 0
+    assert design_from_toml(here / "mine" / "design.toml").kind == kind
+    assert f'"purpose": "{purpose}"' in (here / "mine" / "project.json").read_text()
+    assert (here / "mine" / "network.tflite").read_bytes() == Path(DIGITS).read_bytes()
+
+
+def test_updates(here, capsys):
+    assert main(["new", "icebreaker", "mine"]) == 0
+    (here / "mine" / "Makefile").write_text("all:\n")
+    (here / "mine" / "run.py").unlink()
+    capsys.readouterr()
+    assert main(["new", "--update", "mine"]) == 0
+    assert capsys.readouterr().out == (
+        "Makefile: kept, because you changed it\nrun.py: not made again, because you deleted it\n"
+    )
+    assert main(["new", "icebreaker", "other"]) == 0
+    capsys.readouterr()
+    assert main(["new", "--update", "other"]) == 0
+    assert capsys.readouterr().out == "all files are as this Weft makes them\n"
+
+
+@pytest.mark.parametrize("arguments, text", [
+    ([], "weft new must have a board and a folder, not 0 names: weft new BOARD FOLDER"),
+    (["icebreaker"], "weft new must have a board and a folder, not 1 names: weft new BOARD FOLDER"),
+    (["icebraker", "mine"], "not 'icebraker'; did you mean icebreaker?"),
+    (["icebreaker", "mine", "--for", "networks"],
+     "--for must be with --network: it chooses the core for a network"),
+    (["icebreaker", "mine", "--network", DIGITS, "--for", "x"],
+     "--for of icebreaker must be networks, not 'x'"),
+    (["icebreaker", "mine", "--network", "missing.tflite"], "missing.tflite"),
+    (["ice40-hx8k-evn", "mine", "--network", DIGITS],
+     f"; weft boards {DIGITS} lists the boards that hold it"),
+    (["icebreaker", "full"], "/full is a folder with files"),
+    (["--update", "full"], "project must have the file project.json, and full has none"),
+    (["--update", "a", "b"],
+     "--update must be with one folder at most: weft new --update FOLDER"),
+    (["--update", "full", "--network", DIGITS],
+     "--update must be with one folder at most: weft new --update FOLDER"),
+])
+def test_rejects_before_anything_is_written(here, capsys, arguments, text):
+    (here / "full").mkdir()
+    (here / "full" / "file").touch()
+    assert main(["new", *arguments]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("weft: error: ") and text in said.err
+    assert said.err.count("\n") == 1 and said.out == ""
+    assert [path.name for path in here.rglob("*")] == ["full", "file"]
+
+
+def test_rejects_a_program(here, capsys):
+    assert main(["compile", DIGITS, "--board", "icebreaker", "-o", "d.weft"]) == 0
+    assert main(["new", "icebreaker", "mine", "--network", "d.weft"]) == 2
+    text = "network must be a .tflite or .onnx file: d.weft is compiled already"
+    assert text in capsys.readouterr().err
+    assert not (here / "mine").exists()

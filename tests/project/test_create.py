@@ -1,0 +1,153 @@
+"""A project has a design, a board and programs that work; its five verbs run."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rejects import rejects
+
+from weft.boards.catalog import BOARDS, load
+from weft.designs import design_from_toml
+from weft.project.create import MANIFEST, Facts, create
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+DIGITS = (EXAMPLES / "digits_cnn.tflite").read_bytes()
+DESIGNS = [(name, "") for name in BOARDS] + [
+    (name, purpose) for name, board in BOARDS.items() for purpose in board.networks
+]
+ORDINARY = Facts("my project", "icebreaker")
+NETWORK = Facts("my project", "icebreaker", "networks", "network.tflite")
+
+
+def make(folder, *words):
+    """Run make in a project; return its output."""
+    done = subprocess.run(
+        ["make", f"PYTHON={sys.executable}", *words], cwd=folder, capture_output=True, text=True,
+        env={**os.environ, "MAKEFLAGS": ""},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def product(tmp_path):
+    create(tmp_path / "my project", ORDINARY, None)
+    return tmp_path / "my project"
+
+
+@pytest.fixture
+def network(tmp_path):
+    create(tmp_path / "my network", NETWORK, DIGITS)
+    return tmp_path / "my network"
+
+
+@pytest.mark.parametrize("name, purpose", DESIGNS)
+def test_the_board_is_the_one_of_the_catalogue(tmp_path, name, purpose):
+    folder = tmp_path / "mine"
+    create(folder, Facts("mine", name, purpose), None)
+    board = BOARDS[name].built_for(purpose) if purpose else BOARDS[name]
+    found = load(folder / "board.py")
+    assert issubclass(found.platform, board.platform)
+    for field in ("name", "config", "clock", "baud", "bridge", "leds", "programmers", "price",
+                  "at_pad", "placer", "seed"):
+        assert getattr(found, field) == getattr(board, field), field
+    assert found.device == board.device
+    assert design_from_toml(folder / "design.toml") == board.config
+
+
+def test_the_manifest_has_the_digests_of_all_files_of_weft(network):
+    manifest = json.loads((network / MANIFEST).read_text())
+    found = {p.relative_to(network).as_posix() for p in network.rglob("*") if p.is_file()}
+    assert {*manifest["files"]} == found - {MANIFEST, "network.tflite"}
+    assert (network / "network.tflite").read_bytes() == DIGITS
+    assert len((network / "README.md").read_text().splitlines()) <= 10
+
+
+def test_an_empty_folder_stays_the_same_folder(tmp_path, monkeypatch):
+    inode = tmp_path.stat().st_ino
+    create(tmp_path, ORDINARY, None)
+    assert tmp_path.stat().st_ino == inode and (tmp_path / "Makefile").is_file()
+    assert [path for path in tmp_path.parent.iterdir() if path.name.startswith(".")] == []
+
+
+def test_rejects_a_folder_with_files(product, tmp_path):
+    with rejects(OSError, (
+        f"folder must be new or empty, and {product} is a project; weft new --update brings a"
+        " project to this Weft"
+    )):
+        create(product, ORDINARY, None)
+    with rejects(OSError, (
+        f"folder must be new or empty, and {tmp_path} is a folder with files"
+    )):
+        create(tmp_path, ORDINARY, None)
+    with rejects(OSError, (
+        f"folder must be new or empty, and {product / 'run.py'} is a file"
+    )):
+        create(product / "run.py", ORDINARY, None)
+
+
+def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
+    import weft.project.create as making
+
+    def full(path, data):
+        if path.name == "waves.gtkw":
+            raise OSError(28, "No space left on device", str(path))
+        path.write_bytes(data)
+
+    monkeypatch.setattr(making, "write_bytes", full)
+    with pytest.raises(OSError) as error:
+        create(tmp_path / "mine", ORDINARY, None)
+    assert error.value.filename == str(tmp_path / "mine" / "waves.gtkw")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_lint_and_run_on_the_golden_model(product, network):
+    assert "4x1x5_plain_ice40up\n" in make(product, "lint")
+    assert re.search(r"golden: [\d,]+ cycles, [\d.]+% .* equal to NumPy\n", make(
+        product, "run", "ON=golden"
+    ))
+    assert "1x4x4_plain_ice40up-networks\n" in make(network, "lint")
+    assert make(network, "run", "ON=golden").endswith(", equal to the golden model\n")
+
+
+def test_a_python_without_weft_is_said(product):
+    done = subprocess.run(
+        ["make", "PYTHON=false", "lint"], cwd=product, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert done.stdout.startswith("false has no Weft: activate its environment, or type make")
+
+
+def signals(vcd):
+    """The full names in a trace."""
+    scopes, found = [], set()
+    for line in vcd.read_text(encoding="utf-8", errors="replace").splitlines():
+        words = line.split()
+        if words[:1] == ["$scope"]:
+            scopes.append(words[2])
+        elif words[:1] == ["$upscope"]:
+            scopes.pop()
+        elif words[:1] == ["$var"]:
+            found.add(".".join([*scopes, words[4]]))
+        elif words[:1] == ["$enddefinitions"]:
+            return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["product", "network"])
+def test_the_simulated_verbs(request, kind):
+    folder = request.getfixturevalue(kind)
+    assert ": 2 tests passed in " in make(folder, "sim")
+    assert " equal to " in make(folder, "run")
+
+
+@pytest.mark.slow
+def test_the_view_shows_signals_of_the_trace(product):
+    assert ": 1 test passed in " in make(product, "sim", "WAVES=1")
+    view = (product / "waves.gtkw").read_text()
+    shown = [name.partition("[")[0] for name in re.findall(r"^[a-z]\w*\..*$", view, re.M)]
+    assert {*shown} <= signals(product / "out" / "weft.vcd") and len(shown) == 10
