@@ -7,7 +7,7 @@ import pytest
 from network_core_networks import NetworkBuilder
 from network_cores import network_core_config
 
-from weft.cli.network_target import compiled
+from weft.cli.network_target import compile_for
 from weft.models.errors import UnfitError
 from weft.models.loading import NeuralNetwork
 from weft.models.target import board_cores
@@ -34,11 +34,11 @@ def test_names_the_smallest_core_that_the_network_fits(network):
         rf" {smallest.config.memory_bytes:,}$"
     )
     with pytest.raises(UnfitError, match=message):
-        compiled(Namespace(batch=None), network, config)
+        compile_for(Namespace(batch=None), network, config)
 
 
 def test_no_board_may_have_more_memory(network):
     config = network_core_config(3, 4, 4, 2, words=65536, b_words=8)
     text = rf"a tile needs 18 words of B, and the buffer has 8{WAYS}$"
     with pytest.raises(UnfitError, match=text):
-        compiled(Namespace(batch=None), network, config)
+        compile_for(Namespace(batch=None), network, config)

@@ -1,4 +1,7 @@
-"""The output section: from announced tiles and their sums to a map in the memory."""
+"""The output section: from announced tiles and their sums to a map in the memory.
+
+`AddedMap` is its part for ADD, a job that adds a second map to its results.
+"""
 
 from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data, stream, wiring
@@ -25,10 +28,12 @@ __all__ = ["AddedMap", "OutputSection"]
 
 
 class AddedMap(wiring.Component):
-    """Reads the vector of each chunk through the side port, and keeps the bytes of the chunk.
+    """Reads the added map: for each chunk of the results, the bytes at the same place of that map.
 
-    Reads are bounded: a chunk is accepted while there is space for its bytes. A read beyond
-    ``base`` and ``limit`` does not happen; then the job needs a reset.
+    It reads the vector of each chunk through the side port, the memory's port for reads that the
+    array does not use, and keeps the bytes of the chunk. Reads are bounded: a chunk is accepted
+    while there is space for its bytes. A read beyond ``base`` and ``limit`` does not happen: the
+    values of its chunk never come, and the job waits for them until a reset.
 
     Parameters
     ----------
@@ -78,7 +83,9 @@ class AddedMap(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # Chunks between their acceptance and the scalers.
+        # A chunk is accepted, its vector is read, its values arrive, a request claims them, and the
+        # scalers take them. ``level`` counts chunks from their acceptance to the scalers,
+        # ``arrived`` in `_values` those whose values have arrived and are not claimed.
         level = Signal(range(self.space + 1))
         full, accept, take = Signal(), Signal(), Signal()
         m.submodules.addresses = addresses = ChunkAddresses(self.config)
@@ -109,7 +116,9 @@ class AddedMap(wiring.Component):
     def _values(self, m, part):
         """Keeps the bytes of each chunk that arrives."""
         chunk = Signal(len(self.added.payload.as_value()))
-        if len(part):  # the places of the chunks whose data have not arrived
+        # ``part`` tells which chunk of its vector it is, and has no bits if a vector is one chunk.
+        # The FIFO has the parts of the chunks whose data have not arrived.
+        if len(part):
             m.submodules.parts = parts = SyncFIFOBuffered(width=len(part), depth=self.space)
             m.d.comb += [
                 parts.w_en.eq(self.reads.valid & self.reads.ready),
@@ -120,7 +129,7 @@ class AddedMap(wiring.Component):
         else:
             m.d.comb += chunk.eq(self.read_data)
         m.submodules.values = values = SyncFIFOBuffered(width=len(chunk), depth=self.space)
-        arrived = Signal(range(self.space + 1))  # and not claimed
+        arrived = Signal(range(self.space + 1))
         m.d.sync += arrived.eq(arrived + self.read_valid - self.claim)
         m.d.comb += [
             values.w_en.eq(self.read_valid),
@@ -160,7 +169,8 @@ class OutputSection(wiring.Component):
         The chunk at ``address`` and ``index``, `weft.network_core.latencies.result_read` cycles
         later.
     pair_sum : In, 32 bits
-        The pair sum of its row, in the same cycle; not used if the MAC cell is not corrected.
+        The pair sum of its row, in the same cycle, which corrects the results of a fast inner
+        product (`weft.hw.output.corrector`); not used if the MAC cell is not corrected.
     parameter_addr : Out
         A parameter line.
     parameter_line : In, ``lanes`` x `weft.hw.network_core.layouts.ColumnParameters`
@@ -174,21 +184,21 @@ class OutputSection(wiring.Component):
     read_valid : In, 1 bit
         The data of a read, in the order of the reads.
     read_data : In, ``read_vectors`` vectors
-        Valid with ``read_valid``; the first one is used.
+        Valid with ``read_valid``; a read of the added map uses the first one.
     write : Out, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
-    ending : Out, 1 bit; only if jobs start early
-        Pulse, `weft.network_core.latencies.lead` cycles before ``done``.
+    ending : Out, 1 bit; only if `weft.network_core.latencies.lead` is above 0
+        Pulse, that many cycles before ``done``: the next job may start.
     done : Out, 1 bit
         Pulse, with the last write of the job.
     address_error : Out, 1 bit
-        Pulse: an access beyond ``base`` and ``limit``, which does not happen. The job may need a
-        reset then.
+        Pulse: an access beyond ``base`` and ``limit``, which does not happen. If it was a read of
+        the added map, the job waits until a reset.
     """
 
     def __init__(self, config, *, buffer_rows):
         self.config = config
         self.buffer_rows = buffer_rows
-        core, address = config.array, VectorAddress(config)
+        array, address = config.array, VectorAddress(config)
         super().__init__({
             "job": In(JobFields(config)),
             "start": In(1),
@@ -199,17 +209,17 @@ class OutputSection(wiring.Component):
             "release": Out(1),
             "address": Out(ceil_log2(buffer_rows)),
             "index": Out(range(config.row_chunks)),
-            "sums": In(data.ArrayLayout(signed(32), core.lanes)),
+            "sums": In(data.ArrayLayout(signed(32), array.lanes)),
             "pair_sum": In(signed(32)),
             "parameter_addr": Out(range(config.lines)),
-            "parameter_line": In(data.ArrayLayout(ColumnParameters, core.lanes)),
-            "table_addr": Out(data.ArrayLayout(range(ADD_TABLE_WORDS), core.lanes)),
-            "table_data": In(data.ArrayLayout(signed(32), core.lanes)),
+            "parameter_line": In(data.ArrayLayout(ColumnParameters, array.lanes)),
+            "table_addr": Out(data.ArrayLayout(range(ADD_TABLE_WORDS), array.lanes)),
+            "table_data": In(data.ArrayLayout(signed(32), array.lanes)),
             "reads": Out(stream.Signature(address)),
             "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * core.depth, config.read_vectors)),
+            "read_data": In(data.ArrayLayout(8 * array.depth, config.read_vectors)),
             "write": Out(MemoryWrite(config)),
-            **({"ending": Out(1)} if lead(config.array) else {}),
+            **({"ending": Out(1)} if lead(array) else {}),
             "done": Out(1),
             "address_error": Out(1),
         })
@@ -240,7 +250,7 @@ class OutputSection(wiring.Component):
             self.release.eq(scheduler.release),
             added.claim.eq(scheduler.request.valid & self.job.add),
             added.read_valid.eq(self.read_valid),
-            added.read_data.eq(self.read_data[0]),
+            added.read_data.eq(self.read_data[0]),  # one vector a read
             rescaler.request.eq(scheduler.request),
             rescaler.sums.eq(self.sums),
             rescaler.pair_sum.eq(self.pair_sum),
@@ -249,6 +259,8 @@ class OutputSection(wiring.Component):
             self.table_addr.eq(rescaler.table_addr),
             rescaler.table_data.eq(self.table_data),
             store.request.eq(scheduler.request),
+            # The store takes either results or, of a job with SUMS, biased sums. Signals with
+            # ``next`` announce them a cycle earlier.
             store.results.eq(rescaler.results),
             store.results_next.eq(rescaler.results_next),
             store.sums.eq(rescaler.biased),

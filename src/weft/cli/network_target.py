@@ -7,7 +7,7 @@ from weft.cli.arguments import integer, path
 from weft.cli.progress import slow_task
 
 __all__ = [
-    "DEFAULT_BOARD", "add_batch", "add_network", "add_target", "batch_of", "compiled",
+    "DEFAULT_BOARD", "add_batch", "add_network", "add_target", "batch_of", "compile_for",
     "load_network", "target_named",
 ]
 
@@ -23,7 +23,10 @@ def add_network(parser, files: str) -> None:
 
 
 def load_network(args):
-    """Read the file that the arguments name: return the network or None, the program or None."""
+    """Read the file that the arguments name: return the network or None, the program or None.
+
+    A .weft file has a program, any other file has a network.
+    """
     import weft
     from weft.models.program import CompiledNetwork
 
@@ -97,7 +100,7 @@ _OTHER_KIND = (
 )
 
 
-def compiled(args, network, target):
+def compile_for(args, network, target):
     """Compile a network for a target of `weft.models.target.target_of`.
 
     Raises UnfitError with the numbers, and with other cores that run the network, if it does not

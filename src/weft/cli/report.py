@@ -10,7 +10,7 @@ from weft.cli.network_target import (
     add_batch,
     add_network,
     add_target,
-    compiled,
+    compile_for,
     load_network,
     target_named,
 )
@@ -76,7 +76,7 @@ def _programs(args, target):
 
     network, program = load_network(args)
     if program is None:
-        program = compiled(args, network, target or DEFAULT_BOARD)
+        program = compile_for(args, network, target or DEFAULT_BOARD)
         return program, args.against and network.compile(args.against)
     for name in ("board", "config", "against", "batch"):
         if getattr(args, name) is not None:

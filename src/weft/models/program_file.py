@@ -24,7 +24,7 @@ from weft.commands import JobFlag
 from weft.config import Config, ConfigError
 from weft.design import Design, PerKind
 from weft.designs import design_from_dict, to_dict
-from weft.files import whole
+from weft.files import written_whole
 from weft.models.errors import ModelError
 from weft.visible import visible
 
@@ -283,7 +283,7 @@ def write_program(program: "CompiledNetwork", path) -> None:
         "format": FORMAT, "version": VERSION, "design": to_dict(design), "hash": design.hash,
         "program": encoder.encode(program),
     }
-    with whole(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
+    with written_whole(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(_MAIN, _DATE), json.dumps(main, separators=(",", ":")))
         for number, data in enumerate(encoder.members):
             archive.writestr(zipfile.ZipInfo(f"{number}.bin", _DATE), data)

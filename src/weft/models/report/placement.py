@@ -15,7 +15,7 @@ from weft.models.report.streams import step_streams
 from weft.models.work import host_products, list_products
 
 __all__ = [
-    "explained", "left_out_json", "link_bytes", "link_seconds", "list_bytes", "placement_line",
+    "explanation", "left_out_json", "link_bytes", "link_seconds", "list_bytes", "placement_line",
     "reason_lines", "reasons_of", "remedy_of", "time_text",
 ]
 
@@ -75,7 +75,7 @@ _ON_CHIP = {
 }
 
 
-def explained(program: CompiledNetwork) -> list[str]:
+def explanation(program: CompiledNetwork) -> list[str]:
     """The placement line of a program, the reasons, and the notes."""
     return [placement_line(program), *reasons_of(program), *program.notes]
 
