@@ -24,7 +24,7 @@ def every_step(stages, items, step, **_):
 
 def every_chunk(output, time, count, kind):
     for _ in range(count):
-        output.chunk(time, kind)
+        output.send_chunk(time, kind)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from weft.models.ir import Requantization
 from weft.models.kernels.fixed_point import multiply_wide
 from weft.quantize import onnx_scale, tflite_scale
 
-__all__ = ["FloatFinish", "IntegerFinish", "Rescale", "core_parts", "host_part", "shifted_zero"]
+__all__ = ["FloatFinish", "IntegerFinish", "Rescale", "core_parts", "host_operand", "shifted_zero"]
 
 
 _MIN_NORMAL = np.finfo(np.float32).tiny
@@ -115,10 +115,10 @@ def core_parts(x: np.ndarray) -> list[np.ndarray]:
         # Overflow gives infinity; a signalling NaN becomes a quiet NaN.
         with np.errstate(over="ignore", invalid="ignore"):
             return [x.astype(bfloat16)]
-    return [host_part(x)]
+    return [host_operand(x)]
 
 
-def host_part(x: np.ndarray) -> np.ndarray:
+def host_operand(x: np.ndarray) -> np.ndarray:
     """Return the operand of a product on the host: int8 for int8 and uint8, else x itself."""
     return _signed(x) if x.dtype == np.uint8 else x
 
