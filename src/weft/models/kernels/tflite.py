@@ -190,8 +190,8 @@ def _mean(inputs, attributes):
     count = math.prod(x.shape[axis] for axis in attributes["axes"])
     if not count:
         raise ValueError("a mean must be of 1 value or more, not 0")
-    # As reduce.h: the multiplier gets more bits before the division, so that the quotient is as exact
-    # as the multiplier was; the shift takes them back.
+    # As reduce.h: the multiplier gets more bits before the division, so that the quotient is as
+    # exact as the multiplier was; the shift takes them back.
     extra_bits = min(count.bit_length() - 1, 32, 31 + attributes["shift"])
     multiplier = int(_quotient(np.int64(attributes["multiplier"] << extra_bits), count))
     return _scaled_sum(x, count, multiplier, attributes["shift"] - extra_bits, attributes)
@@ -348,8 +348,8 @@ def _leaky_relu(inputs, attributes):
 def leaky_relu(x, multipliers, shifts):
     """``x`` times the first multiplier from 0 on, and times the second one below.
 
-    A product with a negative multiplier is negated after it is rounded, so ties that `high_mul` would
-    round up go down.
+    A product with a negative multiplier is negated after it is rounded, so ties that `high_mul`
+    would round up go down.
     """
     (positive, negative), (positive_shift, negative_shift) = multipliers, shifts
     below = np.sign(negative) * multiply(x, abs(negative), negative_shift)

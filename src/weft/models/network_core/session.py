@@ -432,8 +432,8 @@ class NetworkCoreSession(ProgramSession):
 
     def _execute(self, first, steps) -> ListReport:
         """Execute a list with these layers; without one it loads resident weights."""
-        # A lost connection may mean lost power. `_lists_run` does the same, but lists of the setup run
-        # outside of it.
+        # A lost connection may mean lost power. `_lists_run` does the same, but lists of the setup
+        # run outside of it.
         written, self._lists_written = self._lists_written, False
         report = self._runner.run(
             self._address(first), self._address(self.program.log), timeout=self._timeout
