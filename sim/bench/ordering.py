@@ -1,6 +1,5 @@
 """Dependences of jobs and loads: resident operands, chains, page conflicts, a full job table."""
 
-
 from weft.commands import HEADER_BYTES, JobFlag, LoadFlag
 from weft.geometry import operands
 from weft.sim.bench.core_testbench import core_config, core_test, is_slow

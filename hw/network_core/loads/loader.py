@@ -197,14 +197,14 @@ class ListLoader(wiring.Component):
 
     def __init__(self, config):
         self.config = config
-        core, address = config.array, VectorAddress(config)
+        array, address = config.array, VectorAddress(config)
         word = address["word"].width
         super().__init__({
             "load": In(stream.Signature(ListLoadFields(config))),
             "reads": Out(stream.Signature(address)),
             "read_valid": In(1),
-            "read_data": In(data.ArrayLayout(8 * core.depth, config.read_vectors)),
-            "b": Out(LoadedWord(config, core.cols, config.b_words)),
+            "read_data": In(data.ArrayLayout(8 * array.depth, config.read_vectors)),
+            "b": Out(LoadedWord(config, array.cols, config.b_words)),
             "lines": Out(LoadedWord(config, config.line_vectors, config.lines)),
             "table": Out(LoadedWord(config, config.add_table_vectors, ADD_TABLE_WORDS)),
             "done": Out(1),

@@ -62,7 +62,7 @@ def compile_network_core(
         If an operator is not valid.
     """
     config = target.config
-    core = config.array
+    array = config.array
     if not isinstance(batch, SupportsIndex) or not 1 <= batch <= _MAX_BATCH:
         raise ModelError(f"batch must be an integer in 1..{_MAX_BATCH}, not {batch!r}")
     batch = operator.index(batch)
@@ -71,11 +71,11 @@ def compile_network_core(
             f"{graph.name}: batch must be 1, not {batch}: an inference needs the variables of the"
             " one before"
         )
-    mode = core.requantize
+    mode = array.requantize
     graph, left_out = in_mode(graph, mode), None
-    exactness = exactness_of(graph, mode, core)
+    exactness = exactness_of(graph, mode, array)
     if not activations:
-        graph, left_out = leave_out_channels(graph, mode, max(core.cols, core.depth))
+        graph, left_out = leave_out_channels(graph, mode, max(array.cols, array.depth))
     graph = dataclasses.replace(graph, notes=notes_of(graph, left_out))
     given = exactness, left_out, target, batch, activations
     try:
@@ -101,9 +101,9 @@ class _Refused(Exception):
 def _compiled(graph, exactness, left_out, target, batch, activations, tables=True):
     """Return the program, with lookup ``tables`` on the core or without."""
     config = target.config
-    core = config.array
+    array = config.array
     divided = divide(
-        graph, core.requantize, core.cols, core.depth, fuse=not activations, config=config,
+        graph, array.requantize, array.cols, array.depth, fuse=not activations, config=config,
         tables=tables,
     )
     products = [step for step in divided.after if step.macs]
@@ -180,12 +180,12 @@ class _Compiler:
     def _layout(self, dense=False, fewest=False) -> _Layout:
         """Return a layout; ``dense``: with the smallest maps; ``fewest``: with the fewest jobs."""
         divided, sizes, config, batch = self._divided, self._sizes, self._network_core, self._batch
-        core = config.array
+        array = config.array
         plan = plan_maps(divided, sizes, config, keep=self._activations, dense=dense)
         maps = plan.maps
         panels = [
-            panels_of_parts(layer.parts, core.rows) if layer.parts > 1
-            else panels_of(layer.window, maps[layer.x].pitches, core.rows, config.banks)
+            panels_of_parts(layer.parts, array.rows) if layer.parts > 1
+            else panels_of(layer.window, maps[layer.x].pitches, array.rows, config.banks)
             for layer in divided.layers
         ]
         demands = [
@@ -197,7 +197,7 @@ class _Compiler:
         ]
         products = [step for step in divided.host if step.placement.on_weft]
         schedule = schedule_buffers(demands, config, fewest=fewest, alone=not products)
-        depth = core.depth
+        depth = array.depth
         results = [
             tuple(
                 NetworkCoreResult(tensor, maps[place]) for tensor, place in segment.results.items()

@@ -125,7 +125,6 @@ class UnitTimes:
             self._taken_cycle = last + latencies.added_take(self._array)
 
 
-
 class EngineTimes:
     """`weft.hw.network_core.micro.engine.MicroEngine`, instruction by instruction.
 
