@@ -1,6 +1,6 @@
 """The output stage of the cycle model: results from the result buffer to the result stream.
 
-The epilogue makes results of sums; the reorder buffer keeps them until they may leave in order.
+The epilogue makes results of sums; the reorder buffer keeps them until the stream takes them.
 """
 
 from collections import deque

@@ -64,7 +64,7 @@ class NetworkCoreConfig:
     def __post_init__(self):
         array, problems = self.array, []
         if not isinstance(array, Config):
-            raise ConfigError(f"array must be a Config, not {core!r}")
+            raise ConfigError(f"array must be a Config, not {array!r}")
         for name in ("words", "b_words", "lines", "read_vectors", "program_words"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, SupportsIndex):
