@@ -85,8 +85,6 @@ async def conflicts(tb):
 
 
 # Operands of two pages with one page in common need buffers of four pages.
-
-
 @core_test(skip=min(g.pages for g in operands(core_config())) < 4)
 async def page_overlaps(tb):
     """A load waits for a job that uses only its first or its last page."""

@@ -35,7 +35,7 @@ def plain(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(weft.cycles.array, "repeat", every_step)
             patch.setattr(weft.cycles.output, "repeat", every_step)
-            patch.setattr(OutputStage, "chunks", every_chunk)
+            patch.setattr(OutputStage, "send_chunks", every_chunk)
             return predict(config, commands)
 
     return run

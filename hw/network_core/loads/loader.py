@@ -1,4 +1,4 @@
-"""The loader: copies weights, parameters and the ADD table from the memory to their buffers."""
+"""The loader, and the buffers that it fills: weights, parameters and the ADD table."""
 
 from amaranth.hdl import Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring

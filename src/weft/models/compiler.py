@@ -1,4 +1,4 @@
-"""Compiles a graph for a target: places its nodes, plans their products, predicts their cost."""
+"""Compiles a graph for a product core: places nodes, plans products, predicts their cost."""
 
 import dataclasses
 import functools

@@ -34,9 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["VERSION", "Decoder", "Encoder", "read_program", "write_program"]
 
 
-# Objects of a program as JSON and binary members, and back; only its own classes are made.
-#
-# These are the classes that the fields of the program name, and the fields of its parts.
+# Objects of a program as JSON and binary members, and back. Only classes of a program are made:
+# those that the fields of the program name, and the fields of its parts.
 
 _DTYPES = {
     np.dtype(name).name: np.dtype(name) for name in (
@@ -268,6 +267,8 @@ def _fits(value, hint):
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, hint)
 
+
+# The file.
 
 FORMAT = "weft program"
 VERSION = 9

@@ -1,4 +1,7 @@
-"""Cases of the verification matrix: a Config, a check and a seed, and what came of it."""
+"""Cases of the verification matrix: a Config, a check and a seed, and what came of it.
+
+`matrix` has all cases; Configs are drawn at random.
+"""
 
 import dataclasses
 import functools

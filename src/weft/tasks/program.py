@@ -1,4 +1,6 @@
-"""A task that is a program in a folder of its own: files come in and go out as bytes.
+"""A task that is a program in a folder of its own, with limits for its time and memory.
+
+Files come in and go out as bytes.
 
 An engine can so move the files from one machine to another.
 """

@@ -13,11 +13,6 @@ from weft.models.kernels.fixed_point import INT16, clamp, multiply
 __all__ = ["KERNELS", "scaled_total"]
 
 
-# LiteRT's arithmetic, with its default kernels, where TFLite Micro's differs.
-#
-# Sources: XNNPACK, ``microparams-init.c``, ``qs8-vadd``, ``qs8-vmul``, ``reduce-nd.c``,
-# ``indirection.c``, ``f32-qs8-vcvt``; LiteRT, ``optimized_ops.h`` (Softmax), ``activations.cc``.
-
 def _add(inputs, attributes):
     """``round((a * multipliers[0] + b * multipliers[1]) / 2**shift) + zero``, ties up.
 
@@ -161,6 +156,15 @@ def _of_int16(function):
 
     return kernel
 
+
+# Dynamic range quantization: LiteRT quantizes rows of float32 while it runs.
+#
+# A row is what shares a scale: a row of a matrix, a pixel, or a whole image. The sums of its
+# product are exact integers; then they become float32 again. LiteRT has two rules: that of XNNPACK,
+# and that of its own kernels, for depthwise convolutions.
+#
+# Sources: XNNPACK, ``quantization.h`` and the kernels ``qd8-f32-qc8w``; TensorFlow Lite,
+# ``AsymmetricQuantizeFloats`` and ``depthwiseconv_uint8.h``.
 
 _LOW, _HIGH, _ZERO, _STEPS = (np.float32(number) for number in (-128, 127, 0, 255))
 _GROUP = 4  # channels that a depthwise convolution converts together

@@ -152,6 +152,10 @@ def _float_lstm(inputs, attributes, state, mode):
 RECURRENT = {"tflite.lstm": _lstm, "tflite.float_lstm": _float_lstm}
 
 
+# SVDF, whose state lasts from run to run.
+#
+# Source: TFLite Micro, ``svdf_common.cc``.
+
 def _svdf(inputs, attributes, state):
     """The state and the filter in time of a singular value decomposition filter.
 

@@ -18,9 +18,8 @@ __all__ = [
 ]
 
 
-# Tables of functions of an 8-bit value as LiteRT computes them, with its default kernels.
-#
-# A table is None where LiteRT computes the one of TFLite Micro (`weft.models.tflite.unary`).
+# Tables of functions of an 8-bit value. A table is None where LiteRT computes the one of TFLite
+# Micro (`weft.models.tflite.unary`).
 #
 # Sources: XNNPACK, ``unary-elementwise-nc.c``, ``reference/unary-elementwise.cc``,
 # ``microparams-init.c``, ``qs8-vcvt``, ``qs8-vlrelu``.
@@ -104,6 +103,8 @@ def leaky_relu(alpha, operator, x, y):
     factors = np.where(values >= 0, round(float(ratio) * 256), round(float(below) * 256))
     return _limited((values * factors + 128) >> 8, y)
 
+
+# Kernels and their attributes.
 
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 BITS = 20  # of the larger multiplier of a sum

@@ -195,7 +195,9 @@ def _handles(file):
     return keys
 
 
-RELU = 1
+# The operators.
+
+RELU = 1  # the activation, as TFLite numbers it
 
 
 def _svdf(graph, operator):
