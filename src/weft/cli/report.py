@@ -57,14 +57,14 @@ def run(args) -> int:
     program, against = _programs(args, target)
     from weft.models.report import report
 
-    found = report(program, against)
+    network_report = report(program, against)
     if html:
-        write_text(html, found.page())
+        write_text(html, network_report.page())
     if args.json:
-        json.dump(found.to_json(), sys.stdout, indent=1)
+        json.dump(network_report.to_json(), sys.stdout, indent=1)
         print()
         return 0
-    _show(found)
+    _show(network_report)
     if html:
         print(f"page: {html}")
     return 0
@@ -87,10 +87,10 @@ def _programs(args, target):
     return program, None
 
 
-def _show(found):
+def _show(network_report):
     from weft.models.report.interface import WIDTH, plain_console
 
     console = plain_console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console = plain_console(width=WIDTH)
-    found.show(console)
+    network_report.show(console)

@@ -46,12 +46,12 @@ class Rescale:
     wide: bool = False
 
     @classmethod
-    def of(cls, given: Requantization, channels: int, mode: str) -> "Rescale":
+    def of(cls, requantization: Requantization, channels: int, mode: str) -> "Rescale":
         """Convert the scales of a node by the rule of a mode.
 
         Raises ValueError if a scale is not valid.
         """
-        scales = given.x_scale, np.asarray(given.w_scale), given.y_scale
+        scales = requantization.x_scale, np.asarray(requantization.w_scale), requantization.y_scale
         if mode == "onnx":
             scale = np.maximum(onnx_scale(*scales), _MIN_NORMAL)
             multiplier, shift = np.asarray(scale, np.float32).view(np.uint32), 0
@@ -59,8 +59,9 @@ class Rescale:
             multiplier, shift = tflite_scale(*scales)
         return cls(
             mode, np.broadcast_to(multiplier, channels).astype(np.int64),
-            np.broadcast_to(shift, channels).astype(np.int64), int(given.zero), int(given.low),
-            int(given.high), np.dtype(given.dtype), given.wide,
+            np.broadcast_to(shift, channels).astype(np.int64), int(requantization.zero),
+            int(requantization.low), int(requantization.high), np.dtype(requantization.dtype),
+            requantization.wide,
         )
 
     def entries(self, rows, constant: np.ndarray, w_zero: np.ndarray) -> np.ndarray:

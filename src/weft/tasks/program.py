@@ -165,7 +165,7 @@ class StepResult:
 
 def run_program(
     command: Sequence[str], files: dict[str, bytes], outcome_type: Callable[..., Any], *,
-    place: str, title: str, limits: RunLimits, stopped: Callable[[], bool],
+    subfolder: str, title: str, limits: RunLimits, stopped: Callable[[], bool],
     outputs: Callable[[Any], Sequence[str]],
 ) -> StepResult:
     """Run a program that writes ``outcome.json`` into its folder.
@@ -194,7 +194,7 @@ def run_program(
     weft.tasks.program.Stopped
         If ``stopped()`` became true.
     """
-    parent = folder() / place
+    parent = folder() / subfolder
     parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=parent) as name:
         here = Path(name)

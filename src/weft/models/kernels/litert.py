@@ -66,8 +66,8 @@ def _resize_bilinear(inputs, attributes):
     """As ``tflite.resize_bilinear``: positions are float32, and weights have 11 bits."""
     [x] = inputs
     (y0, y1, fy), (x0, x1, fx) = (
-        _neighbours(given, count, attributes)
-        for given, count in zip(x.shape[1:3], attributes["size"], strict=True)
+        _neighbours(size_in, size_out, attributes)
+        for size_in, size_out in zip(x.shape[1:3], attributes["size"], strict=True)
     )
     fy, fx, wide = fy[:, None, None], fx[:, None], x.astype(np.int64)
     upper, lower = (
@@ -78,17 +78,17 @@ def _resize_bilinear(inputs, attributes):
     return [y.astype(x.dtype)]
 
 
-def _neighbours(given, count, attributes):
+def _neighbours(size_in, size_out, attributes):
     """Lower and upper neighbour of each output along one axis, and the upper one's weight."""
-    corners = attributes["align_corners"] and count > 1
-    scale = np.float32(given - corners) / np.float32(count - corners)
-    at = np.arange(count, dtype=np.float32) * scale
+    corners = attributes["align_corners"] and size_out > 1
+    scale = np.float32(size_in - corners) / np.float32(size_out - corners)
+    position = np.arange(size_out, dtype=np.float32) * scale
     if attributes["half_pixel_centers"] and not attributes["align_corners"]:
         half = np.float32(0.5)
-        at = (at + (half * scale - half)).clip(0, given - 1)
-    lower = at.astype(np.int64)
-    weight = np.rint((at - lower.astype(np.float32)) * np.float32(2048)).astype(np.int64)
-    return lower, (lower + 1).clip(None, given - 1), weight
+        position = (position + (half * scale - half)).clip(0, size_in - 1)
+    lower = position.astype(np.int64)
+    weight = np.rint((position - lower.astype(np.float32)) * np.float32(2048)).astype(np.int64)
+    return lower, (lower + 1).clip(None, size_in - 1), weight
 
 
 def _concatenation(inputs, attributes):

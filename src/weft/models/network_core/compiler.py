@@ -77,15 +77,15 @@ def compile_network_core(
     if not activations:
         graph, left_out = leave_out_channels(graph, mode, max(array.cols, array.depth))
     graph = dataclasses.replace(graph, notes=notes_of(graph, left_out))
-    given = exactness, left_out, target, batch, activations
+    arguments = exactness, left_out, target, batch, activations
     try:
-        return _compiled(graph, *given)
+        return _compiled(graph, *arguments)
     except _Refused as error:
         if not error.has_tables:
             raise UnfitError(str(error)) from error
     # Each table takes 512 vectors of the memory: a smaller program leaves the tables to the host.
     try:
-        return _compiled(graph, *given, tables=False)
+        return _compiled(graph, *arguments, tables=False)
     except _Refused as error:
         raise UnfitError(str(error)) from error
 
@@ -190,10 +190,10 @@ class _Compiler:
         ]
         demands = [
             LayerDemand(
-                f"{layer.operators[0]} {layer.name}", size, found.count, found.rows,
+                f"{layer.operators[0]} {layer.name}", size, layer_panels.count, layer_panels.rows,
                 layer.addition is not None,
             )
-            for layer, size, found in zip(divided.layers, sizes, panels, strict=True)
+            for layer, size, layer_panels in zip(divided.layers, sizes, panels, strict=True)
         ]
         products = [step for step in divided.host if step.placement.on_weft]
         schedule = schedule_buffers(demands, config, fewest=fewest, alone=not products)
@@ -205,8 +205,8 @@ class _Compiler:
             for segment in divided.segments
         ]
         ends = [
-            (found[0].place.first if found else 0, _result_bytes(found, batch, depth))
-            for found in results
+            (each[0].place.first if each else 0, _result_bytes(each, batch, depth))
+            for each in results
         ]
         counts = [
             sum(part.layer in segment.layers for part in schedule.parts)
@@ -251,9 +251,9 @@ class _Compiler:
             _segment(
                 divided, number, self._estimated(divided.segments[number].before, layout),
                 self._sizes, layout.panels, layout.schedule, layout.plan.maps, image,
-                self._network_core, written, found, end,
+                self._network_core, written, results_of_list, end,
             )
-            for number, (found, (_, end)) in enumerate(
+            for number, (results_of_list, (_, end)) in enumerate(
                 zip(layout.results, layout.ends, strict=True)
             )
         )
@@ -279,7 +279,9 @@ def _segment(
     segment, (first, run) = divided.segments[number], image.runs[number]
     read = {n for layer in segment.layers
             for n in (divided.layers[layer].x, divided.layers[layer].added)}
-    new = [n for n, found in enumerate(divided.maps) if n in read - written and found.form]
+    new = [
+        n for n, network_map in enumerate(divided.maps) if n in read - written and network_map.form
+    ]
     written.update(new)
     prediction = predict_run(config, run, first, image.end)
     return NetworkCoreSegment(
@@ -347,14 +349,14 @@ def _largest_maps(divided, plan, batch, config):
     """Return a sentence with the layer whose maps need the most memory."""
     layer = divided.layers[plan.peak]
     depth = config.array.depth
-    found = ", ".join(
+    largest = ", ".join(
         f"{' x '.join(map(str, divided.maps[number].size))} ({vectors * depth:,} bytes)"
         for number, vectors in plan.live
     )
     times = f", for each of {batch} inferences" if batch > 1 else ""
     return (
         f"Operator {layer.position[0]} ({layer.operators[0]} {layer.name}) needs the most maps:"
-        f" {found}{times}."
+        f" {largest}{times}."
     )
 
 
