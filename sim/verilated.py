@@ -119,7 +119,7 @@ class _CppCompiler:
         ]
 
     def verilate(self, folder, sources, top, prefix, large):
-        """Convert the Verilog in the folder ``place`` to C++."""
+        """Convert the Verilog in the folder ``folder`` to C++."""
         pieces = ["--output-split", "5000", "--output-split-cfuncs", "500"] if large else []
         features = [*(["--trace-vcd"] if self.trace else []), *(["--vpi"] if self.vpi else [])]
         # No assertions: a simulator would check in each cycle that the cases of Yosys exclude each

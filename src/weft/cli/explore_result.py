@@ -151,7 +151,7 @@ def clock_of(board, limit: float) -> float | None:
 
 
 def show_front(board, purpose: str | None, workloads, estimates, rate: float, runs: int) -> None:
-    """Print the front of time and LUTs of the candidates ``found``, and the core of ``board``.
+    """Print the front of time and LUTs of the candidates ``estimates``, and the core of ``board``.
 
     ``rate`` is the one that the candidates reach, and ``runs`` the number of runs in the store.
     """

@@ -179,7 +179,7 @@ def run_program(
         Makes the outcome from the fields of ``outcome.json``. It must also take ``failure`` and
         ``detail`` alone: ``time`` or ``memory`` if the program exceeds a limit, ``crash`` if it
         ends without an outcome.
-    place : str
+    subfolder : str
         Name of the parent folder, in Weft's build folder.
     title : str
         Name of the run, for messages.
