@@ -64,9 +64,6 @@ def executable(kind: str, name: str, verilog: str, *, top: str) -> Path:
     return cache.entry(kind, f"{name}-{digest}", make) / "sim.vvp"
 
 
-HARNESS = Path(__file__).with_name("harness.cpp")
-
-
 def _sources():
     """The source files that the Verilog of a Config depends on."""
     root, hardware = (Path(package.__file__).parent for package in (weft, weft.hw))
@@ -119,6 +116,9 @@ def verilog(config: Config) -> str:
     name = f"{config.name}-{cache.digest(*dependencies)}"
     build_folder = cache.entry("verilog", name, make)
     return (build_folder / "weft.v").read_text(encoding="utf-8")
+
+
+HARNESS = Path(__file__).with_name("harness.cpp")
 
 
 def model(config: Config, *, trace: bool = False, say=lambda text: None) -> Path:

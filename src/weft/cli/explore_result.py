@@ -57,11 +57,6 @@ def _floorplan(explored, store):
     return None
 
 
-SPARE = 0.95  # share of fmax: pins and the PLL of a board may cost the rest
-STEP = 0.5  # MHz between the clocks that are tried
-BETTER = 5  # designs that beat the board's core in both, at most
-
-
 def show_result(guide, board, purpose: str | None, workloads: list[str], folder: Path) -> int:
     """Print the designs of ``guide``, write the winner's TOML; exit code 1 without a winner.
 
@@ -128,11 +123,17 @@ def _fmax(guide, config):
     )
 
 
+SPARE = 0.95  # share of fmax: pins and the PLL of a board may cost the rest
+
+
 def _command(guide, winner, board, purpose, path):
     clock = clock_of(board, SPARE * _fmax(guide, winner))
     options = f" --for {purpose}" if purpose else ""
     options += f" --config {path}" + ("" if clock is None else f" --clock {clock:g}")
     return f"weft build {board.name}{options}"
+
+
+STEP = 0.5  # MHz between the clocks that are tried
 
 
 def clock_of(board, limit: float) -> float | None:
@@ -179,6 +180,9 @@ def show_front(board, purpose: str | None, workloads, estimates, rate: float, ru
         )
     else:
         print("Cycles are exact, LUTs and clocks are estimates.")
+
+
+BETTER = 5  # designs that beat the board's core in both, at most
 
 
 def _own(board, name, estimates, best):

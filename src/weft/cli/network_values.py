@@ -78,9 +78,6 @@ def _share(hits):
     return f"{right / len(hits):.2%} ({right} of {len(hits)})"
 
 
-_SHOWN = 10  # values of an output that are printed
-
-
 def prepared(args, network, program):
     """Print what runs where; return the samples, number of inferences, and answers of a runtime.
 
@@ -175,6 +172,9 @@ def write_outputs(output, activations, outputs, values) -> None:
     if activations:
         with written_whole(activations) as part, open(part, "wb") as file:
             np.savez(file, **values)
+
+
+_SHOWN = 10  # values of an output that are printed
 
 
 def show_outputs(program, outputs) -> None:

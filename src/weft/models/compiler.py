@@ -101,9 +101,6 @@ def fuse_tables(graph: Graph, fusable: Sequence[bool], has_table: bool) -> list[
     ]
 
 
-_COMPARED = 4  # products of a step that are predicted to compare ways to compute it
-
-
 def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
     """Compile a network.
 
@@ -257,6 +254,9 @@ class _Compiler:
         """Return the approximate cycles of a way to compute a product."""
         shape = rows.count, rows.m(x_shape) * copies, rows.k, rows.n
         return _cycles_of(self._config, shape, flags)
+
+
+_COMPARED = 4  # products of a step that are predicted to compare ways to compute it
 
 
 @functools.lru_cache(maxsize=4096)

@@ -54,7 +54,6 @@ EXACT = frozenset({
     "tflite.quantize", "tflite.resize_nearest", "tflite.round", "tflite.sqrt", "tflite.square",
     "tile", "transpose", "unstack",
 })
-_BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
 @dataclass(frozen=True)
@@ -93,6 +92,9 @@ class _Distance:
 
     steps: float = 0.0
     relative: float = 0.0
+
+
+_BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
 class _Analysis:

@@ -167,7 +167,6 @@ def _of_int16(function):
 # ``AsymmetricQuantizeFloats`` and ``depthwiseconv_uint8.h``.
 
 _LOW, _HIGH, _ZERO, _STEPS = (np.float32(number) for number in (-128, 127, 0, 255))
-_GROUP = 4  # channels that a depthwise convolution converts together
 
 
 @np.errstate(all="ignore")  # of rows with infinity or NaN, and of tiny ones
@@ -241,6 +240,9 @@ def _known(values):
 def _away(values):
     """``values`` rounded, ties away from 0."""
     return np.sign(values) * np.floor(abs(values.astype(np.float64)) + 0.5)
+
+
+_GROUP = 4  # channels that a depthwise convolution converts together
 
 
 @np.errstate(all="ignore")  # infinity and NaN are results

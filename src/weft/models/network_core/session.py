@@ -197,9 +197,6 @@ def map_values(data: bytes, placed: PlacedMap, tensor: Tensor, depth: int) -> np
 
 # The sessions of compiled networks.
 
-_LOG_ENTRY = struct.Struct("<2I")  # the cycles in which a job started and ended
-
-
 @dataclass(frozen=True)
 class NetworkCoreRecord:
     """The measured cost of a step.
@@ -224,6 +221,9 @@ class NetworkCoreRecord:
     def __add__(self, other: "NetworkCoreRecord") -> "NetworkCoreRecord":
         """Return the record with the time of further inferences."""
         return NetworkCoreRecord(self.step, self.cycles, self.seconds + other.seconds)
+
+
+_LOG_ENTRY = struct.Struct("<2I")  # the cycles in which a job started and ended
 
 
 class NetworkCoreSession(ProgramSession):

@@ -19,7 +19,6 @@ __all__ = [
     "reason_lines", "reasons_of", "remedy_of", "time_text",
 ]
 
-
 _START = 8  # bytes of payload
 _DONE = 8  # bytes of payload before the result
 
@@ -66,13 +65,6 @@ def list_bytes(program: NetworkCoreProgram, segment: NetworkCoreSegment) -> tupl
             count = -(-size // 1024)
             sent, received = sent + count * (FRAME + 8), received + count * FRAME + size
     return sent, received
-
-
-# Kernels that a network core computes, if their maps are of 8 bits (`division`).
-_ON_CHIP = {
-    "concatenation", "litert.add", "litert.sum", "pad", "reshape", "table", "tflite.add",
-    "tflite.average_pool", "tflite.mean",
-}
 
 
 def explanation(program: CompiledNetwork) -> list[str]:
@@ -143,6 +135,13 @@ def reasons_of(program: CompiledNetwork) -> list[str]:
         for step in program.host
         if step.macs or step in notable or getattr(step.work, "kernel", "").endswith(".model")
     )
+
+
+# Kernels that a network core computes, if their maps are of 8 bits (`division`).
+_ON_CHIP = {
+    "concatenation", "litert.add", "litert.sum", "pad", "reshape", "table", "tflite.add",
+    "tflite.average_pool", "tflite.mean",
+}
 
 
 def remedy_of(program: CompiledNetwork, step: Step) -> str:

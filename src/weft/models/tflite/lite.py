@@ -108,7 +108,6 @@ def leaky_relu(alpha, operator, x, y):
 
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 BITS = 20  # of the larger multiplier of a sum
-SIGMOIDS = {"tflite.logistic16": ("litert.logistic16", 1), "tflite.tanh16": ("litert.tanh16", 2)}
 
 
 def total(operator, tensors, sign, low, high):
@@ -194,6 +193,9 @@ def leaky_relu16(operator, x, y, alpha):
         "zeros": (zero, y_zero), "multipliers": tuple(m for m, _ in pairs),
         "shifts": tuple(s for _, s in pairs),
     }
+
+
+SIGMOIDS = {"tflite.logistic16": ("litert.logistic16", 1), "tflite.tanh16": ("litert.tanh16", 2)}
 
 
 def sigmoid16(kernel, scale):

@@ -260,15 +260,8 @@ def _svdf(graph, operator):
     ]
 
 
-GATE = 2.0**-12  # scale of a gate before its activation
-RESULT = 2.0**-15  # and after it
 SUMS = {"int8": np.int32, "int16": np.int64, "float32": np.float32}  # by the type of activations
 HIDDEN, CELL = 18, 19  # places of the state among the inputs
-NEEDED = {0, *range(1, 9), *range(12, 16), HIDDEN, CELL}  # input, weights, biases, state
-PARTS = (  # places that are absent or present only in LSTMs that TFLite Micro does not have
-    ((1, 5, 12), "without an input gate (CIFG)"), (range(9, 12), "with peepholes"),
-    ((16, 17), "with a projection"), (range(20, 24), "with a normalization"),
-)
 
 
 def _lstm(graph, operator):
@@ -329,6 +322,13 @@ def layer(graph, operator, options, source, target):
     ]
 
 
+NEEDED = {0, *range(1, 9), *range(12, 16), HIDDEN, CELL}  # input, weights, biases, state
+PARTS = (  # places that are absent or present only in LSTMs that TFLite Micro does not have
+    ((1, 5, 12), "without an input gate (CIFG)"), (range(9, 12), "with peepholes"),
+    ((16, 17), "with a projection"), (range(20, 24), "with a normalization"),
+)
+
+
 def _supported(graph, operator, options, x, y):
     """The zero points of input and state; Fallback for an LSTM without a kernel."""
     for places, what in PARTS:
@@ -378,6 +378,10 @@ def _stacked(graph, operator, places, shape, dtype):
     return np.concatenate([part.reshape(shape) for part in parts])
 
 
+GATE = 2.0**-12  # scale of a gate before its activation
+RESULT = 2.0**-15  # and after it
+
+
 def _scales(graph, operator, x, clip):
     """Attributes of the kernel: scales of all products, and the limit of the cell."""
     hidden, cell = graph.input(operator, HIDDEN), graph.input(operator, CELL)
@@ -419,7 +423,6 @@ def _scales(graph, operator, x, clip):
 FORWARD = (*range(18), 35, 36)
 BACKWARD = (0, *range(18, 35), 37, 38)
 OTHERS = range(39, 48)  # a second input, and its weights
-REASON = "it only moves values"
 
 
 def _bidirectional(graph, operator):
@@ -464,6 +467,9 @@ def _bidirectional(graph, operator):
     if merged:
         nodes.append(host("concatenation", tuple(numbers), operator.outputs[0], axis=2))
     return nodes
+
+
+REASON = "it only moves values"
 
 
 class _Host:
