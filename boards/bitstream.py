@@ -1,4 +1,4 @@
-"""The flow from a board and a Config to a bitstream: elaborate, synthesize, place and route."""
+"""The flow from a board and a Config to a bitstream: top level, synthesis, place and route."""
 
 import contextlib
 import json

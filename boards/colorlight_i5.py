@@ -1,4 +1,5 @@
-"""Colorlight i5 v7.0 on the extension board: ECP5-25F, 25 MHz, all on its DAPLink.
+"""Colorlight i5 v7.0 on the extension board: ECP5-25F, 25 MHz; the board's DAPLink has the
+serial port and JTAG.
 
 Source: https://github.com/wuxx/Colorlight-FPGA-Projects; the serial port as in LiteX-Boards.
 """

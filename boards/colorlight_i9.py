@@ -1,7 +1,8 @@
-"""Colorlight i9 v7.2 on the extension board: ECP5-45F, 25 MHz, all on its DAPLink.
+"""Colorlight i9 v7.2 on the extension board: ECP5-45F, 25 MHz; the board's DAPLink has the
+serial port and JTAG.
 
-Source: https://github.com/wuxx/Colorlight-FPGA-Projects, colorlight_i9_v7.2.md: the module contacts
-of the i5's serial port connect to the same pins.
+Source: https://github.com/wuxx/Colorlight-FPGA-Projects, colorlight_i9_v7.2.md: the contacts of the
+module that the i5 uses for its serial port connect to the same pins of the FPGA here.
 """
 
 from amaranth.build import Attrs, PinsN, Resource
@@ -26,7 +27,8 @@ class ColorlightI9Platform(ColorlightI5Platform):
 BOARDS = (
     Board(
         name="colorlight-i9", platform=ColorlightI9Platform, config=ECP5_45F,
-        placer="static", clock=125, baud=1_000_000, bridge="DAPLink", price="$",
+        placer="static",  # shorter wires: the core needs most of the FPGA
+        clock=125, baud=1_000_000, bridge="DAPLink", price="$",
         leds={"alive": ("led", 0)},
         programmers=(("openFPGALoader", "-b", "colorlight-i9"), ("ecpdap", "program")),
     ),

@@ -7,12 +7,12 @@ from weft.config import Config, ConfigError
 from weft.design import PerKind
 from weft.designs import replace
 
-__all__ = ["min_luts", "sizes"]
+__all__ = ["configs_by_size", "min_luts"]
 
 _MIN_MAC_LUTS = 50  # lower bound of the LUTs of a MAC in logic
 
 
-def sizes(board: Board) -> list[Config]:
+def configs_by_size(board: Board) -> list[Config]:
     """The board's Config with arrays of other sizes, largest first.
 
     Arrays that cannot fit by their DSP blocks and their MACs in logic are left out. Raises

@@ -8,7 +8,7 @@ from weft.design import PerKind
 from weft.host.board import BoardTransport
 from weft.network_core.config import NetworkCoreConfig
 from weft.sim import build, verilated
-from weft.sim.transport import end
+from weft.sim.transport import wait_or_kill
 
 __all__ = ["ACK_TIMEOUT", "DIVISOR", "SimBoardTransport", "start"]
 
@@ -107,4 +107,4 @@ class SimBoardTransport(BoardTransport):
     def close(self) -> None:
         """End the process of the board; it is killed if it does not end within 5 s."""
         super().close()
-        end(self.process)
+        wait_or_kill(self.process)

@@ -41,15 +41,15 @@ def executable(kind: str, name: str, verilog: str, *, top: str) -> Path:
     """
     icarus = tools.icarus()
 
-    def make(place):
-        write_text(place / f"{top}.v", verilog)
-        write_text(place / "timescale", "+timescale+1ns/1ps\n")
+    def make(build_folder):
+        write_text(build_folder / f"{top}.v", verilog)
+        write_text(build_folder / "timescale", "+timescale+1ns/1ps\n")
         command = [
             str(icarus.path), "-g2012", "-o", "sim.vvp", "-f", "timescale",
             "-s", top, f"{top}.v",
         ]
         run = subprocess.run(
-            command, cwd=place, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            command, cwd=build_folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace",
         )
         if run.returncode:
@@ -62,9 +62,6 @@ def executable(kind: str, name: str, verilog: str, *, top: str) -> Path:
 
     digest = cache.digest(Path(__file__).read_bytes(), str(icarus), top, verilog)
     return cache.entry(kind, f"{name}-{digest}", make) / "sim.vvp"
-
-
-HARNESS = Path(__file__).with_name("harness.cpp")
 
 
 def _sources():
@@ -110,15 +107,18 @@ def verilog(config: Config) -> str:
 
         return export.verilog(config)
 
-    def make(place):
-        write_text(place / "weft.v", convert())
+    def make(build_folder):
+        write_text(build_folder / "weft.v", convert())
 
     if _extended():
         return convert()
     dependencies, _ = design(convert, repr(config))
     name = f"{config.name}-{cache.digest(*dependencies)}"
-    place = cache.entry("verilog", name, make)
-    return (place / "weft.v").read_text(encoding="utf-8")
+    build_folder = cache.entry("verilog", name, make)
+    return (build_folder / "weft.v").read_text(encoding="utf-8")
+
+
+HARNESS = Path(__file__).with_name("harness.cpp")
 
 
 def model(config: Config, *, trace: bool = False, say=lambda text: None) -> Path:

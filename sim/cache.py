@@ -58,31 +58,31 @@ def entry(kind: str, name: str, make) -> Path:
     make : callable
         Called with an empty folder, which it fills. The entry appears when ``make`` returns.
     """
-    place = root() / kind / name
-    if _intact(place):
+    entry_folder = root() / kind / name
+    if _intact(entry_folder):
         with contextlib.suppress(OSError):  # a cache that was built before may be read-only
-            os.utime(place / _CONTENTS)  # the time of the last use
-        return place
+            os.utime(entry_folder / _CONTENTS)  # the time of the last use
+        return entry_folder
     with _locked(kind, name):
-        if _intact(place):
-            return place
-        if place.exists():
+        if _intact(entry_folder):
+            return entry_folder
+        if entry_folder.exists():
             warnings.warn(
-                f"the files in {place} have changed since they were built;"
+                f"the files in {entry_folder} have changed since they were built;"
                 " building them again", CacheWarning, stacklevel=2,
             )
-            shutil.rmtree(place)
-        part = place.with_name(f".{name}")  # may be left over from a killed process
+            shutil.rmtree(entry_folder)
+        part = entry_folder.with_name(f".{name}")  # may be left over from a killed process
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         try:
             make(part)
             write_text(part / _CONTENTS, json.dumps(_digests(part), indent=1))
-            part.rename(place)
+            part.rename(entry_folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
-    _prune(place)
-    return place
+    _prune(entry_folder)
+    return entry_folder
 
 
 def clear() -> int:
@@ -109,21 +109,21 @@ def _locked(kind, name):
         yield
 
 
-def _digests(place):
-    files = sorted(path for path in place.rglob("*") if path.is_file() and path.name != _CONTENTS)
+def _digests(folder):
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != _CONTENTS)
     digests = {}
     for path in files:
         data = path.read_bytes()
-        name = path.relative_to(place).as_posix()
+        name = path.relative_to(folder).as_posix()
         digests[name] = [len(data), hashlib.sha256(data).hexdigest()]
     return digests
 
 
-def _intact(place):
+def _intact(folder):
     """Whether an entry exists and has exactly the files that were built."""
     try:
-        contents = json.loads((place / _CONTENTS).read_text(encoding="utf-8"))
-        return contents == _digests(place)
+        contents = json.loads((folder / _CONTENTS).read_text(encoding="utf-8"))
+        return contents == _digests(folder)
     except (OSError, ValueError):
         return False
 
@@ -138,9 +138,9 @@ def _prune(newest):
             size = sum(size for size, _ in files)
             entries.append((contents.stat().st_mtime, size, contents.parent))
     total = sum(size for _, size, _ in entries)
-    for _, size, place in sorted(entries):
+    for _, size, folder in sorted(entries):
         if total <= LIMIT:
             break
-        if place != newest:
-            shutil.rmtree(place, ignore_errors=True)
+        if folder != newest:
+            shutil.rmtree(folder, ignore_errors=True)
             total -= size

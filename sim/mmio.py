@@ -13,7 +13,7 @@ from weft.hw.export import to_verilog
 from weft.ip import Ip
 from weft.network_core.ip import PROGRAM_MASTER, NetworkIp
 from weft.sim import build, verilated
-from weft.sim.transport import end
+from weft.sim.transport import wait_or_kill
 
 __all__ = ["BusError", "SimRegisters"]
 
@@ -85,7 +85,7 @@ class SimRegisters:
     def close(self) -> None:
         """End the simulation."""
         self.process.stdin.close()
-        end(self.process)
+        wait_or_kill(self.process)
         self.process.stdout.close()
         if self.memory:
             self.memory.close()

@@ -13,7 +13,7 @@ from weft.network_core.cycles import ProgramTiming
 from weft.network_core.descriptors import ListError, join
 from weft.network_core.report import ListReport, NetworkState
 from weft.sim import build, verilated
-from weft.sim.transport import end
+from weft.sim.transport import wait_or_kill
 
 __all__ = [
     "AXI_MEMORIES", "AxiTiming", "HostTraffic", "NetworkSimulation", "SimulatedOutcome",
@@ -153,7 +153,7 @@ class NetworkSimulation:
 
     def __exit__(self, *exception):
         self._process.stdin.close()
-        end(self._process)
+        wait_or_kill(self._process)
         self._process.stdout.close()
         self._process.stderr.close()
 

@@ -110,20 +110,20 @@ def run(
     tool = _tool(simulator)
     name = f"{config.name}-{config.hash:08x}-{simulator}"
     name = name if top == "weft" else f"{top}-{name}"
-    place = Path(build_dir).absolute() / name
-    place.mkdir(parents=True, exist_ok=True)
+    folder = Path(build_dir).absolute() / name
+    folder.mkdir(parents=True, exist_ok=True)
     title = f"benches of {config.name} on {tool.name} {tool.version}"
-    with _locked(place):
+    with _locked(folder):
         start = time.monotonic()
         text = build.verilog(config) if verilog is None else verilog
         executable = _BUILDS[simulator](f"{top}-{config.name}", text, top, waves)
         built = time.monotonic()
-        results, log = place / "results.xml", place / "test.log"
+        results, log = folder / "results.xml", folder / "test.log"
         results.unlink(missing_ok=True)
-        _simulate(simulator, place, log, limit, f"{title}, seed {seed},", {
+        _simulate(simulator, folder, log, limit, f"{title}, seed {seed},", {
             "test_module": ",".join(modules), "test_filter": _filter(testcase), "seed": seed,
             "hdl_toplevel": top, "hdl_toplevel_lang": "verilog", "timescale": ("1ns", "1ps"),
-            "build_dir": str(executable.parent), "test_dir": str(place),
+            "build_dir": str(executable.parent), "test_dir": str(folder),
             "results_xml": str(results), "waves": waves,
             "extra_env": {"WEFT_CONFIG": json.dumps(asdict(config)), **(env or {})},
         })
@@ -153,14 +153,14 @@ def _tool(simulator):
 
 
 @contextlib.contextmanager
-def _locked(place):
+def _locked(folder):
     """Allow one run in a folder at a time; a second run would read the results of the first."""
-    with open(place / "lock", "w", encoding="utf-8") as lock:
+    with open(folder / "lock", "w", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BenchError(
-                f"another run uses {place}; wait until it ends"
+                f"another run uses {folder}; wait until it ends"
             ) from None
         yield
 
@@ -185,13 +185,13 @@ def _verilator(name, verilog, top, waves):
 _BUILDS = {"icarus": _icarus, "verilator": _verilator}
 
 
-def _simulate(simulator, place, log, limit, title, arguments):
+def _simulate(simulator, folder, log, limit, title, arguments):
     """Run the benches in a process that writes to ``log``; it is killed after ``limit`` seconds."""
     request = json.dumps({"simulator": simulator, "arguments": arguments})
     command = [sys.executable, "-m", "weft.sim.tools", request]
     with open(log, "w", encoding="utf-8") as output:
         process = subprocess.Popen(
-            command, cwd=place, env=_environment(), stdin=subprocess.DEVNULL, stdout=output,
+            command, cwd=folder, env=_environment(), stdin=subprocess.DEVNULL, stdout=output,
             stderr=subprocess.STDOUT, start_new_session=True,
         )
         try:

@@ -1,4 +1,4 @@
-"""Commands for a core, with random operands and places, and the expected results of its jobs."""
+"""Commands for a core, with random operands and places; their results are compared."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple

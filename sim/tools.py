@@ -1,4 +1,8 @@
-"""Finds and checks the programs that simulation needs; errors say how to install them."""
+"""Finds and checks the programs that simulation needs; errors say how to install them.
+
+As a program, ``python -m weft.sim.tools``, it runs benches with cocotb's runner: `weft.sim.runner`
+starts it, so that it can end a bench that hangs.
+"""
 
 import functools
 import importlib.metadata
@@ -19,9 +23,10 @@ from weft.sim import cache
 
 __all__ = ["Tool", "ToolError", "compiler", "icarus", "libpython", "main", "verilator", "yosys"]
 
-
-VERILATOR = "https://verilator.org/guide/latest/install.html"  # the only tool without a package
-GUARD = 1800  # seconds for a version query: the first run of a YoWASP tool compiles it for minutes
+# Hints name it only where no command installs the tool. This is true of Verilator alone, whose
+# Debian package is too old.
+_VERILATOR_SITE = "https://verilator.org/guide/latest/install.html"
+_VERSION_TIMEOUT = 1800  # seconds: the first run of a YoWASP tool compiles it for minutes
 
 
 class ToolError(RuntimeError):
@@ -54,6 +59,7 @@ def icarus() -> Tool:
     """Icarus Verilog: ``iverilog`` and ``vvp``; raises `ToolError`."""
     version = r"Icarus Verilog version (\d+\.\d+)"
     tool = _find("Icarus Verilog", "iverilog", "-V", version, "11.0", "iverilog")
+    # vvp, which runs what iverilog compiles, is in the same package.
     _locate("Icarus Verilog", "vvp", "11.0", "iverilog")
     return tool
 
@@ -71,6 +77,7 @@ def verilator() -> Tool:
 
 def compiler() -> Tool:
     """The C++ compiler that builds Verilator's models, ``c++``; raises `ToolError`."""
+    # "Debian clang version 14.0.6", or "c++ (Debian 12.2.0-14) 12.2.0"
     version = r"(?:clang version |\) )(\d+\.\d+)"
     return _find("C++ compiler", "c++", "--version", version, "10.0", "g++")
 
@@ -83,7 +90,7 @@ def yosys() -> Tool:
 
 def libpython() -> Path:
     """This Python's shared library, which cocotb loads into the simulator; raises `ToolError`."""
-    name = "libpython{}.{}".format(*sys.version_info)
+    name = "libpython{}.{}".format(*sys.version_info)  # of the Debian package, too
     try:
         from find_libpython import find_libpython
     except ImportError as error:
@@ -148,9 +155,9 @@ def _find(name, program, option, pattern, minimum, package):
 
 @functools.cache
 def _output(path, option, modified):
-    """What a program prints, and its status; a program that is modified later runs again."""
+    """What a program prints, and its status; ``modified`` is its time, a key of the cache alone."""
     run = subprocess.run(
-        [path, option], capture_output=True, text=True, errors="replace", timeout=GUARD,
+        [path, option], capture_output=True, text=True, errors="replace", timeout=_VERSION_TIMEOUT,
         stdin=subprocess.DEVNULL,
     )
     return run.stdout + run.stderr, run.returncode
@@ -172,7 +179,7 @@ def _locate(name, program, minimum, package):
 
 def _remedy(package):
     """How to install a tool."""
-    return to_install(debian=package, site=VERILATOR)
+    return to_install(debian=package, site=_VERILATOR_SITE)
 
 
 def _numbers(version):

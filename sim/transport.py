@@ -9,7 +9,7 @@ from weft.config import Config
 from weft.host.link import FramedTransport
 from weft.sim import build
 
-__all__ = ["SimTransport", "end"]
+__all__ = ["SimTransport", "wait_or_kill"]
 
 
 class SimTransport(FramedTransport):
@@ -22,7 +22,7 @@ class SimTransport(FramedTransport):
     ----------
     config : Config
     activity : path, optional
-        File for the core's ``activity``, one byte a cycle.
+        File for the core's ``activity``, one byte a cycle: the bits `weft.hw.interface.ACTIVITY`.
     waves : path, optional
         VCD file for all signals.
     say : callable, optional
@@ -55,6 +55,7 @@ class SimTransport(FramedTransport):
         super().__init__(self.process.stdout, self.process.stdin)
 
     def explain(self) -> str:
+        """Return why the connection ended, for the message of the error."""
         try:
             status = self.process.wait(1)
         except subprocess.TimeoutExpired:
@@ -68,29 +69,30 @@ class SimTransport(FramedTransport):
     def close(self) -> None:
         """End the model; kill it if it does not end within 5 s."""
         super().close()
-        end(self.process)
+        wait_or_kill(self.process)
         self._stderr.close()
 
 
-def _build(config, trace, say):
+def _build(config, waves, say):
     """The executable of the model; `SimTransport` describes ``say``."""
     if say is not None:
-        return build.model(config, trace=trace, say=say)
-    lines, start = [], time.monotonic()
+        return build.model(config, trace=waves, say=say)
+    announced, start = False, time.monotonic()
 
-    def report(text):
+    def report_to_terminal(text):
+        nonlocal announced
         if sys.stderr is not None and sys.stderr.isatty():
-            lines.append(text)
+            announced = True
             print(f"weft: {text}", file=sys.stderr, flush=True)
 
-    executable = build.model(config, trace=trace, say=report)
-    if lines:
+    executable = build.model(config, trace=waves, say=report_to_terminal)
+    if announced:
         seconds = time.monotonic() - start
         print(f"weft: the {config.name} model is ready after {seconds:.0f} s", file=sys.stderr)
     return executable
 
 
-def end(process: subprocess.Popen) -> None:
+def wait_or_kill(process: subprocess.Popen) -> None:
     """Wait for a process after its input was closed; kill it if it does not end within 5 s."""
     try:
         process.wait(5)

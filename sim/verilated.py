@@ -83,16 +83,16 @@ def executable(
     headers = [path.read_bytes() for path in sorted(harness.parent.glob("*.h"))]
     digest = _key(*options, harness.read_bytes(), *headers, *dependencies)
 
-    def make(place):
+    def make(folder):
         say()
         compiler = _CppCompiler(name, trace=trace, vpi=vpi)
-        write_text(place / f"{top}.v", verilog())
+        write_text(folder / f"{top}.v", verilog())
         sources = [f"{top}.v"]
         if control is not None:
-            write_text(place / "control.vlt", control)
+            write_text(folder / "control.vlt", control)
             sources.insert(0, "control.vlt")
-        compiler.verilate(place, sources, top, prefix, large)
-        compiler.compile(place, file, harness, defines, link, large)
+        compiler.verilate(folder, sources, top, prefix, large)
+        compiler.compile(folder, file, harness, defines, link, large)
 
     return cache.entry(kind, f"{name}-{digest}", make) / file
 
@@ -118,21 +118,21 @@ class _CppCompiler:
             f"-I{self.include}", f"-I{self.include / 'vltstd'}",
         ]
 
-    def verilate(self, place, sources, top, prefix, large):
-        """Convert the Verilog in the folder ``place`` to C++."""
+    def verilate(self, folder, sources, top, prefix, large):
+        """Convert the Verilog in the folder ``folder`` to C++."""
         pieces = ["--output-split", "5000", "--output-split-cfuncs", "500"] if large else []
         features = [*(["--trace-vcd"] if self.trace else []), *(["--vpi"] if self.vpi else [])]
         # No assertions: a simulator would check in each cycle that the cases of Yosys exclude each
         # other. No splitting otherwise: a single file compiles fastest.
-        self._run(place, [
+        self._run(folder, [
             self.verilator.path, "--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast",
             "--no-assert", *WAIVERS, "--top-module", top, "--prefix", prefix, "--Mdir", "obj",
             "--timescale", "1ns/1ps", *features, *(pieces or ["--output-split", "0"]), *sources,
         ], "Verilator")
 
-    def compile(self, place, file, harness, defines, link, large):
+    def compile(self, folder, file, harness, defines, link, large):
         """Compile the C++ and the harness to the executable ``file``; delete all other files."""
-        generated = sorted(path.name for path in (place / "obj").glob("*.cpp"))
+        generated = sorted(path.name for path in (folder / "obj").glob("*.cpp"))
         traced = ["-DTRACED"] if self.trace else []
         flags = [*self.flags, *traced, "-Iobj", *(f"-D{define}" for define in defines)]
         if large:
@@ -143,7 +143,7 @@ class _CppCompiler:
                 for unit, made in zip(units, objects, strict=True)
             ]
             with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-                list(pool.map(lambda command: self._cxx(place, command), commands))
+                list(pool.map(lambda command: self._cxx(folder, command), commands))
         else:
             # A single translation unit reads Verilator's headers only once. The files that end in
             # Slow run once, at the start: it takes longer to optimize them than to run them.
@@ -151,13 +151,13 @@ class _CppCompiler:
             hot = [name for name in generated if name not in cold]
             lines = [f'#include "{name}"' for name in [*hot, harness]]
             lines += ['#pragma GCC optimize("O0")', *(f'#include "{name}"' for name in cold)]
-            write_text(place / "obj" / "all.cc", "\n".join(lines) + "\n")
+            write_text(folder / "obj" / "all.cc", "\n".join(lines) + "\n")
             objects = ["obj/all.o"]
-            self._cxx(place, [
+            self._cxx(folder, [
                 "-include", self.header(), *flags, _OPTIMIZE, "-c", "obj/all.cc", "-o", "obj/all.o",
             ])
-        self._cxx(place, ["-o", file, *objects, *self.runtime(), *link, "-pthread"])
-        _delete(place / "obj")
+        self._cxx(folder, ["-o", file, *objects, *self.runtime(), *link, "-pthread"])
+        _delete(folder / "obj")
 
     def runtime(self):
         """The objects of Verilator's library, in the cache."""
@@ -167,31 +167,31 @@ class _CppCompiler:
 
     def header(self):
         """The header of all models; its precompiled form lies beside it, in the cache."""
-        def make(place):
-            write_bytes(place / "all.h", _SIGN_EXTENSION.read_bytes())
+        def make(folder):
+            write_bytes(folder / "all.h", _SIGN_EXTENSION.read_bytes())
             precompile = [_OPTIMIZE, "-x", "c++-header", "all.h", "-o", "all.h.gch"]
-            self._cxx(place, [*self.flags, *precompile])
+            self._cxx(folder, [*self.flags, *precompile])
 
         return cache.entry("runtime", f"header-{_key(*self.flags)}", make) / "all.h"
 
     def _object(self, feature):
         files = _RUNTIME[feature]
 
-        def make(place):
+        def make(folder):
             text = "".join(f'#include "{file}"\n' for file in files)
-            write_text(place / "all.cc", text)
-            self._cxx(place, [*self.flags, _OPTIMIZE, "-c", "all.cc", "-o", "all.o"])
+            write_text(folder / "all.cc", text)
+            self._cxx(folder, [*self.flags, _OPTIMIZE, "-c", "all.cc", "-o", "all.o"])
 
         name = "-".join([Path(files[0]).stem, _key(*self.flags, feature)])
         return cache.entry("runtime", name, make) / "all.o"
 
-    def _cxx(self, place, arguments):
-        self._run(place, [self.cxx.path, *arguments], "the C++ compiler")
+    def _cxx(self, folder, arguments):
+        self._run(folder, [self.cxx.path, *arguments], "the C++ compiler")
 
-    def _run(self, place, command, tool):
+    def _run(self, folder, command, tool):
         try:
             run = subprocess.run(
-                [str(word) for word in command], cwd=place, timeout=LIMIT,
+                [str(word) for word in command], cwd=folder, timeout=LIMIT,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                 text=True, errors="replace",
             )

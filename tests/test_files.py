@@ -12,7 +12,7 @@ import pytest
 
 import weft
 from weft.cli import main
-from weft.files import whole, write_bytes, write_text
+from weft.files import write_bytes, write_text, written_whole
 
 SOURCES = Path(weft.__file__).parent
 ROOT = SOURCES.parent.parent
@@ -41,7 +41,7 @@ def test_a_link_stays_a_link(tmp_path):
 def test_a_failed_write_names_the_file_and_leaves_the_old_one(tmp_path, number):
     path = tmp_path / "file"
     path.write_text("old")
-    with pytest.raises(OSError) as caught, whole(path) as part:
+    with pytest.raises(OSError) as caught, written_whole(path) as part:
         part.write_text("new")
         raise OSError(number, os.strerror(number))
     assert (caught.value.filename, caught.value.errno) == (str(path), number)
@@ -49,14 +49,14 @@ def test_a_failed_write_names_the_file_and_leaves_the_old_one(tmp_path, number):
 
 
 def test_the_name_of_another_file_stays(tmp_path):
-    with pytest.raises(FileNotFoundError) as caught, whole(tmp_path / "file"):
+    with pytest.raises(FileNotFoundError) as caught, written_whole(tmp_path / "file"):
         open(tmp_path / "other")
     assert str(caught.value.filename) == str(tmp_path / "other")
     assert os.listdir(tmp_path) == []
 
 
 def test_other_errors_leave_nothing(tmp_path):
-    with pytest.raises(KeyboardInterrupt), whole(tmp_path / "file") as part:
+    with pytest.raises(KeyboardInterrupt), written_whole(tmp_path / "file") as part:
         part.write_text("new")
         raise KeyboardInterrupt
     assert os.listdir(tmp_path) == []
@@ -123,7 +123,7 @@ def test_a_full_standard_output_is_named():
 
 
 def test_all_files_are_written_so():
-    """Other calls write to a `part` of `whole`, to a log of a program, or hold a lock."""
+    """Other calls write to a `part` of `written_whole`, to a log of a program, or hold a lock."""
     writes = re.compile(
         r"\.write_(?:text|bytes)\(|savefig\((?!file\b|data\b)|shutil\.copy|\bopen\([^)]*\"[wxa]b?\+?\""
         r"|os\.replace"

@@ -1,4 +1,8 @@
-"""The BF16 MAC cell: a fused multiply-add of bfloat16 pairs in binary32, as in IEEE 754."""
+"""The BF16 MAC cell, a fused multiply-add of bfloat16 pairs in binary32, as in IEEE 754.
+
+The unpackers are its decoders (`weft.hw.arith.mac.Mac`): components at the edge of the array that
+split operands and start values into their fields, once for a whole row or column of PEs.
+"""
 
 from types import SimpleNamespace
 
@@ -53,18 +57,18 @@ class Bf16Unpacker(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         fraction, exponent, sign = self.i[:7], self.i[7:15], self.i[15]
-        tiny = exponent == 0
-        top = exponent.all()
+        exponent_zero = exponent == 0
+        exponent_ones = exponent.all()
         m.d.sync += [
             self.o.fraction.eq(fraction),
             self.o.exponent.eq(exponent),
             self.o.sign.eq(sign),
-            self.o.zero.eq(tiny if self.FLUSH else tiny & ~fraction.any()),
-            self.o.special.eq(top),
-            self.o.nan.eq(top & fraction.any()),
+            self.o.zero.eq(exponent_zero if self.FLUSH else exponent_zero & ~fraction.any()),
+            self.o.special.eq(exponent_ones),
+            self.o.nan.eq(exponent_ones & fraction.any()),
         ]
         if not self.FLUSH:
-            with m.If(tiny):
+            with m.If(exponent_zero):
                 for bit in range(7):  # the highest bit that is set has priority
                     with m.If(fraction[bit]):
                         m.d.sync += [
@@ -110,13 +114,13 @@ class Fp32Unpacker(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         fraction, exponent, sign = self.i[:23], self.i[23:31], self.i[31]
-        top = exponent.all()
+        exponent_ones = exponent.all()
         m.d.sync += [
             self.o.fraction.eq(fraction),
             self.o.exponent.eq(exponent),
             self.o.sign.eq(sign),
-            self.o.special.eq(top),
-            self.o.nan.eq(top & fraction.any()),
+            self.o.special.eq(exponent_ones),
+            self.o.nan.eq(exponent_ones & fraction.any()),
         ]
         if self.FLUSH:
             with m.If(~exponent.any()):
@@ -134,8 +138,10 @@ class FlushingFp32Unpacker(Fp32Unpacker):
 #   a sum or a product   24 bits; the first is the hidden bit, of weight 1
 #   an addend            28 bits: these 24, 3 more, and a sticky bit for all bits below
 #   a total              29 bits: a bit of weight 2, and these 28
-_EXTRA = 4
-_TOTAL = 24 + _EXTRA + 1
+_EXTRA = 4  # bits of an addend below a sum's last bit
+_ADDEND = 24 + _EXTRA
+_WINDOW = _ADDEND - 1  # an addend without its sticky bit
+_TOTAL = _ADDEND + 1
 
 
 class Bf16Mac(Mac):
@@ -144,17 +150,22 @@ class Bf16Mac(Mac):
     It follows IEEE 754, with subnormal numbers, infinities and signed zeros. Every NaN that it
     computes is 0x7fc00000. A cycle without ``en`` adds -0, which changes nothing.
 
-    The eight sums rotate through the eight stages of one adder, whose last stage is the sum:
+    The eight sums rotate through the eight stages of one adder, whose last stage is the sum. A
+    method makes one stage, ``_normalize`` three; the names of a stage's registers begin as listed:
 
-    ============== ================================================================================
-    ``_multiply``  two stages before the loop: the exact product and its exponent
-    ``_start``     selects the rotating sum or another start; subtracts the exponents
-    ``_swap``      ``big`` is the number with the larger exponent; the other shifts right by 16
-    ``_align``     ... and by 8, 4 and 2
-    ``_add``       ... and by 1; adds or subtracts; the total may be negative
-    ``_normalize`` shifts the magnitude left until it starts with a 1: by 16; by 8 and 4; by 2 and 1
-    ``_round``     adds the rounding increment, in one carry chain for fraction and exponent
-    ============== ================================================================================
+    ============== ========== =====================================================================
+    ``_multiply``  f, p       before the loop: the exact product and its exponent
+    ``_start``     d          selects the rotating sum or another start; subtracts the exponents
+    ``_swap``      s          ``big`` has the larger exponent; the other number shifts right by 16
+    ``_align``     a          ... and by 8, 4 and 2
+    ``_add``       t          ... and by 1; adds or subtracts; the total may be negative
+    ``_normalize`` n, o, r    shifts the magnitude left until it starts with a 1: by 16; by 8 and 4;
+                              by 2 and 1
+    ``_round``     acc        adds the rounding increment, in one carry chain for fraction and
+                              exponent
+    ============== ========== =====================================================================
+
+    A parameter with such a name holds the registers of that stage.
 
     A product has 16 bits, and the first may be 0. So the smaller number is shifted into a window
     with three bits more than a sum, and a sticky bit for all bits below. A negative difference has
@@ -162,7 +173,7 @@ class Bf16Mac(Mac):
     missing one. A left shift is limited by the smallest exponent, so a subnormal number needs no
     other path.
 
-    Source: IEEE 754-2019, clauses 3.4, 5.4.1 (fusedMultiplyAdd), 6 and 7.
+    Source: IEEE 754-2019, clauses 3.4, 4.3.1, 5.4.1 (fusedMultiplyAdd), 6 and 7.
     """
 
     LATENCY = MAC_CELLS["bf16"].latency
@@ -205,12 +216,13 @@ class Bf16Mac(Mac):
             sign=(a.sign ^ b.sign) | ~self.en,
             zero=a.zero | b.zero | ~self.en,
             special=(a.special | b.special) & self.en,
-            # 6.2, 7.2: a NaN, or an infinity times zero
+            # IEEE 754, 6.2 and 7.2: a NaN, or an infinity times zero
             nan=(a.nan | b.nan | (a.special & b.zero) | (a.zero & b.special)) & self.en,
         )
         p = _stage(
             m, "p",
-            # The weight of the product's first bit: 1.0 * 1.0 is half of it.
+            # Of the first of the product's 16 bits, whose weight is 2 * 1.0: both exponents, less
+            # one bias of 127, plus 1.
             exponent=(f.exponent - 126)[:10].as_signed(),
             zero=f.zero & ~f.special, sign=f.sign, special=f.special, nan=f.nan,
         )
@@ -221,7 +233,7 @@ class Bf16Mac(Mac):
         """Drives ``sum``; selects the start and computes the difference of the exponents."""
         special = Signal()
         m.d.comb += [
-            special.eq(acc.special | acc.exponent[8] | acc.exponent[:8].all()),  # 7.4: overflow
+            special.eq(acc.special | acc.exponent[8] | acc.exponent[:8].all()),  # IEEE 754, 7.4
             self.sum.eq(Cat(
                 acc.fraction[:22] & ~special.replicate(22),
                 (acc.fraction[22] & ~special) | acc.nan,
@@ -229,16 +241,17 @@ class Bf16Mac(Mac):
                 acc.sign & ~acc.nan,
             )),
         ]
-        current = {**vars(acc), "exponent": acc.exponent[:8], "special": special}
+        rotating = {**vars(acc), "exponent": acc.exponent[:8], "special": special}
         start = SimpleNamespace(**{
             name: Mux(self.preload, self.init[name], Mux(self.clear, 0, value))
-            for name, value in current.items()
+            for name, value in rotating.items()
         })
         normal = Signal()
         exponent = Signal(8)
         m.d.comb += [
             normal.eq(start.exponent.any()),
-            exponent.eq(start.exponent | ~normal),  # 3.4: a subnormal number has the exponent 1
+            # IEEE 754, 3.4: the field of a subnormal number is 0, its exponent is that of 1.
+            exponent.eq(start.exponent | ~normal),
         ]
         return _stage(
             m, "d", difference=(exponent - p.exponent)[:10].as_signed(),
@@ -253,22 +266,23 @@ class Bf16Mac(Mac):
         swap = Signal()
         m.d.comb += swap.eq((d.difference < 0) & ~d.zero)
         product = Cat(Const(0, 8), d.product)
-        # The sum starts one bit to the right of the product: so it shifts by ~difference.
+        # The smaller number shifts right by the size of the difference. A sum lies one bit lower
+        # in the window than a product, so it shifts by one less: -difference - 1 == ~difference.
         small = Mux(swap, d.sum, product << 1)
         shift = d.difference[:5] ^ swap.replicate(5)
         far = (d.difference[5:9] ^ d.difference[9].replicate(4)).any() | d.zero
-        y = Cat(Const(0, 2), small)[:27]
+        addend = Cat(Const(0, 2), small)[:_WINDOW]
         subtract = d.sum_sign ^ d.product_sign
         special = d.sum_special | d.product_special
         return _stage(
             m, "s", big=Mux(swap, product, d.sum), shift=shift[:4],
-            small=Mux(shift[4], y >> 16, y)[:27] & ~far.replicate(27),
-            sticky=~d.zero & (far | (shift[4] & y[:16].any())),
+            small=Mux(shift[4], addend >> 16, addend)[:_WINDOW] & ~far.replicate(_WINDOW),
+            sticky=~d.zero & (far | (shift[4] & addend[:16].any())),
             exponent=Mux(swap, d.product_exponent, d.sum_exponent),
             subtract=subtract,
             sign=Mux(Mux(special, d.sum_special, ~swap), d.sum_sign, d.product_sign),
             special=special,
-            nan=d.nan | (d.sum_special & d.product_special & subtract),  # 7.2: inf - inf
+            nan=d.nan | (d.sum_special & d.product_special & subtract),  # inf - inf
         )
 
     def _align(self, m, s):
@@ -277,7 +291,7 @@ class Bf16Mac(Mac):
         for level in (3, 2, 1):
             places = 1 << level
             sticky = sticky | (s.shift[level] & small[:places].any())
-            shifted = Signal(27, name=f"small_{places}")
+            shifted = Signal(_WINDOW, name=f"small_{places}")
             m.d.comb += shifted.eq(Mux(s.shift[level], small >> places, small))
             small = shifted
         return _stage(
@@ -288,12 +302,12 @@ class Bf16Mac(Mac):
     def _add(self, m, a):
         """Shifts the smaller number right by 1, then adds or subtracts it."""
         sticky = a.sticky | (a.shift & a.small[0])
-        small = Cat(sticky, Mux(a.shift, a.small >> 1, a.small)[:27])
+        small = Cat(sticky, Mux(a.shift, a.small >> 1, a.small)[:_WINDOW])
         # The lowest bits of both operands make the carry in: 1 + subtract.
         total = Signal(_TOTAL + 1)
         m.d.comb += total.eq(
             Cat(Const(1, 1), Const(0, _EXTRA), a.big)
-            + Cat(a.subtract, small ^ a.subtract.replicate(28))
+            + Cat(a.subtract, small ^ a.subtract.replicate(_ADDEND))
         )
         # A negative difference has no carry out; its first bit becomes 1.
         carry = total[-1]
@@ -313,9 +327,10 @@ class Bf16Mac(Mac):
         is_zero = ~total.any()
         n = _stage(
             m, "n", value=value, limited=limited, by16=by16,
-            zeros=Mux(by16, zeros(total[5:13]), zeros(total[21:])),  # for the next shift
+            # For the shift by 8: computed here, because the next stage makes two shifts.
+            zeros=Mux(by16, zeros(total[5:13]), zeros(total[21:])),
             is_zero=is_zero, negative=t.negative, exponent=t.exponent, special=t.special, nan=t.nan,
-            # 6.3: the difference of equal numbers is +0
+            # IEEE 754, 6.3: the difference of equal numbers is +0
             sign=Mux(t.special, t.sign, (t.sign ^ t.negative) & ~(is_zero & t.subtract)),
         )
         value, limited, by8 = self._shift_left(m, 3, n, n.value, n.limited, n.zeros, 0)
@@ -329,7 +344,7 @@ class Bf16Mac(Mac):
         value, limited, by1 = self._shift_left(m, 0, n, value, limited)
         rest = value[:_EXTRA]
         return _stage(
-            m, "r", fraction=value[5:28], first=value[28], guard=value[4],
+            m, "r", fraction=value[_EXTRA + 1 : _ADDEND], first=value[-1], guard=value[_EXTRA],
             rest=Mux(n.negative, ~rest.all(), rest.any()), negative=n.negative,
             exponent=(n.exponent - (n.shift << 2))[:10].as_signed(), shift=Cat(by1, by2),
             is_zero=n.is_zero, special=n.special, nan=n.nan, sign=n.sign,
@@ -338,8 +353,10 @@ class Bf16Mac(Mac):
     def _shift_left(self, m, level, n, value, limited, zeros=None, fill=None):
         """``value << 2^level`` if its first 2^level bits are zeros and the exponent allows it.
 
-        The shifts in total may not exceed ``n.exponent``; ``limited`` says that they are equal to
-        it, as far as their bits are known. Returns value, limited, and whether it was shifted.
+        All shifts together may not exceed ``n.exponent``. While ``limited``, the shifts so far use
+        up the higher bits of the exponent exactly, so this one needs a 1 in its bit ``level``. Once
+        a shift was not made though that bit is 1, any further one is allowed. Returns value,
+        limited, and whether it was shifted.
         """
         places = 1 << level
         before = Signal(_TOTAL, name=f"before_{places}")
@@ -357,13 +374,15 @@ class Bf16Mac(Mac):
 
     def _round(self, m, acc, r):
         """Rounds to nearest even, and writes the sum."""
-        # 4.3.1; the bits cut off a negative number are inverted, minus one.
+        # IEEE 754, 4.3.1, to nearest even. Below ``fraction``, the bits of a negative number are
+        # those of its magnitude minus one unit, which the increment adds.
         last = r.fraction[0]
         increment = Mux(r.negative, r.guard | (~r.rest & last), r.guard & (r.rest | last))
         change = Signal(signed(10))
         total = Signal(33)
         m.d.comb += [
-            # A number that starts with a 0 has the exponent 0; for any other ``first`` adds 1.
+            # ``first`` has the weight 2, so it adds 1 to the exponent. A number whose ``first`` is
+            # 0 was shifted by its whole exponent: 0 is left, which says that it is subnormal.
             change.eq(r.first - r.shift),
             total.eq(Cat(r.fraction, r.exponent) + Cat(increment, Const(0, 22), change)),
         ]
@@ -398,7 +417,7 @@ class Ecp5Bf16Mac(Bf16Mac):
 
 
 class Ecp5FlushingBf16Mac(FlushingBf16Mac):
-    """A `FlushingBf16Mac` that multiplies in such a block."""
+    """A `FlushingBf16Mac` that multiplies in a DSP block, as `Ecp5Bf16Mac` does."""
 
     MULTIPLIER = Multiplier
 

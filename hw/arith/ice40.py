@@ -1,4 +1,7 @@
-"""The MAC cells of the iCE40: in DSP blocks of the UltraPlus, or in logic."""
+"""The MAC cells of the iCE40, in DSP blocks of the UltraPlus or in logic, and their parts.
+
+Accumulators and multipliers come first, the cells at the end.
+"""
 
 from amaranth.hdl import (
     Cat,

@@ -83,9 +83,8 @@ class PeControl(data.Struct):
 class ProcessingElement(wiring.Component):
     """A MAC cell, with result registers that hold finished sums while the cell computes new sums.
 
-    The PE has SLOTS stages of a shift register that runs down the column
-    (`weft.hw.array.element`). ``capture`` shifts in the sum of the MAC cell; ``shift`` shifts
-    in the value of the PE above.
+    The PE has SLOTS stages of a shift register that runs down the column (`ResultChain`).
+    ``capture`` shifts in the sum of the MAC cell; ``shift`` shifts in the value of the PE above.
 
     If the MAC cell is folded, its sums are the shift register: no sum accumulates while the
     results move, and ``clear`` and ``capture`` have no effect. The PE in row p from the top is

@@ -15,7 +15,8 @@ __all__ = ["WishbonePeripheral"]
 class WishbonePeripheral(wiring.Component):
     """An accelerator on a Wishbone bus of amaranth-soc, in the domain ``sync``.
 
-    The bus has 32 bits of data and a select line for each byte; only whole words are written.
+    The bus has 32 bits of data and a select line for each byte. A write that does not select all
+    four bytes ends with ``err``, as a wrong address does, and writes no register.
     Cycles are classic and take two clocks or more. ``docs/ip.md`` describes the registers. Add it
     to a decoder with ``decoder.add(peripheral.bus, addr=...)``; the decoder needs the feature
     ``err``.
@@ -42,6 +43,7 @@ class WishbonePeripheral(wiring.Component):
     """
 
     def __init__(self, config):
+        # Only users of this class need amaranth-soc, so Weft does not install it.
         from amaranth_soc import wishbone
         from amaranth_soc.memory import MemoryMap
 
@@ -59,7 +61,7 @@ class WishbonePeripheral(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.wrapper = wrapper = BusWrapper(self.ip)
-        core = Core(self.ip.array)
+        core = Core(self.ip.array)  # the Config of a product core is the one of its array
         m.submodules.core = ResetInserter(wrapper.core_reset)(core)
         connect(m, wrapper.core, core)
         bus = self.bus

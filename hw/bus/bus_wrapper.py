@@ -1,4 +1,7 @@
-"""The bus wrapper: all of an IP core except the core, behind flat pins with standard names."""
+"""The bus wrapper: all of an IP core except the core, behind flat pins with standard names.
+
+Each kind of data path has a class: FIFO ports, AXI4-Streams, or the DMA engine.
+"""
 
 from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, stream, wiring

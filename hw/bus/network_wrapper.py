@@ -1,4 +1,4 @@
-"""The bus wrapper of a network core: all of its IP core except the core itself."""
+"""The bus wrapper of a network core, and its registers: all of its IP core except the core."""
 
 from amaranth.hdl import Cat, DomainRenamer, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring

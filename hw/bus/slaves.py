@@ -17,9 +17,10 @@ class RegisterSlave:
     Attributes
     ----------
     prefix : str
-        Start of the pins' names in an IP core.
+        Start of the pins' names in an IP core; "" for APB, whose own names begin with p.
     pins : callable
-        The pins of an `weft.ip.Ip`: members of the component by name, in order.
+        The pins of an `weft.ip.Ip`: members of the component by name, in order. A pipelined
+        Wishbone bus has other pins than a classic one.
     component : callable
         The component for an `weft.ip.Ip`.
     """
@@ -29,7 +30,7 @@ class RegisterSlave:
     component: Callable[..., wiring.Component]
 
 
-# By `weft.buses.Bus.register_slave`.
+# A key is the `weft.buses.Bus.register_slave` of a bus.
 SLAVES = {
     "apb": RegisterSlave("", lambda ip: apb.PINS, lambda ip: apb.Apb()),
     "axi_lite": RegisterSlave("s_axil_", lambda ip: axi_lite.PINS, lambda ip: axi_lite.AxiLite()),

@@ -1,4 +1,4 @@
-"""The layouts of the headers of the command stream."""
+"""The layouts of the headers of the command stream, and the store of a header."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, wiring

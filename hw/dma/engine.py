@@ -1,4 +1,7 @@
-"""The DMA engine: feeds a core with operands from memory, and writes its results to memory."""
+"""The DMA engine: feeds a core with operands from memory, and writes its results to memory.
+
+Two small parts come first: one finds the job of a read error, one inserts headers.
+"""
 
 from amaranth.hdl import Cat, Module, ResetInserter, Signal
 from amaranth.lib import data, stream, wiring

@@ -15,9 +15,8 @@ __all__ = [
 ]
 
 
-# The registers of the result address generator: job, tile, row and address of the next unit.
-#
-# A unit is a part of a result word that is written to memory at an address of its own.
+# The registers of the generator come first: job, tile, row, and address of the next unit. A unit is
+# a part of a result word that is written to memory at an address of its own.
 
 JOB_WORDS = 5  # descriptor words of each job
 

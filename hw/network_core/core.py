@@ -1,4 +1,7 @@
-"""The network core: it executes whole networks, list by list, from its own memory."""
+"""The network core: it executes whole networks, list by list, from its own memory.
+
+A core whose memory has one port is a `weft.hw.network_core.micro.core.MicroCore` instead.
+"""
 
 from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring

@@ -1,6 +1,5 @@
 """Invalid headers, aborts and resets: each has its effect, and the next job is correct."""
 
-
 from weft.commands import Job, JobFlag, LoadFlag, Status, supported_flags
 from weft.registers import REGISTERS
 from weft.sim.bench.core_testbench import core_test, is_slow

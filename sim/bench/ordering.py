@@ -1,6 +1,5 @@
 """Dependences of jobs and loads: resident operands, chains, page conflicts, a full job table."""
 
-
 from weft.commands import HEADER_BYTES, JobFlag, LoadFlag
 from weft.geometry import operands
 from weft.sim.bench.core_testbench import core_config, core_test, is_slow
@@ -86,8 +85,6 @@ async def conflicts(tb):
 
 
 # Operands of two pages with one page in common need buffers of four pages.
-
-
 @core_test(skip=min(g.pages for g in operands(core_config())) < 4)
 async def page_overlaps(tb):
     """A load waits for a job that uses only its first or its last page."""

@@ -105,8 +105,6 @@ async def flow(tb):
 
 
 # 2^17 cycles take too long on Icarus; with a larger depth it tests the same adders.
-
-
 @core_test(skip=not _IS_INT8 or on_icarus() and core_config().depth < 4)
 async def wraps(tb):
     """A sum above 2^31 wraps like int32: -128 x -128 over K of more than 2^17."""

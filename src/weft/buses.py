@@ -1,4 +1,4 @@
-"""The buses of an IP core, by name."""
+"""The buses of an IP core, by name: pins, data path, timing diagrams and use of each."""
 
 import enum
 from collections.abc import Iterable, Mapping

@@ -9,7 +9,15 @@ as a TOML file has them::
     [network_core]
     words = 4096
 
-This is the one module that tests which class a Design has.
+This is the one module that tests which class a Design has. Commands get theirs from:
+
+===================================== =============================================================
+`weft.cli.options.config_of`          the Config of the options and the file of a command
+`weft.cli.options.any_config_of`      the same, or a NetworkCoreConfig
+`weft.cli.options.changed_config`     a Design with the fields that the options change
+`weft.models.target.target_of`        the target of a network: a board, a file or a Design
+`weft.cli.build.designed_board`       a board with the Design of the options
+===================================== =============================================================
 """
 
 import contextlib

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["part_of", "whole", "write_bytes", "write_text"]
+__all__ = ["part_of", "write_bytes", "write_text", "written_whole"]
 
 # Errors of a write that name no file, or the one that is copied.
 _WRITE_ERRORS = errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG
@@ -18,7 +18,7 @@ def part_of(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def whole(path) -> Iterator[Path]:
+def written_whole(path) -> Iterator[Path]:
     """Context manager: the temporary name of a file, which gets its own name after the block.
 
     If the block or the system raises an error, nothing of the file is left, an older file of this
@@ -39,12 +39,12 @@ def whole(path) -> Iterator[Path]:
 
 
 def write_bytes(path, data: bytes) -> None:
-    """Write a file of bytes, as `whole` describes."""
-    with whole(path) as part:
+    """Write a file of bytes, as `written_whole` describes."""
+    with written_whole(path) as part:
         part.write_bytes(data)
 
 
 def write_text(path, text: str) -> None:
-    """Write a file of text in UTF-8, as `whole` describes."""
-    with whole(path) as part:
+    """Write a file of text in UTF-8, as `written_whole` describes."""
+    with written_whole(path) as part:
         part.write_text(text, encoding="utf-8")

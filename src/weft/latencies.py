@@ -1,4 +1,7 @@
-"""The latencies of the blocks in cycles: data for the hardware and for the cycle model."""
+"""The latencies of the blocks in cycles, and when the serial requantizer reads parameters.
+
+They are data for the hardware and for the cycle model.
+"""
 
 from dataclasses import dataclass
 

@@ -16,7 +16,6 @@ __all__ = [
     "describe_fields", "identify", "identity", "kind_of", "word_register",
 ]
 
-
 SPACE = 0x1000  # bytes of a register space
 CORE_SPACE = 0x400  # bytes at its start, for the registers of the core itself
 
@@ -72,10 +71,6 @@ LATENCY = 20  # cycles that an address must be stable before its register can be
 
 _KINDS = PRODUCT, NETWORK
 _FIELDS = dataclasses.fields(Config)
-_AGAIN = (
-    "if Weft made the core, make it again with this version: weft build BOARD, then weft program"
-    " BOARD; for an IP core weft generate"
-)
 
 # The first registers of a core of either kind, with their meanings.
 IDENTITY = {
@@ -119,6 +114,12 @@ def decode(words: list[int]) -> Config:
 def identity(design: Design) -> list[int]:
     """The first registers of the core of ``design``, in the order of `IDENTITY`."""
     return [MAGIC, VERSION, _KINDS.index(design.kind), design.hash]
+
+
+_AGAIN = (
+    "if Weft made the core, make it again with this version: weft build BOARD, then weft program"
+    " BOARD; for an IP core weft generate"
+)
 
 
 def kind_of(words: list[int]) -> str:

@@ -6,7 +6,7 @@ import pytest
 from rejects import rejects
 
 from weft.boards.catalog import BOARDS
-from weft.boards.fit import min_luts, sizes
+from weft.boards.fit import configs_by_size, min_luts
 from weft.config import Config, ConfigError
 from weft.designs import replace
 from weft.explore.features import ram_blocks
@@ -15,7 +15,7 @@ from weft.explore.features import ram_blocks
 @pytest.mark.parametrize("name", BOARDS)
 def test_sizes_decrease_and_contain_the_default(name):
     board = BOARDS[name]
-    configs = sizes(board)
+    configs = configs_by_size(board)
     found = [config.peak for config in configs]
     assert found == sorted(found, reverse=True) and len(set(found)) > 2
     assert board.config in configs
@@ -24,7 +24,7 @@ def test_sizes_decrease_and_contain_the_default(name):
 def test_sizes_use_at_most_the_available_dsp_blocks():
     for name in ("ulx3s-12f", "ulx3s-45f", "ulx3s-85f"):
         board = BOARDS[name]
-        for config in sizes(board):
+        for config in configs_by_size(board):
             blocks = config.rows * config.dsp_cols * config.depth // 2
             assert 0 < blocks + 8 + 4 * config.lanes <= board.device.capacity["DSP"]
 
@@ -32,7 +32,7 @@ def test_sizes_use_at_most_the_available_dsp_blocks():
 def test_lanes_are_as_fast_as_the_array_if_k_is_256():
     for board in BOARDS.values():
         if board.config.target == "ecp5":
-            for config in sizes(board):
+            for config in configs_by_size(board):
                 steps = 256 // config.depth  # of a tile
                 rates = [config.rows * config.cols / n for n in (config.lanes, config.lanes / 2)]
                 assert rates[0] <= steps and (rates[1] > steps or config.lanes == 1)
@@ -41,7 +41,7 @@ def test_lanes_are_as_fast_as_the_array_if_k_is_256():
 def test_sizes_use_at_most_the_available_block_rams():
     for name in ("ulx3s-12f", "ulx3s-45f", "ulx3s-85f"):
         board = BOARDS[name]
-        found = sizes(board)
+        found = configs_by_size(board)
         assert all(ram_blocks(config) <= board.device.capacity["RAM"] for config in found)
         assert any(config.ram_cols for config in found)
 
@@ -49,7 +49,7 @@ def test_sizes_use_at_most_the_available_block_rams():
 def test_sizes_keep_the_rest_of_the_config():
     board = BOARDS["ulx3s-25f"]
     asked = dataclasses.replace(board, config=replace(board.config, jobs=2))
-    assert {config.jobs for config in sizes(asked)} == {2}
+    assert {config.jobs for config in configs_by_size(asked)} == {2}
 
 
 def test_derived_fields_follow_from_the_new_values():

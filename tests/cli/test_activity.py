@@ -1,6 +1,5 @@
 """The picture of an accelerator's activity: its marks and their places, and invalid input."""
 
-
 import numpy as np
 import pytest
 from rejects import rejects

@@ -10,7 +10,7 @@ from network_core_networks import NetworkBuilder
 from network_cores import network_core_config
 
 from weft.cli import progress
-from weft.cli.network_target import compiled
+from weft.cli.network_target import compile_for
 from weft.models.errors import UnfitError
 from weft.models.loading import NeuralNetwork
 from weft.models.target import board_cores
@@ -37,7 +37,7 @@ def test_names_the_smallest_core_that_the_network_fits(network):
         rf" {smallest.config.memory_bytes:,}$"
     )
     with pytest.raises(UnfitError, match=message):
-        compiled(Namespace(batch=None), network, config)
+        compile_for(Namespace(batch=None), network, config)
 
 
 def test_no_board_may_have_more_memory(network):
@@ -45,7 +45,7 @@ def test_no_board_may_have_more_memory(network):
     rule = r"\[network_core\] b_words must be at least 18"
     text = rf"a tile needs 18 words of B, and the buffer has 8: {rule}{WAYS}$"
     with pytest.raises(UnfitError, match=text):
-        compiled(Namespace(batch=None), network, config)
+        compile_for(Namespace(batch=None), network, config)
 
 
 def test_says_how_much_of_a_compilation_is_done(network, capsys, monkeypatch):
@@ -57,7 +57,7 @@ def test_says_how_much_of_a_compilation_is_done(network, capsys, monkeypatch):
         time.sleep(0.2)
 
     monkeypatch.setattr(NeuralNetwork, "compile", compile_slowly)
-    compiled(Namespace(batch=None), network, board_cores()[0])
+    compile_for(Namespace(batch=None), network, board_cores()[0])
     lines = capsys.readouterr().err.splitlines()
     assert re.fullmatch(
         rf"   \.\.\.  compiling net for {board_cores()[0].name}: 25%, about \d s to go", lines[-1]

@@ -24,7 +24,7 @@ def every_step(stages, items, step, **_):
 
 def every_chunk(output, time, count, kind):
     for _ in range(count):
-        output.chunk(time, kind)
+        output.send_chunk(time, kind)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def plain(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(weft.cycles.array, "repeat", every_step)
             patch.setattr(weft.cycles.output, "repeat", every_step)
-            patch.setattr(OutputStage, "chunks", every_chunk)
+            patch.setattr(OutputStage, "send_chunks", every_chunk)
             return predict(config, commands)
 
     return run

@@ -1,6 +1,5 @@
 """The golden BF16 models with values computed by hand: sums, special values, clamp, rounding."""
 
-
 import ml_dtypes
 import numpy as np
 import pytest

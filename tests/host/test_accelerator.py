@@ -1,6 +1,5 @@
 """Tests of the driver on the golden transport, with and without failures, against int64 sums."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,6 +1,5 @@
 """Tests of BF16 products on the golden transport, bit by bit, and of invalid arguments."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

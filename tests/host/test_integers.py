@@ -1,6 +1,5 @@
 """Tests of parameters per product of a batch, against golden product by product."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

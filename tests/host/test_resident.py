@@ -1,6 +1,5 @@
 """Tests of resident operands: loaded, used, freed and rejected."""
 
-
 import numpy as np
 import pytest
 from products import accelerator, check_sums, exact, integers

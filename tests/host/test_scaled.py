@@ -1,6 +1,5 @@
 """Tests of scaled products on the golden transport, against golden's functions."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -8,7 +8,7 @@ from weft.models.arithmetic import (
     IntegerFinish,
     Rescale,
     core_parts,
-    host_part,
+    host_operand,
     shifted_zero,
 )
 from weft.models.ir import Requantization
@@ -26,7 +26,7 @@ def test_int16_is_a_high_and_a_low_byte():
     high, low = core_parts(x)
     assert high.dtype == low.dtype == np.int8
     assert (256 * high.astype(int) + low + 128).tolist() == x.tolist()
-    assert host_part(x) is x
+    assert host_operand(x) is x
     # x - 5 = 256 * high + low - (5 - 128)
     assert shifted_zero(5, np.dtype(np.int16), split=True) == -123
     assert shifted_zero(5, np.dtype(np.int16)) == 5

@@ -1,6 +1,5 @@
 """The networks of MLPerf Tiny on cores: all bytes equal TFLite Micro's, all cycles as predicted."""
 
-
 import numpy as np
 import pytest
 

@@ -1,6 +1,5 @@
 """Products on simulated IP cores, through the registers of their bus."""
 
-
 import numpy as np
 import pytest
 from digits import CNN

@@ -220,7 +220,6 @@ def test_an_address_has_one_bit_more_than_the_words_or_16(any_core):
     assert end_of(any_core, [*every, ListEnd()]) == ((NONE, 1), (NONE, 1))
 
 
-
 def taps(step, turns):
     """A job whose last tap lies ``turns`` steps of ``step`` words behind the first one.
 

@@ -1,6 +1,5 @@
 """Networks on the simulated core: results of TensorFlow Lite Micro, all bytes of the memory."""
 
-
 import numpy as np
 import pytest
 from digits import CNN, MLP

@@ -147,7 +147,7 @@ def test_waits_for_a_slow_program(bin_folder, monkeypatch):
 
 
 def test_rejects_a_program_that_hangs(bin_folder, monkeypatch):
-    monkeypatch.setattr(tools, "GUARD", 0.05)
+    monkeypatch.setattr(tools, "_VERSION_TIMEOUT", 0.05)
     path = bin_folder / "c++"
     path.write_text("#!/bin/sh\nexec /bin/sleep 600\n", encoding="utf-8")
     path.chmod(0o755)

@@ -1,4 +1,7 @@
-"""The memory port: 32-bit words of a bus are written to the memory, or read from it."""
+"""The memory port: 32-bit words of a bus are written to the memory, or read from it.
+
+`PixelWriter` and `MemoryBytes` convert between bytes and vectors; the host port has them, too.
+"""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring

@@ -122,7 +122,11 @@ class DescriptorReader(wiring.Component):
         return (in_flight != 0) | (left != 0)
 
     def _check(self, m, outside, reading):
-        """Check the parts as they arrive: first all bits that are unused together, then them."""
+        """Check the parts as they arrive, in two cycles.
+
+        The first cycle joins the bits of each group: bits that are unused in the same descriptors.
+        The second one, with ``g_valid``, tells whether a group applies to this part.
+        """
         part = self.part
         bad_header, bad, g_valid = Signal(), Signal(), Signal()
         g_index = Signal.like(part.index)

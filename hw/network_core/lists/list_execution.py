@@ -247,7 +247,8 @@ class ListExecution(wiring.Component):
     def _start_jobs(self, m, jobs, log, job_busy):
         """Start the next job; returns whether it waits only for the end of the running one."""
         start_ok = Signal()
-        take = Signal()  # the head learns it a cycle later, with the start
+        # The next job starts in the next cycle: only then its head learns it, with ``start``.
+        take = Signal()
         job = Signal(self.job.fields.shape(), reset_less=True)
         busy, ending = job_busy, self.job_done
         if self.early:

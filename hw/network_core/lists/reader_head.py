@@ -43,6 +43,12 @@ SIZES = {  # fields that must not be 0
     ListEnd: (),
 }
 BEATS = {ListLoad: ("source",), ListLoop: ("source_step",)}  # begin with a beat of the program
+STEPS = {  # addresses that a turn of a loop changes, and the field of the loop with the step
+    ListLoad: {"source": "source_step"},
+    ListJob: {"input": "input_step", "output": "output_step", "add_input": "add_step"},
+}
+# The number of loads or jobs that a descriptor waits for, and what a turn of a loop adds to it.
+WAITS = {ListLoad: ("jobs", "body_jobs"), ListJob: ("loads", "body_loads")}
 
 
 def field_faults(config, kind, values, passed):
@@ -56,7 +62,7 @@ def field_faults(config, kind, values, passed):
     values : dict of Value
         The fields, by name.
     passed : Value
-        The descriptors before it that a body of a loop may contain.
+        Number of the descriptors before it that a body of a loop may contain.
     """
     faults = [values[name] == 0 for name in SIZES[kind]]
     faults += [
@@ -88,13 +94,6 @@ def _address(config, value):
     """The `VectorAddress` in an address field."""
     layout = VectorAddress(config)
     return data.View(layout, Cat(*layout.from_list(value).values()))
-
-
-STEPS = {  # addresses that a turn of a loop changes, and the field of the loop with the step
-    ListLoad: {"source": "source_step"},
-    ListJob: {"input": "input_step", "output": "output_step", "add_input": "add_step"},
-}
-WAITS = {ListLoad: ("jobs", "body_jobs"), ListJob: ("loads", "body_loads")}
 
 
 class ReaderHead(wiring.Component):
@@ -172,6 +171,7 @@ class ReaderHead(wiring.Component):
         bad, any_bad = [], Signal()
         for kind, values in fields.items():
             faults = Cat(field_faults(self.config, kind, values, passed))
+            # A register for each fault, and one that joins them: the states FAULTS and CHECK.
             found = Signal(len(faults), name=f"faults_of_{kind.__name__}")
             m.d.sync += found.eq(faults)
             bad.append((opcode == kind.OPCODE) & found.any())

@@ -1,4 +1,4 @@
-"""The loader: copies weights, parameters and the ADD table from the memory to their buffers."""
+"""The loader, and the buffers that it fills: weights, parameters and the ADD table."""
 
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -186,11 +186,11 @@ class ListLoader(wiring.Component):
 
     def __init__(self, config):
         self.config = config
-        core = config.array
+        array = config.array
         super().__init__({
             "load": In(LoadPort(config)),
             "reads": Out(ReadPort(config)),
-            "b": Out(LoadedWord(config, core.cols, config.b_words)),
+            "b": Out(LoadedWord(config, array.cols, config.b_words)),
             "lines": Out(LoadedWord(config, config.line_vectors, config.lines)),
             "table": Out(LoadedWord(config, config.add_table_vectors, ADD_TABLE_WORDS)),
             "window": In(MemoryWindow.of(config)),

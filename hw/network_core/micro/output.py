@@ -1,4 +1,4 @@
-"""The output unit: from the sums of tiles to vectors of the output map, and ADD of a map."""
+"""The output unit of a core of one row: from sums of tiles to vectors of the map, with ADD."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring

@@ -1,4 +1,7 @@
-"""The map store: writes the results or the sums of chunks to the output map of a job."""
+"""The map store: writes the results or the sums of chunks to the output map of a job.
+
+`ChunkAddresses` has the addresses, `SumParts` divides a chunk of sums.
+"""
 
 from functools import reduce
 from operator import or_

@@ -1,4 +1,7 @@
-"""The output section: from announced tiles and their sums to a map in the memory."""
+"""The output section: from announced tiles and their sums to a map in the memory.
+
+`AddedMap` is its part for ADD, a job that adds a second map to its results.
+"""
 
 from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data, stream, wiring
@@ -25,10 +28,12 @@ __all__ = ["AddedMap", "OutputSection"]
 
 
 class AddedMap(wiring.Component):
-    """Reads the vector of each chunk through the side port, and keeps the bytes of the chunk.
+    """Reads the added map: for each chunk of the results, the bytes at the same place of that map.
 
-    Reads are bounded: a chunk is accepted while there is space for its bytes. A read beyond the
-    window does not happen; then the job needs a reset.
+    It reads the vector of each chunk through the side port, the memory's port for reads that the
+    array does not use, and keeps the bytes of the chunk. Reads are bounded: a chunk is accepted
+    while there is space for its bytes. A read beyond the window does not happen: the values of its
+    chunk never come, and the job waits for them until a reset.
 
     Parameters
     ----------
@@ -67,7 +72,9 @@ class AddedMap(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # Chunks between their acceptance and the scalers.
+        # A chunk is accepted, its vector is read, its values arrive, a request claims them, and the
+        # scalers take them. ``level`` counts chunks from their acceptance to the scalers,
+        # ``arrived`` in `_values` those whose values have arrived and are not claimed.
         level = Signal(range(self.space + 1))
         full, accept, take = Signal(), Signal(), Signal()
         m.submodules.addresses = addresses = ChunkAddresses(self.config)
@@ -97,7 +104,9 @@ class AddedMap(wiring.Component):
     def _values(self, m, part):
         """Keeps the bytes of each chunk that arrives."""
         reads, chunk = self.reads, Signal(len(self.added.payload.as_value()))
-        if len(part):  # the places of the chunks whose data have not arrived
+        # ``part`` tells which chunk of its vector it is, and has no bits if a vector is one chunk.
+        # The FIFO has the parts of the chunks whose data have not arrived.
+        if len(part):
             m.submodules.parts = parts = SyncFIFOBuffered(width=len(part), depth=self.space)
             m.d.comb += [
                 parts.w_en.eq(reads.request.valid & reads.request.ready),
@@ -143,13 +152,13 @@ class OutputSection(wiring.Component):
     reads : Out, `weft.hw.network_core.interface.ReadPort`
         Reads of the added map.
     write : Out, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
-    ending : Out, 1 bit; only if jobs start early
-        Pulse, `weft.network_core.latencies.lead` cycles before ``done``.
+    ending : Out, 1 bit; only if `weft.network_core.latencies.lead` is above 0
+        Pulse, that many cycles before ``done``: the next job may start.
     done : Out, 1 bit
         Pulse, with the last write of the job.
     address_error : Out, 1 bit
-        Pulse: an access beyond the window, which does not happen. The job may need a
-        reset then.
+        Pulse: an access beyond the window, which does not happen. If it was a read of the added
+        map, the job waits until a reset.
     """
 
     def __init__(self, config, *, buffer_rows):
@@ -200,6 +209,8 @@ class OutputSection(wiring.Component):
             rescaler.sums.eq(rows.sums),
             rescaler.pair_sum.eq(rows.pair_sum),
             store.request.eq(scheduler.request),
+            # The store takes either results or, of a job with SUMS, biased sums. Signals with
+            # ``next`` announce them a cycle earlier.
             store.results.eq(rescaler.results),
             store.results_next.eq(rescaler.results_next),
             store.sums.eq(rescaler.biased),

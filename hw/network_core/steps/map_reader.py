@@ -121,15 +121,15 @@ class MapReader(wiring.Component):
 
     def __init__(self, config):
         self.config = config
-        core = config.array
+        array = config.array
         super().__init__({
             "job": In(JobPort(config)),
             "window": In(MemoryWindow.of(config)),
             "step": In(JobStep(config)),
             "panel": Out(stream.Signature(ReadyPanel(config))),
-            "rows": Out(data.ArrayLayout(RowRead(config), core.rows)),
-            "row_data": In(data.ArrayLayout(8 * core.depth, core.rows)),
-            "a": Out(data.ArrayLayout(data.ArrayLayout(signed(8), core.depth), core.rows)),
+            "rows": Out(data.ArrayLayout(RowRead(config), array.rows)),
+            "row_data": In(data.ArrayLayout(8 * array.depth, array.rows)),
+            "a": Out(data.ArrayLayout(data.ArrayLayout(signed(8), array.depth), array.rows)),
             "address_error": Out(1),
         })
 

@@ -1,4 +1,4 @@
-"""All seeds of many designs; finished runs are cached."""
+"""All seeds of many designs, as work of an engine; finished runs are cached."""
 
 import contextlib
 import functools

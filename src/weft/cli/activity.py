@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weft.files import whole
+from weft.files import written_whole
 
 __all__ = [
     "BUSY",
@@ -111,7 +111,7 @@ def activity_picture(path, timeline, title):
     _draw_run(upper, timeline)
     _draw_cycles(lower, timeline.flags[start:end], start, name)
     _draw_zoom(figure, upper, lower, (start, end))
-    with whole(path) as part:
+    with written_whole(path) as part:
         figure.savefig(part, format="png")
 
 

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from weft.files import whole, write_text
+from weft.files import write_text, written_whole
 
 __all__ = ["FILES", "floorplan_picture", "text", "write"]
 
@@ -177,7 +177,7 @@ def floorplan_picture(path: Path, cells, *, title: str) -> None:
         0.35 / figure.get_figwidth(), 1 - 0.2 / figure.get_figheight(), title, va="top",
         fontsize=10, fontweight="bold",
     )
-    with whole(path) as part:
+    with written_whole(path) as part:
         figure.savefig(part, format="png", metadata={"Software": None})
 
 

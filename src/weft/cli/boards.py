@@ -54,13 +54,13 @@ def run(args) -> int:
             f"network must be a .tflite or .onnx file: {args.network} is compiled for"
             f" {network.target.name} already"
         )
-    found = []
+    fits = []
     with slow_task("compiling for the boards", len(designs)) as advance:
         for board, purpose in designs:
             target = target_of(board.name, purpose or None)
-            found.append((board, purpose, _Fit.of(network, target)))
+            fits.append((board, purpose, _Fit.of(network, target)))
             advance()
-    _rank(network.name, found)
+    _rank(network.name, fits)
     return 0
 
 
@@ -134,17 +134,17 @@ def _list(designs):
 def _loader(board):
     """The tool that loads a bitstream, and whether it is installed."""
     names = [name for name, *_ in board.programmers]
-    found = next((name for name in names if shutil.which(name)), None)
-    return found or (f"{names[0]}: missing" if names else "no known tool")
+    tool = next((name for name in names if shutil.which(name)), None)
+    return tool or (f"{names[0]}: missing" if names else "no known tool")
 
 
-def _rank(name, found):
-    found = sorted(found, key=lambda row: (row[2].rank, row[2].core + row[2].link))
-    whole = sum(fit.rank == 0 for _, _, fit in found)
+def _rank(name, fits):
+    fits = sorted(fits, key=lambda row: (row[2].rank, row[2].core + row[2].link))
+    whole = sum(fit.rank == 0 for _, _, fit in fits)
     table = _table("board", "for", "core ms", "link ms", f"how {name} runs")
-    for board, purpose, fit in found:
+    for board, purpose, fit in fits:
         table.add_row(board.name, purpose, _ms(fit.core), _ms(fit.link), fit.text)
-    print(f"{name}: {whole} of {len(found)} designs hold it whole")
+    print(f"{name}: {whole} of {len(fits)} designs hold it whole")
     _print(table)
 
 

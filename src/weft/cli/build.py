@@ -9,11 +9,10 @@ from pathlib import Path
 from weft.cli import bitstream_report
 from weft.cli.arguments import integer, output_file, output_folder, path
 from weft.cli.options import add_config, add_network_core_fields, changed_config
-from weft.files import whole
+from weft.files import written_whole
 
 __all__ = [
-    "DESCRIPTION", "HELP", "add", "add_board", "add_design", "board_of", "clock_missed",
-    "designed_board", "run",
+    "DESCRIPTION", "HELP", "add", "add_board", "add_design", "board_of", "designed_board", "run",
 ]
 
 HELP = "make a bitstream for a board"
@@ -28,15 +27,15 @@ bitstream, report.md (resources by block, clock, critical path), report.json and
   weft build ulx3s-85f --for networks    a core that executes whole networks (docs/network-core.md)
   weft build ulx3s-85f --for batch1      one for fully connected layers, whose weights stay
   weft build ulx3s-25f --config my.toml  the design of a file; with a table [network_core],
-  for networks
+                                         for networks
   weft build --board ./my_board.py       a board of your own (docs/boards.md)
   weft build ulx3s-85f --list            check the designs of a board; weft boards lists the boards
 
 Exit code 1 if the design misses its clock or does not fit; no bitstream is written then.
 """
 SEEDS = 3
-# Seconds of place and route per second of synthesis, for an estimate; full devices take more.
-RATIO = 6
+# Seconds of place and route for each second of synthesis, as an estimate; full devices take more.
+_ROUTE_SECONDS = 6
 
 
 def add(parser):
@@ -107,17 +106,17 @@ def run(args) -> int:
     if args.list:
         return _list(args)
     from weft.boards.board import check_pins
-    from weft.boards.fit import sizes
+    from weft.boards.fit import configs_by_size
 
     board = designed_board(args)
-    configs = sizes(board) if args.fit else [board.config]
+    configs = configs_by_size(board) if args.fit else [board.config]
     check_pins(board)
     name = f"{board.name}-{args.purpose}" if args.purpose else board.name
     folder = output_folder(args.output or Path("out") / name)
     suffix = board.device.flow.bitstream
-    bitstream, *_ = (
-        output_file(folder / name) for name in (f"{board.name}.{suffix}", *bitstream_report.FILES)
-    )
+    bitstream = folder / f"{board.name}.{suffix}"
+    for file in (bitstream, *(folder / name for name in bitstream_report.FILES)):
+        output_file(file)  # a file that cannot be written is an error before the long work
     return _build(board, configs, args, bitstream)
 
 
@@ -147,15 +146,15 @@ def _list(args) -> int:
     return 0
 
 
-
 def _build(board, configs, args, bitstream):
+    """Build the first of ``configs`` that fits and meets its clock; return the exit code."""
     from weft.boards.toolchain import SeedError, Toolchain, ToolchainError
     from weft.cli.progress import progress
-    from weft.sim.build import folder as builds
+    from weft.sim.build import folder as cache_folder
 
-    build_folder = output_folder(builds() / "boards")
+    build_folder = output_folder(cache_folder() / "boards")
     with progress() as show:
-        tools = Toolchain(builds(), say=show.say)
+        tools = Toolchain(cache_folder(), say=show.say)
         with show.task("preparing the tools"):
             tools.set_up()
         for tried, config in enumerate(configs):
@@ -165,7 +164,7 @@ def _build(board, configs, args, bitstream):
                 design, seed, routed = _attempt(
                     tools, board, config, args, build_folder, show
                 )
-                problem = clock_missed(routed, args.seeds)
+                problem = _clock_problem(routed, args.seeds)
             except ToolchainError as error:
                 problem = f"{error}; lower --rows, --cols or --depth"
                 if isinstance(error, SeedError):
@@ -181,7 +180,7 @@ def _build(board, configs, args, bitstream):
             problem = "no array fits the board and meets its clock; try a lower --clock"
         print(f"MISSED  {board.name}: {problem}", file=sys.stderr)
         return 1
-    with whole(bitstream) as unfinished:
+    with written_whole(bitstream) as unfinished:
         shutil.copyfile(routed.bitstream, unfinished)
     bitstream_report.write(bitstream.parent, design, seed, routed, bitstream)
     return 0
@@ -209,7 +208,7 @@ def _attempt(tools, board, config, args, build_folder, show):
     with show.task("placing and routing"):
         if seconds > 1:
             show.say(
-                f"estimate: {_duration(seconds * RATIO)} or more per seed,"
+                f"estimate: {_duration(seconds * _ROUTE_SECONDS)} or more per seed,"
                 f" at most {args.seeds} seeds"
             )
         seed, routed = best_route(tools, design, netlist, board.seeds(args.seeds), show.say)
@@ -221,10 +220,10 @@ def _duration(seconds):
 
 
 def _does_not_fit(error):
-    return "does not fit the" in str(error)
+    return "does not fit the" in str(error)  # of nextpnr, and of `_attempt`
 
 
-def clock_missed(routed, seeds) -> str:
+def _clock_problem(routed, seeds):
     """How much a design misses its clock by, and what to do; "" if it meets the clock."""
     fmax, clock = routed.pnr.fmax, routed.clock
     if fmax >= clock:

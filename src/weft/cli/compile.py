@@ -1,12 +1,11 @@
 """``weft compile``: compiles a network for an accelerator, to a program file."""
 
-
 from weft.cli.arguments import output_file, output_folder, path
 from weft.cli.network_target import (
     add_batch,
     add_network,
     add_target,
-    compiled,
+    compile_for,
     load_network,
     target_named,
 )
@@ -52,31 +51,32 @@ def add(parser):
 def run(args) -> int:
     """Run the command; return its exit code."""
     from weft.models.errors import ModelError
-    from weft.models.report.placement import explained
+    from weft.models.report.placement import explanation
 
     if args.prefix is not None and args.c is None:
         raise ModelError("--prefix must be with --c: it is the prefix of the driver in C")
-    output = output_file(args.output)
+    output = output_file(args.output)  # before the work: a file that cannot be written is an error
     target = target_named(args)
-    network, program = load_network(args)
+    network, program = load_network(args)  # a .weft file has a program, the others a network
     if program is not None:
         raise ModelError(
             f"{args.network} must be a .tflite or .onnx file, not a program: it is compiled for"
             f" {program.target.name} already"
         )
-    program = compiled(args, network, target)
+    program = compile_for(args, network, target)
     sources = {}
     if args.c is not None:
         sources = _C_FILES.of(program)(network, program, args.prefix or "weft")
         folder = output_folder(args.c)
-    for line in explained(program):
+    for line in explanation(program):
         print(line)
     program.save(output)
     print(f"{output}: {output.stat().st_size:,} bytes")
     for name, data in sources.items():
         write_bytes(folder / name, data)
     if sources:
-        print(f"{folder}: net.c and net.h, with {len(sources) - 2} other files")
+        others = len(sources) - len(("net.c", "net.h"))
+        print(f"{folder}: net.c and net.h, with {others} other files")
     return 0
 
 
@@ -92,4 +92,5 @@ def _network_core_c_files(network, program, prefix):
     return network_core_c_files(program, prefix)
 
 
+# The files of a program, by the kind of its core.
 _C_FILES = PerKind(product=_product_core_c_files, network=_network_core_c_files)

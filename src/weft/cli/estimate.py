@@ -52,23 +52,23 @@ def run(args) -> int:
     with slow_task(f"estimating a design for {board.name}"):
         workloads = [workload_of(word) for word in args.workload]
         estimator = Estimator(board.device, workloads, fitted(config), clock=board.clock)
-        found = estimator.estimate(config)
+        estimate = estimator.estimate(config)
     done = [record for record in recorded(family_of(config)) if record[1].done]
-    _show(board, workloads, found, leave_one_out(done))
-    lacking = found.area.exceeds(board.device)
+    _show(board, workloads, estimate, leave_one_out(done))
+    lacking = estimate.area.exceeds(board.device)
     for name, (needed, available) in lacking.items():
         print(f"MISSED  {board.name} has {available:,} {name}; the estimate is {needed:,}")
     return 1 if lacking else 0
 
 
-def _show(board, workloads, found, errors):
+def _show(board, workloads, estimate, errors):
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
-    console, area = Console(), found.area
-    console.print(f"[bold]{found.config.name}[/] on {board.name} ({board.device.name}):"
-                  f" {found.config.peak} MAC/cycle", highlight=False)
+    console, area = Console(), estimate.area
+    console.print(f"[bold]{estimate.config.name}[/] on {board.name} ({board.device.name}):"
+                  f" {estimate.config.peak} MAC/cycle", highlight=False)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("", "estimate", "of", "error"):
         table.add_column(name, justify="left" if not name else "right")
@@ -79,7 +79,7 @@ def _show(board, workloads, found, errors):
             error = f"{abs(errors.blocks_of(name)).max()} blocks at most"
         table.add_row(name, f"{count:,}", f"{board.device.capacity.get(name, 0):,}", error)
     if area.fmax is None:
-        table.add_row("clock", f"{found.clock:.1f} MHz", "", "not known: the board's goal")
+        table.add_row("clock", f"{estimate.clock:.1f} MHz", "", "not known: the board's goal")
     else:
         table.add_row("fmax", f"{area.fmax:.1f} MHz", "", f"{errors.typical('fmax'):.1%}")
     console.print(table)
@@ -88,7 +88,7 @@ def _show(board, workloads, found, errors):
             f"Outside the recorded range, so the errors may be larger: {', '.join(area.outside)}",
             highlight=False,
         )
-    console.print(_costs(board, workloads, found))
+    console.print(_costs(board, workloads, estimate))
     if area.fmax is None:
         text = (
             "Cycles are exact. Too few recorded designs were placed to estimate a clock:"
@@ -96,28 +96,28 @@ def _show(board, workloads, found, errors):
         )
     else:
         text = "Cycles are exact. Microseconds have the error of fmax."
-        text += _COLUMNS.of(found.config).note
+        text += _COLUMNS.of(estimate.config).note
     console.print(text, highlight=False)
 
 
-def _costs(board, workloads, found):
+def _costs(board, workloads, estimate):
     """The table of what each workload costs."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     from weft.explore.workload import wire_bytes
 
-    column = _COLUMNS.of(found.config)
+    column = _COLUMNS.of(estimate.config)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("workload", "cycles", "in steady state", "us", "bytes sent", "received",
                  "us on the wire", column.name):
         table.add_column(name, justify="left" if name == "workload" else "right")
-    for workload, cost in zip(workloads, found.costs, strict=True):
+    for workload, cost in zip(workloads, estimate.costs, strict=True):
         table.add_row(
             workload.name, f"{cost.cycles:,}", f"{cost.interval:,.0f}",
-            f"{cost.cycles / found.clock:,.2f}", f"{cost.sent:,}", f"{cost.received:,}",
-            f"{1e7 * wire_bytes(found.config, cost) / board.baud:,.0f}",
-            column.text(found.config, cost),
+            f"{cost.cycles / estimate.clock:,.2f}", f"{cost.sent:,}", f"{cost.received:,}",
+            f"{1e7 * wire_bytes(estimate.config, cost) / board.baud:,.0f}",
+            column.text(estimate.config, cost),
         )
     return table
 

@@ -27,39 +27,34 @@ def write_report(args) -> int:
         board = named_board(arguments["board"], arguments["purpose"])
         workloads = [workload_of(word) for word in arguments["workload"]]
         with show.task("computing cycles") as advance:
-            found = findings(
+            explored = findings(
                 board, workloads, store.all(), arguments["objective"], arguments["rate"], advance
             )
         with show.task("drawing the page"):
-            page = exploration_page(found, _floorplan(found, store))
+            page = exploration_page(explored, _floorplan(explored, store))
     write_text(path, page)
     print(f"page: {path}")
     return 0
 
 
-def _floorplan(found, store):
+def _floorplan(explored, store):
     """The floorplan of the winner as a PNG; None if the store has no layout of it."""
     from weft.boards.blocks import Cell
     from weft.cli.bitstream_report import floorplan_picture
     from weft.explore.points import Point
 
-    for winner in found.guide.ranking()[:1]:
-        runs = [(outcome.fmax, seed) for (config, seed), outcome in found.guide.outcomes.items()
+    for winner in explored.guide.ranking()[:1]:
+        runs = [(outcome.fmax, seed) for (config, seed), outcome in explored.guide.outcomes.items()
                 if config == winner and outcome.done]
-        layout = store.layout(Point(found.board.device, winner, max(runs)[1]))
+        layout = store.layout(Point(explored.board.device, winner, max(runs)[1]))
         if not layout:
             return None
         cells = [Cell(block, resource, False, x, y, bel) for block, resource, x, y, bel in layout]
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "floorplan.png"
-            floorplan_picture(file, cells, title=f"{winner.name} on {found.board.device.name}")
+            floorplan_picture(file, cells, title=f"{winner.name} on {explored.board.device.name}")
             return file.read_bytes()
     return None
-
-
-SPARE = 0.95  # share of fmax: pins and the PLL of a board may cost the rest
-STEP = 0.5  # MHz between the clocks that are tried
-BETTER = 5  # designs that beat the board's core in both, at most
 
 
 def show_result(guide, board, purpose: str | None, workloads: list[str], folder: Path) -> int:
@@ -128,11 +123,17 @@ def _fmax(guide, config):
     )
 
 
+SPARE = 0.95  # share of fmax: pins and the PLL of a board may cost the rest
+
+
 def _command(guide, winner, board, purpose, path):
     clock = clock_of(board, SPARE * _fmax(guide, winner))
     options = f" --for {purpose}" if purpose else ""
     options += f" --config {path}" + ("" if clock is None else f" --clock {clock:g}")
     return f"weft build {board.name}{options}"
+
+
+STEP = 0.5  # MHz between the clocks that are tried
 
 
 def clock_of(board, limit: float) -> float | None:
@@ -150,28 +151,28 @@ def clock_of(board, limit: float) -> float | None:
     return None
 
 
-def show_front(board, purpose: str | None, workloads, found, rate: float, runs: int) -> None:
-    """Print the front of time and LUTs of the candidates ``found``, and the core of ``board``.
+def show_front(board, purpose: str | None, workloads, estimates, rate: float, runs: int) -> None:
+    """Print the front of time and LUTs of the candidates ``estimates``, and the core of ``board``.
 
     ``rate`` is the one that the candidates reach, and ``runs`` the number of runs in the store.
     """
     from weft.explore.candidates import MARGIN, time_front
 
     name = f"{board.name} --for {purpose}" if purpose else board.name
-    if not found:
+    if not estimates:
         held = f" and holds {', '.join(each.name for each in workloads)}" if purpose else ""
         rule = f" and reaches {rate:,.1f} a second" if rate else ""
         print(f"MISSED  no design fits {board.name}{held}{rule}, by the estimates")
         return
-    best = time_front(found, board.config)
+    best = time_front(estimates, board.config)
     print(
-        f"{len(found)} designs with exact cycles fit {board.name} ({board.device.name}) by their"
-        f" estimates, in {MARGIN:.0%} of its LUTs; {len(best)} are on the front of time and LUTs;"
-        f" the store has {runs} runs"
+        f"{len(estimates)} designs with exact cycles fit {board.name} ({board.device.name}) by"
+        f" their estimates, in {MARGIN:.0%} of its LUTs; {len(best)} are on the front of time and"
+        f" LUTs; the store has {runs} runs"
     )
     _designs_table(board, best, workloads)
-    print(_own(board, name, found, best))
-    if found[0].area.fmax is None:
+    print(_own(board, name, estimates, best))
+    if estimates[0].area.fmax is None:
         print(
             f"Cycles are exact, LUTs are estimates. Microseconds are at {board.clock:g} MHz, the"
             " clock of the board's core: too few cores were placed to estimate a clock. A larger"
@@ -181,9 +182,12 @@ def show_front(board, purpose: str | None, workloads, found, rate: float, runs: 
         print("Cycles are exact, LUTs and clocks are estimates.")
 
 
-def _own(board, name, found, best):
+BETTER = 5  # designs that beat the board's core in both, at most
+
+
+def _own(board, name, estimates, best):
     """Where the core of the board lies."""
-    own = next((each for each in found if each.config == board.config), None)
+    own = next((each for each in estimates if each.config == board.config), None)
     if own is None:
         return f"{name} does not fit, or does not hold all networks, or is below the rate"
     time, luts = own.figures.latency, own.figures.area

@@ -108,12 +108,12 @@ def _check_jobs(args, board):
 
 
 def _check_network(args, board):
-    from weft.cli.network_target import compiled_slowly
+    from weft.cli.network_target import compile_slowly
     from weft.models.loading import load
     from weft.models.target import target_of
     from weft.sim import gates
 
-    program = compiled_slowly(load(args.network), target_of(board.config))
+    program = compile_slowly(load(args.network), target_of(board.config))
     return lambda sim, **options: gates.check_network(sim, program, **options)
 
 

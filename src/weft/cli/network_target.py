@@ -7,8 +7,8 @@ from weft.cli.arguments import integer, path
 from weft.cli.progress import slow_task
 
 __all__ = [
-    "DEFAULT_BOARD", "add_batch", "add_network", "add_target", "batch_of", "compiled",
-    "compiled_slowly", "load_network", "target_named",
+    "DEFAULT_BOARD", "add_batch", "add_network", "add_target", "batch_of", "compile_for",
+    "compile_slowly", "load_network", "target_named",
 ]
 
 
@@ -23,7 +23,10 @@ def add_network(parser, files: str) -> None:
 
 
 def load_network(args):
-    """Read the file that the arguments name: return the network or None, the program or None."""
+    """Read the file that the arguments name: return the network or None, the program or None.
+
+    A .weft file has a program, any other file has a network.
+    """
     import weft
     from weft.models.program import CompiledNetwork
 
@@ -97,7 +100,7 @@ _OTHER_KIND = (
 )
 
 
-def compiled(args, network, target):
+def compile_for(args, network, target):
     """Compile a network for a target of `weft.models.target.target_of`.
 
     Raises UnfitError with the numbers, and with other cores that run the network, if it does not
@@ -108,13 +111,13 @@ def compiled(args, network, target):
 
     found = target_of(target)
     try:
-        return compiled_slowly(network, found, batch=batch_of(args))
+        return compile_slowly(network, found, batch=batch_of(args))
     except UnfitError as error:
         ways = [_OTHER_KIND, *_larger(args, network, found)]
         raise UnfitError(f"{error}. What runs it: {'; '.join(ways)}") from error
 
 
-def compiled_slowly(network, target, **options):
+def compile_slowly(network, target, **options):
     """Compile a network for a NetworkTarget, with the options of its ``compile``.
 
     It is shown on the standard error if it takes over 3 seconds, with the remaining time.
@@ -132,7 +135,7 @@ def _larger(args, network, target):
         if core.config.memory_bytes <= target.config.memory_bytes:
             continue
         try:
-            program = compiled_slowly(network, core, batch=batch_of(args))
+            program = compile_slowly(network, core, batch=batch_of(args))
         except ModelError:
             continue
         yield (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from weft.cli.network_inputs import samples_of
 from weft.cli.progress import slow_task
-from weft.files import whole
+from weft.files import written_whole
 
 __all__ = [
     "accuracy_line", "finish", "prepared", "read_labels", "refuse_fallbacks", "repeat", "show_top",
@@ -78,9 +78,6 @@ def _share(hits):
     return f"{right / len(hits):.2%} ({right} of {len(hits)})"
 
 
-_SHOWN = 10  # values of an output that are printed
-
-
 def prepared(args, network, program):
     """Print what runs where; return the samples, number of inferences, and answers of a runtime.
 
@@ -88,9 +85,9 @@ def prepared(args, network, program):
     """
     from weft.models.errors import ModelError
     from weft.models.program_session import read_inputs
-    from weft.models.report.placement import explained
+    from weft.models.report.placement import explanation
 
-    for line in explained(program):
+    for line in explanation(program):
         print(line)
     if args.fallback == "refuse":
         refuse_fallbacks(program)
@@ -172,11 +169,14 @@ def write_outputs(output, activations, outputs, values) -> None:
     import numpy as np
 
     if output:
-        with whole(output) as part, open(part, "wb") as file:
+        with written_whole(output) as part, open(part, "wb") as file:
             np.save(file, outputs[0])
     if activations:
-        with whole(activations) as part, open(part, "wb") as file:
+        with written_whole(activations) as part, open(part, "wb") as file:
             np.savez(file, **values)
+
+
+_SHOWN = 10  # values of an output that are printed
 
 
 def show_outputs(program, outputs) -> None:

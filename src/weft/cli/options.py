@@ -85,7 +85,6 @@ def changed_config(args, config):
     return replace(found, **own)
 
 
-
 def given_field(args) -> str | None:
     """The first option of a Config on the command line, or ``--config``."""
     for name in ("config", *(f.name for f in dataclasses.fields(Config))):

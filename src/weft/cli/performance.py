@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from weft.config import Config
-from weft.files import whole, write_text
+from weft.files import write_text, written_whole
 
 __all__ = [
     "COLUMNS", "DEVICE", "Measurement", "PerformanceRecords", "cost_curve", "curve", "problems",
@@ -321,7 +321,7 @@ def _picture(records, path):
     axes.set_xscale("log")
     axes.margins(x=0.15)
     axes.set_xlabel("GMAC/s in steady state, results of 8 or 16 bits; black: goal")
-    with whole(path) as part:
+    with written_whole(path) as part:
         figure.savefig(part, format="png", dpi=120, metadata={"Software": None})
 
 
@@ -369,7 +369,7 @@ def cost_curve(records, path: Path) -> None:
         axes.grid(alpha=0.3)
     for axes in (rate, minutes):
         axes.set_xlabel("MAC/cycle")
-    with whole(path) as part:
+    with written_whole(path) as part:
         figure.savefig(part, format="png", dpi=120, metadata={"Software": None})
 
 

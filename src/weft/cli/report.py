@@ -10,8 +10,8 @@ from weft.cli.network_target import (
     add_batch,
     add_network,
     add_target,
-    compiled,
-    compiled_slowly,
+    compile_for,
+    compile_slowly,
     load_network,
     target_named,
 )
@@ -60,14 +60,14 @@ def run(args) -> int:
     from weft.models.report import report
 
     with slow_task(f"making the report of {program.name}"):
-        found = report(program, against)
+        network_report = report(program, against)
         if html:
-            write_text(html, found.page())
+            write_text(html, network_report.page())
     if args.json:
-        json.dump(found.to_json(), sys.stdout, indent=1)
+        json.dump(network_report.to_json(), sys.stdout, indent=1)
         print()
         return 0
-    _show(found)
+    _show(network_report)
     if html:
         print(f"page: {html}")
     return 0
@@ -79,7 +79,7 @@ def _programs(args, target):
 
     network, program = load_network(args)
     if program is None:
-        program = compiled(args, network, target or DEFAULT_BOARD)
+        program = compile_for(args, network, target or DEFAULT_BOARD)
         return program, args.against and _against(network, args.against)
     for name in ("board", "config", "against", "batch"):
         if getattr(args, name) is not None:
@@ -93,13 +93,13 @@ def _programs(args, target):
 def _against(network, name):
     from weft.models.target import target_of
 
-    return compiled_slowly(network, target_of(name))
+    return compile_slowly(network, target_of(name))
 
 
-def _show(found):
+def _show(network_report):
     from weft.models.report.interface import WIDTH, plain_console
 
     console = plain_console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console = plain_console(width=WIDTH)
-    found.show(console)
+    network_report.show(console)

@@ -233,8 +233,6 @@ array's activity over time.
 The simulated link always has the next word for the core, and always accepts results. Exit code 1 if
 a result differs from the golden model, or cycles differ from the cycle model.
 """
-# The products of --waves: the second one has a ragged shape.
-TRACED = [(16, 16, 16), (13, 7, 9)]
 
 
 def add(parser):
@@ -425,6 +423,10 @@ def _timeline(flags, rows):
 def _same(x, y):
     """Whether two arrays are equal, bit for bit."""
     return (x.dtype, x.shape, x.tobytes()) == (y.dtype, y.shape, y.tobytes())
+
+
+# The products of --waves: the second one has a ragged shape.
+TRACED = [(16, 16, 16), (13, 7, 9)]
 
 
 def _waves(config, path, seed, show):

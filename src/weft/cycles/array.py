@@ -97,7 +97,7 @@ class Array:
     def reject(self, kind):
         """End a job without computing anything, with a word of ``kind``."""
         self._phase = start = self._first_step([None])
-        self._output.chunk(start + ANNOUNCE_LATENCY, kind)
+        self._output.send_chunk(start + ANNOUNCE_LATENCY, kind)
         self._end_pass(start)
 
     def run(self, tiles, rounds, kind, accumulates, keeps):
@@ -121,14 +121,14 @@ class Array:
         self._kept = self._holds_sums = keeps
         if keeps:
             for slot in range(len(tiles)):
-                self._output.chunk(last + slot + ANNOUNCE_LATENCY, kind.status_word)
+                self._output.send_chunk(last + slot + ANNOUNCE_LATENCY, kind.status_word)
         else:
             last = self._wait_for_space(last)
             written = last + self.slots - 1 + self._write_latency
             interval = self.slots if self.slots > 1 else 0
             for slot, (rows, cols, _) in enumerate(tiles):
                 chunks = -(-cols // self._lanes)
-                self._output.tile(written + slot, interval, rows, chunks, kind)
+                self._output.send_tile(written + slot, interval, rows, chunks, kind)
             self._output.released.append(self._output.read + RELEASE)
         self._phase = last
         self._end_pass(last + self.slots - 1)

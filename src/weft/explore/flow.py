@@ -103,7 +103,7 @@ class PointSteps:
         text = json.dumps(point.to_json()).encode()
         return run_program(
             [*self.command, step], files | {"point.json": zlib.compress(text)}, PointOutcome,
-            place="explore", title=step, limits=self.limits, stopped=stopped,
+            subfolder="explore", title=step, limits=self.limits, stopped=stopped,
             outputs=lambda outcome: FILES[step] if outcome.done else (),
         )
 

@@ -58,9 +58,9 @@ PARALLEL = (
 )
 
 
-def exploration_page(found: Findings, floorplan: bytes | None = None) -> str:
+def exploration_page(findings: Findings, floorplan: bytes | None = None) -> str:
     """The page; ``floorplan`` is a PNG of the winner."""
-    drawn = _pictures(found)
+    drawn = _pictures(findings)
     pictures = "<h2>Pictures</h2>" + grid(TITLES, drawn)
     plan = ""
     if floorplan is not None:
@@ -69,64 +69,64 @@ def exploration_page(found: Findings, floorplan: bytes | None = None) -> str:
             "<h2>Floorplan of the winner</h2>"
             f'<img class=plan alt="floorplan" src="data:image/png;base64,{data}">'
         )
-    guide = found.guide
+    guide = findings.guide
     lead = (
-        f"Best {guide.objective} on {found.board.device.name}: {len(found.designs)} designs and"
-        f" {len(guide.outcomes)} runs of place and route."
+        f"Best {guide.objective} on {findings.board.device.name}: {len(findings.designs)} designs"
+        f" and {len(guide.outcomes)} runs of place and route."
     )
-    body = [STYLE, _cards(found), "<h2>Designs</h2>", _table(found), pictures, plan,
-            "<h2>Each design</h2>", *_details(found), SCRIPT]
-    return sheet(", ".join(found.workloads), f"on {found.board.name}", lead, body)
+    body = [STYLE, _cards(findings), "<h2>Designs</h2>", _table(findings), pictures, plan,
+            "<h2>Each design</h2>", *_details(findings), SCRIPT]
+    return sheet(", ".join(findings.workloads), f"on {findings.board.name}", lead, body)
 
 
-def _cards(found):
-    ranking, figures = found.guide.ranking(), found.guide.measured()
+def _cards(findings):
+    ranking, figures = findings.guide.ranking(), findings.guide.measured()
     if not ranking:
         return "<p>No design fits and reaches the rate.</p>"
     best = figures[ranking[0]]
     shown = [
         card("winner", escape(ranking[0].name), f"{ranking[0].peak} MAC/cycle"),
         card("core", f"{best.latency:,.1f} us", f"{best.rate:,.0f} a second"),
-        card("LUTs", f"{best.area:,}", f"of {found.board.device.capacity['LUT']:,}"),
-        *[card("energy", f"{best.energy:,.0f} nJ", "compares designs")] * found.has_energy,
-        card("on the front", str(len(found.guide.front())), f"of {len(figures)} measured"),
+        card("LUTs", f"{best.area:,}", f"of {findings.board.device.capacity['LUT']:,}"),
+        *[card("energy", f"{best.energy:,.0f} nJ", "compares designs")] * findings.has_energy,
+        card("on the front", str(len(findings.guide.front())), f"of {len(figures)} measured"),
     ]
     return f"<div class=cards>{''.join(shown)}</div>"
 
 
-def _table(found):
-    figures, front = found.guide.measured(), set(found.guide.front())
+def _table(findings):
+    figures, front = findings.guide.measured(), set(findings.guide.front())
     heads = ["", "operator", "us", "us in steady state", "LUT", "FF", "DSP", "RAM", "MHz",
-             *["nJ"] * found.has_energy, "front"]
+             *["nJ"] * findings.has_energy, "front"]
     rows = []
-    for n, config in enumerate(found.designs):
+    for n, config in enumerate(findings.designs):
         if config not in figures:
             continue
-        mine, outcome = figures[config], _best(found, config)
+        mine, outcome = figures[config], _best(findings, config)
         used = [f"{outcome.used.get(name, 0):,}" for name in ("LUT", "FF", "DSP", "RAM")]
-        rows.append(("", found.verdict(config), [
+        rows.append(("", findings.verdict(config), [
             str(n + 1), config.name, f"{mine.latency:,.2f}", f"{mine.throughput:,.2f}", *used,
-            f"{outcome.fmax:.1f}", *[f"{mine.energy:,.1f}"] * found.has_energy,
+            f"{outcome.fmax:.1f}", *[f"{mine.energy:,.1f}"] * findings.has_energy,
             "yes" if config in front else "",
         ]))
     return table(heads, rows).replace(">operator<", ">design<")
 
 
-def _best(found, config):
-    done = [o for (each, _), o in found.guide.outcomes.items() if each == config and o.done]
+def _best(findings, config):
+    done = [o for (each, _), o in findings.guide.outcomes.items() if each == config and o.done]
     return max(done, key=lambda outcome: outcome.fmax)
 
 
-def _details(found):
+def _details(findings):
     """A part for each design: the verdict, its TOML, and its runs."""
-    for n, config in enumerate(found.designs):
+    for n, config in enumerate(findings.designs):
         runs = [
             ("", "", [str(seed), escape(str(outcome)), outcome.path])
-            for (each, seed), outcome in found.guide.outcomes.items() if each == config
+            for (each, seed), outcome in findings.guide.outcomes.items() if each == config
         ]
         yield (
             f"<details id={_anchor(n)}><summary><b>{n + 1}</b> {escape(config.name)}:"
-            f" {escape(found.verdict(config))}</summary>"
+            f" {escape(findings.verdict(config))}</summary>"
             f"<pre>{escape(to_toml(config, chosen=True))}</pre>"
             f"{table(['seed', 'on', ''], runs).replace('>on<', '>outcome<')}</details>"
         )
@@ -137,30 +137,32 @@ def _anchor(place: int) -> str:
     return f"design-{place + 1}"
 
 
-def _pictures(found: Findings) -> dict[str, str]:
+def _pictures(findings: Findings) -> dict[str, str]:
     """SVG elements by name: the pictures that the exploration has data for."""
     drawn = {}
-    if found.guide.measured():
-        drawn["front"] = _front(found, "area", "LUTs")
-        if found.has_energy:
-            drawn["energy"] = _front(found, "energy", "nJ, which compares designs")
-        drawn["parallel"] = _parallel(found)
-        drawn["seeds"] = _seeds(found)
-    drawn["area-errors"] = _errors(found, "LUT", "LUTs")
-    if found.errors.of("fmax").size:
-        drawn["clock-errors"] = _errors(found, "fmax", "MHz")
-    if found.boards:
-        drawn["boards"] = _boards(found)
+    if findings.guide.measured():
+        drawn["front"] = _front(findings, "area", "LUTs")
+        if findings.has_energy:
+            drawn["energy"] = _front(findings, "energy", "nJ, which compares designs")
+        drawn["parallel"] = _parallel(findings)
+        drawn["seeds"] = _seeds(findings)
+    drawn["area-errors"] = _errors(findings, "LUT", "LUTs")
+    if findings.errors.of("fmax").size:
+        drawn["clock-errors"] = _errors(findings, "fmax", "MHz")
+    if findings.boards:
+        drawn["boards"] = _boards(findings)
     return drawn
 
 
-def _front(found, name, label):
+def _front(findings, name, label):
     """Microseconds against another figure; the designs that no other dominates are filled."""
-    figures, best = found.guide.measured(), set(found.guide.front())
+    figures, best = findings.guide.measured(), set(findings.guide.front())
     figure, axes = figure_of(3.4)
     for chosen, style in ((False, {"facecolors": "none"}), (True, {})):
-        places = [n for n, c in enumerate(found.designs) if c in figures and (c in best) == chosen]
-        shown = [figures[found.designs[n]] for n in places]
+        numbers = [
+            n for n, c in enumerate(findings.designs) if c in figures and (c in best) == chosen
+        ]
+        shown = [figures[findings.designs[n]] for n in numbers]
         colour = MARKS["compute" if chosen else "latency"]
         style = style or {"facecolors": colour}
         dots = axes.scatter(
@@ -168,8 +170,8 @@ def _front(found, name, label):
             edgecolors=colour, linewidths=1.4, zorder=3,
             label="on the front" if chosen else "dominated", **style,
         )
-        dots.set_urls([f"#{_anchor(n)}" for n in places])
-    for n, config in enumerate(found.designs[:6]):
+        dots.set_urls([f"#{_anchor(n)}" for n in numbers])
+    for n, config in enumerate(findings.designs[:6]):
         if config in figures:
             axes.annotate(
                 n + 1, (getattr(figures[config], name), figures[config].latency), (6, 3),
@@ -199,10 +201,10 @@ def _logarithmic(axis, values):
     axes.set_axisbelow(True)
 
 
-def _parallel(found):
+def _parallel(findings):
     """A line for each measured design through its fields and its latency."""
-    figures = found.guide.measured()
-    designs = [config for config in found.designs if config in figures]
+    figures = findings.guide.measured()
+    designs = [config for config in findings.designs if config in figures]
     fields = [fields_of(config) for config in designs]
     names = [
         name for name in PARALLEL if len({each.get(name) for each in fields}) > 1
@@ -212,7 +214,7 @@ def _parallel(found):
     figure, axes = figure_of(3.0, 2 * WIDTH)
     axes.spines["left"].set_visible(False)
     places = {name: _scaled(values) for name, values in columns.items()}
-    best = set(found.guide.front())
+    best = set(findings.guide.front())
     for n, config in enumerate(designs):
         heights = [places[name][n] for name in columns]
         chosen = config in best
@@ -220,7 +222,7 @@ def _parallel(found):
             range(len(columns)), heights, lw=1.8 if chosen else 0.9, zorder=3 if chosen else 2,
             color=MARKS["compute" if chosen else "latency"], alpha=0.9 if chosen else 0.5,
         )
-        line.set_url(f"#{_anchor(found.designs.index(config))}")
+        line.set_url(f"#{_anchor(findings.designs.index(config))}")
     for x, values in enumerate(columns.values()):
         axes.axvline(x, color=MARKS["grid"], lw=0.8)
         for height, value in sorted(set(zip(_scaled(values), values, strict=True)))[:: max(
@@ -239,20 +241,20 @@ def _scaled(values):
     return [(each - low) / (high - low) if high > low else 0.5 for each in logs]
 
 
-def _seeds(found):
+def _seeds(findings):
     """fmax of each seed, for the designs with the most seeds."""
     by_design = {}
-    for (config, _), outcome in found.guide.outcomes.items():
+    for (config, _), outcome in findings.guide.outcomes.items():
         if outcome.done:
             by_design.setdefault(config, []).append(outcome.fmax)
-    designs = sorted(by_design, key=lambda c: (-len(by_design[c]), found.designs.index(c)))[:8]
+    designs = sorted(by_design, key=lambda c: (-len(by_design[c]), findings.designs.index(c)))[:8]
     figure, axes = figure_of(1.0 + 0.24 * len(designs))
     for row, config in enumerate(designs):
         values = by_design[config]
         axes.plot([min(values), max(values)], [row, row], color=MARKS["grid"], lw=3)
         dots = axes.scatter(values, [row] * len(values), s=26, color=MARKS["load"], zorder=3)
-        dots.set_urls([f"#{_anchor(found.designs.index(config))}"] * len(values))
-    labels = [f"{found.designs.index(config) + 1}  {config.name}" for config in designs]
+        dots.set_urls([f"#{_anchor(findings.designs.index(config))}"] * len(values))
+    labels = [f"{findings.designs.index(config) + 1}  {config.name}" for config in designs]
     axes.set_yticks(range(len(designs)), labels, color=MARKS["ink"])
     axes.set_ylim(len(designs) - 0.4, -0.6)
     axes.grid(axis="x", color=MARKS["grid"], lw=0.6)
@@ -261,12 +263,12 @@ def _seeds(found):
     return svg_of(figure, "fmax over seeds")
 
 
-def _errors(found, name, label):
+def _errors(findings, name, label):
     """Estimated against measured: the recorded points, and the designs of this exploration."""
-    pairs = found.errors.pairs(name)
+    pairs = findings.errors.pairs(name)
     ours = [
-        (_value(outcome, name), _estimated(found.estimates[config].area, name), config)
-        for (config, _), outcome in found.guide.outcomes.items() if outcome.done
+        (_value(outcome, name), _estimated(findings.estimates[config].area, name), config)
+        for (config, _), outcome in findings.guide.outcomes.items() if outcome.done
     ]
     figure, axes = figure_of(3.2)
     if pairs:
@@ -275,7 +277,7 @@ def _errors(found, name, label):
     if ours:
         x, y, configs = zip(*ours, strict=True)
         dots = axes.scatter(x, y, s=28, color=MARKS["compute"], zorder=3, label="explored")
-        dots.set_urls([f"#{_anchor(found.designs.index(config))}" for config in configs])
+        dots.set_urls([f"#{_anchor(findings.designs.index(config))}" for config in configs])
     values = [value for pair in pairs for value in pair] + [v for pair in ours for v in pair[:2]]
     ends = [min(values) / 1.1, max(values) * 1.1]
     axes.plot(ends, ends, color=MARKS["faint"], lw=0.8)
@@ -294,15 +296,15 @@ def _estimated(area, name):
     return area.fmax if name == "fmax" else area.used[name]
 
 
-def _boards(found):
+def _boards(findings):
     """Microseconds of the core and of the wire for the own core of each board."""
-    figure, axes = figure_of(1.0 + 0.34 * len(found.boards))
-    for row, cost in enumerate(found.boards):
+    figure, axes = figure_of(1.0 + 0.34 * len(findings.boards))
+    for row, cost in enumerate(findings.boards):
         for shift, value, colour, text in (
             (-0.18, cost.core, "compute", "core"), (0.18, cost.wire, "wire", "serial port"),
         ):
             axes.barh(row + shift, value, 0.32, color=MARKS[colour], label=text if not row else "")
-    labels = [f"{cost.name}\n{cost.clock:g} MHz" for cost in found.boards]
+    labels = [f"{cost.name}\n{cost.clock:g} MHz" for cost in findings.boards]
     axes.set_yticks(range(len(labels)), labels, color=MARKS["ink"])
     axes.invert_yaxis()
     axes.set_xscale("log")

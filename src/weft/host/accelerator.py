@@ -70,6 +70,7 @@ class Accelerator:
         self._pages = [Pages(self._memories[side].pages) for side in (Region.A, Region.B)]
         self._cache = ResidencyCache(self._memories)
         self._packers = Packers(self._memories)
+        # The class of the arguments of one product, which depends on the data type.
         self._product = PRODUCTS[self.config.dtype]
         self._plans: dict[tuple, list] = {}  # steps of products by all that they depend on
         self.lock = threading.RLock()

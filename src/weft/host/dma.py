@@ -110,7 +110,6 @@ class _Command:
         return isinstance(self.header, Load) and LoadFlag.FEED in self.header.flags
 
 
-
 class DmaTransport(ProductTransport):
     """A `weft.host.transport.Transport` to an IP core of bus ``dma``.
 

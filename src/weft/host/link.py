@@ -1,4 +1,4 @@
-"""Frames on a byte pipe: the codec, and the transport that uses it."""
+"""Frames on a byte pipe: the codec, the transport that uses it, and the frames in transit."""
 
 import struct
 import threading

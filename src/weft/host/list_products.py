@@ -1,4 +1,7 @@
-"""Matrix products on a network core: each block of a product is a list of loads and a job."""
+"""Matrix products on a network core: each block of a product is a list of loads and a job.
+
+The blocks, the counts of cycles and the contents of the buffers have classes of their own.
+"""
 
 import hashlib
 from collections import Counter

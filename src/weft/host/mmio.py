@@ -1,4 +1,8 @@
-"""Transports to an IP core through its registers, polled; its FIFO ports carry the streams."""
+"""The registers of an IP core: their names, the ways to them, and transports over them.
+
+`RegisterTransport` is the base of all these transports. `MmioTransport` moves the streams of a
+product core through its FIFO ports, polled.
+"""
 
 import mmap
 import os
@@ -16,7 +20,7 @@ from weft.registers import REGISTERS, SPACE, Field, FifoPort, Register, decode
 
 __all__ = [
     "LiteXRegisters", "MappedRegisters", "MmioTransport", "ProductTransport", "RegisterAccess",
-    "RegisterNames", "RegisterTransport", "map_file", "progress",
+    "RegisterNames", "RegisterReader", "RegisterTransport", "map_file", "progress",
 ]
 
 
@@ -51,8 +55,8 @@ class RegisterNames:
 
     def value(self, register: str, field: str, word: int) -> int:
         """Return a bit field of the value ``word`` of a register."""
-        place = self._fields[register, field]
-        return word >> place.low & (1 << place.width) - 1
+        bits = self._fields[register, field]
+        return word >> bits.low & (1 << bits.width) - 1
 
     def bits(self, register: str, *fields: str) -> int:
         """Return the value of a register whose bit fields ``fields``, one bit each, are 1."""
@@ -69,7 +73,7 @@ class RegisterReader:
     access : RegisterAccess
     """
 
-    fresh = True
+    fresh = True  # so that a session sends nothing to resynchronize with the core
 
     def __init__(self, access: RegisterAccess):
         self._access = access
@@ -87,8 +91,8 @@ class RegisterTransport:
     """The registers of any IP core, its soft reset and abort; a subclass adds its data.
 
     It begins with a soft reset, so nothing of an earlier client is left. A subclass describes the
-    kind of core: ``KIND`` for messages, ``NAMES``, the number of the core's own registers, and
-    ``DECODE``, which makes the config of these registers or raises ValueError.
+    kind of core: ``KIND`` for messages, ``NAMES``, ``CORE_REGISTERS``, which counts the core's own
+    registers, and ``DECODE``, which makes the config of these registers or raises ValueError.
 
     Parameters
     ----------
@@ -123,6 +127,8 @@ class RegisterTransport:
     def read(self, address: int, count: int, timeout: float) -> list[int]:
         """Return the values of ``count`` of the core's registers, from word ``address`` on."""
         self._check()
+        # The register port of a core answers 0 beyond its registers. A register access has no limit
+        # of time, so ``timeout`` is only for other transports.
         return [
             self._access.read(4 * n) if n < self.CORE_REGISTERS else 0
             for n in range(address, address + count)
@@ -177,10 +183,7 @@ def progress(moved: bool, last_move: float, timeout: float, text: str) -> float:
     return last_move
 
 
-# Every bus that has one of their registers or ports has it at the same address.
-_IPS = [Ip(config=Config(), bus=bus) for bus in ("axi", "dma")]
-_BURST = 64  # stream words of commands written between two looks at the results
-
+# Ways to the registers.
 
 def map_file(path: str, size: int, offset: int) -> mmap.mmap:
     """Return a part of a file, mapped to read and write.
@@ -269,6 +272,11 @@ class LiteXRegisters:
         self._client.close()
 
 
+# These two buses together have all registers and FIFO ports of a product core. A register or a port
+# has the same address on every bus.
+_IPS = [Ip(config=Config(), bus=bus) for bus in ("axi", "dma")]
+
+
 class ProductTransport(RegisterTransport):
     """The part of a `weft.host.transport.Transport` to an IP product core of any bus.
 
@@ -281,7 +289,10 @@ class ProductTransport(RegisterTransport):
     )
     CORE_REGISTERS = len(REGISTERS)
     DECODE = decode
-    fresh = True
+    fresh = True  # after its soft reset, the core is idle
+
+
+_BURST = 64  # stream words of commands written between two looks at the results
 
 
 class MmioTransport(ProductTransport):
@@ -308,10 +319,10 @@ class MmioTransport(ProductTransport):
     def send_words(self, words: bytes) -> None:
         """Queue words of the command stream, and write as many as CMD_FIFO has space for."""
         self._check()
-        size, view = self._config.bytes_in, bytes(words)
-        if len(view) % size:
-            raise ValueError(f"commands must be whole words of {size} bytes, not {len(view)} bytes")
-        self._commands.extend(view[n : n + size] for n in range(0, len(view), size))
+        size, data = self._config.bytes_in, bytes(words)
+        if len(data) % size:
+            raise ValueError(f"commands must be whole words of {size} bytes, not {len(data)} bytes")
+        self._commands.extend(data[n : n + size] for n in range(0, len(data), size))
         self._write_commands()
 
     def receive(self, timeout: float) -> Packet:
@@ -323,15 +334,15 @@ class MmioTransport(ProductTransport):
         last_move, value = time.monotonic(), self.NAMES.value
         while True:
             moved = self._write_commands()
-            level = self._read("result_level")
-            words = value("result_level", "words", level)
-            complete = value("result_level", "complete", level)
+            word = self._read("result_level")
+            words = value("result_level", "words", word)
+            complete = value("result_level", "complete", word)
             tag = value("result_tag", "tag", self._read("result_tag")) if complete else 0
             for _ in range(words):
                 self._results += self._read("result_fifo").to_bytes(4, "little")
             if complete:
                 data, self._results = bytes(self._results), bytearray()
-                return Packet(tag, True, Status(value("result_level", "status", level)), data)
+                return Packet(tag, True, Status(value("result_level", "status", word)), data)
             last_move = progress(
                 moved or words > 0, last_move, timeout, "no result word arrived"
             )

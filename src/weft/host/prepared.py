@@ -1,4 +1,4 @@
-"""The commands of a matrix product, and a product that is prepared once for many A."""
+"""The commands of every matrix product, and a product that is prepared once for many A."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator

@@ -246,7 +246,7 @@ class _SignedSide:
         converted = Values.of(given, zero)
         self.offset = converted.offset
         if not resident:
-            side.values = converted.values
+            side.values = converted.values  # the side has the operand of the core from now on
 
     def sums(self):
         """Return the sums of the int8 values over K."""

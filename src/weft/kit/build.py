@@ -145,9 +145,8 @@ targets:
 """
 
 
-# Constraints for a design with the core: clocks, reset, clock domain crossings.
-#
-# They come as a page of text and as files for the tools: SDC, XDC for Vivado, LPF for Lattice.
+# Constraints for a design with the core: clocks, reset, clock domain crossings. They come as a page
+# of text and as files for the tools: SDC, XDC for Vivado, LPF for Lattice.
 
 PERIOD = 10.0  # default clock period in the files, in ns
 
@@ -241,6 +240,8 @@ _PRIMITIVES = """\
   the last result of a job.
 """
 
+
+# The kit.
 
 def build(ip: Ip | NetworkIp, *, measured: str | None = None) -> dict[str, bytes]:
     """The files of the kit of ``ip``, by path in its folder. The same ``ip`` gives the same bytes.

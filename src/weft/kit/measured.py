@@ -1,4 +1,4 @@
-"""Area and clock frequency of a core on a device, from Yosys and nextpnr."""
+"""The section "Area and clock" of the data sheet: a core on a device, from Yosys and nextpnr."""
 
 from pathlib import Path
 
@@ -20,6 +20,7 @@ def device(name: str, ip: Ip | NetworkIp) -> Device:
     part = DEVICES.get(name)
     if part is None:
         raise ToolchainError(f"device must be one of {', '.join(DEVICES)}, not {name!r}")
+    # Only a core with primitives, whose models a simulation needs, is for one family of devices.
     if ip.array.family.models and ip.array.target != part.target:
         raise ToolchainError(
             f"device must have target {ip.array.target!r}, not {part.target!r} as {name!r} has"
@@ -40,6 +41,7 @@ def measure(ip: Ip | NetworkIp, part: Device, tools: Toolchain, *, folder: Path,
         (name, f"{used:,}", f"{part.capacity[name]:,}", f"{used / part.capacity[name]:.1%}")
         for name, used in placed.used.items() if part.capacity[name]
     ]
+    # MHz times MAC a cycle, divided by 1000, are GMAC/s.
     return (
         f"The core alone on {part.name}, from Yosys and nextpnr, seed {seed}:"
         f" **{placed.fmax:.1f} MHz** (critical path: {placed.critical_path}), or"

@@ -1,4 +1,7 @@
-"""Parts of the data sheet that only a network core has."""
+"""Parts of the data sheet of a network core.
+
+`weft.kit.product_sections` has the same names for a product core; `weft.kit.sheet` chooses.
+"""
 
 import dataclasses
 

@@ -1,4 +1,7 @@
-"""Parts of the data sheet that only a product core has."""
+"""Parts of the data sheet of a product core.
+
+`weft.kit.network_sections` has the same names for a network core; `weft.kit.sheet` chooses.
+"""
 
 from weft.cli.info import cycle_counts, result_types
 from weft.config import Config
@@ -9,7 +12,7 @@ from weft.kit.table import table
 __all__ = ["KIND", "numbers", "parameters", "performance", "use"]
 
 KIND = "A matrix-multiply accelerator, C[M, N] = A[M, K] x B[K, N]"
-EDGES = 8, 16, 32, 64, 128, 256  # M = N = K of the products in the table of cycles
+SIZES = 8, 16, 32, 64, 128, 256  # M = N = K of the products in the table of cycles
 MAX_CYCLES = 40_000  # at peak rate; larger products are left out
 _FIFO_PACE = (
     " Through the FIFO ports of the register space the processor is slower than this: each access"
@@ -24,12 +27,13 @@ _FIFO_USE = (
 
 def numbers(ip: Ip) -> str:
     """Operands, results, and the sizes of the buffers."""
-    c = ip.array
-    a, b = operands(c)
-    results = " or ".join(name for name, _ in result_types(c))
+    config = ip.array
+    a, b = operands(config)
+    results = " or ".join(name for name, _ in result_types(config))
+    arithmetic, k = config.data_type.arithmetic(config), min(a.words, b.words) * config.depth
     return (
-        f"Operands {c.data_type.a.name}, results {results}: {c.data_type.arithmetic(c)}. A job"
-        f" computes K up to {min(a.words, b.words) * c.depth:,}; the driver splits larger products."
+        f"Operands {config.data_type.a.name}, results {results}: {arithmetic}. A job"
+        f" computes K up to {k:,}; the driver splits larger products."
         f" Buffers: {a.words * a.word_bytes:,} bytes for A, {b.words * b.word_bytes:,} bytes for B."
     )
 
@@ -42,7 +46,7 @@ def use(ip: Ip) -> str:
 
 def performance(ip: Ip) -> list[str]:
     """The section with the cycles of products."""
-    c = ip.array
+    config = ip.array
     return [
         "## Performance",
         "Clock cycles of a product, from the cycle model, which the tests of Weft compare with the"
@@ -54,26 +58,26 @@ def performance(ip: Ip) -> list[str]:
         "* steady: the interval between equal products back to back, loads included\n"
         "* utilization: multiply-accumulates of the steady interval, relative to the peak\n\n"
         "The input stream is always valid and the output stream always ready:"
-        f" {c.bytes_in} bytes in and {c.bytes_out} bytes out a cycle."
+        f" {config.bytes_in} bytes in and {config.bytes_out} bytes out a cycle."
         + _FIFO_PACE * ip.has_fifo_ports,
-        _cycles(c),
+        _cycles(config),
     ]
 
 
 def parameters(ip: Ip) -> list[tuple[str, str, str]]:
-    """None: the Config has all."""
+    """Return no rows: the sheet has the fields of the Config without them."""
     return []
 
 
-def _cycles(c: Config) -> str:
+def _cycles(config: Config) -> str:
     rows = []
-    for edge in [edge for edge in EDGES if edge**3 <= MAX_CYCLES * c.peak]:
-        for name, flags in result_types(c):
-            cold, resident, steady = cycle_counts(c, edge, edge, edge, flags)
+    for size in [size for size in SIZES if size**3 <= MAX_CYCLES * config.peak]:
+        for name, flags in result_types(config):
+            cold, resident, steady = cycle_counts(config, size, size, size, flags)
             rows.append((
-                f"{edge} x {edge} x {edge}", name, f"{cold:,}",
+                f"{size} x {size} x {size}", name, f"{cold:,}",
                 "-" if resident is None else f"{resident:,}", f"{steady:,.0f}",
-                f"{edge**3 / steady / c.peak:.1%}",
+                f"{size**3 / steady / config.peak:.1%}",
             ))
     return table(
         ("M x K x N", "results", "cold", "resident", "steady", "utilization"), rows

@@ -11,7 +11,7 @@ from weft.models.ir import Requantization
 from weft.models.kernels.fixed_point import multiply_wide
 from weft.quantize import onnx_scale, tflite_scale
 
-__all__ = ["FloatFinish", "IntegerFinish", "Rescale", "core_parts", "host_part", "shifted_zero"]
+__all__ = ["FloatFinish", "IntegerFinish", "Rescale", "core_parts", "host_operand", "shifted_zero"]
 
 
 _MIN_NORMAL = np.finfo(np.float32).tiny
@@ -46,12 +46,12 @@ class Rescale:
     wide: bool = False
 
     @classmethod
-    def of(cls, given: Requantization, channels: int, mode: str) -> "Rescale":
+    def of(cls, requantization: Requantization, channels: int, mode: str) -> "Rescale":
         """Convert the scales of a node by the rule of a mode.
 
         Raises ValueError if a scale is not valid.
         """
-        scales = given.x_scale, np.asarray(given.w_scale), given.y_scale
+        scales = requantization.x_scale, np.asarray(requantization.w_scale), requantization.y_scale
         if mode == "onnx":
             scale = np.maximum(onnx_scale(*scales), _MIN_NORMAL)
             multiplier, shift = np.asarray(scale, np.float32).view(np.uint32), 0
@@ -59,8 +59,9 @@ class Rescale:
             multiplier, shift = tflite_scale(*scales)
         return cls(
             mode, np.broadcast_to(multiplier, channels).astype(np.int64),
-            np.broadcast_to(shift, channels).astype(np.int64), int(given.zero), int(given.low),
-            int(given.high), np.dtype(given.dtype), given.wide,
+            np.broadcast_to(shift, channels).astype(np.int64), int(requantization.zero),
+            int(requantization.low), int(requantization.high), np.dtype(requantization.dtype),
+            requantization.wide,
         )
 
     def entries(self, rows, constant: np.ndarray, w_zero: np.ndarray) -> np.ndarray:
@@ -115,10 +116,10 @@ def core_parts(x: np.ndarray) -> list[np.ndarray]:
         # Overflow gives infinity; a signalling NaN becomes a quiet NaN.
         with np.errstate(over="ignore", invalid="ignore"):
             return [x.astype(bfloat16)]
-    return [host_part(x)]
+    return [host_operand(x)]
 
 
-def host_part(x: np.ndarray) -> np.ndarray:
+def host_operand(x: np.ndarray) -> np.ndarray:
     """Return the operand of a product on the host: int8 for int8 and uint8, else x itself."""
     return _signed(x) if x.dtype == np.uint8 else x
 

@@ -1,4 +1,4 @@
-"""Compiles a graph for a target: places its nodes, plans their products, predicts their cost."""
+"""Compiles a graph for a product core: places nodes, plans products, predicts their cost."""
 
 import dataclasses
 import functools
@@ -262,6 +262,9 @@ class _Compiler:
         """Return the approximate cycles of a way to compute a product."""
         shape = rows.count, rows.m(x_shape) * copies, rows.k, rows.n
         return _cycles_of(self._config, shape, flags)
+
+
+_COMPARED = 4  # products of a step that are predicted to compare ways to compute it
 
 
 @functools.lru_cache(maxsize=4096)

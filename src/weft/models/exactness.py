@@ -55,7 +55,6 @@ EXACT = frozenset({
     "tflite.quantize", "tflite.resize_nearest", "tflite.round", "tflite.sqrt", "tflite.square",
     "tile", "transpose", "unstack",
 })
-_BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
 @dataclass(frozen=True)
@@ -96,6 +95,9 @@ class _Distance:
     relative: float = 0.0
 
 
+_BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
+
+
 class _Analysis:
     """Follows the distances through a graph, and collects what the claim must name."""
 
@@ -112,26 +114,27 @@ class _Analysis:
 
     def exactness(self) -> Exactness:
         graph = self._graph
-        found = self._distances({})
+        distances = self._distances({})
         carried = {
-            state.before: found[state.after] for state in graph.states if state.after in found
+            state.before: distances[state.after]
+            for state in graph.states if state.after in distances
         }
         if carried:  # into the next inference
-            found = self._distances(carried)
+            distances = self._distances(carried)
             self._adds_up = any(
-                found[state.after].steps > carried[state.before].steps
+                distances[state.after].steps > carried[state.before].steps
                 for state in graph.states if state.before in carried
             )
-        ends = [found.get(number, _Distance()) for number in graph.outputs]
+        ends = [distances.get(number, _Distance()) for number in graph.outputs]
         return Exactness(
             self._claim(), tuple(d.steps for d in ends), tuple(d.relative for d in ends)
         )
 
-    def _distances(self, found: dict[int, _Distance]) -> dict[int, _Distance]:
+    def _distances(self, distances: dict[int, _Distance]) -> dict[int, _Distance]:
         """Return the distances of all tensors; ``found`` has those when an inference starts."""
-        found = dict(found)
+        distances = dict(distances)
         for node in self._graph.nodes:
-            before = [found[n] for n in node.inputs if n in found]
+            before = [distances[n] for n in node.inputs if n in distances]
             distance = _Distance(
                 max((d.steps for d in before), default=0.0),
                 max((d.relative for d in before), default=0.0),
@@ -139,8 +142,8 @@ class _Analysis:
             own = self._own(node)
             for number in node.outputs:
                 if number >= 0:
-                    found[number] = self._after(node, distance, own, number)
-        return found
+                    distances[number] = self._after(node, distance, own, number)
+        return distances
 
     def _after(self, node, before, own, number):
         """The distance of an output of a node."""

@@ -12,7 +12,7 @@ from weft.host.accelerator import Accelerator
 from weft.host.product_stream import Setup
 from weft.host.stats import Stats, sum_stats
 from weft.models import kernels
-from weft.models.arithmetic import FloatFinish, core_parts, host_part
+from weft.models.arithmetic import FloatFinish, core_parts, host_operand
 from weft.models.work import CoreWork, HostProduct, HostWork, ListProduct, RecurrentWork
 
 __all__ = [
@@ -164,8 +164,8 @@ class HostProductRun:
         """Compute the step; ``values`` are as in `CoreRun`."""
         work = self._work
         rows, finish = work.rows, work.finish
-        x = host_part(values[0])
-        zero = host_part(np.array([work.x_zero], values[0].dtype))[0]
+        x = host_operand(values[0])
+        zero = host_operand(np.array([work.x_zero], values[0].dtype))[0]
         computed = len(values) > 1
         m = rows.m(values[0].shape)
         a = np.empty((rows.count * (inferences if computed else 1), m, rows.k), x.dtype)
@@ -173,7 +173,7 @@ class HostProductRun:
         columns = None
         b = work.weights
         if computed:
-            other = host_part(values[1])
+            other = host_operand(values[1])
             columns = np.empty((len(a), rows.n, rows.k), other.dtype)
             rows.write_columns(other, columns)
             b = columns.swapaxes(1, 2)

@@ -138,16 +138,16 @@ def _picture(path, tensor, layout, normalization):
     return found if layout == "NHWC" else np.ascontiguousarray(found.transpose(0, 3, 1, 2))
 
 
-def _normalized(values, tensor, given, path):
+def _normalized(values, tensor, normalization, path):
     """Values 0..255 [..., channels] as values of the input."""
-    if given is not None:
-        for what, numbers in (("mean", given.mean), ("std", given.std)):
+    if normalization is not None:
+        for what, numbers in (("mean", normalization.mean), ("std", normalization.std)):
             if len(numbers) not in (1, values.shape[-1]):
                 raise ModelError(
                     f"{path}: {what} must be one number, or one for each of"
                     f" {values.shape[-1]} channels, not {len(numbers)}"
                 )
-        mean, std = (np.float32(numbers) for numbers in (given.mean, given.std))
+        mean, std = (np.float32(numbers) for numbers in (normalization.mean, normalization.std))
         return ((values.astype(np.float32) - mean) / std).astype(np.float32)
     if tensor.dtype in (np.int8, np.uint8):
         return (values.astype(np.int16) + np.iinfo(tensor.dtype).min).astype(tensor.dtype)

@@ -24,7 +24,7 @@ from weft.commands import JobFlag
 from weft.config import Config, ConfigError
 from weft.design import Design, PerKind
 from weft.designs import design_from_dict, to_dict
-from weft.files import whole
+from weft.files import written_whole
 from weft.models.errors import ModelError
 from weft.visible import visible
 
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["VERSION", "Decoder", "Encoder", "read_program", "write_program"]
 
 
-# Objects of a program as JSON and binary members, and back; only its own classes are made.
-#
-# These are the classes that the fields of the program name, and the fields of its parts.
+# Objects of a program as JSON and binary members, and back. Only classes of a program are made:
+# those that the fields of the program name, and the fields of its parts.
 
 _DTYPES = {
     np.dtype(name).name: np.dtype(name) for name in (
@@ -269,6 +268,8 @@ def _fits(value, hint):
     return isinstance(value, hint)
 
 
+# The file.
+
 FORMAT = "weft program"
 VERSION = 9
 _MAIN = "program.json"
@@ -283,7 +284,7 @@ def write_program(program: "CompiledNetwork", path) -> None:
         "format": FORMAT, "version": VERSION, "design": to_dict(design), "hash": design.hash,
         "program": encoder.encode(program),
     }
-    with whole(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
+    with written_whole(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(_MAIN, _DATE), json.dumps(main, separators=(",", ":")))
         for number, data in enumerate(encoder.members):
             archive.writestr(zipfile.ZipInfo(f"{number}.bin", _DATE), data)

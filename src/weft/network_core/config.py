@@ -62,9 +62,9 @@ class NetworkCoreConfig:
     program_words: int = 0
 
     def __post_init__(self):
-        core, problems = self.array, []
-        if not isinstance(core, Config):
-            raise ConfigError(f"array must be a Config, not {core!r}")
+        array, problems = self.array, []
+        if not isinstance(array, Config):
+            raise ConfigError(f"array must be a Config, not {array!r}")
         for name in ("words", "b_words", "lines", "read_vectors", "program_words"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, SupportsIndex):
@@ -74,39 +74,39 @@ class NetworkCoreConfig:
         if problems:
             raise ConfigError("\n".join(problems))
         for name, value, allowed in (
-            ("dtype", core.dtype, ("int8",)),
-            ("requantize", core.requantize, ("tflite", "single")),
-            ("activation", core.activation, ("none",)),
-            ("b_zero_point", core.b_zero_point, ("none",)),
-            ("drain", core.drain, ("overlapped",)),
-            ("c_words", core.c_words, (0,)),
+            ("dtype", array.dtype, ("int8",)),
+            ("requantize", array.requantize, ("tflite", "single")),
+            ("activation", array.activation, ("none",)),
+            ("b_zero_point", array.b_zero_point, ("none",)),
+            ("drain", array.drain, ("overlapped",)),
+            ("c_words", array.c_words, (0,)),
         ):
             if value not in allowed:
                 rule = " or ".join(map(repr, allowed))
                 problems.append(f"{name} must be {rule} in a network core, not {value!r}")
-        for name, value in (("depth", core.depth), ("cols", core.cols), ("words", self.words),
+        for name, value in (("depth", array.depth), ("cols", array.cols), ("words", self.words),
                             ("program_words", self.program_words or 1)):
             if value & (value - 1) or value < 1:
                 problems.append(
                     f"{name} must be a power of two in a network core, not {value}"
                 )
-        if core.lanes > min(core.depth, core.cols):
+        if array.lanes > min(array.depth, array.cols):
             problems.append(
-                f"lanes must be at most depth ({core.depth}) and cols ({core.cols}),"
-                f" not {core.lanes}"
+                f"lanes must be at most depth ({array.depth}) and cols ({array.cols}),"
+                f" not {array.lanes}"
             )
         for name, low, high in (("words", 16, MAX_WORDS), ("b_words", 2, 1 << 16),
                                 ("lines", 4, 1 << 16)):
             if not low <= getattr(self, name) <= high:
                 problems.append(f"{name} must be in {low}..{high}, not {getattr(self, name)}")
-        if self.read_vectors not in (1, 2, 4, 8) or core.cols % self.read_vectors:
+        if self.read_vectors not in (1, 2, 4, 8) or array.cols % self.read_vectors:
             problems.append(
-                f"read_vectors must be 1, 2, 4 or 8 and divide cols ({core.cols}),"
+                f"read_vectors must be 1, 2, 4 or 8 and divide cols ({array.cols}),"
                 f" not {self.read_vectors}"
             )
         if self.program_words:
             problems += self._program_problems()
-        if has_single_port(core):
+        if has_single_port(array):
             problems += self._single_port_problems()
         if problems:
             raise ConfigError("\n".join(problems))
@@ -125,11 +125,11 @@ class NetworkCoreConfig:
 
     def _single_port_problems(self):
         """What a core whose memory has one port must have: its microprogram knows nothing else."""
-        core = self.array
+        array = self.array
         for name, value, rule in (
-            ("cols", core.cols, 4), ("depth", core.depth, 4), ("lanes", core.lanes, 1),
-            ("multiplier", core.multiplier, "plain"), ("requantize", core.requantize, "tflite"),
-            ("scale_cycles", core.scale_cycles, 8), ("read_vectors", self.read_vectors, 1),
+            ("cols", array.cols, 4), ("depth", array.depth, 4), ("lanes", array.lanes, 1),
+            ("multiplier", array.multiplier, "plain"), ("requantize", array.requantize, "tflite"),
+            ("scale_cycles", array.scale_cycles, 8), ("read_vectors", self.read_vectors, 1),
             ("program_words", self.program_words, 0),
         ):
             if value != rule:
@@ -260,10 +260,10 @@ class NetworkCoreConfig:
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
 
-def has_single_port(core: Config) -> bool:
+def has_single_port(array: Config) -> bool:
     """Whether the memory has one port: a microprogram controls such a core, of one row.
 
     With more rows the array reads several banks, which single-port memories are too large for.
     """
-    return core.family.single_port and core.rows == 1
+    return array.family.single_port and array.rows == 1
 

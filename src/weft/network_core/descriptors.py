@@ -45,6 +45,8 @@ def join(address: int, banks: int) -> int:
     return word * banks + (address & ((1 << BANK_BITS) - 1))
 
 
+# The descriptors.
+
 DESCRIPTOR_WORDS = 32
 DESCRIPTOR_BYTES = 4 * DESCRIPTOR_WORDS
 LIST_VERSION = 2

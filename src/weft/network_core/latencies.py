@@ -28,98 +28,98 @@ MAP_READ = 1 + ROW_READ + 1  # from a step to its vectors of A
 _ADDED_ADDRESS = 15  # from a chunk to the read of its added values, at the best
 
 
-def lead(core: Config) -> int:
+def lead(array: Config) -> int:
     """Cycles that a job may start before the cycle after the last store of the job before.
 
     With one row, layers of a network have few steps, so these cycles count. The first step still
     reads after that store. A core with a microprogram has no such start.
     """
-    return CHUNK_ADDRESS if core.rows == 1 else 0
+    return CHUNK_ADDRESS if array.rows == 1 else 0
 
 
-def array_write(core: Config) -> int:
+def array_write(array: Config) -> int:
     """From the last step of a tile to its first row in the result buffer."""
-    to_edge = MAP_READ + core.family.edge_registers
-    drain = to_edge + core.cell.latency_of(core.depth) + 1 + (core.rows - 1) // core.hop
-    return drain + (core.cols - 1 + core.cell.corrected) // core.hop
+    to_edge = MAP_READ + array.family.edge_registers
+    drain = to_edge + array.cell.latency_of(array.depth) + 1 + (array.rows - 1) // array.hop
+    return drain + (array.cols - 1 + array.cell.corrected) // array.hop
 
 
-def result_read(core: Config) -> int:
+def result_read(array: Config) -> int:
     """From a read of the result buffer to the sums of a chunk; a whole row needs no selection."""
-    if core.lanes == core.cols:
-        return latencies.MEMORY_READ + 1 if core.family.pipelines_results else 1
-    return core.family.result_read_latency
+    if array.lanes == array.cols:
+        return latencies.MEMORY_READ + 1 if array.family.pipelines_results else 1
+    return array.family.result_read_latency
 
 
-def sum_latency(core: Config) -> int:
+def sum_latency(array: Config) -> int:
     """From a read of the result buffer to the corrected sums of a chunk."""
-    return result_read(core) + core.cell.corrected
+    return result_read(array) + array.cell.corrected
 
 
-def join(core: Config) -> int:
+def join(array: Config) -> int:
     """From an issue to the stage in which values and parameters meet."""
-    return max(sum_latency(core), PARAMETER_READ)
+    return max(sum_latency(array), PARAMETER_READ)
 
 
-def read_delay(core: Config) -> int:
+def read_delay(array: Config) -> int:
     """From the request of a chunk to its read of the result buffer."""
-    return join(core) - sum_latency(core)
+    return join(array) - sum_latency(array)
 
 
-def has_serial_scaler(core: Config) -> bool:
+def has_serial_scaler(array: Config) -> bool:
     """Whether the lanes scale digit by digit: logic cells are scarce, and a slot is long enough."""
     return (
-        core.family.serial_epilogue and core.requantize == "tflite" and core.scale_cycles >= 8
+        array.family.serial_epilogue and array.requantize == "tflite" and array.scale_cycles >= 8
     )
 
 
-def _scaled(core):
+def _scaled(array):
     """From an issue to the output of the scaler; the bias takes 1 cycle."""
-    if has_serial_scaler(core):
-        return join(core) + latencies.serial_scaler(core.scale_cycles)
-    return join(core) + 1 + latencies.scaler(core.requantize, core.scale_cycles)
+    if has_serial_scaler(array):
+        return join(array) + latencies.serial_scaler(array.scale_cycles)
+    return join(array) + 1 + latencies.scaler(array.requantize, array.scale_cycles)
 
 
-def rescale(core: Config, add: bool = False) -> int:
+def rescale(array: Config, add: bool = False) -> int:
     """From the request of a chunk to its results."""
-    first = add_slot(core) * core.scale_cycles if add else 0
-    return first + _scaled(core) + latencies.CLAMP
+    first = add_slot(array) * array.scale_cycles if add else 0
+    return first + _scaled(array) + latencies.CLAMP
 
 
-def store_sums(core: Config) -> int:
+def store_sums(array: Config) -> int:
     """From the request of a chunk to the write of the first part of its sums."""
-    return join(core) + CHUNK_STORE
+    return join(array) + CHUNK_STORE
 
 
-def added_take(core: Config) -> int:
+def added_take(array: Config) -> int:
     """From the request of a chunk to its added values, which follow its result in the table."""
-    return rescale(core) + 1
+    return rescale(array) + 1
 
 
-def total_latency(core: Config) -> int:
+def total_latency(array: Config) -> int:
     """From the request of a chunk with ADD to the sum of both values of the table."""
-    return added_take(core) + 1 + latencies.MEMORY_READ + 1
+    return added_take(array) + 1 + latencies.MEMORY_READ + 1
 
 
-def add_slot(core: Config) -> int:
+def add_slot(array: Config) -> int:
     """The slot after its request in which the scalers take the total of a chunk with ADD.
 
     A slot has ``scale_cycles`` cycles, and a chunk is requested every 2 slots at most. The number
     is odd, so a slot never has two values.
     """
-    return -(-(total_latency(core) - join(core)) // core.scale_cycles) | 1
+    return -(-(total_latency(array) - join(array)) // array.scale_cycles) | 1
 
 
-def chunks_in_flight(core: Config) -> int:
+def chunks_in_flight(array: Config) -> int:
     """Chunks between their requests and their results."""
-    cycles = core.scale_cycles
-    return 1 + max(-(-rescale(core) // cycles), -(-rescale(core, add=True) // (2 * cycles)))
+    cycles = array.scale_cycles
+    return 1 + max(-(-rescale(array) // cycles), -(-rescale(array, add=True) // (2 * cycles)))
 
 
-def added_chunks(core: Config) -> int:
+def added_chunks(array: Config) -> int:
     """Chunks of the added map between their reads and the scalers, at full rate."""
     read = _ADDED_ADDRESS + SIDE_READ + DELIVERY
-    return 1 + -(-(added_take(core) + read) // (2 * core.scale_cycles))
+    return 1 + -(-(added_take(array) + read) // (2 * array.scale_cycles))
 
 
 def result_rows(config: NetworkCoreConfig) -> int:
@@ -127,9 +127,10 @@ def result_rows(config: NetworkCoreConfig) -> int:
 
     Where logic cells are scarce it holds 2 tiles, so short tiles take more cycles.
     """
-    core = config.array
-    interval = max(core.rows, core.rows * config.row_chunks * core.scale_cycles)  # of short tiles
+    array = config.array
+    # Of short tiles.
+    interval = max(array.rows, array.rows * config.row_chunks * array.scale_cycles)
     # From the decision on the last step of a tile to the free rows.
-    occupied = latencies.STEP + array_write(core) + interval + read_delay(core) + 6
-    tiles = 2 if core.family.serial_epilogue else -(-occupied // interval) + 1
-    return 1 << (tiles * core.rows - 1).bit_length()
+    occupied = latencies.STEP + array_write(array) + interval + read_delay(array) + 6
+    tiles = 2 if array.family.serial_epilogue else -(-occupied // interval) + 1
+    return 1 << (tiles * array.rows - 1).bit_length()

@@ -15,7 +15,6 @@ __all__ = [
 
 
 # The registers of a network core: constants that describe its NetworkCoreConfig, then its state.
-#
 # Register n is the 32-bit word at address n. The first ones are `weft.registers.IDENTITY`.
 
 LATENCY = 4  # cycles that an address must be stable before its register can be read
@@ -52,6 +51,8 @@ def decode(words: list[int]) -> NetworkCoreConfig:
     registers.check_hash(words, config)
     return config
 
+
+# The register space of an IP core: these registers, and those of its bus.
 
 _SIZES = {
     "words": "words of each bank of the memory",

@@ -39,7 +39,7 @@ class ListReport:
     jobs : int
         Jobs that have ended; after an error, the number of the job with the error.
     result : bytes
-        The bytes that END names.
+        The bytes of the memory that the list's last descriptor, END, names; empty if it names none.
     cycles : int or None
         Cycles from START to the end; None if they were not counted.
     """
@@ -49,7 +49,12 @@ class ListReport:
     result: bytes = b""
     cycles: int | None = None
 
-    def problem(self, place: str | None = None) -> str:
-        """Return the error in words; ``place`` stands for the job."""
-        where = place or f"in job {self.jobs}"
+    def problem(self, where: str | None = None) -> str:
+        """Return the error in words; "" if there is none.
+
+        ``where`` are the words for the place of the error, by default the number of the job.
+        """
+        if self.error == ListError.NONE:
+            return ""
+        where = where or f"in job {self.jobs}"
         return f"the list ended with error {self.error.name} {where}: {_REASONS[self.error]}"

@@ -1,4 +1,7 @@
-"""Cases of the verification matrix: a Config, a check and a seed, and what came of it."""
+"""Cases of the verification matrix: a Config, a check and a seed, and what came of it.
+
+`matrix` has all cases; Configs are drawn at random.
+"""
 
 import dataclasses
 import functools
@@ -24,7 +27,6 @@ __all__ = [
     "CHECKS", "FAILURES", "GIVEN", "LOG", "Case", "CaseError", "CaseOutcome", "case_of", "drawn",
     "matrix", "random_config", "versions",
 ]
-
 
 # The programs that each check needs.
 CHECKS = {
@@ -165,11 +167,6 @@ class CaseOutcome:
 
 GIVEN = "design"  # name of a Config that is not drawn
 _NAME = re.compile(rf"(?:(\d{{1,18}})\.(\d{{1,9}})|{GIVEN})/({'|'.join(CHECKS)})(?:/(\d{{1,9}}))?")
-MAX_SIZE = 8  # limit of rows, cols, depth, hop and dsp_cols: larger designs take minutes
-MAX_WORDS = 512  # limit of a buffer: the export of a memory takes seconds per Mbit
-
-# With this bytes_out any number of lanes is legal until bytes_out itself is drawn.
-_UNDRAWN = {"bytes_out": 64}
 
 
 class CaseError(ValueError):
@@ -250,6 +247,10 @@ def random_config(rng) -> Config:
     return Config(**drawn)
 
 
+MAX_SIZE = 8  # limit of rows, cols, depth, hop and dsp_cols: larger designs take minutes
+MAX_WORDS = 512  # limit of a buffer: the export of a memory takes seconds per Mbit
+
+
 def _values(field):
     """The values of a field in a sweep, without regard to other fields."""
     rule = field.metadata
@@ -264,6 +265,10 @@ def _values(field):
     limit = MAX_WORDS if field.name.endswith("_words") else high
     powers = [1 << n for n in range(limit.bit_length()) if low <= 1 << n <= limit]
     return [*([0] if rule["zero"] else []), *powers]
+
+
+# With this bytes_out any number of lanes is legal until bytes_out itself is drawn.
+_UNDRAWN = {"bytes_out": 64}
 
 
 def _legal(values):

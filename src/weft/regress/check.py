@@ -44,11 +44,11 @@ SPECIAL = np.array(
 )
 
 
-def checked(case: Case, place: Path) -> CaseOutcome:
+def checked(case: Case, folder: Path) -> CaseOutcome:
     """Run a case in a folder; any failure is an outcome."""
     start = time.monotonic()
     try:
-        found = _CHECKS.get(case.check, _benches)(case, place)
+        found = _CHECKS.get(case.check, _benches)(case, folder)
     except Exception:  # of a broken design or a missing tool; the outcome has the text
         found = {"failure": "error", "detail": traceback.format_exc().strip()}
     return CaseOutcome(**found, seconds=round(time.monotonic() - start, 2))
@@ -67,16 +67,16 @@ def _wrong(text):
     return {"failure": "wrong", "detail": text.strip()} if text else {}
 
 
-def _benches(case, place):
+def _benches(case, folder):
     try:
         outcome = run(
-            case.config, case.check, build_dir=place / "bench", testcase=case.tests or None,
+            case.config, case.check, build_dir=folder / "bench", testcase=case.tests or None,
             seed=case.seed,
         )
     except BenchError as error:
         counts, text = _counts(error.outcome), str(error)
-        for log in (place / "bench").rglob(LOG):
-            write_bytes(place / LOG, log.read_bytes())
+        for log in (folder / "bench").rglob(LOG):
+            write_bytes(folder / LOG, log.read_bytes())
             text = text.replace(str(log), LOG)
         return counts | _wrong(text)
     return _counts(outcome)
@@ -87,8 +87,8 @@ def _counts(outcome):
 
 
 _CHECKS = {
-    "lint": lambda case, place: _wrong(lint(case.config)),
-    "products": lambda case, place: _wrong(run_products(case.config, case.seed)),
+    "lint": lambda case, folder: _wrong(lint(case.config)),
+    "products": lambda case, folder: _wrong(run_products(case.config, case.seed)),
 }
 
 

@@ -54,7 +54,7 @@ class CaseWork:
         """The outcome of a case, with the log of the simulator if a bench failed."""
         text = json.dumps(case.to_json()).encode()
         return run_program(
-            self.command, {"case.json": zlib.compress(text)}, CaseOutcome, place="regress",
+            self.command, {"case.json": zlib.compress(text)}, CaseOutcome, subfolder="regress",
             title=str(case), limits=self.limits, stopped=stopped,
             outputs=lambda outcome: (LOG,) if outcome.has_log else (),
         )

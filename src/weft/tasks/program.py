@@ -1,4 +1,6 @@
-"""A task that is a program in a folder of its own: files come in and go out as bytes.
+"""A task that is a program in a folder of its own, with limits for its time and memory.
+
+Files come in and go out as bytes.
 
 An engine can so move the files from one machine to another.
 """
@@ -163,7 +165,7 @@ class StepResult:
 
 def run_program(
     command: Sequence[str], files: dict[str, bytes], outcome_type: Callable[..., Any], *,
-    place: str, title: str, limits: RunLimits, stopped: Callable[[], bool],
+    subfolder: str, title: str, limits: RunLimits, stopped: Callable[[], bool],
     outputs: Callable[[Any], Sequence[str]],
 ) -> StepResult:
     """Run a program that writes ``outcome.json`` into its folder.
@@ -177,7 +179,7 @@ def run_program(
         Makes the outcome from the fields of ``outcome.json``. It must also take ``failure`` and
         ``detail`` alone: ``time`` or ``memory`` if the program exceeds a limit, ``crash`` if it
         ends without an outcome.
-    place : str
+    subfolder : str
         Name of the parent folder, in Weft's build folder.
     title : str
         Name of the run, for messages.
@@ -192,7 +194,7 @@ def run_program(
     weft.tasks.program.Stopped
         If ``stopped()`` became true.
     """
-    parent = folder() / place
+    parent = folder() / subfolder
     parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=parent) as name:
         here = Path(name)

@@ -12,8 +12,8 @@ from weft.models.network_core.weights import LayerWords
 
 def planned(graph, config, **options):
     """The divided network, and the places of its maps."""
-    core = config.array
-    divided = divide(graph, core.requantize, core.cols, core.depth)
+    array = config.array
+    divided = divide(graph, array.requantize, array.cols, array.depth)
     sizes = [
         LayerWords.of(layer, divided.maps[layer.x].channels, config) for layer in divided.layers
     ]

@@ -1,6 +1,5 @@
 """The networks of MLPerf Tiny and of the examples on network cores: all bytes are equal."""
 
-
 import numpy as np
 import pytest
 from digits import CNN, MLP

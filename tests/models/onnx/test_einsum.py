@@ -5,7 +5,7 @@ import pytest
 from onnx_models import Builder, equal_to_runtime
 
 from weft.models.ir import Gemm
-from weft.models.onnx.einsum import product_form
+from weft.models.onnx.einsum import form_of_equation
 
 F32 = np.float32
 
@@ -56,4 +56,4 @@ def test_a_bias_after_it_fuses():
 
 @pytest.mark.parametrize("equation", ["...ij,jk->...ik", "ij,jk->ij->", "i1,1j->ij", "ij->ji"])
 def test_no_form(equation):
-    assert product_form(equation, 2, 2) is None
+    assert form_of_equation(equation, 2, 2) is None

@@ -1,6 +1,5 @@
 """The networks of MLPerf Tiny: every operator's bytes equal TFLite Micro's."""
 
-
 import numpy as np
 import pytest
 from graph_runner import run_graph

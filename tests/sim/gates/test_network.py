@@ -1,6 +1,5 @@
 """The test of gate-level network cores, on a core that is not synthesized: it builds fast."""
 
-
 import numpy as np
 import pytest
 from digits import CNN

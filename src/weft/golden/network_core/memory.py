@@ -136,11 +136,11 @@ class NetworkCoreBuffers:
     """
 
     def __init__(self, config):
-        core = config.array
+        array = config.array
         self.config = config
-        self.b = np.zeros((config.b_words, core.cols, core.depth), np.int8)
-        self.lines = np.zeros((config.lines, config.line_vectors * core.depth), np.int8)
-        self.table = np.zeros((ADD_TABLE_WORDS, config.add_table_vectors * core.depth), np.int8)
+        self.b = np.zeros((config.b_words, array.cols, array.depth), np.int8)
+        self.lines = np.zeros((config.lines, config.line_vectors * array.depth), np.int8)
+        self.table = np.zeros((ADD_TABLE_WORDS, config.add_table_vectors * array.depth), np.int8)
 
     def load(self, memory, load) -> None:
         """Execute a `weft.network_core.descriptors.ListLoad` from a `MemoryArea`."""

@@ -184,6 +184,8 @@ def _limits(config, descriptor):
             return descriptor.result_bytes <= RESULT_BYTES
 
 
+# The execution.
+
 LOG_BYTES = 8  # of an entry of the log: two times of 32 bits
 
 

@@ -1,7 +1,4 @@
-"""Fixed-point arithmetic of TFLite, in 64-bit numpy: the same bits as its C++ code in 32.
-
-Source: TFLite Micro, ``kernels/internal/common.h``.
-"""
+"""Fixed-point arithmetic of TFLite and of gemmlowp, in 64-bit numpy: the bits of their C++ code."""
 
 import math
 
@@ -13,7 +10,7 @@ __all__ = [
 ]
 
 
-# Functions of gemmlowp's fixed-point numbers of 32 and of 16 bits, in 64-bit numpy.
+# gemmlowp's fixed-point numbers of 32 and of 16 bits, and their functions.
 #
 # Source: gemmlowp, ``fixedpoint/fixedpoint.h``. In 16 bits, constants of 31 fractional bits are
 # rounded to 15. Additions wrap where they do not saturate.
@@ -113,6 +110,10 @@ class FixedPoint:
 
 INT16, INT32 = FixedPoint(16), FixedPoint(32)
 
+
+# TFLite's functions of 32 bits.
+#
+# Source: TFLite Micro, ``kernels/internal/common.h``.
 
 high_mul, wrap32 = INT32.high_mul, INT32.wrap
 

@@ -13,11 +13,6 @@ from weft.models.kernels.fixed_point import INT16, clamp, multiply
 __all__ = ["KERNELS", "float_sums", "quantize_rows", "scaled_total"]
 
 
-# LiteRT's arithmetic, with its default kernels, where TFLite Micro's differs.
-#
-# Sources: XNNPACK, ``microparams-init.c``, ``qs8-vadd``, ``qs8-vmul``, ``reduce-nd.c``,
-# ``indirection.c``, ``f32-qs8-vcvt``; LiteRT, ``optimized_ops.h`` (Softmax), ``activations.cc``.
-
 def _add(inputs, attributes):
     """``round((a * multipliers[0] + b * multipliers[1]) / 2**shift) + zero``, ties up.
 
@@ -71,8 +66,8 @@ def _resize_bilinear(inputs, attributes):
     """As ``tflite.resize_bilinear``: positions are float32, and weights have 11 bits."""
     [x] = inputs
     (y0, y1, fy), (x0, x1, fx) = (
-        _neighbours(given, count, attributes)
-        for given, count in zip(x.shape[1:3], attributes["size"], strict=True)
+        _neighbours(size_in, size_out, attributes)
+        for size_in, size_out in zip(x.shape[1:3], attributes["size"], strict=True)
     )
     fy, fx, wide = fy[:, None, None], fx[:, None], x.astype(np.int64)
     upper, lower = (
@@ -83,17 +78,17 @@ def _resize_bilinear(inputs, attributes):
     return [y.astype(x.dtype)]
 
 
-def _neighbours(given, count, attributes):
+def _neighbours(size_in, size_out, attributes):
     """Lower and upper neighbour of each output along one axis, and the upper one's weight."""
-    corners = attributes["align_corners"] and count > 1
-    scale = np.float32(given - corners) / np.float32(count - corners)
-    at = np.arange(count, dtype=np.float32) * scale
+    corners = attributes["align_corners"] and size_out > 1
+    scale = np.float32(size_in - corners) / np.float32(size_out - corners)
+    position = np.arange(size_out, dtype=np.float32) * scale
     if attributes["half_pixel_centers"] and not attributes["align_corners"]:
         half = np.float32(0.5)
-        at = (at + (half * scale - half)).clip(0, given - 1)
-    lower = at.astype(np.int64)
-    weight = np.rint((at - lower.astype(np.float32)) * np.float32(2048)).astype(np.int64)
-    return lower, (lower + 1).clip(None, given - 1), weight
+        position = (position + (half * scale - half)).clip(0, size_in - 1)
+    lower = position.astype(np.int64)
+    weight = np.rint((position - lower.astype(np.float32)) * np.float32(2048)).astype(np.int64)
+    return lower, (lower + 1).clip(None, size_in - 1), weight
 
 
 def _concatenation(inputs, attributes):
@@ -162,8 +157,16 @@ def _of_int16(function):
     return kernel
 
 
+# Dynamic range quantization: LiteRT quantizes rows of float32 while it runs.
+#
+# A row is what shares a scale: a row of a matrix, a pixel, or a whole image. The sums of its
+# product are exact integers; then they become float32 again. LiteRT has two rules: that of XNNPACK,
+# and that of its own kernels, for depthwise convolutions.
+#
+# Sources: XNNPACK, ``quantization.h`` and the kernels ``qd8-f32-qc8w``; TensorFlow Lite,
+# ``AsymmetricQuantizeFloats`` and ``depthwiseconv_uint8.h``.
+
 _LOW, _HIGH, _ZERO, _STEPS = (np.float32(number) for number in (-128, 127, 0, 255))
-_GROUP = 4  # channels that a depthwise convolution converts together
 
 
 def _quantize_rows(inputs, attributes):
@@ -265,6 +268,9 @@ def _float_sums(inputs, attributes):
     """
     y = float_sums(*inputs, attributes, attributes["bias"])
     return [y.clip(attributes["low"], attributes["high"]).reshape(attributes["shape"])]
+
+
+_GROUP = 4  # channels that a depthwise convolution converts together
 
 
 @np.errstate(all="ignore")  # infinity and NaN are results

@@ -1,4 +1,4 @@
-"""Kernels of operators that only ONNX has."""
+"""Kernels of operators that only ONNX has; `weft.models.kernels.tflite` says what a kernel is."""
 
 import functools
 import itertools
@@ -105,6 +105,8 @@ def _gelu(inputs, attributes):
     return [(0.5 * wide * (1 + _erf(wide / math.sqrt(2)))).astype(x.dtype)]
 
 
+# Kernels that select values by their places.
+
 def _gather(inputs, attributes):
     """``axis`` : int. Inputs: values, and indices, which may count from the end."""
     return [np.take(inputs[0], inputs[1], attributes["axis"])]
@@ -114,6 +116,8 @@ def _select(inputs, attributes):
     """``indices`` : tuple of array, the element for each place along each axis."""
     return [inputs[0][np.ix_(*attributes["indices"])]]
 
+
+# Kernels of quantized tensors, exact with onnxruntime on x86-64.
 
 F32, F64 = np.float32, np.float64
 
@@ -240,7 +244,7 @@ def _numbers(inputs, tensors):
     ]
 
 
-# Kernels of ONNX operators that combine elements: pools, reductions, softmax.
+# Kernels that combine elements: pools, reductions, softmax.
 #
 # Sources: onnxruntime, ``pool_functors.h`` (AveragePool from operator set 19 on) and
 # ``mlas/pooling.cpp`` (before, and GlobalAveragePool): they add float32 values in different orders.
@@ -343,6 +347,11 @@ def _batch_normalization(inputs, attributes):
     factor = gamma / np.sqrt(variance + np.float32(attributes["epsilon"]))
     return [((x - mean) * factor + beta).astype(x.dtype)]
 
+
+# Recurrent layers: gates and states. The caller computes the products that a cell asks for.
+#
+# Source: ONNX operators ``LSTM``, ``GRU`` and ``RNN``; the zeros after the end of a short sequence,
+# and the states of an empty one, are onnxruntime's.
 
 def _lstm_cell(direction, fed, attributes, hidden, cell):
     """One product: hidden with the weights of input, output, forget and new value.

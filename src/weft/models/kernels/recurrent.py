@@ -182,6 +182,10 @@ RECURRENT = {
 }
 
 
+# SVDF, whose state lasts from run to run.
+#
+# Source: TFLite Micro, ``svdf_common.cc``.
+
 def _svdf(inputs, attributes, state):
     """The state and the filter in time of a singular value decomposition filter.
 

@@ -1,4 +1,8 @@
-"""Kernels of TFLite's integer operators: arithmetic, pools, and functions of one operand."""
+"""Kernels of TFLite's operators, bit by bit as TFLite Micro: arithmetic, pools, and functions.
+
+A kernel takes a list of arrays and a dict of attributes, and returns the list of its outputs. Its
+docstring names the attributes; x is the input and y the output.
+"""
 
 import math
 import operator
@@ -63,23 +67,20 @@ def _mul(inputs, attributes):
 
 
 def _squared_difference(inputs, attributes):
-    """As the difference; the square is scaled."""
+    """The attributes are those of `_linear`; the square of the difference is scaled."""
     a, b = _terms(inputs, attributes)
     square = (a - b) * (a - b)
     y = multiply(square, attributes["multiplier"], attributes["shift"]) + attributes["zero"]
     return [clamp(y, attributes["low"], attributes["high"], inputs[0].dtype)]
 
 
-def _plain(function):
+def _unquantized(function):
     """Of float32, int32 or int64; ``low``, ``high`` : numbers or None."""
 
     def kernel(inputs, attributes):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             y = function(*inputs)
-        for limit, bound in ((attributes["low"], np.maximum), (attributes["high"], np.minimum)):
-            if limit is not None:
-                y = bound(y, y.dtype.type(limit))
-        return [y]
+        return _clip([y], attributes)
 
     return kernel
 
@@ -103,21 +104,20 @@ def _prelu(inputs, attributes):
     x, slope = (
         v.astype(np.int64) - zero for v, zero in zip(inputs, attributes["zeros"], strict=True)
     )
-    (m, n), (s, t) = attributes["multipliers"], attributes["shifts"]
-    y = np.where(x >= 0, multiply(x, m, s), multiply(x * slope, n, t)) + attributes["zero"]
+    (positive, negative), (positive_shift, negative_shift) = (
+        attributes["multipliers"], attributes["shifts"],
+    )
+    y = attributes["zero"] + np.where(
+        x >= 0, multiply(x, positive, positive_shift), multiply(x * slope, negative, negative_shift)
+    )
     limits = np.iinfo(inputs[0].dtype)
     return [clamp(y, limits.min, limits.max, inputs[0].dtype)]
 
 
 def _prelu_float(inputs, attributes):
+    """float32: x, or ``x * slope`` if ``x < 0``; no attributes."""
     x, slope = inputs
     return [np.where(x >= 0, x, x * slope)]
-
-
-_COMPARISONS = {
-    "equal": operator.eq, "not_equal": operator.ne, "greater": operator.gt,
-    "greater_equal": operator.ge, "less": operator.lt, "less_equal": operator.le,
-}
 
 
 # TFLite's pools and reductions, and resizing of maps.
@@ -125,7 +125,7 @@ _COMPARISONS = {
 # Sources: TFLite Micro, ``integer_ops/pooling.h``, ``reference/reduce.h``,
 # ``reference/resize_bilinear.h``, ``reference/resize_nearest_neighbor.h``.
 
-MAX_WINDOW = 256  # rows or columns of a pool
+MAX_WINDOW = 256  # rows or columns of a pool; `weft.models.tflite.reducing` checks it before
 
 
 def _quotient(a, b):
@@ -143,11 +143,12 @@ def _taps(x, attributes):
     oh, ow = attributes["output"]
     for ky in range(kh):
         for kx in range(kw):
-            y = np.arange(oh) * sh + ky - top
-            z = np.arange(ow) * sw + kx - left
-            inside = ((y >= 0) & (y < x.shape[1]))[:, None] & ((z >= 0) & (z < x.shape[2]))
-            y, z = y.clip(0, x.shape[1] - 1), z.clip(0, x.shape[2] - 1)
-            yield x[:, y[:, None], z], inside[None, :, :, None]
+            row = (np.arange(oh) * sh + ky - top)[:, None]
+            column = np.arange(ow) * sw + kx - left
+            inside = (row >= 0) & (row < x.shape[1]) & (column >= 0) & (column < x.shape[2])
+            # Outside, this is some element of x, which the caller does not use.
+            row, column = row.clip(0, x.shape[1] - 1), column.clip(0, x.shape[2] - 1)
+            yield x[:, row, column], inside[None, :, :, None]
 
 
 def _average_pool(inputs, attributes):
@@ -156,14 +157,14 @@ def _average_pool(inputs, attributes):
     ``low``, ``high`` : limits of y.
     """
     [x] = inputs
-    kind = np.float32 if x.dtype == np.float32 else np.int64
-    total, count = kind(0), 0
+    dtype = np.float32 if x.dtype == np.float32 else np.int64
+    total, count = dtype(0), 0
     for tap, inside in _taps(x, attributes):
-        total = total + np.where(inside, tap.astype(kind), kind(0))
+        total = total + np.where(inside, tap.astype(dtype), dtype(0))
         count = count + inside.astype(np.int64)
     if not np.all(count):
         raise ValueError("each window of a pool must have an input")
-    if kind == np.int64:
+    if dtype == np.int64:
         y = _quotient(total + np.where(total > 0, count // 2, -(count // 2)), count)
     else:
         y = total / count.astype(np.float32)
@@ -171,7 +172,7 @@ def _average_pool(inputs, attributes):
 
 
 def _max_pool(inputs, attributes):
-    """As the average."""
+    """The attributes are those of `_average_pool`."""
     [x] = inputs
     least = np.finfo(np.float32).min if x.dtype == np.float32 else np.iinfo(x.dtype).min
     y = x.dtype.type(least)
@@ -189,13 +190,15 @@ def _mean(inputs, attributes):
     count = math.prod(x.shape[axis] for axis in attributes["axes"])
     if not count:
         raise ValueError("a mean must be of 1 value or more, not 0")
-    places = min(count.bit_length() - 1, 32, 31 + attributes["shift"])
-    multiplier = int(_quotient(np.int64(attributes["multiplier"] << places), count))
-    return _scaled_sum(x, count, multiplier, attributes["shift"] - places, attributes)
+    # As reduce.h: the multiplier gets more bits before the division, so that the quotient is as
+    # exact as the multiplier was; the shift takes them back.
+    extra_bits = min(count.bit_length() - 1, 32, 31 + attributes["shift"])
+    multiplier = int(_quotient(np.int64(attributes["multiplier"] << extra_bits), count))
+    return _scaled_sum(x, count, multiplier, attributes["shift"] - extra_bits, attributes)
 
 
 def _sum(inputs, attributes):
-    """As the mean, without the division."""
+    """The attributes are those of `_mean`; the sum is not divided."""
     [x] = inputs
     count = math.prod(x.shape[axis] for axis in attributes["axes"])
     return _scaled_sum(x, count, attributes["multiplier"], attributes["shift"], attributes)
@@ -219,22 +222,22 @@ def _resize_nearest(inputs, attributes):
     """``size`` : rows and columns of y; ``align_corners``, ``half_pixel_centers`` : bool."""
     [x] = inputs
     half = np.float32(0.5 if attributes["half_pixel_centers"] else 0)
-    places = []
-    for given, count in zip(x.shape[1:3], attributes["size"], strict=True):
-        corners = attributes["align_corners"] and count > 1
-        scale = np.float32(given - corners) / np.float32(count - corners)
-        at = (np.arange(count, dtype=np.float32) + half) * scale
-        at = _half_away(at) if attributes["align_corners"] else np.floor(at)
-        places.append(at.astype(np.int64).clip(0, given - 1))
-    return [x[:, places[0][:, None], places[1]]]
+    indices = []  # of rows, of columns
+    for size_in, size_out in zip(x.shape[1:3], attributes["size"], strict=True):
+        corners = attributes["align_corners"] and size_out > 1
+        scale = np.float32(size_in - corners) / np.float32(size_out - corners)
+        position = (np.arange(size_out, dtype=np.float32) + half) * scale
+        position = _half_away(position) if attributes["align_corners"] else np.floor(position)
+        indices.append(position.astype(np.int64).clip(0, size_in - 1))
+    return [x[:, indices[0][:, None], indices[1]]]
 
 
 def _resize_bilinear(inputs, attributes):
-    """As the nearest, of 8-bit values, with positions of 10 bits."""
+    """8-bit values. The attributes are those of `_resize_nearest`; positions have 10 bits."""
     [x] = inputs
     (y0, y1, fy), (x0, x1, fx) = (
-        _neighbours(given, count, attributes)
-        for given, count in zip(x.shape[1:3], attributes["size"], strict=True)
+        _neighbours(size_in, size_out, attributes)
+        for size_in, size_out in zip(x.shape[1:3], attributes["size"], strict=True)
     )
     fy, fx = (fy - 1024 * y0)[:, None, None], (fx - 1024 * x0)[None, :, None]
     wide = x.astype(np.int64)
@@ -247,26 +250,30 @@ def _resize_bilinear(inputs, attributes):
     return [y.astype(x.dtype)]
 
 
-def _neighbours(given, count, attributes):
+def _neighbours(size_in, size_out, attributes):
     """Lower and upper neighbour of each output along one axis, and its position in 10 bits."""
-    scale = ((given << 10) + count // 2) // count
-    if attributes["align_corners"] and count > 1:
-        scale = (((given - 1) << 10) + (count - 1) // 2) // (count - 1)
-    at = np.arange(count) * scale
+    scale = ((size_in << 10) + size_out // 2) // size_out
+    if attributes["align_corners"] and size_out > 1:
+        scale = (((size_in - 1) << 10) + (size_out - 1) // 2) // (size_out - 1)
+    position = np.arange(size_out) * scale
     if attributes["half_pixel_centers"]:
-        at = at + scale // 2 - 512
-    return _quotient(at, 1024).clip(0), _quotient(at + 1023, 1024).clip(None, given - 1), at
+        position = position + scale // 2 - 512
+    lower, upper = _quotient(position, 1024), _quotient(position + 1023, 1024)
+    return lower.clip(0), upper.clip(None, size_in - 1), position
 
+
+# TFLite's functions of one operand: conversions, softmax, activations and the sigmoid.
+#
+# Sources: TFLite Micro, ``quantize_common.cc``, ``dequantize.cc``, ``reference/softmax.h``,
+# ``cast.cc``.
 
 def _quantize(inputs, attributes):
     """``round(x / scale) + zero`` in float32, ties away from zero; ``dtype`` : str."""
     with np.errstate(over="ignore"):
         x = inputs[0] / np.float32(attributes["scale"])
     x = np.nan_to_num(x, nan=0.0, posinf=2.0**30, neginf=-(2.0**30)).clip(-(2.0**30), 2.0**30)
-    whole = np.trunc(x)
-    whole = whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0)
     limits = np.iinfo(attributes["dtype"])
-    y = whole.astype(np.int64) + attributes["zero"]
+    y = _half_away(x).astype(np.int64) + attributes["zero"]
     return [clamp(y, limits.min, limits.max, attributes["dtype"])]
 
 
@@ -298,16 +305,18 @@ def _softmax(inputs, attributes):
     """Along the last axis. ``multiplier``, ``left_shift`` : of the differences; ``least`` : the
     lowest difference that counts; ``dtype`` : str."""
     [x] = inputs
-    kind = np.dtype(attributes["dtype"])
+    dtype = np.dtype(attributes["dtype"])
     difference = x.astype(np.int64) - x.max(-1, keepdims=True)
-    steps = np.arange(-255, 1)
+    steps = np.arange(-255, 1)  # all differences of 8-bit values
+    # Fixed-point numbers as in softmax.h: differences have 5 integer bits, exponentials none, and
+    # their sum 12.
     scaled = high_mul(wrap32(steps << attributes["left_shift"]), attributes["multiplier"])
     exponentials = np.where(steps >= attributes["least"], INT32.exp_on_negative(scaled, 5), 0)
     terms = exponentials[difference + 255]
     scale, over = reciprocal(round_shift(terms, 12).sum(-1, keepdims=True), 12)
-    y = round_shift(high_mul(scale, terms), over + 31 - 8 * kind.itemsize)
-    limits = np.iinfo(kind)
-    return [clamp(y + limits.min, limits.min, limits.max, kind)]
+    y = round_shift(high_mul(scale, terms), over + 31 - 8 * dtype.itemsize)
+    limits = np.iinfo(dtype)
+    return [clamp(y + limits.min, limits.min, limits.max, dtype)]
 
 
 def _exact(function):
@@ -339,10 +348,12 @@ def _leaky_relu(inputs, attributes):
 def leaky_relu(x, multipliers, shifts):
     """``x`` times the first multiplier from 0 on, and times the second one below.
 
-    A product with a negative multiplier is negated after it is rounded: this is where ties go.
+    A product with a negative multiplier is negated after it is rounded, so ties that `high_mul`
+    would round up go down.
     """
-    (m, n), (s, t) = multipliers, shifts
-    return np.where(x >= 0, multiply(x, m, s), np.sign(n) * multiply(x, abs(n), t))
+    (positive, negative), (positive_shift, negative_shift) = multipliers, shifts
+    below = np.sign(negative) * multiply(x, abs(negative), negative_shift)
+    return np.where(x >= 0, multiply(x, positive, positive_shift), below)
 
 
 def _leaky_relu_quantized(inputs, attributes):
@@ -366,26 +377,29 @@ def _sigmoid_at(x, multiplier, shift, bits, highest):
     """``x`` in the table's steps, and the table at ``abs(x)``, interpolated by ``bits``."""
     x = (x.astype(np.int64) * multiplier + (1 << shift >> 1)) >> shift
     size = np.abs(x)
-    place, rest = (size >> bits).clip(0, 254), size & ((1 << bits) - 1)
-    value = (_SIGMOID[place] << bits) + rest * (_SIGMOID[place + 1] - _SIGMOID[place])
+    index, rest = (size >> bits).clip(0, 254), size & ((1 << bits) - 1)
+    value = (_SIGMOID[index] << bits) + rest * (_SIGMOID[index + 1] - _SIGMOID[index])
     return x, np.where(size >> bits >= 255, highest << bits, value)
 
 
 def logistic16(x, multiplier, shift):
     """``1 / (1 + exp(-x))`` of 16 bits, as int64; scaled to steps of 1 / (24 * 512) before."""
+    # The value has 25 fractional bits, the result 15. Ties go up from 0 on, and down below.
     x, value = _sigmoid_at(x, multiplier, shift, 9, 0x7FFF << 1)
     return np.where(x >= 0, value + (1 << 9), (1 << 25) - value + (1 << 9) - 1) >> 10
 
 
 def tanh16(x, multiplier, shift):
     """``tanh(x) = 2 * sigmoid(2 * x) - 1``, as `logistic16`."""
+    # In the table's steps of 2 * x, value has 24 fractional bits. Twice value - 1/2 has 23 of them,
+    # and the result 15.
     x, value = _sigmoid_at(x, multiplier, shift, 8, 0xFFFF)
     half = 1 << 23
     return np.where(x >= 0, value - half + 128, half - value + 127) >> 8
 
 
 def _of_int16(function):
-    """``multiplier``, ``shift``."""
+    """A kernel of ``function`` for int16; ``multiplier``, ``shift`` : of the function."""
 
     def kernel(inputs, attributes):
         y = function(inputs[0], attributes["multiplier"], attributes["shift"])
@@ -394,12 +408,17 @@ def _of_int16(function):
     return kernel
 
 
+_COMPARISONS = {
+    "equal": operator.eq, "not_equal": operator.ne, "greater": operator.gt,
+    "greater_equal": operator.ge, "less": operator.lt, "less_equal": operator.le,
+}
+
 KERNELS = {
     "tflite.add": _linear(np.add), "tflite.sub": _linear(np.subtract), "tflite.mul": _mul,
     "tflite.squared_difference": _squared_difference,
-    "tflite.plain_add": _plain(np.add), "tflite.plain_sub": _plain(np.subtract),
-    "tflite.plain_mul": _plain(np.multiply), "tflite.plain_div": _plain(np.divide),
-    "tflite.plain_squared_difference": _plain(lambda a, b: (a - b) * (a - b)),
+    "tflite.plain_add": _unquantized(np.add), "tflite.plain_sub": _unquantized(np.subtract),
+    "tflite.plain_mul": _unquantized(np.multiply), "tflite.plain_div": _unquantized(np.divide),
+    "tflite.plain_squared_difference": _unquantized(lambda a, b: (a - b) * (a - b)),
     "tflite.prelu": _prelu, "tflite.prelu_float": _prelu_float,
     **{f"tflite.{name}": _compare(function) for name, function in _COMPARISONS.items()},
     "tflite.average_pool": _average_pool, "tflite.max_pool": _max_pool, "tflite.mean": _mean,

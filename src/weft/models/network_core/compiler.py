@@ -68,7 +68,7 @@ def compile_network_core(
         If an operator is not valid.
     """
     config = target.config
-    core = config.array
+    array = config.array
     if not isinstance(batch, SupportsIndex) or not 1 <= batch <= _MAX_BATCH:
         raise ModelError(f"batch must be an integer in 1..{_MAX_BATCH}, not {batch!r}")
     batch = operator.index(batch)
@@ -77,21 +77,21 @@ def compile_network_core(
             f"{graph.name}: batch must be 1, not {batch}: an inference needs the variables of the"
             " one before"
         )
-    mode = core.requantize
+    mode = array.requantize
     graph, left_out = in_mode(graph, mode), None
-    exactness = exactness_of(graph, mode, core)
+    exactness = exactness_of(graph, mode, array)
     if not activations:
-        graph, left_out = leave_out_channels(graph, mode, max(core.cols, core.depth))
+        graph, left_out = leave_out_channels(graph, mode, max(array.cols, array.depth))
     graph = dataclasses.replace(graph, notes=notes_of(graph, left_out))
-    given = exactness, left_out, target, batch, activations, Progress(watch)
+    arguments = exactness, left_out, target, batch, activations, Progress(watch)
     try:
-        return _compiled(graph, *given)
+        return _compiled(graph, *arguments)
     except _Refused as error:
         if not error.has_tables:
             raise UnfitError(str(error)) from error
     # Each table takes 512 vectors of the memory: a smaller program leaves the tables to the host.
     try:
-        return _compiled(graph, *given, tables=False)
+        return _compiled(graph, *arguments, tables=False)
     except _Refused as error:
         raise UnfitError(str(error)) from error
 
@@ -107,9 +107,9 @@ class _Refused(Exception):
 def _compiled(graph, exactness, left_out, target, batch, activations, progress, tables=True):
     """Return the program, with lookup ``tables`` on the core or without."""
     config = target.config
-    core = config.array
+    array = config.array
     divided = divide(
-        graph, core.requantize, core.cols, core.depth, fuse=not activations, config=config,
+        graph, array.requantize, array.cols, array.depth, fuse=not activations, config=config,
         tables=tables,
     )
     products = [step for step in divided.after if step.macs]
@@ -187,26 +187,26 @@ class _Compiler:
     def _layout(self, dense=False, fewest=False) -> _Layout:
         """Return a layout; ``dense``: with the smallest maps; ``fewest``: with the fewest jobs."""
         divided, sizes, config, batch = self._divided, self._sizes, self._network_core, self._batch
-        core = config.array
+        array = config.array
         plan = plan_maps(divided, sizes, config, keep=self._activations, dense=dense)
         maps = plan.maps
         panels = [
-            panels_of_parts(layer.parts, core.rows) if layer.parts > 1
-            else panels_of(layer.window, maps[layer.x].pitches, core.rows, config.banks)
+            panels_of_parts(layer.parts, array.rows) if layer.parts > 1
+            else panels_of(layer.window, maps[layer.x].pitches, array.rows, config.banks)
             for layer in divided.layers
         ]
         demands = [
             LayerDemand(
-                f"{layer.operators[0]} {layer.name}", size, found.count, found.rows,
+                f"{layer.operators[0]} {layer.name}", size, layer_panels.count, layer_panels.rows,
                 layer.addition is not None,
             )
-            for layer, size, found in zip(divided.layers, sizes, panels, strict=True)
+            for layer, size, layer_panels in zip(divided.layers, sizes, panels, strict=True)
         ]
         products = [step for step in divided.host if step.placement.on_weft]
         schedule = schedule_buffers(
             demands, config, fewest=fewest, alone=not products, progress=self._progress
         )
-        depth = core.depth
+        depth = array.depth
         results = [
             tuple(
                 NetworkCoreResult(tensor, maps[place]) for tensor, place in segment.results.items()
@@ -214,8 +214,8 @@ class _Compiler:
             for segment in divided.segments
         ]
         ends = [
-            (found[0].place.first if found else 0, _result_bytes(found, batch, depth))
-            for found in results
+            (each[0].place.first if each else 0, _result_bytes(each, batch, depth))
+            for each in results
         ]
         counts = [
             sum(part.layer in segment.layers for part in schedule.parts)
@@ -270,9 +270,9 @@ class _Compiler:
             _segment(
                 divided, number, self._estimated(divided.segments[number].before, layout),
                 self._sizes, layout.panels, layout.schedule, layout.plan.maps, image,
-                self._network_core, written, found, end, self._advance,
+                self._network_core, written, results_of_list, end, self._advance,
             )
-            for number, (found, (_, end)) in enumerate(
+            for number, (results_of_list, (_, end)) in enumerate(
                 zip(layout.results, layout.ends, strict=True)
             )
         )
@@ -298,7 +298,9 @@ def _segment(
     segment, (first, run) = divided.segments[number], image.runs[number]
     read = {n for layer in segment.layers
             for n in (divided.layers[layer].x, divided.layers[layer].added)}
-    new = [n for n, found in enumerate(divided.maps) if n in read - written and found.form]
+    new = [
+        n for n, network_map in enumerate(divided.maps) if n in read - written and network_map.form
+    ]
     written.update(new)
     prediction = predict_run(config, run, first, image.end, watch=watch)
     return NetworkCoreSegment(
@@ -366,14 +368,14 @@ def _largest_maps(divided, plan, batch, config):
     """Return a sentence with the layer whose maps need the most memory."""
     layer = divided.layers[plan.peak]
     depth = config.array.depth
-    found = ", ".join(
+    largest = ", ".join(
         f"{' x '.join(map(str, divided.maps[number].size))} ({vectors * depth:,} bytes)"
         for number, vectors in plan.live
     )
     times = f", for each of {batch} inferences" if batch > 1 else ""
     return (
         f"Operator {layer.position[0]} ({layer.operators[0]} {layer.name}) needs the most maps:"
-        f" {found}{times}."
+        f" {largest}{times}."
     )
 
 

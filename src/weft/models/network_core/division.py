@@ -48,32 +48,33 @@ def addition(node: Host, own: int, tensors: tuple[Tensor, ...], mode: str) -> Ad
     Raises Refusal if the inputs are not two maps of 8 bits, or if a result is not exact: all pairs
     of bytes are compared with the node's kernel, ``tflite.add`` or ``litert.add``.
     """
-    given, kinds = node.attributes, [tensors[number] for number in node.inputs]
+    attributes, kinds = node.attributes, [tensors[number] for number in node.inputs]
     dtype = kinds[0].dtype
-    if dtype not in (np.int8, np.uint8) or kinds[1].dtype != dtype or "multipliers" not in given:
+    quantized = dtype in (np.int8, np.uint8) and "multipliers" in attributes
+    if not quantized or kinds[1].dtype != dtype:
         raise Refusal("its inputs must be of 8 bits")
     if kinds[0].shape != kinds[1].shape or any(kind.data is not None for kind in kinds):
         raise Refusal("its inputs must be two maps of equal shapes")
     half = 128 if dtype == np.uint8 else 0
     other = 1 - own
     values = np.arange(256).astype(np.int8).astype(np.int64)  # of the bytes
-    steps = [(values + half - given["zeros"][n], n) for n in (other, own)]
+    steps = [(values + half - attributes["zeros"][n], n) for n in (other, own)]
     if node.kernel == "litert.add":
-        terms = [value * given["multipliers"][n] for value, n in steps]
-        multiplier, shift = 1 << 30, 1 - given["shift"]  # 2**-shift
+        terms = [value * attributes["multipliers"][n] for value, n in steps]
+        multiplier, shift = 1 << 30, 1 - attributes["shift"]  # 2**-shift
     else:
-        terms = [_scaled(value, given, n, mode) for value, n in steps]
-        multiplier, shift = given["multiplier"], given["shift"]
-    found = Addition(
-        np.stack(terms).astype(np.int32), multiplier, shift, given["zero"] - half,
-        given["low"] - half, given["high"] - half,
+        terms = [_scaled(value, attributes, n, mode) for value, n in steps]
+        multiplier, shift = attributes["multiplier"], attributes["shift"]
+    parameters = Addition(
+        np.stack(terms).astype(np.int32), multiplier, shift, attributes["zero"] - half,
+        attributes["low"] - half, attributes["high"] - half,
     )
     x, y = np.broadcast_arrays(values[:, None], values[None, :])
     inputs = [(v + half).astype(dtype) for v in (x, y)]
-    [expected] = kernels.run(node.kernel, inputs if other == 0 else inputs[::-1], given)
-    if not np.array_equal(_added(found, x, y, mode) + half, expected):
+    [expected] = kernels.run(node.kernel, inputs if other == 0 else inputs[::-1], attributes)
+    if not np.array_equal(_added(parameters, x, y, mode) + half, expected):
         raise Refusal(f"its results are not exact in mode {mode}")
-    return found
+    return parameters
 
 
 def lookup(results: np.ndarray) -> Addition:
@@ -89,13 +90,13 @@ def lookup(results: np.ndarray) -> Addition:
     return Addition(table, 1 << 30, 1, 0, -128, 127)  # 2**30 * 2**(1 - 31) = 1
 
 
-def _scaled(values, given, number, mode):
+def _scaled(values, attributes, number, mode):
     """Return the terms of input ``number`` of the kernel ``tflite.add``."""
-    if given["left_shift"] != _LEFT_SHIFT:
-        raise Refusal(f"its left_shift must be {_LEFT_SHIFT}, not {given['left_shift']}")
+    if attributes["left_shift"] != _LEFT_SHIFT:
+        raise Refusal(f"its left_shift must be {_LEFT_SHIFT}, not {attributes['left_shift']}")
     return scaled(
-        (values << _LEFT_SHIFT).astype(np.int32), given["multipliers"][number],
-        given["shifts"][number], mode=mode,
+        (values << _LEFT_SHIFT).astype(np.int32), attributes["multipliers"][number],
+        attributes["shifts"][number], mode=mode,
     )
 
 
@@ -293,18 +294,18 @@ class _Division:
 
     def _product(self, gemm):
         gemm, pad = self._pads.inside(gemm)
-        given = gemm, self._tensors, self._mode, self._cols, self._depth
+        arguments = gemm, self._tensors, self._mode, self._cols, self._depth
         try:
-            found = product_of(*given, self._places.stored(gemm.x))
+            product = product_of(*arguments, self._places.stored(gemm.x))
         except WrongMap:  # the host reads x, and writes it as the layer reads it
-            found = product_of(*given, None)
-        fields = {f.name: getattr(found, f.name) for f in dataclasses.fields(found)}
+            product = product_of(*arguments, None)
+        fields = {f.name: getattr(product, f.name) for f in dataclasses.fields(product)}
         form = fields.pop("form")
         size = fields.pop("size")
-        columns = len(found.bias)
-        macs = math.prod(found.window.output) * gemm.weights.size
+        columns = len(product.bias)
+        macs = math.prod(product.window.output) * gemm.weights.size
         self._append(
-            gemm, form or (gemm.x, size), (*found.window.output, columns), pad, columns=columns,
+            gemm, form or (gemm.x, size), (*product.window.output, columns), pad, columns=columns,
             macs=macs, left_out=gemm.left_out, **fields,
         )
 
@@ -339,17 +340,17 @@ class _Division:
         stored = np.arange(-128, 128) + half_of(x.dtype)
         table = node.attributes["table"].astype(np.int64)[stored & 255] - half_of(y.dtype)
         size = self._places.stored(node.inputs[0]) or _size_of(x.shape)
-        found = None
+        conversion = None
         if None not in (x.quantization, y.quantization):
             scales = [float(kind.quantization.scale[0]) for kind in (x, y)]
             zeros = tuple(int(kind.quantization.zero[0]) - half_of(kind.dtype) for kind in (x, y))
-            found = conversion_scale(table, scales[0] / scales[1], zeros, self._mode)
-        if found is None:
+            conversion = conversion_scale(table, scales[0] / scales[1], zeros, self._mode)
+        if conversion is None:
             if not self._has_tables:
                 raise Refusal("the memory has no space for its table")
             self._behind(node, self._own(node), size, lookup(table))
             return
-        scale, low, high = found
+        scale, low, high = conversion
         window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
         self._equal(node, size, window, scale, *zeros, low, high)
 
@@ -403,14 +404,14 @@ class _Division:
 
     def _own(self, node):
         """Return the input whose layer computes the node, too: that with more steps; or None."""
-        found = {}
+        steps = {}
         for index, number in enumerate(node.inputs):
             place = self._places.map_of(number)
             for layer in self._layers:
                 sole = self._readers[number] == 1 and self._places.root(number) == number
                 if layer.y == place and layer.addition is None and sole:
-                    found[index] = layer.taps * math.prod(layer.weights.shape[1:])
-        return max(found, key=found.get) if found and self._fuse else None
+                    steps[index] = layer.taps * math.prod(layer.weights.shape[1:])
+        return max(steps, key=steps.get) if steps and self._fuse else None
 
     def _copy(self, node, size):
         """Append a layer that copies the first input of a node, a map of ``size``."""

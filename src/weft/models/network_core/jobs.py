@@ -55,7 +55,7 @@ def job_of(
 
     Raises ValueError if a value does not fit its field.
     """
-    window, core, banks = layer.window, config.array, config.banks
+    window, array, banks = layer.window, config.array, config.banks
     top, _, left, _ = window.padding
     pixel, line = x.pitches.pitch, x.pitches.row_pitch
     width, stride = window.output[1], window.stride[1]
@@ -63,8 +63,8 @@ def job_of(
     steps = [stride * pixel, y.pitches.pitch, added.pitches.pitch if added else 0]
     if layer.parts > 1:
         width, stride = layer.parts, 0
-        steps = [layer.columns // core.depth] * 3
-    vector = part.first * core.cols // core.depth  # of the first column of the part
+        steps = [layer.columns // array.depth] * 3
+    vector = part.first * array.cols // array.depth  # of the first column of the part
     groups = part.first // sizes.group_tiles
     first = x.first - top * line - left * pixel + groups * sizes.group_step
     tap_x = window.dilation[1] * pixel
@@ -81,7 +81,7 @@ def job_of(
     return ListJob(
         cross=panels.cross, loads=loads, panel_rows=panels.rows, out_height=window.output[0],
         out_width=width,
-        columns=min(layer.columns - part.first * core.cols, part.tiles * core.cols),
+        columns=min(layer.columns - part.first * array.cols, part.tiles * array.cols),
         tile_words=sizes.tile_words, kernel_height=window.kernel[0],
         kernel_width=window.kernel[1], tap_vectors=sizes.tap_vectors,
         group_tiles=min(sizes.group_tiles, part.tiles),

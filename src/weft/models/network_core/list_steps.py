@@ -1,4 +1,4 @@
-"""Between the lists of a network: products in lists of their own, and operators of the host."""
+"""Steps between the lists of a network: operators of the host, and products in own lists."""
 
 import dataclasses
 from collections.abc import Callable, Sequence

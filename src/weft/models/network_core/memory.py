@@ -127,9 +127,12 @@ def plan_maps(
         tuple(
             PlacedMap(
                 start[root] + channel // depth,
-                pitches[root].of(found.height, found.width, found.vectors(depth)), *found.size
+                pitches[root].of(
+                    network_map.height, network_map.width, network_map.vectors(depth)
+                ),
+                *network_map.size,
             )
-            for found, (root, channel) in zip(graph.maps, owners, strict=True)
+            for network_map, (root, channel) in zip(graph.maps, owners, strict=True)
         ),
         vectors,
         *_peak(roots, blocks),
@@ -171,10 +174,10 @@ def _lives(graph):
     return first_use, last_use
 
 
-def _pitches(found, readings, config, dense) -> MapPitches:
+def _pitches(network_map, readings, config, dense) -> MapPitches:
     return choose_pitches(
-        (found.height, found.width), found.vectors(config.array.depth), readings, config.array.rows,
-        config.banks, dense=dense,
+        (network_map.height, network_map.width), network_map.vectors(config.array.depth), readings,
+        config.array.rows, config.banks, dense=dense,
     )
 
 
@@ -186,15 +189,15 @@ def _owners(graph, keep):
     """
     owners = [(number, 0) for number in range(len(graph.maps))]
     for number in reversed(range(len(graph.maps))):  # a whole follows its parts
-        found = graph.maps[number]
-        if found.whole >= 0:
-            root, channel = owners[found.whole]
-            owners[number] = root, channel + found.channel
+        network_map = graph.maps[number]
+        if network_map.whole >= 0:
+            root, channel = owners[network_map.whole]
+            owners[number] = root, channel + network_map.channel
     if keep:
         return owners
     results = {number for segment in graph.segments for number in segment.results.values()}
-    joined = {found.whole for found in graph.maps}
-    joined |= {number for number, found in enumerate(graph.maps) if found.whole >= 0}
+    joined = {network_map.whole for network_map in graph.maps}
+    joined |= {number for number, network_map in enumerate(graph.maps) if network_map.whole >= 0}
     for number, layer in enumerate(graph.layers):
         apart = not joined & {layer.y, layer.added}
         if layer.added >= 0 and apart and _may_overwrite(graph, number, layer, results):

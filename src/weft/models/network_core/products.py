@@ -65,9 +65,6 @@ def space_to_depth(
     return blocks, form, whole.reshape(math.prod(kernel), by * bx * channels, columns)
 
 
-_MAX_KERNEL = 255
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NetworkCoreProduct:
     """The part of a `NetworkLayer` that a Gemm defines.
@@ -178,6 +175,9 @@ def _centred(gemm):
             f" not in {weights.min()}..{weights.max()}"
         )
     return weights.astype(np.int8)
+
+
+_MAX_KERNEL = 255
 
 
 def _window(gemm, x, stored):

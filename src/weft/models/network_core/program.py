@@ -125,9 +125,11 @@ class NetworkCoreSegment:
     before : tuple of Step
         Operators of the host.
     written : tuple of NetworkCoreInput
+        The inputs whose maps are written before the list runs.
     run : bytes
-        From vector ``run_first`` on: the list, and all that it loads.
+        The list, and all that it loads: the run part of `weft.models.network_core.image`.
     run_first : int
+        The vector of its first byte.
     results : tuple of NetworkCoreResult
         DONE carries the first one if the list has ``result_bytes``.
     result_bytes : int

@@ -1,4 +1,8 @@
-"""Runs a compiled network on a network core."""
+"""Runs a compiled network on a network core.
+
+`NetworkCoreSession` does it. It needs a `NetworkCoreRunner`, the interface of such a core;
+`GoldenRunner` is one in NumPy. `input_writes` and `map_values` convert between arrays and maps.
+"""
 
 import struct
 import time
@@ -66,7 +70,7 @@ class NetworkCoreRunner(Protocol):
         With ``run`` 0 the data are whole vectors that follow each other. Otherwise they are rows of
         ``pixels`` pixels of ``run`` bytes; pixels are ``pitch`` vectors apart, and ``row_step`` is
         the address step from the last pixel of a row to the next row. The rest of the last vector
-        of a pixel becomes 0. Data of any length are divided into frames.
+        of a pixel becomes 0. Data may have any length: a driver divides them into frames.
         """
 
     def read(self, address: int, count: int) -> bytes:
@@ -94,7 +98,8 @@ class GoldenRunner:
     ----------
     config : NetworkCoreConfig
     eager : bool
-        As for `weft.golden.network_core.run_list`.
+        Execute each load as early as its list allows, otherwise as late as it allows. The results
+        of a correct list are the same.
     """
 
     def __init__(self, config: NetworkCoreConfig, *, eager: bool = True):
@@ -162,39 +167,39 @@ def input_writes(
     """
     if dtype == np.uint8:
         values = (values ^ _HALF).view(np.int8)
-    place, banks = entry.place, config.banks
-    pitch, row_pitch = place.pitches.pitch, place.pitches.row_pitch
-    whole = np.ascontiguousarray(entry.form.arrange(values))
-    address = split(place.first + first, banks)
-    if place.channels <= _MAX_FIELD and pitch <= _MAX_FIELD:
-        step = split(row_pitch - (place.width - 1) * pitch, banks)
+    placed, banks = entry.place, config.banks
+    pitch, row_pitch = placed.pitches.pitch, placed.pitches.row_pitch
+    pixels = np.ascontiguousarray(entry.form.arrange(values))  # [height, width, channels]
+    address = split(placed.first + first, banks)
+    if placed.channels <= _MAX_FIELD and pitch <= _MAX_FIELD:
+        step = split(row_pitch - (placed.width - 1) * pitch, banks)
         yield dict(
-            address=address, data=whole.tobytes(), run=place.channels, pitch=pitch,
-            pixels=place.width, row_step=step,
+            address=address, data=pixels.tobytes(), run=placed.channels, pitch=pitch,
+            pixels=placed.width, row_step=step,
         )
         return
-    padding = -place.channels % config.array.depth
-    whole = np.pad(whole, ((0, 0), (0, 0), (0, padding)))
-    for y in range(place.height):
-        for x in range(place.width):
-            number = place.first + first + y * row_pitch + x * pitch
-            yield dict(address=split(number, banks), data=whole[y, x].tobytes())
+    padding = -placed.channels % config.array.depth
+    pixels = np.pad(pixels, ((0, 0), (0, 0), (0, padding)))
+    for y in range(placed.height):
+        for x in range(placed.width):
+            vector = placed.first + first + y * row_pitch + x * pitch
+            yield dict(address=split(vector, banks), data=pixels[y, x].tobytes())
 
 
-def map_values(data: bytes, place: PlacedMap, tensor: Tensor, depth: int) -> np.ndarray:
+def map_values(data: bytes, placed: PlacedMap, tensor: Tensor, depth: int) -> np.ndarray:
     """Return the values of a tensor from the bytes of its map, from its first vector on."""
-    used = place.pitches.vectors * depth
+    # A result of a list ends with its last value, in the middle of a vector: it may be too short.
+    used = placed.pitches.vectors * depth
     vectors = np.frombuffer(data.ljust(used, b"\0")[:used], np.int8).reshape(-1, depth)
-    y, x, v = np.ogrid[: place.height, : place.width, : -(-place.channels // depth)]
-    numbers = y * place.pitches.row_pitch + x * place.pitches.pitch + v
-    whole = vectors[numbers].reshape(place.height, place.width, -1)[..., : place.channels]
+    y, x, v = np.ogrid[: placed.height, : placed.width, : -(-placed.channels // depth)]
+    indices = y * placed.pitches.row_pitch + x * placed.pitches.pitch + v
+    pixels = vectors[indices].reshape(placed.height, placed.width, -1)[..., : placed.channels]
     if tensor.dtype == np.uint8:
-        whole = np.ascontiguousarray(whole).view(np.uint8) ^ _HALF
-    return whole.reshape(tensor.shape)
+        pixels = np.ascontiguousarray(pixels).view(np.uint8) ^ _HALF
+    return pixels.reshape(tensor.shape)
 
 
-_LOG_ENTRY = struct.Struct("<2I")
-
+# The sessions of compiled networks.
 
 @dataclass(frozen=True)
 class NetworkCoreRecord:
@@ -205,9 +210,10 @@ class NetworkCoreRecord:
     step : NetworkCoreStep, NetworkCoreRename or Step
         A layer on the core, an operator without work, or an operator of the host.
     cycles : int or None
-        Cycles of the layer in one inference: from the end of the job before its first one to its
-        last store. Of products between lists: of their lists, for all inferences that run at once.
-        None on the host, and if the runner does not count cycles.
+        Cycles of a layer in one inference: from the end of the job before the layer to the layer's
+        last store. Cycles of an operator of the host whose products run on the core: those of the
+        lists of its products, for all inferences that run at once. None for other operators of the
+        host, and if the runner does not count cycles.
     seconds : float
         Time of the host; 0 for a layer.
     """
@@ -219,6 +225,9 @@ class NetworkCoreRecord:
     def __add__(self, other: "NetworkCoreRecord") -> "NetworkCoreRecord":
         """Return the record with the time of further inferences."""
         return NetworkCoreRecord(self.step, self.cycles, self.seconds + other.seconds)
+
+
+_LOG_ENTRY = struct.Struct("<2I")  # the cycles in which a job started and ended
 
 
 class NetworkCoreSession(ProgramSession):
@@ -280,7 +289,7 @@ class NetworkCoreSession(ProgramSession):
             multiply = [core_sums(self._products)]
         self._host_runs = {step: host_run(step.work, *multiply) for step in program.host}
         self._ready = False  # whether the resident weights are in the buffers
-        self._write_runs()
+        self._write_lists()
 
     def close(self) -> None:
         """Close the runner."""
@@ -301,35 +310,38 @@ class NetworkCoreSession(ProgramSession):
                 f"{program.name}: activations need a program that is compiled with activations=True"
             )
         values, inferences, is_float = read_inputs(program, x)
-        parts = -(-inferences // program.batch)
-        run = Records(parts, watch, keep=activations)
+        batches = -(-inferences // program.batch)
+        records = Records(batches, watch, keep=activations)
         log = stats or watch is not None  # else the log of the core is not read
         with self._call():
-            found = self._in_turn(
+            outputs = self._in_turn(
                 values, inferences, program.batch,
-                lambda part, count: self._run_batch(part, count, run, log, activations),
+                lambda batch, count: self._run_batch(batch, count, records, log, activations),
             )
-        added = [*([run.records] if stats else []), *([run.outputs()] if activations else [])]
-        return self._results(found, inferences, is_float, *added)
+        added = [
+            *([records.records] if stats else []), *([records.outputs()] if activations else [])
+        ]
+        return self._results(outputs, inferences, is_float, *added)
 
-    def _run_batch(self, values, count, run, log, activations):
+    def _run_batch(self, values, count, records, log, activations):
         """Run all operators for ``count`` inferences."""
         program = self.program
         self._setup()
         cycles = []
         for segment in program.segments:
             for step in segment.before:
-                cycles.append(self._host(step, values, count, run))
-            cycles.append(self._list(segment, values, count, run, log, activations))
+                cycles.append(self._host(step, values, count, records))
+            cycles.append(self._list(segment, values, count, records, log, activations))
         for step in program.after:
-            cycles.append(self._host(step, values, count, run))
+            cycles.append(self._host(step, values, count, records))
         self.cycles = None if None in cycles else sum(cycles)
-        run.end_part()
+        records.end_part()
 
     def _all_runs(self):
+        """Return the runs of host operators, whose states the base class keeps."""
         return self._host_runs.values()
 
-    def _host(self, step, values, inferences, run) -> int | None:
+    def _host(self, step, values, inferences, records) -> int | None:
         """Run an operator of the host, with its products on the core; return their cycles."""
         start, run_step = time.perf_counter(), self._host_runs[step]
         if not step.placement.on_weft:
@@ -342,68 +354,74 @@ class NetworkCoreSession(ProgramSession):
             after = self._products.counters.counted
             counted = cycles = None if None in (before, after) else after - before
         seconds = time.perf_counter() - start
-        run.note(NetworkCoreRecord(step, cycles, seconds), [values[n] for n in step.outputs])
+        records.note(NetworkCoreRecord(step, cycles, seconds), [values[n] for n in step.outputs])
         return counted
 
     def _list(
-        self, segment: "NetworkCoreSegment", values, inferences, run, log, activations
+        self, segment: "NetworkCoreSegment", values, inferences, records, log, activations
     ) -> int | None:
         """Run a list, and add its results to ``values``; return its cycles."""
-        wanted = {result.tensor: result.place for result in segment.results}
+        maps = {result.tensor: result.place for result in segment.results}
         if activations:
-            wanted |= {step.tensor: step.place for step in (*segment.steps, *segment.renamed)}
+            maps |= {step.tensor: step.place for step in (*segment.steps, *segment.renamed)}
         for entry in segment.written:
-            given = self._value(values, entry.form.tensor, inferences)
+            batch = self._value(values, entry.form.tensor, inferences)
             for n in range(inferences):
-                self._write(entry, given[n, ...], n)
+                self._write(entry, batch[n, ...], n)
         with self._lists_run():
             report = self._execute(segment.run_first, segment.steps)
-        for tensor, place in wanted.items():
+        for tensor, placed in maps.items():
             values[tensor] = np.stack([
-                self._read(segment, tensor, place, n, report) for n in range(inferences)
+                self._read(segment, tensor, placed, n, report) for n in range(inferences)
             ])
         layers = self._cycles_of_layers(segment, report, log)
         for step, cycles in zip(segment.steps, layers, strict=True):
-            run.note(
+            records.note(
                 NetworkCoreRecord(step, cycles, 0.0), [values[step.tensor]] if activations else []
             )
         for other in segment.renamed if activations else ():
-            run.note(NetworkCoreRecord(other, None, 0.0), [values[other.tensor]])
+            records.note(NetworkCoreRecord(other, None, 0.0), [values[other.tensor]])
         return report.cycles
 
     def _write(self, entry, values, inference):
         """Write the map of one input."""
         first = inference * self.program.arena
-        kind = self.program.tensors[entry.form.tensor].dtype
-        for write in input_writes(entry, values, kind, self.program.config, first):
+        dtype = self.program.tensors[entry.form.tensor].dtype
+        for write in input_writes(entry, values, dtype, self.program.config, first):
             self._runner.write(**write)
 
-    def _read(self, segment, tensor, place, inference, report: ListReport):
+    def _read(self, segment, tensor, placed, inference, report: ListReport):
         """Return the values of a map."""
         program, depth = self.program, self.program.config.array.depth
-        if segment.result_bytes and segment.results[0].place == place:
+        # A list of several inferences has no ``result_bytes``, so the report is of inference 0.
+        if segment.result_bytes and segment.results[0].place == placed:
             data = report.result
         else:
-            number = place.first + inference * program.arena
-            data = self._runner.read(self._address(number), place.pitches.vectors * depth)
-        return map_values(data, place, program.tensors[tensor], depth)
+            vector = placed.first + inference * program.arena
+            data = self._runner.read(self._address(vector), placed.pitches.vectors * depth)
+        return map_values(data, placed, program.tensors[tensor], depth)
 
     def _setup(self):
-        """Load resident weights and parameters, if the core does not have them."""
+        """Load resident weights and parameters, if the core does not have them.
+
+        All lists of the setup, with their weights, have the same place: each is executed before the
+        next one is written. Without a program memory this is the place of the maps, which have no
+        values yet.
+        """
         if self._ready:
             return
-        if not self._written:
-            self._write_runs()
-        for part in self.program.setup:
-            self._write_program(0, part)
+        if not self._lists_written:
+            self._write_lists()
+        for setup_list in self.program.setup:
+            self._write_program(0, setup_list)
             self._execute(0, ())
 
-    def _write_runs(self):
+    def _write_lists(self):
         """Write the lists of an inference."""
-        self._written = False
+        self._lists_written = False
         for segment in self.program.segments:
             self._write_program(segment.run_first, segment.run)
-        self._written = True
+        self._lists_written = True
 
     def _write_program(self, first, data):
         """Write lists and their data, from vector ``first`` on."""
@@ -414,43 +432,45 @@ class NetworkCoreSession(ProgramSession):
     @contextmanager
     def _lists_run(self):
         """Lists run: an error or an interrupt empties the buffers, and may mean lost power."""
-        written, self._ready, self._written = self._written, False, False
+        written, self._ready, self._lists_written = self._lists_written, False, False
         yield
-        self._ready, self._written = True, written
+        self._ready, self._lists_written = True, written
 
     def _execute(self, first, steps) -> ListReport:
         """Execute a list with these layers; without one it loads resident weights."""
-        written, self._written = self._written, False  # a lost connection may mean lost power
+        # A lost connection may mean lost power. `_lists_run` does the same, but lists of the setup
+        # run outside of it.
+        written, self._lists_written = self._lists_written, False
         if self._products is not None:
             self._products.forget()  # the list uses the buffers
         report = self._runner.run(
             self._address(first), self._address(self.program.log), timeout=self._timeout
         )
-        self._written = written
+        self._lists_written = written
         if report.error != ListError.NONE:
             raise AcceleratorError(
-                f"{self.program.name}: {report.problem(_place(report.jobs, steps))}"
+                f"{self.program.name}: {report.problem(_where(report.jobs, steps))}"
             )
         return report
 
-    def _cycles_of_layers(self, segment, report, wanted):
-        """Return the cycles of each layer from the log; None for each if they are not wanted."""
-        if report.cycles is None or not wanted:
+    def _cycles_of_layers(self, segment, report, log):
+        """Return the cycles of each layer from the log; None for each without ``log``."""
+        if report.cycles is None or not log:
             return [None] * len(segment.steps)
         program, depth = self.program, self.program.config.array.depth
         size = -(-_LOG_ENTRY.size // depth) * depth
         jobs = sum(step.jobs for step in segment.steps)
         read = self._runner.read_program if program.config.program_words else self._runner.read
         data = read(self._address(program.log), jobs * size)
-        ends = [_LOG_ENTRY.unpack_from(data, n * size)[1] for n in range(jobs)]
-        marks = [0] + [ends[step.first_job + step.jobs - 1] for step in segment.steps]
-        return [after - before for before, after in zip(marks, marks[1:], strict=False)]
+        job_ends = [end for _, end in (_LOG_ENTRY.unpack_from(data, n * size) for n in range(jobs))]
+        ends = [0] + [job_ends[step.first_job + step.jobs - 1] for step in segment.steps]
+        return [after - before for before, after in zip(ends, ends[1:], strict=False)]
 
-    def _address(self, number):
-        return split(number, self.program.config.banks)
+    def _address(self, vector):
+        return split(vector, self.program.config.banks)
 
 
-def _place(job, steps):
+def _where(job, steps):
     """Return the words for the place of a job in a list with these layers."""
     if not steps:
         return "while it loaded the resident weights"

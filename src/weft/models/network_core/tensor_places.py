@@ -54,32 +54,32 @@ class TensorPlaces:
 
     def stored(self, number: int) -> tuple[int, int, int] | None:
         """Return the size of the map that has a tensor; None if the host has it."""
-        found = self.map_of(number)
-        return None if found is None else self.maps[found].size
+        map_number = self.map_of(number)
+        return None if map_number is None else self.maps[map_number].size
 
     def host_list(self, numbers) -> int:
         """Return the first list that can follow an operator of the host with these inputs."""
         return max((self._host_list(n) for n in numbers if n >= 0), default=0)
 
     def _host_list(self, number):
-        found = self.map_of(number)
-        return self._host.get(number, 0) if found is None else self.first_list[found] + 1
+        map_number = self.map_of(number)
+        return self._host.get(number, 0) if map_number is None else self.first_list[map_number] + 1
 
     def core_list(self, numbers) -> int:
         """Return the first list that can compute an operator with these inputs."""
-        found = ((self.map_of(number), number) for number in numbers if number >= 0)
+        places = ((self.map_of(number), number) for number in numbers if number >= 0)
         return max(
-            (self._host.get(n, 0) if place is None else self.first_list[place]
-             for place, n in found),
+            (self._host.get(n, 0) if map_number is None else self.first_list[map_number]
+             for map_number, n in places),
             default=0,
         )
 
     def begins_list(self, numbers) -> bool:
         """Whether an operator with these inputs would begin a list, and not the first one."""
         first = self.core_list(numbers)
-        found = [self.map_of(number) for number in numbers if number >= 0]
+        map_numbers = [self.map_of(number) for number in numbers if number >= 0]
         return first > 0 and all(
-            place is None or self.first_list[place] < first for place in found
+            n is None or self.first_list[n] < first for n in map_numbers
         )
 
     def on_host(self, numbers, first_list: int) -> None:
@@ -102,23 +102,24 @@ class TensorPlaces:
 
     def input(self, number: int, size: tuple[int, int, int]) -> int:
         """Return the map of a tensor that a layer reads, of ``size``."""
-        found = self.map_of(number)
-        if found is None:
+        map_number = self.map_of(number)
+        if map_number is None:
             return self.written(InputForm(number, *size))
-        if self.maps[found].size != size:
-            raise WrongMap(f"its input must be a map of {size}, not of {self.maps[found].size}")
-        return found
+        stored = self.maps[map_number].size
+        if stored != size:
+            raise WrongMap(f"its input must be a map of {size}, not of {stored}")
+        return map_number
 
     def computed(self, number: int, size: tuple[int, int, int], first_list: int) -> int:
         """Return a new map for a tensor that list ``first_list`` computes."""
         self._place[number] = self._append(NetworkMap(number, *size), first_list)
         return self._place[number]
 
-    def replace(self, place: int, number: int, first_list: int) -> None:
+    def replace(self, map_number: int, number: int, first_list: int) -> None:
         """A map has another tensor, and another list computes it."""
-        self._place[number] = place
-        self.maps[place] = dataclasses.replace(self.maps[place], tensor=number)
-        self.first_list[place] = first_list
+        self._place[number] = map_number
+        self.maps[map_number] = dataclasses.replace(self.maps[map_number], tensor=number)
+        self.first_list[map_number] = first_list
 
     def join(self, node: Host) -> None:
         """Make the inputs of a concatenation ranges of channels of one map.
@@ -134,9 +135,9 @@ class TensorPlaces:
         first = self.maps[parts[0]]
         offset = 0
         for number, part in zip(node.inputs, parts, strict=True):
-            found = self.maps[part]
+            network_map = self.maps[part]
             channels = self._tensors[number].shape[-1]
-            if found.size != (*first.size[:2], channels) or found.whole >= 0:
+            if network_map.size != (*first.size[:2], channels) or network_map.whole >= 0:
                 raise Refusal("its inputs must be maps of one height and width, joined once")
             if offset % self._depth:
                 raise Refusal(
@@ -151,7 +152,7 @@ class TensorPlaces:
             )
             offset += self.maps[part].channels
 
-    def _append(self, found, first_list):
-        self.maps.append(found)
+    def _append(self, network_map, first_list):
+        self.maps.append(network_map)
         self.first_list.append(first_list)
         return len(self.maps) - 1

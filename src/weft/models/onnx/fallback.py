@@ -213,9 +213,6 @@ def _line(error):
     return " ".join(str(error).split())[:300]
 
 
-OLDEST = 7  # the operator set in which Cast and Add have the form of today
-
-
 class Places(NamedTuple):
     """Numbers of the inputs of a product; None for activations that the product quantizes."""
 
@@ -268,6 +265,9 @@ def with_exact_products(model):
         else:
             moved.graph.node.append(node)
     return moved
+
+
+OLDEST = 7  # the operator set in which Cast and Add have the form of today
 
 
 def _with_casts(model):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from weft.models.ir import Gemm
-from weft.models.onnx.einsum import form_of
+from weft.models.onnx.einsum import form_of_operator
 from weft.models.onnx.operands import limits_of
 from weft.models.onnx.products import layout_of
 
@@ -17,7 +17,7 @@ def lower(importer, operator) -> bool:
     source = importer.source
     if operator.domain not in ("", "ai.onnx"):
         return False
-    form, kind = form_of(source, operator), operator.kind
+    form, kind = form_of_operator(source, operator), operator.kind
     if form is not None and form.is_matmul:
         kind = "MatMul"
     if kind not in ("Conv", "ConvTranspose", "MatMul", "Gemm"):

@@ -7,6 +7,8 @@ import numpy as np
 __all__ = ["COPIES", "MOVEMENT", "lower", "nearest_indices"]
 
 
+# Operators that only move values: shapes, joins, parts, padding, gathering.
+
 MOVES = "moves no data"
 COPIES = "no product: copies values"
 
@@ -174,6 +176,8 @@ _ROUNDINGS = {
     "ceil": np.ceil,
 }
 
+
+# All operators with a kernel.
 
 ELEMENTWISE = "no product: a function of each element"
 REDUCES = "no product: a reduction"

@@ -1,4 +1,7 @@
-"""The types of a node's outputs, inferred from its inputs: by onnx, one node at a time."""
+"""The types of a node's outputs, inferred from its inputs: by onnx, one node at a time.
+
+Some nodes stand for others: a branch of an If, the body of a function, parts of a product.
+"""
 
 import math
 from typing import NamedTuple
@@ -169,6 +172,8 @@ def parts_of(operator) -> list | None:
         ),
     ]
 
+
+# The inference.
 
 MAX_ELEMENTS = 1 << 31  # of one tensor
 SMALL = 4096  # constants of at most so many elements take part, such as the shape of a Reshape

@@ -14,7 +14,7 @@ import numpy as np
 from weft.files import write_bytes
 from weft.models.errors import ModelError
 from weft.models.ir import Tensor
-from weft.models.onnx.einsum import product_form
+from weft.models.onnx.einsum import form_of_equation
 from weft.models.onnx.nodes import captured_names, is_quantized, used_names
 from weft.models.onnx.reading import upgraded
 
@@ -392,7 +392,7 @@ class _Rewriter:
         ranks = [self._ranks.get(name) for name in node.input]
         if len(ranks) != 2 or None in ranks:
             return [node]
-        form = product_form(helper.get_attribute_value(node.attribute[0]).decode(), *ranks)
+        form = form_of_equation(helper.get_attribute_value(node.attribute[0]).decode(), *ranks)
         if form is None or form.k != 1 or form.n != 1 or (form.m != 1 and form.batch):
             return [node]
         if form.m < 1:

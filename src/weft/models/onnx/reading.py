@@ -11,9 +11,8 @@ from weft.models.errors import ModelError
 __all__ = ["OPSET", "convert", "decoded", "parse", "raw_bytes", "read", "tensors_of", "upgraded"]
 
 
-# Converts models to a newer operator set, in a process of its own.
-#
-# onnx's converter trusts its models: an invalid one can abort the process, or take much memory.
+# The conversion to a newer operator set, in a process of its own: onnx's converter trusts its
+# models, so an invalid one can abort the process, or take much memory.
 
 LIMIT = 120  # seconds
 MEMORY = 1 << 32  # bytes of the process, or 16 times the file if that is more
@@ -43,6 +42,8 @@ def convert(data: bytes, name: str, opset: int) -> bytes:
         raise ModelError(f"{what}: {reason[:300]}")
     return done.stdout
 
+
+# The checks of a model.
 
 OPSET = 13  # the oldest operator set with scales per channel in QuantizeLinear
 MAX_ELEMENTS = 1 << 31  # of one tensor

@@ -26,9 +26,8 @@ from weft.models.onnx.reading import decoded, raw_bytes, tensors_of
 __all__ = ["Source", "dequantized", "self_contained"]
 
 
-# Tensors in files beside an ``.onnx`` file, as exporters write them, become part of the model.
-#
-# Only regular files inside the folder of the model are read: a model of somebody else names them.
+# Tensors in files beside an ``.onnx`` file, as exporters write them, become part of the model. Only
+# regular files inside the folder of the model are read: a model of somebody else names them.
 
 MAX_BYTES = (1 << 31) - 1  # of a serialized model
 DIGITS = 18  # of an offset or a length
@@ -173,6 +172,8 @@ def _read(path, offset, size, where):
         raise ModelError(f"{where}: its data file {path.name!r} has become shorter")
     return data
 
+
+# The model as operators, types and constants.
 
 # Operators that are computed here if all their inputs are constants. DequantizeLinear is missing:
 # quantized products need its inputs.

@@ -142,11 +142,11 @@ class NetworkCoreReport(Report):
     def ceilings(self) -> Ceilings:
         """The peak rates of the array, of loads and of the lanes; the sizes of memory and B."""
         config = self.program.config
-        core = config.array
-        vectors = 1 / LOAD_VECTOR if has_single_port(core) else config.read_vectors  # a cycle
+        array = config.array
+        vectors = 1 / LOAD_VECTOR if has_single_port(array) else config.read_vectors  # a cycle
         return Ceilings(
-            config.peak, int(vectors * core.depth), core.lanes / core.scale_cycles,
-            config.memory_bytes, config.b_words * core.cols * core.depth,
+            config.peak, int(vectors * array.depth), array.lanes / array.scale_cycles,
+            config.memory_bytes, config.b_words * array.cols * array.depth,
         )
 
     @cached_property

@@ -15,10 +15,9 @@ from weft.models.report.streams import step_streams
 from weft.models.work import host_products, list_products
 
 __all__ = [
-    "explained", "left_out_json", "link_bytes", "link_seconds", "list_bytes", "placement_line",
+    "explanation", "left_out_json", "link_bytes", "link_seconds", "list_bytes", "placement_line",
     "reason_lines", "reasons_of", "remedy_of", "time_text",
 ]
-
 
 _START = 8  # bytes of payload
 _DONE = 8  # bytes of payload before the result
@@ -68,14 +67,7 @@ def list_bytes(program: NetworkCoreProgram, segment: NetworkCoreSegment) -> tupl
     return sent, received
 
 
-# Kernels that a network core computes, if their maps are of 8 bits (`division`).
-_ON_CHIP = {
-    "concatenation", "litert.add", "litert.sum", "pad", "reshape", "table", "tflite.add",
-    "tflite.average_pool", "tflite.mean",
-}
-
-
-def explained(program: CompiledNetwork) -> list[str]:
+def explanation(program: CompiledNetwork) -> list[str]:
     """The placement line of a program, the reasons, and the notes."""
     return [placement_line(program), *reasons_of(program), *program.notes]
 
@@ -143,6 +135,13 @@ def reasons_of(program: CompiledNetwork) -> list[str]:
         for step in program.host
         if step.macs or step in notable or getattr(step.work, "kernel", "").endswith(".model")
     )
+
+
+# Kernels that a network core computes, if their maps are of 8 bits (`division`).
+_ON_CHIP = {
+    "concatenation", "litert.add", "litert.sum", "pad", "reshape", "table", "tflite.add",
+    "tflite.average_pool", "tflite.mean",
+}
 
 
 def remedy_of(program: CompiledNetwork, step: Step) -> str:

@@ -57,37 +57,37 @@ class Context:
         if outputs is not None and len(operator.outputs) != outputs:
             raise operator.error(f"outputs must be {outputs}, not {len(operator.outputs)}")
 
-    def present(self, operator, place):
+    def present(self, operator, index):
         """Whether an optional input is present."""
-        return place < len(operator.inputs) and operator.inputs[place] >= 0
+        return index < len(operator.inputs) and operator.inputs[index] >= 0
 
-    def input(self, operator, place):
+    def input(self, operator, index):
         """The tensor of a required input."""
-        if not self.present(operator, place):
-            raise operator.error(f"input {place} must be present")
-        return self.file.tensors[operator.inputs[place]]
+        if not self.present(operator, index):
+            raise operator.error(f"input {index} must be present")
+        return self.file.tensors[operator.inputs[index]]
 
     def inputs(self, operator, start=0, stop=None):
         """The tensors of required inputs."""
         places = range(len(operator.inputs))[start:stop]
-        return [self.input(operator, place) for place in places]
+        return [self.input(operator, index) for index in places]
 
-    def output(self, operator, place=0):
+    def output(self, operator, index=0):
         """The tensor of an output."""
-        return self.file.tensors[operator.outputs[place]]
+        return self.file.tensors[operator.outputs[index]]
 
-    def constant(self, operator, place, required=True):
+    def constant(self, operator, index, required=True):
         """The value of a constant input; None if it is not required, and absent or computed."""
-        if not self.present(operator, place):
+        if not self.present(operator, index):
             if required:
-                raise operator.error(f"input {place} must be present")
+                raise operator.error(f"input {index} must be present")
             return None
-        number = operator.inputs[place]
+        number = operator.inputs[index]
         if number in self.file.sparse:
             raise Fallback("a constant has a sparse encoding")
         value = self.values.get(number)
         if value is None and required:
-            raise Fallback(f"input {place} is not a constant")
+            raise Fallback(f"input {index} is not a constant")
         return value
 
     def converted(self, operator, number, dtype):
@@ -98,13 +98,13 @@ class Context:
             self._converted[key] = self.values[number].astype(dtype)
         return self._converted[key]
 
-    def integers(self, operator, place):
+    def integers(self, operator, index):
         """A constant of integers as a list."""
-        value = self.constant(operator, place)
+        value = self.constant(operator, index)
         if value.dtype.kind not in "iu":
-            raise operator.error(f"input {place} must be integers, not {value.dtype}")
+            raise operator.error(f"input {index} must be integers, not {value.dtype}")
         if value.size > 64:
-            raise operator.error(f"input {place} must have at most 64 numbers, not {value.size}")
+            raise operator.error(f"input {index} must have at most 64 numbers, not {value.size}")
         return value.ravel().tolist()
 
     def broadcast(self, operator, *shapes):
@@ -115,9 +115,9 @@ class Context:
             texts = " and ".join(str(shape) for shape in shapes)
             raise operator.error(f"shapes must broadcast, not {texts}") from None
 
-    def expect(self, operator, shape, place=0):
+    def expect(self, operator, shape, index=0):
         """Check the shape of an output; sizes of axes that may have any size are replaced."""
-        shape, number = tuple(shape), operator.outputs[place]
+        shape, number = tuple(shape), operator.outputs[index]
         given = self.file.tensors[number].shape
         if shape == given:
             return
@@ -125,7 +125,7 @@ class Context:
         wrong = {axis for axis, (size, stored) in pairs if size != stored}
         fits = len(shape) == len(given) and wrong <= self.file.dynamic[number]
         if not fits or math.prod(shape) > ELEMENTS:
-            raise operator.error(f"output {place} must be of shape {shape}, not {given}")
+            raise operator.error(f"output {index} must be of shape {shape}, not {given}")
         self.file.tensors[number] = dataclasses.replace(self.file.tensors[number], shape=shape)
         self.resized.add(number)
 
@@ -189,7 +189,7 @@ class Context:
         """A node of the host; ``inputs`` are places, all by default; ``single``: `Host.single`."""
         numbers = operator.inputs
         if inputs is not None:
-            numbers = tuple(operator.inputs[place] for place in inputs)
+            numbers = tuple(operator.inputs[index] for index in inputs)
         return Host(
             operator=operator.name, name=self.output(operator).name,
             position=(operator.position,), inputs=numbers, outputs=operator.outputs,

@@ -18,9 +18,8 @@ __all__ = [
 ]
 
 
-# Tables of functions of an 8-bit value as LiteRT computes them, with its default kernels.
-#
-# A table is None where LiteRT computes the one of TFLite Micro (`weft.models.tflite.unary`).
+# Tables of functions of an 8-bit value. A table is None where LiteRT computes the one of TFLite
+# Micro (`weft.models.tflite.unary`).
 #
 # Sources: XNNPACK, ``unary-elementwise-nc.c``, ``reference/unary-elementwise.cc``,
 # ``microparams-init.c``, ``qs8-vcvt``, ``qs8-vlrelu``.
@@ -105,9 +104,10 @@ def leaky_relu(alpha, operator, x, y):
     return _limited((values * factors + 128) >> 8, y)
 
 
+# Kernels and their attributes.
+
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 BITS = 20  # of the larger multiplier of a sum
-SIGMOIDS = {"tflite.logistic16": ("litert.logistic16", 1), "tflite.tanh16": ("litert.tanh16", 2)}
 
 
 def total(operator, tensors, sign, low, high):
@@ -193,6 +193,9 @@ def leaky_relu16(operator, x, y, alpha):
         "zeros": (zero, y_zero), "multipliers": tuple(m for m, _ in pairs),
         "shifts": tuple(s for _, s in pairs),
     }
+
+
+SIGMOIDS = {"tflite.logistic16": ("litert.logistic16", 1), "tflite.tanh16": ("litert.tanh16", 2)}
 
 
 def sigmoid16(kernel, scale):

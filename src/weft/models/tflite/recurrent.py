@@ -342,6 +342,10 @@ def _stacked(graph, operator, places, shape, dtype):
     return np.concatenate([part.reshape(shape) for part in parts])
 
 
+GATE = 2.0**-12  # scale of a gate before its activation
+RESULT = 2.0**-15  # and after it
+
+
 def _scales(graph, operator, x, clip):
     """Attributes of the kernel: scales of all products, and the limit of the cell."""
     hidden, cell = graph.input(operator, HIDDEN), graph.input(operator, CELL)
@@ -383,7 +387,6 @@ def _scales(graph, operator, x, clip):
 FORWARD = (*range(18), 35, 36)
 BACKWARD = (0, *range(18, 35), 37, 38)
 OTHERS = range(39, 48)  # a second input, and its weights
-REASON = "it only moves values"
 
 
 def _bidirectional(graph, operator):
@@ -428,6 +431,9 @@ def _bidirectional(graph, operator):
     if merged:
         nodes.append(host("concatenation", tuple(numbers), operator.outputs[0], axis=2))
     return nodes
+
+
+REASON = "it only moves values"
 
 
 class _Host:

@@ -23,11 +23,11 @@ from weft.models.tflite.worker import CLOSE, OPEN, RUN, receive, send
 __all__ = ["attempt", "cut", "litert", "memory", "model", "tflm", "with_outputs"]
 
 
-# Cuts one operator out of a TFLite file: a model of its own, for the runtime.
+# One operator cut out of a TFLite file, as a model of its own, for the runtime.
 #
 # The parser has no classes that write whole models, so the tables are written with flatbuffers. The
 # options of an operator are copied field by field, whatever their types are.
-#
+
 # The options with a vector of integers, by their fields; other vectors cannot be copied.
 VECTORS = {"ReshapeOptions": (0,), "SqueezeOptions": (0,)}
 CODES = {name: getattr(tflite.BuiltinOptions, name) for name in vars(tflite.BuiltinOptions)}
@@ -209,7 +209,7 @@ def _options(builder, operator):
     return builder.EndObject()
 
 
-# Runs a TFLite model, often of one operator, in TFLite Micro: the kernel ``tflite.model``.
+# A TFLite model, often of one operator, in TFLite Micro: the kernel ``tflite.model``.
 #
 # TFLite Micro trusts its models: a damaged one can crash it, or keep it busy for ever. So it runs
 # in a process of its own (`worker`), which all models share, and each wait has a limit. Models that
@@ -397,6 +397,8 @@ def _close():
     for process in _Process.running.values():
         process.close()
 
+
+# Whole files in their runtimes, TFLite Micro and LiteRT, to compare results with.
 
 def tflm(data: bytes, inferences: list, tensors, outputs: int) -> list:
     """Return the outputs of TFLite Micro for each inference.

@@ -184,6 +184,8 @@ def _high_mul16(a, b):
     return _saturated16((a * b + (1 << 14)) >> 15)
 
 
+# The operators.
+
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 QUANTIZED = (*BYTES, np.dtype(np.int16))
 FLOAT = np.dtype(np.float32)

@@ -67,13 +67,6 @@ class LoaderTimes:
             self.busy = False
 
 
-_STEPS = {
-    ListLoad: {"source": "source_step"},
-    ListJob: {"input": "input_step", "output": "output_step", "add_input": "add_step"},
-}
-_WAITS = {ListLoad: ("jobs", "body_jobs"), ListJob: ("loads", "body_loads")}
-
-
 class DescriptorTimes:
     """`weft.hw.network_core.lists.descriptor_reader.DescriptorReader`, cycle by cycle.
 
@@ -126,6 +119,13 @@ class DescriptorTimes:
             self._arriving -= 1
             if not self._arriving:
                 self._checked = 2  # the part is kept; its unused bits are checked
+
+
+_STEPS = {
+    ListLoad: {"source": "source_step"},
+    ListJob: {"input": "input_step", "output": "output_step", "add_input": "add_step"},
+}
+_WAITS = {ListLoad: ("jobs", "body_jobs"), ListJob: ("loads", "body_loads")}
 
 
 class HeadTimes:

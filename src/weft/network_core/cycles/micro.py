@@ -1,28 +1,30 @@
 """The cycle model of lists for a core that a microprogram controls: it executes the program."""
 
 import struct
+import types
 from collections.abc import Sequence
 
 from weft.network_core import latencies
 from weft.network_core.cycles.prediction import ListPrediction
-from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListError, LoadTarget, join
+from weft.network_core.descriptors import (
+    DESCRIPTOR_BYTES,
+    ListError,
+    ListJob,
+    LoadTarget,
+    join,
+    places,
+)
 from weft.network_core.microcode import Condition, In, Kind, Op, Out, Strobe, assemble
 from weft.network_core.microcode import instructions as micro
-from weft.network_core.microcode.instructions import (
-    FIRST_INSTRUCTION,
-    HEAD_REGISTERS,
-    JUMP,
-    LOAD_END,
-    READ,
-    REGISTERS,
-    WRITE,
-)
 from weft.network_core.report import NetworkState
 
 __all__ = ["EngineTimes", "UnitTimes", "predict_micro"]
 
-
-_ADD, _SUMS = 1 << 9, 1 << 10  # of the flags of a job
+_JOB_FLAGS = {field.name: 1 << field.low for field in places(ListJob) if field.word == 0}
+_ADD_STORES = 1 << 8  # of the instruction ADD
+_HEADS = micro.REGISTERS - micro.HEAD_REGISTERS  # the registers of the selected head, ...
+_OTHER_HEAD = _HEADS + micro.HEAD_REGISTERS // 2  # and those of the other one
+_VECTOR_BYTES = 4  # the only depth of such a core
 
 
 class UnitTimes:
@@ -30,9 +32,10 @@ class UnitTimes:
 
     A method tells in which cycle its instruction, which comes in cycle ``now``, is complete.
 
-    A tile waits until the vector of the added map that belongs to the tile before was read: after
-    the last byte of the vector before was taken. Steps and stores have other cycles than these
-    reads. Other reads come before the last request of their tile, so no tile waits for them.
+    With ADD a tile may end only when the vector of the added map for the tile before it was read.
+    This read waits until the last byte of the vector before that one was taken. Steps and stores
+    use the memory in other cycles, so they do not delay it. Other reads come before the last
+    request of their tile, so no tile waits for them.
 
     Parameters
     ----------
@@ -47,20 +50,24 @@ class UnitTimes:
     """
 
     def __init__(self, config, ports):
-        self._network_core, self._core, self._ports = config, config.array, ports
+        self._network_core, self._array, self._ports = config, config.array, ports
         self.last_step = -1
-        self._first = False  # the next tile is the first one of its pixel
-        self._output_free = 0  # the output unit needs the output address no more
-        self._may_end = 0  # the last step of the next tile can be decided on
-        self._result = 0  # the last result of the last tile
-        self._taken = 0  # the last byte of its added vector
+        self._first_tile = False  # the next tile is the first one of its pixel
+        self._output_free_cycle = 0  # the output unit needs the output address no more
+        self._may_end_cycle = 0  # the last step of the next tile can be decided on
+        self._result_cycle = 0  # the last result of the last tile
+        self._taken_cycle = 0  # the last byte of its added vector is taken
+        # Of the job: steps of a tile, the first cycle of its slots, whether it adds a map, cycles
+        # between two requests, and cycles from a request to its result.
+        self._steps = self._slot = self._interval = self._latency = 0
+        self._adds_map = False
 
     def load(self, now: int) -> int:
-        """A load, whose last write is `LOAD_END` cycles before."""
+        """A load, whose last write is ``LOAD_END`` cycles before."""
         ports, target = self._ports, self._ports[Out.LOAD_TARGET] & 0xFF
         diagonal = ports[Out.LOAD_FLAGS] >> 8 & 1
         vectors = {
-            LoadTarget.B: 1 if diagonal else self._core.cols,
+            LoadTarget.B: 1 if diagonal else self._array.cols,
             LoadTarget.PARAMETERS: self._network_core.line_vectors,
             LoadTarget.ADD_TABLE: self._network_core.add_table_vectors,
         }[LoadTarget(target)]
@@ -70,54 +77,52 @@ class UnitTimes:
         """A job starts."""
         ports = self._ports
         kernel = ports[Out.KERNEL]
-        self._steps = (kernel & 0xFF) * (kernel >> 8) * ports[Out.TAP_VECTORS]
+        height, width = kernel & 0xFF, kernel >> 8
+        self._steps = height * width * ports[Out.TAP_VECTORS]
         self._slot = now + micro.SLOT
 
     def set_flags(self, flags: int) -> None:
         """The flags of the job, which follow its start."""
-        core = self._core
-        self._add = bool(flags & _ADD)
-        slots, latency = 1, latencies.rescale(core, self._add)
-        if self._add:
+        array = self._array
+        self._adds_map = bool(flags & _JOB_FLAGS["add"])
+        # Slots between two requests, as `weft.hw.network_core.micro.output.SlotRescaler` has them.
+        slots, latency = 1, latencies.rescale(array, self._adds_map)
+        if self._adds_map:
             slots = 2
-        elif flags & _SUMS:
-            slots, latency = 4, latencies.join(core) + micro.SUMS
-        self._interval, self._latency = slots * core.scale_cycles, latency
+        elif flags & _JOB_FLAGS["sums"]:
+            slots, latency = 4, latencies.join(array) + micro.SUMS
+        self._interval, self._latency = slots * array.scale_cycles, latency
 
     def output(self, now: int) -> int:
         """A pixel begins."""
-        self._first = True
-        return max(now, self._output_free)
+        self._first_tile = True
+        return max(now, self._output_free_cycle)
 
     def tile(self, now: int, columns: int) -> int:
         """A tile begins, with so many columns to come."""
         start = max(now, self.last_step + 1)
         # The last step is decided on a cycle before it.
         decided = start + micro.TILE_START + micro.STEP * (self._steps - 1) - 1
-        self.last_step = max(decided, self._may_end) + 1
-        self._request(self.last_step + micro.CAPTURE, min(columns, self._core.cols))
+        self.last_step = max(decided, self._may_end_cycle) + 1
+        self._request(self.last_step + micro.CAPTURE, min(columns, self._array.cols))
         return start
 
     def drain(self, now: int) -> int:
         """All results of a job are stored."""
-        return max(now, self._result + micro.STORE + micro.DRAIN)
+        return max(now, self._result_cycle + micro.STORE + micro.DRAIN)
 
     def _request(self, captured, columns):
-        """The requests of a tile, whose sums are held after a cycle."""
+        """The requests of a tile, whose sums are held from the cycle after ``captured`` on."""
+        # Requests lie on a grid of `_interval` cycles, which begins with the first slot of the job.
         waits = (self._slot - captured - 1) % self._interval
         first = captured + 1 + waits
         last = first + (columns - 1) * self._interval
-        if self._first:
-            self._first, self._output_free = False, first + self._latency + 1
-        self._may_end, self._result = last + 1, last + self._latency
-        if self._add:
-            self._may_end = max(self._may_end, self._taken + micro.ADDED_READ + 1)
-            self._taken = last + latencies.added_take(self._core)
-
-
-_STORES = 1 << 8  # of ADD
-_HEADS = REGISTERS - HEAD_REGISTERS
-_OTHER_HEAD = _HEADS + HEAD_REGISTERS // 2
+        if self._first_tile:
+            self._first_tile, self._output_free_cycle = False, first + self._latency + 1
+        self._may_end_cycle, self._result_cycle = last + 1, last + self._latency
+        if self._adds_map:
+            self._may_end_cycle = max(self._may_end_cycle, self._taken_cycle + micro.ADDED_READ + 1)
+            self._taken_cycle = last + latencies.added_take(self._array)
 
 
 class EngineTimes:
@@ -127,7 +132,7 @@ class EngineTimes:
     ----------
     config : NetworkCoreConfig
     vectors : sequence of int
-        The list: 32 bits each.
+        The vectors of the list, 4 bytes each.
     first, log : int
         Numbers of the first vectors of the list and of the log.
     watch : callable, optional
@@ -146,14 +151,16 @@ class EngineTimes:
     def __init__(self, config, vectors: Sequence[int], first: int, log: int, watch=None):
         self._watch = watch
         program = assemble(config)
-        self._words, self._vectors, self._first = config.words, vectors, first
-        self._registers, self._ports = list(program.registers), [0] * len(Out)
+        self._words, self._vectors, self._list_vector = config.words, vectors, first
+        self._registers, self._ports = list(program.registers), [0] * len(Out)  # by Out
         self._units = UnitTimes(config, self._ports)
         self._code = [self._decode(word) for word in program.words]
         self._data = first | log << 16
         self._at = self._accumulator = self._address = 0
-        self._carry = self._loads_head = self._bad = self._used = False
-        self.now = FIRST_INSTRUCTION
+        self._carry = self._loads_head = False
+        # A field of the descriptor is wrong; a bit that must be 0 is 1.
+        self._bad = self._used = False
+        self.now = micro.FIRST_INSTRUCTION
         self.state: int | None = None
         self.starts: list[int] = []
         self.ends: list[int] = []
@@ -175,43 +182,44 @@ class EngineTimes:
             condition, kind = Condition(word >> 12 & 7), Kind(word >> 9 & 3)
             test = {
                 Condition.ALWAYS: self._always, Condition.ZERO: self._is_zero,
-                Condition.CARRY: self._has_carry, Condition.HEAD: self._has_loads,
+                Condition.CARRY: self._has_carry, Condition.HEAD: self._is_loads_head,
                 Condition.IS_BAD: self._is_bad, Condition.IS_USED: self._is_used,
             }[condition]
             method = {Kind.JUMP: self._jump, Kind.BAD: self._note_bad, Kind.USED: self._note_used}
             return method[kind], (test, not word >> 11 & 1, word & 0x1FF)
         op, operand = Op(word >> 12), word & 0xFF
-        if op == Op.ADD and word & _STORES:
+        if op == Op.ADD and word & _ADD_STORES:
             return self._increase, operand
         if op == Op.OUT:
-            return self._OUTS.get(operand, EngineTimes._out).__get__(self), operand
+            execute = self._OUTS.get(operand, EngineTimes._op_out)
+            return types.MethodType(execute, self), operand
         return {
-            Op.LD: self._ld, Op.ADD: self._add, Op.SUB: self._sub, Op.AND: self._and,
-            Op.ST: self._st, Op.IN: self._in, Op.DO: self._do,
+            Op.LD: self._op_ld, Op.ADD: self._op_add, Op.SUB: self._op_sub, Op.AND: self._op_and,
+            Op.ST: self._op_st, Op.IN: self._op_in, Op.DO: self._op_do,
         }[op], operand
 
-    def _ld(self, register):
+    def _op_ld(self, register):
         self._accumulator = self._registers[register]
 
-    def _add(self, register):
+    def _op_add(self, register):
         total = self._accumulator + self._registers[register]
         self._accumulator, self._carry = total & 0xFFFF, total > 0xFFFF
 
-    def _sub(self, register):
+    def _op_sub(self, register):
         total = self._accumulator - self._registers[register]
         self._accumulator, self._carry = total & 0xFFFF, total >= 0
 
-    def _and(self, register):
+    def _op_and(self, register):
         self._accumulator &= self._registers[register]
 
-    def _st(self, register):
+    def _op_st(self, register):
         self._registers[register] = self._accumulator
 
     def _increase(self, register):
-        self._add(register)
+        self._op_add(register)
         self._registers[register] = self._accumulator
 
-    def _in(self, port):
+    def _op_in(self, port):
         if port & In.READ:
             self._read()
             self._bad |= port & ~In.READ == In.ADDRESS and self._data & 0xFF > 0
@@ -221,19 +229,20 @@ class EngineTimes:
         }[In(port & ~In.READ)]
 
     def _read(self):
-        place = self._address - self._first
-        self._data = self._vectors[place] if 0 <= place < len(self._vectors) else 0
+        # What lies outside of the list, data of loads, has no effect on the cycles.
+        offset = self._address - self._list_vector
+        self._data = self._vectors[offset] if 0 <= offset < len(self._vectors) else 0
         self._address = self._address + 1 & 0xFFFF
-        self.now += READ
+        self.now += micro.READ
 
-    def _out(self, port):
+    def _op_out(self, port):
         self._ports[port] = self._accumulator
 
     def _out_memory(self, _):
         self._address = self._accumulator
 
     def _out_write(self, _):
-        self.now += WRITE
+        self.now += micro.WRITE
 
     def _out_state(self, _):
         self.state = self._accumulator
@@ -252,7 +261,7 @@ class EngineTimes:
         Out.STATE: _out_state, Out.OUTPUT: _out_output, Out.TILE: _out_tile, Out.FLAGS: _out_flags,
     }
 
-    def _do(self, strobes):
+    def _op_do(self, strobes):
         if strobes & Strobe.ZEROS:
             self._read()
             self._used |= self._data > 0
@@ -262,7 +271,7 @@ class EngineTimes:
             self._select(bool(strobes & Strobe.LOADS))
         if strobes & Strobe.LOAD:
             start, self.now = self.now, self._units.load(self.now)
-            self.loads.append((start, self.now - LOAD_END))
+            self.loads.append((start, self.now - micro.LOAD_END))
         if strobes & Strobe.DRAIN:
             self.now = self._units.drain(self.now)
             self.computed.append(self._units.last_step)
@@ -285,7 +294,7 @@ class EngineTimes:
         test, expected, target = operand
         if test() == expected:
             self._at = target
-            self.now += JUMP
+            self.now += micro.JUMP
 
     def _note_bad(self, operand):
         test, expected, _ = operand
@@ -304,7 +313,7 @@ class EngineTimes:
     def _has_carry(self):
         return self._carry
 
-    def _has_loads(self):
+    def _is_loads_head(self):
         return self._loads_head
 
     def _is_bad(self):

@@ -72,13 +72,13 @@ class _Layer:
 
     def _next_tile(self):
         """The next `TimedTile`, its first pixel, its columns, and whether it is the last one."""
-        tile, core = next(self._tiles), self._network_core.array
+        tile, array = next(self._tiles), self._network_core.array
         self.computed = tile.announced
         pixel, row_end = self._pixels, tile.number == self._across - 1
         if row_end:
             self._pixels += tile.rows
-        first = tile.number * core.cols
-        columns = range(first, min(first + core.cols, self._job.columns))
+        first = tile.number * array.cols
+        columns = range(first, min(first + array.cols, self._job.columns))
         return tile, pixel, columns, row_end and self._pixels == self._total
 
 
@@ -116,9 +116,9 @@ class PlainLayer(_Layer):
 
     def __init__(self, config, job, start):
         super().__init__(config, job, start)
-        core = config.array
+        array = config.array
         self._size = SUM_PARTS if job.sums else 1  # bytes of a value, and writes of a chunk at most
-        self._latency = store_sums(core) if job.sums else rescale(core)
+        self._latency = store_sums(array) if job.sums else rescale(array)
         self._request = 0  # the latest one
         self._stores: deque[_TileStores] = deque()  # the tiles from this cycle on
 
@@ -204,13 +204,13 @@ class AddedLayer(_Layer):
 
     def __init__(self, config, job, start):
         super().__init__(config, job, start)
-        core = config.array
+        array = config.array
         self.read: int | None = None
-        self._space = added_chunks(core)
+        self._space = added_chunks(array)
         self._waiting_depth = max(4, self._space)
-        self._latency = rescale(core, add=True)
-        self._take_delay = added_take(core)
-        self._periods = add_slot(core) // 2
+        self._latency = rescale(array, add=True)
+        self._take_delay = added_take(array)
+        self._periods = add_slot(array) // 2
         self._added = _MapBanks(config, job, "add")
         self._generated: deque[_Chunk] = deque()  # of announced tiles
         self._stores: deque[ChunkStore] = deque()  # the next ones

@@ -141,6 +141,8 @@ DRAIN = 2  # from the last store of a job to the end of the instruction that wai
 ADDED_READ = 2  # from the last byte of an added vector to the read of the next one
 
 
+# The assembler: labels, names of registers, and constants.
+
 _CONDITIONS = {
     "Z": (Condition.ZERO, 0), "NZ": (Condition.ZERO, 1),
     "C": (Condition.CARRY, 0), "NC": (Condition.CARRY, 1),
