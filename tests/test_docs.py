@@ -21,7 +21,8 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted([
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
-    *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "results").glob("*.md"),
+    *(ROOT / "docs").glob("*.md"),
+    *(page for name in ("learn", "results") for page in (ROOT / "docs" / name).glob("*.md")),
 ])
 DESIGNS = {
     "8 x 8 PEs": Config(), "4 x 4 PEs, depth 4": Config(rows=4, cols=4, depth=4),

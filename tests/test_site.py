@@ -25,8 +25,12 @@ def site(tmp_path_factory):
 @pytest.mark.slow
 def test_every_page_can_be_reached(site):
     start = (site / "index.html").read_text(encoding="utf-8")
-    pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
-    linked = set(re.findall(r'href="([\w-]+)\.html"', start))
+    docs = ROOT / "docs"
+    pages = {
+        path.relative_to(docs).with_suffix("").as_posix()
+        for path in (*docs.glob("*.md"), *docs.glob("learn/*.md"))
+    } - {"index"}
+    linked = set(re.findall(r'href="([\w/-]+)\.html"', start))
     assert pages - linked == set()
 
 

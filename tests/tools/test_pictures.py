@@ -39,3 +39,14 @@ def test_the_picture_of_a_report_is_complete(tmp_path):
     assert len(ElementTree.fromstring(text)) == len(pictures.PARTS)
     used = set(re.findall(r"var\((--[\w-]+)\)", text))
     assert used and all(f"{name}: #" in text for name in used)
+
+
+def test_the_pictures_for_learners_are_those_that_are_drawn(tmp_path, monkeypatch):
+    static = pictures.STATIC
+    monkeypatch.setattr(pictures, "STATIC", tmp_path)
+    pictures._draw_stairs()
+    stored = {path.name: path.read_text(encoding="utf-8") for path in static.glob("learn-*.svg")}
+    drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    assert drawn == stored and len(drawn) == 6
+    for text in drawn.values():
+        ElementTree.fromstring(text)
