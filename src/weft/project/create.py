@@ -148,9 +148,10 @@ def create(folder: Path, facts: Facts, network: bytes | None) -> list[str]:
     """Make a project; return the names of its files."""
     check_folder(folder)
     files = generated_files(facts)
-    digested = manifest(files, weft=version(), **dataclasses.asdict(facts))
     design = _board(facts).config if facts.board else _IP_DESIGN
-    files |= {"design.toml": to_toml(design, chosen=True).encode(), MANIFEST: digested}
+    files["design.toml"] = to_toml(design, chosen=True).encode()
+    digested = manifest(files, weft=version(), **dataclasses.asdict(facts))
+    files[MANIFEST] = digested
     if network is not None:
         files[facts.network] = network
     part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
