@@ -44,7 +44,7 @@ LAYERS = {
         "peakrdl_cheader", "peakrdl_html", "peakrdl_ipxact", "systemrdl",
     ),
     "src/weft/project/files/": (
-        *BASE, "weft.host", "weft.models", "weft.sim", "cocotb", "numpy",
+        *BASE, "weft.host", "weft.models", "weft.sim", "cocotb", "numpy", "weft_link",
     ),
     "src/weft/project/": (*BASE, "weft.boards", "weft.kit.folder", "weft.project"),
     "src/weft/models/tflite/": (

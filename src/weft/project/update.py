@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from weft.files import write_bytes
-from weft.project.create import MANIFEST, Facts, generated_files, version
+from weft.project.create import MANIFEST, TEMPLATES, Facts, generated_files, version
 
 __all__ = ["ProjectError", "update"]
 
@@ -68,6 +68,10 @@ def _read(folder):
     if _numbers(old["weft"]) > _numbers(version()):
         raise ProjectError(
             f"{folder} must be of Weft {version()} or older, and was made by {old['weft']}"
+        )
+    if old["template"] not in TEMPLATES:
+        raise ProjectError(
+            f"template in {path} must be one of {', '.join(TEMPLATES)}, not {old['template']!r}"
         )
     return old
 

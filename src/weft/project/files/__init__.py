@@ -1,1 +1,1 @@
-"""Files of a project, which are copied without change."""
+"""The templates of projects: a folder of files for each, which are copied without change."""

@@ -1,0 +1,1 @@
+"""The template of an IP core in the user's own Verilog."""
