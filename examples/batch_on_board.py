@@ -7,7 +7,7 @@ transport by "/dev/ttyUSB1" and the same program runs on a real board.
 import numpy as np
 
 from weft import Accelerator, Config
-from weft.sim.board import SimBoardTransport
+from weft.sim.transport import SimBoardTransport
 
 config = Config(rows=2, cols=2, a_words=64, b_words=64, requantize="tflite")
 rng = np.random.default_rng(1)

@@ -10,8 +10,7 @@ import numpy as np
 from weft.host.transport import TransportTimeout
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import ProgramTiming
-from weft.network_core.descriptors import ListError, join
-from weft.network_core.report import ListReport, NetworkState
+from weft.network_core.descriptors import ListError, ListReport, NetworkState, join
 from weft.sim import build, verilated
 from weft.sim.transport import wait_or_kill
 

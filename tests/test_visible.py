@@ -9,12 +9,12 @@ from digits import CNN
 
 import weft
 from weft.cli import main, quantize
+from weft.hints import short, visible
 from weft.host.golden import GoldenTransport
 from weft.models.c_code import c_files
 from weft.models.errors import ModelError
 from weft.models.report import report
-from weft.models.report.page import page
-from weft.visible import short, visible
+from weft.models.report.interface import page
 
 HOSTILE = "a\x1b[2J\n\u202eb\x9b\x7f\u2028*/<em>"
 SHOWN = r"a\x1b[2J\n\u202eb\x9b\x7f\u2028*/<em>"

@@ -15,7 +15,7 @@ from tools.network_tables import networks_folder
 from weft import Accelerator
 from weft.boards.catalog import find
 from weft.host import GoldenTransport
-from weft.sim.board import SimBoardTransport
+from weft.sim.transport import SimBoardTransport
 
 # Products (M, K, N) for each board; its buffer must hold B.
 BOARDS = {

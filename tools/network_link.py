@@ -8,7 +8,7 @@ import numpy as np
 from tools.network_core_networks import RUNS
 from weft.host.network_driver import NetworkDriver
 from weft.models.loading import load
-from weft.sim.board import SimBoardTransport
+from weft.sim.transport import SimBoardTransport
 
 __all__ = ["ABOUT", "HEADS", "rows"]
 

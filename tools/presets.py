@@ -17,7 +17,7 @@ from weft.boards.board import Board
 from weft.boards.catalog import BOARDS
 from weft.explore.candidates import candidates, time_front
 from weft.explore.estimate import DesignEstimate, Estimator
-from weft.explore.recorded import fitted
+from weft.explore.findings import fitted
 from weft.explore.space import fields_of
 from weft.explore.workload import workload_of
 

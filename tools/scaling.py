@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from weft.explore.findings import recorded
 from weft.explore.flow import PointSteps
 from weft.explore.points import Point, PointOutcome, PointStore, versions
-from weft.explore.recorded import recorded
 from weft.tasks.engine import Engine, Task
 from weft.tasks.program import StepResult
-from weft.tasks.session import AHEAD, run_items
+from weft.tasks.store import AHEAD, run_items
 
 __all__ = ["EmptyWork", "measured", "outcomes_a_second", "sizes", "wall"]
 
@@ -30,7 +30,7 @@ def measured() -> list[tuple[Point, PointOutcome]]:
 
 
 def wall(durations: Sequence[tuple[float, float]], seeds: int, workers: int) -> float:
-    """Seconds of a sweep, scheduled as `weft.tasks.session.run_items` does it.
+    """Seconds of a sweep, scheduled as `weft.tasks.store.run_items` does it.
 
     Points are submitted until all workers have a task that can run: a netlist that is not made yet,
     or a point whose netlist is made.

@@ -18,7 +18,7 @@ from weft.hw.dma.axi import connect_master, master_pins
 from weft.hw.dma.engine import Dma
 from weft.hw.interface import CoreInterface
 from weft.hw.output.stream_packer import Result
-from weft.hw.stream.skid_buffer import SkidBuffer
+from weft.hw.stream.fifo import SkidBuffer
 
 __all__ = [
     "BusWrapper", "DmaPath", "FifoPath", "PacketRegister", "StreamPath", "connect_slave",

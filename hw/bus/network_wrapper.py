@@ -14,8 +14,8 @@ from weft.hw.network_core.host.memory_port import MemoryPort
 from weft.hw.network_core.interface import NetworkInterface, StateRegisters
 from weft.hw.network_core.layouts import VectorAddress
 from weft.hw.stream.fifo import Fifo
+from weft.network_core.descriptors import NetworkState
 from weft.network_core.register_map import LATENCY
-from weft.network_core.report import NetworkState
 
 __all__ = ["MemoryTransfer", "NetworkBank", "NetworkWrapper"]
 
@@ -49,7 +49,7 @@ class NetworkBank(RegisterBank):
     Attributes
     ----------
     state : In, 8 bits
-        The `weft.network_core.report.NetworkState` of the core; valid with ``finished``.
+        The `weft.network_core.descriptors.NetworkState` of the core; valid with ``finished``.
     finished : In, 1 bit
         Pulse: a list has ended.
     start : Out, 1 bit

@@ -6,8 +6,8 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from weft.hw.buffers.bank import Bank
-from weft.hw.buffers.lfsr import lfsr_next
 from weft.hw.dma.axi import BURST, Axi4
+from weft.hw.stream.fifo import lfsr_next
 
 __all__ = ["ReadRequest", "Reader"]
 

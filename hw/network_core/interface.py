@@ -42,7 +42,7 @@ class ListBegin(data.StructLayout):
 class NetworkStatus(data.StructLayout):
     """The state of the core, and of its running or last list.
 
-    ``state`` is a `weft.network_core.report.NetworkState`, ``error`` a
+    ``state`` is a `weft.network_core.descriptors.NetworkState`, ``error`` a
     `weft.network_core.descriptors.ListError`, ``job`` the number of jobs that have ended,
     ``cycles`` the cycles since the start. ``result`` and ``result_bytes`` are the fields of END;
     valid if the state is DONE.

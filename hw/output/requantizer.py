@@ -9,8 +9,8 @@ from weft.hw.buffers.operands import OperandBuffer
 from weft.hw.delay import MultiCycle, pipeline
 from weft.hw.output.lanes import clamp, look_up
 from weft.hw.output.operand_sums import RowSums
-from weft.hw.output.result_pipeline import ResultPipeline
 from weft.hw.output.scalers import SCALERS, lane_scaler
+from weft.hw.output.stream_packer import ResultPipeline
 
 __all__ = ["Parameter", "Requantizer"]
 

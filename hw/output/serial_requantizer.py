@@ -9,8 +9,8 @@ from weft.commands import Region
 from weft.hw.buffers.bank import Bank
 from weft.hw.delay import pipeline
 from weft.hw.output.lanes import look_up
-from weft.hw.output.result_pipeline import ResultPipeline
 from weft.hw.output.serial_scaler import DigitSource, SerialProduct, SerialShifter
+from weft.hw.output.stream_packer import ResultPipeline
 from weft.latencies import MEMORY_READ, TABLE, SerialSchedule
 
 __all__ = ["ParameterBuffer", "SerialRequantizer"]

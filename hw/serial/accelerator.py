@@ -11,7 +11,7 @@ from weft.hw.network_core.host.host_port import HostPort
 from weft.hw.network_core.top import network_core
 from weft.hw.serial.link import Link, NetworkLink
 from weft.hw.serial.uart import UartReceiver, UartTransmitter
-from weft.network_core.report import NetworkState
+from weft.network_core.descriptors import NetworkState
 
 __all__ = ["SerialAccelerator"]
 

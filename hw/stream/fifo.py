@@ -1,14 +1,29 @@
-"""A FIFO in a memory bank; the bank's own output register holds the word that is offered."""
+"""A FIFO in a memory bank, and a register stage of a stream."""
 
-from amaranth.hdl import Module, Mux, Shape, Signal
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.buffers.bank import Bank
-from weft.hw.buffers.lfsr import lfsr_next
 
-__all__ = ["Fifo"]
+__all__ = ["TAPS", "Fifo", "SkidBuffer", "lfsr_next"]
+
+
+# By width: the two bits whose XNOR is shifted in, for the longest sequence.
+TAPS = {2: (0, 1), 3: (1, 2), 4: (2, 3), 5: (2, 4), 6: (4, 5), 7: (5, 6), 9: (4, 8)}
+
+
+def lfsr_next(addr):
+    """The LFSR state after ``addr``. The sequence visits every value except all ones.
+
+    A FIFO may use any order of addresses, because it reads in the order in which it writes.
+
+    Source: P. Alfke, Efficient Shift Registers, LFSR Counters, and Long Pseudo-Random Sequence
+    Generators, Xilinx XAPP 052, 1996: the taps.
+    """
+    low, high = TAPS[len(addr)]
+    return Cat(~(addr[low] ^ addr[high]), addr[:-1])
 
 
 class Fifo(wiring.Component):
@@ -27,7 +42,7 @@ class Fifo(wiring.Component):
         Shape of a word.
     depth : int
         Words of the memory: a power of two whose number of address bits
-        `weft.hw.buffers.lfsr.TAPS` has. The memory holds ``depth - 1`` words.
+        `weft.hw.stream.fifo.TAPS` has. The memory holds ``depth - 1`` words.
     target : str
         Target of the Config.
     counted : bool
@@ -114,3 +129,48 @@ class Fifo(wiring.Component):
         with m.If(write != take):
             m.d.sync += self.level.eq(self.level + Mux(write, 1, -1))
         return self.level.all()
+
+
+class SkidBuffer(wiring.Component):
+    """``o`` is ``i`` one cycle later, at one word a cycle.
+
+    ``i.ready`` is a register: a word that arrives in the cycle in which ``o`` stalls is kept in a
+    second register. In reset ``i.ready`` is 0. It is not `amaranth.lib.fifo.SyncFIFOBuffered`,
+    which needs a memory.
+
+    Parameters
+    ----------
+    shape : shape
+        Shape of a word.
+
+    Attributes
+    ----------
+    i : In, stream of ``shape``
+    o : Out, stream of ``shape``
+    """
+
+    LATENCY = 1
+
+    def __init__(self, shape):
+        super().__init__({
+            "i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        ready = Signal()
+        skid_valid = Signal()
+        word, skid = (Signal.like(self.i.payload, reset_less=True) for _ in range(2))
+        advance = self.o.ready | ~self.o.valid
+        i_fire = self.i.valid & ready
+        m.d.comb += [self.i.ready.eq(ready), self.o.payload.eq(word)]
+        m.d.sync += ready.eq(advance | (~skid_valid & ~i_fire))
+        with m.If(advance):
+            m.d.sync += skid_valid.eq(0)
+            with m.If(skid_valid):
+                m.d.sync += [self.o.valid.eq(1), word.eq(skid)]
+            with m.Else():
+                m.d.sync += [self.o.valid.eq(i_fire), word.eq(self.i.payload)]
+        with m.Elif(i_fire):
+            m.d.sync += [skid_valid.eq(1), skid.eq(self.i.payload)]
+        return m

@@ -9,8 +9,8 @@ from weft.host.link import Frame, FrameDecoder
 from weft.host.network_driver import NetworkDriver
 from weft.host.transport import TransportTimeout
 from weft.sim.bench import PERIOD_NS
-from weft.sim.board import DIVISOR
 from weft.sim.gates.gate_network import GateTransport
+from weft.sim.transport import DIVISOR
 
 __all__ = ["BoardPins"]
 

@@ -41,7 +41,7 @@ class DType:
     hardware   `weft.hw.dtypes.DTypeHardware`          `weft.hw.dtypes.HARDWARE`
     golden     `weft.host.golden_core.GoldenCore`      `weft.host.golden_core.CORES`
     driver     `weft.host.product.Product`             `weft.host.products.PRODUCTS`
-    checks     a class of `weft.cli.selftest_cases`    `weft.cli.selftest_cases.CASES`
+    checks     a class of `weft.cli.selftest`    `weft.cli.selftest.CASES`
     network    a class of `weft.cli.sim`       `weft.cli.sim.NETWORKS`
     ========== ======================================= ===============================
 

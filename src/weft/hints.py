@@ -1,11 +1,12 @@
-"""Hints at the end of error messages: the nearest valid name, and how to install a package."""
+"""Text for people: hints at the end of errors, and text of files that a terminal only shows."""
 
 import difflib
 import os
 import re
 from pathlib import Path
 
-__all__ = ["did_you_mean", "to_install"]
+__all__ = ["did_you_mean", "short", "to_install", "visible"]
+
 
 _ROOT = Path(__file__).resolve().parents[2]  # top folder, if this file is in a checkout
 
@@ -73,3 +74,26 @@ def _requirements(extra):
         match = re.search(r"extra == ['\"]([\w-]+)['\"]", marker)
         if (match[1] if match else "") == extra:
             yield package.strip()
+
+
+def visible(text: str | bytes, keep: str = "") -> str:
+    r"""``text`` with control characters as escapes: ``\x1b``, ``\n``, ``\u202e``.
+
+    So are marks that change the direction of text, separators of lines, spaces other than the
+    ordinary one, and all else that is not printed. ``keep`` has characters that stay. Bytes are
+    text that is no UTF-8, as the parser of a damaged ONNX file gives them.
+    """
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "backslashreplace")
+    return "".join(
+        c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+def short(name: str) -> str:
+    """``name`` in at most 100 characters, for messages: the middle of a longer one is left out.
+
+    Converters give a fused operator the names of all its parts; the first and the last one tell it
+    apart.
+    """
+    return name if len(name) <= 100 else f"{name[:60]}...{name[-37:]}"

@@ -6,7 +6,7 @@ import pytest
 from rejects import rejects
 
 from weft.boards.catalog import BOARDS
-from weft.boards.fit import configs_by_size, min_luts
+from weft.boards.designs import configs_by_size, min_luts
 from weft.config import Config, ConfigError
 from weft.designs import replace
 from weft.explore.features import ram_blocks

@@ -19,7 +19,7 @@ from weft.cli import build, main
 from weft.cli.explore_result import clock_of
 from weft.config import Config
 from weft.designs import design_from_toml
-from weft.explore import candidates, flow, recorded, space
+from weft.explore import candidates, findings, flow, space
 from weft.explore.model import family_of
 from weft.explore.network_features import ram_blocks
 from weft.explore.points import PACKED, Point, PointOutcome, PointStore
@@ -35,7 +35,7 @@ def points(tmp_path_factory):
     """A file of made-up points."""
     path = tmp_path_factory.mktemp("recorded") / "points.json"
     ice40 = records(12, DEVICES["iCE40UP5K"]) + single_port_records()
-    recorded.write(path, records() + ice40 + network_records())
+    findings.write(path, records() + ice40 + network_records())
     return path
 
 
@@ -45,7 +45,7 @@ def run(monkeypatch, tmp_path, capsys, points):
     monkeypatch.setenv("WEFT_BUILD", str(tmp_path / "build"))
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(recorded, "FILE", points)
+    monkeypatch.setattr(findings, "FILE", points)
     monkeypatch.setattr(Toolchain, "set_up", lambda self: None)
     monkeypatch.setattr(flow, "PointSteps", functools.partial(flow.PointSteps, command=FAKE))
     for name, value in (("DRAWN", 60), ("FINALISTS", 9), ("ROUNDS", 1), ("NEARBY", 4)):
@@ -176,7 +176,7 @@ def test_records_points(run):
                      "--bench", __file__.replace("tests/cli/test_explore.py",
                                                  "results/performance.json"))
     assert code == 0
-    found = recorded.read(run.folder / "new.json")
+    found = findings.read(run.folder / "new.json")
     assert sum(point.device.name == "LFE5U-25F" and not outcome.path.count("core.")
                for point, outcome in found) >= 2
     assert any(point.device.name == "iCE40HX8K" for point, _ in found)
@@ -192,7 +192,7 @@ def test_records_one_family(run):
     for more, options, count in ((2, [], 3), (3, ["--packed"], 6)):
         code, said = run(*arguments, *networks, "--more", more, *options)
         assert code == 0 and said.endswith(f"new.json: {count} points\n")
-    found = recorded.read(run.folder / "new.json")
+    found = findings.read(run.folder / "new.json")
     assert Counter((family_of(point.config), bool(outcome.fmax)) for point, outcome in found) == {
         ("ecp5", True): 1, ("ice40-networks", True): 2, ("ice40-networks", False): 3,
     }
@@ -205,7 +205,7 @@ def test_packs_the_cores_of_boards(run):
     arguments = ["explore", "record", "--file", "new.json", "--jobs", 1, "--boards", "--packed"]
     code, said = run(*arguments, "--family", "ecp5")
     assert code == 0
-    found = recorded.read(run.folder / "new.json")
+    found = findings.read(run.folder / "new.json")
     assert [(point.device.name, point.config, point.seed) for point, _ in found] == [
         ("LFE5U-25F", BOARDS["icepi-zero"].config, PACKED),
         ("LFE5U-45F", BOARDS["ulx3s-45f"].config, PACKED),

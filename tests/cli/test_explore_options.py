@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from weft.cli.explore_points import Left
+from weft.cli.explore_result import Left
 from weft.tasks.store import Claimant
 
 

@@ -72,7 +72,7 @@ def test_serves_the_core_of_the_options(monkeypatch, tmp_path):
         found.append(config)
         raise ToolError("as far as this")
 
-    monkeypatch.setattr("weft.sim.board.start", start)
+    monkeypatch.setattr("weft.sim.transport.start", start)
     file = ["--config", str(tmp_path / "network_core.toml")]
     for words in (SMALL, file, [*file, "--rows", "2"]):
         assert main(["serve", "board", *words, "--port", "0"]) == 2
@@ -176,7 +176,7 @@ def test_rejects_a_wrong_address(flag, value, rule, capsys):
 
 
 def test_rejects_an_address_in_use_before_any_work(monkeypatch, capsys):
-    monkeypatch.setattr("weft.sim.board.start", lambda *args, **options: pytest.fail("at work"))
+    monkeypatch.setattr("weft.sim.transport.start", lambda *args, **options: pytest.fail("at work"))
     with listen() as taken:
         port = taken.getsockname()[1]
         assert main(["serve", "board", "--port", str(port)]) == 2

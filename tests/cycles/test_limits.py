@@ -6,7 +6,7 @@ from covering import CONFIGS as COVERING
 from weft.commands import Job, JobFlag, Load, LoadFlag, Region, epilogue_flags
 from weft.config import Config
 from weft.cycles import predict
-from weft.cycles.limits import CycleLimits, limits
+from weft.cycles.model import CycleLimits, limits
 from weft.host.planner import Planner
 
 # One result a cycle; 4 rows and 4 columns.

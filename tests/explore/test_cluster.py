@@ -13,10 +13,10 @@ from cluster_processes import LIMIT, ClusterProcesses
 from explore_points import point, records, steps
 from fake_flow import HANGS
 
-from weft.explore import recorded
+from weft.explore import findings
 from weft.explore.points import PointStore, versions
 from weft.tasks.engine import Engine, EngineError, security_of
-from weft.tasks.session import run_items
+from weft.tasks.store import run_items
 
 pytestmark = pytest.mark.slow
 SUPPORT = Path(__file__).resolve().parent.parent / "support"
@@ -101,7 +101,7 @@ def test_a_worker_with_other_versions_is_refused(cluster, tmp_path):
 
 
 def test_ctrl_c_keeps_finished_points_and_ends_the_tools(tmp_path):
-    recorded.write(tmp_path / "recorded.json", records())
+    findings.write(tmp_path / "recorded.json", records())
     log = tmp_path / "log"
     environment = os.environ | {
         "WEFT_BUILD": str(tmp_path / "build"), "FAKE_LOG": str(log),

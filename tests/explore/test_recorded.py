@@ -9,31 +9,31 @@ from explore_points import records
 
 from weft.boards.blocks import GROUPS
 from weft.boards.devices import DEVICES
-from weft.cli.explore_points import ERROR_COLUMNS, FAMILIES, error_rows
+from weft.cli.explore_result import ERROR_COLUMNS, FAMILIES, error_rows
 from weft.config import Config
-from weft.explore import network_features, recorded
+from weft.explore import findings, network_features
 from weft.explore.features import dsp_blocks, ram_blocks, ram_blocks_by_part
 from weft.explore.model import LEAST, TooFewPoints, family_of, leave_one_out
 from weft.explore.points import PACKED
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-ALL = recorded.recorded()
+ALL = findings.recorded()
 CONFIG = Config(target="ecp5")
 
 
 def test_a_file_gives_the_points_back(tmp_path):
     made = records(5)
-    recorded.write(tmp_path / "points.json", made)
-    read = recorded.read(tmp_path / "points.json")
+    findings.write(tmp_path / "points.json", made)
+    read = findings.read(tmp_path / "points.json")
     assert sorted(read, key=str) == sorted(made, key=str)
-    assert recorded.read(tmp_path / "none.json") == []
+    assert findings.read(tmp_path / "none.json") == []
 
 
 @pytest.mark.parametrize("text", ["{", '[{"point": {}}]', '[{"point": 1}]', "[3]"])
 def test_other_files_are_refused(tmp_path, text):
     (tmp_path / "points.json").write_text(text)
     with pytest.raises(OSError, match="points.json must hold points of weft explore record"):
-        recorded.read(tmp_path / "points.json")
+        findings.read(tmp_path / "points.json")
 
 
 def test_all_recorded_points_are_done_and_legal():
@@ -61,7 +61,7 @@ NETWORKS = {
 
 @pytest.mark.parametrize("family", NETWORKS)
 def test_all_blocks_of_cores_for_networks_are_counted_exactly(family):
-    measured, counted = recorded.recorded(family), NETWORKS[family].counted
+    measured, counted = findings.recorded(family), NETWORKS[family].counted
     assert len(measured) >= LEAST
     assert [
         (str(point), {name: outcome.used[name] for name in counted}) for point, outcome in measured
@@ -75,7 +75,7 @@ def test_all_blocks_of_cores_for_networks_are_counted_exactly(family):
 def test_the_parts_of_a_core_for_networks_have_all_its_blocks(family):
     members = [block for blocks in NETWORKS[family].members.values() for block in blocks]
     assert len(members) == len(set(members))
-    for _, outcome in recorded.recorded(family):
+    for _, outcome in findings.recorded(family):
         assert outcome.blocks.keys() <= set(members)
 
 
@@ -88,7 +88,7 @@ def _rams(outcome):
 
 
 def test_the_records_of_the_bench_are_points():
-    found = recorded.bench_points(ROOT / "results" / "performance.json")
+    found = findings.bench_points(ROOT / "results" / "performance.json")
     assert {point.device.name for point, _ in found} >= {"LFE5U-25F", "iCE40HX8K", "iCE40UP5K"}
     text = json.loads((ROOT / "results" / "performance.json").read_text())
     assert {outcome.fmax for _, outcome in found} <= {
@@ -98,7 +98,7 @@ def test_the_records_of_the_bench_are_points():
 
 def test_random_points_fit_their_devices():
     for name in ("LFE5U-25F", "iCE40UP5K", "iCE40HX8K"):
-        device, points = DEVICES[name], recorded.varied(DEVICES[name], 5)
+        device, points = DEVICES[name], findings.varied(DEVICES[name], 5)
         for _ in range(20):
             config = next(points).config
             assert config.target == device.target
@@ -109,23 +109,23 @@ def test_random_points_fit_their_devices():
 def test_random_cores_for_networks():
     for name, family in (("LFE5U-25F", "ecp5-networks"), ("iCE40UP5K", "ice40-networks")):
         device = DEVICES[name]
-        assert recorded.families(device) == [family.removesuffix("-networks"), family]
-        points = recorded.varied(device, 5, networks=True, packed=True)
+        assert findings.families(device) == [family.removesuffix("-networks"), family]
+        points = findings.varied(device, 5, networks=True, packed=True)
         for _ in range(5):
             point = next(points)
             assert family_of(point.config) == family and point.seed == PACKED
-    assert recorded.families(DEVICES["iCE40HX8K"]) == ["ice40", "ice40-networks"]
+    assert findings.families(DEVICES["iCE40HX8K"]) == ["ice40", "ice40-networks"]
 
 
 def test_too_few_points_are_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(recorded, "FILE", tmp_path / "points.json")
+    monkeypatch.setattr(findings, "FILE", tmp_path / "points.json")
     with pytest.raises(TooFewPoints, match="estimates for .* need 8 recorded points of"):
-        recorded.fitted(CONFIG)
+        findings.fitted(CONFIG)
 
 
 def test_outcomes_of_other_runs_count(monkeypatch, tmp_path):
-    monkeypatch.setattr(recorded, "FILE", tmp_path / "points.json")
-    assert recorded.fitted(CONFIG, records(9)).family == "ecp5"
+    monkeypatch.setattr(findings, "FILE", tmp_path / "points.json")
+    assert findings.fitted(CONFIG, records(9)).family == "ecp5"
 
 
 @pytest.mark.parametrize(("family", "points"), [("ecp5", 40), ("ice40", 20)])
@@ -150,4 +150,4 @@ def test_columns_that_use_block_ram_are_within_the_recorded_range():
     ]
     assert len(measured) >= 5
     config = max(measured, key=lambda config: config.rows * config.ram_cols * config.depth)
-    assert recorded.fitted(config).estimate(config, DEVICES["LFE5U-25F"]).outside == ()
+    assert findings.fitted(config).estimate(config, DEVICES["LFE5U-25F"]).outside == ()

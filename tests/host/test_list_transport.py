@@ -18,8 +18,7 @@ from weft.host.list_transport import ListTransport, product_config
 from weft.host.packing import ENTRY
 from weft.host.transport import TransportError
 from weft.models.network_core.session import GoldenRunner
-from weft.network_core.descriptors import ListError
-from weft.network_core.report import ListReport
+from weft.network_core.descriptors import ListError, ListReport
 
 # A memory of 1,536 bytes, a buffer of 8 words of B: most products are divided in all directions.
 TINY = network_core_config(2, 4, 4, 2, words=128, b_words=8, lines=8, read_vectors=2)

@@ -20,8 +20,15 @@ from weft.host.board import BoardTransport
 from weft.host.network_driver import NetworkDriver
 from weft.host.tcp import TcpServer, listen
 from weft.host.transport import TransportError, TransportTimeout
-from weft.network_core.descriptors import ListEnd, ListError, ListLoad, LoadTarget, split
-from weft.network_core.report import ListReport, NetworkState
+from weft.network_core.descriptors import (
+    ListEnd,
+    ListError,
+    ListLoad,
+    ListReport,
+    LoadTarget,
+    NetworkState,
+    split,
+)
 
 CHIP = network_core_config(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)
 BANKS = CHIP.banks

@@ -7,8 +7,7 @@ from weft.frames import FrameType
 from weft.host.link import Frame
 from weft.host.network_frames import MemoryLayout, NetworkFrames, status_of
 from weft.host.transport import TransportError
-from weft.network_core.descriptors import ListError
-from weft.network_core.report import ListReport, NetworkState
+from weft.network_core.descriptors import ListError, ListReport, NetworkState
 
 
 class Link(NetworkFrames):

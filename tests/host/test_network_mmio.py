@@ -15,8 +15,7 @@ from weft.host.network_driver import NetworkDriver
 from weft.host.network_frames import MemoryLayout
 from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.transport import TransportClosed, TransportError, TransportTimeout
-from weft.network_core.descriptors import ListEnd, ListError, split
-from weft.network_core.report import ListReport, NetworkState
+from weft.network_core.descriptors import ListEnd, ListError, ListReport, NetworkState, split
 from weft.registers import describe
 
 CHIP = network_core_config(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from weft.network_core.descriptors import ListError
-from weft.network_core.report import ListReport
+from weft.network_core.descriptors import ListError, ListReport
 
 
 def test_a_list_without_an_error_has_no_problem():

@@ -6,8 +6,7 @@ import pytest
 from rejects import rejects
 
 from weft.project import create as making
-from weft.project.create import MANIFEST, Facts, create
-from weft.project.update import ProjectError, update
+from weft.project.create import MANIFEST, Facts, ProjectError, create, update
 
 NOTHING = {"updated": [], "added": [], "kept": [], "deleted": []}
 
@@ -26,7 +25,7 @@ def newer(monkeypatch):
     new = {"board/Makefile": "all:\n", "board/product.gtkw": "[size] 1 1\n"}
     monkeypatch.setattr(making, "_text", lambda name: new.get(name) or real(name))
     monkeypatch.setattr(making, "version", lambda: "0.9.0")
-    monkeypatch.setattr("weft.project.update.version", lambda: "0.9.0")
+    monkeypatch.setattr("weft.project.create.version", lambda: "0.9.0")
     return new
 
 
@@ -85,7 +84,7 @@ def test_rejects_a_folder_that_is_no_project(tmp_path):
 
 
 def test_rejects_a_project_of_a_newer_weft(project, monkeypatch):
-    monkeypatch.setattr("weft.project.update.version", lambda: "0.0.9")
+    monkeypatch.setattr("weft.project.create.version", lambda: "0.0.9")
     before = contents(project)
     with rejects(ProjectError, f"{project} must be of Weft 0.0.9 or older, and was made by 0.1.0"):
         update(project)

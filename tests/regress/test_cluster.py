@@ -15,7 +15,7 @@ from regress_cases import case, work
 
 from weft.regress.work import CaseStore
 from weft.tasks.engine import Engine, security_of
-from weft.tasks.session import run_items
+from weft.tasks.store import run_items
 
 pytestmark = pytest.mark.slow
 SUPPORT = Path(__file__).resolve().parent.parent / "support"

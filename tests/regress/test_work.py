@@ -14,7 +14,7 @@ from weft.regress.work import CaseStore, CaseWork
 from weft.sim import tools
 from weft.sim.cache import folder
 from weft.tasks.engine import Engine
-from weft.tasks.session import run_items
+from weft.tasks.store import run_items
 
 BROKEN = sys.executable, str(Path(__file__).resolve().parents[1] / "support" / "broken_check.py")
 

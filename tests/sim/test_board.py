@@ -13,7 +13,7 @@ from weft.commands import Job, JobFlag
 from weft.config import Config
 from weft.host import Accelerator
 from weft.host.transport import TransportClosed
-from weft.sim.board import SimBoardTransport
+from weft.sim.transport import SimBoardTransport
 
 CONFIG = Config(
     rows=2, cols=3, depth=2, a_words=64, b_words=64, bytes_in=4, bytes_out=8, lanes=2, jobs=2,

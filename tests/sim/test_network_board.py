@@ -15,9 +15,15 @@ from weft.host.link import Frame
 from weft.host.list_transport import ListTransport
 from weft.host.network_driver import NetworkDriver
 from weft.host.transport import TransportTimeout
-from weft.network_core.descriptors import ListEnd, ListError, ListLoad, ListLoop, split
-from weft.network_core.report import NetworkState
-from weft.sim.board import DIVISOR, SimBoardTransport
+from weft.network_core.descriptors import (
+    ListEnd,
+    ListError,
+    ListLoad,
+    ListLoop,
+    NetworkState,
+    split,
+)
+from weft.sim.transport import DIVISOR, SimBoardTransport
 
 TIMEOUT = 600
 

@@ -14,10 +14,10 @@ from weft.network_core.descriptors import (
     ListError,
     ListJob,
     ListLoad,
+    NetworkState,
     join,
     unpack_list,
 )
-from weft.network_core.report import NetworkState
 from weft.sim.network_core import AxiTiming, SimulatedRunner
 
 pytest.importorskip("tflite")

@@ -17,10 +17,10 @@ from weft.network_core.descriptors import (
     ListJob,
     ListLoad,
     LoadTarget,
+    NetworkState,
     join,
     split,
 )
-from weft.network_core.report import NetworkState
 from weft.sim.network_core import HostTraffic, NetworkSimulation
 
 CHIPS = [

@@ -18,10 +18,10 @@ from weft.network_core.descriptors import (
     ListJob,
     ListLoad,
     ListLoop,
+    NetworkState,
     join,
     split,
 )
-from weft.network_core.report import NetworkState
 from weft.sim.network_core import NetworkSimulation
 
 CORES = {"hardwired": SIMULATED, "microprogram": MICRO, "one row": ROW}

@@ -17,7 +17,7 @@ from weft.models.network_core.prediction import predict_run
 from weft.models.network_core.session import GoldenRunner
 from weft.models.target import target_of
 from weft.network_core.cycles import ProgramTiming
-from weft.network_core.report import NetworkState
+from weft.network_core.descriptors import NetworkState
 from weft.sim.network_core import AxiTiming, SimulatedRunner
 
 pytest.importorskip("tflite")

@@ -11,10 +11,10 @@ from explore_points import FAKE
 
 from weft.boards.toolchain import Toolchain
 from weft.cli import main
-from weft.explore import candidates, flow, recorded
+from weft.explore import candidates, findings, flow
 
 if __name__ == "__main__":
-    recorded.FILE = Path(sys.argv[1])
+    findings.FILE = Path(sys.argv[1])
     candidates.DRAWN, candidates.FINALISTS, candidates.ROUNDS = 40, 6, 1
     Toolchain.set_up = lambda self: None
     flow.PointSteps = functools.partial(flow.PointSteps, command=(*FAKE, "1"))

@@ -10,9 +10,9 @@ from weft.boards.devices import DEVICES
 from weft.config import Config
 from weft.explore import network_features
 from weft.explore.features import dsp_blocks, ram_blocks
+from weft.explore.findings import varied
 from weft.explore.flow import PointSteps
 from weft.explore.points import PACKED, Point, PointOutcome
-from weft.explore.recorded import varied
 from weft.explore.space import grid
 from weft.network_core.config import NetworkCoreConfig
 from weft.tasks.program import RunLimits

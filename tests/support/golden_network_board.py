@@ -8,9 +8,8 @@ from faulty_pipe import PipedBoard
 from weft.frames import MAX_DATA, MAX_WRITE, WRITE_FIELDS, FrameType
 from weft.golden.network_core import NetworkCoreBuffers, run_list, write_pixels
 from weft.host.link import Frame
-from weft.network_core.descriptors import ListError, join
+from weft.network_core.descriptors import ListError, NetworkState, join
 from weft.network_core.register_map import REGISTERS, describe
-from weft.network_core.report import NetworkState
 
 __all__ = ["GoldenNetworkBoard", "PipedNetworkBoard"]
 

@@ -6,8 +6,7 @@ import numpy as np
 
 from weft.golden.network_core.runner import LOG_BYTES
 from weft.models.network_core.session import GoldenRunner
-from weft.network_core.descriptors import join
-from weft.network_core.report import ListReport
+from weft.network_core.descriptors import ListReport, join
 from weft.sim.network_core import SimulatedRunner
 
 __all__ = ["NetworkDuel", "compare_memories", "log_vectors"]

@@ -9,9 +9,9 @@ from golden_network_board import GoldenNetworkBoard
 
 from weft.frames import FrameType
 from weft.host.link import Frame
+from weft.network_core.descriptors import NetworkState
 from weft.network_core.ip import NetworkIp
 from weft.network_core.register_map import REGISTERS
-from weft.network_core.report import NetworkState
 from weft.register_map import fifo_ports, registers
 
 __all__ = ["NetworkRegisterModel"]

@@ -4,7 +4,7 @@ import pytest
 from explore_points import point
 
 from weft.explore.points import PointStore
-from weft.tasks.session import run_items
+from weft.tasks.store import run_items
 
 
 class WaitingEngine:

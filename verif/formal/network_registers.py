@@ -3,7 +3,7 @@
 from amaranth.hdl import Signal, signed
 
 from verif.formal.registers import BankRules
-from weft.network_core.report import NetworkState
+from weft.network_core.descriptors import NetworkState
 
 __all__ = ["NetworkRegisterRules"]
 

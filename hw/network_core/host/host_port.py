@@ -19,9 +19,9 @@ from weft.hw.serial.frame_receiver import NETWORK_FRAMES, FrameRequest, RequestO
 from weft.hw.serial.frame_sender import FrameHeader
 from weft.hw.serial.frame_transmitter import NAK_TEXTS
 from weft.hw.serial.link import HostFrames
-from weft.hw.stream.skid_buffer import SkidBuffer
+from weft.hw.stream.fifo import SkidBuffer
+from weft.network_core.descriptors import NetworkState
 from weft.network_core.register_map import LATENCY, REGISTERS
-from weft.network_core.report import NetworkState
 
 __all__ = ["HostAnswers", "HostCommands", "HostPort"]
 

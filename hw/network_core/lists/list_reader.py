@@ -15,9 +15,8 @@ from weft.hw.network_core.interface import (
 )
 from weft.hw.network_core.layouts import VectorAddress, beat_place
 from weft.hw.network_core.lists.list_execution import ListExecution
-from weft.network_core.descriptors import ListError
+from weft.network_core.descriptors import ListError, NetworkState
 from weft.network_core.latencies import lead
-from weft.network_core.report import NetworkState
 
 __all__ = ["ListReader"]
 

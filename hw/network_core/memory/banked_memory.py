@@ -11,7 +11,7 @@ from weft.hw.buffers.bank import DualPortBank
 from weft.hw.delay import pipeline
 from weft.hw.network_core.interface import ReadPort, VectorWrite
 from weft.hw.network_core.layouts import VectorAddress
-from weft.hw.stream.skid_buffer import SkidBuffer
+from weft.hw.stream.fifo import SkidBuffer
 from weft.network_core.latencies import DELIVERY, ROW_READ, SIDE_READ, WRITE
 
 __all__ = ["BankSelect", "BankedMemory", "MemoryWrite", "ReadArbiter", "RowRead", "WriteArbiter"]

@@ -5,16 +5,14 @@ from amaranth.lib import wiring
 
 from weft.hw.buffers.bank import Bank
 from weft.hw.network_core.interface import NetworkInterface
-from weft.hw.network_core.micro.columns import ArrayColumns
+from weft.hw.network_core.micro.columns import ArrayColumns, StepUnit, TapFields
 from weft.hw.network_core.micro.engine import MicroEngine
 from weft.hw.network_core.micro.loads import LoadUnit, SharedPort, WeightBuffer
 from weft.hw.network_core.micro.output import OutputFields, OutputUnit
-from weft.hw.network_core.micro.steps import StepUnit, TapFields
 from weft.network_core.config import ADD_TABLE_WORDS
-from weft.network_core.descriptors import ListError, LoadTarget
+from weft.network_core.descriptors import ListError, LoadTarget, NetworkState
 from weft.network_core.microcode import Out as Target
 from weft.network_core.microcode import Strobe, Wait, assemble
-from weft.network_core.report import NetworkState
 
 __all__ = ["MicroCore"]
 

@@ -12,7 +12,7 @@ from weft.hw.network_core.steps.panel_buffer import PanelBuffer, PanelRow, Ready
 from weft.hw.network_core.steps.pixel_generator import OutputPixel, PixelGenerator
 from weft.hw.network_core.steps.step_offsets import AddressOffset, StepOffsets, TapLimits
 from weft.hw.network_core.steps.step_sequencer import JobStep
-from weft.hw.stream.skid_buffer import SkidBuffer
+from weft.hw.stream.fifo import SkidBuffer
 from weft.network_core.latencies import MAP_READ, PANEL_START
 
 __all__ = ["MapReader", "RowAddress"]

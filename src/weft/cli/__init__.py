@@ -32,7 +32,7 @@ from weft.cli import (
     sim,
 )
 from weft.cli.arguments import Parser, Version
-from weft.visible import visible
+from weft.hints import visible
 
 __all__ = ["SUBCOMMANDS", "main"]
 
@@ -132,7 +132,7 @@ _USER_ERRORS = {
     "weft.boards.pll": "PllError", "weft.boards.toolchain": "ToolchainError",
     "weft.config": "ConfigError", "weft.explore.model": "TooFewPoints",
     "weft.host.accelerator": "AcceleratorError", "weft.host.transport": "TransportError",
-    "weft.models.errors": "ModelError", "weft.project.update": "ProjectError",
+    "weft.models.errors": "ModelError", "weft.project.create": "ProjectError",
     "weft.registry": "MissingLayerError", "weft.regress.case": "CaseError",
     "weft.sim.tools": "ToolError", "weft.tasks.engine": "EngineError",
 }

@@ -106,7 +106,7 @@ def run(args) -> int:
     if args.list:
         return _list(args)
     from weft.boards.board import check_pins
-    from weft.boards.fit import configs_by_size
+    from weft.boards.designs import configs_by_size
 
     board = designed_board(args)
     configs = configs_by_size(board) if args.fit else [board.config]
@@ -189,7 +189,7 @@ def _build(board, configs, args, bitstream):
 def _attempt(tools, board, config, args, build_folder, show):
     """(design, seed, RoutedDesign) of one Config."""
     from weft.boards.bitstream import best_route, prepare, synthesize
-    from weft.boards.fit import min_luts
+    from weft.boards.designs import min_luts
     from weft.boards.toolchain import ToolchainError
 
     device = board.device

@@ -10,8 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from weft.cli.machine import Machine, Problem
-from weft.hints import to_install
-from weft.visible import visible
+from weft.hints import to_install, visible
 
 __all__ = ["DESCRIPTION", "HELP", "Found", "add", "aligned", "examine", "report", "run"]
 

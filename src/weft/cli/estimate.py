@@ -41,10 +41,10 @@ def add(parser):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
-    from weft.cli.explore_points import named_board
+    from weft.cli.explore_result import named_board
     from weft.explore.estimate import Estimator
+    from weft.explore.findings import fitted, recorded
     from weft.explore.model import family_of, leave_one_out
-    from weft.explore.recorded import fitted, recorded
     from weft.explore.workload import workload_of
 
     board = named_board(args.board, args.purpose)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from weft.cli.arguments import integer, number, output_folder, path
 from weft.cli.engine_options import add_engine, check_cluster, duration
-from weft.cli.explore_points import FAMILIES, STORE, Left, engine_of, named_board, store_of
+from weft.cli.explore_result import FAMILIES, STORE, Left, engine_of, named_board, store_of
 from weft.cli.progress import progress
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -120,11 +120,11 @@ def run(args) -> int:
     """Run the command; return its exit code."""
     check_cluster(args)
     if args.action == "record":
-        from weft.cli.explore_points import record
+        from weft.cli.explore_result import record
 
         return record(args)
     if args.action == "model":
-        from weft.cli.explore_points import show_model
+        from weft.cli.explore_result import show_model
 
         return show_model()
     if args.action == "report":
@@ -139,8 +139,8 @@ def _search(args):
     from weft.cli.explore_result import show_front, show_result
     from weft.explore.candidates import candidates, estimates_of
     from weft.explore.estimate import Estimator
+    from weft.explore.findings import fitted, of_board
     from weft.explore.guide import Guide
-    from weft.explore.recorded import fitted, of_board
     from weft.explore.workload import workload_of
 
     for name in ("board", "workload"):
@@ -188,7 +188,7 @@ def _search(args):
 
 def _place(guide, store, args, budget):
     """Run the points of a guide until the budget ends; the number of those that nobody may run."""
-    from weft.tasks.session import run_items
+    from weft.tasks.store import run_items
 
     end = time.monotonic() + budget
 

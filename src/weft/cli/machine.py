@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from weft.visible import visible
+from weft.hints import visible
 
 __all__ = ["Machine", "Problem"]
 

@@ -3,7 +3,7 @@
 import time
 
 from weft.cli.arguments import integer, number
-from weft.cli.transports import NAMES, add_transport, given_config, open_named
+from weft.cli.options import NAMES, add_transport, given_config, open_named
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 

@@ -15,8 +15,8 @@ __all__ = [
 
 def read_labels(path, classes: int) -> list[str]:
     """Return the names of the classes: a line for each. Raises ModelError for another number."""
+    from weft.hints import visible
     from weft.models.errors import ModelError
-    from weft.visible import visible
 
     try:
         names = Path(path).read_text(encoding="utf-8-sig").split("\n")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from weft.cli.arguments import output_folder, path
-from weft.visible import visible
+from weft.hints import visible
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -151,7 +151,7 @@ def _update(args):
     options = args.network, args.purpose, args.template
     if len(args.names) > 1 or options != (None, None, None):
         raise OSError("--update must be with one folder at most: weft new --update FOLDER")
-    from weft.project.update import update
+    from weft.project.create import update
 
     folder = Path(*args.names or ["."])
     done = update(folder)

@@ -5,7 +5,7 @@ import threading
 import time
 from contextlib import contextmanager
 
-from weft.visible import visible
+from weft.hints import visible
 
 __all__ = ["Progress", "SlowTask", "progress", "slow_task"]
 

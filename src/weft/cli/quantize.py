@@ -13,7 +13,7 @@ from weft.cli.network_inputs import (
 )
 from weft.cli.progress import progress, slow_task
 from weft.files import write_bytes
-from weft.visible import visible
+from weft.hints import visible
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 

@@ -113,7 +113,7 @@ def run(args) -> int:
 def _run(cases, args, show, found):
     from weft.regress.work import CaseStore, CaseWork
     from weft.sim.cache import folder
-    from weft.tasks.session import run_items
+    from weft.tasks.store import run_items
 
     work = CaseWork(tuple(dict.fromkeys(case.check for case in cases)), limits_of(args))
     work.set_up()  # before the workers start

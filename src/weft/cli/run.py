@@ -16,8 +16,8 @@ from weft.cli.network_target import (
     target_named,
 )
 from weft.cli.network_values import finish, prepared, repeat, write_outputs
+from weft.cli.options import add_baud, check_baud, open_by_name
 from weft.cli.progress import slow_task
-from weft.cli.transports import add_baud, check_baud, open_by_name
 from weft.design import PerKind
 from weft.files import write_text
 
@@ -302,8 +302,8 @@ def refuse_page(program, inferences: int) -> None:
 
 def _transport(args, config, transport):
     """Return the transport to a product core; a simulated core has ``config``."""
+    from weft.cli.options import open_by_name
     from weft.cli.progress import progress
-    from weft.cli.transports import open_by_name
 
     if transport is not None:
         return transport
@@ -313,8 +313,8 @@ def _transport(args, config, transport):
 
 def _runner(args, config, transport):
     """Return what executes lists on a network core."""
+    from weft.cli.options import open_by_name
     from weft.cli.progress import progress
-    from weft.cli.transports import open_by_name
     from weft.host.network_driver import NetworkDriver
     from weft.host.transport import TransportError
 

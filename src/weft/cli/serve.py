@@ -3,8 +3,7 @@
 import argparse
 
 from weft.cli.arguments import integer
-from weft.cli.options import add_config, any_config_of, given_field
-from weft.cli.transports import add_baud
+from weft.cli.options import add_baud, add_config, any_config_of, given_field
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -66,8 +65,8 @@ def run(args) -> int:
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(listen(args.host, args.port))  # fails before a long build
         if args.board == "board":
-            from weft.sim.board import ACK_TIMEOUT as timeout
-            from weft.sim.board import start
+            from weft.sim.transport import ACK_TIMEOUT as timeout
+            from weft.sim.transport import start
 
             process = stack.enter_context(start(config, say=say))
             stack.callback(process.terminate)

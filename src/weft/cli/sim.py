@@ -430,7 +430,7 @@ TRACED = [(16, 16, 16), (13, 7, 9)]
 
 
 def _waves(config, path, seed, show):
-    from weft.cli.selftest_cases import CASES
+    from weft.cli.selftest import CASES
     from weft.host import Accelerator
     from weft.sim.transport import SimTransport
 

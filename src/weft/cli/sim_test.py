@@ -55,7 +55,7 @@ def _core(design):
 def _board(design):
     from weft.hw import export
     from weft.hw.serial.accelerator import SerialAccelerator
-    from weft.sim.board import DIVISOR
+    from weft.sim.transport import DIVISOR
 
     board = SerialAccelerator(design, divisor=DIVISOR)
     text = export.to_verilog(board, name="board", model=True)

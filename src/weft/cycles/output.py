@@ -192,7 +192,7 @@ class OutputStage:
 class IdealOutput(OutputStage):
     """An output stage and a drain that take no cycles: a chunk is sent when it is written.
 
-    `weft.cycles.limits` compares a core with it, to tell what limits a job.
+    `weft.cycles.model` compares a core with it, to tell what limits a job.
     """
 
     def __init__(self, config, latencies, slack):

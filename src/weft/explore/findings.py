@@ -1,21 +1,176 @@
 """What an exploration found, for its report: designs, outcomes, estimates, and other boards."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from weft.boards.board import Board
 from weft.boards.catalog import BOARDS
+from weft.boards.designs import NETWORKS_25F, NETWORKS_HX8K, NETWORKS_UP5K
+from weft.boards.devices import DEVICES, Device
+from weft.boards.presets import PRESETS
 from weft.config import Config
 from weft.explore.candidates import estimates_of
 from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.guide import Guide
-from weft.explore.model import Errors, Record, family_of, leave_one_out
-from weft.explore.recorded import fitted, of_board, recorded
+from weft.explore.model import (
+    LEAST,
+    Errors,
+    FittedModel,
+    Record,
+    TooFewPoints,
+    family_of,
+    leave_one_out,
+)
+from weft.explore.points import PACKED, Point, PointOutcome
+from weft.explore.space import draws, network_draws
 from weft.explore.workload import MatrixWorkload, NetworkWorkload, wire_bytes
+from weft.files import write_text
 from weft.models.errors import UnfitError
 from weft.network_core.config import NetworkCoreConfig
 
-__all__ = ["BoardCost", "Findings", "findings"]
+__all__ = [
+    "FILE", "BoardCost", "Findings", "bench_points", "board_points", "families", "findings",
+    "fitted", "of_board", "read", "recorded", "varied", "write",
+]
+
+
+# The recorded points: what place and route gave for the designs that the estimates come from.
+#
+# ``points.json`` beside this file has one point in each line. ``weft explore record`` writes it.
+
+FILE = Path(__file__).with_name("points.json")
+# By FPGA family, the MAC/cycle of random points.
+PEAK = {"ecp5": (4, 95), "ice40up": (1, 16), "ice40hx": (1, 16)}
+# By FPGA family, the network core whose other fields random ones have.
+NETWORKS = {
+    "ecp5": NETWORKS_25F.config, "ice40up": NETWORKS_UP5K.config, "ice40hx": NETWORKS_HX8K.config,
+}
+
+
+def recorded(family: str | None = None) -> list[Record]:
+    """The recorded points of a family (`weft.explore.model.family_of`), or all."""
+    found = read(FILE)
+    return [
+        (point, outcome) for point, outcome in found
+        if family in (None, family_of(point.config))
+    ]
+
+
+def fitted(config: Config | NetworkCoreConfig, more: Sequence[Record] = ()) -> FittedModel:
+    """The model of a Config's family, from the recorded points and ``more`` of other runs.
+
+    Raises TooFewPoints if there are too few.
+    """
+    family = family_of(config)
+    known = {point.key for point, _ in more}
+    done = [record for record in recorded(family) if record[0].key not in known]
+    done += [record for record in more if family_of(record[0].config) == family]
+    done = [record for record in done if record[1].done]
+    if len(done) < LEAST:
+        raise TooFewPoints(
+            f"estimates for {config.name} need {LEAST} recorded points of {family}, not"
+            f" {len(done)}; 'weft explore record' makes them"
+        )
+    return FittedModel(done)
+
+
+def of_board(records: Iterable[Record], board: Board) -> list[Record]:
+    """The records of a board's FPGA that were placed, of the board's kind of core."""
+    return [
+        (point, outcome) for point, outcome in records
+        if point.device.options == board.device.options and point.seed != PACKED
+        and point.config.kind == board.config.kind
+    ]
+
+
+def read(path) -> list[Record]:
+    """The points of a file; none if it does not exist.
+
+    Raises OSError if the file has other contents.
+    """
+    path = Path(path)
+    if not path.exists():
+        return []
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return [
+            (Point.from_json(each["point"]), PointOutcome(**each["outcome"])) for each in values
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise OSError(f"{path} must hold points of weft explore record: {error!r}") from error
+
+
+def write(path, records: list[Record]) -> None:
+    """Write the points to a file, one in each line, sorted by family and size."""
+    order = sorted(records, key=lambda record: (
+        record[0].config.target, record[0].config.peak, record[0].config.name, record[0].key,
+    ))
+    lines = [json.dumps({"point": point.to_json(), "outcome": _fields(outcome)})
+             for point, outcome in order]
+    write_text(Path(path), "[\n" + ",\n".join(lines) + "\n]\n")
+
+
+def bench_points(path) -> list[Record]:
+    """The last records of ``weft bench`` (``results/performance.json``); they have no blocks."""
+    latest = {record["name"]: record for record in json.loads(Path(path).read_text("utf-8"))}
+    found = []
+    for name, record in latest.items():
+        if not record["array_only"] and name in PRESETS:
+            config = Config.from_dict(record["config"])
+            found += [
+                (Point(DEVICES[record["device"]], config, int(seed)),
+                 PointOutcome(used=record["used"], fmax=fmax, path=record["path"]))
+                for seed, fmax in record["fmax"].items()
+            ]
+    return found
+
+
+def board_points(*, packed: bool = False) -> Iterator[Point]:
+    """The product cores of the boards; boards with equal dies share a point."""
+    from weft.boards.catalog import BOARDS
+
+    dies = {tuple(device.capacity.items()): device for device in DEVICES.values()}
+    for board in BOARDS.values():
+        device = dies[tuple(board.device.capacity.items())]
+        yield Point(device, board.config, PACKED if packed else 1)
+
+
+def families(device: Device) -> list[str]:
+    """The families of the points of a device; the one of network cores comes last."""
+    found = [family_of(Config(target=device.target))]
+    if device.target in NETWORKS:
+        found.append(family_of(NETWORKS[device.target]))
+    return found
+
+
+def varied(
+    device: Device, seed: int, *, networks: bool = False, packed: bool = False
+) -> Iterator[Point]:
+    """Yield random points of a device without end: Configs of the space, other modes too.
+
+    With ``networks`` they are network cores. With ``packed`` they are only packed.
+    """
+    rng, run = np.random.default_rng(seed), PACKED if packed else 1
+    if networks:
+        for config in network_draws(device, NETWORKS[device.target], rng):
+            yield Point(device, config, run)
+    while True:
+        base: dict[str, Any] = {"target": device.target, "activation": "none"}
+        if device.target == "ecp5":
+            kinds = [{}, {"activation": "table"}, {"requantize": "single"}, {"requantize": "none"}]
+            base |= kinds[rng.choice(4, p=[0.6, 0.2, 0.1, 0.1])]
+        drawn = draws(device, Config(**base), rng, peak=PEAK[device.target])
+        yield Point(device, next(drawn), run)
+
+
+def _fields(outcome):
+    """The fields of an outcome that are not empty."""
+    return {name: value for name, value in vars(outcome).items() if value}
 
 
 @dataclass(frozen=True)

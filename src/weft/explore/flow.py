@@ -25,7 +25,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.boards.blocks import cells_by_block, packed_by_block, placed_cells
-from weft.boards.fit import min_luts
+from weft.boards.designs import min_luts
 from weft.boards.presets import DIVISOR
 from weft.boards.toolchain import Netlist, Toolchain, ToolchainError, to_rtlil
 from weft.explore.points import PACKED, Point, PointOutcome, versions

@@ -7,7 +7,7 @@ from html import escape
 from weft.designs import to_toml
 from weft.explore.findings import Findings
 from weft.explore.space import fields_of
-from weft.models.report.page import card, grid, sheet, table
+from weft.models.report.interface import card, grid, sheet, table
 from weft.models.report.pictures import MARKS, WIDTH, figure_of, legend, short_number, svg_of
 
 __all__ = ["exploration_page"]

@@ -12,9 +12,8 @@ from weft.host.opening import open_network_transport
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError, TransportTimeout
 from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.descriptors import join, split
+from weft.network_core.descriptors import ListReport, NetworkState, join, split
 from weft.network_core.register_map import REGISTERS, decode
-from weft.network_core.report import ListReport, NetworkState
 
 __all__ = ["NetworkDriver"]
 

@@ -7,8 +7,7 @@ from typing import Protocol
 from weft.frames import FrameType
 from weft.host.link import Frame
 from weft.host.transport import TransportError
-from weft.network_core.descriptors import ListError
-from weft.network_core.report import ListReport, NetworkState
+from weft.network_core.descriptors import ListError, ListReport, NetworkState
 
 __all__ = ["REFUSED", "MemoryLayout", "NetworkFrames", "NetworkTransport", "status_of"]
 

@@ -10,8 +10,7 @@ from ml_dtypes import bfloat16
 from weft.checks import columns, fits, float32, integers, require
 from weft.commands import JobFlag
 from weft.dtypes import DTYPES
-from weft.host.epilogue import Epilogue
-from weft.host.packing import LIMITS
+from weft.host.packing import LIMITS, Epilogue
 from weft.host.product import Product, Side
 
 __all__ = [

@@ -12,9 +12,8 @@ from weft.geometry import memories
 from weft.host.list_products import ListProducts
 from weft.ip import Ip
 from weft.kit.folder import text
-from weft.network_core.descriptors import ListEnd, ListError, join
+from weft.network_core.descriptors import ListEnd, ListError, ListReport, join
 from weft.network_core.ip import NetworkIp
-from weft.network_core.report import ListReport
 from weft.register_map import constants, fifo_ports, registers
 
 __all__ = ["bench", "env", "sources_of"]

@@ -11,8 +11,7 @@ from weft.ip import Ip
 from weft.kit.bench import bench, sources_of
 from weft.kit.documents import documents, formats
 from weft.kit.driver import driver
-from weft.kit.folder import MANIFEST, manifest, text
-from weft.kit.head import head
+from weft.kit.folder import MANIFEST, head, manifest, text
 from weft.kit.sheet import sheet
 from weft.kit.verilog import Port, commented, core, package, ports, primitives
 from weft.network_core.ip import NetworkIp

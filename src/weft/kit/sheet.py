@@ -7,7 +7,7 @@ from typing import Any
 from weft.design import PerKind
 from weft.ip import Ip
 from weft.kit import network_sections, product_sections
-from weft.kit.head import command
+from weft.kit.folder import command
 from weft.kit.table import table
 from weft.kit.verilog import Port, interfaces
 from weft.network_core.ip import NetworkIp

@@ -2,7 +2,7 @@
 
 import re
 
-from weft.visible import short, visible
+from weft.hints import short, visible
 
 __all__ = ["ModelError", "UnfitError", "require"]
 
@@ -14,7 +14,7 @@ class ModelError(ValueError):
     """A network that cannot be imported, compiled or run.
 
     The message names the file, the node and the rule. It is one line: names of a file are in the
-    form of `weft.visible.visible`, and long ones are shortened.
+    form of `weft.hints.visible`, and long ones are shortened.
     """
 
     def __init__(self, text: str):

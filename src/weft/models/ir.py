@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.visible import short, visible
+from weft.hints import short, visible
 
 __all__ = [
     "Gemm", "Graph", "Host", "Node", "Quantization", "Recurrence", "Requantization", "State",
@@ -49,7 +49,7 @@ class Tensor:
     Attributes
     ----------
     name : str
-        Name in the file, in the form of `weft.visible.visible`; may be empty.
+        Name in the file, in the form of `weft.hints.visible`; may be empty.
     shape : tuple of int
     dtype : numpy.dtype
     quantization : Quantization or None
@@ -77,7 +77,7 @@ class Node:
         Operator as the file names it: ``CONV_2D``, ``QLinearConv``.
     name : str
         Name of the operator in the file, or of its first output, in the form of
-        `weft.visible.short`; for messages.
+        `weft.hints.short`; for messages.
     position : tuple of int
         Places in the file of the operators that the node stands for, from 0. An importer that
         fuses ``DequantizeLinear, Conv, QuantizeLinear`` to one node gives all of them.

@@ -25,8 +25,8 @@ from weft.config import Config, ConfigError
 from weft.design import Design, PerKind
 from weft.designs import design_from_dict, to_dict
 from weft.files import written_whole
+from weft.hints import visible
 from weft.models.errors import ModelError
-from weft.visible import visible
 
 if TYPE_CHECKING:
     from weft.models.program import CompiledNetwork

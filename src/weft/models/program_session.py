@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from weft.hints import visible
 from weft.models.errors import ModelError
 from weft.models.execution import InferenceOutcome, KernelRun, RecurrentRun
 from weft.models.ir import Tensor
-from weft.visible import visible
 
 if TYPE_CHECKING:
     from weft.models.program import CompiledNetwork

@@ -147,7 +147,7 @@ class CoreWork:
         """Return the headers of the step's jobs and loads in stream order, for one inference.
 
         Loads of the weights of a later step are left out (`early`). The report finds from all of
-        these headers what bounds the step (`weft.cycles.limits`).
+        these headers what bounds the step (`weft.cycles.model`).
         """
         return self.stream().commands
 

@@ -15,11 +15,16 @@ from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "BANK_BITS", "DESCRIPTOR_BYTES", "DESCRIPTOR_WORDS", "LIST_VERSION", "WORD_BITS", "FieldPlace",
-    "ListEnd", "ListError", "ListJob", "ListLoad", "ListLoop", "ListOpcode", "LoadTarget", "join",
-    "places", "split", "unpack", "unpack_list",
+    "ListEnd", "ListError", "ListJob", "ListLoad", "ListLoop", "ListOpcode", "ListReport",
+    "LoadTarget", "NetworkState", "join", "places", "split", "unpack", "unpack_list",
 ]
 
 
+# The descriptors of a list, to the bit: loads, jobs, loops and the end.
+#
+# A descriptor has 32 words of 32 bits, little-endian. Bits that no field uses are 0. The metadata of
+# each field has its place: ``docs/network-core.md`` shows it as tables.
+#
 # Addresses of vectors: the memory is an array of banks, and neighbours lie in different banks.
 #
 # Vector ``number`` lies in bank ``number % banks``, at word ``number // banks``. Lists contain both
@@ -420,3 +425,55 @@ def unpack_list(data: bytes) -> list:
         if isinstance(descriptors[-1], ListEnd):
             return descriptors
     raise ValueError(f"a list must have an end in its {len(data)} bytes")
+
+
+class NetworkState(IntEnum):
+    """What the core does, or how its last list ended."""
+
+    IDLE = 0  # no list since the reset
+    RUNNING = 1
+    DONE = 2
+    ABORTED = 3
+    ERROR = 4
+
+
+_REASONS = {
+    ListError.OPCODE: "the list has an unknown descriptor",
+    ListError.FIELD: "a field of a descriptor does not fit the core",
+    ListError.ADDRESS: "an address lies outside of the memory that the list may use",
+    ListError.DEADLOCK: "loads and jobs of the list wait for each other",
+    ListError.ABORTED: "the list was aborted",
+    ListError.BUS: "the program memory answered with an error (SLVERR or DECERR)",
+    ListError.TIMEOUT: "the program memory did not answer",
+}
+
+
+@dataclass(frozen=True)
+class ListReport:
+    """How a list ended.
+
+    Attributes
+    ----------
+    error : ListError
+    jobs : int
+        Jobs that have ended; after an error, the number of the job with the error.
+    result : bytes
+        The bytes of the memory that the list's last descriptor, END, names; empty if it names none.
+    cycles : int or None
+        Cycles from START to the end; None if they were not counted.
+    """
+
+    error: ListError
+    jobs: int
+    result: bytes = b""
+    cycles: int | None = None
+
+    def problem(self, where: str | None = None) -> str:
+        """Return the error in words; "" if there is none.
+
+        ``where`` are the words for the place of the error, by default the number of the job.
+        """
+        if self.error == ListError.NONE:
+            return ""
+        where = where or f"in job {self.jobs}"
+        return f"the list ended with error {self.error.name} {where}: {_REASONS[self.error]}"

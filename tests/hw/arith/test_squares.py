@@ -5,14 +5,14 @@ import pytest
 from amaranth.hdl import signed
 
 from verif.primitives import cosimulate
-from weft.hw.arith import logic
-from weft.hw.arith.logic import SquareMultiplier
+from weft.hw.arith import ecp5
+from weft.hw.arith.ecp5 import SquareMultiplier
 
 NINE_BITS = np.arange(-256, 256)
 
 
 def test_the_table_has_every_product_of_nine_bits():
-    table = np.array(logic._TABLE)
+    table = np.array(ecp5._TABLE)
     assert len(table) == 1024 and table.min() == 0 and table.max() < 1 << 18
     a, b = NINE_BITS[:, None], NINE_BITS[None, :]
     # The sum -512 and the difference 511 are in the table, too.
@@ -26,14 +26,14 @@ def test_the_block_equals_the_twin(bits):
 
 def test_a_wrong_square_is_detected(monkeypatch):
     """One of 1,024 words is wrong."""
-    wrong = [square ^ (n == 3) for n, square in enumerate(logic._TABLE)]
-    monkeypatch.setattr(logic, "_TABLE", wrong)
+    wrong = [square ^ (n == 3) for n, square in enumerate(ecp5._TABLE)]
+    monkeypatch.setattr(ecp5, "_TABLE", wrong)
     assert cosimulate(multiplier(), cycles=2000).startswith("FAIL")
 
 
 def test_a_changed_chain_is_detected(monkeypatch):
     """The squares are added instead of subtracted."""
-    monkeypatch.setattr(logic, "SUB_MASKED", logic.ADD)
+    monkeypatch.setattr(ecp5, "SUB_MASKED", ecp5.ADD)
     assert cosimulate(multiplier(), cycles=2000).startswith("FAIL")
 
 

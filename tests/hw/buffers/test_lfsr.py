@@ -4,7 +4,7 @@ import pytest
 from amaranth.hdl import Module, Signal
 
 from verif.amaranth_bench import simulate
-from weft.hw.buffers.lfsr import TAPS, lfsr_next
+from weft.hw.stream.fifo import TAPS, lfsr_next
 
 
 @pytest.mark.parametrize("bits", TAPS)

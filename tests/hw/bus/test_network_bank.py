@@ -5,8 +5,8 @@ from network_cores import small_network_core
 
 from verif.amaranth_bench import simulate, ticks
 from weft.hw.bus.network_wrapper import NetworkBank
+from weft.network_core.descriptors import NetworkState
 from weft.network_core.ip import NetworkIp
-from weft.network_core.report import NetworkState
 from weft.register_map import fifo_ports, registers
 
 CHIP = small_network_core(2, 4, 4, words=32)

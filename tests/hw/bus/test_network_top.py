@@ -12,10 +12,9 @@ from verif.amaranth_bench import simulate, ticks
 from weft.hw.bus.network_wrapper import NetworkWrapper
 from weft.hw.bus.top import BareWrapper
 from weft.hw.network_core.core import NetworkCore
-from weft.network_core.descriptors import ListEnd, split
+from weft.network_core.descriptors import ListEnd, NetworkState, split
 from weft.network_core.ip import NetworkIp
 from weft.network_core.register_map import REGISTERS
-from weft.network_core.report import NetworkState
 from weft.register_map import constants, fifo_ports, registers
 
 CHIP = small_network_core(2, 2, 2, words=64)

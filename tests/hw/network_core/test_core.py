@@ -8,8 +8,7 @@ from network_cores import network_core_config
 from network_duel import compare_memories
 
 from weft.golden.network_core import run_list
-from weft.network_core.descriptors import ListError, join
-from weft.network_core.report import NetworkState
+from weft.network_core.descriptors import ListError, NetworkState, join
 
 CHIP = network_core_config(
     2, 2, 4, 2, words=256, b_words=32, lines=16, read_vectors=2, multiplier="fip"

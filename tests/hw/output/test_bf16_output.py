@@ -13,8 +13,8 @@ from weft.dtypes import DTYPES
 from weft.geometry import memories
 from weft.hw.control.job_table import JobEntry
 from weft.hw.control.tile_generator import Tile
+from weft.hw.dtypes import Bf16Output
 from weft.hw.export import to_verilog
-from weft.hw.output.bf16_output import Bf16Output
 from weft.hw.output.result_scheduler import Chunk
 from weft.hw.primitives import Primitives
 from weft.timing import Latencies

@@ -12,8 +12,7 @@ from weft.frames import MAX_PAYLOAD, FrameType
 from weft.golden import add_bias, matmul, requantize
 from weft.host.link import Frame, FrameDecoder
 from weft.hw.serial.accelerator import SerialAccelerator
-from weft.network_core.descriptors import ListError
-from weft.network_core.report import NetworkState
+from weft.network_core.descriptors import ListError, NetworkState
 from weft.registers import REGISTERS, decode
 from weft.sim.scenario import Scenario
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from weft.hw.stream.clock_crossing import AsyncFifo
+from weft.hw.bus.crossing import AsyncFifo
 
 WORDS = [n * 37 % 251 for n in range(120)]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.hw.stream.clock_crossing import PulseHandshake
+from weft.hw.bus.crossing import PulseHandshake
 
 
 @pytest.mark.parametrize("w, r", [

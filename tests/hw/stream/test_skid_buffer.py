@@ -7,7 +7,7 @@ from amaranth.lib.wiring import connect, flipped
 from streams import check_transfer, valid_cycles
 
 from verif.amaranth_bench import send, simulate
-from weft.hw.stream.skid_buffer import SkidBuffer
+from weft.hw.stream.fifo import SkidBuffer
 
 WORDS = [n * 37 % 251 for n in range(300)]
 

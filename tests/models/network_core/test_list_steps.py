@@ -23,8 +23,7 @@ from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.session import GoldenRunner
 from weft.models.report import report
 from weft.models.target import target_of
-from weft.network_core.descriptors import ListError
-from weft.network_core.report import ListReport
+from weft.network_core.descriptors import ListError, ListReport
 
 # A log of an odd number of jobs does not end with a beat of its program memory.
 BEATS = network_core_config(

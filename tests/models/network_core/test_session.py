@@ -14,8 +14,7 @@ from weft.models.errors import ModelError
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.session import GoldenRunner
 from weft.models.target import target_of
-from weft.network_core.descriptors import ListError, join, split
-from weft.network_core.report import ListReport
+from weft.network_core.descriptors import ListError, ListReport, join, split
 
 CHIP = network_core_config(3, 4, 4, 2, words=1024, b_words=64, lines=24, read_vectors=2)
 

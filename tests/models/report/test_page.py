@@ -6,7 +6,7 @@ import pytest
 from html_elements import HtmlElements
 
 from weft.models.report import report
-from weft.models.report.page import page
+from weft.models.report.interface import page
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,9 @@
 
 from network_cores import MICRO, network_core_config
 
-from weft.network_core.descriptors import ListError
+from weft.network_core.descriptors import ListError, NetworkState
 from weft.network_core.microcode import assemble
 from weft.network_core.microcode.instructions import PROGRAM_WORDS, REGISTERS
-from weft.network_core.report import NetworkState
 
 
 def test_it_fits_and_begins_at_its_start():

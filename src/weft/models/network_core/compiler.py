@@ -13,9 +13,9 @@ from weft.models.exactness import exactness_of, in_mode
 from weft.models.ir import Graph
 from weft.models.network_core.division import divide
 from weft.models.network_core.image import MemoryImage, make_image
+from weft.models.network_core.layers import Panels, panels_of, panels_of_parts
 from weft.models.network_core.list_steps import estimated, products_area
 from weft.models.network_core.memory import MapPlacement, plan_maps
-from weft.models.network_core.pitches import Panels, panels_of, panels_of_parts
 from weft.models.network_core.prediction import TURNS, predict_run, program_conditions
 from weft.models.network_core.program import (
     NetworkCoreInput,

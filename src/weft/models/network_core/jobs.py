@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from weft.models.network_core.layers import NetworkLayer
-from weft.models.network_core.pitches import MapPitches, Panels
+from weft.models.network_core.layers import MapPitches, NetworkLayer, Panels
 from weft.models.network_core.schedule import Part
 from weft.models.network_core.weights import LayerWords
 from weft.network_core.config import NetworkCoreConfig

@@ -18,8 +18,7 @@ from weft.models.products import host_product
 from weft.models.program import Estimate, MatrixProduct, Placement, Step
 from weft.models.work import HostProduct, HostWork, ListProduct, RecurrentWork, list_products
 from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.descriptors import ListError
-from weft.network_core.report import ListReport
+from weft.network_core.descriptors import ListError, ListReport
 
 __all__ = ["FRAME", "core_sums", "estimated", "frames", "host_step", "products_area", "shape_of"]
 

@@ -24,8 +24,7 @@ from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.list_steps import core_sums
 from weft.models.program_session import ProgramSession, Records, read_inputs
 from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.descriptors import ListError, join, split
-from weft.network_core.report import ListReport
+from weft.network_core.descriptors import ListError, ListReport, join, split
 
 if TYPE_CHECKING:
     from weft.models.network_core.program import (

@@ -8,9 +8,8 @@ from typing import Any
 
 from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreRename, NetworkCoreStep
 from weft.models.program import Step
-from weft.models.report.interface import Ceilings, Report
+from weft.models.report.interface import Ceilings, PageParts, Report
 from weft.models.report.network_core_phases import LayerWork, ListPhases, list_phases
-from weft.models.report.page import PageParts
 from weft.models.report.placement import (
     left_out_json,
     link_bytes,

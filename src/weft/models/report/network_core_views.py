@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from weft.models.report.page import CYCLES, DRAIN, PageParts, card
+from weft.models.report.interface import CYCLES, DRAIN, PageParts, card
 from weft.models.report.pictures import (
     MARKS,
     WIDTH,

@@ -7,12 +7,11 @@ import numpy as np
 
 from weft.commands import Job, JobFlag, Region, epilogue_flags
 from weft.config import Config
-from weft.cycles.limits import CycleLimits, limits
+from weft.cycles.model import CycleLimits, limits
 from weft.geometry import memories
 from weft.models.program import Estimate, MatrixProduct, Program
 from weft.models.report.energy import Energy, energy, energy_text
-from weft.models.report.interface import Ceilings, Report
-from weft.models.report.page import PageParts
+from weft.models.report.interface import Ceilings, PageParts, Report
 from weft.models.report.placement import left_out_json, placement_line, remedy_of
 from weft.models.report.streams import LayerStreams, chunk_cycles, step_streams, transfers
 from weft.timing import Latencies

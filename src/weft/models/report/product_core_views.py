@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weft.models.report.energy import FORMULA, energy_text
-from weft.models.report.interface import WIDTH
-from weft.models.report.page import CYCLES, DRAIN, PageParts, card
+from weft.models.report.interface import CYCLES, DRAIN, WIDTH, PageParts, card
 from weft.models.report.pictures import (
     MARKS,
     common_pictures,

@@ -12,10 +12,10 @@ import math
 import numpy as np
 import tflite
 
+from weft.hints import short, visible
 from weft.models.errors import ModelError
 from weft.models.ir import Quantization, Tensor
 from weft.models.tflite.file import PARSER_ERRORS, File, TfliteOperator
-from weft.visible import short, visible
 
 __all__ = ["read"]
 

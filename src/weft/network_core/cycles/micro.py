@@ -11,12 +11,12 @@ from weft.network_core.descriptors import (
     ListError,
     ListJob,
     LoadTarget,
+    NetworkState,
     join,
     places,
 )
 from weft.network_core.microcode import Condition, In, Kind, Op, Out, Strobe, assemble
 from weft.network_core.microcode import instructions as micro
-from weft.network_core.report import NetworkState
 
 __all__ = ["EngineTimes", "UnitTimes", "predict_micro"]
 

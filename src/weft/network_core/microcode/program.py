@@ -7,9 +7,8 @@ that `weft.golden.network_core.run_list` finds.
 from dataclasses import dataclass
 
 from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig
-from weft.network_core.descriptors import LIST_VERSION, ListError, ListOpcode
+from weft.network_core.descriptors import LIST_VERSION, ListError, ListOpcode, NetworkState
 from weft.network_core.microcode.instructions import REGISTERS, Assembler
-from weft.network_core.report import NetworkState
 
 __all__ = ["MicroProgram", "assemble"]
 

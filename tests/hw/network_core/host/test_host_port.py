@@ -11,9 +11,8 @@ from weft.frames import FrameType
 from weft.golden.network_core import write_pixels
 from weft.hw.network_core.host.host_port import HostPort
 from weft.hw.serial.frame_receiver import Nak, RequestOp
-from weft.network_core.descriptors import join, split
+from weft.network_core.descriptors import NetworkState, join, split
 from weft.network_core.register_map import REGISTERS, describe
-from weft.network_core.report import NetworkState
 
 HASH = REGISTERS.index("hash")
 CHIP = small_network_core(2, 4, 4, read_vectors=2)

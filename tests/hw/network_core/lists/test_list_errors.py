@@ -10,8 +10,15 @@ from network_cores import small_network_core
 from random_lists import store_list
 
 from weft.golden.network_core import run_list
-from weft.network_core.descriptors import ListEnd, ListError, ListJob, ListLoad, ListLoop, split
-from weft.network_core.report import NetworkState
+from weft.network_core.descriptors import (
+    ListEnd,
+    ListError,
+    ListJob,
+    ListLoad,
+    ListLoop,
+    NetworkState,
+    split,
+)
 
 CHIP = small_network_core(4, 4, 16, read_vectors=4, words=512, b_words=8, lines=4)
 BASE, LIMIT = 2, 510

@@ -8,8 +8,15 @@ from list_bench import ListRun, Timing, descriptors_of, run_lists
 from network_cores import small_network_core
 from random_lists import random_list, some_job, some_load, store_list
 
-from weft.network_core.descriptors import ListEnd, ListError, ListJob, ListLoad, join, split
-from weft.network_core.report import NetworkState
+from weft.network_core.descriptors import (
+    ListEnd,
+    ListError,
+    ListJob,
+    ListLoad,
+    NetworkState,
+    join,
+    split,
+)
 
 CHIPS = {
     "4x4x4": small_network_core(4, 4, 4, read_vectors=2, words=512, b_words=16, lines=8),

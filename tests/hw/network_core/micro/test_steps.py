@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from verif.amaranth_bench import put, simulate
-from weft.hw.network_core.micro.steps import StepUnit
+from weft.hw.network_core.micro.columns import StepUnit
 
 B_WORDS = 64
 BITS = (1 << 16) - 1

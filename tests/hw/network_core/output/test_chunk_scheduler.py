@@ -6,7 +6,7 @@ import pytest
 from network_cores import small_network_core
 
 from verif.amaranth_bench import checker, put, receive, simulate, ticks
-from weft.hw.network_core.output.chunk_scheduler import ChunkGenerator, ChunkScheduler
+from weft.hw.network_core.output.output_section import ChunkGenerator, ChunkScheduler
 
 CHIP = small_network_core(4, 4, 4, lanes=2)
 TILE = {"valid": 1, "rows": 2, "cols": 3, "line": 5, "tile_last": 1, "last": 0}

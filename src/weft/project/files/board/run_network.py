@@ -17,7 +17,7 @@ def open_core(program, on):
     if on == "golden":
         return program.open("golden")
     if on == "board":
-        from weft.sim.board import SimBoardTransport
+        from weft.sim.transport import SimBoardTransport
 
         on = SimBoardTransport(program.target.config, say=print)
     if program.kind == NETWORK:

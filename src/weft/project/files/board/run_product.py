@@ -14,7 +14,7 @@ DESIGN = design_from_toml(Path(__file__).with_name("design.toml"))
 def open_core(on):
     """The core that a name means; "board" is a simulated one."""
     if on == "board":
-        from weft.sim.board import SimBoardTransport
+        from weft.sim.transport import SimBoardTransport
 
         return Accelerator(SimBoardTransport(DESIGN, say=print), DESIGN)
     return Accelerator(on, DESIGN)
