@@ -47,7 +47,7 @@ def test_products_come_after_the_latency(width):
     ),
 ])
 def test_a_changed_function_is_detected(name, width, monkeypatch):
-    monkeypatch.setattr(ecp5, name, getattr(logic, name) ^ 0x2000)
+    monkeypatch.setattr(ecp5, name, getattr(ecp5, name) ^ 0x2000)
     assert exhaustive_check(LogicMultiplier, width=width).startswith("FAIL")
 
 
