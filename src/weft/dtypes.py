@@ -41,8 +41,8 @@ class DType:
     hardware   `weft.hw.dtypes.DTypeHardware`          `weft.hw.dtypes.HARDWARE`
     golden     `weft.host.golden_core.GoldenCore`      `weft.host.golden_core.CORES`
     driver     `weft.host.product.Product`             `weft.host.products.PRODUCTS`
-    checks     a class of `weft.cli.selftest`    `weft.cli.selftest.CASES`
-    network    a class of `weft.cli.sim`       `weft.cli.sim.NETWORKS`
+    checks     a class of `weft.cli.selftest_cases`    `weft.cli.selftest_cases.CASES`
+    network    a class of `weft.cli.sim_network`       `weft.cli.sim_network.NETWORKS`
     ========== ======================================= ===============================
 
     Attributes

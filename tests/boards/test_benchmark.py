@@ -27,6 +27,6 @@ def test_source_digest_has_16_digits_of_all_sources(monkeypatch):
     )
     assert re.fullmatch("[0-9a-f]{16}", benchmark.source_digest.__wrapped__())
     assert read > {
-        ("boards", "presets.py"), ("weft", "config.py"), ("arith", "mac.py"), ("buses", "apb.py"),
-        ("network_core", "states.py"), ("cycles", "model.py"), ("dtypes", "dtype.py"),
+        ("boards", "presets.py"), ("weft", "config.py"), ("arith", "mac.py"), ("weft", "buses.py"),
+        ("network_core", "descriptors.py"), ("cycles", "model.py"), ("weft", "dtypes.py"),
     }

@@ -101,10 +101,11 @@ def test_compiles_c_code(folder, capsys):
     assert main([*command, "--c", "firmware/net", "--prefix", "mm"]) == 0
     files = sorted(path.name for path in (folder / "firmware" / "net").iterdir())
     assert files == [
-        "net.c", "net.h", "net_arithmetic.h", "net_data.h", "net_layer.h", "net_softmax.h"
+        "net.c", "net.h", "net_arithmetic.h", "net_bytes.h", "net_data.h", "net_layer.h",
+        "net_softmax.h",
     ]
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "firmware/net: net.c and net.h, with 4 other files"
+    assert lines[-1] == "firmware/net: net.c and net.h, with 5 other files"
     assert "mm_core *core" in (folder / "firmware" / "net" / "net.h").read_text()
 
 

@@ -258,7 +258,7 @@ def test_compiles_to_c_code(folder, capsys):
         "compile", "net.tflite", "--config", "network_core.toml", "-o", "net.weft", "--c", "c"
     ]
     assert main([*command, "--prefix", "mm"]) == 0
-    assert capsys.readouterr().out.endswith("c: net.c and net.h, with 2 other files\n")
+    assert capsys.readouterr().out.endswith("c: net.c and net.h, with 3 other files\n")
     assert "int mm_net_load(mm_core *core);" in (folder / "c/net.h").read_text()
 
 

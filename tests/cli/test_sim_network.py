@@ -7,7 +7,7 @@ import pytest
 from rejects import rejects
 from rich.console import Console
 
-from weft.cli.sim import LayerRow, layer_table
+from weft.cli.sim_network import LayerRow, layer_table
 
 ROW = {
     "name": "layer 1", "m": 450, "k": 64, "n": 32, "cycles": 14760, "predicted": 14760,

@@ -103,5 +103,5 @@ print(*(m.__file__ for n, m in list(sys.modules.items()) if n.split(".")[0] == "
     )
     known = set(build._sources())
     files = [Path(name) for name in run.stdout.split()]
-    assert len(files) > 200
+    assert len(files) > 120
     assert [str(file) for file in files if file.read_bytes() not in known] == []

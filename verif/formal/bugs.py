@@ -169,7 +169,7 @@ BUGS = [
          "jobs_done.eq(0), last_job.eq(0)", "jobs_done.eq(0)"),
     ),
     *table(
-        "registers, networks", "bus.network_bank",
+        "registers, networks", "bus.network_wrapper",
         ("a list begins with any window", "window",
          "self.started & legal & ~self.running", "self.started & ~self.running"),
         ("a list begins while another one runs", "one_list",
@@ -183,7 +183,7 @@ BUGS = [
          "self.write_words.valid.eq(words.valid)"),
     ),
     *table(
-        "registers, axi", "bus.interrupts",
+        "registers, axi", "bus.register_bank",
         ("an event in the cycle of its clear is lost", "irq_status",
          "(self.status & ~cleared) | self.events", "(self.status | self.events) & ~cleared"),
         ("irq ignores IRQ_ENABLE", "irq",
@@ -195,7 +195,7 @@ BUGS = [
          "s.done & submit & ~overflow", "s.done & submit"),
     ),
     *table(
-        "stream", "bus.packet_register",
+        "stream", "bus.bus_wrapper",
         ("a soft reset removes an offered word", "m_axis_valid_stays",
          "advance & ~cut", "~cut"),
         ("a stalled word is overwritten", "m_axis_data_stay",
@@ -212,13 +212,13 @@ BUGS = [
          "m.d.sync += [skid_valid.eq(1), skid.eq(i_word), o.payload.status.eq(i_word.status)]"),
     ),
     *table(
-        "stream", "bus.stream_path",
+        "stream", "bus.bus_wrapper",
         ("TVALID is high in reset", "m_axis_after_reset",
          "wrapper.m_axis_tvalid.eq(results.packets.valid)",
          "wrapper.m_axis_tvalid.eq(results.packets.valid | soft_reset.flush)"),
     ),
     *table(
-        "stream", "stream.skid_buffer",
+        "stream", "stream.fifo",
         ("a stalled word is overwritten", "core_commands_stay",
          "advance = self.o.ready | ~self.o.valid",
          "advance = self.o.ready | ~self.o.valid | skid_valid"),

@@ -1,17 +1,15 @@
 """C code of a network for an SoC: arrays, and one function that calls the driver of an IP kit.
 
-==============  ==================================================================================
+============== ===================================================================================
 module         content
-==============  ==================================================================================
-`generate`      the files of a network, by name
-`network_core`  the files of a network for a network core, and their templates
-`sources`       the templates with their values
-`tensors`       the addresses of tensors, their places in one static array, and their C text
-`layers`        products of a step, with weights and requantization, as C structs
-`operators`     operators without weights, as calls of functions in `files`
-`templates`     the files that depend on the network
-`files`         fixed C files: layers and operators
-==============  ==================================================================================
+============== ===================================================================================
+`generate`     the files of a network, by name
+`network_core` the files of a network for a network core, and their templates
+`tensors`      the addresses of tensors, their places in one static array, and their C text
+`operators`    operators as calls of functions in `files`; products as C structs with weights
+`generator`    the templates of files that depend on the network, with their values
+`files`        fixed C files: layers and operators
+============== ===================================================================================
 """
 
 from weft.models.c_code.generate import c_files
