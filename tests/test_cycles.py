@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from command_sequences import draw
-from covering import CASES
+from covering import CONFIGS as COVERING
 from rejects import rejects
 
 from weft.commands import Job, JobFlag, Load, LoadFlag
@@ -12,6 +12,7 @@ from weft.cycles import predict
 from weft.geometry import memories
 from weft.registers import COUNTERS, REGISTERS
 
+QUICK = "1x1x1", "2x2x3_plain_ice40up", "1x4x1_bf16_ftz_ecp5"  # in a run without slow tests
 SEED = 20261
 SEQUENCES = 20  # of one to six jobs, for each Config
 SMALL = {"a_words": 512, "b_words": 512}
@@ -62,7 +63,8 @@ def measure(transport, config, commands):
 
 
 @pytest.mark.parametrize("config", [
-    *CASES, *(pytest.param(config, id=config.name, marks=pytest.mark.slow) for config in CONFIGS),
+    pytest.param(config, id=config.name, marks=() if config.name in QUICK else pytest.mark.slow)
+    for config in [*COVERING, *CONFIGS]
 ])
 def test_equals_the_hardware(config, transports):
     random = np.random.default_rng(SEED)

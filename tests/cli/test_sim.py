@@ -159,6 +159,7 @@ def test_fails_if_cycles_differ_from_the_prediction(capsys, monkeypatch, no_pict
     assert [predicted - cycles for cycles, predicted in numbers] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_checks_the_same_verilog_on_both_simulators(capsys, monkeypatch, tmp_path):
     runs = []
 
@@ -198,6 +199,7 @@ def test_waves_writes_a_trace(here, capsys):
     assert files(here) == ["out/weft.vcd"]
 
 
+@pytest.mark.slow
 def test_waves_fails_if_a_result_differs(capsys, monkeypatch):
     real = weft.golden.matmul
     monkeypatch.setattr(weft.golden, "matmul", lambda a, b: real(a, b) + (a.shape[0] == 16))

@@ -41,6 +41,7 @@ def test_benches_of_a_name(benches):
     assert benches(testcase="flow/idle=0/stall=50").tests == 1
 
 
+@pytest.mark.slow
 def test_seed_decides_the_run(benches):
     case = "flow/idle=50/stall=50"
     cycles = [benches(testcase=case, seed=seed).cycles for seed in (3, 3, 4)]
@@ -106,6 +107,7 @@ def test_fails_on_verilator(tiny):
         )
 
 
+@pytest.mark.slow
 def test_a_failure_names_the_seed_of_its_product(tmp_path):
     broken = with_output(export(FLOAT), "weft", "res_data", "{} ^ 1")
     with pytest.raises(BenchError, match=r"seed 1: 1 of 1 failed.*\n  seeds: job \d+ of seed 0, "):

@@ -96,6 +96,7 @@ BUGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", [None, *BUGS], ids=lambda bug: str(bug and bug[1])[:20])
 def test_plain_c_computes_the_network(tool, tmp_path, bug):
     """Compiled for this machine; a network with a depthwise convolution, and a bug is seen."""

@@ -216,6 +216,7 @@ def test_abandons_a_frame_on_rx_error():
     run(CONFIG, bench)
 
 
+@pytest.mark.slow
 def test_acknowledges_a_frame_when_there_is_space_for_another():
     # More jobs than the core can hold, all waiting for operands: the rest waits in the link.
     commands = unfed(range(2 * MAX_PAYLOAD // 32)).data
@@ -238,6 +239,7 @@ def test_acknowledges_a_frame_when_there_is_space_for_another():
     run(CONFIG, bench)
 
 
+@pytest.mark.slow
 def test_ignores_a_frame_with_an_unexpected_sequence_number():
     scenario = scenario_of(CONFIG)
     commands = scenario.data

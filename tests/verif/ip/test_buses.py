@@ -38,7 +38,7 @@ def benches(ip, simulator, verilog=None, **options):
     )
 
 
-@pytest.mark.parametrize("case", tiers(CASES, "axi-clocks", "wishbone-pipelined"))
+@pytest.mark.parametrize("case", tiers(CASES, "wishbone-pipelined"))
 def test_benches_pass(case):
     simulator, ip = case
     outcome = benches(ip, simulator)
