@@ -1,11 +1,16 @@
 """The demonstration: its timeline, and a run on the simulated core."""
 
 import dataclasses
+import io
 
+import numpy as np
 import pytest
+from rich.console import Console
+from rich.text import Text
 
 from weft.cli import demo_timeline as demo
 from weft.cli import main
+from weft.demo import digits_images
 from weft.models.network_core.session import GoldenRunner
 
 pytest.importorskip("tflite")
@@ -31,6 +36,18 @@ def test_the_timeline_has_each_phase_once(program):
         assert end < computed[0] < computed[1] == stored[0] < stored[1]
         end = stored[1]
     assert end < prediction.cycles
+
+
+@pytest.mark.parametrize("options, kinds", [
+    ({"color_system": "truecolor"}, {"▀"}), ({"color_system": None}, {" ", "▀", "▄", "█"}),
+    ({"color_system": "truecolor", "no_color": True}, {" ", "▀", "▄", "█"}),
+])
+def test_a_digit_is_seen_without_colors(options, kinds):
+    console = Console(force_terminal=True, width=80, file=io.StringIO(), **options)
+    images, labels = digits_images()
+    demo.show_digits(console, images[:8], labels[:8], [np.eye(10)[n] for n in labels[:8]], 0)
+    rows = Text.from_ansi(console.file.getvalue()).plain.splitlines()[:4]
+    assert {*"".join(rows)} - {" "} == kinds - {" "}
 
 
 @pytest.mark.slow
