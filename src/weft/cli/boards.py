@@ -46,24 +46,28 @@ def run(args) -> int:
         _list(designs)
         return 0
     import weft
+    from weft.models.errors import KindError, ModelError
     from weft.models.loading import NeuralNetwork
     from weft.models.target import target_of
 
     network = weft.load(args.network)
     if not isinstance(network, NeuralNetwork):
-        from weft.models.errors import ModelError
-
         raise ModelError(
             f"network must be a .tflite or .onnx file: {args.network} is compiled for"
             f" {network.target.name} already"
         )
-    fits = []
+    fits, refusal = [], None
     with slow_task("compiling for the boards", len(designs)) as advance:
         for board, purpose in designs:
             target = target_of(board.name, purpose or None)
-            fits.append((board, purpose, _Fit.of(network, target)))
+            try:
+                fits.append((board, purpose, _Fit.of(network, target)))
+            except KindError as error:
+                refusal = error  # the same one for each network core
             advance()
     _rank(network.name, fits)
+    if refusal is not None:
+        print(f"Network cores are left out. {refusal}")
     return 0
 
 
@@ -78,10 +82,12 @@ class _Fit:
 
     @classmethod
     def of(cls, network, target):
-        from weft.models.errors import UnfitError
+        from weft.models.errors import KindError, UnfitError
 
         try:
             program = network.compile(target)
+        except KindError:
+            raise
         except UnfitError as error:
             # Its first clause, without parentheses: "the memory must have 9 bytes, and has 8".
             text = re.sub(r" \([^)]*\)", "", str(error).removeprefix(f"{network.name}: "))
