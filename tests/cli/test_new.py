@@ -119,8 +119,7 @@ def test_updates(here, capsys):
      "--for of icebreaker must be networks, not 'x'"),
     (["icebreaker", "mine", "--network", "missing.tflite"], "missing.tflite"),
     (["ice40-hx8k-evn", "mine", "--network", DIGITS],
-     f"; weft boards {DIGITS} lists the boards that hold it, and --for products takes the product"
-     " core"),
+     f"; weft boards {DIGITS} lists the boards that hold it, and --for products takes the"),
     (["--template", "axi", "mine"], "template must be one of board, ip, not 'axi'"),
     (["--template", "ip"], (
         "weft new --template ip must have one folder and no board, not 0 names:"
