@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 import weft
+from weft.cli.progress import slow_task
 from weft.config import Config
 from weft.demo import digits_images
 from weft.files import written_whole
@@ -53,7 +54,7 @@ def show(picture: Path) -> int:
         f"{program.name}: {len(program.layers)} layers, {macs:,} MAC, on a simulated core of"
         f" {core.array.peak} MAC/cycle with {core.memory_bytes // 1024} KB of memory"
     )
-    with console.status("building the model of the core (some 15 s, once)"):
+    with slow_task("building the model of the core (once, maybe minutes)"):
         runner = SimulatedRunner(core)
     shape = program.tensors[program.inputs[0]].shape
     scores, right = [], True

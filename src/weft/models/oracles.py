@@ -109,7 +109,9 @@ def answers(oracle: str, network: NeuralNetwork, program: CompiledNetwork, x) ->
 
         ways = {
             f"{runtime} {how}": ort(network.data, feeds, optimized=optimized)
-            for how, optimized in (("with its optimizations", True), ("without optimizations", False))
+            for how, optimized in (
+                ("with its optimizations", True), ("without optimizations", False),
+            )
         }
     tensors = [program.tensors[number] for number in program.outputs]
     return [Answer(name, _joined(results, tensors, is_float)) for name, results in ways.items()]
