@@ -98,14 +98,17 @@ def progress(console=None):
     from rich.console import Console
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress
+    from rich.table import Column
 
     console = console or Console()
     if not console.is_terminal:
         yield Progress(console, None)
         return
-    text, count = TextColumn("{task.description}"), TextColumn("{task.fields[count]}")
-    bar = BarColumn(max(4, min(40, console.width - 72)))  # the time must have its space
-    columns = (SpinnerColumn(), text, bar, count, TimeElapsedColumn())
+    text = TextColumn("{task.description}", table_column=Column())
+    count = TextColumn("{task.fields[count]}")
+    # A long text goes on in the next line, so that the time has its space.
+    elapsed = TimeElapsedColumn(table_column=Column(no_wrap=True))
+    columns = (SpinnerColumn(), text, BarColumn(), count, elapsed)
     with RichProgress(*columns, console=console, transient=True) as live:
         yield Progress(console, live)
 
