@@ -68,6 +68,7 @@ LAYERS = {
     "src/weft/tasks/": ("weft.tasks", "weft.files", "weft.sim.cache", "distributed", "psutil"),
     "src/weft/demo/": ("weft.models", "numpy"),
     "src/weft/cli/devices": ("weft", "serial"),
+    "src/weft/cli/demo": ("weft", "numpy", "rich", "matplotlib", "PIL"),
     "src/weft/cli/": ("weft", "numpy", "ml_dtypes", "rich", "matplotlib", "amaranth"),
     "src/weft/": BASE,
     "hw/bus/amaranth_soc": (*BASE, "weft.hw", "amaranth", "amaranth_soc"),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import shlex
 
 import numpy as np
 import pytest
@@ -48,6 +49,19 @@ def test_a_digit_is_seen_without_colors(options, kinds):
     demo.show_digits(console, images[:8], labels[:8], [np.eye(10)[n] for n in labels[:8]], 0)
     rows = Text.from_ansi(console.file.getvalue()).plain.splitlines()[:4]
     assert {*"".join(rows)} - {" "} == kinds - {" "}
+
+
+def test_saves_a_network_and_pictures_that_weft_run_takes(here, capsys):
+    pytest.importorskip("PIL")
+    assert main(["demo", "--save", "my digits"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[1:] and all(line.startswith("  weft ") for line in said[1:])
+    assert len(list((here / "my digits").iterdir())) == 12
+    for line in said[1:]:
+        words = shlex.split(line)[1:]
+        assert main(["golden" if word == "board" else word for word in words]) == 0
+        text = capsys.readouterr().out
+    assert text.endswith("accuracy: 100.00% (10 of 10)\n")
 
 
 @pytest.mark.slow
