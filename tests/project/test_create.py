@@ -158,6 +158,17 @@ def test_a_python_without_weft_is_said(product):
     assert done.stdout.startswith("false has no Weft: activate its environment, or type make")
 
 
+@pytest.mark.parametrize("facts", [ORDINARY, IP])
+def test_a_python_without_weft_has_no_traceback(tmp_path, facts):
+    create(tmp_path / "mine", facts, None)
+    done = subprocess.run(
+        ["make", f"PYTHON={sys.executable} -S -I", "lint"], cwd=tmp_path / "mine",
+        capture_output=True, text=True,
+    )
+    assert done.returncode == 2 and " has no Weft: activate its environment" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
 def signals(vcd):
     """The full names in a trace."""
     scopes, found = [], set()

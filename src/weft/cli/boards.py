@@ -16,7 +16,8 @@ __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 HELP = "list the boards, and which of them hold a network whole"
 DESCRIPTION = """\
 Without a network: a line for each design of each board. "for" is the value of --for in other
-commands; without one, the design computes matrix products. The peak is MAC/cycle times the clock.
+commands; without one, the design computes matrix products. The array is rows x columns x depth,
+and the peak is MAC/cycle times the clock.
 Price is a class, as shops had it when the board was added: $ is less than 100 US dollars, $$ more.
 "load with" is the tool for 'weft program' that was found here; the line below has those that are
 missing. A narrow terminal leaves out columns, the first one GMAC/s.
