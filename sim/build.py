@@ -152,7 +152,7 @@ def model(config: Config, *, trace: bool = False, say=lambda text: None) -> Path
     return verilated.executable(
         "models", config.name, *design(text, repr(config)), HARNESS, top="weft",
         defines=defines, trace=trace,
-        say=lambda: say(f"compiling the {config.name} model (once, about 10 to 60 s)"),
+        say=lambda: say(f"compiling the {config.name} model (once, maybe minutes)"),
     )
 
 

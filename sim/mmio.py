@@ -62,7 +62,7 @@ class SimRegisters:
         model = verilated.executable(
             "mmio", ip.name,
             *build.design(lambda: to_verilog(IpTop(ip), name="ip"), repr(ip)), harness, top="ip",
-            say=lambda: say(f"compiling the {ip.name} model (once, about 10 to 60 s)"),
+            say=lambda: say(f"compiling the {ip.name} model (once, maybe minutes)"),
         )
         self.memory, arguments = None, []
         if has_memory:

@@ -148,7 +148,7 @@ def start(
         "boards", f"{config.name}-board", *build.design(verilog, repr(config), str(divisor)),
         _HARNESS, top="board", defines=[f"DIVISOR={divisor}"],
         control=_CONTROL.of(config),
-        say=lambda: say(f"compiling the {config.name} board (once, takes 10 to 60 s)"),
+        say=lambda: say(f"compiling the {config.name} board (once, maybe minutes)"),
     )
     command = [program] if events is None else [program, events]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

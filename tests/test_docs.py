@@ -97,6 +97,19 @@ def test_the_rates_of_the_readme_are_the_measured_ones():
     assert said in " ".join(README.split())
 
 
+def test_each_command_of_the_readme_gives_the_line_below(capsys, monkeypatch, tmp_path):
+    said = re.search(r"```\n(digits_cnn: .*?)\n```", README, re.S)[1].replace("\n", " ")
+    pattern = r"^weft (\w+ examples/digits_cnn.tflite --board .*?)(?: +#.*)?$"
+    commands = re.findall(pattern, README, re.M)
+    assert [command.split()[0] for command in commands] == ["report", "run", "compile"]
+    monkeypatch.chdir(ROOT)
+    for command in commands:
+        # The simulation has the same first line, and compiles for long.
+        command = command.replace("--on sim", "--on golden")
+        assert cli.main(command.replace("digits.weft", str(tmp_path / "d.weft")).split()) == 0
+        assert capsys.readouterr().out.splitlines()[0] == said
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/networks.md"])
 def test_the_placement_line_is_the_printed_one(page, tmp_path, capsys):
     model, output = ROOT / "examples" / "digits_cnn.tflite", tmp_path / "digits.weft"

@@ -18,14 +18,31 @@ def lines(capsys):
 
 def test_lists_all_designs(capsys, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: "/bin/fujprog" if name == "fujprog" else None)
+    monkeypatch.delenv("COLUMNS", raising=False)
     assert main(["boards"]) == 0
-    head, _, *rows = lines(capsys)
+    head, _, *rows, missing = lines(capsys)
     assert head == "board FPGA price for array MHz GMAC/s link load with".split()
     designs = [(board.name, "") for board in BOARDS.values()]
     designs += [(board.name, name) for board in BOARDS.values() for name in board.networks]
     assert len(rows) == len(designs) and {row[0] for row in rows} == set(BOARDS)
     assert "ulx3s-85f LFE5U-85F $$ 8x12x8 125 96 3 Mbaud fujprog".split() in rows
-    assert "icebreaker iCE40UP5K $ networks 1x4x4 36 0.288 3 Mbaud iceprog: missing".split() in rows
+    assert "icebreaker iCE40UP5K $ networks 1x4x4 36 0.288 3 Mbaud".split() in rows
+    text = " ".join(missing)
+    assert text.startswith("missing here, to load bitstreams: ") and "iceprog" in text
+    assert "fujprog" not in text
+
+
+@pytest.mark.parametrize("width", [50, 60, 80, 120])
+def test_a_narrow_terminal_has_all_names(capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
+    assert main(["boards"]) == 0
+    text = capsys.readouterr().out
+    head, _, *rows = [line.split() for line in text.splitlines() if line.split()]
+    assert {row[0] for row in rows} == set(BOARDS) and "…" not in text
+    assert all(len(line) <= width for line in text.splitlines())
+    assert all(row[1] == BOARDS[row[0]].device.name for row in rows)
+    assert ("GMAC/s" in head, "array" in head) == (width == 120, width >= 80)
 
 
 def test_ranks_the_designs_for_a_network(capsys):

@@ -1,11 +1,17 @@
 """The demonstration: its timeline, and a run on the simulated core."""
 
 import dataclasses
+import io
+import shlex
 
+import numpy as np
 import pytest
+from rich.console import Console
+from rich.text import Text
 
 from weft.cli import demo_timeline as demo
 from weft.cli import main
+from weft.demo import digits_images
 from weft.models.network_core.session import GoldenRunner
 
 pytest.importorskip("tflite")
@@ -31,6 +37,31 @@ def test_the_timeline_has_each_phase_once(program):
         assert end < computed[0] < computed[1] == stored[0] < stored[1]
         end = stored[1]
     assert end < prediction.cycles
+
+
+@pytest.mark.parametrize("options, kinds", [
+    ({"color_system": "truecolor"}, {"▀"}), ({"color_system": None}, {" ", "▀", "▄", "█"}),
+    ({"color_system": "truecolor", "no_color": True}, {" ", "▀", "▄", "█"}),
+])
+def test_a_digit_is_seen_without_colors(options, kinds):
+    console = Console(force_terminal=True, width=80, file=io.StringIO(), **options)
+    images, labels = digits_images()
+    demo.show_digits(console, images[:8], labels[:8], [np.eye(10)[n] for n in labels[:8]], 0)
+    rows = Text.from_ansi(console.file.getvalue()).plain.splitlines()[:4]
+    assert {*"".join(rows)} - {" "} == kinds - {" "}
+
+
+def test_saves_a_network_and_pictures_that_weft_run_takes(here, capsys):
+    pytest.importorskip("PIL")
+    assert main(["demo", "--save", "my digits"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[1:] and all(line.startswith("  weft ") for line in said[1:])
+    assert len(list((here / "my digits").iterdir())) == 12
+    for line in said[1:]:
+        words = shlex.split(line)[1:]
+        assert main(["golden" if word == "board" else word for word in words]) == 0
+        text = capsys.readouterr().out
+    assert text.endswith("accuracy: 100.00% (10 of 10)\n")
 
 
 @pytest.mark.slow

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from onnx_models import Builder, require
 
 from weft.cli import main
 from weft.designs import design_from_toml
@@ -47,6 +49,51 @@ def test_the_core_fits_the_network(here, board, options, kind, purpose):
     assert (here / "mine" / "network.tflite").read_bytes() == Path(DIGITS).read_bytes()
 
 
+@pytest.fixture
+def onnx_files(here):
+    """A network in ONNX: float.onnx, and int8.onnx that weft quantize made of it."""
+    require("onnx", "onnxruntime")
+    b = Builder(seed=9)
+    y = b.node("Relu", b.node("MatMul", b.input("x", ["n", 8]), b.weights(8, 4)))
+    (here / "float.onnx").write_bytes(b.bytes(y))
+    np.savez("calib.npz", x=b.rng.normal(size=(8, 8)).astype(np.float32))
+    assert main(["quantize", "float.onnx", "--data", "calib.npz", "-o", "int8.onnx"]) == 0
+
+
+def test_a_network_that_no_network_core_computes_gets_the_product_core(here, capsys, onnx_files):
+    capsys.readouterr()
+    assert main(["new", "icebreaker", "mine", "--network", "int8.onnx"]) == 0
+    assert "int8.onnx runs on the product core of icebreaker\n" in capsys.readouterr().out
+    assert design_from_toml(here / "mine" / "design.toml").kind == "product core"
+    assert main(["new", "icebreaker", "b", "--network", "int8.onnx", "--for", "networks"]) == 2
+    said = capsys.readouterr().err
+    assert said.endswith(", not .onnx; --for products takes the product core\n")
+    assert main(["boards", "int8.onnx"]) == 0
+    rows = capsys.readouterr().out
+    assert rows.count("rounding of TensorFlow Lite") == 1 and " networks " not in rows
+    assert "product by product" in rows
+
+
+def test_a_float_network_names_the_command_that_makes_it_int8(here, capsys, onnx_files):
+    capsys.readouterr()
+    assert main(["new", "icebreaker", "mine", "--network", "float.onnx"]) == 2
+    said = capsys.readouterr().err
+    assert "must have an operator to compute, and it has none: " in said and said.count("\n") == 1
+    assert "weft quantize makes an int8 network of the file" in said
+
+
+def test_the_product_core_by_choice(here, capsys):
+    assert main(["new", "icebreaker", "mine", "--network", DIGITS, "--for", "products"]) == 0
+    assert design_from_toml(here / "mine" / "design.toml").kind == "product core"
+    assert f"{DIGITS} runs on the product core of icebreaker\n" in capsys.readouterr().out
+
+
+def test_the_contents_name_the_kind_of_the_file(here):
+    Path("net.bin").write_bytes(Path(DIGITS).read_bytes())
+    assert main(["new", "icebreaker", "mine", "--network", "net.bin"]) == 0
+    assert (here / "mine" / "network.tflite").is_file()
+
+
 def test_updates(here, capsys):
     assert main(["new", "icebreaker", "mine"]) == 0
     (here / "mine" / "Makefile").write_text("all:\n")
@@ -72,7 +119,7 @@ def test_updates(here, capsys):
      "--for of icebreaker must be networks, not 'x'"),
     (["icebreaker", "mine", "--network", "missing.tflite"], "missing.tflite"),
     (["ice40-hx8k-evn", "mine", "--network", DIGITS],
-     f"; weft boards {DIGITS} lists the boards that hold it"),
+     f"; weft boards {DIGITS} lists the boards that hold it, and --for products takes the"),
     (["--template", "axi", "mine"], "template must be one of board, ip, not 'axi'"),
     (["--template", "ip"], (
         "weft new --template ip must have one folder and no board, not 0 names:"

@@ -13,6 +13,8 @@ from weft.cli import main
      r"weft info: error: unrecognized arguments: --rwos 3; did you mean --rows\?"),
     (["info", "--rwos=3"],
      r"weft info: error: unrecognized arguments: --rwos=3; did you mean --rows\?"),
+    (["report", "net.tflite", "icebreaker"],
+     r"weft report: error: unrecognized arguments: icebreaker; did you mean --board icebreaker\?"),
     (["info", "more"], "weft info: error: unrecognized arguments: more"),
     (["gatesim", "icebreaker", "--stage", "route"],
      r"weft gatesim: error: argument --stage: invalid choice: 'route' .*; did you mean routed\?"),

@@ -1,8 +1,11 @@
 """``weft program``, with shell scripts in place of the boards' tools."""
 
+from pathlib import Path
+
 import pytest
 
 from weft.cli import main, program
+from weft.project.create import Facts, create
 
 
 @pytest.fixture
@@ -63,6 +66,12 @@ def test_says_what_to_build(run):
         "weft: error: bitstream not found: out/icebreaker/icebreaker.bin;"
         " type: weft build icebreaker\n"
     ))
+
+
+def test_says_how_to_build_a_board_of_a_file(run):
+    create(Path("my board"), Facts("my board", "icebreaker"), None)
+    status, said = run("--board", "my board/board.py")
+    assert status == 2 and said.endswith("; type: weft build --board 'my board/board.py'\n")
 
 
 @pytest.mark.exit_code("program", 1)

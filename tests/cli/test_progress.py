@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from weft.cli import progress as progress_module
+from weft.cli.options import open_by_name
 from weft.cli.progress import progress, slow_task
 
 
@@ -48,6 +49,31 @@ def test_progress_is_live_on_a_terminal():
         show._live.refresh()
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue())
     assert "2 of 3, about 0 s to go" in text and "done  running" in text
+
+
+def test_without_a_terminal_no_line_is_broken():
+    console = Console(file=io.StringIO(), width=40)
+    with progress(console) as show, show.task("a text of more than forty characters, in words"):
+        show.say("another text of more than forty characters, in words")
+    assert console.file.getvalue().count("\n") == 3
+
+
+@pytest.mark.parametrize("words", [2, 8, 12])
+def test_the_time_has_its_space_on_80_columns(words):
+    console = Console(file=io.StringIO(), width=80, force_terminal=True)
+    with progress(console) as show, show.task(" ".join(["running"] * words)):
+        show._live.refresh()
+    live = console.file.getvalue().partition("done")[0]
+    assert "0:00:00" in live and "…" not in live
+
+
+def test_a_core_that_is_compiled_for_long_has_a_clock(capsys, monkeypatch):
+    monkeypatch.setattr(progress_module, "PATIENCE", 0.05)
+    monkeypatch.setattr("weft.sim.transport.SimBoardTransport", lambda *_, **__: time.sleep(0.3))
+    with progress() as show:
+        open_by_name("board", None, None, show)
+    line = r"   \.\.\.  preparing the simulated core: \d+ s\n"
+    assert re.fullmatch(line, capsys.readouterr().err)
 
 
 def test_a_short_task_says_nothing(capsys):

@@ -62,7 +62,7 @@ def test_the_default_target_is_a_board(folder, capsys):
     assert main(["run", "net.tflite"]) == 0
     line, *_, cycles, _ = capsys.readouterr().out.splitlines()
     assert "; ulx3s-85f: " in line
-    assert re.search(r"\(predicted [\d,]+\); ", cycles)
+    assert re.match(r"on the golden model: .* waiting for operands \(predicted [\d,]+\); ", cycles)
 
 
 def test_a_batch_from_a_file(folder, capsys):
@@ -196,7 +196,7 @@ def test_without_a_target_the_core_gives_its_config(folder, capsys, monkeypatch)
 def test_page_with_measured_cycles(folder, capsys):
     command = ["run", "net.tflite", "--on", "golden", "--config", "small.toml", "--html", "p.html"]
     assert main(command) == 0
-    cycles = capsys.readouterr().out.splitlines()[2].split()[0]
+    cycles = capsys.readouterr().out.splitlines()[2].split(": ")[1].split()[0]
     text = (folder / "p.html").read_text(encoding="utf-8")
     # Of the one layer on the core: predicted, then measured.
     assert "<th>measured</th>" in text and f"<td>{cycles}</td><td>{cycles}</td>" in text

@@ -125,12 +125,48 @@ def test_lint_and_run_on_the_golden_model(product, network):
     assert make(network, "run", "ON=golden").endswith(", equal to the golden model\n")
 
 
+@pytest.mark.parametrize("kind, words, text", [
+    ("product", ["/dev/ttyNONE"], "run.py: error: /dev/ttyNONE "),
+    ("network", ["/dev/ttyNONE"], "run.py: error: /dev/ttyNONE "),
+    ("product", ["sims"], "run.py: error: transport must be a serial port"),
+    ("product", ["tcp://127.0.0.1:1"], "run.py: error: "),
+    ("network", ["golden", "x"], "run.py: error: arguments of run.py: too many positional"),
+])
+def test_a_wrong_place_is_one_line(request, kind, words, text):
+    folder = request.getfixturevalue(kind)
+    done = subprocess.run(
+        [sys.executable, "run.py", *words], cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and done.stderr.startswith(text)
+    assert done.stderr.count("\n") == 1 and done.stdout == ""
+
+
+def test_an_error_of_the_program_keeps_its_traceback(product):
+    text = (product / "run.py").read_text()
+    (product / "run.py").write_text(text.replace("(20, 30)", "(20, -30)"))
+    done = subprocess.run(
+        [sys.executable, "run.py", "golden"], cwd=product, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and done.stderr.startswith("Traceback")
+
+
 def test_a_python_without_weft_is_said(product):
     done = subprocess.run(
         ["make", "PYTHON=false", "lint"], cwd=product, capture_output=True, text=True
     )
     assert done.returncode == 2
     assert done.stdout.startswith("false has no Weft: activate its environment, or type make")
+
+
+@pytest.mark.parametrize("facts", [ORDINARY, IP])
+def test_a_python_without_weft_has_no_traceback(tmp_path, facts):
+    create(tmp_path / "mine", facts, None)
+    done = subprocess.run(
+        ["make", f"PYTHON={sys.executable} -S -I", "lint"], cwd=tmp_path / "mine",
+        capture_output=True, text=True,
+    )
+    assert done.returncode == 2 and " has no Weft: activate its environment" in done.stdout
+    assert "Traceback" not in done.stderr
 
 
 def signals(vcd):

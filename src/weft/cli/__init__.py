@@ -2,8 +2,10 @@
 
 import argparse
 import errno
+import inspect
 import os
 import sys
+import traceback
 import warnings
 
 from weft.cli import (
@@ -34,7 +36,7 @@ from weft.cli import (
 from weft.cli.arguments import Parser, Version
 from weft.hints import visible
 
-__all__ = ["SUBCOMMANDS", "main"]
+__all__ = ["SUBCOMMANDS", "main", "run_program"]
 
 # Each has the texts HELP and DESCRIPTION, and functions: add(parser) adds its arguments, run(args)
 # returns the exit code.
@@ -74,14 +76,34 @@ def main(argv=None) -> int:
     args, rest = parser.parse_known_args(argv)
     if rest:
         subparsers.choices[args.command].unknown(rest)
+    return _guarded("weft", lambda: args.run(args), _status)
+
+
+def run_program(main) -> int:
+    """Call the ``main`` of a user's program with the words of its command; return the exit code.
+
+    Errors end as those of ``weft`` do: in one line, with 2 for wrong input. A ValueError does so if
+    Weft raised it. One that the program raised keeps its traceback.
+    """
+    name = os.path.basename(sys.argv[0])
     try:
-        status = args.run(args)
+        inspect.signature(main).bind(*sys.argv[1:])
+    except TypeError as error:
+        print(f"{name}: error: arguments of {name}: {error}", file=sys.stderr)
+        return 2
+    return _guarded(name, lambda: main(*sys.argv[1:]), _status_of_program)
+
+
+def _guarded(name, call, status_of):
+    """Return what ``call`` returns; an error that a user can fix is a line and its exit code."""
+    try:
+        status = call()
         if sys.stdout is not None:  # None if the shell closed it
             sys.stdout.flush()  # inside this block, which handles a broken pipe
         return status
     except KeyboardInterrupt:
         _ignore_unused_components()
-        print("weft: stopped", file=sys.stderr)
+        print(f"{name}: stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of the output has exited, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -90,15 +112,15 @@ def main(argv=None) -> int:
         hint = doctor.install_hint(error.name)
         if hint is None:
             raise
-        print(f"weft: error: {hint}", file=sys.stderr)
+        print(f"{name}: error: {hint}", file=sys.stderr)
         return 2
     except Exception as error:
         _name_output(error)
-        status = _status(error)
+        status = status_of(error)
         if status is None:
             raise
         _ignore_unused_components()
-        print(f"weft: error: {_text(error)}", file=sys.stderr)
+        print(f"{name}: error: {_text(error)}", file=sys.stderr)
         return status
 
 
@@ -148,3 +170,12 @@ def _status(error):
         for module, name in _USER_ERRORS.items() if module in sys.modules
     ]
     return 2 if isinstance(error, (OSError, *kinds)) else None
+
+
+def _status_of_program(error):
+    """`_status`, and 2 for a ValueError of Weft, which tells of a value that it was given."""
+    if isinstance(error, ValueError):
+        *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+        if frame.f_globals.get("__name__", "").partition(".")[0] == "weft":
+            return 2
+    return _status(error)

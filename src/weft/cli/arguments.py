@@ -81,6 +81,11 @@ class Parser(argparse.ArgumentParser):
         options = re.findall(r"--[\w-]+", self.format_usage())
         name = rest[0].partition("=")[0]
         suggestion = did_you_mean(name, options) if name.startswith("--") else ""
+        if "--board" in options and not name.startswith("-"):
+            from weft.boards.catalog import BOARDS
+
+            if name in BOARDS:
+                suggestion = f"; did you mean --board {name}?"
         self.error(f"unrecognized arguments: {' '.join(rest)}{suggestion}")
 
 

@@ -1,6 +1,7 @@
 """``weft boards``: the boards, what runs on them, and which of them hold a network whole."""
 
 import math
+import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -8,15 +9,18 @@ from dataclasses import dataclass
 from weft.cli.arguments import path
 from weft.cli.progress import slow_task
 from weft.design import PerKind
+from weft.tables import Column, fitted_table
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
 HELP = "list the boards, and which of them hold a network whole"
 DESCRIPTION = """\
 Without a network: a line for each design of each board. "for" is the value of --for in other
-commands; without one, the design computes matrix products. The peak is MAC/cycle times the clock.
+commands; without one, the design computes matrix products. The array is rows x columns x depth,
+and the peak is MAC/cycle times the clock.
 Price is a class, as shops had it when the board was added: $ is less than 100 US dollars, $$ more.
-"load with" is the tool for 'weft program' that was found here, or the one that is missing.
+"load with" is the tool for 'weft program' that was found here; the line below has those that are
+missing. A narrow terminal leaves out columns, the first one GMAC/s.
 
 With a network: a line for each design, the best one first. A board holds a network whole if its
 core computes all operators from its own memory. The times are predictions for one inference:
@@ -43,24 +47,28 @@ def run(args) -> int:
         _list(designs)
         return 0
     import weft
+    from weft.models.errors import KindError, ModelError
     from weft.models.loading import NeuralNetwork
     from weft.models.target import target_of
 
     network = weft.load(args.network)
     if not isinstance(network, NeuralNetwork):
-        from weft.models.errors import ModelError
-
         raise ModelError(
             f"network must be a .tflite or .onnx file: {args.network} is compiled for"
             f" {network.target.name} already"
         )
-    fits = []
+    fits, refusal = [], None
     with slow_task("compiling for the boards", len(designs)) as advance:
         for board, purpose in designs:
             target = target_of(board.name, purpose or None)
-            fits.append((board, purpose, _Fit.of(network, target)))
+            try:
+                fits.append((board, purpose, _Fit.of(network, target)))
+            except KindError as error:
+                refusal = error  # the same one for each network core
             advance()
     _rank(network.name, fits)
+    if refusal is not None:
+        print(f"Network cores are left out. {refusal}")
     return 0
 
 
@@ -75,10 +83,12 @@ class _Fit:
 
     @classmethod
     def of(cls, network, target):
-        from weft.models.errors import UnfitError
+        from weft.models.errors import KindError, UnfitError
 
         try:
             program = network.compile(target)
+        except KindError:
+            raise
         except UnfitError as error:
             # Its first clause, without parentheses: "the memory must have 9 bytes, and has 8".
             text = re.sub(r" \([^)]*\)", "", str(error).removeprefix(f"{network.name}: "))
@@ -119,33 +129,47 @@ def _designs():
             yield board.built_for(purpose), purpose
 
 
+_BOARDS = (
+    Column("board", left=True), Column("FPGA", left=True), Column("price", 5, left=True),
+    Column("for", left=True), Column("array", 2, left=True), Column("MHz", 3),
+    Column("GMAC/s", 6), Column("link", 4), Column("load with", 1, left=True),
+)
+_FITTING = (
+    Column("board", left=True), Column("for", left=True), Column("core ms"), Column("link ms"),
+)
+
+
 def _list(designs):
-    table = _table("board", "FPGA", "price", "for", "array", "MHz", "GMAC/s", "link", "load with")
+    rows, missing = [], []
     for board, purpose in designs:
         peak = board.config.peak * board.clock / 1e3
-        table.add_row(
+        loader = _loader(board)
+        if loader is None:
+            missing += [name for name, *_ in board.programmers[:1]]
+        rows.append((
             board.name, board.device.name, board.price, purpose,
             "x".join(str(getattr(board.config.array, n)) for n in ("rows", "cols", "depth")),
-            f"{board.clock:.4g}", f"{peak:.4g}", f"{board.baud / 1e6:g} Mbaud", _loader(board),
-        )
-    _print(table)
+            f"{board.clock:.4g}", f"{peak:.4g}", f"{board.baud / 1e6:g} Mbaud", loader or "",
+        ))
+    _print(_BOARDS, rows)
+    if missing:
+        print(f"missing here, to load bitstreams: {', '.join(dict.fromkeys(missing))}")
 
 
 def _loader(board):
-    """The tool that loads a bitstream, and whether it is installed."""
+    """The tool that loads a bitstream and is installed here; None without one."""
     names = [name for name, *_ in board.programmers]
-    tool = next((name for name in names if shutil.which(name)), None)
-    return tool or (f"{names[0]}: missing" if names else "no known tool")
+    return next((name for name in names if shutil.which(name)), None) if names else "no known tool"
 
 
 def _rank(name, fits):
     fits = sorted(fits, key=lambda row: (row[2].rank, row[2].core + row[2].link))
     whole = sum(fit.rank == 0 for _, _, fit in fits)
-    table = _table("board", "for", "core ms", "link ms", f"how {name} runs")
-    for board, purpose, fit in fits:
-        table.add_row(board.name, purpose, _ms(fit.core), _ms(fit.link), fit.text)
     print(f"{name}: {whole} of {len(fits)} designs hold it whole")
-    _print(table)
+    _print((*_FITTING, Column(f"how {name} runs", left=True)), [
+        (board.name, purpose, _ms(fit.core), _ms(fit.link), fit.text)
+        for board, purpose, fit in fits
+    ])
 
 
 def _ms(seconds):
@@ -154,23 +178,10 @@ def _ms(seconds):
     return f"{1e3 * seconds:,.3g}" if seconds < 1 else f"{1e3 * seconds:,.0f}"
 
 
-_RIGHT = "MHz", "GMAC/s", "link", "core ms", "link ms"
-
-
-def _table(*columns):
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in columns:
-        table.add_column(name, justify="right" if name in _RIGHT else "left")
-    return table
-
-
-def _print(table):
+def _print(columns, rows):
     from rich.console import Console
 
     console = Console()
-    if not console.is_terminal:  # rich takes a width of 80 columns then
+    if not console.is_terminal and "COLUMNS" not in os.environ:  # rich takes 80 columns then
         console = Console(width=_WIDTH)
-    console.print(table)
+    console.print(fitted_table(console, columns, rows))

@@ -11,15 +11,16 @@ from rich.table import Table
 from rich.text import Text
 
 import weft
+from weft.cli.progress import slow_task
 from weft.config import Config
 from weft.demo import digits_images
-from weft.files import whole
+from weft.files import written_whole
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListEnd, split, unpack
 from weft.sim.network_core import SimulatedRunner
 
-__all__ = ["compiled", "config", "draw", "phases", "prediction", "show"]
+__all__ = ["compiled", "config", "draw", "phases", "prediction", "show", "show_digits"]
 
 CLOCK = 100  # MHz, for the time of an inference
 SHOWN, ACROSS = 16, 8  # digits, and digits in a line
@@ -53,7 +54,7 @@ def show(picture: Path) -> int:
         f"{program.name}: {len(program.layers)} layers, {macs:,} MAC, on a simulated core of"
         f" {core.array.peak} MAC/cycle with {core.memory_bytes // 1024} KB of memory"
     )
-    with console.status("building the model of the core (some 15 s, once)"):
+    with slow_task("building the model of the core (once, maybe minutes)"):
         runner = SimulatedRunner(core)
     shape = program.tensors[program.inputs[0]].shape
     scores, right = [], True
@@ -63,7 +64,7 @@ def show(picture: Path) -> int:
             scores.append(session(x).ravel())
             right &= np.array_equal(scores[-1], golden(x).ravel())
             if len(scores) % ACROSS == 0:
-                _show(console, images, labels, scores, len(scores) - ACROSS)
+                show_digits(console, images, labels, scores, len(scores) - ACROSS)
         cycles = session.cycles
     predicted = prediction(program)
     correct = sum(int(np.argmax(s)) == label for s, label in zip(scores, labels, strict=True))
@@ -80,11 +81,11 @@ def show(picture: Path) -> int:
     return int(not right or cycles != predicted.cycles)
 
 
-def _show(console, images, labels, scores, first):
+def show_digits(console, images, labels, scores, first):
     """Print a line of digits, and what the network says to each."""
     count = len(scores)
     table = Table.grid(padding=(0, 2))
-    colors = console.color_system is not None
+    colors = console.color_system is not None and not console.no_color
     table.add_row(*(_picture(images[n], colors) for n in range(first, count)))
     table.add_row(*(
         Text(f"{np.argmax(scores[n])}", style="bold green", justify="center")
@@ -172,5 +173,5 @@ def draw(program, prediction, path: Path) -> None:
     axes.set_title(f"{program.name}: one inference on the chip")
     handles = [Rectangle((0, 0), 1, 1, color=color) for color, _ in PHASES.values()]
     axes.legend(handles, PHASES, loc="upper center", ncols=len(PHASES), bbox_to_anchor=(0.5, -0.28))
-    with whole(path) as part:
+    with written_whole(path) as part:
         figure.savefig(part, format="png", dpi=120, metadata={"Software": None})

@@ -243,7 +243,7 @@ def check_outputs(program, outputs, answers) -> int:
         different = sum(difference.different for difference in differences)
         if name != runtime and different:
             size = sum(difference.size for difference in differences)
-            print(f"{different:,} of {size:,} values differ from {name}")
+            print(f"the closer answer counts: {different:,} of {size:,} values differ from {name}")
     return 0 if all(difference.is_allowed for difference in found[runtime]) else 1
 
 
@@ -258,8 +258,13 @@ def _badness(differences):
 def _difference_line(difference, runtime):
     if not difference.different:
         return f"{difference.name}: all {difference.size:,} values equal {runtime}"
-    verdict = "allowed are" if difference.is_allowed else "FAILED: allowed are"
+    counts = f"{difference.different:,} of {difference.size:,} values differ"
+    largest, allowed = f"by at most {difference.largest:.3g}", f"{difference.allowed:.3g}"
+    if difference.is_allowed:
+        return (
+            f"{difference.name}: passed, within the allowed {allowed} of {runtime}; {counts},"
+            f" {largest}"
+        )
     return (
-        f"{difference.name}: {difference.different:,} of {difference.size:,} values differ from"
-        f" {runtime}, by at most {difference.largest:.3g}; {verdict} {difference.allowed:.3g}"
+        f"{difference.name}: {counts} from {runtime}, {largest}; FAILED: allowed are {allowed}"
     )

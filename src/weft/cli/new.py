@@ -13,8 +13,9 @@ Make a folder with a design (design.toml), the pins of a board (board.py), a pro
 cocotb test against the golden model, a view for GTKWave, a Makefile with five verbs (lint, sim,
 build, program, run), and a workflow for GitHub. It needs no network connection.
 
-With --network, the core executes this network: the board's network core if it has one, else the
-product core. The network is copied into the folder.
+With --network, the core executes this network: the board's network core if it has one and the
+network is a .tflite file, else the product core. The network is copied into the folder. An .onnx
+file runs on product cores alone, product by product; weft quantize makes its numbers int8.
 
 With --template ip, make an IP core in your own Verilog, for no board: a top (top.v) with a product
 core and registers of your own, its cocotb test, and the same five verbs. build synthesizes it.
@@ -23,11 +24,14 @@ core and registers of your own, its cocotb test, and the same five verbs. build 
   weft new --template ip my-core
   weft new ulx3s-85f my-project --network kws.tflite
   weft new ulx3s-85f my-project --network mlp.tflite --for batch1
+  weft new icebreaker my-project --network mlp.int8.onnx
+  weft new icebreaker my-project --network kws.tflite --for products
   weft new --update my-project                 renew the files that you have not changed
 
 --update names the files that it keeps because you have changed them. It never replaces design.toml
 or the network.
 """
+PRODUCTS = "products"  # the purpose of a product core
 
 
 def add(parser):
@@ -46,7 +50,8 @@ def add(parser):
     )
     parser.add_argument(
         "--for", dest="purpose", metavar="PURPOSE",
-        help="with --network: the board's network core; see weft boards",
+        help="with --network: the board's network core, see weft boards; or products, its product"
+             " core",
     )
     parser.add_argument(
         "--update", action="store_true", help="bring a project to this Weft"
@@ -68,6 +73,9 @@ def run(args) -> int:
     check_folder(folder)
     output_folder(folder.parent)
     names = create(folder, facts, network)
+    if network is not None:
+        core = f"the network core for {facts.purpose}" if facts.purpose else "the product core"
+        print(f"{args.network} runs on {core} of {facts.board}")
     print(f"{visible(str(folder))}: {len(names)} files; type:\n"
           f"  cd {_quoted(args.names[-1])}\n  make lint sim run")
     return 0
@@ -102,8 +110,9 @@ def _board_facts(args, folder):
     if args.network is None:
         return Facts(folder.name, board.name), None
     purpose, network = _purpose(board, args.network, args.purpose)
-    name = f"network{Path(args.network).suffix.lower()}"
-    return Facts(folder.name, board.name, purpose, name), network
+    # run.py finds the file by its suffix, and the contents decide which kind it is.
+    name = f"network.{network.graph.source}"
+    return Facts(folder.name, board.name, purpose, name), network.data
 
 
 def _ip_facts(args, folder):
@@ -120,31 +129,56 @@ def _quoted(name):
 
 
 def _purpose(board, file, purpose):
-    """The network core of the board that holds a network, "" for the product core; the file.
+    """The network core of the board that holds a network, "" for the product core; the network.
+
+    Without a purpose, a network of a kind that no network core computes gets the product core.
 
     Raises UnfitError if the board's network cores do not hold it.
     """
     import weft
     from weft.cli.progress import slow_task
-    from weft.models.errors import ModelError, UnfitError
+    from weft.models.errors import KindError, ModelError, UnfitError
     from weft.models.loading import NeuralNetwork
     from weft.models.target import target_of
 
     network = weft.load(file)
     if not isinstance(network, NeuralNetwork):
         raise ModelError(f"network must be a .tflite or .onnx file: {file} is compiled already")
-    if purpose is not None:
+    if purpose not in (None, PRODUCTS):
         board.built_for(purpose)  # raises BoardError for an unknown purpose
+    cores = [purpose] if purpose else [*board.networks] or [PRODUCTS]
     first = None
     with slow_task("compiling for the board", 1):
-        for each in [purpose] if purpose else [*board.networks] or [""]:
+        for each in cores:
+            each = "" if each == PRODUCTS else each
             try:
-                network.compile(target_of(board.name, each or None))
+                program = network.compile(target_of(board.name, each or None))
+            except KindError as error:
+                if purpose is not None:
+                    raise KindError(f"{error}; --for {PRODUCTS} takes the product core") from error
+                each, program = "", network.compile(target_of(board.name))
             except UnfitError as error:
                 first = first or error
-            else:
-                return each, Path(file).read_bytes()
-    raise UnfitError(f"{first}; weft boards {file} lists the boards that hold it") from first
+                continue
+            _check_work(program)
+            return each, network
+    raise UnfitError(
+        f"{first}; weft boards {file} lists the boards that hold it, and --for {PRODUCTS} takes the"
+        " product core"
+    ) from first
+
+
+def _check_work(program):
+    """Raise ModelError if the core has nothing to compute; the notes say what changes this."""
+    from weft.models.errors import ModelError
+    from weft.models.report import report
+
+    if not report(program).on_weft:
+        notes = "; ".join(program.notes)
+        raise ModelError(
+            f"{program.name}: a core for {program.target.name} must have an operator to compute,"
+            f" and it has none{notes and ': '}{notes}"
+        )
 
 
 def _update(args):

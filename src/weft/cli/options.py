@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 
 from weft.cli.arguments import integer, path
+from weft.cli.progress import slow_task
 from weft.config import Config, ConfigError
 from weft.design import PerKind
 
@@ -210,14 +211,12 @@ def open_by_name(name, config, baud, show):
     from weft.host.opening import open_transport
     from weft.host.transport import TransportError
 
-    if name == "sim":
-        from weft.sim.transport import SimTransport
+    if name in ("sim", "board"):
+        from weft.sim.transport import SimBoardTransport, SimTransport
 
-        return SimTransport(config, say=show.say)
-    if name == "board":
-        from weft.sim.transport import SimBoardTransport
-
-        return SimBoardTransport(config, say=show.say)
+        simulated = SimTransport if name == "sim" else SimBoardTransport
+        with slow_task("preparing the simulated core"):
+            return simulated(config, say=show.say)
     try:
         return open_transport(name, config, baud=baud)
     except ValueError as error:

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from shlex import quote
 
 from weft.cli.arguments import path
 from weft.cli.build import add_board, board_of
@@ -45,7 +46,8 @@ def run(args) -> int:
     suffix = board.device.flow.bitstream
     file = Path(args.file or Path("out") / board.name / f"{board.name}.{suffix}")
     if not file.is_file():
-        raise OSError(f"bitstream not found: {file}; type: weft build {board.name}")
+        name = f"--board {quote(args.board)}" if args.board else board.name
+        raise OSError(f"bitstream not found: {file}; type: weft build {name}")
     command = next((c for c in board.programmers if shutil.which(c[0])), None)
     if command is None:
         return _failed(

@@ -39,13 +39,16 @@ class Progress:
     def say(self, text):
         """Print a line of text."""
         text = visible(text, keep="\n")
-        self._console.print(f"        {text}", highlight=False, markup=False)
+        self._console.print(
+            f"        {text}", highlight=False, markup=False, soft_wrap=self._live is None
+        )
 
     def _show_end(self, outcome, text, start, style):
         from rich.text import Text
 
         duration = f"  {time.monotonic() - start:.1f} s"
-        self._console.print(Text.assemble((f"{outcome:>6}", style), f"  {text}", (duration, "dim")))
+        line = Text.assemble((f"{outcome:>6}", style), f"  {text}", (duration, "dim"))
+        self._console.print(line, soft_wrap=self._live is None)
 
     @contextmanager
     def _show_live(self, text, total):
@@ -72,7 +75,7 @@ class Progress:
         """A line at the start, and one after each quarter of ``total``."""
         from rich.text import Text
 
-        self._console.print(Text(f"   ...  {text}"))
+        self._console.print(Text(f"   ...  {text}"), soft_wrap=True)
         start, done = time.monotonic(), 0
 
         def advance(steps=1):
@@ -80,7 +83,8 @@ class Progress:
             before, done = done, done + steps
             if total and done < total and 4 * before // total < 4 * done // total:
                 rest = _to_go(time.monotonic() - start, done / total)
-                self._console.print(Text(f"   ...  {text}: {done} of {total}, {rest}"))
+                line = Text(f"   ...  {text}: {done} of {total}, {rest}")
+                self._console.print(line, soft_wrap=True)
 
         yield advance
 
@@ -94,13 +98,17 @@ def progress(console=None):
     from rich.console import Console
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress
+    from rich.table import Column
 
     console = console or Console()
     if not console.is_terminal:
         yield Progress(console, None)
         return
-    text, count = TextColumn("{task.description}"), TextColumn("{task.fields[count]}")
-    columns = (SpinnerColumn(), text, BarColumn(), count, TimeElapsedColumn())
+    text = TextColumn("{task.description}", table_column=Column())
+    count = TextColumn("{task.fields[count]}")
+    # A long text goes on in the next line, so that the time has its space.
+    elapsed = TimeElapsedColumn(table_column=Column(no_wrap=True))
+    columns = (SpinnerColumn(), text, BarColumn(), count, elapsed)
     with RichProgress(*columns, console=console, transient=True) as live:
         yield Progress(console, live)
 

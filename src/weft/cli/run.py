@@ -51,7 +51,10 @@ core must have this design; without them, the network is compiled for the core t
 
 Exit code 1 if --check finds a larger difference than the first line allows.
 """
-_SIMULATED = "golden", "sim", "board"
+_PLACES = {
+    "golden": "the golden model", "sim": "the simulated core", "board": "the simulated board",
+}
+_SIMULATED = tuple(_PLACES)
 _TIMEOUT = 60.0  # seconds without an answer
 
 
@@ -125,7 +128,7 @@ def run(args) -> int:
         core = open_core(args, program, target, transport)
         undo.enter_context(core.session)
         y, records, values = _measured(args, core, samples.x)
-        print(core.cost(records, inferences))
+        print(f"on {_PLACES.get(args.on, args.on)}: {core.cost(records, inferences)}")
         repeat(args, inferences, lambda: core.session(samples.x))
     outputs = y if isinstance(y, list) else [y]
     write_outputs(output, activations, outputs, values)
@@ -398,7 +401,7 @@ class _ProductCoreRun:
         )
         each = " for one" if inferences > 1 else ""
         return (
-            f"{cycles:,} cycles, {starved:,} of them without operands (predicted"
+            f"{cycles:,} cycles, {starved:,} of them waiting for operands (predicted"
             f" {self.session.program.estimate.cycles:,}{each}); {sent:,} bytes to the core,"
             f" {received:,} from it; {seconds}"
         )

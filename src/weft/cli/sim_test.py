@@ -32,7 +32,7 @@ def run_test(design, test, case, seed, waves, show) -> int:
         text = verilog(design)
     if str(test.parent) not in sys.path:
         sys.path.insert(0, str(test.parent))  # the simulator imports the file by its name
-    with show.task(f"running {test.name} on verilator, seed {seed} (its first run compiles)"):
+    with show.task(f"running {test.name}, seed {seed} (compiles once)"):
         outcome = run(
             design, "verilator", build_dir=folder() / "tests", seed=seed, verilog=text, top=top,
             modules=(test.stem,), testcase=case, waves=waves is not None,

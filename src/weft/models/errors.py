@@ -4,7 +4,7 @@ import re
 
 from weft.hints import short, visible
 
-__all__ = ["ModelError", "UnfitError", "require"]
+__all__ = ["KindError", "ModelError", "UnfitError", "require"]
 
 
 _WORD = re.compile(r"\S{101,}")
@@ -26,6 +26,10 @@ class UnfitError(ModelError):
 
     The core can compute its products one by one: `weft.host.list_transport.ListTransport`.
     """
+
+
+class KindError(UnfitError):
+    """A network of a kind that no network core computes; a product core does."""
 
 
 def require(holds: bool, text: str) -> None:

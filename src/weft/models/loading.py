@@ -138,6 +138,9 @@ def load(source, name: str | None = None, *, shapes=None) -> NeuralNetwork | Com
         return read_program(data, file, PROGRAMS)
     if data[4:8] == b"TFL3" or suffix == ".tflite":
         from weft.models.tflite import load as import_file
+        from weft.models.tflite.reader import check_kind
+
+        check_kind(data, file)
     elif is_onnx:
         from weft.models.onnx import load as import_onnx
         from weft.models.onnx.source import self_contained

@@ -79,7 +79,7 @@ def feeds_of(program: CompiledNetwork, x) -> tuple[list[list[np.ndarray]], bool]
 def answers(oracle: str, network: NeuralNetwork, program: CompiledNetwork, x) -> list[Answer]:
     """Return what a runtime computes, in each way that it can run.
 
-    ``x`` is as for a session. onnxruntime runs with its default options, and without optimizations:
+    ``x`` is as for a session. onnxruntime runs with its optimizations, and without optimizations:
     its fused operators round in another way than the operators of the file. Raises ModelError if
     the runtime cannot run such files, or is not installed.
     """
@@ -109,7 +109,9 @@ def answers(oracle: str, network: NeuralNetwork, program: CompiledNetwork, x) ->
 
         ways = {
             f"{runtime} {how}": ort(network.data, feeds, optimized=optimized)
-            for how, optimized in (("by default", True), ("without optimizations", False))
+            for how, optimized in (
+                ("with its optimizations", True), ("without optimizations", False),
+            )
         }
     tensors = [program.tensors[number] for number in program.outputs]
     return [Answer(name, _joined(results, tensors, is_float)) for name, results in ways.items()]

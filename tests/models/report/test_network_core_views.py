@@ -8,7 +8,6 @@ from network_cores import PROGRAM
 
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.report import report
-from weft.models.report.network_core_views import lines
 from weft.models.target import target_of
 
 
@@ -33,18 +32,26 @@ def test_pictures(text):
     assert text.count("<svg role") == 7 and "cycles of the core, list after list" in text
 
 
-def test_lines(network_core_program):
-    found = list(lines(report(network_core_program)))
+def test_text(network_core_program):
+    found = report(network_core_program).text().splitlines()
     assert found[0].startswith("net: 4 of 5 operators on Weft")
-    assert found[2].split()[:8] == [
-        "0", "CONV_2D+ADD", "20,736", "6x6x8", "12", "3", "2", "36"
+    assert found[4].split()[:9] == [
+        "0", "CONV_2D+ADD", "Weft", "20,736", "6x6x8", "12", "3", "2", "36"
     ]
-    assert found[3].split() == ["2", "MAX_POOL_2D", "host"]
-    assert found[5].split() == ["4", "RESHAPE", "6x6x8"]
+    assert found[5].split() == ["2", "MAX_POOL_2D", "host"]
+    assert found[7].split() == ["4", "RESHAPE", "Weft", "6x6x8"]
     cycles = [segment.cycles for segment in network_core_program.segments]
-    assert found[6] == f"lists: 2, of {cycles[0]:,}, {cycles[1]:,} cycles"
-    assert found[7].startswith("memory: ") and " of 6,144 bytes (maps " in found[7]
-    assert found[8] == "weights: 72 words of B, which has 70: loaded in each inference"
+    assert found[9] == f"lists: 2, of {cycles[0]:,}, {cycles[1]:,} cycles"
+    assert found[10].startswith("memory: ") and " of 6,144 bytes (maps " in found[10]
+    assert found[11] == "weights: 72 words of B, which has 70: loaded in each inference"
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_narrow_terminal_leaves_out_columns(network_core_program, width):
+    table = report(network_core_program).text(width).splitlines()[1:9]
+    assert max(map(len, table)) <= width and "…" not in "".join(table)
+    head = "".join(table).split()
+    assert ("position" in head) == (width == 120) and "cycles" in head
 
 
 def test_the_picture_of_the_memory_says_where_areas_lie(text):

@@ -47,7 +47,14 @@ def test_a_narrow_terminal_leaves_out_columns(program):
     assert cells("\n".join(lines))[2] == [
         "operator", "on", "M x K x N", "cycles", "used", "bound by"
     ]
-    assert max(len(line) for line in lines[1:10]) <= 80
+    for width in range(40, 140, 10):
+        table = report(program).text(width).splitlines()[1:9]
+        assert max(map(len, table)) <= width and "…" not in "".join(table)
+
+
+def test_a_column_without_a_value_is_left_out(program):
+    text = str(report(replace(program, steps=program.steps[2:3])))  # on the host
+    assert cells(text)[2] == ["operator", "on", "cycles"][:2]
 
 
 def test_names_are_printed_as_they_are(program):

@@ -38,8 +38,12 @@ def conv(**changes):
 
 
 @pytest.mark.parametrize("data, message", [
-    (b"", r"net: bytes 4..7 of a TFLite file must be TFL3, not b''"),
-    (b"\x08\0\0\0TFL3" + b"\xff" * 8, r"net: the model must lie inside the file \(16 bytes\)"),
+    (b"", "net: the file must have a network, and is empty$"),
+    (b"abc", r"net: bytes 4..7 of .* must be TFL3 \(54 46 4c 33\), and the file has 3 bytes$"),
+    (b"abcdefghi", r"net: bytes 4..7 of .* must be TFL3 \(54 46 4c 33\), not 65 66 67 68$"),
+    (b"\x08\x0a\x3a\x05graph", "net: the file must be a TFLite file, and is an ONNX file; "),
+    (b"\x08\0\0\0TFL3" + b"\xff" * 8,
+     r"net: the model must lie inside the file \(16 bytes\); the file is cut off or damaged$"),
 ])
 def test_rejects_what_is_no_tflite_file(data, message):
     with pytest.raises(ModelError, match=message):

@@ -8,7 +8,7 @@ import numpy as np
 
 from weft.golden import scaled
 from weft.models import kernels
-from weft.models.errors import UnfitError
+from weft.models.errors import KindError
 from weft.models.exactness import in_mode
 from weft.models.ir import Gemm, Graph, Host, Tensor, Window
 from weft.models.network_core.layers import (
@@ -167,13 +167,13 @@ def divide(
 
     Raises
     ------
-    UnfitError
+    KindError
         If the network is not of TensorFlow Lite.
     ModelError
         If an operator is not valid.
     """
     if graph.source != "tflite":
-        raise UnfitError(
+        raise KindError(
             f"{graph.name}: a network core has the rounding of TensorFlow Lite, and the"
             f" network must be a .tflite file, not .{graph.source}"
         )

@@ -156,7 +156,11 @@ def decoded(data: bytes, name: str):
         raise ModelError(
             f"{name}: reading ONNX needs the package onnx; {to_install(extra='onnx')}"
         ) from error
-    what = "must be an ONNX model, but cannot be parsed"
+    if not data:
+        raise ModelError(f"{name}: must be an ONNX model, and the file is empty")
+    if data[4:8] == b"TFL3":
+        raise ModelError(f"{name}: the file must be an ONNX file, and is a TFLite file")
+    what = "must be an ONNX model, but cannot be parsed; the file is cut off or of another kind"
     model = _guarded(name, what, onnx.ModelProto.FromString, data)
     if not model.graph.node:
         raise ModelError(f"{name}: must be an ONNX model with at least one node")

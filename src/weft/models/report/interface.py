@@ -8,10 +8,11 @@ from typing import Any
 
 from weft.models.report.pictures import COLOURS
 from weft.models.report.placement import reason_lines
+from weft.tables import Column, fitted_table
 
 __all__ = [
-    "CYCLES", "DRAIN", "STYLE", "WIDTH", "Ceilings", "PageParts", "Report", "card", "grid", "page",
-    "plain_console", "sheet", "table",
+    "CYCLES", "DRAIN", "STYLE", "WIDTH", "Ceilings", "PageParts", "Report", "card",
+    "comparison_table", "grid", "page", "plain_console", "print_lines", "sheet", "table",
 ]
 
 
@@ -173,6 +174,20 @@ def plain_console(**arguments):
     from rich.console import Console
 
     return Console(highlight=False, markup=False, emoji=False, **arguments)
+
+
+def print_lines(console, lines, **style) -> None:
+    """Print lines of text; a terminal breaks them at spaces, a file keeps them whole."""
+    for line in lines:
+        console.print(line, soft_wrap=not console.is_terminal, **style)
+
+
+def comparison_table(report, console):
+    """The totals of a report and of the one to compare with, as a table."""
+    names = "", report.target, report.against.target
+    return fitted_table(
+        console, [Column(name, left=not n) for n, name in enumerate(names)], report.comparison()
+    )
 
 
 def _milliseconds(value, digits):

@@ -289,10 +289,9 @@ class NetworkCoreReport(Report):
         return super().totals() | {"bytes sent": f"{sent:,}", "bytes received": f"{received:,}"}
 
     def show(self, console) -> None:
-        from weft.models.report.network_core_views import lines
+        from weft.models.report.network_core_views import show
 
-        for line in lines(self):
-            console.print(line, soft_wrap=True)
+        show(self, console)
 
     def pictures(self) -> dict[str, str]:
         from weft.models.report.network_core_views import pictures

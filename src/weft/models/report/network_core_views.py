@@ -1,9 +1,15 @@
 """The report of a network core as text, as pictures and as a page."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from weft.models.report.interface import CYCLES, DRAIN, PageParts, card
+from weft.models.report.interface import (
+    CYCLES,
+    DRAIN,
+    PageParts,
+    card,
+    comparison_table,
+    print_lines,
+)
 from weft.models.report.pictures import (
     MARKS,
     WIDTH,
@@ -17,11 +23,12 @@ from weft.models.report.pictures import (
     svg_of,
     timeline_of,
 )
+from weft.tables import Column, fitted_table
 
 if TYPE_CHECKING:
     from weft.models.report.network_core import NetworkCoreReport
 
-__all__ = ["lines", "page_parts", "pictures"]
+__all__ = ["page_parts", "pictures", "show"]
 
 TITLES = {  # by the name of the picture
     "cycles": CYCLES,
@@ -45,16 +52,26 @@ BOUNDS = (
 )
 
 
-def lines(report: "NetworkCoreReport") -> Iterator[str]:
-    """Yield the lines of the text: placement, layers, memory, link, reasons, comparison."""
+COLUMNS = (
+    Column("position", 10), Column("operator", left=True), Column("on", left=True),
+    Column("MAC", 6), Column("output", 3), Column("panels", 8), Column("rows", 9),
+    Column("jobs", 7), Column("B words", 5), Column("cycles", 1), Column("use", 4),
+    Column("bound by", 2, left=True),
+)
+
+
+def show(report: "NetworkCoreReport", console) -> None:
+    """Print the report on a console: placement, layers, memory, link, reasons, comparison."""
+    print_lines(console, [report.placement], style="bold")
+    console.print(fitted_table(console, COLUMNS, map(_row, report.layers)))
+    print_lines(console, _totals(report))
+    if report.against is not None:
+        console.print(comparison_table(report, console))
+
+
+def _totals(report):
+    """Yield the lines below the table."""
     program = report.program
-    yield report.placement
-    yield (
-        f"{'position':>8}  {'operator':<28} {'MAC':>12} {'output':>14} {'panels':>7}"
-        f" {'rows':>5} {'jobs':>5} {'B words':>8} {'cycles':>10} {'use':>6}  bound by"
-    )
-    for layer in report.layers:
-        yield _row(layer)
     if len(program.segments) > 1:
         cycles = ", ".join(f"{phases.cycles:,}" for phases in report.phases)
         yield f"lists: {len(program.segments)}, of {cycles} cycles"
@@ -72,19 +89,6 @@ def lines(report: "NetworkCoreReport") -> Iterator[str]:
     yield f"link: {sent:,} bytes to the core, {received:,} from it"
     yield from report.reasons()
     yield from report.notes
-    if report.against is not None:
-        heads = "", report.target, report.against.target
-        yield from _columns([heads, *report.comparison()])
-
-
-def _columns(rows):
-    """Rows as lines, with columns of equal width."""
-    sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(text.rjust(size) if n else text.ljust(size)
-                  for n, (text, size) in enumerate(zip(row, sizes, strict=True)))
-        for row in rows
-    ]
 
 
 def _places(program):
@@ -96,19 +100,22 @@ def _places(program):
 
 
 def _row(layer):
-    text = f"{min(layer.position):>8}  {layer.operator:<28}"
+    """The cells of a layer, as `COLUMNS` has them; a layer on the host has an operator alone."""
+    name, place = str(min(layer.position)), "Weft" if layer.on_weft else "host"
+    macs = f"{layer.macs:,}" if layer.macs else ""
     if not layer.on_weft:
-        return f"{text} {layer.macs or '':>12} {'host':>14}"
+        return name, layer.operator, place, macs, *[""] * 8
     size = "x".join(map(str, layer.output or ("products",)))
     if not layer.jobs:
-        return f"{text} {'':>12} {size:>14}"
-    sizes = f"{layer.panels:>7,} {layer.panel_rows:>5} {layer.jobs:>5} {layer.words:>8,}"
+        return name, layer.operator, place, "", size, *[""] * 7
+    panels, words = f"{layer.panels:,}", f"{layer.words:,}"
     if not layer.output:
-        sizes = f"{'':>7} {'':>5} {layer.jobs:>5} {'':>8}"
+        panels, words = "", ""
     return (
-        f"{text} {layer.macs:>12,} {size:>14} {sizes} {layer.cycles:>10,}"
-        f" {layer.utilization:>6.1%}  {layer.core_bound}"
-    ).rstrip()
+        name, layer.operator, place, macs, size, panels,
+        str(layer.panel_rows) if layer.output else "", str(layer.jobs), words,
+        f"{layer.cycles:,}", f"{layer.utilization:.1%}", layer.core_bound,
+    )
 
 
 def pictures(report: "NetworkCoreReport") -> dict[str, str]:

@@ -5,9 +5,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weft.models.report.energy import FORMULA, energy_text
-from weft.models.report.interface import CYCLES, DRAIN, WIDTH, PageParts, card
+from weft.models.report.interface import (
+    CYCLES,
+    DRAIN,
+    PageParts,
+    card,
+    comparison_table,
+    print_lines,
+)
 from weft.models.report.pictures import (
     MARKS,
+    WIDTH,
     common_pictures,
     comparison,
     figure_of,
@@ -15,13 +23,14 @@ from weft.models.report.pictures import (
     roofline,
     timeline_of,
 )
-from weft.models.report.pictures import WIDTH as PICTURE_WIDTH
+from weft.tables import Column, fitted_table
 
 if TYPE_CHECKING:
     from weft.models.report.product_core import ProductCoreLayer, ProductCoreReport
 
 __all__ = ["page_parts", "pictures", "products_text", "show"]
 
+LEFT = "operator", "on", "bound by"  # columns of text
 HOST_TIME = "Time on the host (windows, packing, its own operators) is not included."
 TITLES = {  # by the name of the picture
     "cycles": CYCLES,
@@ -59,20 +68,19 @@ BOUNDS = (
 
 def show(report: "ProductCoreReport", console) -> None:
     """Print the report on a console."""
-    console.print(report.placement, style="bold", soft_wrap=True)
-    console.print(_layer_table(report, console.width))
-    for line in (*_totals(report), "", *report.reasons(), *report.notes):
-        console.print(line, soft_wrap=True)
+    print_lines(console, [report.placement], style="bold")
+    console.print(_layer_table(report, console))
+    print_lines(console, [*_totals(report), "", *report.reasons(), *report.notes])
     if report.against:
-        console.print(_table(("", report.target, report.against.target), report.comparison()))
+        console.print(comparison_table(report, console))
 
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of the table of layers.
+    """A column of the table of layers, of the text and of the page.
 
-    A narrow terminal shows the columns of the lowest ``rank`` only. ``cell`` gives the text of a
-    layer on the core; layers on the host have no text, unless ``always``.
+    ``rank`` is that of `weft.tables.Column`. ``cell`` gives the text of a layer on the core; layers
+    on the host have no text, unless ``always``.
     """
 
     name: str
@@ -84,24 +92,12 @@ class _Column:
         return self.cell(layer) if layer.on_weft or self.always else ""
 
 
-def _layer_table(report: "ProductCoreReport", width: int = WIDTH):
-    """The table of layers, a `rich.table.Table`.
-
-    Parameters
-    ----------
-    report : ProductCoreReport
-    width : int
-        Columns of the terminal. The least important columns are left out if they do not fit.
-    """
+def _layer_table(report: "ProductCoreReport", console):
+    """The table of layers, as wide as ``console`` at most."""
     columns = _columns(report)
-    rows = [[column.text(layer) for layer in report.layers] for column in columns]
-    sizes = [max(map(len, (c.name, *row))) + 2 for c, row in zip(columns, rows, strict=True)]
-    shown = sorted(range(len(columns)), key=lambda n: columns[n].rank)
-    while len(shown) > 2 and sum(sizes[n] for n in shown) > width:
-        shown.pop()
-    shown.sort()
-    return _table(
-        [columns[n].name for n in shown], zip(*(rows[n] for n in shown), strict=True),
+    return fitted_table(
+        console, [Column(c.name, c.rank, c.name in LEFT) for c in columns],
+        [[column.text(layer) for column in columns] for layer in report.layers],
     )
 
 
@@ -109,7 +105,7 @@ def _columns(report):
     """The columns of the tables of layers, of the text and of the page."""
     columns = [
         _Column("operator", 0, lambda layer: layer.operator, always=True),
-        _Column("on", 1, _place_text, always=True),
+        _Column("on", 0, _place_text, always=True),
         _Column("MAC", 7, lambda layer: f"{layer.macs:,}" if layer.macs else "", always=True),
         _Column("M x K x N", 3, lambda layer: products_text(layer.products)),
         _Column("jobs", 10, lambda layer: f"{layer.jobs:,}"),
@@ -126,19 +122,6 @@ def _columns(report):
     if report.baud is not None:
         columns.append(_Column("wire ms", 6, lambda layer: f"{layer.wire_ms:,.1f}"))
     return columns
-
-
-def _table(heads, rows):
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for n, name in enumerate(heads):
-        left = n == 0 or name in ("on", "bound by")
-        table.add_column(name, justify="left" if left else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    return table
 
 
 def _place_text(layer) -> str:
@@ -221,7 +204,7 @@ def pictures(report: "ProductCoreReport") -> dict[str, str]:
 
 def _timeline(report):
     """Three lanes over the cycles of an inference; heights are shares of a layer's cycles."""
-    figure, axes = figure_of(1.9, 2 * PICTURE_WIDTH)
+    figure, axes = figure_of(1.9, 2 * WIDTH)
     lanes = (
         ("load", lambda layer: layer.streams.commands / report.ceilings.load),
         ("compute", lambda layer: layer.active),

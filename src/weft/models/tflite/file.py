@@ -87,7 +87,7 @@ class _Options:
                 return read()
             except PARSER_ERRORS as error:
                 raise self._operator.error(
-                    f"option {field} must lie inside the file: {error}"
+                    f"option {field} must lie inside the file, which is cut off or damaged"
                 ) from error
 
         return checked

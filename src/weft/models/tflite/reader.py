@@ -45,6 +45,7 @@ NAMES = {
     getattr(tflite.TensorType, name): name
     for name in vars(tflite.TensorType) if name.isupper()
 }
+_FIELDS_OF_ONNX = tuple(bytes([8 * n + 2]) for n in (2, 3, 4, 6, 7, 8))
 RANK, ELEMENTS, TEXT = 8, (1 << 31) - 1, 256  # limits of a tensor's shape, size and name
 
 
@@ -61,8 +62,7 @@ def read(data: bytes, name: str, subgraph: int = 0) -> File:
         The subgraph whose tensors and operators it has.
     """
     data = bytes(data)
-    if len(data) < 8 or data[4:8] != b"TFL3":
-        raise ModelError(f"{name}: bytes 4..7 of a TFLite file must be TFL3, not {data[4:8]!r}")
+    check_kind(data, name)
     reader = _Reader(data, name)
     try:
         return reader.file(subgraph)
@@ -70,8 +70,24 @@ def read(data: bytes, name: str, subgraph: int = 0) -> File:
         raise
     except PARSER_ERRORS as error:
         raise ModelError(
-            f"{name}: {reader.where} must lie inside the file ({len(data)} bytes): {error}"
+            f"{name}: {reader.where} must lie inside the file ({len(data)} bytes); the file is cut"
+            " off or damaged"
         ) from error
+
+
+def check_kind(data: bytes, name: str) -> None:
+    """Raise ModelError unless a file begins as a TFLite file does."""
+    if not data:
+        raise ModelError(f"{name}: the file must have a network, and is empty")
+    if data[4:8] == b"TFL3":
+        return
+    # Field 1 of an ONNX model is its version, a small number; another field follows.
+    if data[:1] == b"\x08" and b"\0" < data[1:2] < b"\x20" and data[2:3] in _FIELDS_OF_ONNX:
+        raise ModelError(
+            f"{name}: the file must be a TFLite file, and is an ONNX file; name it .onnx"
+        )
+    found = f"not {data[4:8].hex(' ')}" if data[4:] else f"and the file has {len(data)} bytes"
+    raise ModelError(f"{name}: bytes 4..7 of a TFLite file must be TFL3 (54 46 4c 33), {found}")
 
 
 class _Reader:

@@ -198,7 +198,9 @@ def _options(builder, operator):
                 raw = data[position + at : position + at + width]
                 values[slot] = width, int.from_bytes(raw, "little")
     except (struct.error, ValueError) as error:
-        raise operator.error(f"options must lie inside the file: {error}") from error
+        raise operator.error(
+            "options must lie inside the file, which is cut off or damaged"
+        ) from error
     builder.StartObject(len(places))
     for slot, (width, value) in values.items():
         if not width:

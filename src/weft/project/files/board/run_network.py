@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import weft
+from weft.cli import run_program
 from weft.design import NETWORK
 
 HERE = Path(__file__).resolve().parent
@@ -41,4 +42,4 @@ def main(on="board"):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(run_program(main))

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from weft import Accelerator
+from weft.cli import run_program
 from weft.designs import design_from_toml
 
 DESIGN = design_from_toml(Path(__file__).with_name("design.toml"))
@@ -34,4 +35,4 @@ def main(on="board"):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(run_program(main))
