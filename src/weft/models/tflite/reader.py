@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 import tflite
+from flatbuffers.number_types import Int32Flags
 
 from weft.hints import short, visible
 from weft.models.errors import ModelError
@@ -29,7 +30,8 @@ OPTIONS = {
     getattr(tflite.BuiltinOptions, name): name
     for name in vars(tflite.BuiltinOptions) if name[0].isupper()
 }
-CUSTOM, PLACEHOLDER = 32, 127  # codes: custom, and "look into the wider field"
+CUSTOM = 32  # code of a custom operator
+BUILTIN_CODE = 10  # place of the field in the table of an operator code
 _TYPES = {
     name: np.dtype(kind) for name, kind in {
         "FLOAT32": "<f4", "FLOAT16": "<f2", "INT32": "<i4", "UINT8": "u1", "INT64": "<i8",
@@ -160,9 +162,11 @@ class _Reader:
 
     def code(self, entry):
         """Code, version and custom name of an entry of the operator codes."""
-        code = entry.DeprecatedBuiltinCode()
-        if code == PLACEHOLDER or entry.BuiltinCode() > code:
-            code = entry.BuiltinCode()
+        # The larger of the old field of a byte and the new field of 32 bits, as in the runtimes.
+        # The package's BuiltinCode ignores the new field if its code fits the old one.
+        place = entry._tab.Offset(BUILTIN_CODE)
+        code = entry._tab.Get(Int32Flags, entry._tab.Pos + place) if place else 0
+        code = max(code, entry.DeprecatedBuiltinCode())
         return code, entry.Version(), self.text(entry.CustomCode()) if code == CUSTOM else ""
 
     def indices(self, table, field, count, optional=False):
