@@ -3,6 +3,7 @@
 import flatbuffers
 import numpy as np
 import pytest
+import tflite
 from graph_runner import run_graph
 from tflite_files import T, build, micro
 
@@ -191,6 +192,30 @@ def test_rejects_the_code_that_names_no_operator(old, new):
 
     with pytest.raises(ModelError, match="neither Weft nor TFLite Micro has this operator"):
         load(file(change), "net")
+
+
+@pytest.mark.parametrize("number, name", [(0, "x"), (W, "w"), (3, "y")])
+def test_rejects_a_tensor_beyond_the_file_by_its_name(number, name):
+    """The signature of its shape is too long."""
+    def change(model, _):
+        tensor = model.subgraphs[0].tensors[number]
+        tensor.shapeSignature = [*map(int, tensor.shape)]
+
+    data = bytearray(file(change))
+    tensor = tflite.Model.GetRootAs(bytes(data)).Subgraphs(0).Tensors(number)
+    start = tensor._tab.Vector(tensor._tab.Offset(18))
+    data[start - 4 : start] = (1 << 28).to_bytes(4, "little")
+    with pytest.raises(ModelError, match=rf"net: tensor {number} \('{name}'\) must lie inside"):
+        load(bytes(data), "net")
+
+
+@pytest.mark.parametrize("count, words", [(1, "1 tensor has"), (2, "2 tensors have")])
+def test_the_note_about_dimensions_of_any_size(count, words):
+    def change(model, _):
+        for number in range(count):
+            model.subgraphs[0].tensors[3 * number].shapeSignature = [-1, 4]
+
+    assert load(file(change), "net").notes[0].startswith(f"{words} dimensions of any size")
 
 
 @pytest.mark.parametrize("change, message", [
