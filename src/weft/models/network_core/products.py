@@ -177,9 +177,6 @@ def _centred(gemm):
     return weights.astype(np.int8)
 
 
-_MAX_KERNEL = 255
-
-
 def _window(gemm, x, stored):
     """Return the window over the stored map, and the size of this map."""
     k = gemm.weights.shape[1]
@@ -201,8 +198,6 @@ def _window(gemm, x, stored):
         kernel, output = (1, width), (height, 1)
     else:
         raise WrongMap(f"M must be the pixels or the rows of a map of {stored}, not {m}")
-    if max(kernel) > _MAX_KERNEL:
-        raise Refusal(f"its map must have at most {_MAX_KERNEL} rows and columns, not {kernel}")
     window = Window(kernel, (1, 1), (1, 1), NO_PADDING, (height, width), output)
     return window, (height, width, channels)
 
