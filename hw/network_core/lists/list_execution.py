@@ -1,4 +1,5 @@
-"""The execution of a list: starts of jobs and loads, and the state in which nothing can start."""
+"""The execution of a list: starts of jobs and loads, the state in which nothing can start, the log.
+"""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -18,7 +19,7 @@ from weft.network_core.latencies import LIST_SETTLE, lead
 
 __all__ = ["ENTRY_BYTES", "JobLog", "ListExecution"]
 
-ENTRY_BYTES = 8  # two counts of 32 bits
+ENTRY_BYTES = 8  # the cycles of start and end, 32 bits each
 
 
 class JobLog(wiring.Component):
@@ -247,7 +248,7 @@ class ListExecution(wiring.Component):
     def _start_jobs(self, m, jobs, log, job_busy):
         """Start the next job; returns whether it waits only for the end of the running one."""
         start_ok = Signal()
-        # The next job starts in the next cycle: only then its head learns it, with ``start``.
+        # The next job starts in the next cycle: only then its head learns it, by ``jobs.take``.
         take = Signal()
         job = Signal(self.job.fields.shape(), reset_less=True)
         busy, ending = job_busy, self.job_done
@@ -270,7 +271,10 @@ class ListExecution(wiring.Component):
         return start_ok
 
     def _store_jobs(self, m, job, take):
-        """Start the output of a job after the end of the job before; returns whether one runs."""
+        """Start the output of a job after the end of the job before; returns whether one runs.
+
+        ``waits``: the output of the job that was taken has not started. ``stores``: one runs.
+        """
         waits, stores = Signal(), Signal()
         begin = Signal()
         fields = Signal.like(self.output_job.fields, reset_less=True)
@@ -331,4 +335,5 @@ class ListExecution(wiring.Component):
         stored = Signal(len(self.logged) + ceil_log2(vectors))
         with m.If(self.stored):
             m.d.sync += stored.eq(stored + 1)
+        # An entry has a power of two of vectors, because ``depth`` is one.
         m.d.comb += self.logged.eq(stored >> ceil_log2(vectors))

@@ -270,6 +270,7 @@ class _Reader:
         if not scale.size:
             return None
         zero = self.vector(quantization, "ZeroPoint")
+        # One zero point, or none, is that of all scales; who uses the tensor checks other numbers.
         if zero.size < 2 and zero.size != scale.size:
             self.spend(8 * scale.size)
             zero = np.broadcast_to(zero if zero.size else np.zeros(1, np.int64), scale.shape)
