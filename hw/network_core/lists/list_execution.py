@@ -107,6 +107,8 @@ class JobLog(wiring.Component):
 class ListExecution(wiring.Component):
     """Executes one list after each reset; it stops when no job and no load can start any more.
 
+    Attributes without a text are as of `weft.hw.network_core.lists.list_reader.ListReader`.
+
     Parameters
     ----------
     config : NetworkCoreConfig
@@ -124,7 +126,6 @@ class ListExecution(wiring.Component):
     job, job_done, load : In or Out
     job_ending, output_job : In or Out; only if jobs start early
     read_error, load_read_error, stored : In, 1 bit each; only with a program memory
-        As of `weft.hw.network_core.lists.list_reader.ListReader`.
     jobs : Out, 16 bits
         Jobs that have ended.
     logged : Out, 16 bits; only with a program memory

@@ -27,7 +27,7 @@ TITLES = {
         "Estimated and measured area",
         "Grey: recorded designs, each estimated by a model that was fitted without it.",
     ),
-    "clock-errors": ("Estimated and measured clock", "As before, for fmax."),
+    "clock-errors": ("Estimated and measured clock", "Grey: recorded designs, as for the area."),
     "boards": (
         "Cost over boards",
         "The own core of each board at its clock: what another board would give.",
@@ -50,7 +50,7 @@ function show(){const e=document.getElementById(location.hash.slice(1));
  if(e&&e.tagName==="DETAILS")e.open=true}
 addEventListener("hashchange",show);show()
 </script>"""
-TEXT = 9  # of the pictures
+TEXT = 9  # font size of the pictures, in points
 # The fields of a picture with parallel axes.
 PARALLEL = (
     "rows", "cols", "depth", "hop", "dsp_cols", "ram_cols", "lanes", "scale_cycles", "words",
