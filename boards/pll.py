@@ -37,11 +37,12 @@ class Pll:
 def ice40(source: float, target: float) -> Pll:
     """``source * (DIVF + 1) / (DIVR + 1) / 2**DIVQ``, for an SB_PLL40_PAD or SB_PLL40_CORE.
 
-    Limits: 16 to 275 MHz out, 533 to 1066 MHz in the oscillator, 10 to 133 MHz at the phase
-    detector (iCE40 LP/HX and UltraPlus data sheets, sysCLOCK PLL timing).
+    Limits: 10 to 133 MHz in, 16 to 275 MHz out, 533 to 1066 MHz in the oscillator, 10 to 133 MHz
+    at the phase detector (iCE40 LP/HX and UltraPlus data sheets, sysCLOCK PLL timing).
 
-    Raises PllError if no parameters make ``target`` MHz.
+    Raises PllError if ``source`` is beyond these limits, or if no parameters make ``target`` MHz.
     """
+    _check_source(source, "an iCE40", 133)
     choices = []
     for divr in range(16):
         detector = source / (divr + 1)
@@ -70,12 +71,13 @@ def ecp5(source: float, target: float) -> Pll:
     CLKOP has ``source / CLKI_DIV * CLKFB_DIV``. CLKOS has that times ``CLKOP_DIV / CLKOS_DIV``, so
     it can have a frequency between the multiples of the detector's.
 
-    Limits: 3.125 to 400 MHz out, 400 to 800 MHz in the oscillator, 10 to 400 MHz at the phase
-    detector (ECP5 data sheet, sysCLOCK PLL timing). Among equal choices, the oscillator nearest to
-    the middle of its range wins.
+    Limits: 10 to 400 MHz in, 3.125 to 400 MHz out, 400 to 800 MHz in the oscillator, 10 to 400 MHz
+    at the phase detector (ECP5 data sheet, sysCLOCK PLL timing). Among equal choices, the
+    oscillator nearest to the middle of its range wins.
 
-    Raises PllError if no parameters make ``target`` MHz.
+    Raises PllError if ``source`` is beyond these limits, or if no parameters make ``target`` MHz.
     """
+    _check_source(source, "an ECP5", 400)
     choices = list(_ecp5_choices(source))
     if not any(abs(pll.frequency - target) <= TOLERANCE * target for pll in choices):
         choices += _ecp5_second_outputs(source)
@@ -106,13 +108,14 @@ def _ecp5_second_outputs(source):
         detector = source / reference
         if not 10 <= detector <= 400:
             continue
-        for feedback in range(1, 129):
-            vco = detector * feedback
+        # With CLKFB_DIV = 1, CLKOP has the detector's frequency: the oscillator CLKOP_DIV times it.
+        for op_divider in range(1, 129):
+            vco = detector * op_divider
             if not 400 <= vco <= 800:
                 continue
             for divider in range(1, 129):
                 if 3.125 <= vco / divider <= 400:
-                    parameters = _ecp5_parameters(reference, 1, feedback) | {
+                    parameters = _ecp5_parameters(reference, 1, op_divider) | {
                         "CLKOS_DIV": divider, "CLKOS_CPHASE": divider // 2, "CLKOS_FPHASE": 0,
                         "CLKOS_ENABLE": "ENABLED",
                     }
@@ -127,10 +130,16 @@ def _ecp5_parameters(reference, feedback, divider):
     }
 
 
+def _check_source(source, device, most):
+    """Raise PllError if the PLL of a device cannot take ``source`` MHz: 10 MHz to ``most``."""
+    if not 10 <= source <= most:
+        raise PllError(
+            f"the clock that feeds the PLL of {device} must be 10 to {most} MHz, not {source:g} MHz"
+        )
+
+
 def _nearest(choices, source, target, preference):
     """The choice nearest to ``target``; among equal ones, that with the least ``preference``."""
-    if not choices:
-        raise PllError(f"the clock that feeds the PLL must be 10 to 400 MHz, not {source:g} MHz")
     best = min(choices, key=lambda pll: (round(abs(pll.frequency - target), 6), preference(pll)))
     if abs(best.frequency - target) > TOLERANCE * target:
         raise PllError(

@@ -350,6 +350,7 @@ class Dma(wiring.Component):
         for name in ("aw", "w"):
             connect(m, getattr(writer, name), flipped(getattr(self.axi, name)))
         connect(m, flipped(self.axi.b), writer.b)
+        # A cycle later: `weft.hw.dma.writer.SLACK` counts it.
         m.d.sync += results.room.eq(writer.room & ~self.stop)
         m.d.comb += [
             results.word.eq(fetcher.word), results.take.eq(fetcher.store_take),
@@ -361,6 +362,6 @@ class Dma(wiring.Component):
             self.job_done.eq(writer.job_done & ~self.stop),
             self.job_tag.eq(writer.tag), self.job_status.eq(writer.status),
         ]
-        with m.If(fetcher.index == 3):
+        with m.If(fetcher.index == 3):  # N, whose word has unused bits
             m.d.comb += results.word[OPERAND_ERROR].eq(errors.next_error)
         return results, writer

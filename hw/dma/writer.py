@@ -11,9 +11,13 @@ from weft.hw.stream.fifo import Fifo
 
 __all__ = ["Writer"]
 
-BURSTS = 16  # bursts without a response, at most
-BEATS = 2 * BURSTS * BURST  # more than these bursts and the burst that is collected can have
-SLACK = 4  # more than the bursts that can still end after ``room`` became 0
+BURSTS = 16  # entries of the queue of bursts, at most
+# Depth of the queue of beats, which does not check: these bursts and the one that is collected have
+# at most (BURSTS + 1) * BURST beats, and a depth is a power of two.
+BEATS = 2 * BURSTS * BURST
+# More than the bursts that can still end after ``room`` became 0: ``room`` takes a cycle to the
+# address generator, and a unit two cycles to its beat, which may end a burst.
+SLACK = 4
 
 
 class Writer(wiring.Component):
@@ -97,7 +101,7 @@ class Writer(wiring.Component):
         ]
         with m.If(burst_end != complete):
             m.d.sync += in_flight.eq(in_flight + Mux(burst_end, 1, -1))
-        error = b.valid & b.ready & b.payload.resp.as_value()[1]
+        error = b.valid & b.ready & b.payload.resp.as_value()[1]  # SLVERR or DECERR
         earlier_error = Signal()  # of an earlier burst of the job
         with m.If(complete):
             m.d.sync += earlier_error.eq((earlier_error | error) & ~oldest.job_last)

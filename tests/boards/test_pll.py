@@ -76,6 +76,13 @@ def test_rejects_what_cannot_be_made(make, source, wanted, nearest):
         make(source, wanted)
 
 
-def test_rejects_a_source_that_is_too_slow():
-    with rejects(PllError, "the clock that feeds the PLL must be 10 to 400 MHz, not 8 MHz"):
-        pll.ecp5(8, 100)
+@pytest.mark.parametrize(("make", "device", "most"), [
+    (pll.ice40, "an iCE40", 133), (pll.ecp5, "an ECP5", 400),
+])
+def test_rejects_a_source_beyond_the_limits(make, device, most):
+    for source in (8, 9.9, most + 0.5, 500):
+        with rejects(PllError, (
+            f"the clock that feeds the PLL of {device} must be 10 to {most} MHz, not {source} MHz"
+        )):
+            make(source, 100)
+    assert make(most, most / 4).detector <= most

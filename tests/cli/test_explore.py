@@ -157,6 +157,9 @@ class Page(HTMLParser):
 def test_the_report_is_one_page(run):
     assert run("explore", "report")[0] == 2
     explored(run)
+    point = Point(BOARDS["ulx3s-25f"].device, Config(target="ecp5", rows=3, cols=5))
+    with PointStore(run.folder / "build/explore.sqlite") as store:
+        store.record(point, PointOutcome(failure="time", detail="no <net> 'a'"))
     code, said = run("explore", "report")
     assert code == 0 and said.endswith("page: out/explore/report.html\n")
     text = (run.folder / "out/explore/report.html").read_text()
@@ -167,6 +170,8 @@ def test_the_report_is_one_page(run):
     assert all(link.startswith("#") for link in page.links)
     assert all(source.startswith("data:") for source in page.sources)
     assert "_blank" not in text  # a link opens the design in this page
+    assert "<td class=l>time: no &lt;net&gt; &#x27;a&#x27;</td>" in text
+    assert "<th class=l>design</th>" in text and "<th class=l>outcome</th>" in text
     assert "Time and area" in text and "Floorplan of the winner" in text
     assert "http" not in re.sub(r"http://www.w3.org/\S+", "", text)
 

@@ -91,8 +91,12 @@ def test_program_file_has_its_target(report, tmp_path, capsys):
     load(NETWORK).compile("icebreaker").save(path)
     lines = report(path).splitlines()
     assert lines[0].startswith(START + "icebreaker: ")
-    assert main(["report", path, "--board", "ulx3s-25f"]) == 2
-    assert capsys.readouterr().err == (
-        f"weft: error: --board must not be given for {path}: the program is compiled for"
-        " icebreaker\n"
-    )
+    options = [
+        ("board", "ulx3s-25f"), ("for", "networks"), ("against", "ulx3s-25f"), ("batch", "2"),
+    ]
+    for name, value in options:
+        assert main(["report", path, f"--{name}", value]) == 2
+        assert capsys.readouterr().err == (
+            f"weft: error: --{name} must not be given for {path}: the program is compiled for"
+            " icebreaker\n"
+        )

@@ -1,4 +1,5 @@
-"""The execution of a list: starts of jobs and loads, and the state in which nothing can start."""
+"""The execution of a list: starts of jobs and loads, the state in which nothing can start, the log.
+"""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -18,7 +19,7 @@ from weft.network_core.latencies import LIST_SETTLE, lead
 
 __all__ = ["ENTRY_BYTES", "JobLog", "ListExecution"]
 
-ENTRY_BYTES = 8  # two counts of 32 bits
+ENTRY_BYTES = 8  # the cycles of start and end, 32 bits each
 
 
 class JobLog(wiring.Component):
@@ -106,6 +107,8 @@ class JobLog(wiring.Component):
 class ListExecution(wiring.Component):
     """Executes one list after each reset; it stops when no job and no load can start any more.
 
+    Attributes without a text are as of `weft.hw.network_core.lists.list_reader.ListReader`.
+
     Parameters
     ----------
     config : NetworkCoreConfig
@@ -123,7 +126,6 @@ class ListExecution(wiring.Component):
     job, job_done, load : In or Out
     job_ending, output_job : In or Out; only if jobs start early
     read_error, load_read_error, stored : In, 1 bit each; only with a program memory
-        As of `weft.hw.network_core.lists.list_reader.ListReader`.
     jobs : Out, 16 bits
         Jobs that have ended.
     logged : Out, 16 bits; only with a program memory
@@ -247,7 +249,7 @@ class ListExecution(wiring.Component):
     def _start_jobs(self, m, jobs, log, job_busy):
         """Start the next job; returns whether it waits only for the end of the running one."""
         start_ok = Signal()
-        # The next job starts in the next cycle: only then its head learns it, with ``start``.
+        # The next job starts in the next cycle: only then its head learns it, by ``jobs.take``.
         take = Signal()
         job = Signal(self.job.fields.shape(), reset_less=True)
         busy, ending = job_busy, self.job_done
@@ -270,7 +272,10 @@ class ListExecution(wiring.Component):
         return start_ok
 
     def _store_jobs(self, m, job, take):
-        """Start the output of a job after the end of the job before; returns whether one runs."""
+        """Start the output of a job after the end of the job before; returns whether one runs.
+
+        ``waits``: the output of the job that was taken has not started. ``stores``: one runs.
+        """
         waits, stores = Signal(), Signal()
         begin = Signal()
         fields = Signal.like(self.output_job.fields, reset_less=True)
@@ -331,4 +336,5 @@ class ListExecution(wiring.Component):
         stored = Signal(len(self.logged) + ceil_log2(vectors))
         with m.If(self.stored):
             m.d.sync += stored.eq(stored + 1)
+        # An entry has a power of two of vectors, because ``depth`` is one.
         m.d.comb += self.logged.eq(stored >> ceil_log2(vectors))

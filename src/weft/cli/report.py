@@ -54,7 +54,7 @@ def add(parser):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
-    html = args.html and output_file(args.html)
+    html = args.html and output_file(args.html)  # before the compilation, which may take minutes
     target = target_named(args)
     program, against = _programs(args, target)
     from weft.models.report import report
@@ -81,8 +81,12 @@ def _programs(args, target):
     if program is None:
         program = compile_for(args, network, target or DEFAULT_BOARD)
         return program, args.against and _against(network, args.against)
-    for name in ("board", "config", "against", "batch"):
-        if getattr(args, name) is not None:
+    options = {
+        "board": args.board, "config": args.config, "for": args.purpose, "against": args.against,
+        "batch": args.batch,
+    }
+    for name, value in options.items():
+        if value is not None:
             raise ModelError(
                 f"--{name} must not be given for {args.network}: the program is compiled for"
                 f" {program.target.name}"

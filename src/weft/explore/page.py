@@ -27,7 +27,7 @@ TITLES = {
         "Estimated and measured area",
         "Grey: recorded designs, each estimated by a model that was fitted without it.",
     ),
-    "clock-errors": ("Estimated and measured clock", "As before, for fmax."),
+    "clock-errors": ("Estimated and measured clock", "Grey: recorded designs, as for the area."),
     "boards": (
         "Cost over boards",
         "The own core of each board at its clock: what another board would give.",
@@ -50,7 +50,7 @@ function show(){const e=document.getElementById(location.hash.slice(1));
  if(e&&e.tagName==="DETAILS")e.open=true}
 addEventListener("hashchange",show);show()
 </script>"""
-TEXT = 9  # of the pictures
+TEXT = 9  # font size of the pictures, in points
 # The fields of a picture with parallel axes.
 PARALLEL = (
     "rows", "cols", "depth", "hop", "dsp_cols", "ram_cols", "lanes", "scale_cycles", "words",
@@ -96,7 +96,7 @@ def _cards(findings):
 
 def _table(findings):
     figures, front = findings.guide.measured(), set(findings.guide.front())
-    heads = ["", "operator", "us", "us in steady state", "LUT", "FF", "DSP", "RAM", "MHz",
+    heads = ["", "design", "us", "us in steady state", "LUT", "FF", "DSP", "RAM", "MHz",
              *["nJ"] * findings.has_energy, "front"]
     rows = []
     for n, config in enumerate(findings.designs):
@@ -109,7 +109,7 @@ def _table(findings):
             f"{outcome.fmax:.1f}", *[f"{mine.energy:,.1f}"] * findings.has_energy,
             "yes" if config in front else "",
         ]))
-    return table(heads, rows).replace(">operator<", ">design<")
+    return table(heads, rows, ("", "design"))
 
 
 def _best(findings, config):
@@ -121,14 +121,14 @@ def _details(findings):
     """A part for each design: the verdict, its TOML, and its runs."""
     for n, config in enumerate(findings.designs):
         runs = [
-            ("", "", [str(seed), escape(str(outcome)), outcome.path])
+            ("", "", [str(seed), str(outcome), outcome.path])
             for (each, seed), outcome in findings.guide.outcomes.items() if each == config
         ]
         yield (
             f"<details id={_anchor(n)}><summary><b>{n + 1}</b> {escape(config.name)}:"
             f" {escape(findings.verdict(config))}</summary>"
             f"<pre>{escape(to_toml(config, chosen=True))}</pre>"
-            f"{table(['seed', 'on', ''], runs).replace('>on<', '>outcome<')}</details>"
+            f"{table(['seed', 'outcome', ''], runs, ('outcome', ''))}</details>"
         )
 
 

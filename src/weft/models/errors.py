@@ -1,4 +1,4 @@
-"""The error of networks: a file that cannot be read, or a network that cannot run."""
+"""The errors of networks: a file that cannot be read, a network that cannot run; and `require`."""
 
 import re
 
@@ -7,7 +7,7 @@ from weft.hints import short, visible
 __all__ = ["KindError", "ModelError", "UnfitError", "require"]
 
 
-_WORD = re.compile(r"\S{101,}")
+_LONG_WORD = re.compile(r"\S{101,}")  # `weft.hints.short` keeps 100 characters
 
 
 class ModelError(ValueError):
@@ -18,7 +18,7 @@ class ModelError(ValueError):
     """
 
     def __init__(self, text: str):
-        super().__init__(_WORD.sub(lambda word: short(word[0]), visible(text)))
+        super().__init__(_LONG_WORD.sub(lambda word: short(word[0]), visible(text)))
 
 
 class UnfitError(ModelError):

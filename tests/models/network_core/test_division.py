@@ -227,6 +227,39 @@ def test_products_of_the_host(fields, reason):
     assert graph.after[0].macs > 0
 
 
+@pytest.mark.parametrize("size, options, reason", [
+    ((1, 300), dict(kernel=(1, 300)), "kernel must be at most 255 x 255, not 1 x 300"),
+    ((300, 1), dict(kernel=(300, 1)), "kernel must be at most 255 x 255, not 300 x 1"),
+    ((1, 600), dict(kernel=(1, 2), dilation=(1, 256)),
+     "dilation must be at most 255 x 255, not 1 x 256"),
+    ((1, 66000), dict(kernel=(1, 1)), "input must be at most 65535 x 65535, not 1 x 66000"),
+])
+def test_windows_whose_numbers_have_too_many_bits(size, options, reason):
+    """The host computes the operator, and the core the rest."""
+    builder = NetworkBuilder(np.random.default_rng(1), (1, *size, 3))
+    x = builder.convolution(0, 2, padding=(0, 0, 0, 0), **options)
+    builder.dense(x, 3)
+    graph = divide(builder.graph(), "tflite", 8, 8)
+    [step] = [step for segment in graph.segments for step in segment.before]
+    assert (step.operators, step.placement.reason) == (("CONV_2D",), f"its {reason}")
+    assert [layer.operators for layer in graph.layers] == [("FULLY_CONNECTED",)]
+
+
+def test_a_stride_with_too_many_bits():
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 1, 600, 3))
+    x = builder.convolution(0, 8, kernel=(1, 1), padding=(0, 0, 0, 0))
+    builder.convolution(x, 8, kernel=(1, 1), stride=(1, 256), padding=(0, 0, 0, 0))
+    graph = divide(builder.graph(), "tflite", 8, 8)
+    assert graph.after[0].placement.reason == "its stride must be at most 255 x 255, not 1 x 256"
+
+
+def test_blocks_of_pixels_make_a_large_kernel_fit():
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 1, 302, 1))
+    builder.convolution(0, 8, kernel=(1, 300), stride=(1, 2), padding=(0, 0, 0, 0))
+    [layer] = divide(builder.graph(), "tflite", 8, 8).layers
+    assert layer.window.kernel == (1, 150)
+
+
 def test_products_of_two_activations(builder):
     x = builder.dense(builder.convolution(0, 8), 8)
     node = pair(builder.rng, x, x, builder.tensors, position=2)

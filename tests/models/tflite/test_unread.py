@@ -3,6 +3,7 @@
 import flatbuffers
 import numpy as np
 import pytest
+import tflite
 from graph_runner import run_graph
 from tflite_files import T, build, micro
 
@@ -30,7 +31,12 @@ def file(change):
     }
     tensors = {name: tensors[name] for name in "xwby"}
     operator = "FULLY_CONNECTED", ["x", "w", "b"], ["y"], ("FullyConnectedOptions", {})
-    data, s = build(tensors, [operator], ["x"], ["y"]), schema()
+    return changed(build(tensors, [operator], ["x"], ["y"]), change)
+
+
+def changed(data, change):
+    """A file, changed by ``change(model, classes of the schema)``."""
+    s = schema()
     model = s.ModelT.InitFromObj(s.Model.GetRootAs(data, 0))
     change(model, s)
     builder = flatbuffers.Builder(4096)
@@ -159,6 +165,57 @@ def test_the_scale_of_a_pool(rng, name):
     graph, x = load(data, "net"), rng.integers(-128, 128, (1, 4, 4, 2), np.int8)
     [expected] = micro(data, [x])
     assert np.array_equal(run_graph(graph, [x])[graph.outputs[0]], expected)
+
+
+@pytest.mark.parametrize("old, new", [(0, 99), (99, 0), (99, 3), (3, 99), (-1, 99)])
+def test_the_larger_code_of_an_operator_counts(old, new):
+    """An old field of a byte and a new field have it, of which one may be absent."""
+    def change(model, _):
+        code = model.operatorCodes[0]
+        code.deprecatedBuiltinCode, code.builtinCode = old, new
+
+    x = np.array([[-128, -5, 0, 77]], np.int8), np.array([[9, 5, -7, -100]], np.int8)
+    tensors = {name: T((1, 4), scale=scale) for name, scale in (("a", 1), ("b", 1), ("y", 40))}
+    add = "ADD", ["a", "b"], ["y"], ("AddOptions", {})
+    data = changed(build(tensors, [add], ["a", "b"], ["y"]), change)
+    graph = load(data, "net")
+    assert [node.operator for node in graph.nodes] == ["SQUARED_DIFFERENCE"]
+    [expected] = micro(data, x)
+    assert np.array_equal(run_graph(graph, x)[graph.outputs[0]], expected)
+
+
+@pytest.mark.parametrize("old, new", [(127, 0), (0, 127), (127, 127)])
+def test_rejects_the_code_that_names_no_operator(old, new):
+    def change(model, _):
+        code = model.operatorCodes[0]
+        code.deprecatedBuiltinCode, code.builtinCode = old, new
+
+    with pytest.raises(ModelError, match="neither Weft nor TFLite Micro has this operator"):
+        load(file(change), "net")
+
+
+@pytest.mark.parametrize("number, name", [(0, "x"), (W, "w"), (3, "y")])
+def test_rejects_a_tensor_beyond_the_file_by_its_name(number, name):
+    """The signature of its shape is too long."""
+    def change(model, _):
+        tensor = model.subgraphs[0].tensors[number]
+        tensor.shapeSignature = [*map(int, tensor.shape)]
+
+    data = bytearray(file(change))
+    tensor = tflite.Model.GetRootAs(bytes(data)).Subgraphs(0).Tensors(number)
+    start = tensor._tab.Vector(tensor._tab.Offset(18))
+    data[start - 4 : start] = (1 << 28).to_bytes(4, "little")
+    with pytest.raises(ModelError, match=rf"net: tensor {number} \('{name}'\) must lie inside"):
+        load(bytes(data), "net")
+
+
+@pytest.mark.parametrize("count, words", [(1, "1 tensor has"), (2, "2 tensors have")])
+def test_the_note_about_dimensions_of_any_size(count, words):
+    def change(model, _):
+        for number in range(count):
+            model.subgraphs[0].tensors[3 * number].shapeSignature = [-1, 4]
+
+    assert load(file(change), "net").notes[0].startswith(f"{words} dimensions of any size")
 
 
 @pytest.mark.parametrize("change, message", [

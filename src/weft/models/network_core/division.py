@@ -35,6 +35,7 @@ from weft.models.network_core.tensor_places import TensorPlaces
 from weft.models.network_core.weights import LayerWords
 from weft.models.program import Step
 from weft.network_core.config import NetworkCoreConfig
+from weft.network_core.descriptors import ListJob, places
 
 __all__ = ["PaddedMaps", "addition", "divide", "lookup"]
 
@@ -271,13 +272,14 @@ class _Division:
 
         ``source`` is the form of the map that the host writes, or the tensor and the size of the
         map that it reads. ``before`` is an operator in its window. Raises Refusal if the layer does
-        not fit the buffers.
+        not fit the buffers, or its window the descriptor of a job.
         """
         nodes, places = [node] if before is None else [before, node], self._places
         layer = NetworkLayer(
             operators=tuple(n.operator for n in nodes), name=node.name,
             position=tuple(place for n in nodes for place in n.position), x=-1, y=-1, **fields,
         )
+        _check_window(layer.window)
         is_form = isinstance(source, InputForm)
         if self._network_core is not None:
             channels = (source.map_size if is_form else source[1])[2]
@@ -324,8 +326,6 @@ class _Division:
             scale = average_scale(math.prod(window.kernel), self._mode, -half)
             x_zero = zero = -half
             low, high = node.attributes["low"] - half, node.attributes["high"] - half
-        if max(window.kernel) > 255:
-            raise Refusal(f"its windows must have at most 255 rows, not {window.kernel}")
         self._equal(node, size, window, scale, x_zero, zero, low, high)
 
     def _table(self, node):
@@ -422,6 +422,24 @@ class _Division:
         zero -= half_of(self._tensors[number].dtype)
         self._equal(node, size, window, scale, zero, zero, -128, 127)
         return self._layers[-1]
+
+
+def _check_window(window):
+    """Raise Refusal if a number of a window has more bits than its field in `ListJob`."""
+    bits = {place.name: place.bits for place in places(ListJob)}
+    top, _, left, _ = window.padding
+    for name, sizes, limit in (
+        ("kernel", window.kernel, (1 << bits["kernel_width"]) - 1),
+        ("stride", window.stride, (1 << bits["stride_x"]) - 1),
+        ("dilation", window.dilation, (1 << bits["dilation_x"]) - 1),
+        ("input", window.input, (1 << bits["in_width"]) - 1),
+        ("output", window.output, (1 << bits["out_width"]) - 1),
+        ("padding", (abs(top), abs(left)), (1 << bits["first_x"] - 1) - 1),
+    ):
+        if max(sizes) > limit:
+            raise Refusal(
+                f"its {name} must be at most {limit} x {limit}, not {sizes[0]} x {sizes[1]}"
+            )
 
 
 def _size_of(shape):

@@ -1,4 +1,7 @@
-"""Convolutions and matrix products as layers of a network core."""
+"""Convolutions and matrix products as layers of a network core.
+
+A first layer of few channels reads blocks of pixels as pixels of many channels.
+"""
 
 import dataclasses
 import itertools
@@ -55,6 +58,7 @@ def space_to_depth(
     form = dataclasses.replace(form, block=block, offset=(top % by, left % bx), fill=fill)
     height, width, _ = form.map_size
     blocks = dataclasses.replace(
+        # The core reads no padding at the bottom and at the right: ``output`` ends the window.
         window, stride=(window.stride[0] // by, window.stride[1] // bx),
         padding=(top // by, 0, left // bx, 0), kernel=kernel, input=(height, width),
     )
@@ -108,17 +112,17 @@ def product_of(
     Parameters
     ----------
     stored : (int, int, int) or None
-        The map that has x; None if the host writes x.
+        Size of the map on the core that has x; None if the host writes x.
 
     Raises
     ------
     Refusal
-        If the core cannot compute it; WrongMap if another map of x would change this.
+        If the core cannot compute it; WrongMap if it can when the host writes x (``stored`` None).
     """
     x, given = tensors[gemm.x], gemm.requantization
     _check(gemm, x, mode)
     weights = _centred(gemm)
-    half = half_of(x.dtype)
+    x_zero = gemm.x_zero - half_of(x.dtype)
     window, size = _window(gemm, x, stored)
     taps = math.prod(window.kernel)
     if weights.shape[0] * weights.shape[1] != taps * size[2]:
@@ -130,20 +134,18 @@ def product_of(
         dense = layout == WeightLayout.DENSE and groups == 1
         block = best_block(window, size[2], depth)
         if dense and window.dilation == (1, 1) and block != (1, 1):
-            fill = gemm.x_zero - half
-            window, form, weights = space_to_depth(window, form, weights, fill, block)
+            window, form, weights = space_to_depth(window, form, weights, x_zero, block)
             size = form.map_size
     columns = weights.shape[-1]
-    x_zero = gemm.x_zero - half
     axes = (0, 1) if weights.ndim == 3 else (0,)
     bias = np.zeros(columns, np.int64) if gemm.bias is None else gemm.bias.astype(np.int64)
     rescale = Rescale.of(given, columns, mode)
-    half = half_of(np.dtype(given.dtype))
+    y_half = half_of(np.dtype(given.dtype))
     return NetworkCoreProduct(
         size=size, form=form, window=window, layout=layout, groups=groups, weights=weights,
         x_zero=x_zero, bias=bias - x_zero * weights.sum(axes, dtype=np.int64),
-        multiplier=rescale.multiplier, shift=rescale.shift, zero=rescale.zero - half,
-        low=rescale.low - half, high=rescale.high - half,
+        multiplier=rescale.multiplier, shift=rescale.shift, zero=rescale.zero - y_half,
+        low=rescale.low - y_half, high=rescale.high - y_half,
     )
 
 
@@ -177,9 +179,6 @@ def _centred(gemm):
     return weights.astype(np.int8)
 
 
-_MAX_KERNEL = 255
-
-
 def _window(gemm, x, stored):
     """Return the window over the stored map, and the size of this map."""
     k = gemm.weights.shape[1]
@@ -201,8 +200,6 @@ def _window(gemm, x, stored):
         kernel, output = (1, width), (height, 1)
     else:
         raise WrongMap(f"M must be the pixels or the rows of a map of {stored}, not {m}")
-    if max(kernel) > _MAX_KERNEL:
-        raise Refusal(f"its map must have at most {_MAX_KERNEL} rows and columns, not {kernel}")
     window = Window(kernel, (1, 1), (1, 1), NO_PADDING, (height, width), output)
     return window, (height, width, channels)
 
@@ -215,7 +212,7 @@ def _arranged(weights, taps, cols, depth):
     groups, k, n = weights.shape
     channels = k // taps
     weights = weights.reshape(groups, taps, channels, n)
-    if channels == n == 1 < groups:
+    if channels == n == 1 < groups:  # depthwise
         return WeightLayout.DIAGONAL, 1, np.ascontiguousarray(weights[:, :, 0, 0].T)
     if channels % depth == 0 and n % cols == 0 and n % depth == 0:
         arranged = weights.transpose(1, 2, 0, 3).reshape(taps, channels, groups * n)

@@ -1,13 +1,15 @@
-"""Functions of one 8-bit number, between DequantizeLinear and QuantizeLinear, become tables."""
+"""Functions of one 8-bit number become tables of 256 results.
+
+They lie between DequantizeLinear and QuantizeLinear, or are QLinearSigmoid and QLinearLeakyRelu.
+"""
 
 import numpy as np
 
 from weft.models.ir import Host
 from weft.models.kernels import run
 from weft.models.onnx.host import lower as lower_host
-from weft.models.onnx.operands import from_dequantize, result_of
+from weft.models.onnx.operands import QuantizedResult, from_dequantize, from_names, result_of
 from weft.models.onnx.source import dequantized
-from weft.quantize import activation_table, leaky_relu, sigmoid
 
 __all__ = ["lower"]
 
@@ -18,6 +20,8 @@ UNARY = {
 }
 # IEEE 754 fixes their results in float32.
 EXACT = {"Abs", "Add", "Ceil", "Clip", "Div", "Floor", "Mul", "Neg", "Relu", "Round", "Sqrt", "Sub"}
+APPROXIMATE = "onnxruntime computes it in float32"  # so a value next to a tie may differ by 1
+BYTES = np.arange(256, dtype=np.uint8)  # entry i of a table is the result of the byte i
 
 
 def lower(importer, operator) -> bool:
@@ -46,7 +50,7 @@ def lower(importer, operator) -> bool:
     result = result_of(source, name)  # None if the tensor has other readers
     if result is None:
         return False
-    values = dequantized(np.arange(256, dtype=np.uint8).view(x.dtype), x.scale, x.zero, 0)
+    values = dequantized(BYTES.view(x.dtype), x.scale, x.zero, 0)
     table = _table(source, chain, values, result)
     if table is None:
         return False
@@ -59,7 +63,7 @@ def lower(importer, operator) -> bool:
         operator=operator.title, name=operator.name, position=tuple(sorted(places)),
         inputs=(importer.tensor(x.name),), outputs=(importer.tensor(result.name),),
         kernel="table", attributes={"table": table}, reason="no product: a table of 256 results",
-        ties="" if kinds <= EXACT else "onnxruntime computes it in float32",
+        ties="" if kinds <= EXACT else APPROXIMATE,
     ))
     return True
 
@@ -74,6 +78,11 @@ def _table(source, chain, values, result):
             [values] = run(kernel, inputs, attributes)
     if values.shape != (256,) or np.isnan(values).any():
         return None
+    return _quantized(values, result)
+
+
+def _quantized(values, result):
+    """The steps of a `QuantizedResult` next to float32 values."""
     with np.errstate(over="ignore"):
         steps = np.rint(values / np.float32(result.scale)) + result.zero
     return np.clip(steps, result.low, result.high).astype(result.dtype)
@@ -96,27 +105,33 @@ def _is_unary(source, operator, name):
 
 
 def _qlinear(importer, operator):
-    """QLinearSigmoid and QLinearLeakyRelu."""
+    """QLinearSigmoid and QLinearLeakyRelu: in float32, as onnxruntime makes its tables."""
     source = importer.source
     if operator.kind not in ("QLinearSigmoid", "QLinearLeakyRelu"):
         return False
-    names = [*operator.inputs, ""][:5]
-    dtype = source.types[names[0]][0]
-    numbers = [source.constant(n) if n else np.zeros((), dtype) for n in names[1:5]]
-    if any(number is None or number.size != 1 for number in numbers):
+    names = [*operator.inputs, "", ""][:5]
+    x = from_names(source, *names[:3])
+    y = from_names(source, operator.outputs[0], *names[3:])
+    if any(end is None or end.scale is None or end.scale.size != 1 or end.zero.size != 1
+           for end in (x, y)):
         return False
-    x_scale, x_zero, y_scale, y_zero = (number.ravel()[0] for number in numbers)
-    slope = np.float32(operator.attributes.get("alpha", 0.01))
-    function = sigmoid if operator.kind == "QLinearSigmoid" else leaky_relu(slope)
-    table = activation_table(
-        function, x_scale, x_zero, y_scale, y_zero, mode="onnx", x_dtype=dtype, y_dtype=dtype
-    )
-    importer.quantize(operator.inputs[0], x_scale, x_zero)
-    importer.quantize(operator.outputs[0], y_scale, y_zero)
+    kernel, attributes, ties = "onnx.sigmoid", {}, APPROXIMATE
+    if operator.kind == "QLinearLeakyRelu":  # IEEE 754 fixes its products
+        kernel, ties = "onnx.leaky_relu", ""
+        attributes = {"alpha": operator.attributes.get("alpha", 0.01)}
+    with np.errstate(all="ignore"):
+        values = dequantized(BYTES.view(x.dtype), x.scale, x.zero, 0)
+        [values] = run(kernel, [values], attributes)
+    if np.isnan(values).any():
+        return False
+    limits = np.iinfo(y.dtype)
+    result = QuantizedResult(y.name, y.dtype, y.scale[0], int(y.zero[0]), limits.min, limits.max)
+    importer.quantize(x.name, x.scale, x.zero)
+    importer.quantize(y.name, y.scale, y.zero)
     importer.emit(Host(
         operator=operator.title, name=operator.name, position=(operator.index,),
-        inputs=(importer.tensor(operator.inputs[0]),),
-        outputs=(importer.tensor(operator.outputs[0]),),
-        kernel="table", attributes={"table": table}, reason="no product: a table of 256 results",
+        inputs=(importer.tensor(x.name),), outputs=(importer.tensor(y.name),), kernel="table",
+        attributes={"table": _quantized(values, result)},
+        reason="no product: a table of 256 results", ties=ties,
     ))
     return True

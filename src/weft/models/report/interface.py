@@ -357,10 +357,15 @@ def _cards(report, parts):
     return f"<div class=cards>{''.join([*shown, *parts.cards])}</div>"
 
 
-def table(heads: list[str], rows: list[tuple[str, str, list[str]]]) -> str:
-    """A table; each row has a class, a title and its cells."""
-    text = ["operator", "on", "bound by", ""]
-    left = [" class=l" if name in text else "" for name in heads]
+def table(
+    heads: list[str], rows: list[tuple[str, str, list[str]]],
+    texts: tuple[str, ...] = ("", "operator", "on", "bound by"),
+) -> str:
+    """A table; each row has a class, a title and its cells.
+
+    Columns whose heads are in ``texts`` begin at the left, others end at the right.
+    """
+    left = [" class=l" if name in texts else "" for name in heads]
     head = "".join(f"<th{c}>{escape(name)}</th>" for c, name in zip(left, heads, strict=True))
     lines = []
     for kind, title, cells in rows:

@@ -5,12 +5,15 @@ checked here, and every exception of the parser becomes a `ModelError`. The memo
 file takes are bounded by its size: vectors that overlap are counted each time, up to a limit.
 
 A tensor that breaks a rule is no error until something uses it: runtimes do not read the others.
+But each tensor must lie inside the file: otherwise the file is damaged.
 """
 
+import itertools
 import math
 
 import numpy as np
 import tflite
+from flatbuffers.number_types import Int32Flags
 
 from weft.hints import short, visible
 from weft.models.errors import ModelError
@@ -29,7 +32,8 @@ OPTIONS = {
     getattr(tflite.BuiltinOptions, name): name
     for name in vars(tflite.BuiltinOptions) if name[0].isupper()
 }
-CUSTOM, PLACEHOLDER = 32, 127  # codes: custom, and "look into the wider field"
+CUSTOM = 32  # code of a custom operator
+BUILTIN_CODE = 10  # place of the field in the table of an operator code
 _TYPES = {
     name: np.dtype(kind) for name, kind in {
         "FLOAT32": "<f4", "FLOAT16": "<f2", "INT32": "<i4", "UINT8": "u1", "INT64": "<i8",
@@ -103,7 +107,7 @@ class _Reader:
     def spend(self, size):
         self.budget -= size
         if self.budget < 0:
-            raise self.error("vectors must not overlap so often that they exceed 16 files")
+            raise self.error("vectors must not have more bytes than 16 files: they overlap")
 
     def vector(self, table, field):
         """Field ``field`` of a table as an array, a view of the file; empty if it is absent."""
@@ -143,14 +147,15 @@ class _Reader:
         graph = graphs[subgraph]
         self.where = "the tensors"
         raw = self.tables(graph, "Tensors")
-        tensors, sparse, faults = [], set(), {}
+        tensors, dynamic, sparse, faults = [], [], set(), {}
         for i, tensor in enumerate(raw):
             try:
-                tensors.append(self.tensor(i, tensor, buffers, sparse))
+                found, axes = self.tensor(i, tensor, buffers, sparse)
             except ModelError as error:
                 faults[i] = error
-                tensors.append(Tensor(self.text(tensor.Name()), (), np.dtype(np.uint8)))
-        dynamic = tuple(self.any_size(tensor) for tensor in raw)
+                found, axes = Tensor(self.text(tensor.Name()), (), np.dtype(np.uint8)), ()
+            tensors.append(found)
+            dynamic.append(frozenset(axes))
         self.where = "the inputs"
         inputs = self.indices(graph, "Inputs", len(tensors))
         self.where = "the outputs"
@@ -159,7 +164,7 @@ class _Reader:
         for i, operator in enumerate(self.tables(graph, "Operators")):
             operators.append(self.operator(i, operator, codes, tensors))
         return File(
-            name=self.name, data=self.data, tensors=tensors, dynamic=dynamic,
+            name=self.name, data=self.data, tensors=tensors, dynamic=tuple(dynamic),
             kinds=tuple(NAMES.get(tensor.Type(), str(tensor.Type())) for tensor in raw),
             variables=frozenset(i for i, tensor in enumerate(raw) if tensor.IsVariable()),
             operators=tuple(operators),
@@ -168,17 +173,13 @@ class _Reader:
             sparse=frozenset(sparse), faults=faults, notes=_notes(dynamic),
         )
 
-    def any_size(self, raw):
-        """The axes of a tensor that may have any size."""
-        shape, signature = (self.vector(raw, field) for field in ("Shape", "ShapeSignature"))
-        axes = [*np.flatnonzero(shape < 0), *np.flatnonzero(signature[: shape.size] < 0)]
-        return frozenset(map(int, axes))
-
     def code(self, entry):
         """Code, version and custom name of an entry of the operator codes."""
-        code = entry.DeprecatedBuiltinCode()
-        if code == PLACEHOLDER or entry.BuiltinCode() > code:
-            code = entry.BuiltinCode()
+        # The larger of the old field of a byte and the new field of 32 bits, as in the runtimes.
+        # The package's BuiltinCode ignores the new field if its code fits the old one.
+        place = entry._tab.Offset(BUILTIN_CODE)
+        code = entry._tab.Get(Int32Flags, entry._tab.Pos + place) if place else 0
+        code = max(code, entry.DeprecatedBuiltinCode())
         return code, entry.Version(), self.text(entry.CustomCode()) if code == CUSTOM else ""
 
     def indices(self, table, field, count, optional=False):
@@ -215,6 +216,7 @@ class _Reader:
         )
 
     def tensor(self, i, raw, buffers, sparse):
+        """Return a tensor, and its axes that may have any size."""
         self.where = f"tensor {i}"
         name = self.text(raw.Name())
         self.where = f"tensor {i} ({name!r})"
@@ -222,17 +224,19 @@ class _Reader:
         if kind not in TYPES:
             types = ", ".join(_TYPES)
             raise self.error(f"type must be one of {types}, not {NAMES.get(kind, kind)}")
-        shape = self.shape(raw)
+        shape, axes = self.shape(raw)
         if raw.Sparsity() is not None:
             sparse.add(i)
             data = None
         else:
             data = self.constant(raw, buffers, shape, kind)
-        return Tensor(name, shape, TYPES[kind], self.quantization(raw), data)
+        return Tensor(name, shape, TYPES[kind], self.quantization(raw), data), axes
 
     def shape(self, raw):
-        """The shape; dimensions of any size are 1."""
-        dimensions = self.vector(raw, "Shape").tolist()
+        """Return the shape, where dimensions of any size are 1, and the axes of any size."""
+        dimensions, signature = (
+            self.vector(raw, field).tolist() for field in ("Shape", "ShapeSignature")
+        )
         if len(dimensions) > RANK:
             raise self.error(f"rank must be in 0..{RANK}, not {len(dimensions)}")
         for size in dimensions:
@@ -241,7 +245,8 @@ class _Reader:
         shape = tuple(1 if size == -1 else size for size in dimensions)
         if math.prod(shape) > ELEMENTS:
             raise self.error(f"elements must be at most {ELEMENTS}, not {math.prod(shape)}")
-        return shape
+        pairs = itertools.zip_longest(dimensions, signature[: len(dimensions)], fillvalue=0)
+        return shape, [axis for axis, sizes in enumerate(pairs) if min(sizes) < 0]
 
     def constant(self, raw, buffers, shape, kind):
         """The data of a constant, or None."""
@@ -281,6 +286,7 @@ class _Reader:
         if not scale.size:
             return None
         zero = self.vector(quantization, "ZeroPoint")
+        # One zero point, or none, is that of all scales; who uses the tensor checks other numbers.
         if zero.size < 2 and zero.size != scale.size:
             self.spend(8 * scale.size)
             zero = np.broadcast_to(zero if zero.size else np.zeros(1, np.int64), scale.shape)
@@ -292,4 +298,5 @@ def _notes(dynamic):
     count = sum(map(bool, dynamic))
     if not count:
         return []
-    return [f"{count} tensors have dimensions of any size; each is fixed to its stored size, or 1"]
+    tensors = "1 tensor has" if count == 1 else f"{count} tensors have"
+    return [f"{tensors} dimensions of any size; each is fixed to its stored size, or 1"]

@@ -80,14 +80,14 @@ class TileTimes:
 
     def _each(self):
         # The cycles in which the sequencer decides on the first step of a panel, and on the last
-        # step of the tile before.
+        # step of the tile before; before the first tile, values that delay nothing.
         taken, last = self._start + PANEL_START - STEP, self._start - self._rows
         for panel, rows in enumerate(self._sizes):
             # A pixel is prepared in each cycle, from the one in which the panel before was taken.
             first = taken = max(taken + rows, last + 1)
             for number in range(self._tiles):
                 end = first + self._words - 1
-                last = max(end, last + self._rows, self._space())
+                last = max(end, last + self._rows, self._space())  # a tile drains in `rows` cycles
                 self._count += 1
                 yield TimedTile(panel, number, rows, last + STEP)
                 first = last + 1
