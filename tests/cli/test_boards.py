@@ -45,7 +45,8 @@ def test_a_narrow_terminal_has_all_names(capsys, monkeypatch, width):
     assert ("GMAC/s" in head, "array" in head) == (width == 120, width >= 80)
 
 
-def test_ranks_the_designs_for_a_network(capsys):
+def test_ranks_the_designs_for_a_network(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)  # a row is one line
     assert main(["boards", str(DIGITS)]) == 0
     said, head, _, *rows = lines(capsys)
     text = " ".join(said)
