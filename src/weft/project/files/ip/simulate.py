@@ -16,6 +16,10 @@ def main(test="test_top.py", simulator="icarus"):
     if simulator not in bench.ARGUMENTS:
         print(f"simulator must be {' or '.join(bench.ARGUMENTS)}, not {simulator}", file=sys.stderr)
         return 2
+    if simulator == "verilator" and " " in str(HERE):  # Verilator builds with GNU make
+        print(f"the folder must have no space for Verilator, not {HERE}; or use SIM=icarus",
+              file=sys.stderr)
+        return 2
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     folder = HERE / "out"
     folder.mkdir(exist_ok=True)
