@@ -58,7 +58,7 @@ def test_no_input_is_part_of_a_command():
 
 @pytest.mark.parametrize("path", [
     TEMPLATE / ".github" / "workflows" / "bitstream.yml",
-    ROOT / "src" / "weft" / "project" / "files" / "weft.yml",
+    ROOT / "src" / "weft" / "project" / "files" / "board" / "weft.yml",
 ])
 def test_a_workflow_is_valid(path):
     workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -76,7 +76,7 @@ def test_the_template_gives_the_inputs_of_the_action():
 
 
 def test_the_verbs_of_the_workflow_are_those_of_the_makefile():
-    folder = ROOT / "src" / "weft" / "project" / "files"
+    folder = ROOT / "src" / "weft" / "project" / "files" / "board"
     verbs = re.findall(r"^\.PHONY: (.*)$", (folder / "Makefile").read_text(), re.M)[0].split()
     used = re.findall(r"make (\w+)", (folder / "weft.yml").read_text())
     assert verbs == ["lint", "sim", "build", "program", "run"] and {*used} <= {*verbs}

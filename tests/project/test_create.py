@@ -25,11 +25,17 @@ IP = Facts("my core", template="ip")
 NETWORK = Facts("my project", "icebreaker", "networks", "network.tflite")
 
 
+@pytest.fixture(autouse=True)
+def no_outer_make(monkeypatch):
+    """Tests may run below a make, whose variables change what another make prints."""
+    for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
+        monkeypatch.delenv(name, raising=False)
+
+
 def make(folder, *words):
     """Run make in a project; return its output."""
     done = subprocess.run(
         ["make", f"PYTHON={sys.executable}", *words], cwd=folder, capture_output=True, text=True,
-        env={**os.environ, "MAKEFLAGS": ""},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -250,7 +256,7 @@ def test_a_missing_package_is_said_before_any_work(tmp_path, verb, blocked, text
     module.write_text("raise ImportError('blocked')\n")
     done = subprocess.run(
         ["make", f"PYTHON={sys.executable}", verb], cwd=tmp_path / "mine", capture_output=True,
-        text=True, env={**os.environ, "MAKEFLAGS": "", "PYTHONPATH": str(module.parent.parent)},
+        text=True, env={**os.environ, "PYTHONPATH": str(module.parent.parent)},
     )
     assert done.returncode == 2 and text in done.stdout
     assert not (tmp_path / "mine" / "core").exists()

@@ -93,7 +93,7 @@ def test_two_networks_in_one_program_memory():
         assert np.array_equal(program.open(driver)(x), wanted)
         driver.abort()
         area.address += memory.size  # the bus answers with an error
-        transport.restart(10)
+        transport.restart_lists(10)
         assert driver.run(0, 0).error.name == "BUS"
     found = np.frombuffer(memory.read(0, memory.size), np.uint8)
     changed = np.flatnonzero(found != np.frombuffer(before, np.uint8))
