@@ -71,10 +71,9 @@ class NetworkRegisterRules(BankRules):
         with m.Elif(self.write_words_valid & self.write_words_ready):
             m.d.sync += left.eq(left - 1)
         return self.fifos(
-            m, (self.write_words_valid, self.write_words_ready & (left >= 0),
-                self.write_words_payload),
+            m, (self.write_words_valid, self.write_words_ready, self.write_words_payload),
             (self.read_words_valid, self.read_words_ready, self.read_words_payload),
-            self.read_level != 0,
+            self.read_level != 0, left >= 0,
         )
 
     def check_state(self, m, written):

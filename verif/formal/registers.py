@@ -100,15 +100,18 @@ class BankRules(Rules):
         """Checks the state that only this kind of core has; ``written``: a write is done."""
         raise NotImplementedError
 
-    def fifos(self, m, to_write, was_read, nonempty):
-        """Checks the FIFO ports; both are (valid, ready, payload). Returns overflow, underflow."""
+    def fifos(self, m, to_write, was_read, nonempty, expected=1):
+        """Checks the FIFO ports; both are (valid, ready, payload). Returns overflow, underflow.
+
+        ``expected`` says whether a written word is for anybody.
+        """
         done = self.bus_response_valid
         whole_word = self.write & (self.mask == 0b1111)
         write_port, read_port = (
             self.aligned & (self.addr >= p.address // 4) & (self.addr < (p.address + p.size) // 4)
             for p in fifo_ports(self.ip)
         )
-        overflow = write_port & whole_word & (self.reset_busy | ~to_write[1])
+        overflow = write_port & whole_word & (self.reset_busy | ~(to_write[1] & expected))
         underflow = read_port & ~self.write & ~nonempty
         push = done & write_port & whole_word & ~overflow
         pop = done & read_port & ~self.write & ~underflow
