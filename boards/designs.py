@@ -1,4 +1,7 @@
-"""The designs of the boards: a Config for each FPGA, and network cores (``weft build --for``)."""
+"""The designs of the boards: a Config for each FPGA, and network cores (``weft build --for``).
+
+`configs_by_size` gives the Configs that the search for the largest array tries.
+"""
 
 import contextlib
 from typing import Any

@@ -1,4 +1,4 @@
-"""The hardware of each data type, besides its MAC cell: its epilogue."""
+"""The hardware of each data type, besides its MAC cell: its epilogue; of bf16 also the output."""
 
 from amaranth.hdl import Cat, Mux, Signal
 from amaranth.lib import data

@@ -1,4 +1,7 @@
-"""The path between a bus wrapper and its core: in one clock domain, or between two."""
+"""The path between a bus wrapper and its core: in one clock domain, or between two.
+
+`AsyncFifo` and `PulseHandshake` are what passes from one clock domain to another.
+"""
 
 from amaranth.hdl import Cat, DomainRenamer, Module, ResetInserter, Signal
 from amaranth.lib import stream, wiring

@@ -1,6 +1,7 @@
 """The output section: from announced tiles and their sums to a map in the memory.
 
-`AddedMap` is its part for ADD, a job that adds a second map to its results.
+`ChunkScheduler` requests the results of tiles, chunk by chunk. `AddedMap` is the part for ADD, a
+job that adds a second map to its results.
 """
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed

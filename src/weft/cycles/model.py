@@ -1,4 +1,4 @@
-"""The loader stage of the cycle model: commands, the job table, and the prediction."""
+"""The loader stage of the cycle model: commands, the job table, the prediction, and its limits."""
 
 from collections import deque
 from collections.abc import Collection, Iterable

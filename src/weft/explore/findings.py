@@ -1,4 +1,4 @@
-"""What an exploration found, for its report: designs, outcomes, estimates, and other boards."""
+"""The recorded points, and what an exploration found: designs, outcomes, estimates, boards."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence

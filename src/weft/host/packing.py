@@ -1,4 +1,8 @@
-"""Layouts of the streams in numpy: packs operands into panels, unpacks results from tiles."""
+"""Layouts in numpy: of the streams, of the memory of a network core, and of the epilogue.
+
+Operands are packed into panels, results unpacked from tiles. `Epilogue` makes the parameters of
+columns from the arguments of a product.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

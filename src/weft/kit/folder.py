@@ -1,4 +1,7 @@
-"""Writing a kit to disk: completely or not at all, and only into a new folder or over a kit."""
+"""Files of a kit: their first lines, the fixed ones, and writing all of them to disk.
+
+A kit is written completely or not at all, and only into a new folder or over a kit.
+"""
 
 import hashlib
 import json

@@ -1,7 +1,8 @@
 """The descriptors of a list, to the bit: loads, jobs, loops and the end.
 
 A descriptor has 32 words of 32 bits, little-endian. Bits that no field uses are 0. The metadata of
-each field has its place: ``docs/network-core.md`` shows it as tables.
+each field has its place: ``docs/network-core.md`` shows it as tables. `split` and `join` convert
+addresses of vectors. `ListReport` says how a list ended.
 """
 
 import dataclasses
@@ -20,11 +21,6 @@ __all__ = [
 ]
 
 
-# The descriptors of a list, to the bit: loads, jobs, loops and the end.
-#
-# A descriptor has 32 words of 32 bits, little-endian. Bits that no field uses are 0. The metadata
-# of each field has its place: ``docs/network-core.md`` shows it as tables.
-#
 # Addresses of vectors: the memory is an array of banks, and neighbours lie in different banks.
 #
 # Vector ``number`` lies in bank ``number % banks``, at word ``number // banks``. Lists contain both

@@ -1,4 +1,7 @@
-"""The files of a project: a design with what its template needs, a test, and five verbs."""
+"""The files of a project: a design with what its template needs, a test, and five verbs.
+
+`create` writes them, and `update` brings them to a newer Weft.
+"""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""A store: the outcome of every item, in one SQLite file.
+"""A store: the outcome of every item, in one SQLite file; and a run that keeps them there.
 
 Each outcome is one transaction, so a crash loses no finished item. Several processes may use the
 file at once. A spare file beside it reserves space: on a full disk it is deleted, the outcome in
@@ -21,14 +21,6 @@ import psutil
 from weft.tasks.engine import Engine
 
 __all__ = ["Claimant", "ResultStore", "StoreError", "run_items"]
-
-
-# A store: the outcome of every item, in one SQLite file.
-#
-# Each outcome is one transaction, so a crash loses no finished item. Several processes may use the
-# file at once. A spare file beside it reserves space: on a full disk it is deleted, the outcome in
-# hand is written, and `StoreError` tells the user. A damaged file is renamed, never deleted; its
-# readable outcomes are copied into a new one.
 
 BUSY = 60.0  # seconds to wait for another process that writes
 PROC = Path("/proc")
@@ -356,6 +348,8 @@ class ResultStore:
                     count += 1
         return count
 
+
+# The run of items on an engine.
 
 AHEAD = 2  # items for each worker, at most: some wait for a task in their arguments
 CLAIM = 4  # time limits of a run: a task and the task in its arguments, and a retry of both

@@ -65,6 +65,18 @@ def test_every_transfer_is_one_request_and_gets_its_answer(idle, cycles):
         assert not write or data == word + 7
 
 
+async def give_up(ctx, bus, cycles):
+    """Begin a read of an odd word, which takes 6 cycles, and end it in its access phase."""
+    ctx.set(bus.psel, 1)
+    ctx.set(bus.paddr, 4)
+    ctx.set(bus.pwrite, 0)
+    await ctx.tick()
+    ctx.set(bus.penable, 1)
+    await ctx.tick().repeat(cycles)
+    ctx.set(bus.psel, 0)
+    ctx.set(bus.penable, 0)
+
+
 def test_a_reset_ends_a_transfer_without_an_answer():
     """The master starts again after the reset, and gets the answer of its new transfer."""
     bus, reset = Apb(), Signal()
@@ -72,14 +84,7 @@ def test_a_reset_ends_a_transfer_without_an_answer():
 
     async def bench(ctx):
         for wait in range(1, 8):
-            ctx.set(bus.psel, 1)
-            ctx.set(bus.paddr, 4)  # an odd word takes 6 cycles
-            ctx.set(bus.pwrite, 0)
-            await ctx.tick()
-            ctx.set(bus.penable, 1)
-            await ctx.tick().repeat(wait)
-            ctx.set(bus.psel, 0)
-            ctx.set(bus.penable, 0)
+            await give_up(ctx, bus, wait)
             await pulse(ctx, reset)
             assert ctx.get(bus.pready) == 0
             found, error, took = await master.transfer(ctx, 8)
@@ -96,14 +101,7 @@ def test_a_transfer_that_the_master_gives_up_answers_no_other(idle):
 
     async def bench(ctx):
         for wait in range(1, 6):
-            ctx.set(bus.psel, 1)
-            ctx.set(bus.paddr, 4)  # an odd word takes 6 cycles
-            ctx.set(bus.pwrite, 0)
-            await ctx.tick()
-            ctx.set(bus.penable, 1)
-            await ctx.tick().repeat(wait)
-            ctx.set(bus.penable, 0)
-            ctx.set(bus.psel, 0)
+            await give_up(ctx, bus, wait)
             await ctx.tick().repeat(idle)
             found, error, _ = await master.transfer(ctx, 8)
             assert (found, error) == (6, 0)

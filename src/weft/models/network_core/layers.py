@@ -1,4 +1,4 @@
-"""The layers of a network as a network core computes them, and the maps between them."""
+"""The layers of a network as a network core computes them, the maps between them, their pitches."""
 
 import functools
 import math

@@ -250,6 +250,8 @@ DRAIN = (
 )
 AGAINST = {"against": ("Layer by layer", "Both targets.")}
 WIDE = {"timeline"}
+
+
 @dataclass(frozen=True)
 class PageParts:
     """The parts of a page that only the reports of one kind of core have.
