@@ -131,6 +131,22 @@ def test_lint_and_run_on_the_golden_model(product, network):
     assert make(network, "run", "ON=golden").endswith(", equal to the golden model\n")
 
 
+def test_run_fails_if_the_core_differs(product, network):
+    """Exit code 1, and the line says so: the core's result is changed on its way."""
+    for folder, old, new, what in (
+        (product, "c, record = core.matmul(a, b, record=True)",
+         "c, record = core.matmul(a + 1, b, record=True)", "DIFFERENT from NumPy"),
+        (network, "wanted, y = golden(x), core(x)", "wanted, y = golden(x), ~core(x)",
+         "DIFFERENT from the golden model"),
+    ):
+        program = folder / "run.py"
+        text = program.read_text()
+        assert text.count(old) == 1
+        program.write_text(text.replace(old, new))
+        with pytest.raises(AssertionError, match=what):
+            make(folder, "run", "ON=golden")
+
+
 @pytest.mark.parametrize("kind, words, text", [
     ("product", ["/dev/ttyNONE"], "run.py: error: /dev/ttyNONE "),
     ("network", ["/dev/ttyNONE"], "run.py: error: /dev/ttyNONE "),
