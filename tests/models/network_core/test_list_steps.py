@@ -327,7 +327,9 @@ def test_report_and_placement():
         "net: 5 of 5 operators on Weft (100 % of 42,240 MAC); equal to TFLite Micro in mode tflite;"
     )
     assert ", 2 lists and single products on the core: " in line
-    assert f"{step.estimate.cycles:,}" in lines[2] and " products " in lines[2]
+    table = [line.split() for line in lines]
+    [row] = [cells for cells in table if cells[1:2] == ["CONV_2D"] and "products" in cells]
+    assert row[2:5] == ["Weft", "17,280", "products"] and f"{step.estimate.cycles:,}" in row
     [reason] = [line for line in lines if line.startswith("partly on the host: CONV_2D: weights")]
     assert reason.endswith("; the core computes its products one by one, over the link")
     assert found.cycles == program.cycles == step.estimate.cycles + sum(
