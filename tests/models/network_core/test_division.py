@@ -172,7 +172,8 @@ def test_concatenations_of_layers_cost_nothing(builder):
     assert [node.operator for node, _, _ in segment.renamed] == 2 * ["CONCATENATION"]
     by_tensor = {found.tensor: (found, n) for n, found in enumerate(graph.maps)}
     inner, outer = by_tensor[first][1], by_tensor[first + 2][1]
-    assert [(by_tensor[t][0].whole, by_tensor[t][0].channel) for t in (x, y, first, z)] == [
+    views = [by_tensor[t][0].view for t in (x, y, first, z)]
+    assert [(view.whole, view.channel) for view in views] == [
         (inner, 0), (inner, 16), (outer, 0), (outer, 24)
     ]
     assert graph.maps[outer].size == (6, 6, 29) and graph.layers[2].x == inner

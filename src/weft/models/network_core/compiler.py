@@ -296,8 +296,8 @@ def _segment(
 ):
     """Return one list, after the operators ``before``; ``written`` are maps that are written."""
     segment, (first, run) = divided.segments[number], image.runs[number]
-    read = {n for layer in segment.layers
-            for n in (divided.layers[layer].x, divided.layers[layer].added)}
+    layers = (divided.layers[number] for number in segment.layers)
+    read = {divided.root(n) for layer in layers for n in (layer.x, layer.added) if n >= 0}
     new = [
         n for n, network_map in enumerate(divided.maps) if n in read - written and network_map.form
     ]
@@ -317,20 +317,29 @@ def _segment(
 
 
 def _steps(divided, segment, sizes, panels, schedule, maps, prediction):
-    """Yield the facts of all layers of a list."""
-    before, first = 0, 0  # the last store of the layer before; the first job
+    """Yield the facts of all operators of a list; those of an operator's layers are one step."""
+    before, first, own = 0, 0, []  # the last store before; the first job; layers of the operator
     for number in segment.layers:
+        own.append(number)
         layer = divided.layers[number]
-        jobs = sum(part.layer == number for part in schedule.parts)
+        if not layer.operators:
+            continue
+        jobs = sum(part.layer in own for part in schedule.parts)
         _, end = prediction.jobs[first + jobs - 1]
+        y = layer.y if layer.result < 0 else layer.result
+        read = dict.fromkeys(  # in their order
+            divided.maps[n].tensor for each in own
+            for n in (divided.layers[each].x, divided.layers[each].added) if n >= 0
+        )
         yield NetworkCoreStep(
             layer.operators, layer.name, layer.position, layer.macs,
-            tuple(divided.maps[n].tensor for n in (layer.x, layer.added) if n >= 0),
-            divided.maps[layer.y].tensor, maps[layer.y], first, jobs,
-            panels[number].count, panels[number].rows, sizes[number].words(sizes[number].tiles),
+            tuple(tensor for tensor in read if tensor >= 0),
+            divided.maps[y].tensor, maps[y], first, jobs,
+            sum(panels[each].count for each in own), panels[number].rows,
+            sum(sizes[each].words(sizes[each].tiles) for each in own),
             end - before, layer.left_out,
         )
-        before, first = end, first + jobs
+        before, first, own = end, first + jobs, []
 
 
 def _result_bytes(results, batch, depth):
