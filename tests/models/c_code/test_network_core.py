@@ -178,7 +178,7 @@ class InterruptedCore(NetworkRegisterModel):
 def graph_of_lists():
     """A network with operators of the host between its lists."""
     builder = NetworkBuilder(np.random.default_rng(1), (1, 5, 5, 3))
-    x = builder.table(builder.max_pool(builder.max_pool(builder.convolution(0, 7))))
+    x = builder.table(builder.softmax(builder.softmax(builder.convolution(0, 7))))
     y = builder.convolution(x, 8)
     z = builder.dense(builder.table(builder.add(builder.convolution(y, 7), x)), 6)
     builder.host(z, "RESHAPE", "reshape", (2, 3), shape=(2, 3))
@@ -331,7 +331,7 @@ def test_input_maps(tmp_path, case):
 
 def test_names_and_memory(tmp_path):
     builder = NetworkBuilder(np.random.default_rng(1), (1, 4, 4, 4))
-    builder.max_pool(builder.convolution(0, 4))
+    builder.softmax(builder.convolution(0, 4))
     graph = dataclasses.replace(builder.graph(), name="2 x")
     program = compile_network_core(graph, target_of(CHIP))
     network = LoadedChipNetwork(tmp_path, program, prefix="mm")

@@ -121,9 +121,9 @@ def test_operators_of_the_host_between_layers(builder, operator, kernel, reason)
 def test_as_few_lists_as_possible(builder):
     """Two branches with operators of the host are in the same lists, and ADD follows them."""
     x = builder.convolution(0, 8)
-    one = builder.convolution(builder.max_pool(x), 8)
-    two = builder.convolution(builder.max_pool(x), 8)
-    pooled = builder.max_pool(builder.add(one, two))
+    one = builder.convolution(builder.softmax(x), 8)
+    two = builder.convolution(builder.softmax(x), 8)
+    pooled = builder.softmax(builder.add(one, two))
     builder.add(builder.convolution(pooled, 8), pooled)
     graph = divide(builder.graph(), "tflite", 8, 8)
     assert lists(graph) == [
@@ -141,7 +141,7 @@ def test_as_few_lists_as_possible(builder):
 def test_a_layer_with_add_waits_for_the_added_map(builder):
     x = builder.convolution(0, 8)
     own = builder.convolution(x, 16)
-    other = builder.convolution(builder.max_pool(x), 16, groups=1, kernel=(1, 1), padding=4 * (0,))
+    other = builder.convolution(builder.softmax(x), 16, groups=1, kernel=(1, 1), padding=4 * (0,))
     builder.add(own, other)
     graph = divide(builder.graph(), "tflite", 8, 8)
     assert [layers for _, layers in lists(graph)] == [
@@ -151,7 +151,7 @@ def test_a_layer_with_add_waits_for_the_added_map(builder):
 
 
 def test_no_list_without_a_product_follows_the_first(builder):
-    x = builder.convert(builder.max_pool(builder.convolution(0, 8)))
+    x = builder.convert(builder.softmax(builder.convolution(0, 8)))
     builder.add(x, builder.convert(x))
     graph = divide(builder.graph(), "tflite", 8, 8)
     assert len(graph.segments) == 1

@@ -143,7 +143,7 @@ def test_results_of_a_list_stay_until_its_end():
     b = builder()
     x = b.convolution(0, 8)
     y = b.convolution(b.convolution(x, 8), 8)
-    b.convolution(b.add(b.convolution(b.max_pool(x), 8), y), 8)
+    b.convolution(b.add(b.convolution(b.softmax(x), 8), y), 8)
     divided, plan = planned(b.graph(), LARGE)
     assert len(divided.segments) == 2
     check(divided, plan, LARGE)

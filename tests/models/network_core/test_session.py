@@ -147,9 +147,9 @@ def test_operators_of_the_host_before_and_after():
 def divided():
     """A network of three lists: a layer, MAX_POOL_2D, two layers with ADD, MAX_POOL_2D, a layer."""
     builder = NetworkBuilder(np.random.default_rng(1), (1, 5, 5, 3))
-    x = builder.max_pool(builder.convolution(0, 8))
+    x = builder.softmax(builder.convolution(0, 8))
     y = builder.convolution(x, 8)
-    builder.dense(builder.max_pool(builder.add(builder.convolution(y, 8), x)), 6)
+    builder.dense(builder.softmax(builder.add(builder.convolution(y, 8), x)), 6)
     return builder.graph()
 
 

@@ -89,7 +89,7 @@ def compile_network_core(
     except _Refused as error:
         if not error.has_tables:
             raise UnfitError(str(error)) from error
-    # Each table takes 512 vectors of the memory: a smaller program leaves the tables to the host.
+    # Each table takes 512 vectors of the memory: a smaller program leaves them to the host.
     try:
         return _compiled(graph, *arguments, tables=False)
     except _Refused as error:
@@ -97,7 +97,7 @@ def compile_network_core(
 
 
 class _Refused(Exception):
-    """The program does not fit the core; ``has_tables`` says whether a layer has a lookup table."""
+    """The program does not fit the core; ``has_tables`` is that of the `NetworkCoreGraph`."""
 
     def __init__(self, text, has_tables):
         super().__init__(text)
@@ -126,8 +126,7 @@ def _compiled(graph, exactness, left_out, target, batch, activations, progress, 
     try:
         return compiler.program()
     except (_TooLarge, ValueError) as error:
-        has_tables = any(layer.is_lookup for layer in divided.layers)
-        raise _Refused(f"{graph.name}: {error}", has_tables) from error
+        raise _Refused(f"{graph.name}: {error}", divided.has_tables) from error
 
 
 class _TooLarge(Exception):
@@ -197,10 +196,12 @@ class _Compiler:
         ]
         demands = [
             LayerDemand(
-                f"{layer.operators[0]} {layer.name}", size, layer_panels.count, layer_panels.rows,
-                layer.addition is not None,
+                layer.title, size, layer_panels.count, layer_panels.rows,
+                layer.addition is not None, loads,
             )
-            for layer, size, layer_panels in zip(divided.layers, sizes, panels, strict=True)
+            for layer, size, layer_panels, loads in zip(
+                divided.layers, sizes, panels, _table_loads(divided), strict=True
+            )
         ]
         products = [step for step in divided.host if step.placement.on_weft]
         schedule = schedule_buffers(
@@ -288,6 +289,19 @@ class _Compiler:
             log=image.end, arena=layout.plan.vectors, areas=layout.areas,
             keeps_maps=self._activations, left_out=self._left_out,
         )
+
+
+def _table_loads(divided):
+    """Return for each layer whether it loads the ADD table: each list loads what it needs."""
+    loads = []
+    for segment in divided.segments:
+        held = None
+        for number in segment.layers:
+            addition = divided.layers[number].addition
+            needed = None if addition is None else addition.table.tobytes()
+            loads.append(needed is not None and needed != held)
+            held = needed or held
+    return loads
 
 
 def _segment(
@@ -383,7 +397,7 @@ def _largest_maps(divided, plan, batch, config):
     )
     times = f", for each of {batch} inferences" if batch > 1 else ""
     return (
-        f"Operator {layer.position[0]} ({layer.operators[0]} {layer.name}) needs the most maps:"
+        f"Operator {layer.position[0]} ({layer.title}) needs the most maps:"
         f" {largest}{times}."
     )
 

@@ -420,6 +420,11 @@ class NetworkLayer:
     high: int
 
     @property
+    def title(self) -> str:
+        """Its first operator, or none, and its name: for messages."""
+        return " ".join((*self.operators[:1], self.name))
+
+    @property
     def is_lookup(self) -> bool:
         """Whether a table of its results follows, instead of ADD."""
         return self.addition is not None and self.added < 0
@@ -478,6 +483,8 @@ class NetworkCoreGraph:
     segments : tuple of GraphSegment
     after : tuple of Step
         Operators of the host after the last list.
+    has_tables : bool
+        Layers have tables of operators that the host could compute instead.
     """
 
     name: str
@@ -493,6 +500,7 @@ class NetworkCoreGraph:
     layers: tuple[NetworkLayer, ...]
     segments: tuple[GraphSegment, ...]
     after: tuple[Step, ...]
+    has_tables: bool
 
     def root(self, number: int) -> int:
         """Return the map in whose place a map lies, or its own number."""

@@ -117,10 +117,15 @@ def _place(program, place: PlacedMap, tensor, size=()):
     require(0 <= tensor <= last, f"a tensor must be in 0..{last}, not {tensor}")
     require(min(place.height, place.width, place.channels) > 0, "a map must not be empty")
     pitches, vectors = place.pitches, -(-place.channels // program.config.array.depth)
-    rows = place.width * pitches.pitch - (pitches.pitch - vectors)
+    # A map may lie column by column: each of the steps reaches beyond the smaller ones.
+    reach = vectors
+    for step, count in sorted(
+        ((pitches.pitch, place.width), (pitches.row_pitch, place.height))
+    ):
+        require(count == 1 or step >= reach, "the pixels of a map must lie apart")
+        reach += (count - 1) * step
     require(
-        place.first >= 0 and vectors <= pitches.pitch and rows <= pitches.row_pitch
-        and pitches.vectors == (place.height - 1) * pitches.row_pitch + rows
+        place.first >= 0 and pitches.vectors == reach
         and place.first + pitches.vectors <= program.arena,
         "a map must lie in the area of maps",
     )
