@@ -206,9 +206,11 @@ class _Division:
     def divided(self) -> NetworkCoreGraph:
         graph, places = self._graph, self.places
         for node in graph.nodes:
+            kept = places.kept()
             try:
                 self._on_core(node)
             except Refusal as refusal:
+                places.restore(kept)
                 self._on_host(node, str(refusal))
         layers = sorted(self._layers, key=self._list_of)
         count = self._list_of(layers[-1]) + 1 if layers else 0
@@ -267,16 +269,12 @@ class _Division:
             raise Refusal(node.reason)
 
     def _lower(self, node):
-        """Append the layers of an operator; after a Refusal there are none."""
-        kept, builder = self.places.kept(), OperatorBuilder(self, node)
-        try:
-            result = LOWERINGS[node.kernel](builder)
-            layers = builder.finished(result)
-            if any(layer.addition for layer in layers):
-                self._take_table()
-        except Refusal:
-            self.places.restore(kept)
-            raise
+        """Append the layers of an operator."""
+        builder = OperatorBuilder(self, node)
+        result = LOWERINGS[node.kernel](builder)
+        layers = builder.finished(result)
+        if any(layer.addition for layer in layers):
+            self._take_table()
         self._layers += layers
         self.places.put(node.outputs[0], result)
         if not layers:
@@ -301,8 +299,8 @@ class _Division:
     def _append(self, node, source, size, before=None, **fields):
         """Append a layer; ``size`` is the one of its output.
 
-        ``source`` is the form of the map that the host writes, or the tensor and the size of the
-        map that it reads. ``before`` is an operator in its window. Raises Refusal if the layer does
+        ``source`` is the map that it reads, the form of one that the host writes, or the tensor and
+        the size of one. ``before`` is an operator in its window. Raises Refusal if the layer does
         not fit the buffers, or its window the descriptor of a job.
         """
         nodes, places = [node] if before is None else [before, node], self.places
@@ -310,9 +308,12 @@ class _Division:
             operators=tuple(n.operator for n in nodes), name=node.name,
             position=tuple(place for n in nodes for place in n.position), x=-1, y=-1, **fields,
         )
-        is_form = isinstance(source, InputForm)
-        self.check_layer(layer, (source.map_size if is_form else source[1])[2])
-        x = places.written(source) if is_form else places.input(*source)
+        x = source
+        if isinstance(source, InputForm):
+            x = places.written(source)
+        elif isinstance(source, tuple):
+            x = places.input(*source)
+        self.check_layer(layer, places.maps[x].channels)
         y = places.computed(node.outputs[0], size, places.first_list[x])
         self._layers.append(dataclasses.replace(layer, x=x, y=y))
 
@@ -336,13 +337,17 @@ class _Division:
         except WrongMap:  # the host reads x, and writes it as the layer reads it
             product = product_of(*arguments, None)
         fields = {f.name: getattr(product, f.name) for f in dataclasses.fields(product)}
-        form = fields.pop("form")
-        size = fields.pop("size")
+        form, size, copies = (fields.pop(name) for name in ("form", "size", "copies"))
         columns = len(product.bias)
         macs = math.prod(product.window.output) * gemm.weights.size
+        if copies > 1:
+            x = self.places.written(form) if form else self.places.input(gemm.x, size)
+            builder = OperatorBuilder(self, gemm)
+            x = builder.repeated(x, copies)
+            self._layers += builder.layers
         self._append(
-            gemm, form or (gemm.x, size), (*product.window.output, columns), pad, columns=columns,
-            macs=macs, left_out=gemm.left_out, **fields,
+            gemm, x if copies > 1 else form or (gemm.x, size), (*product.window.output, columns),
+            pad, columns=columns, macs=macs, left_out=gemm.left_out, **fields,
         )
 
     def _pool(self, node):

@@ -122,7 +122,7 @@ def _place(program, place: PlacedMap, tensor, size=()):
     for step, count in sorted(
         ((pitches.pitch, place.width), (pitches.row_pitch, place.height))
     ):
-        require(count == 1 or step >= reach, "the pixels of a map must lie apart")
+        require(count == 1 or step >= reach, "a map must lie in the area of maps")
         reach += (count - 1) * step
     require(
         place.first >= 0 and pitches.vectors == reach

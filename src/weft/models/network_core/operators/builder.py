@@ -143,6 +143,15 @@ class OperatorBuilder:
         """Append a layer that copies a map, or the pixels that a window of one tap names."""
         return self.equal(x, pointwise(self.size(x)) if window is None else window, **fields)
 
+    def repeated(self, x: int, copies: int) -> int:
+        """Append layers that write each pixel of a map several times, side by side."""
+        height, width, channels = self.size(x)
+        whole = self.map((height, width * copies, channels))
+        for column in range(copies):
+            part = self.view(whole, self.size(x), column=column, pixel=(0, copies))
+            self.copy(x, y=part)
+        return whole
+
     def sum(
         self, x: int, added: int, window: Window | None = None, *, weight: int = 1, bias: int = 0,
         x_zero: int = 0, table: np.ndarray = DIFFERENCE, scale: tuple = IDENTITY, zero: int = 0,
