@@ -39,7 +39,7 @@ def _core(hop=2, target="ecp5", **fields):
 NETWORKS_85F = NetworkDesign(
     config=NetworkCoreConfig(
         array=_core(rows=8, cols=8, depth=8, lanes=8, dsp_cols=3, hop=2),
-        words=4096, b_words=512, lines=512, read_vectors=4,
+        words=4096, b_words=512, lines=512, read_vectors=4, softmax=True,
     ),
     clock=104.1667, baud=3_000_000, placer="static",
 )

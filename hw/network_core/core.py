@@ -150,7 +150,15 @@ class NetworkCore(wiring.Component):
             memory.rows.eq(map_reader.rows), map_reader.row_data.eq(memory.row_data),
             memory.outside.eq(list_reader.job.fields.outside),
         ]
-        connect(m, list_reader.job, sequencer.job, map_reader.job)
+        if self.config.softmax:  # such jobs have no steps
+            job = list_reader.job
+            for block in (sequencer, map_reader):
+                m.d.comb += [
+                    block.job.fields.eq(job.fields),
+                    block.job.start.eq(job.start & ~job.fields.softmax),
+                ]
+        else:
+            connect(m, list_reader.job, sequencer.job, map_reader.job)
         return sequencer, map_reader
 
     def _loads(self, m, resets, list_reader, client):

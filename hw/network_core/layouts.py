@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Mux, Signal, signed
 from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
-from weft.network_core.descriptors import BANK_BITS, ListJob, ListLoad, places
+from weft.network_core.descriptors import BANK_BITS, ListJob, ListLoad, core_places
 
 __all__ = [
     "ColumnParameters", "ComputedTile", "JobFields", "ListLoadFields", "MapChunk", "VectorAddress",
@@ -35,7 +35,8 @@ class VectorAddress(data.StructLayout):
 class JobFields(data.StructLayout):
     """The fields of the running `weft.network_core.descriptors.ListJob`.
 
-    Addresses are `VectorAddress`, all other fields have their widths.
+    Addresses are `VectorAddress`, all other fields have their widths. Only the fields that the core
+    knows are there.
     """
 
     def __init__(self, config):
@@ -55,7 +56,7 @@ def _members(config, kind):
     return {
         place.name: address if place.address
         else signed(place.bits) if place.signed else place.bits
-        for place in places(kind)
+        for place in core_places(config, kind)
     }
 
 

@@ -1,4 +1,4 @@
-"""Random lists: chains of layers with streamed and resident weights, loops and ADD."""
+"""Random lists: chains of layers with streamed and resident weights, loops, ADD and SOFTMAX."""
 
 from dataclasses import dataclass, replace
 
@@ -6,9 +6,11 @@ import numpy as np
 from network_core_jobs import MapPlace, MapPlan, NetworkCoreImage, job_of, plan_map
 from network_core_layers import NetworkCoreLayer, random_layer
 from network_core_packing import PackedLayer, pack_layer
+from network_core_softmax import SoftmaxRows, random_softmax, softmax_job
 from random_lists import buffer_words
 
 from weft.golden.network_core import NetworkCoreBuffers
+from weft.network_core.config import ADD_TABLE_WORDS
 from weft.network_core.descriptors import ListEnd, ListLoad, ListLoop, LoadTarget, split
 
 __all__ = ["ListCase", "random_list"]
@@ -54,6 +56,7 @@ class _Stage:
     turns: list[NetworkCoreLayer]
     packed: list[PackedLayer]
     plan: MapPlan  # of the input maps
+    softmax: SoftmaxRows | None = None  # of the output map of the last turn
 
 
 def random_list(
@@ -100,12 +103,16 @@ def _turn(rng, layer):
 
 def _stages(rng, config, layers, most_turns, sizes):
     x, stages = None, []
-    for _ in range(layers):
+    for _ in range(layers):  # SOFTMAX is only drawn for a core that has it
         turns = [random_layer(rng, x=x, **sizes)]
         turns += [_turn(rng, turns[0]) for _ in range(rng.integers(most_turns))]
         packed = [pack_layer(config, turn) for turn in turns]
-        stages.append(_Stage(turns, packed, plan_map(rng, config, turns[0], packed[0].map_vectors)))
-        x = turns[-1].results(config.array.requantize)
+        plan = plan_map(rng, config, turns[0], packed[0].map_vectors)
+        x, softmax = turns[-1].results(config.array.requantize), None
+        if config.softmax and rng.integers(2):
+            softmax = random_softmax(rng, x)
+            x = softmax.y
+        stages.append(_Stage(turns, packed, plan, softmax))
     return stages
 
 
@@ -199,7 +206,31 @@ class _Builder:
             (place, turn.results(mode)) for place, turn in zip(outputs, stage.turns, strict=False)
         ]
         self._append(stage, sources, outputs, added)
+        if stage.softmax:
+            return self._softmax(stage.softmax, outputs[count - 1 :], plan, height)
         return outputs[count - 1 :]
+
+    def _softmax(self, rows, outputs, plan, height):
+        """Append a SOFTMAX of the first output map, in place or to another one."""
+        x = outputs[0]
+        if self._rng.integers(2):
+            outputs = self._take_maps(plan, height, len(outputs))
+        else:
+            self._maps.pop()
+        self._maps.append((outputs[0], rows.y))
+        table = rows.words(self._network_core)
+        # Word 0 of the table is the first one: all its words are taken.
+        first, waits = self._rings[LoadTarget.ADD_TABLE].take(ADD_TABLE_WORDS, self._jobs + 1)
+        self._loads += 1
+        self._jobs += 1
+        self._descriptors += [
+            ListLoad(
+                target=LoadTarget.ADD_TABLE, jobs=waits, first_word=first, words=len(table),
+                source=split(self._image.store(table), self._network_core.banks),
+            ),
+            softmax_job(self._network_core, rows, x, outputs[0], loads=self._loads),
+        ]
+        return outputs
 
     def _append(self, stage, sources, outputs, added):
         """Append loads, job and loop of a stage."""

@@ -15,7 +15,7 @@ def network_core_config(rows, cols, depth, lanes=1, **fields):
     """A network core; ``fields`` are of the NetworkCoreConfig or of its Config."""
     sizes = {"words": 4096} | {
         name: fields.pop(name)
-        for name in ("words", "b_words", "lines", "read_vectors", "program_words")
+        for name in ("words", "b_words", "lines", "read_vectors", "program_words", "softmax")
         if name in fields
     }
     core = {"activation": "none", "requantize": "tflite"} | fields

@@ -7,7 +7,7 @@ from weft.network_core.descriptors import (
     ListLoad,
     ListLoop,
     LoadTarget,
-    places,
+    core_places,
     split,
 )
 
@@ -29,7 +29,7 @@ def random_step(rng, config):
 def some_job(rng, config, loads=0):
     """A job whose fields have random values that fit the core."""
     fields = {}
-    for place in places(ListJob):
+    for place in core_places(config, ListJob):
         low = -(1 << place.bits - 1) if place.signed else int(place.name in SIZES)
         high = (1 << place.bits - place.signed) - 1
         number = rng.choice([low, high, rng.randint(low, high)])

@@ -16,7 +16,7 @@ from weft.hw.network_core.layouts import (
     within,
 )
 from weft.hw.network_core.lists.descriptor_reader import DescriptorPart
-from weft.network_core.config import ADD_TABLE_WORDS
+from weft.network_core.config import ADD_TABLE_WORDS, MAX_SOFTMAX
 from weft.network_core.descriptors import (
     BANK_BITS,
     DESCRIPTOR_BYTES,
@@ -27,7 +27,7 @@ from weft.network_core.descriptors import (
     ListLoad,
     ListLoop,
     LoadTarget,
-    places,
+    core_places,
 )
 
 __all__ = ["ReaderHead", "field_faults"]
@@ -66,7 +66,8 @@ def field_faults(config, kind, values, passed):
     """
     faults = [values[name] == 0 for name in SIZES[kind]]
     faults += [
-        values[place.name][:BANK_BITS] >= config.banks for place in places(kind) if place.address
+        values[place.name][:BANK_BITS] >= config.banks
+        for place in core_places(config, kind) if place.address
     ]
     if config.program_words:
         faults += [
@@ -83,6 +84,11 @@ def field_faults(config, kind, values, passed):
         ]
     elif kind is ListJob:
         faults += [values["panel_rows"] > config.array.rows, values["add"] & values["sums"]]
+        if config.softmax:
+            faults += [
+                values["softmax"] & (values["add"] | values["sums"]),
+                values["softmax"] & (values["columns"] > MAX_SOFTMAX),
+            ]
     elif kind is ListLoop:
         faults.append(passed < values["body"])
     else:
@@ -198,7 +204,7 @@ class ReaderHead(wiring.Component):
             return value.as_signed() if place.signed else value
 
         return {
-            kind: {place.name: field(place) for place in places(kind)}
+            kind: {place.name: field(place) for place in core_places(self.config, kind)}
             for kind in (self.kind, ListLoop, ListEnd)
         }
 

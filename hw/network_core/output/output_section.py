@@ -23,6 +23,7 @@ from weft.hw.network_core.layouts import ComputedTile, MapChunk
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
 from weft.hw.network_core.output.map_store import ChunkAddresses, MapStore
 from weft.hw.network_core.output.rescaler import Rescaler
+from weft.hw.network_core.output.softmax import Softmax
 from weft.hw.stream.fifo import SkidBuffer
 from weft.network_core import latencies
 from weft.network_core.latencies import lead
@@ -314,6 +315,8 @@ class AddedMap(wiring.Component):
 class OutputSection(wiring.Component):
     """A `ChunkScheduler`, a `Rescaler`, a `MapStore`, and an `AddedMap` for ADD.
 
+    With the option ``softmax`` also a `Softmax`: a job with this flag has no tiles.
+
     Parameters
     ----------
     config : NetworkCoreConfig
@@ -335,12 +338,13 @@ class OutputSection(wiring.Component):
         Reads of the added map.
     write : Out, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
     ending : Out, 1 bit; only if `weft.network_core.latencies.lead` is above 0
-        Pulse, that many cycles before ``done``: the next job may start.
+        Pulse, that many cycles before ``done``: the next job may start. With ``done`` if the job
+        has the flag ``softmax``.
     done : Out, 1 bit
         Pulse, with the last write of the job.
     address_error : Out, 1 bit
         Pulse: an access beyond the window, which does not happen. If it was a read of the added
-        map, the job waits until a reset.
+        map, or of a job with ``softmax``, the job waits until a reset.
     """
 
     def __init__(self, config, *, buffer_rows):
@@ -403,4 +407,28 @@ class OutputSection(wiring.Component):
         ]
         if lead(self.config.array):
             m.d.comb += self.ending.eq(store.ending)
+        if self.config.softmax:
+            self._softmax(m, added.reads)
         return m
+
+    def _softmax(self, m, added):
+        """Add a `Softmax`: while it is busy, it has the ports of the other blocks."""
+        m.submodules.softmax = softmax = Softmax(self.config)
+        connect(m, flipped(self.job), softmax.job)
+        connect(m, flipped(self.window), softmax.window)
+        m.d.comb += softmax.exponential.eq(self.table.data[0])
+        with m.If(softmax.busy):
+            m.d.comb += [
+                self.reads.request.valid.eq(softmax.reads.request.valid),
+                self.reads.request.payload.eq(softmax.reads.request.payload),
+                softmax.reads.request.ready.eq(self.reads.request.ready),
+                softmax.reads.data_valid.eq(self.reads.data_valid),
+                softmax.reads.data.eq(self.reads.data),
+                added.data_valid.eq(0),
+                self.table.address[0].eq(softmax.difference),
+                self.write.eq(softmax.write),
+                self.done.eq(softmax.done), self.address_error.eq(softmax.address_error),
+            ]
+            if lead(self.config.array):
+                # The next job may start in the cycle of ``done``, which is soon enough.
+                m.d.comb += self.ending.eq(softmax.done)

@@ -47,7 +47,7 @@ def line_of(config: Design) -> str:
 
 
 def _unusual(config):
-    usual = {"ram_cols": 0, "program_words": 0}
+    usual = {"ram_cols": 0, "program_words": 0, "softmax": False}
     return {name: value for name, value in _with_array(config).items() if usual.get(name) != value}
 
 

@@ -13,12 +13,14 @@ from weft.frames import MAX_WRITE, WRITE_FIELDS
 from weft.hints import did_you_mean
 
 __all__ = [
-    "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "PARAMETER_BYTES", "NetworkCoreConfig", "has_single_port",
+    "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "MAX_SOFTMAX", "PARAMETER_BYTES", "NetworkCoreConfig",
+    "has_single_port",
 ]
 
 PARAMETER_BYTES = 9  # of a column: bias (4), multiplier (4), shift (1)
 ADD_TABLE_WORDS = 512  # of the ADD table: 256 for the added map, then 256 for the results
 ADD_TABLE_BYTES = 4  # of a word of that table
+MAX_SOFTMAX = 4095  # values of a row: sums of exponentials fit 31 bits, as in TensorFlow Lite Micro
 MAX_WORDS = 1 << 16  # of each bank of the memory on the chip
 MAX_PROGRAM_WORDS = 1 << 22  # of each bank of a program memory: an address has 32 bits
 MAX_BEAT = 128  # bytes of a beat of AXI4
@@ -45,6 +47,8 @@ class NetworkCoreConfig:
         0: lists, weights and parameters lie in the memory beside the maps. Otherwise they lie in a
         program memory behind an AXI4 master, and the maps only in the memory. The program memory
         has as many banks of this many words; a power of two.
+    softmax : bool
+        The core has a unit that computes SOFTMAX.
 
     Raises
     ------
@@ -60,6 +64,7 @@ class NetworkCoreConfig:
     lines: int = 512
     read_vectors: int = 4
     program_words: int = 0
+    softmax: bool = False
 
     def __post_init__(self):
         array, problems = self.array, []
@@ -71,6 +76,8 @@ class NetworkCoreConfig:
                 problems.append(f"{name} must be an integer, not {value!r}")
             else:
                 object.__setattr__(self, name, operator.index(value))
+        if not isinstance(self.softmax, bool):
+            problems.append(f"softmax must be True or False, not {self.softmax!r}")
         if problems:
             raise ConfigError("\n".join(problems))
         for name, value, allowed in (
@@ -106,6 +113,11 @@ class NetworkCoreConfig:
             )
         if self.program_words:
             problems += self._program_problems()
+        if self.softmax and array.requantize == "single":
+            problems.append(
+                "softmax must be False with requantize 'single', whose exponentials are others,"
+                " not True"
+            )
         if has_single_port(array):
             problems += self._single_port_problems()
         if problems:
@@ -130,7 +142,7 @@ class NetworkCoreConfig:
             ("cols", array.cols, 4), ("depth", array.depth, 4), ("lanes", array.lanes, 1),
             ("multiplier", array.multiplier, "plain"), ("requantize", array.requantize, "tflite"),
             ("scale_cycles", array.scale_cycles, 8), ("read_vectors", self.read_vectors, 1),
-            ("program_words", self.program_words, 0),
+            ("program_words", self.program_words, 0), ("softmax", self.softmax, False),
         ):
             if value != rule:
                 yield self._single_port_problem(name, repr(rule), value)

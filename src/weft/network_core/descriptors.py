@@ -17,7 +17,7 @@ from weft.network_core.config import NetworkCoreConfig
 __all__ = [
     "BANK_BITS", "DESCRIPTOR_BYTES", "DESCRIPTOR_WORDS", "LIST_VERSION", "WORD_BITS", "FieldPlace",
     "ListEnd", "ListError", "ListJob", "ListLoad", "ListLoop", "ListOpcode", "ListReport",
-    "LoadTarget", "NetworkState", "join", "places", "split", "unpack", "unpack_list",
+    "LoadTarget", "NetworkState", "core_places", "join", "places", "split", "unpack", "unpack_list",
 ]
 
 
@@ -95,6 +95,9 @@ class FieldPlace:
     signed : bool
     address : bool
         The field is an address, or a step from address to address (`split`).
+    option : str
+        The field of a NetworkCoreConfig that a core must have; "": all cores know the field. Other
+        cores know no such bits: they must be 0.
     """
 
     name: str
@@ -103,6 +106,7 @@ class FieldPlace:
     bits: int
     signed: bool = False
     address: bool = False
+    option: str = ""
 
 
 def _bits(word, low, bits, *, signed=False, default=0):
@@ -110,8 +114,8 @@ def _bits(word, low, bits, *, signed=False, default=0):
     return field(default=default, metadata=place)
 
 
-def _flag(bit):
-    return _bits(0, bit, 1)
+def _flag(bit, option=""):
+    return field(default=0, metadata={"word": 0, "low": bit, "bits": 1, "option": option})
 
 
 def _address(word):
@@ -123,6 +127,13 @@ def places(kind) -> Iterator[FieldPlace]:
     """Yield the places of all fields of a class of descriptors."""
     for f in dataclasses.fields(kind):
         yield FieldPlace(f.name, **f.metadata)
+
+
+def core_places(config: NetworkCoreConfig, kind) -> Iterator[FieldPlace]:
+    """Yield the places of the fields of a class of descriptors that a core knows."""
+    for place in places(kind):
+        if not place.option or getattr(config, place.option):
+            yield place
 
 
 class _Descriptor:
@@ -243,6 +254,13 @@ class ListJob(_Descriptor):
     sums : flag
         The output map has sums instead of results: 32 bits each, little-endian, with their biases
         and modulo 2^32. A pixel has ``4 * columns`` bytes. Not together with ``add``.
+    softmax : flag
+        The job is no convolution: pixel (oy, ox) of the output map is the SOFTMAX of the first
+        ``columns`` bytes at ``input + ox * pixel + oy * row``. Word d of the ADD table, below 256,
+        has ``exp(-d)``: the exponential of a value that is d less than the largest one, with 31
+        fractional bits. ``columns`` is at most 4,095. Of the other fields only ``loads``,
+        ``out_height``, ``out_width`` and those of both maps have an effect. Not together with
+        ``add`` or ``sums``. Only a core with the option ``softmax`` knows this flag.
     loads : int
         Loads that must be complete before the job starts.
     panel_rows : int
@@ -301,6 +319,7 @@ class ListJob(_Descriptor):
     cross: int = _flag(8)
     add: int = _flag(9)
     sums: int = _flag(10)
+    softmax: int = _flag(11, "softmax")
     loads: int = _bits(1, 0, 16)
     panel_rows: int = _bits(1, 16, 8)
     out_height: int = _bits(2, 0, 16)

@@ -6,8 +6,8 @@ from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_READ",
-    "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ", "SUM_PARTS", "WRITE", "add_slot",
-    "added_chunks", "added_take", "array_write", "chunks_in_flight", "has_serial_scaler", "join",
+    "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ", "SOFTMAX_PRODUCT",
+    "SOFTMAX_RECIPROCAL", "SOFTMAX_STEPS", "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot", "added_chunks", "added_take", "array_write", "chunks_in_flight", "has_serial_scaler", "join",
     "lead", "read_delay", "rescale", "result_read", "result_rows", "store_sums", "sum_latency",
     "total_latency",
 ]
@@ -24,6 +24,10 @@ SUM_PARTS = 4  # writes of a chunk of sums at most, one a slot
 ROW_READ = 2 + latencies.MEMORY_READ + 1  # from the address of a row to its vector
 SIDE_READ = ROW_READ + 1  # from a read that the memory accepts to its vectors
 DELIVERY = 1  # from the memory to the client of a read
+SOFTMAX_ZEROS = 12  # before the total of a row: the term of its largest value alone is 2^19
+SOFTMAX_PRODUCT = 32  # from the start of a serial multiplier to its product
+SOFTMAX_STEPS = 7  # products of a reciprocal: an estimate, and three times an error, an estimate
+SOFTMAX_RECIPROCAL = SOFTMAX_ZEROS + 1 + SOFTMAX_STEPS * (1 + SOFTMAX_PRODUCT)
 MAP_READ = 1 + ROW_READ + 1  # from a step to its vectors of A
 _ADDED_ADDRESS = 15  # from a chunk to the read of its added values, at the best
 

@@ -31,7 +31,7 @@ def describe(config: NetworkCoreConfig) -> list[int]:
     """The constant registers of ``config``: all of `REGISTERS` before `STATE`."""
     return [
         *registers.identity(config), *registers.describe_fields(config.array),
-        *(getattr(config, name) for name in SIZES), config.vectors,
+        *(int(getattr(config, name)) for name in SIZES), config.vectors,
     ]
 
 
@@ -60,6 +60,7 @@ _SIZES = {
     "lines": "lines of the parameter buffer",
     "read_vectors": "vectors that a load, a descriptor or a read of the host takes in a cycle",
     "program_words": "words of each bank of the program memory; 0: no such memory",
+    "softmax": "1: the core has a unit for SOFTMAX",
     "vectors": "vectors that the memory holds",
 }
 

@@ -7,7 +7,7 @@ from network_cores import BATCH1, LARGE, ODD, SMALL, SPRAM, TINY, network_core_c
 from network_programs import random_inputs
 
 import weft
-from weft.boards.designs import BATCH1_85F
+from weft.boards.designs import BATCH1_85F, NETWORKS_85F
 from weft.models.network_core.session import GoldenRunner
 from weft.models.oracles import answers
 
@@ -39,6 +39,19 @@ def test_outputs(mlperf_tiny, name, config):
         with program.open(GoldenRunner(config, eager=eager)) as session:
             y = session(x)
         assert np.array_equal(y.reshape(2, -1), record["model_out_tflm"][:2].reshape(2, -1))
+
+
+def test_a_classifier_is_one_list(mlperf_tiny):
+    """With SOFTMAX on the core, the list has the bytes of all recorded outputs."""
+    config = NETWORKS_85F.config
+    program = weft.load(mlperf_tiny / "kws_int8.tflite").compile(config)
+    assert (len(program.segments), program.host) == (1, ())
+    record = record_of(mlperf_tiny / "kws_int8.npz")
+    x, expected = record["model_in"], record["model_out_tflm"]
+    x = x.reshape(len(x), *program.tensors[program.inputs[0]].shape[1:])
+    with program.open(GoldenRunner(config)) as session:
+        y = session(x)
+    assert np.array_equal(y.reshape(len(x), -1), expected.reshape(len(x), -1))
 
 
 @pytest.mark.parametrize("name", ["kws_int8", "resnet8_int8", "vww_96_int8"])

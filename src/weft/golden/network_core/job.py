@@ -7,6 +7,7 @@ import numpy as np
 
 from weft.golden.matmul import matmul
 from weft.golden.requantize import add_bias, requantize
+from weft.golden.softmax import softmax
 from weft.network_core.config import has_single_port
 from weft.network_core.descriptors import join
 
@@ -36,6 +37,9 @@ def run_job(config, memory, buffers, job) -> None:
         If the descriptor has a field that the hardware does not check, and whose effect is
         undefined.
     """
+    if job.softmax:
+        _run_softmax(config, memory, buffers, job)
+        return
     _check(config, job)
     y = _layer(config, buffers, job, _sums(config, memory, buffers, job))
     if job.add:
@@ -160,6 +164,13 @@ def _layer(config, buffers, job, sums):
             high=job.high,
         )
     return y.reshape(job.out_height, job.out_width, -1)
+
+
+def _run_softmax(config, memory, buffers, job):
+    """Compute the SOFTMAX of each pixel of the input map, and store them."""
+    x = memory.read_columns(_pixels(job, config.banks, "input"), job.columns)
+    y = softmax(x.reshape(-1, job.columns), buffers.exponentials())
+    memory.write_columns(_pixels(job, config.banks, "output"), y.reshape(x.shape))
 
 
 def _added(config, buffers, job, x, y):

@@ -7,7 +7,7 @@ import numpy as np
 
 from weft.golden.network_core.job import run_job
 from weft.golden.network_core.memory import ListFault, MemoryArea, NetworkCoreBuffers
-from weft.network_core.config import ADD_TABLE_WORDS
+from weft.network_core.config import ADD_TABLE_WORDS, MAX_SOFTMAX
 from weft.network_core.descriptors import (
     BANK_BITS,
     DESCRIPTOR_BYTES,
@@ -90,9 +90,12 @@ class ListHead:
         numbers = self._first + self._index * vectors + np.arange(vectors)
         data = self._memory.read(numbers).tobytes()[:DESCRIPTOR_BYTES]
         try:
-            return unpack(data)
+            descriptor = unpack(data)
         except ValueError:
             raise ListFault(ListError.OPCODE) from None
+        if isinstance(descriptor, ListJob) and descriptor.softmax > self._network_core.softmax:
+            raise ListFault(ListError.OPCODE)  # a bit that this core does not know
+        return descriptor
 
     def _repeat(self, loop):
         """Go to the first descriptor of the body, or behind the loop."""
@@ -178,8 +181,11 @@ def _limits(config, descriptor):
         case ListLoad():
             return False
         case ListJob():
-            both = descriptor.add and descriptor.sums
-            return descriptor.panel_rows <= config.array.rows and not both
+            if descriptor.add + descriptor.sums + descriptor.softmax > 1:
+                return False
+            if descriptor.softmax and descriptor.columns > MAX_SOFTMAX:
+                return False
+            return descriptor.panel_rows <= config.array.rows
         case ListEnd():
             return descriptor.result_bytes <= RESULT_BYTES
 

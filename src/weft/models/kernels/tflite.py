@@ -19,7 +19,7 @@ from weft.models.kernels.fixed_point import (
     wrap32,
 )
 
-__all__ = ["KERNELS", "MAX_WINDOW", "leaky_relu", "logistic16", "tanh16"]
+__all__ = ["KERNELS", "MAX_WINDOW", "exponentials", "leaky_relu", "logistic16", "tanh16"]
 
 
 # TFLite's arithmetic of two operands: sums, products and comparisons.
@@ -306,17 +306,23 @@ def _softmax(inputs, attributes):
     lowest difference that counts; ``dtype`` : str."""
     [x] = inputs
     dtype = np.dtype(attributes["dtype"])
-    difference = x.astype(np.int64) - x.max(-1, keepdims=True)
-    steps = np.arange(-255, 1)  # all differences of 8-bit values
-    # Fixed-point numbers as in softmax.h: differences have 5 integer bits, exponentials none, and
-    # their sum 12.
-    scaled = high_mul(wrap32(steps << attributes["left_shift"]), attributes["multiplier"])
-    exponentials = np.where(steps >= attributes["least"], INT32.exp_on_negative(scaled, 5), 0)
-    terms = exponentials[difference + 255]
+    terms = exponentials(attributes)[x.max(-1, keepdims=True) - x.astype(np.int64)]
+    # Fixed-point numbers as in softmax.h: exponentials have no integer bits, and their sum 12.
     scale, over = reciprocal(round_shift(terms, 12).sum(-1, keepdims=True), 12)
     y = round_shift(high_mul(scale, terms), over + 31 - 8 * dtype.itemsize)
     limits = np.iinfo(dtype)
     return [clamp(y + limits.min, limits.min, limits.max, dtype)]
+
+
+def exponentials(attributes) -> np.ndarray:
+    """Return ``exp(-d)`` of softmax for all differences d of 8-bit values, int64 [256].
+
+    The numbers have 31 fractional bits, the scaled differences 26. ``attributes`` are those of the
+    kernel ``tflite.softmax``.
+    """
+    steps = -np.arange(256)
+    scaled = high_mul(wrap32(steps << attributes["left_shift"]), attributes["multiplier"])
+    return np.where(steps >= attributes["least"], INT32.exp_on_negative(scaled, 5), 0)
 
 
 def _exact(function):

@@ -32,6 +32,7 @@ from weft.models.network_core.weights import LayerWords
 from weft.models.progress import Progress, Watch
 from weft.models.target import NetworkTarget
 from weft.network_core.config import has_single_port
+from weft.network_core.cycles import softmax_cycles
 
 __all__ = ["compile_network_core"]
 
@@ -197,7 +198,8 @@ class _Compiler:
         demands = [
             LayerDemand(
                 layer.title, size, layer_panels.count, layer_panels.rows,
-                layer.addition is not None, loads,
+                layer.read_as_added >= 0, loads,
+                softmax_cycles(config, layer.columns, layer.pixels) if layer.is_softmax else 0,
             )
             for layer, size, layer_panels, loads in zip(
                 divided.layers, sizes, panels, _table_loads(divided), strict=True

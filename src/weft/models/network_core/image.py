@@ -16,7 +16,7 @@ from weft.models.network_core.jobs import PlacedMap, job_of
 from weft.models.network_core.layers import NetworkCoreGraph, Panels
 from weft.models.network_core.schedule import BufferSchedule
 from weft.models.network_core.weights import LayerWords, lines_of, table_of, words_of
-from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import (
     DESCRIPTOR_BYTES,
     ListEnd,
@@ -106,7 +106,7 @@ def make_image(
 def _run(parts, data, graph, sizes, panels, schedule, maps, arena, batch, config, end, first):
     """Return the bytes of one list of an inference, at vector ``first``, and of its ``data``."""
     length = len(data) + len(parts) + 1 + (batch > 1)
-    loads = [_load(entry, graph, sizes, schedule, parts[0]) for entry in data]
+    loads = [_load(entry, graph, sizes, schedule, config, parts[0]) for entry in data]
     loads = _with_sources(loads, [entry.vectors for entry in data], first, length, config)
     entries, done = [], 0
     for number in parts:
@@ -117,8 +117,8 @@ def _run(parts, data, graph, sizes, panels, schedule, maps, arena, batch, config
         entries += own
         entries.append(job_of(
             layer, sizes[part.layer], panels[part.layer], part, maps[layer.x], maps[layer.y],
-            maps[layer.y if layer.is_lookup else layer.added] if layer.addition else None,
-            done if own else 0, config,
+            maps[layer.read_as_added] if layer.read_as_added >= 0 else None, done if own else 0,
+            config,
         ))
     if batch > 1:
         step = split(arena, config.banks)
@@ -136,24 +136,26 @@ def _data(graph, sizes, schedule, config):
     made = None, None
     for number, part in enumerate(schedule.parts):
         layer, size = graph.layers[part.layer], sizes[part.layer]
-        if made[0] != part.layer:
+        depth = config.array.depth
+        if made[0] != part.layer and not layer.is_softmax:
             words, pairs = words_of(layer, size, config)
             made = part.layer, (words, *lines_of(layer, size, pairs, config))
-        words, columns, added = made[1]
         tiles = slice(part.first, part.first + part.tiles)
-        rows = slice(tiles.start * size.row_lines, tiles.stop * size.row_lines)
-        depth = config.array.depth
         if part.words:
+            words = made[1][0]
             vectors = words[:0, 0] if size.filled else words[tiles].reshape(-1, depth)
             yield _Data(
                 number, LoadTarget.B, part.b_jobs, schedule.b_resident,
                 _whole_beats(vectors, config)
             )
-        lines = np.concatenate([columns[rows], added]).view(np.int8)
-        yield _Data(
-            number, LoadTarget.PARAMETERS, part.line_jobs, schedule.lines_resident,
-            lines.reshape(-1, depth),
-        )
+        if part.lines:
+            _, columns, added = made[1]
+            rows = slice(tiles.start * size.row_lines, tiles.stop * size.row_lines)
+            lines = np.concatenate([columns[rows], added]).view(np.int8)
+            yield _Data(
+                number, LoadTarget.PARAMETERS, part.line_jobs, schedule.lines_resident,
+                lines.reshape(-1, depth),
+            )
         if part.table_jobs is not None:
             table = table_of(layer.addition, config).view(np.int8)
             yield _Data(
@@ -171,7 +173,7 @@ def _whole_beats(vectors, config):
     return np.pad(vectors, ((0, -len(vectors) % _unit(config)), (0, 0)))
 
 
-def _load(entry, graph, sizes, schedule, before=0):
+def _load(entry, graph, sizes, schedule, config, before=0):
     """Return the load of data, without its source; lists with ``before`` jobs have ended."""
     part, jobs = schedule.parts[entry.part], max(0, entry.jobs - before)
     if entry.target == LoadTarget.PARAMETERS:
@@ -179,7 +181,8 @@ def _load(entry, graph, sizes, schedule, before=0):
             jobs=jobs, target=entry.target, first_word=part.line, words=part.lines
         )
     if entry.target == LoadTarget.ADD_TABLE:
-        return ListLoad(jobs=jobs, target=entry.target, words=ADD_TABLE_WORDS)
+        words = len(entry.vectors) // config.add_table_vectors
+        return ListLoad(jobs=jobs, target=entry.target, words=words)
     size = sizes[part.layer]
     value = int(graph.layers[part.layer].weights.flat[0]) if size.filled else 0
     return ListLoad(
@@ -204,7 +207,7 @@ def _setups(kept, space, graph, sizes, schedule, config):
     descriptor = DESCRIPTOR_BYTES // config.array.depth
     loads, vectors, size = [], [], descriptor
     for entry in kept:
-        load = _load(entry, graph, sizes, schedule)
+        load = _load(entry, graph, sizes, schedule, config)
         for piece, data in _pieces(load, entry.vectors, space - 2 * descriptor, config):
             if loads and size + descriptor + len(data) > space:
                 yield _part(loads, vectors, config)

@@ -82,10 +82,11 @@ def job_of(
             sum_zero=addition.zero, sum_low=addition.low, sum_high=addition.high,
         )
     return ListJob(
-        cross=panels.cross, loads=loads, panel_rows=panels.rows, out_height=window.output[0],
+        cross=panels.cross, softmax=layer.is_softmax, loads=loads, panel_rows=panels.rows, out_height=window.output[0],
         out_width=width,
         columns=min(layer.columns - part.first * array.cols, part.tiles * array.cols),
-        tile_words=sizes.tile_words, kernel_height=window.kernel[0],
+        # A SOFTMAX has no words, but 0 is an error.
+        tile_words=max(1, sizes.tile_words), kernel_height=window.kernel[0],
         kernel_width=window.kernel[1], tap_vectors=sizes.tap_vectors,
         group_tiles=min(sizes.group_tiles, part.tiles),
         group_step=split(sizes.group_step, banks), in_height=window.input[0],

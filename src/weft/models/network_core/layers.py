@@ -237,12 +237,14 @@ class WeightLayout:
     """How a layer's columns read the channels of its input.
 
     ``DENSE``: each column reads all channels of its group. ``DIAGONAL``: column n reads only
-    channel n. ``EQUAL``: as DIAGONAL, and all weights are equal.
+    channel n. ``EQUAL``: as DIAGONAL, and all weights are equal. ``NONE``: the layer is no
+    convolution, but the SOFTMAX of each pixel.
     """
 
     DENSE = "dense"
     DIAGONAL = "diagonal"
     EQUAL = "equal"
+    NONE = "none"
 
 
 @dataclass(frozen=True)
@@ -333,10 +335,13 @@ XX-1: values between the layers of one operator.
 class Addition:
     """ADD after a layer, or a table of its results; ``docs/network-core.md`` has the formula.
 
+    Of a SOFTMAX only the table counts.
+
     Attributes
     ----------
     table : int32 [2, 256]
-        The scaled values of the added map, and of the layer's result, by their bytes.
+        The scaled values of the added map, and of the layer's result, by their bytes. Of a SOFTMAX
+        the exponentials, [1, 256].
     multiplier, shift : int
         Scale of the sum.
     zero, low, high : int
@@ -427,7 +432,17 @@ class NetworkLayer:
     @property
     def is_lookup(self) -> bool:
         """Whether a table of its results follows, instead of ADD."""
-        return self.addition is not None and self.added < 0
+        return self.addition is not None and self.added < 0 and not self.is_softmax
+
+    @property
+    def is_softmax(self) -> bool:
+        """Whether it is the SOFTMAX of each pixel."""
+        return self.layout == WeightLayout.NONE
+
+    @property
+    def read_as_added(self) -> int:
+        """The map that its jobs read as the added one; -1 without one."""
+        return self.y if self.is_lookup else self.added
 
     @property
     def taps(self) -> int:

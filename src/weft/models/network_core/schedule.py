@@ -33,6 +33,8 @@ class LayerDemand:
         Whether the layer has ADD.
     loads_table : bool
         Whether its first job loads the ADD table: the layer before has another one.
+    softmax : int
+        Cycles of a SOFTMAX, which uses the ADD table; 0 of other layers.
     """
 
     name: str
@@ -41,9 +43,12 @@ class LayerDemand:
     panel_rows: int
     adds: bool
     loads_table: bool = False
+    softmax: int = 0
 
     def cycles(self, tiles: int, config: NetworkCoreConfig) -> int:
         """Return the cycles of a job of some tiles, without its latency."""
+        if self.softmax:
+            return self.softmax
         chunk = config.array.scale_cycles * (2 if self.adds else 1)
         output = self.panel_rows * self.sizes.row_lines * chunk
         return self.panels * tiles * max(self.sizes.tile_words, output)
@@ -371,7 +376,7 @@ class _Search:
             if not (self._b_resident or sizes.filled):
                 vectors = words * (1 if sizes.diagonal else config.array.cols)
                 b_load = _cycles_of_load(vectors / config.read_vectors)
-            if not lines_resident:
+            if lines and not lines_resident:
                 line_load = _cycles_of_load(lines * config.line_vectors / config.read_vectors)
             cycles = _JOB_LATENCY + demand.cycles(count, config)
             found.append(_Job(first, count, words, lines, cycles, b_load, line_load))
@@ -407,7 +412,7 @@ class _Search:
                     layer, job.first, job.tiles, b_word, line, words, job.lines, b_jobs, line_jobs,
                     table_jobs,
                 ))
-        if demand.adds:
+        if demand.adds or demand.softmax:
             state.table_jobs = len(ends) - 1
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from weft.host.packing import COLUMN, dense_words, parameter_lines
 from weft.models.network_core.layers import Addition, NetworkLayer, WeightLayout
-from weft.network_core.config import ADD_TABLE_BYTES, ADD_TABLE_WORDS, NetworkCoreConfig
+from weft.network_core.config import ADD_TABLE_BYTES, NetworkCoreConfig
 
 __all__ = ["LINES_OF_ADD", "BufferPlaces", "LayerWords", "lines_of", "table_of", "words_of"]
 
@@ -51,8 +51,10 @@ class BufferPlaces:
     def take(self, size: int, job: int) -> tuple[int, int]:
         """Return the first word of a part, and the jobs that must have ended before its load.
 
-        ``job`` grows from part to part.
+        ``job`` grows from part to part. Nothing is taken for a size of 0.
         """
+        if not size:
+            return 0, 0
         start, waits = self._next, 0
         if start + size > self._size or self._sorted and self._sorted[-1][1] > start:
             start, waits = self._found(size)
@@ -168,6 +170,11 @@ class LayerWords:
         cols, depth = config.array.cols, config.array.depth
         tiles, share = -(-layer.columns // cols), max(1, depth // cols)
         common = {"tiles": tiles, "row_lines": config.row_chunks}
+        if layer.is_softmax:  # one job, without words and lines
+            return cls(
+                tiles=tiles, tile_words=0, tap_vectors=1, group_tiles=tiles, group_step=0,
+                granule=tiles, diagonal=True, filled=True, row_lines=0,
+            )
         if layer.layout == WeightLayout.DENSE:
             vectors = -(-channels // layer.groups // depth)
             group_tiles = tiles // layer.groups
@@ -243,7 +250,7 @@ def lines_of(
 
 
 def table_of(addition: Addition, config: NetworkCoreConfig) -> np.ndarray:
-    """Return the words of the ADD table, uint8 [words, bytes]."""
-    words = np.zeros((ADD_TABLE_WORDS, config.add_table_vectors * config.array.depth), np.uint8)
+    """Return the words of the ADD table from its first one on, uint8 [words, bytes]."""
+    words = np.zeros((addition.table.size, config.add_table_vectors * config.array.depth), np.uint8)
     words[:, :ADD_TABLE_BYTES] = addition.table.astype("<i4").reshape(-1, 1).view(np.uint8)
     return words

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from weft.models.network_core.prediction import predict_run
 from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreSegment
+from weft.network_core.cycles import softmax_cycles
 from weft.network_core.descriptors import ListJob, ListLoad, unpack_list
 
 __all__ = ["JobPhases", "LayerWork", "ListPhases", "list_phases"]
@@ -33,7 +34,7 @@ class LayerWork:
     compute : int
         Cycles of the array steps.
     drain : int
-        Cycles in which the lanes are busy.
+        Cycles in which the lanes are busy, or the unit for SOFTMAX.
     wait : int
         Cycles between the end of a job and the start of the next one: for loads or descriptors.
     load_bytes : int
@@ -83,7 +84,8 @@ def list_phases(program: NetworkCoreProgram, segment: NetworkCoreSegment) -> Lis
     for step in segment.steps:
         numbers = range(step.first_job, step.first_job + step.jobs)
         steps = sum(
-            _panels(jobs[n]) * _tiles(jobs[n], config) * jobs[n].tile_words for n in numbers
+            _panels(jobs[n]) * _tiles(jobs[n], config) * jobs[n].tile_words
+            for n in numbers if not jobs[n].softmax
         )
         layers.append(LayerWork(
             compute=steps * config.step_cycles,
@@ -109,6 +111,8 @@ def _tiles(job, config):
 
 def _drain(job, config):
     """Return the cycles of the chunks of a job; with ADD a chunk takes two slots."""
+    if job.softmax:
+        return softmax_cycles(config, job.columns, job.out_height * job.out_width)
     full, rest = divmod(job.columns, config.array.cols)
     chunks = full * config.row_chunks + -(-rest // config.array.lanes)
     slots = 2 if job.add else 1

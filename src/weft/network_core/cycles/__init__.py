@@ -12,6 +12,7 @@ chunks of a job       array section, output section          `weft.network_core.
 loads                 list loader                            `weft.network_core.cycles.heads`
 heads, descriptors    list reader                            `weft.network_core.cycles.heads`
 reads                 read arbiter, side port of the memory  `weft.network_core.cycles.memory`
+SOFTMAX               unit of the output section             `weft.network_core.cycles.softmax`
 program memory        reads and stores over AXI4             `weft.network_core.cycles.memory`
 list, log             list execution, job log                `weft.network_core.cycles.model`
 ====================  =====================================  ===============================
@@ -28,5 +29,6 @@ tiles, loads          step, output and load unit             `weft.network_core.
 from weft.network_core.cycles.memory import ProgramTiming
 from weft.network_core.cycles.model import predict_list
 from weft.network_core.cycles.prediction import ListPrediction
+from weft.network_core.cycles.softmax import softmax_cycles
 
-__all__ = ["ListPrediction", "ProgramTiming", "predict_list"]
+__all__ = ["ListPrediction", "ProgramTiming", "predict_list", "softmax_cycles"]

@@ -8,6 +8,7 @@ from weft.network_core.cycles.memory import ProgramPortTimes, ProgramTiming, Sid
 from weft.network_core.cycles.micro import predict_micro
 from weft.network_core.cycles.output import AddedLayer, PlainLayer
 from weft.network_core.cycles.prediction import ListPrediction
+from weft.network_core.cycles.softmax import SoftmaxLayer
 from weft.network_core.descriptors import ListJob, ListLoad, join
 from weft.network_core.latencies import LIST_SETTLE, lead
 
@@ -109,8 +110,8 @@ class _ListModel:
         self._port = SidePortTimes(config)
         self._program = ProgramPortTimes(config, timing) if config.program_words else None
         self._early = lead(config.array) > 0
-        self._layer: PlainLayer | AddedLayer | None = None  # whose results are stored
-        self._taken: PlainLayer | AddedLayer | None = None  # the next one, where jobs start early
+        self._layer: PlainLayer | AddedLayer | SoftmaxLayer | None = None  # whose results are stored
+        self._taken: PlainLayer | AddedLayer | SoftmaxLayer | None = None  # the next one, where jobs start early
         self._start = 0  # of the output of this layer
         self._load_start = 0  # of the load that runs
         self._for_job = False  # the descriptor is read for the head of jobs
@@ -186,11 +187,17 @@ class _ListModel:
         if self._taken and not self._layer:
             self._layer, self._taken, self._start = self._taken, None, self.now
         if job:
-            layer = (AddedLayer if job.add else PlainLayer)(self._network_core, job, self.now)
+            layer = self._layer_of(job)
             if self._early:
                 self._taken = layer
             else:
                 self._layer, self._start = layer, self.now
+
+    def _layer_of(self, job):
+        """The layer of a job that starts now."""
+        if job.softmax:
+            return SoftmaxLayer(self._network_core, job)
+        return (AddedLayer if job.add else PlainLayer)(self._network_core, job, self.now)
 
     @property
     def _job_busy(self):

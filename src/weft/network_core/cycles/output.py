@@ -20,7 +20,7 @@ from weft.network_core.latencies import (
     store_sums,
 )
 
-__all__ = ["AddedLayer", "ChunkStore", "PlainLayer"]
+__all__ = ["AddedLayer", "ChunkStore", "MapBanks", "PlainLayer"]
 
 FIFO = 2  # from a write of a buffered FIFO to the read
 
@@ -33,7 +33,7 @@ class ChunkStore(NamedTuple):
     last: bool
 
 
-class _MapBanks:
+class MapBanks:
     """The banks of the chunks of a map."""
 
     def __init__(self, config, job, map_):
@@ -61,7 +61,7 @@ class _Layer:
     def __init__(self, config, job, start):
         self._network_core, self._job = config, job
         self._tiles = TileTimes(config, job, start)
-        self._output = _MapBanks(config, job, "output")
+        self._output = MapBanks(config, job, "output")
         self._written = array_write(config.array) + 1  # from the announcement to row 0, readable
         self._interval = config.array.scale_cycles
         self._lead = lead(config.array)
@@ -211,7 +211,7 @@ class AddedLayer(_Layer):
         self._latency = rescale(array, add=True)
         self._take_delay = added_take(array)
         self._periods = add_slot(array) // 2
-        self._added = _MapBanks(config, job, "add")
+        self._added = MapBanks(config, job, "add")
         self._generated: deque[_Chunk] = deque()  # of announced tiles
         self._stores: deque[ChunkStore] = deque()  # the next ones
         self._valid = start  # first cycle in which the chunks of the next tile are valid

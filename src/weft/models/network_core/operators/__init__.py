@@ -1,6 +1,6 @@
 """Operators without a layer of their own, as layers that the core has.
 
-No operator needs hardware of its own. A layer is a convolution with weights, a bias, a scale and
+Only SOFTMAX needs hardware of its own, which is an option of a core. A layer is a convolution with weights, a bias, a scale and
 limits; then it may add a map through a table. So
 
 * what moves values is a view of a map, or a convolution whose weights are 0 and 1;
@@ -12,8 +12,8 @@ A module of this package has functions that take an `OperatorBuilder` and return
 result; `LOWERINGS` names them by their kernels.
 """
 
-from weft.models.network_core.operators import pools
+from weft.models.network_core.operators import pools, softmax
 
 __all__ = ["LOWERINGS"]
 
-LOWERINGS = {**pools.LOWERINGS}
+LOWERINGS = {**pools.LOWERINGS, **softmax.LOWERINGS}

@@ -1,0 +1,126 @@
+"""Jobs with the flag ``softmax`` in the cycle model of lists."""
+
+from collections.abc import Iterator
+
+from weft.latencies import MEMORY_READ
+from weft.network_core.cycles.memory import SidePortTimes
+from weft.network_core.cycles.output import ChunkStore, MapBanks
+from weft.network_core.latencies import (
+    DELIVERY,
+    SIDE_READ,
+    SOFTMAX_PRODUCT,
+    SOFTMAX_RECIPROCAL,
+)
+
+__all__ = ["SoftmaxLayer", "softmax_cycles"]
+
+_LOOKUP = 2 + MEMORY_READ  # of a value: from its difference to its exponential, both included
+_MAXIMUM, _TOTAL, _RESULT = 1, _LOOKUP, _LOOKUP + SOFTMAX_PRODUCT + 1  # cycles of a value in a pass
+_READ = 2 + 1 + SIDE_READ + DELIVERY  # of a vector: its check, its request, its arrival
+
+
+def softmax_cycles(config, columns: int, pixels: int) -> int:
+    """Return the cycles of pixels whose reads never wait."""
+    vectors = -(-columns // config.array.depth)
+    passes = 3 * (1 + vectors * _READ)
+    values = columns * (_MAXIMUM + _TOTAL + _RESULT)
+    return pixels * (passes + values + 1 + SOFTMAX_RECIPROCAL)
+
+
+class SoftmaxLayer:
+    """`weft.hw.network_core.output.softmax.Softmax`, cycle by cycle.
+
+    It begins in the cycle of the first `step`.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+    job : ListJob
+
+    Attributes
+    ----------
+    read : int or None
+        The bank of the read that it requests.
+    computed : int
+        The cycle of the latest store.
+    """
+
+    def __init__(self, config, job):
+        self._network_core, self._job, self._depth = config, job, config.array.depth
+        self._input, self._output = MapBanks(config, job, "input"), MapBanks(config, job, "output")
+        self._pixels = job.out_height * job.out_width
+        self._pixel = self._byte = 0  # the value that is taken
+        self._accepted = self._arrived = False
+        self._stores = False
+        self._cycles = self._run()
+        next(self._cycles)
+        self.read: int | None = None
+        self.computed = 0
+
+    def ending(self, now: int) -> bool:
+        """Whether the next job may start in the next cycle."""
+        last = self._pixel == self._pixels - 1 and self._byte == self._job.columns - 1
+        return self._stores and last
+
+    def stored(self, now: int) -> ChunkStore | None:
+        """The store of this cycle."""
+        if not self._stores:
+            return None
+        self.computed = now
+        return ChunkStore(now, self._output.at(self._pixel, self._byte), self.ending(now))
+
+    def step(self, now: int, accepted: bool, arrived: bool) -> None:
+        """A cycle: whether the read is accepted, and whether the data of a read arrive in it."""
+        self._accepted, self._arrived = accepted, arrived
+        next(self._cycles, None)
+
+    def finish(self, now: int, port: SidePortTimes) -> int:
+        """Follow the job alone until it is `ending`; returns the cycle in which it is."""
+        pixel = self._pixel
+        while not self.ending(now):
+            store = self.stored(now)
+            arrived = port.arrival(now)
+            accepted = port.step(now, (self.read,), store and store.bank)
+            self.step(now, accepted is not None, arrived is not None)
+            now += 1
+            if self._pixel != pixel:
+                # A read never waits for a store of the job, so this pixel and all after it take
+                # the same cycles.
+                alike = self._pixels - 1 - self._pixel
+                now += softmax_cycles(self._network_core, self._job.columns, alike)
+                pixel = self._pixel = self._pixels - 1
+        return now
+
+    def _run(self) -> Iterator[None]:
+        """The cycles of the job; each continues when the ports have been served."""
+        yield  # the cycle of the start
+        for self._pixel in range(self._pixels):
+            yield from self._pass(_MAXIMUM)
+            yield from self._pass(_TOTAL)
+            for _ in range(1 + SOFTMAX_RECIPROCAL):
+                yield
+            yield from self._pass(_RESULT)
+
+    def _pass(self, cycles):
+        """The cycles of a pass over a pixel."""
+        yield
+        for self._byte in range(self._job.columns):
+            if self._byte % self._depth == 0:
+                yield from self._vector()
+            for _ in range(cycles - 1):
+                yield
+            self._stores = cycles == _RESULT
+            yield
+            self._stores = False
+
+    def _vector(self):
+        """The cycles in which a vector is checked, requested and awaited."""
+        yield
+        self.read = self._input.at(self._pixel, self._byte)
+        yield
+        while not self._accepted:
+            yield
+        self.read = None
+        yield
+        while not self._arrived:
+            yield
