@@ -35,6 +35,7 @@ def test_sizes():
 
 @pytest.mark.parametrize("fields, text", [
     (dict(words=1000), "words must be a power of two in a network core, not 1000"),
+    (dict(softmax=1), "softmax must be True or False, not 1"),
     (dict(read_vectors=3), r"read_vectors must be 1, 2, 4 or 8 and divide cols \(4\), not 3"),
     (dict(b_words=1), r"b_words must be in 2\.\.65536, not 1"),
     (dict(lines=4.0), "^lines must be an integer, not 4.0$"),
@@ -56,8 +57,8 @@ SINGLE_PORT = {  # what such a core must have
 
 
 def single_port(read_vectors=1, **fields):
-    of_network_core = {n: fields.pop(n) for n in ("words", "b_words", "lines", "program_words")
-               if n in fields}
+    own = "words", "b_words", "lines", "program_words", "softmax"
+    of_network_core = {n: fields.pop(n) for n in own if n in fields}
     return NetworkCoreConfig(
         array=Config(**SINGLE_PORT | fields), read_vectors=read_vectors, **of_network_core
     )
@@ -72,6 +73,7 @@ def single_port(read_vectors=1, **fields):
     (dict(scale_cycles=4), "scale_cycles", "8", "4"),
     (dict(read_vectors=2), "read_vectors", "1", "2"),
     (dict(program_words=64), "program_words", "0", "64"),
+    (dict(softmax=True), "softmax", "False", "True"),
     (dict(words=65536), "words", "at most 32768", "65536"),
     (dict(b_words=32769), "b_words", "at most 32768", "32769"),
     (dict(lines=40000), "lines", "at most 32768", "40000"),
@@ -91,6 +93,12 @@ def test_all_problems_of_a_memory_with_one_port_are_named():
     assert [line.split()[0] for line in str(error.value).splitlines()] == [
         "cols", "read_vectors", "words"
     ]
+
+
+def test_softmax_needs_the_mode_of_its_exponentials():
+    array = Config(rows=2, cols=4, depth=4, **SMALL | {"requantize": "single"})
+    with pytest.raises(ConfigError, match="softmax must be False with requantize 'single', whose"):
+        NetworkCoreConfig(array=array, softmax=True)
 
 
 def test_a_memory_with_one_port():

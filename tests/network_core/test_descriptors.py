@@ -5,6 +5,8 @@ from itertools import pairwise
 
 import pytest
 
+from weft.config import Config
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import (
     DESCRIPTOR_BYTES,
     ListEnd,
@@ -12,6 +14,7 @@ from weft.network_core.descriptors import (
     ListLoad,
     ListLoop,
     LoadTarget,
+    core_places,
     join,
     places,
     split,
@@ -28,6 +31,16 @@ def test_fields_do_not_overlap(kind):
     assert bits[0][0] >= 8  # opcode and version
     assert all(end <= start for (_, end), (start, _) in pairwise(bits))
     assert all(start // 32 == (end - 1) // 32 for start, end in bits)
+
+
+def test_a_core_without_an_option_does_not_know_its_fields():
+    array = Config(cols=4, depth=4, lanes=2, requantize="tflite", activation="none")
+    own, other = (
+        {p.name for p in core_places(NetworkCoreConfig(array=array, softmax=softmax), ListJob)}
+        for softmax in (True, False)
+    )
+    assert own == {p.name for p in places(ListJob)}
+    assert own - other == {"softmax"}
 
 
 def test_bytes_of_a_load():

@@ -26,9 +26,15 @@ def test_registers_have_the_order_of_the_parameters():
     fields = [f"array_{name}" for name in registers.FIELDS]
     assert REGISTERS == [
         "magic", "version", "kind", "hash", *fields,
-        "words", "b_words", "lines", "read_vectors", "program_words", "vectors",
-        "net_status", "net_cycles", "net_result", "net_result_bytes",
+        "words", "b_words", "lines", "read_vectors", "program_words", "softmax",
+        "vectors", "net_status", "net_cycles", "net_result", "net_result_bytes",
     ]
+
+
+def test_softmax_is_a_register():
+    config = replace(CHIP, softmax=True)
+    words = describe(config)
+    assert words[REGISTERS.index("softmax")] == 1 and decode(words) == config
 
 
 def test_the_words_of_a_program_memory_are_a_register():
@@ -51,6 +57,7 @@ def changed(name, value):
     (changed("array_target", 99), "register array_target must be under"),
     (changed("lines", 32), "register hash must be 0x.* for its own fields"),
     (changed("words", 63), "words must be a power of two"),
+    (changed("softmax", 2), "softmax must be True or False, not 2"),
     (changed("array_rows", 3), "register hash must be"),
 ])
 def test_other_words_are_refused(words, text):

@@ -7,6 +7,7 @@ import numpy as np
 from network_core_lists import ListCase, random_list
 from random_lists import SIZES
 
+from weft.network_core.config import MAX_SOFTMAX
 from weft.network_core.descriptors import (
     BANK_BITS,
     DESCRIPTOR_BYTES,
@@ -25,6 +26,7 @@ __all__ = ["MutatedList", "mutated_lists"]
 # Changes of these addresses could store a map over the list, which is undefined.
 STORED = {"output", "output_pixel_step", "output_row_step", "output_step"}
 WAITS = {"loads", "jobs", "body_loads", "body_jobs"}
+FORMS = {"add": 9, "sums": 10, "softmax": 11}  # flags of which a job has one at most: their bits
 # With another value of these, a job may use words that no load of the list has written, or read
 # vectors that it stores.
 UNDEFINED = {
@@ -176,10 +178,10 @@ def _values(rng, config, case, kind, place, words):
     if kind is ListJob:
         if place.name == "panel_rows":
             return [0, config.array.rows + 1, 255]
-        if place.name in ("add", "sums"):
-            other = 10 if place.name == "add" else 9
-            return [1] if words[0] >> other & 1 else []
-        return [0] if place.name in SIZES else []
+        if place.name in FORMS:
+            return [1] if any(words[0] >> FORMS[name] & 1 for name in FORMS) else []
+        most = [MAX_SOFTMAX + 1] * (place.name == "columns" and words[0] >> FORMS["softmax"] & 1)
+        return [0, *most] if place.name in SIZES else []
     return {
         ListLoad: {
             "words": [0, 0xFFFF, old + 1], "target": [1, 2, 3, 4, 255],

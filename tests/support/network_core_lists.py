@@ -109,7 +109,7 @@ def _stages(rng, config, layers, most_turns, sizes):
         packed = [pack_layer(config, turn) for turn in turns]
         plan = plan_map(rng, config, turns[0], packed[0].map_vectors)
         x, softmax = turns[-1].results(config.array.requantize), None
-        if config.softmax and rng.integers(2):
+        if config.softmax and rng.random() < 0.3:
             softmax = random_softmax(rng, x)
             x = softmax.y
         stages.append(_Stage(turns, packed, plan, softmax))

@@ -42,11 +42,13 @@ SPRAM = network_core_config(
     1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=8, words=32768, b_words=512,
     lines=256, read_vectors=1,
 )
-# The core that quick tests simulate, sharing its model, and cores of slow tests.
+# The cores that quick tests simulate, sharing their models, and cores of slow tests.
 _SIZES = {"words": 2048, "b_words": 256, "lines": 64}
-SIMULATED = network_core_config(3, 4, 4, 2, read_vectors=2, multiplier="fip", **_SIZES)
+SIMULATED = network_core_config(
+    3, 4, 4, 2, read_vectors=2, multiplier="fip", softmax=True, **_SIZES
+)
 # Its jobs start early.
-ROW = network_core_config(1, 8, 4, 2, hop=2, **_SIZES)
+ROW = network_core_config(1, 8, 4, 2, hop=2, softmax=True, **_SIZES)
 # With a program memory.
 PROGRAM = network_core_config(
     2, 2, 4, 2, words=512, b_words=128, lines=64, read_vectors=2, program_words=2048,

@@ -38,10 +38,8 @@ def softmax(x, exponentials) -> np.ndarray:
         If ``exponentials`` has other values.
     """
     table = np.asarray(exponentials, np.int64)
-    require(
-        "exponentials", "begin with 2^31 - 1, and all be 0 or more", int(table[0]),
-        table[0] == _ONE and (table >= 0).all(),
-    )
+    require("exponentials[0]", f"{_ONE}", table[0], table[0] == _ONE)
+    require("exponentials", "0 or more", table, table >= 0)
     rows = np.asarray(x, np.int64)
     terms = table[rows.max(1, keepdims=True) - rows]
     y = np.empty(rows.shape, np.int64)

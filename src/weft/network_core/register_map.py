@@ -44,8 +44,10 @@ def decode(words: list[int]) -> NetworkCoreConfig:
     registers.identify(words, NETWORK, len(REGISTERS) - len(STATE))
     sizes = REGISTERS.index(SIZES[0])
     array = registers.decode_fields(words[len(registers.IDENTITY) : sizes], _ARRAY)
+    fields = dict(zip(SIZES, words[sizes:], strict=False))
+    fields["softmax"] = {0: False, 1: True}.get(fields["softmax"], fields["softmax"])
     try:
-        config = NetworkCoreConfig(array=array, **dict(zip(SIZES, words[sizes:], strict=False)))
+        config = NetworkCoreConfig(array=array, **fields)
     except ConfigError as error:
         raise ValueError(f"registers do not describe a NetworkCoreConfig: {error}") from error
     registers.check_hash(words, config)
