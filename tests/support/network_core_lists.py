@@ -103,13 +103,14 @@ def _turn(rng, layer):
 
 def _stages(rng, config, layers, most_turns, sizes):
     x, stages = None, []
-    for _ in range(layers):  # SOFTMAX is only drawn for a core that has it
+    for _ in range(layers):
         turns = [random_layer(rng, x=x, **sizes)]
         turns += [_turn(rng, turns[0]) for _ in range(rng.integers(most_turns))]
         packed = [pack_layer(config, turn) for turn in turns]
         plan = plan_map(rng, config, turns[0], packed[0].map_vectors)
         x, softmax = turns[-1].results(config.array.requantize), None
-        if config.softmax and rng.random() < 0.3:
+        # A pixel takes some hundred cycles.
+        if config.softmax and x.shape[0] * x.shape[1] <= 16 and rng.random() < 0.3:
             softmax = random_softmax(rng, x)
             x = softmax.y
         stages.append(_Stage(turns, packed, plan, softmax))
