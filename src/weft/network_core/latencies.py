@@ -7,7 +7,8 @@ from weft.network_core.config import NetworkCoreConfig
 __all__ = [
     "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_READ",
     "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ", "SOFTMAX_PRODUCT",
-    "SOFTMAX_RECIPROCAL", "SOFTMAX_STEPS", "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot", "added_chunks", "added_take", "array_write", "chunks_in_flight", "has_serial_scaler", "join",
+    "SOFTMAX_RECIPROCAL", "SOFTMAX_STEPS", "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot",
+    "added_chunks", "added_take", "array_write", "chunks_in_flight", "has_serial_scaler", "join",
     "lead", "read_delay", "rescale", "result_read", "result_rows", "store_sums", "sum_latency",
     "total_latency",
 ]

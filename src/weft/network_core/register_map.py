@@ -1,6 +1,7 @@
 """The register space of a network core behind a bus; ``docs/ip.md`` describes it."""
 
 import dataclasses
+from typing import Any
 
 from weft import registers
 from weft.config import ConfigError
@@ -44,7 +45,7 @@ def decode(words: list[int]) -> NetworkCoreConfig:
     registers.identify(words, NETWORK, len(REGISTERS) - len(STATE))
     sizes = REGISTERS.index(SIZES[0])
     array = registers.decode_fields(words[len(registers.IDENTITY) : sizes], _ARRAY)
-    fields = dict(zip(SIZES, words[sizes:], strict=False))
+    fields: dict[str, Any] = dict(zip(SIZES, words[sizes:], strict=False))
     fields["softmax"] = {0: False, 1: True}.get(fields["softmax"], fields["softmax"])
     try:
         config = NetworkCoreConfig(array=array, **fields)

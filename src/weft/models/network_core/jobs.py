@@ -82,8 +82,8 @@ def job_of(
             sum_zero=addition.zero, sum_low=addition.low, sum_high=addition.high,
         )
     return ListJob(
-        cross=panels.cross, softmax=layer.is_softmax, loads=loads, panel_rows=panels.rows, out_height=window.output[0],
-        out_width=width,
+        cross=panels.cross, softmax=layer.is_softmax, loads=loads, panel_rows=panels.rows,
+        out_height=window.output[0], out_width=width,
         columns=min(layer.columns - part.first * array.cols, part.tiles * array.cols),
         # A SOFTMAX has no words, but 0 is an error.
         tile_words=max(1, sizes.tile_words), kernel_height=window.kernel[0],

@@ -17,6 +17,7 @@ __all__ = ["predict_list"]
 LOG_BYTES = 8  # of an entry of the log
 ADDED, LIST = range(2)  # clients of the side port, by priority; loads follow the list
 WAITING = "ready", "end"  # states of a head that does nothing
+_Layer = PlainLayer | AddedLayer | SoftmaxLayer
 
 
 def predict_list(
@@ -110,8 +111,8 @@ class _ListModel:
         self._port = SidePortTimes(config)
         self._program = ProgramPortTimes(config, timing) if config.program_words else None
         self._early = lead(config.array) > 0
-        self._layer: PlainLayer | AddedLayer | SoftmaxLayer | None = None  # whose results are stored
-        self._taken: PlainLayer | AddedLayer | SoftmaxLayer | None = None  # the next one, where jobs start early
+        self._layer: _Layer | None = None  # whose results are stored
+        self._taken: _Layer | None = None  # the next one, where jobs start early
         self._start = 0  # of the output of this layer
         self._load_start = 0  # of the load that runs
         self._for_job = False  # the descriptor is read for the head of jobs

@@ -94,7 +94,8 @@ class SoftmaxLayer:
     def _run(self) -> Iterator[None]:
         """The cycles of the job; each continues when the ports have been served."""
         yield  # the cycle of the start
-        for self._pixel in range(self._pixels):
+        for pixel in range(self._pixels):
+            self._pixel = pixel
             yield from self._pass(_MAXIMUM)
             yield from self._pass(_TOTAL)
             for _ in range(1 + SOFTMAX_RECIPROCAL):
@@ -104,8 +105,9 @@ class SoftmaxLayer:
     def _pass(self, cycles):
         """The cycles of a pass over a pixel."""
         yield
-        for self._byte in range(self._job.columns):
-            if self._byte % self._depth == 0:
+        for byte in range(self._job.columns):
+            self._byte = byte
+            if byte % self._depth == 0:
                 yield from self._vector()
             for _ in range(cycles - 1):
                 yield

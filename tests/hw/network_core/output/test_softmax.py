@@ -10,7 +10,7 @@ from network_core_output import network_core_of
 from network_core_softmax import softmax_job, softmax_rows
 from side_port import SidePort, hardware_fields
 
-from verif.amaranth_bench import plain, pulse, put, simulate, ticks
+from verif.amaranth_bench import pulse, put, simulate, ticks
 from weft.hw.network_core.output.softmax import HighProduct, Reciprocal, Softmax
 from weft.latencies import MEMORY_READ
 from weft.models.kernels.fixed_point import high_mul, reciprocal
@@ -162,6 +162,19 @@ def test_extremes(dut):
         for _ in range(2):  # no state is left
             await case.start(ctx)
             await ctx.tick().until(dut.done)
+
+    case.run(bench)
+    assert case.image.read_map(case.output, x.shape).tolist() == case.rows.y.tolist()
+
+
+def test_terms_are_rounded(dut):
+    """Of this row, a total of truncated terms has another result."""
+    x = np.array([[[-56, -50, 62, -69, -91, 38, 9, -61]]], np.int8)
+    case = Bench(dut, softmax_rows(x, 0.03))
+
+    async def bench(ctx):
+        await case.start(ctx)
+        await ctx.tick().until(dut.done)
 
     case.run(bench)
     assert case.image.read_map(case.output, x.shape).tolist() == case.rows.y.tolist()
