@@ -139,8 +139,10 @@ def test_several_lists(divided, capsys):
         "divided: 2 of 3 operators on Weft (100 % of 31,104 MAC), 1 on the host (SOFTMAX);"
         " equal to TFLite Micro in mode tflite; network_core, 2 lists on the core: "
     )
-    reason = "softmax needs exponentials and a sum of a row"
-    assert lines[1] == f"on the host: SOFTMAX: {reason}; no core computes it"
+    assert lines[1] == (
+        "on the host: SOFTMAX: the core has no unit for it; a network core with softmax = true in"
+        " [network_core] computes it"
+    )
     assert ["1", "SOFTMAX", "host"] in [line.split()[:3] for line in lines]
     assert lines[-1].endswith("all 288 values equal TFLite Micro")
     with np.load("a.npz") as found:

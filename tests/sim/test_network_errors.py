@@ -200,6 +200,17 @@ def test_a_log_outside(any_core, job, wanted):
     assert end_of(any_core, [job, ListEnd()], log_inside=False) == ((wanted, 0), (wanted, 0))
 
 
+@pytest.mark.parametrize("fields, wanted", [
+    ({"add": 1}, FIELD), ({"sums": 1}, FIELD), ({"columns": 4096}, FIELD),
+    ({"add": 1, "output": 255}, FIELD), ({"input": OUTSIDE, "columns": 4095}, ADDRESS),
+    ({"loads": 99}, DEADLOCK),
+], ids=lambda value: str(value))
+def test_softmax_is_a_flag_of_a_core_with_the_option(any_core, fields, wanted):
+    wanted = wanted if any_core.config.softmax else OPCODE
+    job = replace(JOB, softmax=1, **fields)
+    assert end_of(any_core, [JOB, job, ListEnd()]) == ((wanted, 1), (wanted, 1))
+
+
 def test_an_address_has_one_bit_more_than_the_words_or_16(any_core):
     config = any_core.config
     far = 2 * config.address_words * WORDS

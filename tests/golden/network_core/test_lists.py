@@ -14,12 +14,12 @@ MEMORY = {"words": 8192, "b_words": 64, "lines": 24, "read_vectors": 2}
 
 @pytest.mark.parametrize("eager", [True, False])
 @pytest.mark.parametrize("config", [
-    network_core_config(2, 2, 2, 2, multiplier="fip", **MEMORY),
+    network_core_config(2, 2, 2, 2, multiplier="fip", softmax=True, **MEMORY),
     network_core_config(4, 4, 4, 2, multiplier="plain", requantize="single", **MEMORY),
 ], ids=["2x2x2", "4x4x4"])
 def test_random_lists(config, eager):
     rng = np.random.default_rng(20)
-    kinds, cases = [], 0
+    kinds, forms, cases = [], [], 0
     while cases < 20:
         base, limit = int(rng.integers(9)), 8184
         try:
@@ -41,5 +41,7 @@ def test_random_lists(config, eager):
         size = case.descriptors[-1].result_bytes
         assert outcome.result == case.image.vectors()[case.maps[-1][0].number :].tobytes()[:size]
         jobs = [d for d in case.descriptors if isinstance(d, ListJob)]
+        forms += [job.softmax for job in jobs]
         assert [bank_conflicts(config, job) for job in jobs] == [[]] * len(jobs)
     assert {ListJob, ListLoad, ListLoop} <= set(kinds)
+    assert config.softmax == any(forms)

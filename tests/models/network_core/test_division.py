@@ -11,6 +11,7 @@ from rejects import rejects
 from weft.models.errors import ModelError
 from weft.models.network_core.division import divide
 from weft.models.network_core.layers import WeightLayout
+from weft.models.network_core.operators.softmax import NO_UNIT
 
 SOFTMAX = dict(multiplier=1 << 30, left_shift=24, least=-124, dtype="int8")
 
@@ -100,7 +101,7 @@ def lists(graph):
 
 
 @pytest.mark.parametrize("operator, kernel, reason", [
-    ("SOFTMAX", "tflite.softmax", "no product"),
+    ("SOFTMAX", "tflite.softmax", NO_UNIT),
     ("AVERAGE_POOL_2D", "tflite.average_pool",
      "its windows have padding, so they have different numbers of inputs"),
 ])
@@ -128,10 +129,10 @@ def test_as_few_lists_as_possible(builder):
     graph = divide(builder.graph(), "tflite", 8, 8)
     assert lists(graph) == [
         ([], [("CONV_2D",)]),
-        ([(("SOFTMAX",), "no product"),
-          (("SOFTMAX",), "no product")],
+        ([(("SOFTMAX",), NO_UNIT),
+          (("SOFTMAX",), NO_UNIT)],
          [("CONV_2D",), ("CONV_2D", "ADD")]),
-        ([(("SOFTMAX",), "no product")], [("CONV_2D", "ADD")]),
+        ([(("SOFTMAX",), NO_UNIT)], [("CONV_2D", "ADD")]),
     ]
     # The inputs of the two branches are different, and the one of ADD is the layer's.
     written = [found.form.tensor for found in graph.maps if found.form]
@@ -156,7 +157,7 @@ def test_no_list_without_a_product_follows_the_first(builder):
     graph = divide(builder.graph(), "tflite", 8, 8)
     assert len(graph.segments) == 1
     reasons = [step.placement.reason for step in graph.after]
-    assert reasons == ["no product"] + 3 * [
+    assert reasons == [NO_UNIT] + 3 * [
         "it has no product, and the host computes an operator before it"
     ]
 

@@ -59,5 +59,6 @@ def test_line_of_two_lists(network_core_program):
     assert link_bytes(network_core_program) == (2 * (288 + 24 + 20), 2 * (3 * 12 + 8 + 288))
     assert line.endswith(" us core, 13.3 ms wire")
     assert reasons_of(network_core_program) == [
-        "on the host: SOFTMAX: no product; no core computes it"
+        ("on the host: SOFTMAX: the core has no unit for it; a network core with softmax = true in"
+         " [network_core] computes it"),
     ]

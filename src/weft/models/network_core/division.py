@@ -37,7 +37,7 @@ from weft.models.network_core.schedule import needed, tile_limits
 from weft.models.network_core.tensor_places import TensorPlaces
 from weft.models.network_core.weights import LayerWords
 from weft.models.program import Step
-from weft.network_core.config import NetworkCoreConfig, has_single_port
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListJob, places
 
 __all__ = ["PaddedMaps", "addition", "divide", "lookup"]
@@ -318,15 +318,9 @@ class _Division:
         self._layers.append(dataclasses.replace(layer, x=x, y=y))
 
     @property
-    def has_softmax(self) -> bool:
-        """Whether the core has a unit for SOFTMAX."""
-        return self._network_core is not None and self._network_core.softmax
-
-    @property
-    def may_have_softmax(self) -> bool:
-        """Whether another core of this kind has it."""
-        config = self._network_core
-        return config is not None and not has_single_port(config.array)
+    def config(self) -> NetworkCoreConfig | None:
+        """The core, if it is known."""
+        return self._network_core
 
     def check_layer(self, layer, channels):
         """Raise Refusal if a layer of a map with ``channels`` does not fit a job or the buffers."""

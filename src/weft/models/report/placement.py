@@ -1,5 +1,6 @@
 """What a network does where, in lines: its share on Weft, its cost, and reasons of the host."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 
@@ -8,11 +9,13 @@ import numpy as np
 from weft.design import PerKind
 from weft.frames import WRITE_FIELDS
 from weft.models.network_core.list_steps import FRAME, frames
+from weft.models.network_core.operators.softmax import NO_UNIT
 from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreSegment
 from weft.models.network_core.session import input_writes
 from weft.models.program import CompiledNetwork, Program, Step
 from weft.models.report.streams import step_streams
 from weft.models.work import host_products, list_products
+from weft.network_core.config import MAX_SOFTMAX
 
 __all__ = [
     "explanation", "left_out_json", "link_bytes", "link_seconds", "list_bytes", "placement_line",
@@ -165,7 +168,16 @@ def remedy_of(program: CompiledNetwork, step: Step) -> str:
     kernel = getattr(work, "kernel", "")
     if not executes_lists and kernel in _ON_CHIP and program.source == "tflite":
         return "a network core computes it, if its maps are of 8 bits"
+    other = not executes_lists or given.reason == NO_UNIT  # otherwise the core refused its maps
+    if kernel == "tflite.softmax" and other and _fits_softmax(program, step):
+        return "a network core with softmax = true in [network_core] computes it"
     return "no core computes it"
+
+
+def _fits_softmax(program, step):
+    """Whether the rows of a SOFTMAX fit the unit that a network core may have."""
+    x, y = (program.tensors[number] for number in (step.inputs[0], step.outputs[0]))
+    return x.dtype == y.dtype and x.shape[-1] <= MAX_SOFTMAX and math.prod(x.shape[:-3]) == 1
 
 
 def reason_lines(placed: Iterable[tuple[str, bool, str, str]]) -> list[str]:

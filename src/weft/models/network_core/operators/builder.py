@@ -48,18 +48,15 @@ class OperatorBuilder:
         Rounding mode.
     depth : int
         Channels of a vector.
-    has_softmax : bool
-        The core has a unit for SOFTMAX.
-    may_have_softmax : bool
-        Another core of its kind has one.
+    config : NetworkCoreConfig or None
+        The core, if it is known.
     layers : list of NetworkLayer
     """
 
     def __init__(self, division, node: Host):
         self.node = node
         self.mode, self.depth = division.mode, division.depth
-        self.has_softmax = division.has_softmax
-        self.may_have_softmax = division.may_have_softmax
+        self.config = division.config
         self.layers: list[NetworkLayer] = []
         self._division, self._places = division, division.places
         self._first_list = self._places.core_list(node.inputs)
