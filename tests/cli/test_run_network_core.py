@@ -152,8 +152,9 @@ def test_several_lists(divided, capsys):
     assert sum(found["cycles"] for found in facts["lists"]) == facts["cycles"]
     assert [found["positions"] for found in facts["lists"]] == [[[0]], [[2]]]
     assert facts["host"] == [
-        {"operator": "SOFTMAX", "name": "p", "position": [1], "reason": reason,
-         "remedy": "no core computes it"}
+        {"operator": "SOFTMAX", "name": "p", "position": [1],
+         "reason": "the core has no unit for it",
+         "remedy": "a network core with softmax = true in [network_core] computes it"}
     ]
     # START twice; two WRITE, of 144 and of 288 bytes; each list's result has 288 bytes. Two ACKs of
     # 12 bytes for each list.
