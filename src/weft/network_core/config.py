@@ -267,8 +267,14 @@ class NetworkCoreConfig:
 
     @property
     def hash(self) -> int:
-        """32-bit hash: first bytes of SHA-256 of all fields as sorted JSON."""
-        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        """32-bit hash: first bytes of SHA-256 of all fields as sorted JSON.
+
+        ``softmax`` is left out where it is False: cores without the option keep their hash.
+        """
+        fields = dataclasses.asdict(self)
+        if not self.softmax:
+            del fields["softmax"]
+        text = json.dumps(fields, sort_keys=True)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
 
