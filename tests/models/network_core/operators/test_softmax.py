@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from lowered_operators import OperatorNetwork, check_whole
-from network_cores import LARGE, ODD, ROW, SIMULATED, SMALL, SPRAM
+from network_cores import LARGE, ODD, PROGRAM, ROW, SIMULATED, SMALL, SPRAM
 
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.target import NetworkTarget
@@ -14,7 +14,7 @@ from weft.network_core.config import MAX_SOFTMAX
 from weft.sim.network_core import SimulatedRunner
 
 CORES = pytest.mark.parametrize(
-    "config", [replace(config, softmax=True) for config in (LARGE, SMALL, ODD, ROW)],
+    "config", [replace(config, softmax=True) for config in (LARGE, SMALL, ODD, ROW, PROGRAM)],
     ids=lambda config: config.array.name,
 )
 
