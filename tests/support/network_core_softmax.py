@@ -7,7 +7,7 @@ import numpy as np
 from weft.models import kernels
 from weft.models.kernels.fixed_point import multiplier_of
 from weft.models.kernels.tflite import exponentials
-from weft.network_core.descriptors import ListJob, split
+from weft.network_core.descriptors import BANK_BITS, ListJob, split
 
 __all__ = ["SoftmaxRows", "random_softmax", "softmax_job", "softmax_rows"]
 
@@ -52,9 +52,12 @@ def softmax_job(config, rows, source, output, loads=0) -> ListJob:
     for name, place in (("input", source), ("output", output)):
         steps[f"{name}_pixel_step"] = split(place.pitch, banks)
         steps[f"{name}_row_step"] = split(place.row_pitch - (width - 1) * place.pitch, banks)
-    # The fields without an effect have values that the checks accept.
+    # Fields without an effect: a convolution with them would read beyond the memory.
+    beyond = config.words << BANK_BITS
     return ListJob(
         softmax=1, loads=loads, panel_rows=1, out_height=height, out_width=width, columns=columns,
-        tile_words=1, kernel_height=1, kernel_width=1, tap_vectors=1, group_tiles=1, in_height=1,
-        in_width=1, input=split(source.number, banks), output=split(output.number, banks), **steps,
+        tile_words=9999, kernel_height=2, kernel_width=2, tap_vectors=99, group_tiles=1,
+        in_height=2, in_width=2, dilation_y=1, dilation_x=1, tap_x_step=beyond, tap_y_step=beyond,
+        group_step=beyond, add_input=beyond, low=3, high=-3,
+        input=split(source.number, banks), output=split(output.number, banks), **steps,
     )
