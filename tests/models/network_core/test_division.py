@@ -192,14 +192,15 @@ def test_concatenations_on_the_host(builder, columns, inputs, reason):
     assert lists(graph)[1] == ([(("CONCATENATION",), reason)], [("CONV_2D",)])
 
 
-def test_a_reshape_that_no_layer_reads_in_place(builder):
+def test_a_reshape_of_pixels_is_a_view(builder):
     x = builder.convolution(0, 8)
     turned = builder.host(x, "RESHAPE", "reshape", (1, 4, 9, 8), shape=(1, 4, 9, 8))
     builder.convolution(turned, 8)
     graph = divide(builder.graph(), "tflite", 8, 8)
-    assert lists(graph) == [([], [("CONV_2D",)]), ([], [("CONV_2D",)])]
-    assert list(graph.segments[0].results) == [turned]
-    assert graph.maps[graph.layers[1].x].form.tensor == turned
+    assert lists(graph) == [([], [("CONV_2D",), ("CONV_2D",)])]
+    view = graph.maps[graph.layers[1].x]
+    assert view.size == (4, 9, 8) and view.view.whole == graph.layers[0].y
+    assert graph.maps[graph.layers[0].y].linear
 
 
 def test_padding_of_a_product_of_the_host(builder):
@@ -285,3 +286,21 @@ def test_networks_without_layers(builder):
     builder.host(0, "SOFTMAX", "tflite.softmax", (1, 6, 6, 3), **SOFTMAX)
     graph = divide(builder.graph(), "tflite", 8, 8)
     assert graph.segments == () and [step.operators for step in graph.after] == [("SOFTMAX",)]
+
+
+def test_a_reshape_of_an_input_is_computed_only_for_the_host(builder):
+    """A layer reads the input as it lies; SOFTMAX reads the reshaped values."""
+    flat = builder.host(0, "RESHAPE", "reshape", (6, 18), shape=(6, 18))
+    again = builder.host(flat, "RESHAPE", "reshape", (1, 108), shape=(1, 108))
+    y = builder.dense(again, 4)
+    graph = divide(builder.graph(), "tflite", 8, 8)
+    [segment] = graph.segments
+    assert graph.host == () and [form.tensor for form in graph.maps[:1]] == [0]
+    assert [(node.operator, *places) for node, *places in segment.renamed] == [
+        ("RESHAPE", flat, None), ("RESHAPE", again, None)
+    ]
+    builder.softmax(flat)
+    graph = divide(builder.graph(y, len(builder.tensors) - 1), "tflite", 8, 8)
+    assert [step.operators for step in graph.host] == [("RESHAPE",), ("SOFTMAX",)]
+    [segment] = graph.segments
+    assert [n for _, n, _ in segment.renamed] == [again]

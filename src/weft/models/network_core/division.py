@@ -1,5 +1,6 @@
 """Divides a network: which operators the core computes, in which lists, and which the host."""
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -199,6 +200,7 @@ class _Division:
         self._host: list[tuple[int, Step]] = []  # with the list that it is computed before
         self._pads = PaddedMaps()
         self._renamed: list[tuple] = []
+        self._delayed: dict[int, Host] = {}  # reshapes of the host's tensors, by their outputs
         readers = Counter(number for node in graph.nodes for number in node.inputs)
         readers.update(graph.results)
         self._readers = readers
@@ -212,6 +214,8 @@ class _Division:
             except Refusal as refusal:
                 places.restore(kept)
                 self._on_host(node, str(refusal))
+        self._need(graph.results)
+        self._renamed += ((node, number) for number, node in self._delayed.items())
         layers = sorted(self._layers, key=self._list_of)
         count = self._list_of(layers[-1]) + 1 if layers else 0
         wanted = [number for _, step in self._host for number in step.operands if number >= 0]
@@ -239,7 +243,10 @@ class _Division:
             before=tuple(step for first, step in self._host if first == number),
             layers=range(numbers[0], numbers[-1] + 1),
             results={n: m for n, m in results.items() if places.first_list[m] == number},
-            renamed=tuple(entry for entry in renamed if places.first_list[entry[2]] == number),
+            renamed=tuple(
+                entry for entry in renamed
+                if number == (0 if entry[2] is None else places.first_list[entry[2]])
+            ),
         )
 
     def _list_of(self, layer):
@@ -254,6 +261,9 @@ class _Division:
             self._pads.add(node, self._graph)
         elif self.places.begins_list(node.inputs):
             raise Refusal("it has no product, and the host computes an operator before it")
+        elif node.kernel == "reshape" and self.places.map_of(node.inputs[0]) is None:
+            self.places.rename(node)
+            self._delayed[node.outputs[0]] = node
         elif node.kernel in ("reshape", _JOINED):
             (self.places.join if node.kernel == _JOINED else self.places.rename)(node)
             self._renamed.append((node, node.outputs[0]))
@@ -288,6 +298,7 @@ class _Division:
 
     def _on_host(self, node, reason):
         """Append a node as an operator of the host."""
+        self._need(node.inputs)
         pad = None
         if isinstance(node, Gemm):
             node, pad = self._pads.inside(node)
@@ -295,6 +306,13 @@ class _Division:
         first = self.places.host_list(step.operands)
         self._host.append((first, step))
         self.places.on_host(node.outputs, first)
+
+    def _need(self, numbers):
+        """Let the host compute the reshapes that it needs: a layer needs none."""
+        for number in numbers:
+            node = self._delayed.pop(number, None)
+            if node is not None:
+                self._on_host(node, "the host reads its result")
 
     def _append(self, node, source, size, before=None, **fields):
         """Append a layer; ``size`` is the one of its output.
@@ -331,11 +349,7 @@ class _Division:
 
     def _product(self, gemm):
         gemm, pad = self._pads.inside(gemm)
-        arguments = gemm, self.tensors, self.mode, self._cols, self.depth
-        try:
-            product = product_of(*arguments, self.places.stored(gemm.x))
-        except WrongMap:  # the host reads x, and writes it as the layer reads it
-            product = product_of(*arguments, None)
+        product = self._product_of(gemm)
         fields = {f.name: getattr(product, f.name) for f in dataclasses.fields(product)}
         form, size, copies = (fields.pop(name) for name in ("form", "size", "copies"))
         columns = len(product.bias)
@@ -349,6 +363,18 @@ class _Division:
             gemm, x if copies > 1 else form or (gemm.x, size), (*product.window.output, columns),
             pad, columns=columns, macs=macs, left_out=gemm.left_out, **fields,
         )
+
+    def _product_of(self, gemm):
+        """Return the product, over the map as it is, over a view of it, or over one of the host."""
+        arguments = gemm, self.tensors, self.mode, self._cols, self.depth
+        stored = self.places.stored(gemm.x)
+        with contextlib.suppress(WrongMap):
+            return product_of(*arguments, stored)
+        with contextlib.suppress(WrongMap):
+            product = product_of(*arguments, _size_of(self.tensors[gemm.x].shape))
+            self.places.input(gemm.x, product.size)
+            return product
+        return product_of(*arguments, None)
 
     def _pool(self, node):
         x, y = (self.tensors[n] for n in (node.inputs[0], node.outputs[0]))

@@ -147,8 +147,8 @@ def product_of(
     rescale = Rescale.of(given, columns, mode)
     y_half = half_of(np.dtype(given.dtype))
     return NetworkCoreProduct(
-        size=size, form=form, copies=copies, window=window, layout=layout, groups=groups, weights=weights,
-        x_zero=x_zero, bias=bias - x_zero * total,
+        size=size, form=form, copies=copies, window=window, layout=layout, groups=groups,
+        weights=weights, x_zero=x_zero, bias=bias - x_zero * total,
         multiplier=rescale.multiplier, shift=rescale.shift, zero=rescale.zero - y_half,
         low=rescale.low - y_half, high=rescale.high - y_half,
     )
