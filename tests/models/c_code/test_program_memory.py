@@ -87,6 +87,13 @@ def check(code, case):
         assert error == OK and np.array_equal(y, wanted)
 
 
+def test_a_prefix_is_in_all_names(code):
+    """Also in those of comments."""
+    files = network_core_c_files(code.program, "mm")
+    assert b"if mm_program() gets it before mm_digits_cnn_load()." in files["net.h"]
+    assert not [name for name, data in files.items() if b"weft_" in data or b"WEFT_" in data]
+
+
 def test_the_header_says_for_which_memory_its_cycles_are(code):
     text = " ".join(code.files["net.h"].decode().replace("\n *", " ").split())
     assert (
