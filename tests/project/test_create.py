@@ -22,6 +22,7 @@ DESIGNS = [(name, "") for name in BOARDS] + [
 ]
 ORDINARY = Facts("my project", "icebreaker")
 IP = Facts("my core", template="ip")
+LITEX = Facts("my-soc", template="litex")
 NETWORK = Facts("my project", "icebreaker", "networks", "network.tflite")
 
 
@@ -180,7 +181,7 @@ def test_a_python_without_weft_is_said(product):
     assert done.stdout.startswith("false has no Weft: activate its environment, or type make")
 
 
-@pytest.mark.parametrize("facts", [ORDINARY, IP])
+@pytest.mark.parametrize("facts", [ORDINARY, IP, LITEX])
 def test_a_python_without_weft_has_no_traceback(tmp_path, facts):
     create(tmp_path / "mine", facts, None)
     done = subprocess.run(
@@ -303,6 +304,65 @@ def test_a_missing_program_is_said_before_any_work(tmp_path, verb, text):
     assert not (tmp_path / "mine" / "core").exists()
 
 
+def make_fails(folder, *words, **environment):
+    """What make says when it lacks something: exit code 2, and no kit is made."""
+    done = subprocess.run(
+        ["make", f"PYTHON={sys.executable}", *words], cwd=folder, capture_output=True, text=True,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 2 and not (folder / "core").exists(), done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout
+
+
+def test_a_soc_says_what_it_lacks(tmp_path):
+    folder = tmp_path / "mine"
+    create(folder, LITEX, None)
+    # Packages of these names, without a compiler and then with one, stand for LiteX.
+    modules = tmp_path / "modules"
+    for name in ("litex", "soc", "cores", "cpu"):
+        modules = modules / name
+        modules.mkdir(parents=True)
+        (modules / "__init__.py").write_text("")
+    (modules / "__init__.py").write_text('CPU_GCC_TRIPLE_RISCV32 = ("none-elf",)\n')
+    path = {"PYTHONPATH": str(tmp_path / "modules")}
+    (tmp_path / "modules" / "litedram").mkdir()
+    (tmp_path / "modules" / "litedram" / "__init__.py").write_text("raise ImportError\n")
+    for verb in ("lint", "sim", "build", "run"):
+        said = make_fails(folder, verb, **path)
+        assert said.startswith("to install LiteX:\n") and "pip install litex==2024.12 " in said
+    (tmp_path / "modules" / "litedram" / "__init__.py").write_text("")
+    for name in ("litex_boards", "mesonbuild", "ninja", "pythondata_cpu_vexriscv",
+                 "pythondata_misc_tapcfg", "pythondata_software_compiler_rt",
+                 "pythondata_software_picolibc"):
+        (tmp_path / "modules" / f"{name}.py").write_text("")
+    for verb in ("lint", "sim", "build", "run"):
+        assert make_fails(folder, verb, **path) == (
+            "to install a compiler for RISC-V:\n"
+            "  apt-get install --no-install-recommends gcc-riscv64-unknown-elf\n"
+        )
+    assert make_fails(folder, "program").endswith((
+        "  apt-get install openfpgaloader\n", "there is no bitstream: type make build\n"
+    ))
+
+
+def test_a_soc_in_a_folder_with_a_space(tmp_path):
+    create(tmp_path / "my soc", LITEX, None)
+    assert make_fails(tmp_path / "my soc", "sim") == (
+        f"the folder must have no space for LiteX's make, not {tmp_path / 'my soc'}\n"
+    )
+
+
+def test_a_soc_has_a_readme_of_ten_lines(tmp_path):
+    create(tmp_path / "mine", LITEX, None)
+    manifest = json.loads((tmp_path / "mine" / MANIFEST).read_text())
+    assert {*manifest["files"]} == {
+        p.relative_to(tmp_path / "mine").as_posix()
+        for p in (tmp_path / "mine").rglob("*") if p.is_file() and p.name != MANIFEST
+    }
+    assert len((tmp_path / "mine" / "README.md").read_text().splitlines()) <= 10
+
+
 @pytest.mark.slow
 def test_the_slow_verbs_of_an_ip_core(core, tmp_path):
     assert " cycles, equal to NumPy\n" in make(core, "run", "SIM=icarus")
@@ -314,5 +374,7 @@ def test_the_slow_verbs_of_an_ip_core(core, tmp_path):
 
 @pytest.mark.slow
 def test_build_of_an_ip_core(core):
+    # The smallest core: its synthesis is much shorter than that of the template's one.
+    (core / "design.toml").write_text("a_words = 64\nb_words = 64\nrows = 1\ncols = 1\nlanes = 1\nactivation = \"none\"\n")
     make(core, "build")
     assert " SB_RAM40_4K\n" in (core / "out" / "cells.txt").read_text()
