@@ -5,47 +5,55 @@ import dataclasses
 from weft import registers
 from weft.config import ConfigError
 from weft.design import NETWORK
-from weft.network_core.config import NetworkCoreConfig
+from weft.network_core.config import OPTIONS, SIZES, NetworkCoreConfig
 from weft.registers import FIELDS, IDENTITY, Field, FifoPort, Register, word_register
 
 __all__ = [
-    "LATENCY", "REGISTERS", "SIZES", "STATE", "constants", "decode", "describe",
+    "LATENCY", "REGISTERS", "STATE", "constants", "decode", "describe",
     "network_fifo_ports", "network_interrupts", "network_registers",
 ]
 
 
-# The registers of a network core: constants that describe its NetworkCoreConfig, then its state.
-# Register n is the 32-bit word at address n. The first ones are `weft.registers.IDENTITY`.
+# The registers of a network core: constants that describe its NetworkCoreConfig, then its state,
+# then a bit for each option. Register n is the 32-bit word at address n. The first ones are
+# `weft.registers.IDENTITY`. A core without options needs no last register: an address without one
+# reads as 0.
 
 LATENCY = 4  # cycles that an address must be stable before its register can be read
 
 _ARRAY = "array_"  # before the names of the fields of the array's Config
-SIZES = [f.name for f in dataclasses.fields(NetworkCoreConfig) if f.name != "array"]
 STATE = ["net_status", "net_cycles", "net_result", "net_result_bytes"]
 REGISTERS = [
     *registers.IDENTITY, *(_ARRAY + name for name in registers.FIELDS), *SIZES, "vectors", *STATE,
+    "options",
 ]
 
 
 def describe(config: NetworkCoreConfig) -> list[int]:
-    """The constant registers of ``config``: all of `REGISTERS` before `STATE`."""
+    """All `REGISTERS` of a core of ``config``, with 0 for its state."""
+    options = sum(getattr(config, name) << bit for bit, name in enumerate(OPTIONS))
     return [
         *registers.identity(config), *registers.describe_fields(config.array),
-        *(getattr(config, name) for name in SIZES), config.vectors,
+        *(getattr(config, name) for name in SIZES), config.vectors, *(0 for _ in STATE), options,
     ]
 
 
 def decode(words: list[int]) -> NetworkCoreConfig:
-    """The NetworkCoreConfig that the constant registers ``words`` describe.
+    """The NetworkCoreConfig that all registers of a core describe.
 
     Raises ValueError if the words are not from a network core of this version, or contradict
     each other.
     """
-    registers.identify(words, NETWORK, len(REGISTERS) - len(STATE))
+    registers.identify(words, NETWORK, len(REGISTERS))
     sizes = REGISTERS.index(SIZES[0])
     array = registers.decode_fields(words[len(registers.IDENTITY) : sizes], _ARRAY)
+    bits = words[REGISTERS.index("options")]
+    if bits >> len(OPTIONS):
+        raise ValueError(f"register options must be under {1 << len(OPTIONS)}, not {bits}")
+    values = dict(zip(SIZES, words[sizes:], strict=False))
+    values |= {name: bool(bits >> n & 1) for n, name in enumerate(OPTIONS)}
     try:
-        config = NetworkCoreConfig(array=array, **dict(zip(SIZES, words[sizes:], strict=False)))
+        config = NetworkCoreConfig.from_dict(array, values)
     except ConfigError as error:
         raise ValueError(f"registers do not describe a NetworkCoreConfig: {error}") from error
     registers.check_hash(words, config)
@@ -54,6 +62,9 @@ def decode(words: list[int]) -> NetworkCoreConfig:
 
 # The register space of an IP core: these registers, and those of its bus.
 
+_OPTIONS = {
+    "multiply_maps": "jobs can multiply their results with another map",
+}
 _SIZES = {
     "words": "words of each bank of the memory",
     "b_words": "words of the B buffer",
@@ -66,7 +77,8 @@ _SIZES = {
 
 def constants(config) -> dict[str, int]:
     """The values of the constant registers of a NetworkCoreConfig, by name."""
-    return dict(zip(REGISTERS, describe(config), strict=False))
+    values = dict(zip(REGISTERS, describe(config), strict=True))
+    return {name: value for name, value in values.items() if name not in STATE}
 
 
 def network_interrupts() -> tuple[Field, ...]:
@@ -104,12 +116,15 @@ def _core_registers():
         **{f"array_{name}": f"field of the array: {text}" for name, text in FIELDS.items()},
         **_SIZES,
     }
-    state = {
+    divided = {
         "net_status": ("state of the core, and of its running or last list", (
             Field("state", 0, 8, "ro", "0 idle, 1 running, 2 done, 3 aborted, 4 error"),
             Field("error", 8, 8, "ro",
                   "0 none, 1 opcode, 2 field, 3 address, 4 deadlock, 5 aborted, 6 bus, 7 timeout"),
             Field("jobs", 16, 16, "ro", "number of jobs that have ended"),
+        )),
+        "options": ("options of the core; 0: none", tuple(
+            Field(name, bit, 1, "ro", _OPTIONS[name]) for bit, name in enumerate(OPTIONS)
         )),
         "net_result": ("address of the result that END named; valid in state done", (
             Field("bank", 0, 8, "ro", "bank of its first vector"),
@@ -121,7 +136,7 @@ def _core_registers():
         "net_result_bytes": "bytes of the result that END named; valid in state done",
     }
     return [
-        Register(name, 4 * n, "ro", *state[name]) if name in state
+        Register(name, 4 * n, "ro", *divided[name]) if name in divided
         else word_register(name, 4 * n, "ro", words[name])
         for n, name in enumerate(REGISTERS)
     ]

@@ -33,11 +33,12 @@ from weft.models.network_core.products import half_of, product_of
 from weft.models.network_core.schedule import needed, tile_limits
 from weft.models.network_core.tensor_places import TensorPlaces
 from weft.models.network_core.weights import LayerWords
-from weft.models.program import Step
+from weft.models.program import NO_MAP_PRODUCT, Step
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListJob, places
+from weft.quantize import quantize_multiplier
 
-__all__ = ["PaddedMaps", "addition", "divide", "lookup"]
+__all__ = ["PaddedMaps", "addition", "divide", "lookup", "multiplication"]
 
 
 _LEFT_SHIFT = 20
@@ -54,8 +55,7 @@ def addition(node: Host, own: int, tensors: tuple[Tensor, ...], mode: str) -> Ad
     quantized = dtype in (np.int8, np.uint8) and "multipliers" in attributes
     if not quantized or kinds[1].dtype != dtype:
         raise Refusal("its inputs must be of 8 bits")
-    if kinds[0].shape != kinds[1].shape or any(kind.data is not None for kind in kinds):
-        raise Refusal("its inputs must be two maps of equal shapes")
+    _check_equal_maps(kinds)
     half = 128 if dtype == np.uint8 else 0
     other = 1 - own
     values = np.arange(256).astype(np.int8).astype(np.int64)  # of the bytes
@@ -70,12 +70,57 @@ def addition(node: Host, own: int, tensors: tuple[Tensor, ...], mode: str) -> Ad
         np.stack(terms).astype(np.int32), multiplier, shift, attributes["zero"] - half,
         attributes["low"] - half, attributes["high"] - half,
     )
-    x, y = np.broadcast_arrays(values[:, None], values[None, :])
-    inputs = [(v + half).astype(dtype) for v in (x, y)]
-    [expected] = kernels.run(node.kernel, inputs if other == 0 else inputs[::-1], attributes)
-    if not np.array_equal(_added(parameters, x, y, mode) + half, expected):
+    if not _is_exact(parameters, node, own, dtype, mode):
         raise Refusal(f"its results are not exact in mode {mode}")
     return parameters
+
+
+# What is added to the multiplier of MUL until all products are exact: LiteRT rounds a product to 24
+# bits before it rounds it to an integer.
+_NUDGES = 0, *(sign << bit for bit in range(8) for sign in (1, -1))
+
+
+def multiplication(node: Host, own: int, tensors: tuple[Tensor, ...], mode: str) -> Addition:
+    """Return the parameters of MUL whose input ``own`` (0 or 1) is the layer's result.
+
+    Raises Refusal as `addition`, for the kernels ``tflite.mul`` and ``litert.mul``.
+    """
+    attributes, kinds = node.attributes, [tensors[number] for number in node.inputs]
+    dtype = kinds[0].dtype
+    if dtype not in _BIT8 or kinds[1].dtype != dtype:
+        raise Refusal("its inputs must be of 8 bits")
+    _check_equal_maps(kinds)
+    half = half_of(dtype)
+    values = np.arange(256).astype(np.int8).astype(np.int64)  # of the bytes
+    factors = [values + half - attributes["zeros"][n] for n in (1 - own, own)]
+    if node.kernel == "litert.mul":
+        multiplier, shift = map(int, quantize_multiplier(attributes["scale"]))
+    else:
+        multiplier, shift = attributes["multiplier"], attributes["shift"]
+    for nudge in _NUDGES if node.kernel == "litert.mul" else (0,):
+        parameters = Addition(
+            np.stack(factors).astype(np.int32), multiplier + nudge, shift,
+            attributes["zero"] - half, attributes["low"] - half, attributes["high"] - half,
+            multiply=True,
+        )
+        if _is_exact(parameters, node, own, dtype, mode):
+            return parameters
+    raise Refusal(f"its results are not exact in mode {mode}")
+
+
+def _check_equal_maps(kinds):
+    """Raise Refusal unless tensors are maps of equal shapes."""
+    if kinds[0].shape != kinds[1].shape or any(kind.data is not None for kind in kinds):
+        raise Refusal("its inputs must be two maps of equal shapes")
+
+
+def _is_exact(parameters, node, own, dtype, mode) -> bool:
+    """Return whether the results of all pairs of bytes are those of the node's kernel."""
+    values, half = np.arange(256).astype(np.int8).astype(np.int64), half_of(dtype)
+    x, y = np.broadcast_arrays(values[:, None], values[None, :])
+    inputs = [(v + half).astype(dtype) for v in (x, y)]
+    [expected] = kernels.run(node.kernel, inputs if own == 1 else inputs[::-1], node.attributes)
+    return np.array_equal(_added(parameters, x, y, mode) + half, expected)
 
 
 def lookup(results: np.ndarray) -> Addition:
@@ -102,8 +147,9 @@ def _scaled(values, attributes, number, mode):
 
 
 def _added(addition: Addition, x, y, mode: str) -> np.ndarray:
-    """Return the sums of added bytes x and results y, by the table."""
-    total = addition.table[0, x & 255] + addition.table[1, y & 255]
+    """Return the sums or products of added bytes x and results y, by the table."""
+    terms = addition.table[0, x & 255], addition.table[1, y & 255]
+    total = terms[0] * terms[1] if addition.multiply else terms[0] + terms[1]
     z = scaled(total, addition.multiplier, addition.shift, mode=mode).astype(np.int64)
     return np.clip(z + addition.zero, addition.low, addition.high)
 
@@ -253,7 +299,9 @@ class _Division:
         elif node.kernel == "table":
             self._table(node)
         elif node.kernel in ("tflite.add", "litert.add"):
-            self._add(node)
+            self._add(node, addition)
+        elif node.kernel in ("tflite.mul", "litert.mul"):
+            self._add(node, self._multiplication)
         else:
             raise Refusal(node.reason)
 
@@ -370,11 +418,21 @@ class _Division:
             zero=zero, low=low, high=high,
         )
 
-    def _add(self, node):
-        """Fuse ADD with the layer that computes an input; without such a layer, with a copy."""
+    def _multiplication(self, node, own, tensors, mode):
+        """The parameters of MUL; Refusal if the core lacks the option for it."""
+        scales = multiplication(node, own, tensors, mode)
+        if self._network_core is None or not self._network_core.multiply_maps:
+            raise Refusal(NO_MAP_PRODUCT)
+        return scales
+
+    def _add(self, node, scales_of):
+        """Fuse ADD or MUL with the layer that computes an input; without such a layer, with a copy.
+
+        ``scales_of`` is `addition`, or as that.
+        """
         places, maker = self._places, self._own(node)
         own = maker or 0
-        scales = addition(node, own, self._tensors, self._mode)
+        scales = scales_of(node, own, self._tensors, self._mode)
         number, other = node.inputs[own], node.inputs[1 - own]
         size = places.stored(number) or _size_of(self._tensors[number].shape)
         self._behind(node, maker, size, scales, places.input(other, size))

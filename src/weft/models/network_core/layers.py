@@ -266,7 +266,7 @@ class NetworkMap:
 
 @dataclass(frozen=True)
 class Addition:
-    """ADD after a layer, or a table of its results; ``docs/network-core.md`` has the formula.
+    """ADD or MUL after a layer, or a table of its results: see ``docs/network-core.md``.
 
     Attributes
     ----------
@@ -276,6 +276,8 @@ class Addition:
         Scale of the sum.
     zero, low, high : int
         Zero point and limits of the sum.
+    multiply : bool
+        Both values are multiplied instead of added; they have 16 bits.
     """
 
     table: np.ndarray
@@ -284,6 +286,7 @@ class Addition:
     zero: int
     low: int
     high: int
+    multiply: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
