@@ -290,16 +290,13 @@ class StateRegisters(wiring.Component):
         m = Module()
         status, result, address = self.status, self.status.result, self.address
         unused = BANK_BITS - len(result.bank)
-        first_state = REGISTERS.index("net_status")
-        words = describe(self.config)
-        options = words[REGISTERS.index("options")]
         values = [
-            *(Const(word, 32) for word in words[:first_state]),
+            *(Const(word, 32) for word in describe(self.config)),
             Cat(status.state, status.error, status.job), status.cycles,
             Cat(result.bank, C(0, unused), result.word, C(0, WORD_BITS - len(result.word))),
             status.result_bytes,
-            *([Const(options, 32)] if options else []),  # 0 needs no register
         ]
+        first_state = REGISTERS.index("net_status")
         # First the word of each group of registers, and the group; then the word of that group.
         bounds, masked = [*range(0, first_state, 16), first_state, len(values)], []
         # Where flip-flops are scarce the value is valid a cycle before LATENCY.

@@ -9,7 +9,7 @@ from weft.frames import MAX_DATA, MAX_WRITE, WRITE_FIELDS, FrameType
 from weft.golden.network_core import NetworkCoreBuffers, run_list, write_pixels
 from weft.host.link import Frame
 from weft.network_core.descriptors import ListError, NetworkState, join
-from weft.network_core.register_map import REGISTERS, STATE, describe
+from weft.network_core.register_map import REGISTERS, describe
 
 __all__ = ["GoldenNetworkBoard", "PipedNetworkBoard"]
 
@@ -129,8 +129,7 @@ class GoldenNetworkBoard:
     def registers(self):
         """All registers."""
         status = self.state | self.error << 8 | self.jobs << 16
-        words, first = describe(self.config), REGISTERS.index(STATE[0])
-        words[first : first + len(STATE)] = status, CYCLES, self.address, len(self.result)
+        words = [*describe(self.config), status, CYCLES, self.address, len(self.result)]
         assert len(words) == len(REGISTERS)
         return words
 

@@ -243,7 +243,7 @@ def _describe(port, words, baud, end):
 
     reads = {
         PRODUCT: (len(registers.REGISTERS) - len(registers.COUNTERS), registers.decode),
-        NETWORK: (len(network.REGISTERS), network.decode),
+        NETWORK: (len(network.REGISTERS) - len(network.STATE), network.decode),
     }
     try:
         count, decode = reads[registers.kind_of(words)]

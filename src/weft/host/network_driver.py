@@ -13,11 +13,11 @@ from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError, TransportTimeout
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListReport, NetworkState, join, split
-from weft.network_core.register_map import REGISTERS, STATE, decode
+from weft.network_core.register_map import REGISTERS, decode
 
 __all__ = ["NetworkDriver"]
 
-_FIRST_STATE = REGISTERS.index(STATE[0])
+_DESCRIBED = REGISTERS.index("net_status")  # registers before it do not change
 
 
 class NetworkDriver:
@@ -202,7 +202,7 @@ class NetworkDriver:
     def _identify(self, config):
         """Return the Design in the core's registers; AcceleratorError if it is not ``config``."""
         try:
-            found = decode(self._transport.read(0, len(REGISTERS), self._timeout))
+            found = decode(self._transport.read(0, _DESCRIBED, self._timeout))
         except ValueError as error:
             raise AcceleratorError(
                 f"the core's registers do not describe a network core: {error}"
@@ -277,7 +277,8 @@ class NetworkDriver:
 
     def _status(self):
         """Return state, report without result, and address and bytes of the result."""
-        status, cycles, *result = self._transport.read(_FIRST_STATE, len(STATE), self._timeout)
+        count = len(REGISTERS) - _DESCRIBED
+        status, cycles, *result = self._transport.read(_DESCRIBED, count, self._timeout)
         return *status_of(status, cycles), *result
 
     def _wait_for_list(self, timeout, deadline):

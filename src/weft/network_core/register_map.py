@@ -1,6 +1,8 @@
 """The register space of a network core behind a bus; ``docs/ip.md`` describes it."""
 
+import contextlib
 import dataclasses
+import itertools
 
 from weft import registers
 from weft.config import ConfigError
@@ -14,57 +16,56 @@ __all__ = [
 ]
 
 
-# The registers of a network core: constants that describe its NetworkCoreConfig, then its state,
-# then a bit for each option. Register n is the 32-bit word at address n. The first ones are
-# `weft.registers.IDENTITY`. A core without options needs no last register: an address without one
-# reads as 0.
+# The registers of a network core: constants that describe its NetworkCoreConfig, then its state.
+# Register n is the 32-bit word at address n. The first ones are `weft.registers.IDENTITY`.
 
 LATENCY = 4  # cycles that an address must be stable before its register can be read
 
+_HASH = [*registers.IDENTITY].index("hash")
 _ARRAY = "array_"  # before the names of the fields of the array's Config
+# Options need no registers: the hash tells which ones are on. So a new option changes no core
+# without it.
 STATE = ["net_status", "net_cycles", "net_result", "net_result_bytes"]
 REGISTERS = [
     *registers.IDENTITY, *(_ARRAY + name for name in registers.FIELDS), *SIZES, "vectors", *STATE,
-    "options",
 ]
 
 
 def describe(config: NetworkCoreConfig) -> list[int]:
-    """All `REGISTERS` of a core of ``config``, with 0 for its state."""
-    options = sum(getattr(config, name) << bit for bit, name in enumerate(OPTIONS))
+    """The constant registers of ``config``: all of `REGISTERS` before `STATE`."""
     return [
         *registers.identity(config), *registers.describe_fields(config.array),
-        *(getattr(config, name) for name in SIZES), config.vectors, *(0 for _ in STATE), options,
+        *(getattr(config, name) for name in SIZES), config.vectors,
     ]
 
 
 def decode(words: list[int]) -> NetworkCoreConfig:
-    """The NetworkCoreConfig that all registers of a core describe.
+    """The NetworkCoreConfig that the constant registers ``words`` describe.
 
     Raises ValueError if the words are not from a network core of this version, or contradict
     each other.
     """
-    registers.identify(words, NETWORK, len(REGISTERS))
+    registers.identify(words, NETWORK, len(REGISTERS) - len(STATE))
     sizes = REGISTERS.index(SIZES[0])
     array = registers.decode_fields(words[len(registers.IDENTITY) : sizes], _ARRAY)
-    bits = words[REGISTERS.index("options")]
-    if bits >> len(OPTIONS):
-        raise ValueError(f"register options must be under {1 << len(OPTIONS)}, not {bits}")
-    values = dict(zip(SIZES, words[sizes:], strict=False))
-    values |= {name: bool(bits >> n & 1) for n, name in enumerate(OPTIONS)}
     try:
-        config = NetworkCoreConfig.from_dict(array, values)
+        config = NetworkCoreConfig(array=array, **dict(zip(SIZES, words[sizes:], strict=False)))
     except ConfigError as error:
         raise ValueError(f"registers do not describe a NetworkCoreConfig: {error}") from error
+    config = next((c for c in _with_options(config) if c.hash == words[_HASH]), config)
     registers.check_hash(words, config)
     return config
 
 
+def _with_options(config):
+    """Yield the config with each set of options."""
+    for chosen in itertools.product((False, True), repeat=len(OPTIONS)):
+        with contextlib.suppress(ConfigError):  # no core has these options
+            yield dataclasses.replace(config, **dict(zip(OPTIONS, chosen, strict=True)))
+
+
 # The register space of an IP core: these registers, and those of its bus.
 
-_OPTIONS = {
-    "multiply_maps": "jobs can multiply their results with another map",
-}
 _SIZES = {
     "words": "words of each bank of the memory",
     "b_words": "words of the B buffer",
@@ -77,8 +78,7 @@ _SIZES = {
 
 def constants(config) -> dict[str, int]:
     """The values of the constant registers of a NetworkCoreConfig, by name."""
-    values = dict(zip(REGISTERS, describe(config), strict=True))
-    return {name: value for name, value in values.items() if name not in STATE}
+    return dict(zip(REGISTERS, describe(config), strict=False))
 
 
 def network_interrupts() -> tuple[Field, ...]:
@@ -116,15 +116,12 @@ def _core_registers():
         **{f"array_{name}": f"field of the array: {text}" for name, text in FIELDS.items()},
         **_SIZES,
     }
-    divided = {
+    state = {
         "net_status": ("state of the core, and of its running or last list", (
             Field("state", 0, 8, "ro", "0 idle, 1 running, 2 done, 3 aborted, 4 error"),
             Field("error", 8, 8, "ro",
                   "0 none, 1 opcode, 2 field, 3 address, 4 deadlock, 5 aborted, 6 bus, 7 timeout"),
             Field("jobs", 16, 16, "ro", "number of jobs that have ended"),
-        )),
-        "options": ("options of the core; 0: none", tuple(
-            Field(name, bit, 1, "ro", _OPTIONS[name]) for bit, name in enumerate(OPTIONS)
         )),
         "net_result": ("address of the result that END named; valid in state done", (
             Field("bank", 0, 8, "ro", "bank of its first vector"),
@@ -136,7 +133,7 @@ def _core_registers():
         "net_result_bytes": "bytes of the result that END named; valid in state done",
     }
     return [
-        Register(name, 4 * n, "ro", *divided[name]) if name in divided
+        Register(name, 4 * n, "ro", *state[name]) if name in state
         else word_register(name, 4 * n, "ro", words[name])
         for n, name in enumerate(REGISTERS)
     ]

@@ -18,7 +18,7 @@ LINES = {  # of both lanes: bias, multiplier, shift
     10: [(0, 3 << 29, -20)] * 2,
     11: [(0, 3 << 29, -7)] * 2,  # of a product
 }
-SCALES = [((1 << 30) + 98765, 0), ((1 << 31) - 1, -1)]  # of the added map and of the results
+SCALES = [((1 << 30) + 98765, 0), ((1 << 31) - 54321, -1)]  # of the added map and of the results
 ADD_ZERO = 3
 JOB = {
     "zero": -7, "low": -100, "high": 120, "sum_zero": 100,
