@@ -49,7 +49,7 @@ def decode(words: list[int]) -> NetworkCoreConfig:
     sizes = REGISTERS.index(SIZES[0])
     array = registers.decode_fields(words[len(registers.IDENTITY) : sizes], _ARRAY)
     try:
-        config = NetworkCoreConfig(array=array, **dict(zip(SIZES, words[sizes:], strict=False)))
+        config = NetworkCoreConfig.from_dict(array, dict(zip(SIZES, words[sizes:], strict=False)))
     except ConfigError as error:
         raise ValueError(f"registers do not describe a NetworkCoreConfig: {error}") from error
     config = next((c for c in _with_options(config) if c.hash == words[_HASH]), config)
