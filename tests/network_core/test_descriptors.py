@@ -76,7 +76,7 @@ def test_damaged_descriptors_are_refused(word, value, text):
 
 def test_a_field_of_an_option_that_a_core_lacks_is_unused():
     data = ListJob(add=1, multiply=1).pack()
-    without, with_option = (network_core_config(2, 2, 4, multiply_maps=on) for on in (False, True))
+    without, with_option = (network_core_config(2, 4, 4, multiply_maps=on) for on in (False, True))
     assert unpack(data) == unpack(data, with_option) == ListJob(add=1, multiply=1)
     with pytest.raises(ValueError, match="unused bits of word 0 of ListJob must be 0, not 0x800"):
         unpack(data, without)
