@@ -8,13 +8,11 @@ from collections import Counter
 
 import numpy as np
 
-from weft.golden import scaled
-from weft.models import kernels
 from weft.models.errors import KindError
 from weft.models.exactness import in_mode
-from weft.models.ir import Gemm, Graph, Host, Tensor, Window
+from weft.models.ir import Gemm, Graph, Host, Window
+from weft.models.network_core.additions import addition, lookup, multiplication
 from weft.models.network_core.layers import (
-    Addition,
     GraphSegment,
     InputForm,
     NetworkCoreGraph,
@@ -37,79 +35,11 @@ from weft.models.network_core.products import half_of, product_of
 from weft.models.network_core.schedule import needed, tile_limits
 from weft.models.network_core.tensor_places import TensorPlaces
 from weft.models.network_core.weights import LayerWords
-from weft.models.program import Step
+from weft.models.program import NO_MAP_PRODUCT, Step
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListJob, places
 
-__all__ = ["PaddedMaps", "addition", "divide", "lookup"]
-
-
-_LEFT_SHIFT = 20
-
-
-def addition(node: Host, own: int, tensors: tuple[Tensor, ...], mode: str) -> Addition:
-    """Return the parameters of ADD whose input ``own`` (0 or 1) is the layer's result.
-
-    Raises Refusal if the inputs are not two maps of 8 bits, or if a result is not exact: all pairs
-    of bytes are compared with the node's kernel, ``tflite.add`` or ``litert.add``.
-    """
-    attributes, kinds = node.attributes, [tensors[number] for number in node.inputs]
-    dtype = kinds[0].dtype
-    quantized = dtype in (np.int8, np.uint8) and "multipliers" in attributes
-    if not quantized or kinds[1].dtype != dtype:
-        raise Refusal("its inputs must be of 8 bits")
-    if kinds[0].shape != kinds[1].shape or any(kind.data is not None for kind in kinds):
-        raise Refusal("its inputs must be two maps of equal shapes")
-    half = 128 if dtype == np.uint8 else 0
-    other = 1 - own
-    values = np.arange(256).astype(np.int8).astype(np.int64)  # of the bytes
-    steps = [(values + half - attributes["zeros"][n], n) for n in (other, own)]
-    if node.kernel == "litert.add":
-        terms = [value * attributes["multipliers"][n] for value, n in steps]
-        multiplier, shift = 1 << 30, 1 - attributes["shift"]  # 2**-shift
-    else:
-        terms = [_scaled(value, attributes, n, mode) for value, n in steps]
-        multiplier, shift = attributes["multiplier"], attributes["shift"]
-    parameters = Addition(
-        np.stack(terms).astype(np.int32), multiplier, shift, attributes["zero"] - half,
-        attributes["low"] - half, attributes["high"] - half,
-    )
-    x, y = np.broadcast_arrays(values[:, None], values[None, :])
-    inputs = [(v + half).astype(dtype) for v in (x, y)]
-    [expected] = kernels.run(node.kernel, inputs if other == 0 else inputs[::-1], attributes)
-    if not np.array_equal(_added(parameters, x, y, mode) + half, expected):
-        raise Refusal(f"its results are not exact in mode {mode}")
-    return parameters
-
-
-def lookup(results: np.ndarray) -> Addition:
-    """Return the parameters of a table: ADD with the scale 1 of a map whose values count as 0.
-
-    Parameters
-    ----------
-    results : integers [256]
-        Of int8, for the values -128 .. 127 of the layer.
-    """
-    table = np.zeros((2, 256), np.int32)
-    table[1] = np.roll(results, 128)  # by the bytes of the values
-    return Addition(table, 1 << 30, 1, 0, -128, 127)  # 2**30 * 2**(1 - 31) = 1
-
-
-def _scaled(values, attributes, number, mode):
-    """Return the terms of input ``number`` of the kernel ``tflite.add``."""
-    if attributes["left_shift"] != _LEFT_SHIFT:
-        raise Refusal(f"its left_shift must be {_LEFT_SHIFT}, not {attributes['left_shift']}")
-    return scaled(
-        (values << _LEFT_SHIFT).astype(np.int32), attributes["multipliers"][number],
-        attributes["shifts"][number], mode=mode,
-    )
-
-
-def _added(addition: Addition, x, y, mode: str) -> np.ndarray:
-    """Return the sums of added bytes x and results y, by the table."""
-    total = addition.table[0, x & 255] + addition.table[1, y & 255]
-    z = scaled(total, addition.multiplier, addition.shift, mode=mode).astype(np.int64)
-    return np.clip(z + addition.zero, addition.low, addition.high)
+__all__ = ["PaddedMaps", "divide"]
 
 
 class PaddedMaps:
@@ -272,7 +202,9 @@ class _Division:
         elif node.kernel == "table":
             self._table(node)
         elif node.kernel in ("tflite.add", "litert.add"):
-            self._add(node)
+            self._add(node, addition)
+        elif node.kernel in ("tflite.mul", "litert.mul"):
+            self._add(node, self._multiplication)
         elif node.kernel in LOWERINGS:
             self._lower(node)
         else:
@@ -434,11 +366,21 @@ class _Division:
             zero=zero, low=low, high=high,
         )
 
-    def _add(self, node):
-        """Fuse ADD with the layer that computes an input; without such a layer, with a copy."""
+    def _multiplication(self, node, own, tensors, mode):
+        """The parameters of MUL; Refusal if the core lacks the option for it."""
+        scales = multiplication(node, own, tensors, mode)
+        if self._network_core is None or not self._network_core.multiply_maps:
+            raise Refusal(NO_MAP_PRODUCT)
+        return scales
+
+    def _add(self, node, scales_of):
+        """Fuse ADD or MUL with the layer that computes an input; without such a layer, with a copy.
+
+        ``scales_of`` is `addition`, or as that.
+        """
         places, maker = self.places, self._own(node)
         own = maker or 0
-        scales = addition(node, own, self.tensors, self.mode)
+        scales = scales_of(node, own, self.tensors, self.mode)
         number, other = node.inputs[own], node.inputs[1 - own]
         size = places.stored(number) or _size_of(self.tensors[number].shape)
         self._behind(node, maker, size, scales, places.input(other, size))
