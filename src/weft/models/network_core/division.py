@@ -25,6 +25,7 @@ from weft.models.network_core.layers import (
 from weft.models.network_core.list_steps import host_step
 from weft.models.network_core.operators import LOWERINGS
 from weft.models.network_core.operators.builder import OperatorBuilder
+from weft.models.network_core.operators.moves import moved
 from weft.models.network_core.pools import (
     NO_PADDING,
     average_scale,
@@ -120,23 +121,19 @@ class PaddedMaps:
     def __init__(self):
         self._nodes: dict[int, Host] = {}
 
-    def add(self, node: Host, graph: Graph) -> None:
-        """Take a PAD; Refusal if a reader of its output is no convolution, or its value differs."""
+    def take(self, node: Host, graph: Graph) -> bool:
+        """Take a PAD of rows and columns, if only convolutions with this zero point read it."""
         y, padding = node.outputs[0], node.attributes["padding"]
         readers = [other for other in graph.nodes if y in other.inputs]
         if len(node.inputs) != 1 or len(padding) != 4 or any((*padding[0], *padding[3])):
-            raise Refusal("it must add rows and columns of one value")
-        for other in readers:
-            if not isinstance(other, Gemm) or other.window is None or other.layout != "NHWC":
-                raise Refusal("only convolutions may read its output")
-            if other.x_zero != node.attributes["value"]:
-                raise Refusal(
-                    f"its value must be the zero point {other.x_zero}, not"
-                    f" {node.attributes['value']}"
-                )
-        if y in graph.results or not readers:
-            raise Refusal("the host reads its output")
+            return False
+        if y in graph.results or not readers or not all(
+            isinstance(other, Gemm) and other.window is not None and other.layout == "NHWC"
+            and other.x_zero == node.attributes["value"] for other in readers
+        ):
+            return False
         self._nodes[y] = node
+        return True
 
     def inside(self, gemm: Gemm) -> tuple[Gemm, Host | None]:
         """Return a convolution with the padding in its window, and the PAD; or the Gemm itself."""
@@ -154,7 +151,6 @@ class PaddedMaps:
 
 
 _BIT8 = np.dtype(np.int8), np.dtype(np.uint8)
-_JOINED = "concatenation"  # the kernel that needs no layer if its inputs are layers
 
 
 def divide(
@@ -187,14 +183,15 @@ def divide(
 class _Division:
     """The state of `divide`: layers, operators of the host, and where each tensor is.
 
-    `weft.models.network_core.operators` reads ``tensors``, ``mode``, ``depth`` and ``places``.
+    `weft.models.network_core.operators` reads ``tensors``, ``mode``, ``depth``, ``cols`` and
+    ``places``.
     """
 
     def __init__(self, graph, mode, cols, depth, fuse, config, tables):
         self._graph, self.tensors, self.mode = graph, graph.tensors, mode
-        self._cols, self.depth, self._fuse, self._network_core = cols, depth, fuse, config
+        self.cols, self.depth, self._fuse, self._network_core = cols, depth, fuse, config
         self._has_tables, self._used_tables = tables, False
-        self.places = TensorPlaces(graph.tensors, depth)
+        self.places = TensorPlaces(depth)
         self._layers: list[NetworkLayer] = []
         self._host: list[tuple[int, Step]] = []  # with the list that it is computed before
         self._pads = PaddedMaps()
@@ -208,6 +205,8 @@ class _Division:
         for node in graph.nodes:
             try:
                 self._on_core(node)
+            except WrongMap as wrong:
+                self._on_core_reshaped(node, str(wrong))
             except Refusal as refusal:
                 self._on_host(node, str(refusal))
         layers = sorted(self._layers, key=self._list_of)
@@ -248,12 +247,12 @@ class _Division:
         if isinstance(node, Gemm):
             self._product(node)
             return
-        if node.kernel == "pad":
-            self._pads.add(node, self._graph)
-        elif self.places.begins_list(node.inputs):
+        if node.kernel == "pad" and self._pads.take(node, self._graph):
+            return
+        if self.places.begins_list(node.inputs):
             raise Refusal("it has no product, and the host computes an operator before it")
-        elif node.kernel in ("reshape", _JOINED):
-            (self.places.join if node.kernel == _JOINED else self.places.rename)(node)
+        elif node.kernel == "reshape":
+            self.places.rename(node)
             self._renamed.append((node, node.outputs[0]))
         elif node.kernel in ("tflite.average_pool", "tflite.mean", "litert.sum"):
             self._pool(node)
@@ -266,21 +265,65 @@ class _Division:
         else:
             raise Refusal(node.reason)
 
+    def _on_core_reshaped(self, node, reason):
+        """Append the layers of a node whose inputs are maps that it cannot read, or a host's step.
+
+        First the core reshapes them. If it cannot, the host does between two lists, for a product.
+        """
+        kept, layers = self.places.kept(), self._layers.copy()
+        try:
+            self._reshape(node)
+            self._on_core(node)
+            return
+        except Refusal:
+            self.places.restore(kept)
+            self._layers = layers
+        try:
+            if isinstance(node, Gemm):
+                self._product(node, written=True)
+                return
+        except Refusal as refusal:
+            reason = str(refusal)
+        self._on_host(node, reason)
+
+    def _reshape(self, node):
+        """Move the values of a node's inputs into maps of their shapes."""
+        if isinstance(node, Gemm):
+            node, _ = self._pads.inside(node)
+        for number in dict.fromkeys(node.inputs):
+            place = None if number < 0 else self.places.map_of(number)
+            if place is None:
+                continue
+            shape = self.tensors[number].shape
+            if isinstance(node, Gemm) and node.window is None and number == node.x:
+                shape = (math.prod(shape) // node.weights.shape[1], node.weights.shape[1])
+            size = OperatorBuilder.map_size(shape)
+            try:
+                found = self.places.reshaped(place, size)
+            except WrongMap:
+                builder = OperatorBuilder(self, node)
+                found = moved(builder, np.arange(math.prod(size)), size, [(place, True)])
+                self._layers += builder.layers
+            if found != place:
+                self.places.put(number, found)
+
     def _lower(self, node):
         """Append the layers of an operator; after a Refusal there are none."""
         kept, builder = self.places.kept(), OperatorBuilder(self, node)
         try:
             result = LOWERINGS[node.kernel](builder)
-            layers = builder.finished(result)
+            results = result if isinstance(result, tuple) else (result,)
+            layers = builder.finished(results)
             if any(layer.addition for layer in layers):
                 self._take_table()
         except Refusal:
             self.places.restore(kept)
             raise
         self._layers += layers
-        self.places.put(node.outputs[0], result)
-        if not layers:
-            self._renamed.append((node, node.outputs[0]))
+        for number, place in zip(node.outputs, results, strict=True):
+            self.places.put(number, place)
+            if not layers:
+                self._renamed.append((node, number))
 
     def _take_table(self):
         """An operator needs a table; Refusal if the memory has no space for it."""
@@ -328,13 +371,11 @@ class _Division:
                         f" {needed(field, least)}"
                     )
 
-    def _product(self, gemm):
+    def _product(self, gemm, written=False):
+        """Append the layer of a product; ``written``: of a map that the host writes again."""
         gemm, pad = self._pads.inside(gemm)
-        arguments = gemm, self.tensors, self.mode, self._cols, self.depth
-        try:
-            product = product_of(*arguments, self.places.stored(gemm.x))
-        except WrongMap:  # the host reads x, and writes it as the layer reads it
-            product = product_of(*arguments, None)
+        stored = None if written else self.places.stored(gemm.x)
+        product = product_of(gemm, self.tensors, self.mode, self.cols, self.depth, stored)
         fields = {f.name: getattr(product, f.name) for f in dataclasses.fields(product)}
         form = fields.pop("form")
         size = fields.pop("size")
@@ -390,7 +431,7 @@ class _Division:
     def _equal(self, node, size, window, scale, x_zero, zero, low, high):
         """Append a layer with equal weights."""
         channels, taps = size[2], math.prod(window.kernel)
-        columns = max(self._cols, self.depth)  # whole vectors and whole words of B
+        columns = max(self.cols, self.depth)  # whole vectors and whole words of B
         parts = channels // columns
         if window.output != (1, 1) or channels % columns:
             columns, parts = channels, 1
@@ -438,14 +479,14 @@ class _Division:
     def _own(self, node):
         """Return the input whose layer computes the node, too: that with more steps; or None.
 
-        The layers of an operator stay together, so the last one of several computes no other.
+        The layers of an operator stay together, so none of several computes another one.
         """
         steps = {}
         for index, number in enumerate(node.inputs):
             place = self.places.map_of(number)
             sole = self._readers[number] == 1 and self.places.root(number) == number
             for before, layer in itertools.pairwise((None, *self._layers)):
-                alone = before is None or before.operators
+                alone = layer.operators and (before is None or before.operators)
                 if layer.y == place and layer.addition is None and alone and sole:
                     steps[index] = layer.taps * math.prod(layer.weights.shape[1:])
         return max(steps, key=steps.get) if steps and self._fuse else None
