@@ -1,5 +1,6 @@
 """Divides a network: which operators the core computes, in which lists, and which the host."""
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -204,9 +205,9 @@ class _Division:
         graph, places = self._graph, self.places
         for node in graph.nodes:
             try:
-                self._on_core(node)
+                self._try(self._on_core, node)
             except WrongMap as wrong:
-                self._on_core_reshaped(node, str(wrong))
+                self._reshaped(node, str(wrong))
             except Refusal as refusal:
                 self._on_host(node, str(refusal))
         layers = sorted(self._layers, key=self._list_of)
@@ -265,26 +266,36 @@ class _Division:
         else:
             raise Refusal(node.reason)
 
-    def _on_core_reshaped(self, node, reason):
-        """Append the layers of a node whose inputs are maps that it cannot read, or a host's step.
-
-        First the core reshapes them. If it cannot, the host does between two lists, for a product.
-        """
+    def _try(self, function, *arguments):
+        """Call a function that appends layers; after a Refusal there are none of them."""
         kept, layers = self.places.kept(), self._layers.copy()
         try:
-            self._reshape(node)
-            self._on_core(node)
-            return
+            function(*arguments)
         except Refusal:
             self.places.restore(kept)
             self._layers = layers
+            raise
+
+    def _reshaped(self, node, reason):
+        """Compute a node whose inputs are maps that it cannot read.
+
+        First the core reshapes them. If it cannot, the host does between two lists, for a product.
+        """
+        with contextlib.suppress(Refusal):
+            self._try(self._on_reshaped_maps, node)
+            return
         try:
             if isinstance(node, Gemm):
-                self._product(node, written=True)
+                self._try(self._product, node, True)
                 return
         except Refusal as refusal:
             reason = str(refusal)
         self._on_host(node, reason)
+
+    def _on_reshaped_maps(self, node):
+        """Append the layers of a node, after layers that reshape its inputs."""
+        self._reshape(node)
+        self._on_core(node)
 
     def _reshape(self, node):
         """Move the values of a node's inputs into maps of their shapes."""
@@ -308,17 +319,13 @@ class _Division:
                 self.places.put(number, found)
 
     def _lower(self, node):
-        """Append the layers of an operator; after a Refusal there are none."""
-        kept, builder = self.places.kept(), OperatorBuilder(self, node)
-        try:
-            result = LOWERINGS[node.kernel](builder)
-            results = result if isinstance(result, tuple) else (result,)
-            layers = builder.finished(results)
-            if any(layer.addition for layer in layers):
-                self._take_table()
-        except Refusal:
-            self.places.restore(kept)
-            raise
+        """Append the layers of an operator."""
+        builder = OperatorBuilder(self, node)
+        result = LOWERINGS[node.kernel](builder)
+        results = result if isinstance(result, tuple) else (result,)
+        layers = builder.finished(results)
+        if any(layer.addition for layer in layers):
+            self._take_table()
         self._layers += layers
         for number, place in zip(node.outputs, results, strict=True):
             self.places.put(number, place)
