@@ -133,6 +133,7 @@ def test_layers_of_moves(name, layers):
 JOINED = {
     "vectors": ([(3, 4, 8), (3, 4, 16)], -1),
     "channels": ([(3, 4, 5), (3, 4, 7), (3, 4, 1)], 3),
+    "many channels": ([(2, 3, 20), (2, 3, 17)], 3),
     "rows": ([(2, 4, 5), (1, 4, 5), (3, 4, 5)], 1),
     "columns": ([(3, 2, 9), (3, 5, 9)], 2),
 }
@@ -212,6 +213,28 @@ def test_moves_of_reshaped_maps(config):
     x = network.convolution(0, 3)
     pairs = moved(network, "reshape", x, shape=(1, 2, 3, 6))
     check_whole(network, moved(network, "reverse", pairs, axes=(1, 2)), config=config)
+
+
+@CORES
+def test_a_shuffle_of_channels_has_five_axes(config):
+    """Its last axes are the channels of one map, and the operator is one layer."""
+    network = OperatorNetwork(14, (1, 3, 4, 12))
+    x = moved(network, "reshape", network.convolution(0, 12), shape=(1, 3, 4, 3, 4))
+    x = moved(network, "transpose", x, axes=(0, 1, 2, 4, 3))
+    x = moved(network, "reshape", x, shape=(1, 3, 4, 12))
+    program = check_whole(network, x, network.convolution(x, 5), config=config)
+    assert [operator for step in program.steps for operator in step.operators] == [
+        "CONV_2D", "TRANSPOSE", "CONV_2D"
+    ]
+
+
+def test_batches_stay_on_the_host():
+    network = OperatorNetwork(15, (1, 4, 4, 8))
+    x = network.convolution(0, 8)
+    moved(network, "rearrange", x, split=(1, 2, 2, 2, 2, 8), axes=(2, 4, 0, 1, 3, 5),
+          shape=(4, 2, 2, 8))
+    [step] = divide(network.graph(), "tflite", 8, 8).after
+    assert step.placement.reason == "its shape must be one map, not (4, 2, 2, 8)"
 
 
 @CORES

@@ -119,7 +119,7 @@ def grids_of(origins: Origins, most: int) -> list[Grid]:
 
     Raises TooManyGrids if they are more, and MixedSources if a pixel has values of several maps.
     """
-    height, width, count = origins.source.shape
+    height, width, _ = origins.source.shape
     constant = origins.source < 0
     source = origins.source.max(2)
     if (constant | (origins.source == source[..., None])).sum() < constant.size:
@@ -133,19 +133,15 @@ def grids_of(origins: Origins, most: int) -> list[Grid]:
     ]
     channel = np.where(constant, -1, origins.channel)
     value = np.where(constant, origins.value, 0)
-    key = np.concatenate([*taps, channel, value, source[..., None]], 2).astype(np.int32)
-    _, kinds = np.unique(
-        np.ascontiguousarray(key).reshape(height * width, -1).view(
-            np.dtype((np.void, key.itemsize * key.shape[2]))
-        ).ravel(), return_inverse=True,
-    )
-    kinds = kinds.reshape(height, width)
+    kinds, first_of, several = _kinds(*taps, channel, value, source)
+    if several > most:
+        raise TooManyGrids
     uniform = constant.all(2) & (value == value[..., :1]).all(2)
     covered, found = np.zeros((height, width), bool), []
-    order = np.argsort([source[kinds == kind][0] < 0 for kind in range(kinds.max() + 1)])
+    order = np.argsort(source.ravel()[first_of] < 0, kind="stable")
     for kind in order:
         members = kinds == kind
-        y, x = np.argwhere(members)[0]
+        y, x = divmod(int(first_of[kind]), width)
         number = int(source[y, x])
         rows, columns = (tap[y, x] for tap in taps)
         # Pixels of one constant value may lie outside the source.
@@ -168,6 +164,23 @@ def grids_of(origins: Origins, most: int) -> list[Grid]:
                 fill if place.outside else None,
             ))
     return found
+
+
+def _kinds(rows, columns, channel, value, source):
+    """Return numbers of the pixels that take their values in equal ways, and where each is first.
+
+    The third result is the least number of grids: those of constants may join others.
+    """
+    sides = [int(part.max()) + 1 for part in (columns, channel)]
+    key = np.where(channel < 0, -129 - value, (rows * sides[0] + columns) * sides[1] + channel)
+    low, span = int(key.min()), int(key.max() - key.min()) + 1
+    kinds = np.unique(source, return_inverse=True)[1].reshape(-1)
+    for part in (key - low).reshape(-1, key.shape[2]).T:
+        if part[0] != part[-1] or (part != part[0]).any():
+            kinds = np.unique(kinds * span + part, return_inverse=True)[1].reshape(-1)
+    _, first_of, kinds = np.unique(kinds, return_index=True, return_inverse=True)
+    constants = int((source.ravel()[first_of] < 0).sum())
+    return kinds.reshape(source.shape), first_of, max(constants, len(first_of) - constants)
 
 
 @dataclass(frozen=True)
@@ -213,7 +226,7 @@ class Cover:
 
     def largest(self, covered) -> Place:
         """Return a large grid with the first pixel that is not covered."""
-        y, x = (int(n) for n in np.argwhere(self._members & ~covered)[0])
+        y, x = divmod(int((self._members & ~covered).argmax()), covered.shape[1])
         found = []
         for axis in (1, 0):  # along the rows first, or along the columns first
             steps = self._along(y, x, axis, np.array([0]), (0, 0), covered)
@@ -247,6 +260,8 @@ class Cover:
         step_of_others = _step(others)
         best = (1, (0, 0), np.array([0]), 0, 0)
         for step in range(1, length):
+            if ((length - 1) // step + 1) * len(others) <= best[3] and best[4]:
+                break  # longer steps have no more pixels
             for distance in self._distances(y, x, axis, step, other_step):
                 numbers = np.arange(-(here // step), (length - 1 - here) // step + 1)
                 fits, new = self._fits(

@@ -113,24 +113,22 @@ def _plan(builder, origins):
     Raises MixedSources if each way has pixels with values of several maps.
     """
     channels, depth = origins.source.shape[2], builder.depth
-    ways = [[0], list(range(0, channels, depth))]
-    bounds = [0, *origins.boundaries()]
-    if not any(first % depth for first in bounds):
-        ways.insert(1, bounds)
+    # Vectors that follow each other in one source are a range, and a vector with a boundary is one.
+    cuts = {n // depth * depth for n in origins.boundaries()}
+    cuts |= {-(-n // depth) * depth for n in origins.boundaries()}
+    ranges = sorted({0, *cuts} - {-(-channels // depth) * depth})
     found, mixed = [], False
-    for way in ways if channels > depth else ways[:1]:
+    for starts in ([0], ranges) if len(ranges) > 1 else [ranges]:
         try:
             plan = []
-            for first, last in itertools.pairwise([*way, channels]):
-                part = origins.channels(first, last)
-                plan += [(first, grid) for grid in grids_of(part, MOST_JOBS - len(plan))]
+            for first, last in itertools.pairwise([*starts, channels]):
+                plan += _best(builder, origins, first, last, MOST_JOBS - len(plan))
         except TooManyGrids:
             continue
         except MixedSources:
             mixed = True
             continue
-        weights = sum(_weights(builder, grid) for _, grid in plan)
-        if weights <= MOST_WEIGHTS:
+        if sum(_weights(builder, grid) for _, grid in plan) <= MOST_WEIGHTS:
             found.append((_cost(builder, plan, origins.sizes), plan))
     if found:
         return min(found, key=lambda entry: entry[0])
@@ -139,6 +137,31 @@ def _plan(builder, origins):
     raise Refusal(
         f"its values move in ways that need more than {MOST_JOBS} jobs or {MOST_WEIGHTS:,} weights"
     )
+
+
+def _best(builder, origins, first, last, most):
+    """Return the first channel and the grid of at most ``most`` jobs of a range of channels.
+
+    They compute all channels, or those of one vector, whatever takes fewer cycles.
+    """
+    found, errors = [], []
+    for starts in ([first], range(first, last, builder.depth)):
+        try:
+            plan = []
+            for start, end in itertools.pairwise([*starts, last]):
+                grids = grids_of(origins.channels(start, end), most - len(plan))
+                plan += [(start, grid) for grid in grids]
+        except (TooManyGrids, MixedSources) as error:
+            errors.append(error)
+            continue
+        weights = sum(_weights(builder, grid) for _, grid in plan)
+        if weights <= MOST_WEIGHTS:
+            found.append((_cost(builder, plan, origins.sizes), plan))
+        if not weights:
+            break  # copies of all channels: each division takes more jobs
+    if not found:
+        raise errors[-1] if errors else TooManyGrids
+    return min(found, key=lambda entry: entry[0])[1]
 
 
 def _staged(builder, origins, maps):
