@@ -260,7 +260,9 @@ def random_divided_network(rng, dtype=np.int8):
     maps = [builder.convolution(0, 8)]
     for _ in range(int(rng.integers(4, 9))):
         x = maps[int(rng.integers(max(0, len(maps) - 2), len(maps)))]
-        match rng.choice(["layer", "layer", "softmax", "table", "join", "add", "product", "turn"]):
+        match rng.choice([
+            "layer", "layer", "softmax", "softmax", "table", "join", "add", "product", "turn",
+        ]):
             case "layer":
                 x = builder.convolution(x, int(rng.choice([4, 8, 16])))
             case "softmax":
@@ -275,7 +277,7 @@ def random_divided_network(rng, dtype=np.int8):
             case "product":
                 x = builder.convolution(x, 8, kernel=(1, 1), padding=(0, 0, 0, 0))
                 builder.on_host()
-            case "turn":  # a reshape that no layer can read in place
+            case "turn":  # a reshape that layers read in place
                 size = 1, 7, 6, builder.tensors[x].shape[-1]
                 x = builder.host(x, "RESHAPE", "reshape", size, shape=size)
                 x, size = builder.convolution(x, 8), (1, 6, 7, 8)

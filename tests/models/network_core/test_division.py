@@ -200,19 +200,6 @@ def test_concatenations_of_layers_cost_nothing(builder):
     assert graph.maps[outer].size == (6, 6, 29) and graph.layers[2].x == inner
 
 
-@pytest.mark.parametrize("columns, inputs, reason", [
-    (12, (1, 2), "its inputs must begin at multiples of 8 channels, not at 12"),
-    (8, (1, 1), "its inputs must be results of different layers"),
-    (8, (1, 0), "its inputs must be results of different layers"),
-])
-def test_concatenations_on_the_host(builder, columns, inputs, reason):
-    x = builder.convolution(0, columns)
-    builder.convolution(x, 3)
-    builder.convolution(builder.concatenation(*inputs), 8)
-    graph = divide(builder.graph(), "tflite", 8, 8)
-    assert lists(graph)[1] == ([(("CONCATENATION",), reason)], [("CONV_2D",)])
-
-
 def test_a_reshape_of_pixels_is_a_view(builder):
     x = builder.convolution(0, 8)
     turned = builder.host(x, "RESHAPE", "reshape", (1, 4, 9, 8), shape=(1, 4, 9, 8))

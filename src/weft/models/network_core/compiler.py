@@ -345,12 +345,13 @@ def _steps(divided, segment, sizes, panels, schedule, maps, prediction):
         _, end = prediction.jobs[first + jobs - 1]
         y = layer.y if layer.result < 0 else layer.result
         read = dict.fromkeys(  # in their order
-            divided.maps[n].tensor for each in own
+            tensor for each in own
             for n in (divided.layers[each].x, divided.layers[each].added) if n >= 0
+            for tensor in divided.tensors_in(n)
         )
         yield NetworkCoreStep(
             layer.operators, layer.name, layer.position, layer.macs,
-            tuple(tensor for tensor in read if tensor >= 0),
+            tuple(read),
             divided.maps[y].tensor, maps[y], first, jobs,
             sum(panels[each].count for each in own), panels[number].rows,
             sum(sizes[each].words(sizes[each].tiles) for each in own),

@@ -24,6 +24,7 @@ from weft.models.network_core.layers import (
 from weft.models.network_core.list_steps import host_step
 from weft.models.network_core.operators import LOWERINGS
 from weft.models.network_core.operators.builder import OperatorBuilder
+from weft.models.network_core.operators.moves import moved
 from weft.models.network_core.pools import (
     NO_PADDING,
     average_scale,
@@ -51,23 +52,19 @@ class PaddedMaps:
     def __init__(self):
         self._nodes: dict[int, Host] = {}
 
-    def add(self, node: Host, graph: Graph) -> None:
-        """Take a PAD; Refusal if a reader of its output is no convolution, or its value differs."""
+    def take(self, node: Host, graph: Graph) -> bool:
+        """Take a PAD of rows and columns, if only convolutions with this zero point read it."""
         y, padding = node.outputs[0], node.attributes["padding"]
         readers = [other for other in graph.nodes if y in other.inputs]
         if len(node.inputs) != 1 or len(padding) != 4 or any((*padding[0], *padding[3])):
-            raise Refusal("it must add rows and columns of one value")
-        for other in readers:
-            if not isinstance(other, Gemm) or other.window is None or other.layout != "NHWC":
-                raise Refusal("only convolutions may read its output")
-            if other.x_zero != node.attributes["value"]:
-                raise Refusal(
-                    f"its value must be the zero point {other.x_zero}, not"
-                    f" {node.attributes['value']}"
-                )
-        if y in graph.results or not readers:
-            raise Refusal("the host reads its output")
+            return False
+        if y in graph.results or not readers or not all(
+            isinstance(other, Gemm) and other.window is not None and other.layout == "NHWC"
+            and other.x_zero == node.attributes["value"] for other in readers
+        ):
+            return False
         self._nodes[y] = node
+        return True
 
     def inside(self, gemm: Gemm) -> tuple[Gemm, Host | None]:
         """Return a convolution with the padding in its window, and the PAD; or the Gemm itself."""
@@ -85,7 +82,6 @@ class PaddedMaps:
 
 
 _BIT8 = np.dtype(np.int8), np.dtype(np.uint8)
-_JOINED = "concatenation"  # the kernel that needs no layer if its inputs are layers
 
 
 def divide(
@@ -118,14 +114,15 @@ def divide(
 class _Division:
     """The state of `divide`: layers, operators of the host, and where each tensor is.
 
-    `weft.models.network_core.operators` reads ``tensors``, ``mode``, ``depth`` and ``places``.
+    `weft.models.network_core.operators` reads ``tensors``, ``mode``, ``depth``, ``cols`` and
+    ``places``.
     """
 
     def __init__(self, graph, mode, cols, depth, fuse, config, tables):
         self._graph, self.tensors, self.mode = graph, graph.tensors, mode
-        self._cols, self.depth, self._fuse, self._network_core = cols, depth, fuse, config
+        self.cols, self.depth, self._fuse, self._network_core = cols, depth, fuse, config
         self._has_tables, self._used_tables = tables, False
-        self.places = TensorPlaces(graph.tensors, depth)
+        self.places = TensorPlaces(depth)
         self._layers: list[NetworkLayer] = []
         self._host: list[tuple[int, Step]] = []  # with the list that it is computed before
         self._pads = PaddedMaps()
@@ -138,11 +135,11 @@ class _Division:
     def divided(self) -> NetworkCoreGraph:
         graph, places = self._graph, self.places
         for node in graph.nodes:
-            kept = places.kept()
             try:
-                self._on_core(node)
+                self._try(self._on_core, node)
+            except WrongMap as wrong:
+                self._reshaped(node, str(wrong))
             except Refusal as refusal:
-                places.restore(kept)
                 self._on_host(node, str(refusal))
         self._need(graph.results)
         self._renamed += ((node, number) for number, node in self._delayed.items())
@@ -187,15 +184,15 @@ class _Division:
         if isinstance(node, Gemm):
             self._product(node)
             return
-        if node.kernel == "pad":
-            self._pads.add(node, self._graph)
-        elif self.places.begins_list(node.inputs):
+        if node.kernel == "pad" and self._pads.take(node, self._graph):
+            return
+        if self.places.begins_list(node.inputs):
             raise Refusal("it has no product, and the host computes an operator before it")
         elif node.kernel == "reshape" and self.places.map_of(node.inputs[0]) is None:
             self.places.rename(node)
             self._delayed[node.outputs[0]] = node
-        elif node.kernel in ("reshape", _JOINED):
-            (self.places.join if node.kernel == _JOINED else self.places.rename)(node)
+        elif node.kernel == "reshape":
+            self.places.rename(node)
             self._renamed.append((node, node.outputs[0]))
         elif node.kernel in ("tflite.average_pool", "tflite.mean", "litert.sum"):
             self._pool(node)
@@ -210,17 +207,71 @@ class _Division:
         else:
             raise Refusal(node.reason)
 
+    def _try(self, function, *arguments):
+        """Call a function that appends layers; after a Refusal there are none of them."""
+        kept, layers = self.places.kept(), self._layers.copy()
+        try:
+            function(*arguments)
+        except Refusal:
+            self.places.restore(kept)
+            self._layers = layers
+            raise
+
+    def _reshaped(self, node, reason):
+        """Compute a node whose inputs are maps that it cannot read.
+
+        First the core reshapes them. If it cannot, the host does between two lists, for a product.
+        """
+        with contextlib.suppress(Refusal):
+            self._try(self._on_reshaped_maps, node)
+            return
+        try:
+            if isinstance(node, Gemm):
+                self._try(self._product, node, True)
+                return
+        except Refusal as refusal:
+            reason = str(refusal)
+        self._on_host(node, reason)
+
+    def _on_reshaped_maps(self, node):
+        """Append the layers of a node, after layers that reshape its inputs."""
+        self._reshape(node)
+        self._on_core(node)
+
+    def _reshape(self, node):
+        """Move the values of a node's inputs into maps of their shapes."""
+        if isinstance(node, Gemm):
+            node, _ = self._pads.inside(node)
+        for number in dict.fromkeys(node.inputs):
+            place = None if number < 0 else self.places.map_of(number)
+            if place is None:
+                continue
+            shape = self.tensors[number].shape
+            if isinstance(node, Gemm) and node.window is None and number == node.x:
+                shape = (math.prod(shape) // node.weights.shape[1], node.weights.shape[1])
+            size = OperatorBuilder.map_size(shape)
+            try:
+                found = self.places.reshaped(place, size)
+            except WrongMap:
+                builder = OperatorBuilder(self, node)
+                found = moved(builder, np.arange(math.prod(size)), size, [(place, True)])
+                self._layers += builder.layers
+            if found != place:
+                self.places.put(number, found)
+
     def _lower(self, node):
         """Append the layers of an operator."""
         builder = OperatorBuilder(self, node)
         result = LOWERINGS[node.kernel](builder)
-        layers = builder.finished(result)
+        results = result if isinstance(result, tuple) else (result,)
+        layers = builder.finished(results)
         if any(layer.addition for layer in layers):
             self._take_table()
         self._layers += layers
-        self.places.put(node.outputs[0], result)
-        if not layers:
-            self._renamed.append((node, node.outputs[0]))
+        for number, place in zip(node.outputs, results, strict=True):
+            self.places.put(number, place)
+            if not layers:
+                self._renamed.append((node, number))
 
     def _take_table(self):
         """An operator needs a table; Refusal if the memory has no space for it."""
@@ -279,9 +330,10 @@ class _Division:
                         f" {needed(field, least)}"
                     )
 
-    def _product(self, gemm):
+    def _product(self, gemm, written=False):
+        """Append the layer of a product; ``written``: of a map that the host writes again."""
         gemm, pad = self._pads.inside(gemm)
-        product = self._product_of(gemm)
+        product = self._product_of(gemm, written)
         fields = {f.name: getattr(product, f.name) for f in dataclasses.fields(product)}
         form, size, copies = (fields.pop(name) for name in ("form", "size", "copies"))
         columns = len(product.bias)
@@ -296,17 +348,17 @@ class _Division:
             pad, columns=columns, macs=macs, left_out=gemm.left_out, **fields,
         )
 
-    def _product_of(self, gemm):
+    def _product_of(self, gemm, written):
         """Return the product, over the map as it is, over a view of it, or over one of the host."""
-        arguments = gemm, self.tensors, self.mode, self._cols, self.depth
-        stored = self.places.stored(gemm.x)
-        with contextlib.suppress(WrongMap):
-            return product_of(*arguments, stored)
-        with contextlib.suppress(WrongMap):
+        arguments = gemm, self.tensors, self.mode, self.cols, self.depth
+        if written:
+            return product_of(*arguments, None)
+        try:
+            return product_of(*arguments, self.places.stored(gemm.x))
+        except WrongMap:
             product = product_of(*arguments, _size_of(self.tensors[gemm.x].shape))
             self.places.input(gemm.x, product.size)
             return product
-        return product_of(*arguments, None)
 
     def _pool(self, node):
         x, y = (self.tensors[n] for n in (node.inputs[0], node.outputs[0]))
@@ -353,7 +405,7 @@ class _Division:
     def _equal(self, node, size, window, scale, x_zero, zero, low, high):
         """Append a layer with equal weights."""
         channels, taps = size[2], math.prod(window.kernel)
-        columns = max(self._cols, self.depth)  # whole vectors and whole words of B
+        columns = max(self.cols, self.depth)  # whole vectors and whole words of B
         parts = channels // columns
         if window.output != (1, 1) or channels % columns:
             columns, parts = channels, 1
@@ -411,14 +463,14 @@ class _Division:
     def _own(self, node):
         """Return the input whose layer computes the node, too: that with more steps; or None.
 
-        The layers of an operator stay together, so the last one of several computes no other.
+        The layers of an operator stay together, so none of several computes another one.
         """
         steps = {}
         for index, number in enumerate(node.inputs):
             place = self.places.map_of(number)
             sole = self._readers[number] == 1 and self.places.root(number) == number
             for before, layer in itertools.pairwise((None, *self._layers)):
-                alone = before is None or before.operators
+                alone = layer.operators and (before is None or before.operators)
                 if layer.y == place and layer.addition is None and alone and sole:
                     steps[index] = layer.taps * math.prod(layer.weights.shape[1:])
         return max(steps, key=steps.get) if steps and self._fuse else None

@@ -510,6 +510,16 @@ class NetworkCoreGraph:
         view = self.maps[number].view
         return number if view is None else self.root(view.whole)
 
+    def tensors_in(self, number: int) -> tuple[int, ...]:
+        """Return the tensors whose values a layer reads in a map: its own, or those around it."""
+        network_map = self.maps[number]
+        if network_map.tensor >= 0:
+            return (network_map.tensor,)
+        if network_map.view is not None:
+            return self.tensors_in(network_map.view.whole)
+        parts = (part for part in self.maps if part.view is not None and part.view.whole == number)
+        return tuple(part.tensor for part in parts if part.tensor >= 0)
+
     def view(self, number: int) -> MapView:
         """Return where a map lies in its `root`."""
         view = self.maps[number].view

@@ -3,9 +3,7 @@
 import copy
 import dataclasses
 
-import numpy as np
-
-from weft.models.ir import Host, Tensor
+from weft.models.ir import Host
 from weft.models.network_core.layers import InputForm, MapView, NetworkMap, Refusal, WrongMap
 
 __all__ = ["TensorPlaces"]
@@ -21,7 +19,6 @@ class TensorPlaces:
 
     Parameters
     ----------
-    tensors : tuple of Tensor
     depth : int
         Channels of a vector.
 
@@ -33,10 +30,10 @@ class TensorPlaces:
         that can read it.
     """
 
-    def __init__(self, tensors: tuple[Tensor, ...], depth: int):
+    def __init__(self, depth: int):
         self.maps: list[NetworkMap] = []
         self.first_list: list[int] = []
-        self._tensors, self._depth = tensors, depth
+        self._depth = depth
         self._place: dict[int, int] = {}  # the map of a tensor that the core computes
         self._alias: dict[int, int] = {}  # tensors that a reshape only renames
         self._forms: dict[InputForm, int] = {}
@@ -149,6 +146,7 @@ class TensorPlaces:
 
     def put(self, number: int, map_number: int) -> None:
         """A map has the values of a tensor."""
+        self._alias.pop(number, None)
         self._place[number] = map_number
         self.maps[map_number] = dataclasses.replace(self.maps[map_number], tensor=number)
 
@@ -172,36 +170,17 @@ class TensorPlaces:
         self.maps[map_number] = dataclasses.replace(self.maps[map_number], tensor=number)
         self.first_list[map_number] = first_list
 
-    def join(self, node: Host) -> None:
-        """Make the inputs of a concatenation ranges of channels of one map.
-
-        Raises Refusal if the layers before it cannot write these ranges.
-        """
-        y, axis = self._tensors[node.outputs[0]], node.attributes["axis"]
-        parts = [self._place.get(number) for number in node.inputs]
-        if y.dtype not in (np.int8, np.uint8) or axis % len(y.shape) != len(y.shape) - 1:
-            raise Refusal("it must join channels of 8 bits")
-        if None in parts or len(set(parts)) < len(parts):
-            raise Refusal("its inputs must be results of different layers")
-        first = self.maps[parts[0]]
-        offset = 0
-        for number, part in zip(node.inputs, parts, strict=True):
-            network_map = self.maps[part]
-            channels = self._tensors[number].shape[-1]
-            if network_map.size != (*first.size[:2], channels) or network_map.view is not None:
-                raise Refusal("its inputs must be maps of one height and width, joined once")
-            if offset % self._depth:
-                raise Refusal(
-                    f"its inputs must begin at multiples of {self._depth} channels, not at {offset}"
-                )
-            offset += channels
-        self.computed(node.outputs[0], (*first.size[:2], offset), self.core_list(node.inputs))
-        offset = 0
-        for part in parts:
-            self.maps[part] = dataclasses.replace(
-                self.maps[part], view=MapView(len(self.maps) - 1, channel=offset)
-            )
-            offset += self.maps[part].channels
+    def put_into(self, number: int, view: MapView) -> bool:
+        """Let the layers that compute a map write it into another one, if they can."""
+        network_map = self.maps[number]
+        if network_map.view is not None or network_map.form is not None or view.whole == number:
+            return False
+        lines = view.line == tuple(network_map.width * n for n in view.pixel)
+        in_rows = network_map.height > 1 and network_map.width > 1
+        if network_map.linear and in_rows and not lines:
+            return False  # a view of the map counts its pixels through all rows
+        self.maps[number] = dataclasses.replace(network_map, view=view)
+        return True
 
     def _append(self, network_map, first_list):
         self.maps.append(network_map)

@@ -12,8 +12,8 @@ A module of this package has functions that take an `OperatorBuilder` and return
 result; `LOWERINGS` names them by their kernels.
 """
 
-from weft.models.network_core.operators import pools
+from weft.models.network_core.operators import moves, pools, resizing
 
 __all__ = ["LOWERINGS"]
 
-LOWERINGS = {**pools.LOWERINGS}
+LOWERINGS = {**moves.LOWERINGS, **pools.LOWERINGS, **resizing.LOWERINGS}

@@ -46,14 +46,14 @@ class OperatorBuilder:
     node : Host
     mode : str
         Rounding mode.
-    depth : int
-        Channels of a vector.
+    depth, cols : int
+        Channels of a vector, and columns of a tile.
     layers : list of NetworkLayer
     """
 
     def __init__(self, division, node: Host):
         self.node = node
-        self.mode, self.depth = division.mode, division.depth
+        self.mode, self.depth, self.cols = division.mode, division.depth, division.cols
         self.layers: list[NetworkLayer] = []
         self._division, self._places = division, division.places
         self._first_list = self._places.core_list(node.inputs)
@@ -81,6 +81,17 @@ class OperatorBuilder:
             raise Refusal("its inputs must be maps of 8 bits")
         return self._places.input(self.node.inputs[operand], self.map_size(tensor.shape))
 
+    def stored(self, operand: int = 0) -> tuple[int, bool]:
+        """Return the map that has an input, of any size, and whether the core computes it.
+
+        It has all values in their order. Raises Refusal as `read`.
+        """
+        number = self.node.inputs[operand]
+        place = None
+        if self.tensor(operand).dtype in (np.int8, np.uint8):
+            place = self._places.map_of(number)
+        return (self.read(operand), False) if place is None else (place, True)
+
     @staticmethod
     def map_size(shape: tuple[int, ...]) -> tuple[int, int, int]:
         """Return the rows, columns and channels of a tensor; Refusal if it is no single map."""
@@ -102,6 +113,14 @@ class OperatorBuilder:
         Raises Refusal if its channels begin inside a vector.
         """
         return self._places.view(whole, size, **place)
+
+    def into(self, number: int, whole: int, **place) -> None:
+        """Put a map into another one: where its layer writes it, or as a copy.
+
+        ``place`` are fields of `MapView`.
+        """
+        if not self._places.put_into(number, MapView(whole, **place)):
+            self.copy(number, y=self.view(whole, self.size(number), **place))
 
     def layer(
         self, x: int, window: Window, weights: np.ndarray, *, y: int | None = None,
@@ -167,10 +186,15 @@ class OperatorBuilder:
             x, window, weight, bias=bias, x_zero=x_zero, added=added, addition=addition, y=y,
         )
 
-    def finished(self, result: int) -> tuple[NetworkLayer, ...]:
-        """Return all layers, the last one with the operator and its ``result``."""
+    def finished(self, results: tuple[int, ...]) -> tuple[NetworkLayer, ...]:
+        """Return all layers, the last one with the operator and the result that it completes."""
         if self.layers:
             last = self.layers[-1]
+            result, views = last.y, self.where(last.y)
+            while result not in results and views is not None:
+                result, views = views.whole, self.where(views.whole)
+            if result not in results:  # a view of what the layer writes
+                result = results[-1]
             self.layers[-1] = dataclasses.replace(
                 last, operators=(self.node.operator,), result=-1 if result == last.y else result,
             )
