@@ -243,6 +243,11 @@ class ListJob(_Descriptor):
     sums : flag
         The output map has sums instead of results: 32 bits each, little-endian, with their biases
         and modulo 2^32. A pixel has ``4 * columns`` bytes. Not together with ``add``.
+    partial : flag
+        The job stores nothing: its sums stay in the array, and the sums of the next job start from
+        them. So a tile whose words exceed B is computed by several jobs, each with some of the
+        taps. All of them have the same pixels, in one panel, and the same columns, in one tile. The
+        fields of the output and of ADD have no effect.
     loads : int
         Loads that must be complete before the job starts.
     panel_rows : int
@@ -301,6 +306,7 @@ class ListJob(_Descriptor):
     cross: int = _flag(8)
     add: int = _flag(9)
     sums: int = _flag(10)
+    partial: int = _flag(11)
     loads: int = _bits(1, 0, 16)
     panel_rows: int = _bits(1, 16, 8)
     out_height: int = _bits(2, 0, 16)
