@@ -22,6 +22,7 @@ from weft.models.network_core.layers import (
     WrongMap,
 )
 from weft.models.network_core.list_steps import host_step
+from weft.models.network_core.pieces import job_limits, needed
 from weft.models.network_core.pools import (
     NO_PADDING,
     average_scale,
@@ -30,7 +31,6 @@ from weft.models.network_core.pools import (
     pool_window,
 )
 from weft.models.network_core.products import half_of, product_of
-from weft.models.network_core.schedule import needed, tile_limits
 from weft.models.network_core.tensor_places import TensorPlaces
 from weft.models.network_core.weights import LayerWords
 from weft.models.program import Step
@@ -284,10 +284,10 @@ class _Division:
         if self._network_core is not None:
             channels = (source.map_size if is_form else source[1])[2]
             sizes = LayerWords.of(layer, channels, self._network_core)
-            for name, field, room, _, least in tile_limits(sizes, self._network_core):
+            for name, field, room, least in job_limits(sizes, self._network_core):
                 if least > room:
                     raise Refusal(
-                        f"a tile needs {least:,} {name}, and the buffer has {room:,}:"
+                        f"a job needs {least:,} {name}, and the buffer has {room:,}:"
                         f" {needed(field, least)}"
                     )
         x = places.written(source) if is_form else places.input(*source)
