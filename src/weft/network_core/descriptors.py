@@ -255,6 +255,11 @@ class ListJob(_Descriptor):
     sums : flag
         The output map has sums instead of results: 32 bits each, little-endian, with their biases
         and modulo 2^32. A pixel has ``4 * columns`` bytes. Not together with ``add``.
+    partial : flag
+        The job stores nothing: its sums stay in the array, and the sums of the next job start from
+        them. So a tile whose words exceed B is computed by several jobs, each with some of the
+        taps. All of them have the same pixels, in one panel, and the same columns, in one tile. The
+        fields of the output and of ADD have no effect.
     loads : int
         Loads that must be complete before the job starts.
     panel_rows : int
@@ -314,6 +319,7 @@ class ListJob(_Descriptor):
     add: int = _flag(9)
     sums: int = _flag(10)
     multiply: int = _flag(11, "multiply_maps")
+    partial: int = _flag(12)
     loads: int = _bits(1, 0, 16)
     panel_rows: int = _bits(1, 16, 8)
     out_height: int = _bits(2, 0, 16)

@@ -70,7 +70,7 @@ def test_a_source_outside_the_memory_is_refused():
 
 def test_totals_of_two_words_of_the_table():
     """Sums wrap at 32 bits; factors are the lowest 16 bits, with their sign."""
-    buffers, _, _ = setup(2, 2, 4, multiply_maps=True)
+    buffers, _, _ = setup(2, 2, 4, read_vectors=1, multiply_maps=True)
     words = np.zeros(512, "<i4")
     words[[3, 0xFF]], words[[256 + 7, 511]] = (0x7FFF_FFFF, -0x8000), (0x1234_8000, 5)
     buffers.table[:, :4] = words.view(np.int8).reshape(-1, 4)

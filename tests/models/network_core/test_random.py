@@ -45,7 +45,7 @@ def check(seed, network=random_network):
     try:
         return len(equal(graph, integers(rng, dtype, *graph.tensors[0].shape), config).segments)
     except ModelError as error:
-        assert "words of B in" in str(error)
+        assert "words of B, and the buffer" in str(error)
         return 0
 
 
@@ -86,6 +86,24 @@ def test_random_networks_with_products_of_maps(config):
         assert NO_MAP_PRODUCT not in [step.placement.reason for step in program.host]
         found += [(job.add, job.multiply) for job in jobs_of(program)]
     assert {*found} == {(0, 0), (1, 0), (1, 1)}
+
+
+# A tile of most layers exceeds B, or the parameters of a tile are all that their buffer holds.
+TINY_BUFFERS = [
+    network_core_config(4, 4, 4, 2, words=16384, b_words=11, lines=8, multiplier="fip"),
+    network_core_config(3, 8, 4, 4, words=16384, b_words=6, lines=4, read_vectors=2),
+    network_core_config(1, 4, 4, 1, words=32768, b_words=9, lines=5, read_vectors=1),
+]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_networks_in_parts(seed):
+    """No layer is for the host."""
+    rng, config = np.random.default_rng(seed + 100), TINY_BUFFERS[seed % 3]
+    graph = random_network(rng, np.int8)
+    program = equal(graph, integers(rng, np.int8, *graph.tensors[0].shape), config)
+    assert any(job.partial for job in jobs_of(program))
+    assert not program.products
 
 
 @pytest.mark.parametrize("config", CHIPS, ids=lambda config: config.array.name)

@@ -15,11 +15,13 @@ __all__ = ["run_job", "write_pixels"]
 POSITION_LIMIT = (1 << 16) - 1  # of y and x of a tap
 
 
-def run_job(config, memory, buffers, job) -> None:
+def run_job(config, memory, buffers, job, start=None) -> np.ndarray | None:
     """Compute the layer of a `weft.network_core.descriptors.ListJob`, and store it.
 
     All values are read before the first one is stored. The maps that are read and the output map
     must be disjoint, except that the output map may be the added map.
+
+    Returns the sums of a partial job, which stores nothing; None for other jobs.
 
     Parameters
     ----------
@@ -27,6 +29,8 @@ def run_job(config, memory, buffers, job) -> None:
     memory : MemoryArea
     buffers : NetworkCoreBuffers
     job : ListJob
+    start : int32 [pixels, columns], optional
+        The sums of the partial job before this one.
 
     Raises
     ------
@@ -37,12 +41,39 @@ def run_job(config, memory, buffers, job) -> None:
         undefined.
     """
     _check(config, job)
-    y = _layer(config, buffers, job, _sums(config, memory, buffers, job))
+    sums = _sums(config, memory, buffers, job)
+    if start is not None or job.partial:
+        _check_part(config, job, sums.shape if start is None else start.shape)
+    if start is not None:
+        sums = (start.astype(np.int64) + sums).astype(np.int32)  # modulo 2^32
+    if job.partial:
+        return sums
+    y = _layer(config, buffers, job, sums)
     if job.add:
         places = _pixels(job, config.banks, "add")
         x = memory.read_columns(places, job.columns)
         y = _added(config, buffers, job, x, y)
     memory.write_columns(_pixels(job, config.banks, "output"), y)
+    return None
+
+
+def _check_part(config, job, before):
+    """Raise ValueError if the sums of a job that has parts are not defined.
+
+    ``before`` are the pixels and columns of the part before.
+    """
+    pixels = job.out_height * job.out_width
+    rows, width = (1, pixels) if job.cross else (job.out_height, job.out_width)
+    panels = rows * -(-width // job.panel_rows)
+    for name, value, rule, holds in (
+        ("pixels", pixels, f"those of the part before ({before[0]})", pixels == before[0]),
+        ("columns", job.columns, f"those of the part before ({before[1]})",
+         job.columns == before[1]),
+        ("panels", panels, "1", panels == 1),
+        ("tiles", _tiles(config, job), "1", _tiles(config, job) == 1),
+    ):
+        if not holds:
+            raise ValueError(f"{name} of a job with parts must be {rule}, not {value}")
 
 
 def _check(config, job):

@@ -283,6 +283,7 @@ class _Run:
         self._network_core, self._area, self._lists, self._buffers = config, area, lists, buffers
         self._log = join(log_address, config.banks)
         self.loads = self.jobs = 0  # executed until now
+        self._sums = None  # of the job before, if it is partial
 
     def execute(self, first, eager) -> ListEnd:
         """Execute the list from vector ``first`` on, until its end."""
@@ -316,5 +317,5 @@ class _Run:
     def _job(self, job):
         vectors = -(-LOG_BYTES // self._network_core.array.depth)
         self._lists.places(self._log + self.jobs * vectors + np.arange(vectors))
-        run_job(self._network_core, self._area, self._buffers, job)
+        self._sums = run_job(self._network_core, self._area, self._buffers, job, self._sums)
         self.jobs += 1

@@ -13,6 +13,7 @@ module              content
 `pitches`           distances of pixels and rows, so that no banks conflict
 `memory`            the places of all maps, with `placing`
 `weights`           words of B and parameter lines
+`pieces`            the pixels and the taps of a job, where not even one tile fits a buffer
 `schedule`          jobs, and what loads when
 `jobs`, `image`     descriptors, and the bytes of the memory
 `compiler`          makes a `NetworkCoreProgram`

@@ -13,6 +13,7 @@ from weft.models.exactness import exactness_of, in_mode
 from weft.models.ir import Graph
 from weft.models.network_core.division import divide
 from weft.models.network_core.image import MemoryImage, make_image
+from weft.models.network_core.jobs import shape_of_jobs
 from weft.models.network_core.layers import Panels, panels_of, panels_of_parts
 from weft.models.network_core.list_steps import estimated, products_area
 from weft.models.network_core.memory import MapPlacement, plan_maps
@@ -196,7 +197,7 @@ class _Compiler:
         ]
         demands = [
             LayerDemand(
-                layer.title, size, layer_panels.count, layer_panels.rows,
+                layer.title, size, shape_of_jobs(layer), layer_panels,
                 layer.addition is not None, loads,
             )
             for layer, size, layer_panels, loads in zip(

@@ -25,6 +25,7 @@ from weft.models.network_core.list_steps import host_step
 from weft.models.network_core.operators import LOWERINGS
 from weft.models.network_core.operators.builder import OperatorBuilder
 from weft.models.network_core.operators.moves import moved
+from weft.models.network_core.pieces import job_limits, needed
 from weft.models.network_core.pools import (
     NO_PADDING,
     average_scale,
@@ -33,7 +34,6 @@ from weft.models.network_core.pools import (
     pool_window,
 )
 from weft.models.network_core.products import half_of, product_of
-from weft.models.network_core.schedule import needed, tile_limits
 from weft.models.network_core.tensor_places import TensorPlaces
 from weft.models.network_core.weights import LayerWords
 from weft.models.program import NO_MAP_PRODUCT, Step
@@ -323,10 +323,10 @@ class _Division:
         _check_window(layer.window)
         if self._network_core is not None:
             sizes = LayerWords.of(layer, channels, self._network_core)
-            for name, field, room, _, least in tile_limits(sizes, self._network_core):
+            for name, field, room, least in job_limits(sizes, self._network_core):
                 if least > room:
                     raise Refusal(
-                        f"a tile needs {least:,} {name}, and the buffer has {room:,}:"
+                        f"a job needs {least:,} {name}, and the buffer has {room:,}:"
                         f" {needed(field, least)}"
                     )
 

@@ -6,12 +6,14 @@ from weft.network_core.config import NetworkCoreConfig, has_single_port
 from weft.network_core.cycles.heads import DescriptorTimes, HeadTimes, LoaderTimes
 from weft.network_core.cycles.memory import ProgramPortTimes, ProgramTiming, SidePortTimes
 from weft.network_core.cycles.micro import predict_micro
-from weft.network_core.cycles.output import AddedLayer, PlainLayer
+from weft.network_core.cycles.output import AddedLayer, PartialLayer, PlainLayer
 from weft.network_core.cycles.prediction import ListPrediction
 from weft.network_core.descriptors import ListJob, ListLoad, join
 from weft.network_core.latencies import LIST_SETTLE, lead
 
 __all__ = ["predict_list"]
+
+_Layer = PlainLayer | AddedLayer | PartialLayer
 
 LOG_BYTES = 8  # of an entry of the log
 ADDED, LIST = range(2)  # clients of the side port, by priority; loads follow the list
@@ -109,8 +111,8 @@ class _ListModel:
         self._port = SidePortTimes(config)
         self._program = ProgramPortTimes(config, timing) if config.program_words else None
         self._early = lead(config.array) > 0
-        self._layer: PlainLayer | AddedLayer | None = None  # whose results are stored
-        self._taken: PlainLayer | AddedLayer | None = None  # the next one, where jobs start early
+        self._layer: _Layer | None = None  # whose results are stored
+        self._taken: _Layer | None = None  # the next one, where jobs start early
         self._start = 0  # of the output of this layer
         self._load_start = 0  # of the load that runs
         self._for_job = False  # the descriptor is read for the head of jobs
@@ -140,7 +142,8 @@ class _ListModel:
         ending = self._layer is not None and self._layer.ending(self.now)
         stored = self._layer.stored(self.now) if self._layer else None
         done = stored is not None and stored.last
-        may_log = stored is None and not self._program
+        bank = stored.bank if stored else None
+        may_log = bank is None and not self._program
         log_bank = self._log.bank if may_log else None
         logged = log_bank is not None
         if self._program and self._log.left and not self._program.stores(self.now):
@@ -162,7 +165,7 @@ class _ListModel:
         jobs.step(fetched and self._for_job, self._job_taken, self._loads_done)
         self._job_taken = take_job
         loads.step(fetched and not self._for_job, take_load, self._jobs_done)
-        self._access(log_bank if stored is None else stored.bank)
+        self._access(log_bank if bank is None else bank)
         if descriptor:
             self._for_job, index = descriptor
             reader.start(index)
@@ -186,7 +189,8 @@ class _ListModel:
         if self._taken and not self._layer:
             self._layer, self._taken, self._start = self._taken, None, self.now
         if job:
-            layer = (AddedLayer if job.add else PlainLayer)(self._network_core, job, self.now)
+            kind = PartialLayer if job.partial else AddedLayer if job.add else PlainLayer
+            layer = kind(self._network_core, job, self.now)
             if self._early:
                 self._taken = layer
             else:
