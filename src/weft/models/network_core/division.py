@@ -7,8 +7,6 @@ from collections import Counter
 
 import numpy as np
 
-from weft.golden import scaled
-from weft.models import kernels
 from weft.models.errors import KindError
 from weft.models.exactness import in_mode
 from weft.models.ir import Gemm, Graph, Host, Tensor, Window
@@ -25,13 +23,9 @@ from weft.models.network_core.layers import (
 from weft.models.network_core.list_steps import host_step
 from weft.models.network_core.operators import LOWERINGS
 from weft.models.network_core.operators.builder import OperatorBuilder
-from weft.models.network_core.pools import (
-    NO_PADDING,
-    average_scale,
-    conversion_scale,
-    mean_scale,
-    pool_window,
-)
+from weft.models.network_core.operators.functions import with_functions
+from weft.models.network_core.operators.operands import ADDITIONS, addition, operand
+from weft.models.network_core.pools import NO_PADDING, average_scale, conversion_scale
 from weft.models.network_core.products import half_of, product_of
 from weft.models.network_core.schedule import needed, tile_limits
 from weft.models.network_core.tensor_places import TensorPlaces
@@ -40,45 +34,7 @@ from weft.models.program import Step
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListJob, places
 
-__all__ = ["PaddedMaps", "addition", "divide", "lookup"]
-
-
-_LEFT_SHIFT = 20
-
-
-def addition(node: Host, own: int, tensors: tuple[Tensor, ...], mode: str) -> Addition:
-    """Return the parameters of ADD whose input ``own`` (0 or 1) is the layer's result.
-
-    Raises Refusal if the inputs are not two maps of 8 bits, or if a result is not exact: all pairs
-    of bytes are compared with the node's kernel, ``tflite.add`` or ``litert.add``.
-    """
-    attributes, kinds = node.attributes, [tensors[number] for number in node.inputs]
-    dtype = kinds[0].dtype
-    quantized = dtype in (np.int8, np.uint8) and "multipliers" in attributes
-    if not quantized or kinds[1].dtype != dtype:
-        raise Refusal("its inputs must be of 8 bits")
-    if kinds[0].shape != kinds[1].shape or any(kind.data is not None for kind in kinds):
-        raise Refusal("its inputs must be two maps of equal shapes")
-    half = 128 if dtype == np.uint8 else 0
-    other = 1 - own
-    values = np.arange(256).astype(np.int8).astype(np.int64)  # of the bytes
-    steps = [(values + half - attributes["zeros"][n], n) for n in (other, own)]
-    if node.kernel == "litert.add":
-        terms = [value * attributes["multipliers"][n] for value, n in steps]
-        multiplier, shift = 1 << 30, 1 - attributes["shift"]  # 2**-shift
-    else:
-        terms = [_scaled(value, attributes, n, mode) for value, n in steps]
-        multiplier, shift = attributes["multiplier"], attributes["shift"]
-    parameters = Addition(
-        np.stack(terms).astype(np.int32), multiplier, shift, attributes["zero"] - half,
-        attributes["low"] - half, attributes["high"] - half,
-    )
-    x, y = np.broadcast_arrays(values[:, None], values[None, :])
-    inputs = [(v + half).astype(dtype) for v in (x, y)]
-    [expected] = kernels.run(node.kernel, inputs if other == 0 else inputs[::-1], attributes)
-    if not np.array_equal(_added(parameters, x, y, mode) + half, expected):
-        raise Refusal(f"its results are not exact in mode {mode}")
-    return parameters
+__all__ = ["PaddedMaps", "divide", "lookup"]
 
 
 def lookup(results: np.ndarray) -> Addition:
@@ -92,23 +48,6 @@ def lookup(results: np.ndarray) -> Addition:
     table = np.zeros((2, 256), np.int32)
     table[1] = np.roll(results, 128)  # by the bytes of the values
     return Addition(table, 1 << 30, 1, 0, -128, 127)  # 2**30 * 2**(1 - 31) = 1
-
-
-def _scaled(values, attributes, number, mode):
-    """Return the terms of input ``number`` of the kernel ``tflite.add``."""
-    if attributes["left_shift"] != _LEFT_SHIFT:
-        raise Refusal(f"its left_shift must be {_LEFT_SHIFT}, not {attributes['left_shift']}")
-    return scaled(
-        (values << _LEFT_SHIFT).astype(np.int32), attributes["multipliers"][number],
-        attributes["shifts"][number], mode=mode,
-    )
-
-
-def _added(addition: Addition, x, y, mode: str) -> np.ndarray:
-    """Return the sums of added bytes x and results y, by the table."""
-    total = addition.table[0, x & 255] + addition.table[1, y & 255]
-    z = scaled(total, addition.multiplier, addition.shift, mode=mode).astype(np.int64)
-    return np.clip(z + addition.zero, addition.low, addition.high)
 
 
 class PaddedMaps:
@@ -181,18 +120,20 @@ def divide(
             f"{graph.name}: a network core has the rounding of TensorFlow Lite, and the"
             f" network must be a .tflite file, not .{graph.source}"
         )
-    return _Division(in_mode(graph, mode), mode, cols, depth, fuse, config, tables).divided()
+    graph = with_functions(in_mode(graph, mode))
+    return _Division(graph, mode, cols, depth, fuse, config, tables).divided()
 
 
 class _Division:
     """The state of `divide`: layers, operators of the host, and where each tensor is.
 
-    `weft.models.network_core.operators` reads ``tensors``, ``mode``, ``depth`` and ``places``.
+    `weft.models.network_core.operators` reads ``tensors``, ``mode``, ``cols``, ``depth`` and
+    ``places``.
     """
 
     def __init__(self, graph, mode, cols, depth, fuse, config, tables):
         self._graph, self.tensors, self.mode = graph, graph.tensors, mode
-        self._cols, self.depth, self._fuse, self._network_core = cols, depth, fuse, config
+        self.cols, self.depth, self._fuse, self._network_core = cols, depth, fuse, config
         self._has_tables, self._used_tables = tables, False
         self.places = TensorPlaces(graph.tensors, depth)
         self._layers: list[NetworkLayer] = []
@@ -255,11 +196,9 @@ class _Division:
         elif node.kernel in ("reshape", _JOINED):
             (self.places.join if node.kernel == _JOINED else self.places.rename)(node)
             self._renamed.append((node, node.outputs[0]))
-        elif node.kernel in ("tflite.average_pool", "tflite.mean", "litert.sum"):
-            self._pool(node)
         elif node.kernel == "table":
             self._table(node)
-        elif node.kernel in ("tflite.add", "litert.add"):
+        elif node.kernel in ADDITIONS and self._own(node) is not None:
             self._add(node)
         elif node.kernel in LOWERINGS:
             self._lower(node)
@@ -330,7 +269,7 @@ class _Division:
 
     def _product(self, gemm):
         gemm, pad = self._pads.inside(gemm)
-        arguments = gemm, self.tensors, self.mode, self._cols, self.depth
+        arguments = gemm, self.tensors, self.mode, self.cols, self.depth
         try:
             product = product_of(*arguments, self.places.stored(gemm.x))
         except WrongMap:  # the host reads x, and writes it as the layer reads it
@@ -344,23 +283,6 @@ class _Division:
             gemm, form or (gemm.x, size), (*product.window.output, columns), pad, columns=columns,
             macs=macs, left_out=gemm.left_out, **fields,
         )
-
-    def _pool(self, node):
-        x, y = (self.tensors[n] for n in (node.inputs[0], node.outputs[0]))
-        if x.dtype not in _BIT8 or y.dtype != x.dtype or len(x.shape) != 4 or x.shape[0] != 1:
-            raise Refusal("its input must be one map of 8 bits")
-        half, size = half_of(x.dtype), x.shape[1:]
-        if node.kernel != "tflite.average_pool":
-            scale = mean_scale(node, x.shape, half, self.mode)
-            window = Window(size[:2], (1, 1), (1, 1), NO_PADDING, size[:2], (1, 1))
-            x_zero, zero = (number - half for number in node.attributes["zeros"])
-            low, high = -128, 127
-        else:
-            window = pool_window(node, size[:2])
-            scale = average_scale(math.prod(window.kernel), self.mode, -half)
-            x_zero = zero = -half
-            low, high = node.attributes["low"] - half, node.attributes["high"] - half
-        self._equal(node, size, window, scale, x_zero, zero, low, high)
 
     def _table(self, node):
         """A table of 256 results: behind the layer that computes its input, or behind a copy of it.
@@ -390,7 +312,7 @@ class _Division:
     def _equal(self, node, size, window, scale, x_zero, zero, low, high):
         """Append a layer with equal weights."""
         channels, taps = size[2], math.prod(window.kernel)
-        columns = max(self._cols, self.depth)  # whole vectors and whole words of B
+        columns = max(self.cols, self.depth)  # whole vectors and whole words of B
         parts = channels // columns
         if window.output != (1, 1) or channels % columns:
             columns, parts = channels, 1
@@ -404,13 +326,17 @@ class _Division:
         )
 
     def _add(self, node):
-        """Fuse ADD with the layer that computes an input; without such a layer, with a copy."""
-        places, maker = self.places, self._own(node)
-        own = maker or 0
-        scales = addition(node, own, self.tensors, self.mode)
-        number, other = node.inputs[own], node.inputs[1 - own]
-        size = places.stored(number) or _size_of(self.tensors[number].shape)
-        self._behind(node, maker, size, scales, places.input(other, size))
+        """Fuse ADD with the layer that computes an input."""
+        kept, builder, own = self.places.kept(), OperatorBuilder(self, node), self._own(node)
+        try:
+            scales = addition(node, own, self.tensors, self.mode)
+            size = self.places.stored(node.inputs[own])
+            added = operand(builder, 1 - own, size)
+        except Refusal:
+            self.places.restore(kept)
+            raise
+        self._layers += builder.layers
+        self._behind(node, own, size, scales, added)
 
     def _behind(self, node, maker, size, addition, added=-1):
         """Let the layer that computes input ``maker`` of a node compute the node, too.
@@ -443,7 +369,10 @@ class _Division:
         steps = {}
         for index, number in enumerate(node.inputs):
             place = self.places.map_of(number)
-            sole = self._readers[number] == 1 and self.places.root(number) == number
+            sole = (
+                self._readers[number] == 1 and self.places.root(number) == number
+                and self.tensors[number].shape == self.tensors[node.outputs[0]].shape
+            )
             for before, layer in itertools.pairwise((None, *self._layers)):
                 alone = before is None or before.operators
                 if layer.y == place and layer.addition is None and alone and sole:
@@ -452,12 +381,8 @@ class _Division:
 
     def _copy(self, node, size):
         """Append a layer that copies the first input of a node, a map of ``size``."""
-        number = node.inputs[0]
         window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
-        scale = average_scale(1, self.mode, 0)
-        [zero, *_] = node.attributes.get("zeros", [half_of(self.tensors[number].dtype)])
-        zero -= half_of(self.tensors[number].dtype)
-        self._equal(node, size, window, scale, zero, zero, -128, 127)
+        self._equal(node, size, window, average_scale(1, self.mode, 0), 0, 0, -128, 127)
         return self._layers[-1]
 
 

@@ -46,14 +46,14 @@ class OperatorBuilder:
     node : Host
     mode : str
         Rounding mode.
-    depth : int
-        Channels of a vector.
+    cols, depth : int
+        Columns of the array, channels of a vector.
     layers : list of NetworkLayer
     """
 
     def __init__(self, division, node: Host):
         self.node = node
-        self.mode, self.depth = division.mode, division.depth
+        self.mode, self.cols, self.depth = division.mode, division.cols, division.depth
         self.layers: list[NetworkLayer] = []
         self._division, self._places = division, division.places
         self._first_list = self._places.core_list(node.inputs)
@@ -71,15 +71,20 @@ class OperatorBuilder:
         """Return a zero point, or a limit, of a tensor as one of int8 values."""
         return value - half_of(tensor.dtype)
 
-    def read(self, operand: int = 0) -> int:
-        """Return the map of an input: of its rows, its columns and its channels.
+    def read(self, operand: int = 0, size: tuple[int, int, int] | None = None) -> int:
+        """Return the map of an input: of its rows, its columns and its channels, or of ``size``.
 
         Raises Refusal if it is a constant, has no 8 bits, or is no single map.
         """
         tensor = self.tensor(operand)
         if tensor.data is not None or tensor.dtype not in (np.int8, np.uint8):
             raise Refusal("its inputs must be maps of 8 bits")
-        return self._places.input(self.node.inputs[operand], self.map_size(tensor.shape))
+        size = self.map_size(tensor.shape) if size is None else size
+        return self._places.input(self.node.inputs[operand], size)
+
+    def stored(self, operand: int) -> tuple[int, int, int] | None:
+        """Return the size of the map that has an input; None if the host has it."""
+        return self._places.stored(self.node.inputs[operand])
 
     @staticmethod
     def map_size(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -105,7 +110,7 @@ class OperatorBuilder:
 
     def layer(
         self, x: int, window: Window, weights: np.ndarray, *, y: int | None = None,
-        layout: str = WeightLayout.DIAGONAL, bias=0, scale: tuple = IDENTITY, x_zero: int = 0,
+        layout: str = WeightLayout.DIAGONAL, parts: int = 1, bias=0, scale: tuple = IDENTITY, x_zero: int = 0,
         zero: int = 0, low: int = -128, high: int = 127, added: int = -1,
         addition: Addition | None = None,
     ) -> int:
@@ -116,12 +121,12 @@ class OperatorBuilder:
         """
         columns = weights.shape[-1]
         if y is None:
-            y = self.map((*window.output, columns))
+            y = self.map((*window.output, parts * columns))
         bias = np.broadcast_to(np.asarray(bias, np.int64), columns)
         multiplier, shift = (np.broadcast_to(np.asarray(v, np.int64), columns) for v in scale)
         layer = NetworkLayer(
             operators=(), name=self.node.name, position=self.node.position, macs=0, x=x, y=y,
-            added=added, addition=addition, window=window, layout=layout,
+            added=added, addition=addition, window=window, layout=layout, parts=parts,
             weights=weights.astype(np.int8), columns=columns, x_zero=x_zero, bias=bias,
             multiplier=multiplier, shift=shift, zero=zero, low=low, high=high,
         )
@@ -131,8 +136,13 @@ class OperatorBuilder:
 
     def equal(self, x: int, window: Window, weight: int = 1, **fields) -> int:
         """Append a layer whose column n is the sum of all taps of channel n, times a weight."""
-        weights = np.full((math.prod(window.kernel), self.size(x)[2]), weight)
-        return self.layer(x, window, weights, layout=WeightLayout.EQUAL, **fields)
+        channels = self.size(x)[2]
+        columns = max(self.cols, self.depth)  # whole vectors and whole words of B
+        parts = channels // columns
+        if window.output != (1, 1) or channels % columns:
+            columns, parts = channels, 1
+        weights = np.full((math.prod(window.kernel), columns), weight)
+        return self.layer(x, window, weights, layout=WeightLayout.EQUAL, parts=parts, **fields)
 
     def taps(self, x: int, window: Window, weights, **fields) -> int:
         """Append a layer whose column n is the sum of the taps of channel n by their weights."""
