@@ -172,8 +172,8 @@ class NetworkBuilder:
         )
 
     def on_host(self, node=-1):
-        """Shift the zero points of a product's weights, so that they do not fit int8."""
-        w_zero = np.full(1, 30)
+        """Shift the zero points of a product's weights, so that no core has them."""
+        w_zero = np.full(1, 200)
         self.nodes[node] = dataclasses.replace(self.nodes[node], w_zero=w_zero)
 
     def host(self, x, operator, kernel, size, **attributes):

@@ -305,7 +305,7 @@ def test_another_network_on_the_core(tmp_path):
 def test_operators_of_the_host_between_lists(tmp_path):
     network = check_graph(tmp_path, graph_of_lists())
     assert len(network.program.segments) > 1
-    assert "net_pool_map(" in network.source and "net_look_up(" in network.source
+    assert "net_softmax(" in network.source and "net_look_up(" in network.source
 
 
 @pytest.mark.parametrize("case", [
@@ -339,9 +339,9 @@ def test_names_and_memory(tmp_path):
     sizes = re.findall(r"MM_NET_2_X_(\w+)_BYTES = (\d+)", network.header)
     found = {key: int(n) for key, n in sizes}
     assert (found["INPUT"], found["OUTPUT"]) == (64, 64)
-    assert found["RAM"] == 65  # the map before the pool, and no row
+    assert found["RAM"] == 65  # the map before SOFTMAX, and no row
     images = [*program.setup, *(segment.run for segment in program.segments)]
-    assert found["CONSTANT"] == sum(map(len, images))
+    assert found["CONSTANT"] == sum(map(len, images)) + 1024  # exponentials of SOFTMAX
     text = re.sub(r"\s+", "", (tmp_path / "net_data.h").read_text())
     first = text.split("run0[]NET_ALIGNED={")[1].split("}")[0]
     assert np.array([*map(int, first.split(","))], np.int8).tobytes() == images[len(program.setup)]

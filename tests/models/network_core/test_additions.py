@@ -5,8 +5,8 @@ from graphs import tensor
 from rejects import rejects
 
 from weft.models.ir import Host
-from weft.models.network_core.operators.operands import addition
 from weft.models.network_core.layers import Refusal
+from weft.models.network_core.operators.operands import addition
 
 TENSORS = (tensor((1, 4, 4, 8)), tensor((1, 4, 4, 8)), tensor((1, 4, 4, 8)))
 

@@ -52,11 +52,11 @@ def test_a_residual_network(builder):
 
 
 def test_operators_of_the_host_before_the_first_layer(builder):
-    x = builder.host(0, "MAX_POOL_2D", "tflite.max_pool", (1, 3, 3, 3))
+    x = builder.host(0, "GATHER_ND", "gather_nd", (1, 3, 3, 3))
     builder.convolution(x, 8)
     graph = divide(builder.graph(), "tflite", 8, 8)
     [segment] = graph.segments
-    assert [step.operators for step in segment.before] == [("MAX_POOL_2D",)]
+    assert [step.operators for step in segment.before] == [("GATHER_ND",)]
     assert [found.form and found.form.tensor for found in graph.maps] == [x, None]
 
 
@@ -99,19 +99,12 @@ def lists(graph):
     ]
 
 
-@pytest.mark.parametrize("operator, kernel, reason", [
-    ("MAX_POOL_2D", "tflite.max_pool", "no product"),
-])
-def test_operators_of_the_host_between_layers(builder, operator, kernel, reason):
-    x = builder.convolution(0, 8)
-    x = builder.host(
-        x, operator, kernel, (1, 6, 6, 8), kernel_size=(3, 3), stride=(1, 1), padding=(1, 1),
-        output=(6, 6), low=-128, high=127,
-    )
+def test_operators_of_the_host_between_layers(builder):
+    x = builder.softmax(builder.convolution(0, 8))
     builder.convolution(x, 8)
     graph = divide(builder.graph(), "tflite", 8, 8)
     assert lists(graph) == [
-        ([], [("CONV_2D",)]), ([((operator,), reason)], [("CONV_2D",)])
+        ([], [("CONV_2D",)]), ([(("SOFTMAX",), "no product")], [("CONV_2D",)])
     ]
     assert graph.segments[0].results == {1: graph.layers[0].y} and graph.after == ()
 
@@ -126,10 +119,10 @@ def test_as_few_lists_as_possible(builder):
     graph = divide(builder.graph(), "tflite", 8, 8)
     assert lists(graph) == [
         ([], [("CONV_2D",)]),
-        ([(("MAX_POOL_2D",), "no product"),
-          (("MAX_POOL_2D",), "no product")],
+        ([(("SOFTMAX",), "no product"),
+          (("SOFTMAX",), "no product")],
          [("CONV_2D",), ("CONV_2D", "ADD")]),
-        ([(("MAX_POOL_2D",), "no product")], [("CONV_2D", "ADD")]),
+        ([(("SOFTMAX",), "no product")], [("CONV_2D", "ADD")]),
     ]
     # The inputs of the two branches are different, and the one of ADD is the layer's.
     written = [found.form.tensor for found in graph.maps if found.form]
@@ -193,14 +186,15 @@ def test_concatenations_on_the_host(builder, columns, inputs, reason):
     assert lists(graph)[1] == ([(("CONCATENATION",), reason)], [("CONV_2D",)])
 
 
-def test_a_reshape_that_no_layer_reads_in_place(builder):
+def test_a_reshape_of_pixels_is_a_view(builder):
     x = builder.convolution(0, 8)
     turned = builder.host(x, "RESHAPE", "reshape", (1, 4, 9, 8), shape=(1, 4, 9, 8))
     builder.convolution(turned, 8)
     graph = divide(builder.graph(), "tflite", 8, 8)
-    assert lists(graph) == [([], [("CONV_2D",)]), ([], [("CONV_2D",)])]
-    assert list(graph.segments[0].results) == [turned]
-    assert graph.maps[graph.layers[1].x].form.tensor == turned
+    assert lists(graph) == [([], [("CONV_2D",), ("CONV_2D",)])]
+    view = graph.maps[graph.layers[1].x]
+    assert view.size == (4, 9, 8) and view.view.whole == graph.layers[0].y
+    assert graph.maps[graph.layers[0].y].linear
 
 
 def test_padding_of_a_product_of_the_host(builder):
@@ -221,7 +215,7 @@ def changed(graph, **fields):
 
 @pytest.mark.parametrize("fields, reason", [
     (dict(requantization=None), "its results must be of 8 bits"),
-    (dict(w_zero=np.array([100])), "weights minus their zero points must be in -128..127, not in"),
+    (dict(w_zero=np.array([200])), "weights minus their zero points must be in -255..255, not in"),
 ])
 def test_products_of_the_host(fields, reason):
     graph = divide(changed(chain(np.random.default_rng(1)), **fields), "tflite", 8, 8)
@@ -286,3 +280,21 @@ def test_networks_without_layers(builder):
     builder.host(0, "SOFTMAX", "tflite.softmax", (1, 6, 6, 3), **SOFTMAX)
     graph = divide(builder.graph(), "tflite", 8, 8)
     assert graph.segments == () and [step.operators for step in graph.after] == [("SOFTMAX",)]
+
+
+def test_a_reshape_of_an_input_is_computed_only_for_the_host(builder):
+    """A layer reads the input as it lies; SOFTMAX reads the reshaped values."""
+    flat = builder.host(0, "RESHAPE", "reshape", (6, 18), shape=(6, 18))
+    again = builder.host(flat, "RESHAPE", "reshape", (1, 108), shape=(1, 108))
+    y = builder.dense(again, 4)
+    graph = divide(builder.graph(), "tflite", 8, 8)
+    [segment] = graph.segments
+    assert graph.host == () and [form.tensor for form in graph.maps[:1]] == [0]
+    assert [(node.operator, *places) for node, *places in segment.renamed] == [
+        ("RESHAPE", flat, None), ("RESHAPE", again, None)
+    ]
+    builder.softmax(flat)
+    graph = divide(builder.graph(y, len(builder.tensors) - 1), "tflite", 8, 8)
+    assert [step.operators for step in graph.host] == [("RESHAPE",), ("SOFTMAX",)]
+    [segment] = graph.segments
+    assert [n for _, n, _ in segment.renamed] == [again]

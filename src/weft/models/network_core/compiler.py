@@ -323,7 +323,10 @@ def _segment(
         run=run, run_first=first, results=results, result_bytes=result_bytes,
         steps=tuple(_steps(divided, segment, sizes, panels, schedule, maps, prediction)),
         renamed=tuple(
-            NetworkCoreRename((node.operator,), node.name, node.position, tensor, maps[place])
+            NetworkCoreRename(
+                (node.operator,), node.name, node.position, tensor,
+                *((None, node.inputs[0]) if place is None else (maps[place],)),
+            )
             for node, tensor, place in segment.renamed
         ),
         cycles=prediction.cycles,

@@ -1,5 +1,6 @@
 """Divides a network: which operators the core computes, in which lists, and which the host."""
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -9,7 +10,7 @@ import numpy as np
 
 from weft.models.errors import KindError
 from weft.models.exactness import in_mode
-from weft.models.ir import Gemm, Graph, Host, Tensor, Window
+from weft.models.ir import Gemm, Graph, Host, Window
 from weft.models.network_core.layers import (
     Addition,
     GraphSegment,
@@ -140,6 +141,7 @@ class _Division:
         self._host: list[tuple[int, Step]] = []  # with the list that it is computed before
         self._pads = PaddedMaps()
         self._renamed: list[tuple] = []
+        self._delayed: dict[int, Host] = {}  # reshapes of the host's tensors, by their outputs
         readers = Counter(number for node in graph.nodes for number in node.inputs)
         readers.update(graph.results)
         self._readers = readers
@@ -147,10 +149,14 @@ class _Division:
     def divided(self) -> NetworkCoreGraph:
         graph, places = self._graph, self.places
         for node in graph.nodes:
+            kept = places.kept()
             try:
                 self._on_core(node)
             except Refusal as refusal:
+                places.restore(kept)
                 self._on_host(node, str(refusal))
+        self._need(graph.results)
+        self._renamed += ((node, number) for number, node in self._delayed.items())
         layers = sorted(self._layers, key=self._list_of)
         count = self._list_of(layers[-1]) + 1 if layers else 0
         wanted = [number for _, step in self._host for number in step.operands if number >= 0]
@@ -178,7 +184,10 @@ class _Division:
             before=tuple(step for first, step in self._host if first == number),
             layers=range(numbers[0], numbers[-1] + 1),
             results={n: m for n, m in results.items() if places.first_list[m] == number},
-            renamed=tuple(entry for entry in renamed if places.first_list[entry[2]] == number),
+            renamed=tuple(
+                entry for entry in renamed
+                if number == (0 if entry[2] is None else places.first_list[entry[2]])
+            ),
         )
 
     def _list_of(self, layer):
@@ -193,6 +202,9 @@ class _Division:
             self._pads.add(node, self._graph)
         elif self.places.begins_list(node.inputs):
             raise Refusal("it has no product, and the host computes an operator before it")
+        elif node.kernel == "reshape" and self.places.map_of(node.inputs[0]) is None:
+            self.places.rename(node)
+            self._delayed[node.outputs[0]] = node
         elif node.kernel in ("reshape", _JOINED):
             (self.places.join if node.kernel == _JOINED else self.places.rename)(node)
             self._renamed.append((node, node.outputs[0]))
@@ -206,16 +218,12 @@ class _Division:
             raise Refusal(node.reason)
 
     def _lower(self, node):
-        """Append the layers of an operator; after a Refusal there are none."""
-        kept, builder = self.places.kept(), OperatorBuilder(self, node)
-        try:
-            result = LOWERINGS[node.kernel](builder)
-            layers = builder.finished(result)
-            if any(layer.addition for layer in layers):
-                self._take_table()
-        except Refusal:
-            self.places.restore(kept)
-            raise
+        """Append the layers of an operator."""
+        builder = OperatorBuilder(self, node)
+        result = LOWERINGS[node.kernel](builder)
+        layers = builder.finished(result)
+        if any(layer.addition for layer in layers):
+            self._take_table()
         self._layers += layers
         self.places.put(node.outputs[0], result)
         if not layers:
@@ -229,6 +237,7 @@ class _Division:
 
     def _on_host(self, node, reason):
         """Append a node as an operator of the host."""
+        self._need(node.inputs)
         pad = None
         if isinstance(node, Gemm):
             node, pad = self._pads.inside(node)
@@ -237,11 +246,18 @@ class _Division:
         self._host.append((first, step))
         self.places.on_host(node.outputs, first)
 
+    def _need(self, numbers):
+        """Let the host compute the reshapes that it needs: a layer needs none."""
+        for number in numbers:
+            node = self._delayed.pop(number, None)
+            if node is not None:
+                self._on_host(node, "the host reads its result")
+
     def _append(self, node, source, size, before=None, **fields):
         """Append a layer; ``size`` is the one of its output.
 
-        ``source`` is the form of the map that the host writes, or the tensor and the size of the
-        map that it reads. ``before`` is an operator in its window. Raises Refusal if the layer does
+        ``source`` is the map that it reads, the form of one that the host writes, or the tensor and
+        the size of one. ``before`` is an operator in its window. Raises Refusal if the layer does
         not fit the buffers, or its window the descriptor of a job.
         """
         nodes, places = [node] if before is None else [before, node], self.places
@@ -249,9 +265,12 @@ class _Division:
             operators=tuple(n.operator for n in nodes), name=node.name,
             position=tuple(place for n in nodes for place in n.position), x=-1, y=-1, **fields,
         )
-        is_form = isinstance(source, InputForm)
-        self.check_layer(layer, (source.map_size if is_form else source[1])[2])
-        x = places.written(source) if is_form else places.input(*source)
+        x = source
+        if isinstance(source, InputForm):
+            x = places.written(source)
+        elif isinstance(source, tuple):
+            x = places.input(*source)
+        self.check_layer(layer, places.maps[x].channels)
         y = places.computed(node.outputs[0], size, places.first_list[x])
         self._layers.append(dataclasses.replace(layer, x=x, y=y))
 
@@ -269,20 +288,32 @@ class _Division:
 
     def _product(self, gemm):
         gemm, pad = self._pads.inside(gemm)
-        arguments = gemm, self.tensors, self.mode, self.cols, self.depth
-        try:
-            product = product_of(*arguments, self.places.stored(gemm.x))
-        except WrongMap:  # the host reads x, and writes it as the layer reads it
-            product = product_of(*arguments, None)
+        product = self._product_of(gemm)
         fields = {f.name: getattr(product, f.name) for f in dataclasses.fields(product)}
-        form = fields.pop("form")
-        size = fields.pop("size")
+        form, size, copies = (fields.pop(name) for name in ("form", "size", "copies"))
         columns = len(product.bias)
         macs = math.prod(product.window.output) * gemm.weights.size
+        if copies > 1:
+            x = self.places.written(form) if form else self.places.input(gemm.x, size)
+            builder = OperatorBuilder(self, gemm)
+            x = builder.repeated(x, copies)
+            self._layers += builder.layers
         self._append(
-            gemm, form or (gemm.x, size), (*product.window.output, columns), pad, columns=columns,
-            macs=macs, left_out=gemm.left_out, **fields,
+            gemm, x if copies > 1 else form or (gemm.x, size), (*product.window.output, columns),
+            pad, columns=columns, macs=macs, left_out=gemm.left_out, **fields,
         )
+
+    def _product_of(self, gemm):
+        """Return the product, over the map as it is, over a view of it, or over one of the host."""
+        arguments = gemm, self.tensors, self.mode, self.cols, self.depth
+        stored = self.places.stored(gemm.x)
+        with contextlib.suppress(WrongMap):
+            return product_of(*arguments, stored)
+        with contextlib.suppress(WrongMap):
+            product = product_of(*arguments, _size_of(self.tensors[gemm.x].shape))
+            self.places.input(gemm.x, product.size)
+            return product
+        return product_of(*arguments, None)
 
     def _table(self, node):
         """A table of 256 results: behind the layer that computes its input, or behind a copy of it.
@@ -327,14 +358,10 @@ class _Division:
 
     def _add(self, node):
         """Fuse ADD with the layer that computes an input."""
-        kept, builder, own = self.places.kept(), OperatorBuilder(self, node), self._own(node)
-        try:
-            scales = addition(node, own, self.tensors, self.mode)
-            size = self.places.stored(node.inputs[own])
-            added = operand(builder, 1 - own, size)
-        except Refusal:
-            self.places.restore(kept)
-            raise
+        builder, own = OperatorBuilder(self, node), self._own(node)
+        scales = addition(node, own, self.tensors, self.mode)
+        size = self.places.stored(node.inputs[own])
+        added = operand(builder, 1 - own, size)
         self._layers += builder.layers
         self._behind(node, own, size, scales, added)
 

@@ -452,14 +452,14 @@ class GraphSegment:
         Places in `NetworkCoreGraph.layers`.
     results : mapping of int to int
         By tensor, the map that the host reads after the list.
-    renamed : tuple of (Host, int, int)
+    renamed : tuple of (Host, int, int or None)
         Operators without work, reshapes and concatenations: node, tensor of the output, map.
     """
 
     before: tuple[Step, ...]
     layers: range
     results: dict[int, int]
-    renamed: tuple[tuple[Host, int, int], ...]
+    renamed: tuple[tuple[Host, int, int | None], ...]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -107,9 +107,9 @@ def schedule_buffers(
 
     If all words of B fit, they are resident; parameters likewise. They are not if the lists are not
     ``alone``: then others use the buffers between them. The first job of a layer with
-    ADD loads the ADD table, if the layer needs another one. Otherwise a job uses at most a share of B, so that weights load while
-    jobs before it compute. The shares of `_SHARES` are tried for all layers together, and then for
-    each layer alone; jobs of equal sizes are tried, too.
+    ADD loads the ADD table, if the layer needs another one. Otherwise a job uses at most a share of
+    B, so that weights load while jobs before it compute. The shares of `_SHARES` are tried for all
+    layers together, and then for each layer alone; jobs of equal sizes are tried, too.
 
     With ``fewest``, each job uses as much of the buffers as it can: so the list has the fewest
     descriptors, but most weights load while no job computes. ``progress`` is told of the others,

@@ -66,14 +66,16 @@ class TensorPlaces:
 
     def _host_list(self, number):
         map_number = self.map_of(number)
-        return self._host.get(number, 0) if map_number is None else self.first_list[map_number] + 1
+        if map_number is None:
+            return self._host.get(self.root(number), 0)
+        return self.first_list[map_number] + 1
 
     def core_list(self, numbers) -> int:
         """Return the first list that can compute an operator with these inputs."""
         places = ((self.map_of(number), number) for number in numbers if number >= 0)
         return max(
-            (self._host.get(n, 0) if map_number is None else self.first_list[map_number]
-             for map_number, n in places),
+            (self._host.get(self.root(n), 0) if map_number is None
+             else self.first_list[map_number] for map_number, n in places),
             default=0,
         )
 
@@ -90,13 +92,12 @@ class TensorPlaces:
         self._host.update(dict.fromkeys(numbers, first_list))
 
     def rename(self, node: Host) -> None:
-        """The output of a node has the values of its input; Refusal if the host has them."""
-        if self.map_of(node.inputs[0]) is None:
-            raise Refusal("the host writes its values")
+        """The output of a node has the values of its input."""
         self._alias[node.outputs[0]] = self.root(node.inputs[0])
 
     def written(self, form: InputForm) -> int:
         """Return the map that the host writes in this form, the same one for equal forms."""
+        form = dataclasses.replace(form, tensor=self.root(form.tensor))
         if form not in self._forms:
             self._forms[form] = self._append(
                 NetworkMap(form.tensor, *form.map_size, form), self._host_list(form.tensor)
@@ -131,15 +132,16 @@ class TensorPlaces:
         return self.view(map_number, size, line=tuple(size[1] * n for n in step), pixel=step)
 
     def view(self, whole: int, size: tuple[int, int, int], **place) -> int:
-        """Return a new map that lies in another one; ``place`` are fields of `MapView`."""
+        """Return a map that lies in another one; ``place`` are fields of `MapView`."""
         if place.get("channel", 0) % self._depth:
             raise Refusal(
                 f"its channels must begin at a multiple of {self._depth}, not at"
                 f" {place['channel']}"
             )
-        return self._append(
-            NetworkMap(-1, *size, view=MapView(whole, **place)), self.first_list[whole]
-        )
+        found = NetworkMap(-1, *size, view=MapView(whole, **place))
+        if found in self.maps:
+            return self.maps.index(found)
+        return self._append(found, self.first_list[whole])
 
     def between(self, size: tuple[int, int, int], first_list: int) -> int:
         """Return a new map for values between the layers of an operator."""

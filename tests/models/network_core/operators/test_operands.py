@@ -141,7 +141,7 @@ def test_refuses_products_with_pixels():
 
 
 def test_the_layers_of_operators():
-    """A constant of one pixel and a layer; products and differences of channels need no constant."""
+    """A constant of one pixel is a layer; products and differences of channels need none."""
     def layers(kernel, *shape, fused=False):
         network = Operands(8, (1, *FULL))
         x = behind_a_layer(network)

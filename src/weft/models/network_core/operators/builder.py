@@ -110,8 +110,8 @@ class OperatorBuilder:
 
     def layer(
         self, x: int, window: Window, weights: np.ndarray, *, y: int | None = None,
-        layout: str = WeightLayout.DIAGONAL, parts: int = 1, bias=0, scale: tuple = IDENTITY, x_zero: int = 0,
-        zero: int = 0, low: int = -128, high: int = 127, added: int = -1,
+        layout: str = WeightLayout.DIAGONAL, parts: int = 1, bias=0, scale: tuple = IDENTITY,
+        x_zero: int = 0, zero: int = 0, low: int = -128, high: int = 127, added: int = -1,
         addition: Addition | None = None,
     ) -> int:
         """Append a layer, and return its map: ``y``, or a new one.
@@ -152,6 +152,15 @@ class OperatorBuilder:
     def copy(self, x: int, window: Window | None = None, **fields) -> int:
         """Append a layer that copies a map, or the pixels that a window of one tap names."""
         return self.equal(x, pointwise(self.size(x)) if window is None else window, **fields)
+
+    def repeated(self, x: int, copies: int) -> int:
+        """Append layers that write each pixel of a map several times, side by side."""
+        height, width, channels = self.size(x)
+        whole = self.map((height, width * copies, channels))
+        for column in range(copies):
+            part = self.view(whole, self.size(x), column=column, pixel=(0, copies))
+            self.copy(x, y=part)
+        return whole
 
     def sum(
         self, x: int, added: int, window: Window | None = None, *, weight: int = 1, bias: int = 0,

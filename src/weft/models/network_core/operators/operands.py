@@ -15,7 +15,7 @@ from weft.models.network_core.layers import Addition, Refusal, WeightLayout
 from weft.models.network_core.operators.builder import IDENTITY, OperatorBuilder, pointwise
 from weft.models.network_core.operators.pools import corrected
 from weft.models.network_core.pools import NO_PADDING, fitted_scale
-from weft.models.network_core.products import half_of
+from weft.models.network_core.products import half_of, narrow
 
 __all__ = ["ADDITIONS", "LOWERINGS", "addition", "operand"]
 
@@ -218,19 +218,10 @@ def _channels_of(builder, number, size):
     return np.broadcast_to(values, size[2])
 
 
-def _taps_of(factors):
-    """Return weights of int8 [taps, columns] whose sums are the factors, of 9 bits."""
-    taps, rest = [], factors
-    while rest.any() or not taps:
-        taps.append(np.clip(rest, _LEAST, _MOST))
-        rest = rest - taps[-1]
-    return np.stack(taps)
-
-
-def _scaled_channels(builder, x, factors, values, expected, *, x_zero, given, zero, low, high, **fields):
+def _scaled_channels(
+    builder, x, factors, values, expected, *, x_zero, given, zero, low, high, **fields
+):
     """Append a layer ``(x - x_zero) * factors``, scaled, and return its map.
-
-    Factors of more than 8 bits have several taps that read the same pixel: the dilation is 0.
 
     Parameters
     ----------
@@ -252,13 +243,10 @@ def _scaled_channels(builder, x, factors, values, expected, *, x_zero, given, ze
     if None in found.values():
         raise Refusal(f"its results are not exact in mode {builder.mode}")
     scale = np.array([found[factor] for factor in factors.tolist()]).T
-    weights, size = _taps_of(factors), builder.size(x)
-    window = Window((1, len(weights)), (1, 1), (1, 0), NO_PADDING, size[:2], size[:2])
-    if len(weights) == 1:
-        window = pointwise(size)
-    layout = WeightLayout.DIAGONAL
+    size, layout, weights = builder.size(x), WeightLayout.DIAGONAL, factors[None]
     if size[2] < len(factors):  # the only channel is read for all
-        weights, layout = weights[:, None], WeightLayout.DENSE
+        layout, weights = WeightLayout.DENSE, factors[None, None]
+    window, _, weights = narrow(pointwise(size), weights)
     return builder.layer(
         x, window, weights, layout=layout, bias=-x_zero * factors, scale=tuple(scale),
         x_zero=x_zero, zero=zero, low=low, high=high, **fields,

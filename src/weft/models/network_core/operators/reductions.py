@@ -6,8 +6,7 @@ import math
 import numpy as np
 
 from weft.models.ir import Window
-from weft.models.network_core.layers import Refusal, WeightLayout
-from weft.models.network_core.operators.builder import OperatorBuilder
+from weft.models.network_core.layers import WeightLayout
 from weft.models.network_core.operators.pools import corrected
 from weft.models.network_core.pools import NO_PADDING, average_scale, mean_scale
 from weft.models.network_core.products import half_of
