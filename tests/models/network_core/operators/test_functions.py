@@ -55,10 +55,15 @@ def test_the_result_of_a_part_is_needed():
     y = network.product(x, gate)
     assert layers(network, gate, y) == [("CONV_2D",), ("LOGISTIC",), ("MUL",)]
     check_whole(network, gate, y, config=LARGE)
-    z = network.product(gate, gate)
-    # The table is the nearer one: it stays behind the layer of x.
-    assert layers(network, gate, z)[0] == ("CONV_2D",)
-    check_whole(network, gate, z, config=LARGE)
+
+
+def test_the_nearest_tensor_that_is_needed():
+    """The table stays behind the layer of x."""
+    network = Operands(3, (1, 4, 5, 6))
+    gate = network.table(network.convolution(0, 6))
+    y = network.product(gate, gate)
+    assert layers(network, gate, y) == [("CONV_2D", "LOGISTIC"), ("MUL",)]
+    check_whole(network, gate, y, config=LARGE)
 
 
 def test_float32_between_bytes():
