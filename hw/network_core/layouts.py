@@ -55,7 +55,7 @@ def _members(config, kind):
     return {
         place.name: address if place.address
         else signed(place.bits) if place.signed else place.bits
-        for place in places(kind)
+        for place in places(kind, config)
     }
 
 

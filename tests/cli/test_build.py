@@ -306,7 +306,12 @@ def test_options_change_a_core_for_networks(run, monkeypatch):
     )
     monkeypatch.setattr(Tools, "mhz", 105.0)
     assert run("ulx3s-85f", "--for", "networks", "--rows", "6", "--lines", "256")[0] == 0
-    assert built == [replace(NETWORKS_85F.config, rows=6, lines=256)]
+    assert run("ulx3s-85f", "--for", "networks", "--no-multiply-maps")[0] == 0
+    assert built == [
+        replace(NETWORKS_85F.config, rows=6, lines=256),
+        replace(NETWORKS_85F.config, multiply_maps=False),
+    ]
+    assert built[1] != NETWORKS_85F.config
 
 
 def test_a_file_for_matrix_products_is_no_core_for_networks(run, tmp_path):

@@ -4,6 +4,7 @@ import struct
 from itertools import pairwise
 
 import pytest
+from network_cores import network_core_config
 
 from weft.network_core.descriptors import (
     DESCRIPTOR_BYTES,
@@ -71,6 +72,15 @@ def test_damaged_descriptors_are_refused(word, value, text):
         words[0] = 0x22  # version 2
     with pytest.raises(ValueError, match=text):
         unpack(struct.pack("<32I", *words))
+
+
+def test_a_field_of_an_option_that_a_core_lacks_is_unused():
+    data = ListJob(add=1, multiply=1).pack()
+    without, with_option = (network_core_config(2, 4, 4, multiply_maps=on) for on in (False, True))
+    assert unpack(data) == unpack(data, with_option) == ListJob(add=1, multiply=1)
+    with pytest.raises(ValueError, match="unused bits of word 0 of ListJob must be 0, not 0x800"):
+        unpack(data, without)
+    assert unpack(ListJob(add=1).pack(), without) == ListJob(add=1)
 
 
 @pytest.mark.parametrize("number", [0, 1, 8, 9, 100, -1, -9, -10])

@@ -37,6 +37,15 @@ def test_the_words_of_a_program_memory_are_a_register():
     assert words[REGISTERS.index("program_words")] == 128 and decode(words) == config
 
 
+def test_the_hash_tells_the_options():
+    """A core without options has the registers of one from before them."""
+    config = replace(CHIP, multiply_maps=True)
+    words, without = describe(config), describe(CHIP)
+    place = REGISTERS.index("hash")
+    assert words[:place] + words[place + 1 :] == without[:place] + without[place + 1 :]
+    assert decode(words) == config and decode(without) == CHIP
+
+
 def changed(name, value):
     words = describe(CHIP)
     words[REGISTERS.index(name)] = value

@@ -149,7 +149,7 @@ def _change(rng, config, case, descriptor, words):
     what = rng.choice(["unused", "header", "field"], p=[0.12, 0.05, 0.83])
     if what == "unused":
         used = set(range(8))
-        for place in places(kind):
+        for place in places(kind, config):
             used |= {32 * place.word + place.low + n for n in range(place.bits)}
         bit = int(rng.choice([n for n in range(32 * DESCRIPTOR_WORDS) if n not in used]))
         words[bit // 32] |= 1 << bit % 32
@@ -157,7 +157,7 @@ def _change(rng, config, case, descriptor, words):
     if what == "header":
         words[0] ^= int(rng.integers(1, 256))
         return "header", words[0] & 0xFF
-    choices = [(p, _values(rng, config, case, kind, p, words)) for p in places(kind)]
+    choices = [(p, _values(rng, config, case, kind, p, words)) for p in places(kind, config)]
     choices = [choice for choice in choices if choice[1]]
     place, values = choices[int(rng.integers(len(choices)))]
     value = int(rng.choice(values)) & (1 << place.bits) - 1
@@ -178,6 +178,8 @@ def _values(rng, config, case, kind, place, words):
         if place.name in ("add", "sums"):
             other = 10 if place.name == "add" else 9
             return [1] if words[0] >> other & 1 else []
+        if place.name == "multiply":
+            return [] if words[0] >> 9 & 1 else [1]
         return [0] if place.name in SIZES else []
     return {
         ListLoad: {

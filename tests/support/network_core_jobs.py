@@ -174,7 +174,7 @@ def job_of(config, layer, packed, plan, source, output, *, added=None, b_word=0,
     fields = steps("output", output)
     if add := layer.addition:
         fields |= steps("add", added) | dict(
-            add=1, add_line=line + len(packed.lines) - 1,
+            add=1, multiply=int(add.multiply), add_line=line + len(packed.lines) - 1,
             add_input=split(added.number, banks), sum_zero=add.sum_zero, sum_low=add.low,
             sum_high=add.high,
         )
@@ -202,7 +202,8 @@ def random_job(rng, config, *, base=0, limit=None, **sizes) -> JobCase:
     """A random legal job; ``sizes`` are arguments of `network_core_layers.random_layer`."""
     for _ in range(100):
         try:
-            return case_of(rng, config, random_layer(rng, **sizes), base=base, limit=limit)
+            layer = random_layer(rng, multiplies=config.multiply_maps, **sizes)
+            return case_of(rng, config, layer, base=base, limit=limit)
         except MemoryError as error:
             found = error
     raise found

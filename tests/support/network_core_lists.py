@@ -101,7 +101,7 @@ def _turn(rng, layer):
 def _stages(rng, config, layers, most_turns, sizes):
     x, stages = None, []
     for _ in range(layers):
-        turns = [random_layer(rng, x=x, **sizes)]
+        turns = [random_layer(rng, x=x, multiplies=config.multiply_maps, **sizes)]
         turns += [_turn(rng, turns[0]) for _ in range(rng.integers(most_turns))]
         packed = [pack_layer(config, turn) for turn in turns]
         stages.append(_Stage(turns, packed, plan_map(rng, config, turns[0], packed[0].map_vectors)))

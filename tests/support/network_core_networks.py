@@ -116,6 +116,17 @@ class NetworkBuilder:
             ),
         )
 
+    def multiply(self, x, y):
+        """The product of two maps of equal shapes."""
+        output = self._output(self.tensors[x].shape)
+        multiplier, shift = map(int, quantize_multiplier(self.rng.uniform(0.004, 0.03)))
+        return self._append(
+            Host, "MUL", (x, y), output, kernel="tflite.mul", reason="no product", attributes=dict(
+                zeros=(self.zero_of(x), self.zero_of(y)), multiplier=multiplier, shift=shift,
+                zero=self.zero_of(output), low=self.half - 120, high=self.half + 127,
+            ),
+        )
+
     def pad(self, x, padding):
         """The map with a border of its zero point: top, bottom, left, right."""
         batch, height, width, channels = self.tensors[x].shape
@@ -188,8 +199,11 @@ class NetworkBuilder:
         return graph_of(self.nodes, self.tensors, outputs=outputs or None)
 
 
-def random_network(rng, dtype=np.int8):
-    """A network of a few layers with sizes, strides, paddings and groups at random."""
+def random_network(rng, dtype=np.int8, multiplies=False):
+    """A network of a few layers with sizes, strides, paddings and groups at random.
+
+    ``multiplies``: every second residual is a product, not a sum.
+    """
     height, width = (int(n) for n in rng.integers(5, 14, 2))
     builder = NetworkBuilder(rng, (1, height, width, int(rng.choice([1, 3, 5, 8, 12]))), dtype)
 
@@ -231,7 +245,8 @@ def random_network(rng, dtype=np.int8):
             y = builder.convolution(x, channels)
             if rng.random() < 0.5:
                 y = builder.convolution(y, channels)
-            x = builder.add(*((x, y) if rng.random() < 0.5 else (y, x)))
+            combine = builder.multiply if multiplies and rng.random() < 0.5 else builder.add
+            x = combine(*((x, y) if rng.random() < 0.5 else (y, x)))
         elif kind == "pool" and min(builder.tensors[x].shape[1:3]) >= 2:
             x = builder.pool(x, 2, int(rng.integers(1, 3)))
     if rng.random() < 0.3:

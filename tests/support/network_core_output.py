@@ -66,13 +66,16 @@ class OutputCase:
         return after
 
     def _added(self, image, y):
-        """The sum as TensorFlow Lite defines it: without the table."""
+        """The sum or the product as TensorFlow Lite defines it: without the table."""
         job, mode = self.job, self.config.array.requantize
         add = self.layer.addition
         x = image.vectors()[self._index("add", job.columns)]
         total = np.zeros(x.shape, np.int64)
-        for values, zero, scale in zip((x, y), (add.zero, job.zero), add.scales, strict=False):
-            total += scaled((values.astype(int) - zero) * 2**20, *scale, mode=mode)
+        terms = x.astype(int) - add.zero, y.astype(int) - job.zero
+        for term, scale in zip(terms, add.scales, strict=False):
+            total += scaled(term * 2**20, *scale, mode=mode)
+        if job.multiply:
+            total = terms[0] * terms[1]
         return requantize(
             total.astype(np.int32), *add.scales[2], mode=mode, zero_point=job.sum_zero,
             low=job.sum_low, high=job.sum_high,

@@ -128,7 +128,11 @@ def _table(config, layer):
     words = np.zeros((512, config.add_table_vectors * config.array.depth), np.int8)
     for first, zero, scale in ((0, add.zero, add.scales[0]), (256, layer.zero, add.scales[1])):
         values = np.arange(-128, 128)
-        scaled_values = scaled((values - zero) << 20, *scale, mode=config.array.requantize)
+        terms = values - zero
+        if add.multiply:  # the upper half of a word has no meaning
+            scaled_values = terms % (1 << 16) | 0x5A5A << 16
+        else:
+            scaled_values = scaled(terms << 20, *scale, mode=config.array.requantize)
         words[first + values % 256, :4] = np.frombuffer(
             scaled_values.astype("<i4").tobytes(), np.int8
         ).reshape(-1, 4)

@@ -179,7 +179,7 @@ class DescriptorReader(wiring.Component):
         unused = defaultdict(set)
         for kind in KINDS:
             used = {*range(HEADER_BITS)}
-            for place in places(kind):
+            for place in places(kind, self.config):
                 first = 32 * place.word + place.low
                 used |= {*range(first, first + place.bits)}
             for bit in range(8 * DESCRIPTOR_BYTES):

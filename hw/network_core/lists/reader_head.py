@@ -83,6 +83,8 @@ def field_faults(config, kind, values, passed):
         ]
     elif kind is ListJob:
         faults += [values["panel_rows"] > config.array.rows, values["add"] & values["sums"]]
+        if config.multiply_maps:
+            faults.append(values["multiply"] & ~values["add"])
     elif kind is ListLoop:
         faults.append(passed < values["body"])
     else:
@@ -198,7 +200,7 @@ class ReaderHead(wiring.Component):
             return value.as_signed() if place.signed else value
 
         return {
-            kind: {place.name: field(place) for place in places(kind)}
+            kind: {place.name: field(place) for place in places(kind, self.config)}
             for kind in (self.kind, ListLoop, ListEnd)
         }
 

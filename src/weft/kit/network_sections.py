@@ -15,6 +15,7 @@ _SIZES = {
     "lines": "lines of the parameter buffer",
     "read_vectors": "vectors that loads, descriptors and the host read in a cycle",
     "program_words": "words of each bank of the program memory; 0: no such memory",
+    "multiply_maps": "jobs can multiply their results with another map",
 }
 _TRANSFERS = """\
 To write memory, wait until `status.memory_busy` is 0, set `memory_address`, `memory_layout` and

@@ -95,6 +95,8 @@ class FieldPlace:
     signed : bool
     address : bool
         The field is an address, or a step from address to address (`split`).
+    option : str
+        The option of `NetworkCoreConfig` without which the bits are unused; "" if there is none.
     """
 
     name: str
@@ -103,6 +105,7 @@ class FieldPlace:
     bits: int
     signed: bool = False
     address: bool = False
+    option: str = ""
 
 
 def _bits(word, low, bits, *, signed=False, default=0):
@@ -110,8 +113,8 @@ def _bits(word, low, bits, *, signed=False, default=0):
     return field(default=default, metadata=place)
 
 
-def _flag(bit):
-    return _bits(0, bit, 1)
+def _flag(bit, option=""):
+    return field(default=0, metadata={"word": 0, "low": bit, "bits": 1, "option": option})
 
 
 def _address(word):
@@ -119,10 +122,13 @@ def _address(word):
     return field(default=0, metadata=place)
 
 
-def places(kind) -> Iterator[FieldPlace]:
-    """Yield the places of all fields of a class of descriptors."""
+def places(kind, config: NetworkCoreConfig | None = None) -> Iterator[FieldPlace]:
+    """Yield the places of all fields of a class of descriptors; with a config, those of its core.
+    """
     for f in dataclasses.fields(kind):
-        yield FieldPlace(f.name, **f.metadata)
+        place = FieldPlace(f.name, **f.metadata)
+        if config is None or not place.option or getattr(config, place.option):
+            yield place
 
 
 class _Descriptor:
@@ -150,11 +156,14 @@ class _Descriptor:
         return struct.pack(f"<{DESCRIPTOR_WORDS}I", *words)
 
     @classmethod
-    def from_words(cls, words) -> Self:
-        """Return the descriptor with these words; ValueError if an unused bit is 1."""
+    def from_words(cls, words, config: NetworkCoreConfig | None = None) -> Self:
+        """Return the descriptor with these words; ValueError if an unused bit is 1.
+
+        With a config, the bits of fields that its core does not have are unused, too.
+        """
         values, rest = {}, list(words)
         rest[0] &= ~0xFF
-        for place in places(cls):
+        for place in places(cls, config):
             mask = (1 << place.bits) - 1
             value = words[place.word] >> place.low & mask
             rest[place.word] &= ~(mask << place.low)
@@ -240,6 +249,9 @@ class ListJob(_Descriptor):
     add : flag
         Another map is added to the result. The ADD table has the scaled values: byte x of the added
         map has word ``x modulo 256``, and result y has word ``256 + (y modulo 256)``.
+    multiply : flag
+        Both words are multiplied instead of added, each one as a signed value of its lowest 16
+        bits. Only together with ``add``, and with the option ``multiply_maps`` of the core.
     sums : flag
         The output map has sums instead of results: 32 bits each, little-endian, with their biases
         and modulo 2^32. A pixel has ``4 * columns`` bytes. Not together with ``add``.
@@ -301,6 +313,7 @@ class ListJob(_Descriptor):
     cross: int = _flag(8)
     add: int = _flag(9)
     sums: int = _flag(10)
+    multiply: int = _flag(11, "multiply_maps")
     loads: int = _bits(1, 0, 16)
     panel_rows: int = _bits(1, 16, 8)
     out_height: int = _bits(2, 0, 16)
@@ -395,10 +408,13 @@ class ListEnd(_Descriptor):
 _KINDS = {kind.OPCODE: kind for kind in (ListLoad, ListJob, ListLoop, ListEnd)}
 
 
-def unpack(data: bytes) -> ListLoad | ListJob | ListLoop | ListEnd:
+def unpack(
+    data: bytes, config: NetworkCoreConfig | None = None
+) -> ListLoad | ListJob | ListLoop | ListEnd:
     """Return the descriptor with these `DESCRIPTOR_BYTES` bytes.
 
-    Raises ValueError for an unknown opcode or version, and if an unused bit is 1.
+    Raises ValueError for an unknown opcode or version, and if an unused bit is 1. With a config,
+    the bits of fields that its core does not have are unused, too.
     """
     words = struct.unpack(f"<{DESCRIPTOR_WORDS}I", data)
     opcode, version = words[0] & 15, words[0] >> 4 & 15
@@ -407,7 +423,7 @@ def unpack(data: bytes) -> ListLoad | ListJob | ListLoop | ListEnd:
             f"a descriptor must have version {LIST_VERSION} and an opcode in 1..4,"
             f" not version {version} and opcode {opcode}"
         )
-    return _KINDS[ListOpcode(opcode)].from_words(words)
+    return _KINDS[ListOpcode(opcode)].from_words(words, config)
 
 
 def unpack_list(data: bytes) -> list:

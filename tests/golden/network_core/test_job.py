@@ -27,6 +27,7 @@ CHIPS = [
     network_core(4, 4, 4, 4, multiplier="fip", requantize="single"),
     network_core(8, 8, 2, 2),
     network_core(1, 16, 4, 4),
+    network_core(2, 4, 4, 2, multiply_maps=True),
 ]
 X = np.arange(72, dtype=np.int8).reshape(3, 3, 8)
 

@@ -6,11 +6,16 @@ import numpy as np
 import pytest
 from graphs import chain, pair
 from network_core_networks import NetworkBuilder
+from network_cores import network_core_config
 from rejects import rejects
 
 from weft.models.errors import ModelError
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.division import divide
 from weft.models.network_core.layers import WeightLayout
+from weft.models.program import NO_MAP_PRODUCT
+from weft.models.report.placement import remedy_of
+from weft.models.target import target_of
 
 SOFTMAX = dict(multiplier=1 << 30, left_shift=24, least=-124, dtype="int8")
 
@@ -58,6 +63,22 @@ def test_operators_of_the_host_before_the_first_layer(builder):
     [segment] = graph.segments
     assert [step.operators for step in segment.before] == [("GATHER_ND",)]
     assert [found.form and found.form.tensor for found in graph.maps] == [x, None]
+
+
+def test_a_product_of_maps_needs_the_option(builder):
+    first = builder.convolution(0, 8)
+    builder.multiply(builder.convolution(first, 8), first)
+    graph = builder.graph()
+    config = network_core_config(4, 4, 4, 4, multiply_maps=True)
+    divided = divide(graph, "tflite", 4, 4, config=config)
+    assert [layer.operators for layer in divided.layers] == [("CONV_2D",), ("CONV_2D", "MUL")]
+    assert divided.layers[1].addition.multiply and not divided.host
+    for without in (None, dataclasses.replace(config, multiply_maps=False)):
+        [step] = divide(graph, "tflite", 4, 4, config=without).host
+        assert step.placement.reason == NO_MAP_PRODUCT
+    program = compile_network_core(graph, target_of(without))
+    [step] = program.host
+    assert remedy_of(program, step) == "a network core with multiply_maps = true computes it"
 
 
 def test_add_without_a_layer_before_it_is_a_copy(builder):

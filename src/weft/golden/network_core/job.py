@@ -163,11 +163,12 @@ def _layer(config, buffers, job, sums):
 
 
 def _added(config, buffers, job, x, y):
-    """The rescaled sum of the added map ``x`` and the result ``y``, both int8 [..., N]."""
+    """The rescaled total of the added map ``x`` and the result ``y``, both int8 [..., N]."""
     lane = np.arange(job.columns) % config.array.lanes
     _, multiplier, shift = buffers.parameters(job.add_line, lane)
+    total = (buffers.multiplied if job.multiply else buffers.added)(x, y)
     return requantize(
-        buffers.added(x, y), multiplier, shift, mode=config.array.requantize,
+        total, multiplier, shift, mode=config.array.requantize,
         zero_point=job.sum_zero, low=job.sum_low, high=job.sum_high,
     )
 

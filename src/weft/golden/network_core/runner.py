@@ -90,7 +90,7 @@ class ListHead:
         numbers = self._first + self._index * vectors + np.arange(vectors)
         data = self._memory.read(numbers).tobytes()[:DESCRIPTOR_BYTES]
         try:
-            return unpack(data)
+            return unpack(data, self._network_core)
         except ValueError:
             raise ListFault(ListError.OPCODE) from None
 
@@ -179,7 +179,8 @@ def _limits(config, descriptor):
             return False
         case ListJob():
             both = descriptor.add and descriptor.sums
-            return descriptor.panel_rows <= config.array.rows and not both
+            alone = descriptor.multiply and not descriptor.add
+            return descriptor.panel_rows <= config.array.rows and not both and not alone
         case ListEnd():
             return descriptor.result_bytes <= RESULT_BYTES
 

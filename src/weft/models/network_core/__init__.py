@@ -9,7 +9,7 @@ module              content
 `host_operators`    operators of the host as steps
 `products`          convolutions and matrix products as layers, with `space_to_depth`
 `pools`             average pools and means as layers with equal weights
-`additions`         ADD in the layer before it
+`additions`         ADD and MUL in the layer before them; tables
 `pitches`           distances of pixels and rows, so that no banks conflict
 `memory`            the places of all maps, with `placing`
 `weights`           words of B and parameter lines

@@ -11,8 +11,8 @@ import numpy as np
 from weft.models.errors import KindError
 from weft.models.exactness import in_mode
 from weft.models.ir import Gemm, Graph, Host, Window
+from weft.models.network_core.additions import lookup
 from weft.models.network_core.layers import (
-    Addition,
     GraphSegment,
     InputForm,
     NetworkCoreGraph,
@@ -25,7 +25,7 @@ from weft.models.network_core.list_steps import host_step
 from weft.models.network_core.operators import LOWERINGS
 from weft.models.network_core.operators.builder import OperatorBuilder
 from weft.models.network_core.operators.functions import with_functions
-from weft.models.network_core.operators.operands import ADDITIONS, addition, operand
+from weft.models.network_core.operators.operands import PRODUCTS, SUMS, operand, parameters
 from weft.models.network_core.pools import NO_PADDING, average_scale, conversion_scale
 from weft.models.network_core.products import half_of, product_of
 from weft.models.network_core.schedule import needed, tile_limits
@@ -35,20 +35,7 @@ from weft.models.program import Step
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListJob, places
 
-__all__ = ["PaddedMaps", "divide", "lookup"]
-
-
-def lookup(results: np.ndarray) -> Addition:
-    """Return the parameters of a table: ADD with the scale 1 of a map whose values count as 0.
-
-    Parameters
-    ----------
-    results : integers [256]
-        Of int8, for the values -128 .. 127 of the layer.
-    """
-    table = np.zeros((2, 256), np.int32)
-    table[1] = np.roll(results, 128)  # by the bytes of the values
-    return Addition(table, 1 << 30, 1, 0, -128, 127)  # 2**30 * 2**(1 - 31) = 1
+__all__ = ["PaddedMaps", "divide"]
 
 
 class PaddedMaps:
@@ -128,13 +115,13 @@ def divide(
 class _Division:
     """The state of `divide`: layers, operators of the host, and where each tensor is.
 
-    `weft.models.network_core.operators` reads ``tensors``, ``mode``, ``cols``, ``depth`` and
-    ``places``.
+    `weft.models.network_core.operators` reads ``tensors``, ``mode``, ``cols``, ``depth``,
+    ``network_core`` and ``places``.
     """
 
     def __init__(self, graph, mode, cols, depth, fuse, config, tables):
         self._graph, self.tensors, self.mode = graph, graph.tensors, mode
-        self.cols, self.depth, self._fuse, self._network_core = cols, depth, fuse, config
+        self.cols, self.depth, self._fuse, self.network_core = cols, depth, fuse, config
         self._has_tables, self._used_tables = tables, False
         self.places = TensorPlaces(graph.tensors, depth)
         self._layers: list[NetworkLayer] = []
@@ -210,7 +197,7 @@ class _Division:
             self._renamed.append((node, node.outputs[0]))
         elif node.kernel == "table":
             self._table(node)
-        elif node.kernel in ADDITIONS and self._own(node) is not None:
+        elif self._is_fused(node):
             self._add(node)
         elif node.kernel in LOWERINGS:
             self._lower(node)
@@ -241,7 +228,7 @@ class _Division:
         pad = None
         if isinstance(node, Gemm):
             node, pad = self._pads.inside(node)
-        step = host_step(self._graph, node, self.mode, reason, pad, self._network_core)
+        step = host_step(self._graph, node, self.mode, reason, pad, self.network_core)
         first = self.places.host_list(step.operands)
         self._host.append((first, step))
         self.places.on_host(node.outputs, first)
@@ -277,9 +264,9 @@ class _Division:
     def check_layer(self, layer, channels):
         """Raise Refusal if a layer of a map with ``channels`` does not fit a job or the buffers."""
         _check_window(layer.window)
-        if self._network_core is not None:
-            sizes = LayerWords.of(layer, channels, self._network_core)
-            for name, field, room, _, least in tile_limits(sizes, self._network_core):
+        if self.network_core is not None:
+            sizes = LayerWords.of(layer, channels, self.network_core)
+            for name, field, room, _, least in tile_limits(sizes, self.network_core):
                 if least > room:
                     raise Refusal(
                         f"a tile needs {least:,} {name}, and the buffer has {room:,}:"
@@ -356,10 +343,16 @@ class _Division:
             zero=zero, low=low, high=high,
         )
 
+    def _is_fused(self, node):
+        """Whether the layer before computes a sum of two operands, or a product of two maps."""
+        constant = any(self.tensors[number].data is not None for number in node.inputs)
+        kernels = SUMS if constant else (*SUMS, *PRODUCTS)
+        return node.kernel in kernels and self._own(node) is not None
+
     def _add(self, node):
-        """Fuse ADD with the layer that computes an input."""
+        """Fuse ADD, SUB or MUL with the layer that computes an input."""
         builder, own = OperatorBuilder(self, node), self._own(node)
-        scales = addition(node, own, self.tensors, self.mode)
+        scales = parameters(builder, own)
         size = self.places.stored(node.inputs[own])
         added = operand(builder, 1 - own, size)
         self._layers += builder.layers

@@ -75,7 +75,8 @@ def job_of(
     if added is not None:
         addition = layer.addition
         add_fields = dict(
-            add=1, add_line=part.line + part.tiles * sizes.row_lines,
+            add=1, multiply=int(addition.multiply),
+            add_line=part.line + part.tiles * sizes.row_lines,
             add_input=split(added.first + vector, banks),
             add_pixel_step=split(steps[2], banks),
             add_row_step=split(added_line - (width - 1) * steps[2], banks),

@@ -331,7 +331,7 @@ XX-1: values between the layers of one operator.
 
 @dataclass(frozen=True)
 class Addition:
-    """ADD after a layer, or a table of its results; ``docs/network-core.md`` has the formula.
+    """ADD or MUL after a layer, or a table of its results: see ``docs/network-core.md``.
 
     Attributes
     ----------
@@ -341,6 +341,8 @@ class Addition:
         Scale of the sum.
     zero, low, high : int
         Zero point and limits of the sum.
+    multiply : bool
+        Both values are multiplied instead of added; they have 16 bits.
     """
 
     table: np.ndarray
@@ -349,6 +351,7 @@ class Addition:
     zero: int
     low: int
     high: int
+    multiply: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -10,7 +10,7 @@ from weft.frames import WRITE_FIELDS
 from weft.models.network_core.list_steps import FRAME, frames
 from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreSegment
 from weft.models.network_core.session import input_writes
-from weft.models.program import CompiledNetwork, Program, Step
+from weft.models.program import NO_MAP_PRODUCT, CompiledNetwork, Program, Step
 from weft.models.report.streams import step_streams
 from weft.models.work import host_products, list_products
 
@@ -145,6 +145,9 @@ _ON_CHIP = {
 }
 
 
+_MAP_PRODUCTS = {"litert.mul", "tflite.mul"}  # the same of one with multiply_maps
+
+
 def remedy_of(program: CompiledNetwork, step: Step) -> str:
     """What would bring the work of the host to a core, or what the core computes of it, for people.
 
@@ -158,6 +161,8 @@ def remedy_of(program: CompiledNetwork, step: Step) -> str:
         return "the core computes its products one by one, over the link"
     if given.on_weft or not given.reason:
         return ""
+    if given.reason == NO_MAP_PRODUCT:
+        return "a network core with multiply_maps = true computes it"
     products, executes_lists = host_products(work), program.target.executes_lists
     if any(program.tensors[part.x].dtype == np.float32 for part in products):
         return "a product core with dtype=bf16 computes its products"
@@ -166,6 +171,11 @@ def remedy_of(program: CompiledNetwork, step: Step) -> str:
     kernel = getattr(work, "kernel", "")
     if not executes_lists and kernel in _ON_CHIP and program.source == "tflite":
         return "a network core computes it, if its maps are of 8 bits"
+    if not executes_lists and kernel in _MAP_PRODUCTS and program.source == "tflite":
+        return (
+            "a network core with multiply_maps = true computes it, if its maps are of 8 bits and"
+            " of equal shapes"
+        )
     return "no core computes it"
 
 

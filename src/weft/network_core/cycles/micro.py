@@ -86,9 +86,9 @@ class UnitTimes:
         array = self._array
         self._adds_map = bool(flags & _JOB_FLAGS["add"])
         # Slots between two requests, as `weft.hw.network_core.micro.output.SlotRescaler` has them.
-        slots, latency = 1, latencies.rescale(array, self._adds_map)
+        slots, latency = 1, latencies.rescale(array)
         if self._adds_map:
-            slots = 2
+            slots, latency = 2, latencies.rescale_total(self._network_core)
         elif flags & _JOB_FLAGS["sums"]:
             slots, latency = 4, latencies.join(array) + micro.SUMS
         self._interval, self._latency = slots * array.scale_cycles, latency

@@ -17,6 +17,7 @@ from weft.network_core.latencies import (
     array_write,
     lead,
     rescale,
+    rescale_total,
     store_sums,
 )
 
@@ -208,9 +209,9 @@ class AddedLayer(_Layer):
         self.read: int | None = None
         self._space = added_chunks(array)
         self._waiting_depth = max(4, self._space)
-        self._latency = rescale(array, add=True)
+        self._latency = rescale_total(config)
         self._take_delay = added_take(array)
-        self._periods = add_slot(array) // 2
+        self._periods = add_slot(config) // 2
         self._added = _MapBanks(config, job, "add")
         self._generated: deque[_Chunk] = deque()  # of announced tiles
         self._stores: deque[ChunkStore] = deque()  # the next ones

@@ -121,7 +121,7 @@ def test_in_mode_single(kernel, seed):
 
 
 @pytest.mark.parametrize("kernel, other, reason", [
-    ("tflite.mul", FULL, "one of its inputs must be a constant"),
+    ("tflite.mul", FULL, "the core does not multiply maps"),
     ("tflite.prelu", FULL, "one of its inputs must be a constant"),
 ])
 def test_refuses_products_of_maps(kernel, other, reason):
@@ -131,13 +131,17 @@ def test_refuses_products_of_maps(kernel, other, reason):
     assert step.placement.reason == reason
 
 
-def test_refuses_products_with_pixels():
-    network = Operands(7, (1, *FULL))
-    y = network.product(0, network.values(1, 6, 7))
-    [step] = divide(network.graph(y), "tflite", 8, 8).after
-    assert step.placement.reason == (
-        "its constant must have one value for a channel, not (1, 6, 7)"
-    )
+@pytest.mark.parametrize("fed", ["host", "layer"])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_products_of_maps(dtype, fed):
+    """With the option: of equal maps, of a gate of one pixel, and of constants of pixels."""
+    network, outputs = Operands(7, (1, *FULL), dtype), []
+    for shape in (FULL, (1, 1, 7), (5, 6, 1)):
+        x = behind_a_layer(network) if fed == "layer" else 0
+        other = network.input((1, *shape))
+        outputs += [network.product(x, other), network.product(other, x)]
+    outputs.append(network.product(0, network.values(1, 6, 7)))
+    check_whole(network, *outputs, config=replace(LARGE, multiply_maps=True))
 
 
 def test_the_layers_of_operators():

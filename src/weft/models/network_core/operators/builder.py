@@ -63,6 +63,12 @@ class OperatorBuilder:
         return self._division.tensors[self.node.inputs[operand]]
 
     @property
+    def multiplies_maps(self) -> bool:
+        """Whether the core has the option for products of two maps."""
+        config = self._division.network_core
+        return config is not None and config.multiply_maps
+
+    @property
     def output(self) -> Tensor:
         """The first output of the operator."""
         return self._division.tensors[self.node.outputs[0]]

@@ -8,73 +8,37 @@ import math
 
 import numpy as np
 
-from weft.golden import scaled
 from weft.models import kernels
-from weft.models.ir import Host, Tensor, Window
+from weft.models.ir import Window
+from weft.models.network_core.additions import addition, multiplication
 from weft.models.network_core.layers import Addition, Refusal, WeightLayout
 from weft.models.network_core.operators.builder import IDENTITY, OperatorBuilder, pointwise
 from weft.models.network_core.operators.pools import corrected
 from weft.models.network_core.pools import NO_PADDING, fitted_scale
 from weft.models.network_core.products import half_of, narrow
+from weft.models.program import NO_MAP_PRODUCT
 
-__all__ = ["ADDITIONS", "LOWERINGS", "addition", "operand"]
+__all__ = ["LOWERINGS", "PRODUCTS", "SUMS", "operand", "parameters"]
 
-ADDITIONS = "tflite.add", "tflite.sub", "litert.add"
+SUMS = "tflite.add", "tflite.sub", "litert.add"
+PRODUCTS = "tflite.mul", "litert.mul"
 
 _LEAST, _MOST = -128, 127
-_LEFT_SHIFT = 20
 _BYTES = np.arange(256).astype(np.int8).astype(np.int64)  # the values of all bytes
 
 
-def addition(node: Host, own: int, tensors: tuple[Tensor, ...], mode: str) -> Addition:
-    """Return the parameters of ADD whose input ``own`` (0 or 1) is the layer's result.
+def parameters(builder: OperatorBuilder, own: int) -> Addition:
+    """Return the parameters of an operator whose input ``own`` is the layer's result.
 
-    Raises Refusal if the inputs are not of 8 bits, or if a result is not exact: all pairs of bytes
-    are compared with the node's kernel, one of `ADDITIONS`.
+    Raises Refusal if the results are not exact, or the core lacks the option for products.
     """
-    attributes, kinds = node.attributes, [tensors[number] for number in node.inputs]
-    dtype = kinds[0].dtype
-    quantized = dtype in (np.int8, np.uint8) and "multipliers" in attributes
-    if not quantized or kinds[1].dtype != dtype:
-        raise Refusal("its inputs must be of 8 bits")
-    half = half_of(dtype)
-    other = 1 - own
-    steps = [(_BYTES + half - attributes["zeros"][n], n) for n in (other, own)]
-    if node.kernel == "litert.add":
-        terms = [value * attributes["multipliers"][n] for value, n in steps]
-        multiplier, shift = 1 << 30, 1 - attributes["shift"]  # 2**-shift
-    else:
-        terms = [_term(value, node, n, mode) for value, n in steps]
-        multiplier, shift = attributes["multiplier"], attributes["shift"]
-    parameters = Addition(
-        np.stack(terms).astype(np.int32), multiplier, shift, attributes["zero"] - half,
-        attributes["low"] - half, attributes["high"] - half,
-    )
-    x, y = np.broadcast_arrays(_BYTES[:, None], _BYTES[None, :])
-    inputs = [(v + half).astype(dtype) for v in (x, y)]
-    [expected] = kernels.run(node.kernel, inputs if other == 0 else inputs[::-1], attributes)
-    if not np.array_equal(_added(parameters, x, y, mode) + half, expected):
-        raise Refusal(f"its results are not exact in mode {mode}")
-    return parameters
-
-
-def _term(values, node, number, mode):
-    """Return the terms of input ``number`` of ``tflite.add``; the second one of SUB is negative."""
-    given = node.attributes
-    if given["left_shift"] != _LEFT_SHIFT:
-        raise Refusal(f"its left_shift must be {_LEFT_SHIFT}, not {given['left_shift']}")
-    terms = scaled(
-        (values << _LEFT_SHIFT).astype(np.int32), given["multipliers"][number],
-        given["shifts"][number], mode=mode,
-    )
-    return -terms if node.kernel == "tflite.sub" and number == 1 else terms
-
-
-def _added(addition: Addition, x, y, mode: str) -> np.ndarray:
-    """Return the sums of added bytes x and results y, by the table."""
-    total = addition.table[0, x & 255] + addition.table[1, y & 255]
-    z = scaled(total, addition.multiplier, addition.shift, mode=mode).astype(np.int64)
-    return np.clip(z + addition.zero, addition.low, addition.high)
+    tensors = {number: builder.tensor(n) for n, number in enumerate(builder.node.inputs)}
+    if builder.node.kernel not in PRODUCTS:
+        return addition(builder.node, own, tensors, builder.mode)
+    found = multiplication(builder.node, own, tensors, builder.mode)
+    if not builder.multiplies_maps:
+        raise Refusal(NO_MAP_PRODUCT)
+    return found
 
 
 def operand(builder: OperatorBuilder, number: int, size: tuple[int, int, int]) -> int:
@@ -181,15 +145,11 @@ def _pair(builder):
     return full, operand(builder, 1 - number, size), 1 - number
 
 
-def _addition(builder):
+def _of_pair(builder):
+    """ADD, SUB or MUL in a copy of the larger operand."""
     full, other, number = _pair(builder)
-    kinds = [builder.tensor(n) for n in (0, 1)]
-    tensors = dict(zip(builder.node.inputs, kinds, strict=True))
-    found = addition(builder.node, 1 - number, tensors, builder.mode)
-    return builder.sum(
-        full, other, table=found.table, scale=(found.multiplier, found.shift), zero=found.zero,
-        low=found.low, high=found.high,
-    )
+    found = parameters(builder, 1 - number)
+    return builder.copy(full, added=other, addition=found)
 
 
 def _extreme(builder, least):
@@ -264,8 +224,11 @@ def _results(builder, number, values, constants):
 
 
 def _product(builder):
-    """MUL by a constant: a layer of 1 x 1."""
+    """MUL by a constant for each channel: a layer of 1 x 1. Other products need the option."""
     given, (number, size) = builder.node.attributes, _full(builder)
+    other = builder.tensor(1 - number)
+    if other.data is None or _operand_size(builder, other.shape, size)[:2] != (1, 1):
+        return _of_pair(builder)
     constants = _channels_of(builder, 1 - number, size)
     target = _operand_size(builder, builder.tensor(number).shape, size)
     x_zero, zero, low, high = (
@@ -308,8 +271,7 @@ def _prelu(builder):
 
 
 LOWERINGS = {
-    **dict.fromkeys(ADDITIONS, _addition),
-    "tflite.mul": _product, "litert.mul": _product, "tflite.prelu": _prelu,
+    **dict.fromkeys(SUMS, _of_pair), **dict.fromkeys(PRODUCTS, _product), "tflite.prelu": _prelu,
     "maximum": lambda builder: _extreme(builder, least=False),
     "minimum": lambda builder: _extreme(builder, least=True),
 }
