@@ -136,11 +136,12 @@ class _Division:
     def divided(self) -> NetworkCoreGraph:
         graph, places = self._graph, self.places
         for node in graph.nodes:
-            kept = places.kept()
+            kept, layers = places.kept(), list(self._layers)
             try:
                 self._on_core(node)
             except Refusal as refusal:
                 places.restore(kept)
+                self._layers = layers
                 self._on_host(node, str(refusal))
         self._need(graph.results)
         self._renamed += ((node, number) for number, node in self._delayed.items())
