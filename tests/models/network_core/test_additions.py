@@ -90,7 +90,6 @@ def test_ties_of_litert_are_refused():
 
 @pytest.mark.parametrize("second, text", [
     (tensor((1, 4, 4, 8), np.int16), "its inputs must be of 8 bits"),
-    (tensor((1, 1, 1, 8)), "its inputs must be two maps of equal shapes"),
 ])
 def test_refuses_other_maps(second, text):
     kinds = TENSORS[0], second, TENSORS[2]

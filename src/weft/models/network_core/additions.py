@@ -1,4 +1,4 @@
-"""ADD and MUL of two maps in the layer before them, and tables of 256 results, by the ADD table."""
+"""ADD, SUB and MUL in the layer before them, and tables of 256 results, by the ADD table."""
 
 import numpy as np
 
@@ -18,15 +18,14 @@ _LEFT_SHIFT = 20
 def addition(node: Host, own: int, tensors: tuple[Tensor, ...], mode: str) -> Addition:
     """Return the parameters of ADD whose input ``own`` (0 or 1) is the layer's result.
 
-    Raises Refusal if the inputs are not two maps of 8 bits, or if a result is not exact: all pairs
-    of bytes are compared with the node's kernel, ``tflite.add`` or ``litert.add``.
+    Raises Refusal if the inputs are not of 8 bits, or if a result is not exact: all pairs of bytes
+    are compared with the node's kernel, ``tflite.add``, ``tflite.sub`` or ``litert.add``.
     """
     attributes, kinds = node.attributes, [tensors[number] for number in node.inputs]
     dtype = kinds[0].dtype
     quantized = dtype in (np.int8, np.uint8) and "multipliers" in attributes
     if not quantized or kinds[1].dtype != dtype:
         raise Refusal("its inputs must be of 8 bits")
-    _check_equal_maps(kinds)
     half = 128 if dtype == np.uint8 else 0
     other = 1 - own
     values = np.arange(256).astype(np.int8).astype(np.int64)  # of the bytes
@@ -35,7 +34,7 @@ def addition(node: Host, own: int, tensors: tuple[Tensor, ...], mode: str) -> Ad
         terms = [value * attributes["multipliers"][n] for value, n in steps]
         multiplier, shift = 1 << 30, 1 - attributes["shift"]  # 2**-shift
     else:
-        terms = [_scaled(value, attributes, n, mode) for value, n in steps]
+        terms = [_scaled(value, node, n, mode) for value, n in steps]
         multiplier, shift = attributes["multiplier"], attributes["shift"]
     parameters = Addition(
         np.stack(terms).astype(np.int32), multiplier, shift, attributes["zero"] - half,
@@ -60,7 +59,6 @@ def multiplication(node: Host, own: int, tensors: tuple[Tensor, ...], mode: str)
     dtype = kinds[0].dtype
     if dtype not in (np.int8, np.uint8) or kinds[1].dtype != dtype:
         raise Refusal("its inputs must be of 8 bits")
-    _check_equal_maps(kinds)
     half = half_of(dtype)
     values = np.arange(256).astype(np.int8).astype(np.int64)  # of the bytes
     factors = [values + half - attributes["zeros"][n] for n in (1 - own, own)]
@@ -78,12 +76,6 @@ def multiplication(node: Host, own: int, tensors: tuple[Tensor, ...], mode: str)
         if _is_exact(parameters, node, own, dtype, mode):
             return parameters
     raise Refusal(f"its results are not exact in mode {mode}")
-
-
-def _check_equal_maps(kinds):
-    """Raise Refusal unless tensors are maps of equal shapes."""
-    if kinds[0].shape != kinds[1].shape or any(kind.data is not None for kind in kinds):
-        raise Refusal("its inputs must be two maps of equal shapes")
 
 
 def _is_exact(parameters, node, own, dtype, mode) -> bool:
@@ -108,14 +100,16 @@ def lookup(results: np.ndarray) -> Addition:
     return Addition(table, 1 << 30, 1, 0, -128, 127)  # 2**30 * 2**(1 - 31) = 1
 
 
-def _scaled(values, attributes, number, mode):
-    """Return the terms of input ``number`` of the kernel ``tflite.add``."""
-    if attributes["left_shift"] != _LEFT_SHIFT:
-        raise Refusal(f"its left_shift must be {_LEFT_SHIFT}, not {attributes['left_shift']}")
-    return scaled(
-        (values << _LEFT_SHIFT).astype(np.int32), attributes["multipliers"][number],
-        attributes["shifts"][number], mode=mode,
+def _scaled(values, node, number, mode):
+    """Return the terms of input ``number`` of ``tflite.add``; the second one of SUB is negative."""
+    given = node.attributes
+    if given["left_shift"] != _LEFT_SHIFT:
+        raise Refusal(f"its left_shift must be {_LEFT_SHIFT}, not {given['left_shift']}")
+    terms = scaled(
+        (values << _LEFT_SHIFT).astype(np.int32), given["multipliers"][number],
+        given["shifts"][number], mode=mode,
     )
+    return -terms if node.kernel == "tflite.sub" and number == 1 else terms
 
 
 def _added(addition: Addition, x, y, mode: str) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 from weft.models.errors import KindError
 from weft.models.exactness import in_mode
 from weft.models.ir import Gemm, Graph, Host, Window
-from weft.models.network_core.additions import addition, lookup, multiplication
+from weft.models.network_core.additions import lookup
 from weft.models.network_core.layers import (
     GraphSegment,
     InputForm,
@@ -24,19 +24,15 @@ from weft.models.network_core.layers import (
 from weft.models.network_core.list_steps import host_step
 from weft.models.network_core.operators import LOWERINGS
 from weft.models.network_core.operators.builder import OperatorBuilder
+from weft.models.network_core.operators.functions import with_functions
 from weft.models.network_core.operators.moves import moved
+from weft.models.network_core.operators.operands import PRODUCTS, SUMS, operand, parameters
 from weft.models.network_core.pieces import job_limits, needed
-from weft.models.network_core.pools import (
-    NO_PADDING,
-    average_scale,
-    conversion_scale,
-    mean_scale,
-    pool_window,
-)
+from weft.models.network_core.pools import NO_PADDING, average_scale, conversion_scale
 from weft.models.network_core.products import half_of, product_of
 from weft.models.network_core.tensor_places import TensorPlaces
 from weft.models.network_core.weights import LayerWords
-from weft.models.program import NO_MAP_PRODUCT, Step
+from weft.models.program import Step
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListJob, places
 
@@ -108,19 +104,20 @@ def divide(
             f"{graph.name}: a network core has the rounding of TensorFlow Lite, and the"
             f" network must be a .tflite file, not .{graph.source}"
         )
-    return _Division(in_mode(graph, mode), mode, cols, depth, fuse, config, tables).divided()
+    graph = with_functions(in_mode(graph, mode))
+    return _Division(graph, mode, cols, depth, fuse, config, tables).divided()
 
 
 class _Division:
     """The state of `divide`: layers, operators of the host, and where each tensor is.
 
-    `weft.models.network_core.operators` reads ``tensors``, ``mode``, ``depth``, ``cols`` and
-    ``places``.
+    `weft.models.network_core.operators` reads ``tensors``, ``mode``, ``cols``, ``depth``,
+    ``network_core`` and ``places``.
     """
 
     def __init__(self, graph, mode, cols, depth, fuse, config, tables):
         self._graph, self.tensors, self.mode = graph, graph.tensors, mode
-        self.cols, self.depth, self._fuse, self._network_core = cols, depth, fuse, config
+        self.cols, self.depth, self._fuse, self.network_core = cols, depth, fuse, config
         self._has_tables, self._used_tables = tables, False
         self.places = TensorPlaces(depth)
         self._layers: list[NetworkLayer] = []
@@ -194,14 +191,10 @@ class _Division:
         elif node.kernel == "reshape":
             self.places.rename(node)
             self._renamed.append((node, node.outputs[0]))
-        elif node.kernel in ("tflite.average_pool", "tflite.mean", "litert.sum"):
-            self._pool(node)
         elif node.kernel == "table":
             self._table(node)
-        elif node.kernel in ("tflite.add", "litert.add"):
-            self._add(node, addition)
-        elif node.kernel in ("tflite.mul", "litert.mul"):
-            self._add(node, self._multiplication)
+        elif self._is_fused(node):
+            self._add(node)
         elif node.kernel in LOWERINGS:
             self._lower(node)
         else:
@@ -285,7 +278,7 @@ class _Division:
         pad = None
         if isinstance(node, Gemm):
             node, pad = self._pads.inside(node)
-        step = host_step(self._graph, node, self.mode, reason, pad, self._network_core)
+        step = host_step(self._graph, node, self.mode, reason, pad, self.network_core)
         first = self.places.host_list(step.operands)
         self._host.append((first, step))
         self.places.on_host(node.outputs, first)
@@ -321,9 +314,9 @@ class _Division:
     def check_layer(self, layer, channels):
         """Raise Refusal if a layer of a map with ``channels`` does not fit a job or the buffers."""
         _check_window(layer.window)
-        if self._network_core is not None:
-            sizes = LayerWords.of(layer, channels, self._network_core)
-            for name, field, room, least in job_limits(sizes, self._network_core):
+        if self.network_core is not None:
+            sizes = LayerWords.of(layer, channels, self.network_core)
+            for name, field, room, least in job_limits(sizes, self.network_core):
                 if least > room:
                     raise Refusal(
                         f"a job needs {least:,} {name}, and the buffer has {room:,}:"
@@ -359,23 +352,6 @@ class _Division:
             product = product_of(*arguments, _size_of(self.tensors[gemm.x].shape))
             self.places.input(gemm.x, product.size)
             return product
-
-    def _pool(self, node):
-        x, y = (self.tensors[n] for n in (node.inputs[0], node.outputs[0]))
-        if x.dtype not in _BIT8 or y.dtype != x.dtype or len(x.shape) != 4 or x.shape[0] != 1:
-            raise Refusal("its input must be one map of 8 bits")
-        half, size = half_of(x.dtype), x.shape[1:]
-        if node.kernel != "tflite.average_pool":
-            scale = mean_scale(node, x.shape, half, self.mode)
-            window = Window(size[:2], (1, 1), (1, 1), NO_PADDING, size[:2], (1, 1))
-            x_zero, zero = (number - half for number in node.attributes["zeros"])
-            low, high = -128, 127
-        else:
-            window = pool_window(node, size[:2])
-            scale = average_scale(math.prod(window.kernel), self.mode, -half)
-            x_zero = zero = -half
-            low, high = node.attributes["low"] - half, node.attributes["high"] - half
-        self._equal(node, size, window, scale, x_zero, zero, low, high)
 
     def _table(self, node):
         """A table of 256 results: behind the layer that computes its input, or behind a copy of it.
@@ -418,24 +394,20 @@ class _Division:
             zero=zero, low=low, high=high,
         )
 
-    def _multiplication(self, node, own, tensors, mode):
-        """The parameters of MUL; Refusal if the core lacks the option for it."""
-        scales = multiplication(node, own, tensors, mode)
-        if self._network_core is None or not self._network_core.multiply_maps:
-            raise Refusal(NO_MAP_PRODUCT)
-        return scales
+    def _is_fused(self, node):
+        """Whether the layer before computes a sum of two operands, or a product of two maps."""
+        constant = any(self.tensors[number].data is not None for number in node.inputs)
+        kernels = SUMS if constant else (*SUMS, *PRODUCTS)
+        return node.kernel in kernels and self._own(node) is not None
 
-    def _add(self, node, scales_of):
-        """Fuse ADD or MUL with the layer that computes an input; without such a layer, with a copy.
-
-        ``scales_of`` is `addition`, or as that.
-        """
-        places, maker = self.places, self._own(node)
-        own = maker or 0
-        scales = scales_of(node, own, self.tensors, self.mode)
-        number, other = node.inputs[own], node.inputs[1 - own]
-        size = places.stored(number) or _size_of(self.tensors[number].shape)
-        self._behind(node, maker, size, scales, places.input(other, size))
+    def _add(self, node):
+        """Fuse ADD, SUB or MUL with the layer that computes an input."""
+        builder, own = OperatorBuilder(self, node), self._own(node)
+        scales = parameters(builder, own)
+        size = self.places.stored(node.inputs[own])
+        added = operand(builder, 1 - own, size)
+        self._layers += builder.layers
+        self._behind(node, own, size, scales, added)
 
     def _behind(self, node, maker, size, addition, added=-1):
         """Let the layer that computes input ``maker`` of a node compute the node, too.
@@ -468,7 +440,10 @@ class _Division:
         steps = {}
         for index, number in enumerate(node.inputs):
             place = self.places.map_of(number)
-            sole = self._readers[number] == 1 and self.places.root(number) == number
+            sole = (
+                self._readers[number] == 1 and self.places.root(number) == number
+                and self.tensors[number].shape == self.tensors[node.outputs[0]].shape
+            )
             for before, layer in itertools.pairwise((None, *self._layers)):
                 alone = layer.operators and (before is None or before.operators)
                 if layer.y == place and layer.addition is None and alone and sole:
@@ -477,12 +452,8 @@ class _Division:
 
     def _copy(self, node, size):
         """Append a layer that copies the first input of a node, a map of ``size``."""
-        number = node.inputs[0]
         window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
-        scale = average_scale(1, self.mode, 0)
-        [zero, *_] = node.attributes.get("zeros", [half_of(self.tensors[number].dtype)])
-        zero -= half_of(self.tensors[number].dtype)
-        self._equal(node, size, window, scale, zero, zero, -128, 127)
+        self._equal(node, size, window, average_scale(1, self.mode, 0), 0, 0, -128, 127)
         return self._layers[-1]
 
 

@@ -15,7 +15,9 @@ from weft.models.ir import Gemm, Tensor, Window
 from weft.models.network_core.layers import InputForm, Refusal, WeightLayout, WrongMap
 from weft.models.network_core.pools import NO_PADDING
 
-__all__ = ["NetworkCoreProduct", "best_block", "half_of", "product_of", "space_to_depth"]
+__all__ = [
+    "NetworkCoreProduct", "best_block", "half_of", "narrow", "product_of", "space_to_depth",
+]
 
 
 def best_block(window: Window, channels: int, depth: int) -> tuple[int, int]:
@@ -141,7 +143,7 @@ def product_of(
             window, form, weights = space_to_depth(window, form, weights, x_zero, block)
             size = form.map_size
     total = weights.sum((0, 1) if weights.ndim == 3 else 0, dtype=np.int64)
-    window, copies, weights = _narrow(window, weights)
+    window, copies, weights = narrow(window, weights)
     columns = weights.shape[-1]
     bias = np.zeros(columns, np.int64) if gemm.bias is None else gemm.bias.astype(np.int64)
     rescale = Rescale.of(given, columns, mode)
@@ -184,7 +186,7 @@ def _centred(gemm):
     return weights.astype(np.int16)
 
 
-def _narrow(window, weights):
+def narrow(window: Window, weights: np.ndarray) -> tuple[Window, int, np.ndarray]:
     """Return a window, copies of each pixel, and weights in int8 with the same sums.
 
     Weights of 9 bits are sums of two or three weights, each for a tap of its own on the same pixel.

@@ -139,8 +139,9 @@ def reasons_of(program: CompiledNetwork) -> list[str]:
 
 # Kernels that a network core computes, if their maps are of 8 bits (`division`).
 _ON_CHIP = {
-    "concatenation", "litert.add", "litert.sum", "pad", "reshape", "table", "tflite.add",
-    "tflite.average_pool", "tflite.mean",
+    "concatenation", "litert.add", "litert.sum", "maximum", "minimum", "pad", "reduce_max",
+    "reduce_min", "reshape", "table", "tflite.add", "tflite.average_pool", "tflite.max_pool",
+    "tflite.mean", "tflite.sub", "tflite.sum",
 }
 
 

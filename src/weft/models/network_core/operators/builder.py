@@ -46,14 +46,14 @@ class OperatorBuilder:
     node : Host
     mode : str
         Rounding mode.
-    depth, cols : int
-        Channels of a vector, and columns of a tile.
+    cols, depth : int
+        Columns of the array, channels of a vector.
     layers : list of NetworkLayer
     """
 
     def __init__(self, division, node: Host):
         self.node = node
-        self.mode, self.depth, self.cols = division.mode, division.depth, division.cols
+        self.mode, self.cols, self.depth = division.mode, division.cols, division.depth
         self.layers: list[NetworkLayer] = []
         self._division, self._places = division, division.places
         self._first_list = self._places.core_list(node.inputs)
@@ -61,6 +61,12 @@ class OperatorBuilder:
     def tensor(self, operand: int) -> Tensor:
         """Return an input of the operator."""
         return self._division.tensors[self.node.inputs[operand]]
+
+    @property
+    def multiplies_maps(self) -> bool:
+        """Whether the core has the option for products of two maps."""
+        config = self._division.network_core
+        return config is not None and config.multiply_maps
 
     @property
     def output(self) -> Tensor:
@@ -71,15 +77,20 @@ class OperatorBuilder:
         """Return a zero point, or a limit, of a tensor as one of int8 values."""
         return value - half_of(tensor.dtype)
 
-    def read(self, operand: int = 0) -> int:
-        """Return the map of an input: of its rows, its columns and its channels.
+    def read(self, operand: int = 0, size: tuple[int, int, int] | None = None) -> int:
+        """Return the map of an input: of its rows, its columns and its channels, or of ``size``.
 
         Raises Refusal if it is a constant, has no 8 bits, or is no single map.
         """
         tensor = self.tensor(operand)
         if tensor.data is not None or tensor.dtype not in (np.int8, np.uint8):
             raise Refusal("its inputs must be maps of 8 bits")
-        return self._places.input(self.node.inputs[operand], self.map_size(tensor.shape))
+        size = self.map_size(tensor.shape) if size is None else size
+        return self._places.input(self.node.inputs[operand], size)
+
+    def stored_size(self, operand: int) -> tuple[int, int, int] | None:
+        """Return the size of the map that has an input; None if the host has it."""
+        return self._places.stored(self.node.inputs[operand])
 
     def stored(self, operand: int = 0) -> tuple[int, bool]:
         """Return the map that has an input, of any size, and whether the core computes it.
@@ -124,8 +135,8 @@ class OperatorBuilder:
 
     def layer(
         self, x: int, window: Window, weights: np.ndarray, *, y: int | None = None,
-        layout: str = WeightLayout.DIAGONAL, bias=0, scale: tuple = IDENTITY, x_zero: int = 0,
-        zero: int = 0, low: int = -128, high: int = 127, added: int = -1,
+        layout: str = WeightLayout.DIAGONAL, parts: int = 1, bias=0, scale: tuple = IDENTITY,
+        x_zero: int = 0, zero: int = 0, low: int = -128, high: int = 127, added: int = -1,
         addition: Addition | None = None,
     ) -> int:
         """Append a layer, and return its map: ``y``, or a new one.
@@ -135,12 +146,12 @@ class OperatorBuilder:
         """
         columns = weights.shape[-1]
         if y is None:
-            y = self.map((*window.output, columns))
+            y = self.map((*window.output, parts * columns))
         bias = np.broadcast_to(np.asarray(bias, np.int64), columns)
         multiplier, shift = (np.broadcast_to(np.asarray(v, np.int64), columns) for v in scale)
         layer = NetworkLayer(
             operators=(), name=self.node.name, position=self.node.position, macs=0, x=x, y=y,
-            added=added, addition=addition, window=window, layout=layout,
+            added=added, addition=addition, window=window, layout=layout, parts=parts,
             weights=weights.astype(np.int8), columns=columns, x_zero=x_zero, bias=bias,
             multiplier=multiplier, shift=shift, zero=zero, low=low, high=high,
         )
@@ -150,8 +161,13 @@ class OperatorBuilder:
 
     def equal(self, x: int, window: Window, weight: int = 1, **fields) -> int:
         """Append a layer whose column n is the sum of all taps of channel n, times a weight."""
-        weights = np.full((math.prod(window.kernel), self.size(x)[2]), weight)
-        return self.layer(x, window, weights, layout=WeightLayout.EQUAL, **fields)
+        channels = self.size(x)[2]
+        columns = max(self.cols, self.depth)  # whole vectors and whole words of B
+        parts = channels // columns
+        if window.output != (1, 1) or channels % columns:
+            columns, parts = channels, 1
+        weights = np.full((math.prod(window.kernel), columns), weight)
+        return self.layer(x, window, weights, layout=WeightLayout.EQUAL, parts=parts, **fields)
 
     def taps(self, x: int, window: Window, weights, **fields) -> int:
         """Append a layer whose column n is the sum of the taps of channel n by their weights."""
