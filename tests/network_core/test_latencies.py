@@ -41,7 +41,7 @@ def test_slot_of_add():
     assert rescale(core(), add=True) == 23 + rescale(core())
 
 
-@pytest.mark.parametrize("mode", ["tflite", "single"])
+@pytest.mark.parametrize("mode", ["tflite", "single", "onnx"])
 @pytest.mark.parametrize("cycles", [1, 2, 4, 8, 16, 32])
 def test_the_slot_of_add_follows_the_total_and_is_odd(mode, cycles):
     config = core(mode, cycles)

@@ -27,7 +27,11 @@ CHIPS = [
     network_core(4, 4, 4, 4, multiplier="fip", requantize="single"),
     network_core(8, 8, 2, 2),
     network_core(1, 16, 4, 4),
+    network_core(3, 4, 8, 2, multiplier="fip", requantize="onnx"),
 ]
+ALL = pytest.mark.parametrize(
+    "config", CHIPS, ids=lambda c: f"{c.array.rows}x{c.array.cols}-{c.array.requantize}"
+)
 X = np.arange(72, dtype=np.int8).reshape(3, 3, 8)
 
 
@@ -38,7 +42,7 @@ def run(case, base=0):
     )
 
 
-@pytest.mark.parametrize("config", CHIPS, ids=lambda c: f"{c.array.rows}x{c.array.cols}")
+@ALL
 def test_random_layers_equal_direct_convolutions(config):
     rng = np.random.default_rng(18)
     for _ in range(60):
@@ -54,7 +58,7 @@ def test_random_layers_equal_direct_convolutions(config):
         assert (case.image.vectors() == expected).all(), case.job
 
 
-@pytest.mark.parametrize("config", CHIPS, ids=lambda c: f"{c.array.rows}x{c.array.cols}")
+@ALL
 def test_random_jobs_have_no_bank_conflict(config):
     rng = np.random.default_rng(19)
     jobs = [random_job(rng, config).job for _ in range(60)]

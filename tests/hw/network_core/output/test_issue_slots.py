@@ -35,7 +35,7 @@ def run(core, jobs, *, idle, cycles=300, seed=1):
 
 
 @pytest.mark.parametrize("mode, cycles", [
-    ("tflite", 1), ("single", 1), ("tflite", 2), ("single", 8),
+    ("tflite", 1), ("single", 1), ("tflite", 2), ("single", 8), ("onnx", 1), ("onnx", 4),
 ])
 @pytest.mark.parametrize("idle", [0, 0.9])
 def test_each_value_has_its_slot(mode, cycles, idle):

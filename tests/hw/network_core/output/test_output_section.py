@@ -20,6 +20,7 @@ CHIPS = {
     "ecp5": network_core_of(4, 4, 4, 4, target="ecp5", scale_cycles=4),
     "row": network_core_of(1, 8, 4, 4, read_vectors=1, scale_cycles=2, requantize="single"),
     "slow": network_core_of(2, 4, 8, 4, scale_cycles=8),
+    "onnx": network_core_of(3, 4, 4, 2, requantize="onnx", multiplier="fip"),
 }
 ALL = pytest.mark.parametrize("config", CHIPS.values(), ids=CHIPS)
 
@@ -53,7 +54,7 @@ def layer_case(rng, config, *, pixels, columns, kind):
 
 
 @pytest.mark.parametrize("kind", ["plain", "add", "sums"])
-@pytest.mark.parametrize("name", ["small", "fip", "ecp5"])
+@pytest.mark.parametrize("name", ["small", "fip", "ecp5", "onnx"])
 def test_jobs_run_at_full_rate(name, kind):
     """Of two jobs, the longer one takes its chunks more, each with one, two or four slots."""
     config = CHIPS[name]
@@ -74,7 +75,7 @@ def replace_panels(case, rows):
 
 
 @pytest.mark.parametrize("kind", ["plain", "add", "sums"])
-@pytest.mark.parametrize("name", ["small", "fip", "ecp5", "slow"])
+@pytest.mark.parametrize("name", ["small", "fip", "ecp5", "slow", "onnx"])
 def test_a_job_of_one_chunk_takes_the_latency(name, kind):
     """From the row that is written to the cycle of the last write."""
     config = CHIPS[name]
@@ -90,7 +91,7 @@ def test_a_job_of_one_chunk_takes_the_latency(name, kind):
     assert bench.latencies == [request + latency] * 2
 
 
-@pytest.mark.parametrize("name", ["small", "fip", "ecp5"])
+@pytest.mark.parametrize("name", ["small", "fip", "ecp5", "onnx"])
 def test_a_job_follows_a_short_job_of_another_kind(name):
     """Sums are stored before they would be scaled; then nothing of them reaches the next job."""
     rng = np.random.default_rng(10)
