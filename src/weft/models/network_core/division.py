@@ -8,9 +8,11 @@ import numpy as np
 
 from weft.golden import scaled
 from weft.models import kernels
+from weft.models.arithmetic import lane_parameters
 from weft.models.errors import KindError
 from weft.models.exactness import in_mode
-from weft.models.ir import Gemm, Graph, Host, Tensor, Window
+from weft.models.ir import Gemm, Graph, Host, Node, Tensor, Window
+from weft.models.network_core.channels_first import CoreView, flat_product
 from weft.models.network_core.layers import (
     Addition,
     GraphSegment,
@@ -22,6 +24,7 @@ from weft.models.network_core.layers import (
     WrongMap,
 )
 from weft.models.network_core.list_steps import host_step
+from weft.models.network_core.onnx_nodes import ADDITION, AVERAGE, average_of, onnx_addition
 from weft.models.network_core.pools import (
     NO_PADDING,
     average_scale,
@@ -37,7 +40,7 @@ from weft.models.program import Step
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListJob, places
 
-__all__ = ["PaddedMaps", "addition", "divide", "lookup"]
+__all__ = ["PaddedMaps", "addition", "check_kind", "divide", "lookup"]
 
 
 _LEFT_SHIFT = 20
@@ -78,17 +81,18 @@ def addition(node: Host, own: int, tensors: tuple[Tensor, ...], mode: str) -> Ad
     return parameters
 
 
-def lookup(results: np.ndarray) -> Addition:
+def lookup(results: np.ndarray, mode: str) -> Addition:
     """Return the parameters of a table: ADD with the scale 1 of a map whose values count as 0.
 
     Parameters
     ----------
     results : integers [256]
         Of int8, for the values -128 .. 127 of the layer.
+    mode : str
     """
     table = np.zeros((2, 256), np.int32)
     table[1] = np.roll(results, 128)  # by the bytes of the values
-    return Addition(table, 1 << 30, 1, 0, -128, 127)  # 2**30 * 2**(1 - 31) = 1
+    return Addition(table, *lane_parameters(1.0, mode), 0, -128, 127)
 
 
 def _scaled(values, attributes, number, mode):
@@ -169,41 +173,55 @@ def divide(
     Raises
     ------
     KindError
-        If the network is not of TensorFlow Lite.
+        If the core rounds as another runtime than the one of the file.
     ModelError
         If an operator is not valid.
     """
-    if graph.source != "tflite":
-        raise KindError(
-            f"{graph.name}: a network core has the rounding of TensorFlow Lite, and the"
-            f" network must be a .tflite file, not .{graph.source}"
-        )
+    check_kind(graph, mode)
     return _Division(in_mode(graph, mode), mode, cols, depth, fuse, config, tables).divided()
+
+
+def check_kind(graph: Graph, mode: str) -> None:
+    """Raise KindError if a core with ``mode`` rounds as another runtime than the file's."""
+    if (graph.source == "onnx") == (mode == "onnx"):
+        return
+    runtime, suffix, other = (
+        ("onnxruntime", "onnx", "'tflite'") if mode == "onnx"
+        else ("TensorFlow Lite", "tflite", "'onnx'")
+    )
+    raise KindError(
+        f"{graph.name}: a network core with requantize = {mode!r} has the rounding of {runtime},"
+        f" and the network must be a .{suffix} file, not .{graph.source}; a network core with"
+        f" requantize = {other} computes it"
+    )
 
 
 class _Division:
     """The state of `divide`: layers, operators of the host, and where each tensor is."""
 
     def __init__(self, graph, mode, cols, depth, fuse, config, tables):
-        self._graph, self._tensors, self._mode = graph, graph.tensors, mode
+        self._view = view = CoreView(graph)
+        self._graph, self._tensors, self._mode = view.graph, view.tensors, mode
         self._cols, self._depth, self._fuse, self._network_core = cols, depth, fuse, config
         self._has_tables = tables
-        self._places = TensorPlaces(graph.tensors, depth)
+        self._places = TensorPlaces(view.tensors, depth)
         self._layers: list[NetworkLayer] = []
         self._host: list[tuple[int, Step]] = []  # with the list that it is computed before
+        self._on_host_already: set[Node] = set()
         self._pads = PaddedMaps()
         self._renamed: list[tuple] = []
-        readers = Counter(number for node in graph.nodes for number in node.inputs)
+        readers = Counter(number for entry in view.nodes for number in entry.node.inputs)
         readers.update(graph.results)
         self._readers = readers
 
     def divided(self) -> NetworkCoreGraph:
         graph, places = self._graph, self._places
-        for node in graph.nodes:
+        for entry in self._view.nodes:
             try:
-                self._on_core(node)
+                self._on_core(entry.node)
             except Refusal as refusal:
-                self._on_host(node, str(refusal))
+                for node in entry.nodes:
+                    self._on_host(node, str(refusal))
         layers = sorted(self._layers, key=self._list_of)
         count = self._list_of(layers[-1]) + 1 if layers else 0
         wanted = [number for _, step in self._host for number in step.operands if number >= 0]
@@ -211,7 +229,7 @@ class _Division:
         read = set(wanted)
         tensors = tuple(
             tensor if number in read else dataclasses.replace(tensor, data=None)
-            for number, tensor in enumerate(self._tensors)
+            for number, tensor in enumerate(graph.tensors)
         )
         return NetworkCoreGraph(
             name=graph.name, source=graph.source, mode=self._mode, tensors=tensors,
@@ -242,23 +260,26 @@ class _Division:
             self._product(node)
             return
         if node.kernel == "pad":
-            self._pads.add(node, self._graph)
+            self._pads.add(node, self._view.core_graph())
         elif self._places.begins_list(node.inputs):
             raise Refusal("it has no product, and the host computes an operator before it")
         elif node.kernel in ("reshape", _JOINED):
             (self._places.join if node.kernel == _JOINED else self._places.rename)(node)
             self._renamed.append((node, node.outputs[0]))
-        elif node.kernel in ("tflite.average_pool", "tflite.mean", "litert.sum"):
+        elif node.kernel in ("tflite.average_pool", "tflite.mean", "litert.sum", AVERAGE):
             self._pool(node)
         elif node.kernel == "table":
             self._table(node)
-        elif node.kernel in ("tflite.add", "litert.add"):
+        elif node.kernel in ("tflite.add", "litert.add", ADDITION):
             self._add(node)
         else:
             raise Refusal(node.reason)
 
     def _on_host(self, node, reason):
-        """Append a node as an operator of the host."""
+        """Append a node as an operator of the host, once."""
+        if node in self._on_host_already:
+            return
+        self._on_host_already.add(node)
         pad = None
         if isinstance(node, Gemm):
             node, pad = self._pads.inside(node)
@@ -297,8 +318,10 @@ class _Division:
     def _product(self, gemm):
         gemm, pad = self._pads.inside(gemm)
         arguments = gemm, self._tensors, self._mode, self._cols, self._depth
+        stored = self._places.stored(gemm.x)
+        ends = self._tensors[gemm.x], self._tensors[gemm.outputs[0]]
         try:
-            product = product_of(*arguments, self._places.stored(gemm.x))
+            product = product_of(flat_product(gemm, *ends, stored), *arguments[1:], stored)
         except WrongMap:  # the host reads x, and writes it as the layer reads it
             product = product_of(*arguments, None)
         fields = {f.name: getattr(product, f.name) for f in dataclasses.fields(product)}
@@ -316,11 +339,14 @@ class _Division:
         if x.dtype not in _BIT8 or y.dtype != x.dtype or len(x.shape) != 4 or x.shape[0] != 1:
             raise Refusal("its input must be one map of 8 bits")
         half, size = half_of(x.dtype), x.shape[1:]
-        if node.kernel != "tflite.average_pool":
+        low, high = -128, 127
+        if node.kernel == AVERAGE:
+            window, scale, zeros = average_of(node, size[:2])
+            x_zero, zero = (number - half for number in zeros)
+        elif node.kernel != "tflite.average_pool":
             scale = mean_scale(node, x.shape, half, self._mode)
             window = Window(size[:2], (1, 1), (1, 1), NO_PADDING, size[:2], (1, 1))
             x_zero, zero = (number - half for number in node.attributes["zeros"])
-            low, high = -128, 127
         else:
             window = pool_window(node, size[:2])
             scale = average_scale(math.prod(window.kernel), self._mode, -half)
@@ -348,7 +374,7 @@ class _Division:
         if conversion is None:
             if not self._has_tables:
                 raise Refusal("the memory has no space for its table")
-            self._behind(node, self._own(node), size, lookup(table))
+            self._behind(node, self._own(node), size, lookup(table, self._mode))
             return
         scale, low, high = conversion
         window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
@@ -374,7 +400,10 @@ class _Division:
         """Fuse ADD with the layer that computes an input; without such a layer, with a copy."""
         places, maker = self._places, self._own(node)
         own = maker or 0
-        scales = addition(node, own, self._tensors, self._mode)
+        if node.kernel == ADDITION:
+            scales = onnx_addition(node, own, self._tensors)
+        else:
+            scales = addition(node, own, self._tensors, self._mode)
         number, other = node.inputs[own], node.inputs[1 - own]
         size = places.stored(number) or _size_of(self._tensors[number].shape)
         self._behind(node, maker, size, scales, places.input(other, size))

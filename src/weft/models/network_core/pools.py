@@ -5,20 +5,19 @@ import math
 
 import numpy as np
 
-from weft.golden import scaled
+from weft.models.arithmetic import lane_parameters, lane_results
 from weft.models.ir import Host, Window
 from weft.models.kernels.fixed_point import multiply
 from weft.models.kernels.litert import scaled_total
 from weft.models.network_core.layers import Refusal
-from weft.quantize import quantize_multiplier
 
 __all__ = [
-    "NO_PADDING", "EqualWeights", "average_scale", "conversion_scale", "mean_scale",
+    "MAX_COUNT", "NO_PADDING", "EqualWeights", "average_scale", "conversion_scale", "mean_scale",
     "pool_window",
 ]
 
 NO_PADDING = (0, 0, 0, 0)
-_MAX_COUNT = 1 << 16  # inputs of a mean: their sum with weight 64 fits int32
+MAX_COUNT = 1 << 16  # inputs of a mean: their sum with weight 64 fits int32
 _WEIGHTS = 64, *range(1, 64), *range(65, 128)
 
 
@@ -57,8 +56,8 @@ def average_scale(count: int, mode: str, zero: int) -> EqualWeights:
     The results for all sums are compared with the kernel ``tflite.average_pool``, whose ties are
     rounded away from ``zero``. Raises Refusal if no weight in 1..127 is exact.
     """
-    if count > _MAX_COUNT:
-        raise Refusal(f"its windows must have at most {_MAX_COUNT} inputs, not {count}")
+    if count > MAX_COUNT:
+        raise Refusal(f"its windows must have at most {MAX_COUNT} inputs, not {count}")
     sums = _sums(count, zero)
     expected = np.sign(sums) * ((np.abs(sums) + count // 2) // count)
     found = _exact(1 / count, sums, expected, mode)
@@ -78,8 +77,8 @@ def mean_scale(node: Host, shape: tuple[int, ...], half: int, mode: str) -> Equa
     if len(shape) != 4 or tuple(sorted(axis % 4 for axis in given["axes"])) != (1, 2):
         raise Refusal("its axes must be height and width")
     count = math.prod(shape[1:3])
-    if count > _MAX_COUNT:
-        raise Refusal(f"its map must have at most {_MAX_COUNT} pixels, not {count}")
+    if count > MAX_COUNT:
+        raise Refusal(f"its map must have at most {MAX_COUNT} pixels, not {count}")
     zeros = tuple(zero - half for zero in given["zeros"])
     if node.kernel == "litert.sum":
         totals = np.arange(-128 * count, 127 * count + 1)
@@ -144,8 +143,8 @@ def _exact(scale, sums, expected, mode):
     for weight in _WEIGHTS:
         if weight * np.abs(sums).max() >= 1 << 31 or not 2.0**-32 < scale / weight < 2.0**31:
             continue
-        multiplier, shift = map(int, quantize_multiplier(scale / weight))
-        found = scaled((weight * sums).astype(np.int32), multiplier, shift, mode=mode)
+        multiplier, shift = lane_parameters(scale / weight, mode)
+        found = lane_results((weight * sums).astype(np.int32), multiplier, shift, mode)
         if np.array_equal(np.clip(found, expected.min(), expected.max()), expected):
             return EqualWeights(weight, multiplier, shift)
     return None

@@ -104,7 +104,8 @@ class TensorPlaces:
         """Return the map of a tensor that a layer reads, of ``size``."""
         map_number = self.map_of(number)
         if map_number is None:
-            return self.written(InputForm(number, *size))
+            first = self._tensors[number].channels_first
+            return self.written(InputForm(number, *size, channels_first=first))
         stored = self.maps[map_number].size
         if stored != size:
             raise WrongMap(f"its input must be a map of {size}, not of {stored}")
