@@ -42,6 +42,8 @@ def random_cnn(seed):
     def conv(x, size, channels, **more):
         kernel, stride = (rng.integers(1, most, 2).tolist() for most in (4, 3))
         pads = [int(rng.integers(0, k)) for k in (*kernel, *kernel)]
+        if rng.integers(2):  # the size stays
+            stride, pads = [1, 1], [*(k // 2 for k in kernel), *((k - 1) // 2 for k in kernel)]
         group = more.get("group", 1)
         y = b.node("Conv", x, b.weights(channels, size[0] // group, *kernel), b.weights(channels),
                    pads=pads, strides=stride, **more)

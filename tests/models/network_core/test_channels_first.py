@@ -129,6 +129,15 @@ def test_a_convolution_of_one_axis():
     assert [step.macs for step in program.host] == [0]
 
 
+def test_a_table_of_the_input():
+    b = Builder()
+    x = b.node(
+        "QLinearLeakyRelu", b.input("x", [1, 3, 4, 5], np.int8), SCALE, ZERO, SCALE, ZERO,
+        domain="com.microsoft", alpha=0.1,
+    )
+    check(b, conv(b, x, 4, 3, (2, 3)))
+
+
 def test_a_pad_before_a_convolution():
     b = Builder()
     x = conv(b, b.input("x", [1, 3, 4, 3], np.int8), 4, 3)

@@ -176,13 +176,13 @@ def quantized(b, x, scale, zero=0):
     return y, b.node("DequantizeLinear", y, np.float32(scale), np.int8(zero))
 
 
-def layer(b, x, channels, size=4):
+def layer(b, x, channels, size=4, scale=0.04):
     """A convolution of 1 x 1 between conversions: its result as float32."""
     w = b.node(
         "DequantizeLinear", b.rng.integers(-127, 128, (channels, size, 1, 1)).astype(np.int8),
         np.float32(0.01), np.int8(0),
     )
-    return quantized(b, b.node("Conv", x, w), 0.04, 3)[1]
+    return quantized(b, b.node("Conv", x, w), scale, 3)[1]
 
 
 def compiled(b, y):
@@ -209,6 +209,32 @@ def test_a_conversion_that_the_host_reads_too():
     assert "Exp" in host_operators(program)
 
 
+def test_ties_of_a_sum_between_conversions():
+    """The zero point is added after the rounding to even, unlike in QLinearAdd."""
+    b = Builder()
+    x = quantized(b, b.input("x", [1, 4, 5, 5]), 0.03)[1]
+    y, z = (layer(b, x, 4, scale=1 / 32) for _ in range(2))
+    network, program, x = compiled(b, quantized(b, b.node("Add", y, z), 1 / 16, 3)[1])
+    assert "Add" not in host_operators(program)
+    assert differences(network, program, x)[1].different == 0
+
+
+def test_the_host_computes_a_shared_conversion_once():
+    b = Builder()
+    y = layer(b, quantized(b, b.input("x", [1, 4, 5, 5]), 0.03)[1], 4)
+    kinds = "Exp", "Tanh", "Abs"
+    x, y, z = (
+        quantized(b, b.node("MaxPool", b.node(kind, y), kernel_shape=[2, 2]), 0.05)[1]
+        for kind in kinds
+    )
+    sums = [quantized(b, b.node("Add", x, other), 0.09)[1] for other in (y, z)]
+    network, program, x = compiled(b, b.node("Sub", *sums))
+    outputs = [number for step in program.host for number in step.outputs]
+    assert sum("Add" in step.operators for step in program.host) == 2
+    assert len(outputs) == len({*outputs})
+    assert differences(network, program, x)[1].is_allowed
+
+
 def test_a_sum_of_a_tensor_with_itself_and_a_swish_are_tables():
     b = Builder()
     x = quantized(b, b.input("x", [1, 4, 5, 3]), 0.03)[1]
@@ -219,6 +245,34 @@ def test_a_sum_of_a_tensor_with_itself_and_a_swish_are_tables():
     network, program, x = compiled(b, layer(b, y, 4, size=8))
     assert len(program.segments) == 1 and host_operators(program) <= CONVERSIONS
     assert differences(network, program, x)[1].different == 0
+
+
+@pytest.mark.parametrize("form", ["QDQ", "QLinear"])
+@pytest.mark.parametrize("channels, lists", [((4, 8, 4), 1), ((4, 6, 4), 2)])
+def test_a_concatenation_converts_its_parts(form, channels, lists):
+    """Parts begin at multiples of 4 channels, or the host joins them."""
+    b = Builder()
+    x = quantized(b, b.input("x", [1, 4, 5, 3]), 0.03)[1]
+    scales = 0.04, 0.05, 0.06
+    parts = [layer(b, x, n, scale=s) for n, s in zip(channels, scales, strict=True)]
+    if form == "QDQ":
+        y = quantized(b, b.node("Concat", *parts, axis=1), 0.05, -9)[1]
+    else:
+        ends = [(np.float32(s), np.int8(3)) for s in scales]
+        taken = (entry for part, end in zip(parts, ends, strict=True) for entry in (
+            next(n.input[0] for n in b.nodes if n.output[0] == part), *end
+        ))
+        end = np.float32(0.05), np.int8(-9)
+        y = b.node("QLinearConcat", *end, *taken, axis=1, domain="com.microsoft")
+        y = b.node("DequantizeLinear", y, *end)
+    network, program, x = compiled(b, layer(b, y, 4, size=sum(channels)))
+    assert len(program.segments) == lists
+    assert bool(host_operators(program) & {"Concat", "QLinearConcat"}) == (lists == 2)
+    converts = [step for step in program.layers if step.operators[-1].endswith("Concat")]
+    assert len(converts) == (3 if lists == 1 else 0)
+    expected = network.compile(PRODUCT).open("golden")(x)
+    np.testing.assert_array_equal(program.open("golden")(x), expected)
+    assert differences(network, program, x)[1].is_allowed
 
 
 def test_windows_of_averages():

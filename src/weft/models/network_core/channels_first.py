@@ -26,6 +26,8 @@ class CoreView:
     Parameters
     ----------
     graph : Graph
+    depth, convert
+        As of `weft.models.network_core.onnx_nodes.core_nodes`.
 
     Attributes
     ----------
@@ -37,16 +39,16 @@ class CoreView:
         Of these operators: shapes of maps have the channels last.
     """
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, depth: int, *, convert: bool):
         if graph.source != "onnx":
             self.graph, self.tensors = graph, graph.tensors
             self.nodes = [CoreNode(node, (node,)) for node in graph.nodes]
             return
-        found = core_nodes(graph)
-        first = _channels_first([core_node.node for core_node in found], len(graph.tensors))
+        found, tensors = core_nodes(graph, depth, convert=convert)
+        first = _channels_first([core_node.node for core_node in found], len(tensors))
         tensors = tuple(
             dataclasses.replace(tensor, channels_first=True) if number in first else tensor
-            for number, tensor in enumerate(graph.tensors)
+            for number, tensor in enumerate(tensors)
         )
         self.graph = dataclasses.replace(graph, tensors=tensors)
         self.tensors = tuple(

@@ -200,7 +200,7 @@ class _Division:
     """The state of `divide`: layers, operators of the host, and where each tensor is."""
 
     def __init__(self, graph, mode, cols, depth, fuse, config, tables):
-        self._view = view = CoreView(graph)
+        self._view = view = CoreView(graph, depth, convert=fuse)
         self._graph, self._tensors, self._mode = view.graph, view.tensors, mode
         self._cols, self._depth, self._fuse, self._network_core = cols, depth, fuse, config
         self._has_tables = tables

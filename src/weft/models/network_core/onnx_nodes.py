@@ -7,13 +7,13 @@ A file in the form QDQ has ``DequantizeLinear, Add, QuantizeLinear`` where anoth
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from weft.models import kernels
 from weft.models.arithmetic import lane_parameters, lane_results
-from weft.models.ir import Graph, Host, Node, Tensor, Window
+from weft.models.ir import Graph, Host, Node, Quantization, Tensor, Window
 from weft.models.network_core.layers import Addition, Refusal
 from weft.models.network_core.pools import MAX_COUNT, NO_PADDING, EqualWeights
 
@@ -43,9 +43,16 @@ class CoreNode:
     nodes: tuple[Node, ...]
 
 
-def core_nodes(graph: Graph) -> list[CoreNode]:
-    """Return the operators of a graph: those on bytes with the nodes around them."""
-    return _Fusion(graph).operators()
+def core_nodes(
+    graph: Graph, depth: int, *, convert: bool = True
+) -> tuple[list[CoreNode], tuple[Tensor, ...]]:
+    """Return the operators of a graph, those on bytes with the nodes around them; and its tensors.
+
+    ``convert``: parts of a concatenation that have other scales than its result are converted by
+    tables, if they begin at multiples of ``depth`` channels. The tables have tensors of their own.
+    """
+    fusion = _Fusion(graph, depth, convert)
+    return fusion.operators(), (*graph.tensors, *fusion.converted)
 
 
 @dataclass(frozen=True)
@@ -58,10 +65,19 @@ class _Quantized:
 
 
 class _Fusion:
-    """Finds the operators on bytes, and the conversions around them."""
+    """Finds the operators on bytes, and the conversions around them.
 
-    def __init__(self, graph):
+    Attributes
+    ----------
+    converted : list of Tensor
+        Converted parts of concatenations.
+    """
+
+    def __init__(self, graph, depth, convert):
         self._graph, self._tensors = graph, graph.tensors
+        self._depth, self._converts = depth, convert
+        self.converted: list[Tensor] = []
+        self._before: dict[int, list[CoreNode]] = {}  # tables, by the result of a concatenation
         self._producer = {number: node for node in graph.nodes for number in node.outputs}
         self._readers = defaultdict(list)
         for node in graph.nodes:
@@ -75,10 +91,13 @@ class _Fusion:
             if found is not None:
                 fused[node] = found
         inside = {node for found in fused.values() for node in found.nodes}
-        return [
-            fused.get(node) or CoreNode(node, (node,)) for node in self._graph.nodes
-            if node in fused or node not in inside or not self._is_read_inside(node, inside)
-        ]
+        operators = []
+        for node in self._graph.nodes:
+            if node in fused:
+                operators += [*self._before.get(node.outputs[0], ()), fused[node]]
+            elif node not in inside or not self._is_read_inside(node, inside):
+                operators.append(CoreNode(node, (node,)))
+        return operators
 
     def _is_read_inside(self, node, inside):
         """Whether only nodes of operators on bytes read the results of a node."""
@@ -97,7 +116,7 @@ class _Fusion:
         if node.kernel == "onnx.qlinear_concat":
             parts = [(*inputs[n : n + 3],) for n in range(2, len(inputs), 3)]
             ends = [self._quantized(*end) for end in ((node.outputs[0], *inputs[:2]), *parts)]
-            return self._concatenation(node, *ends)
+            return self._concatenation((node,), node.attributes["axis"], *ends)
         if node.kernel == "onnx.quantize":
             return self._between(node)
         return None
@@ -125,6 +144,8 @@ class _Fusion:
             if found is not None or node.kernel != "onnx.add":
                 return found
             return self._addition((*before, *chain), *operands, y)
+        if node.kernel == "concatenation" and len(chain) == 2:
+            return self._concatenation((*before, *chain), node.attributes["axis"], y, *operands)
         if node.kernel in _AVERAGES and len(chain) == 2:
             return self._average((*before, *chain), node, *operands, y)
         return None
@@ -209,11 +230,39 @@ class _Fusion:
             window=pool.attributes if pool.kernel == "onnx.average_pool" else None,
         )
 
-    def _concatenation(self, node, y, *parts):
-        if None in (y, *parts) or {(x.scale, x.zero) for x in parts} != {(y.scale, y.zero)}:
+    def _concatenation(self, nodes, axis, y, *parts):
+        if None in (y, *parts) or len({x.tensor for x in parts}) < len(parts):
             return None
-        axis = node.attributes["axis"]
-        return self._operator((node,), "concatenation", parts, y, axis=axis)
+        tables = [x for x in parts if (x.scale, x.zero) != (y.scale, y.zero)]
+        offsets = np.cumsum([self._tensors[x.tensor].shape[axis] for x in parts])[:-1]
+        if tables and not (self._converts and (offsets % self._depth == 0).all()):
+            return None
+        joined = [self._convert(nodes, x, y) if x in tables else x for x in parts]
+        return self._operator(nodes, "concatenation", joined, y, axis=axis)
+
+    def _convert(self, nodes, x, y):
+        """A part of a concatenation with the scale of its result."""
+        steps = (x.scale, x.zero), (y.scale, y.zero)
+        table = _converted(self._bytes(x), *steps, self._tensors[y.tensor].dtype)
+        number = len(self._tensors) + len(self.converted)
+        self.converted.append(replace(
+            self._tensors[x.tensor], dtype=table.dtype,
+            quantization=Quantization(np.array([y.scale]), np.array([y.zero])),
+        ))
+        part = _Quantized(number, y.scale, y.zero)
+        found = self._operator(nodes, "table", (x,), part, table=table)
+        self._before.setdefault(y.tensor, []).append(replace(found, nodes=()))
+        return part
+
+
+def _converted(values, before, after, dtype):
+    """Bytes with the scale and zero point ``before``, with others: float32, as onnxruntime."""
+    (x_scale, x_zero), (y_scale, y_zero) = before, after
+    [numbers] = kernels.run("onnx.dequantize", [values, x_scale, np.asarray(x_zero)], {"axis": 0})
+    zero = np.asarray(y_zero, dtype)
+    return kernels.run(
+        "onnx.quantize", [numbers, y_scale, zero], {"axis": 0, "dtype": dtype.name}
+    )[0]
 
 
 def average_of(
