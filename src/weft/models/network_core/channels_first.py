@@ -16,8 +16,8 @@ from weft.models.network_core.onnx_nodes import ADDITION, AVERAGE, CoreNode, cor
 
 __all__ = ["CoreView", "flat_product"]
 
-_EACH_VALUE = {"table", ADDITION}
-_SAME_ORDER = {*_EACH_VALUE, AVERAGE, "concatenation", "pad", "reshape"}
+_SAME_ORDER = {"table", ADDITION, AVERAGE, "concatenation", "pad", "reshape"}
+_UNKNOWN = "channels first"  # instead of a kernel whose axes are the ones of the file
 
 
 class CoreView:
@@ -105,6 +105,8 @@ def _for_maps(node, tensors):
     """A node for maps with the channels last."""
     if isinstance(node, Gemm):
         return node if node.window is None else dataclasses.replace(node, layout="NHWC")
+    if isinstance(node, Host) and node.kernel not in _SAME_ORDER:
+        return dataclasses.replace(node, kernel=_UNKNOWN)
     shape = tensors[node.outputs[0]].shape
     if not tensors[node.outputs[0]].channels_first or _last(shape) == shape:
         return node
