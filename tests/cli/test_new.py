@@ -26,6 +26,17 @@ def test_makes_a_project_in_the_current_folder(here, capsys):
     assert (here / "README.md").read_text().startswith(f"# {here.name}\n")
 
 
+def test_makes_a_soc(here, capsys):
+    assert main(["new", "--template", "litex", "my-soc"]) == 0
+    assert capsys.readouterr().out == (
+        f"{here / 'my-soc'}: 13 files; type:\n  cd my-soc\n  make lint sim run\n"
+    )
+    assert design_from_toml(here / "my-soc" / "design.toml").array.target == "ecp5"
+    (here / "my-soc" / "main.c").write_text("/* mine */\n")
+    assert main(["new", "--update", "my-soc"]) == 0
+    assert capsys.readouterr().out == "main.c: kept, because you changed it\n"
+
+
 def test_makes_an_ip_core(here, capsys):
     assert main(["new", "--template", "ip", "my core"]) == 0
     assert capsys.readouterr().out == (
@@ -136,7 +147,7 @@ def test_updates(here, capsys):
     (["icebreaker", "mine", "--network", "missing.tflite"], "missing.tflite"),
     (["ice40-hx8k-evn", "mine", "--network", DIGITS],
      f"; weft boards {DIGITS} lists the boards that hold it, and --for products takes the"),
-    (["--template", "axi", "mine"], "template must be one of board, ip, not 'axi'"),
+    (["--template", "axi", "mine"], "template must be one of board, ip, litex, not 'axi'"),
     (["--template", "ip"], (
         "weft new --template ip must have one folder and no board, not 0 names:"
         " weft new --template ip FOLDER"
@@ -149,6 +160,8 @@ def test_updates(here, capsys):
      "--network must be without --template ip: it is for a board"),
     (["--template", "ip", "mine", "--for", "networks"],
      "--for must be without --template ip: it is for a board"),
+    (["--template", "litex", "mine", "--network", DIGITS],
+     "--network must be without --template litex: it is for a board"),
     (["--template", "ip", "full"], "/full is a folder with files"),
     (["--update", "full", "--template", "ip"],
      "--update must be with one folder at most: weft new --update FOLDER"),

@@ -68,7 +68,7 @@ def test_activations(folder, capsys):
 
 @pytest.fixture
 def divided(folder):
-    """A file with MAX_POOL_2D between two convolutions, one of which needs the host."""
+    """A file with SOFTMAX between two convolutions, one of which needs the host."""
     rng = np.random.default_rng(1)
     tensors = {"x": T((1, 6, 6, 4), scale=[0.1], zero=[4])}
     for name, x, zero in (("a", "x", 0), ("b", "p", 0)):
@@ -78,12 +78,11 @@ def divided(folder):
             f"b{name}": T(data=np.arange(8, dtype=np.int32), scale=[0.002], zero=[0]),
             name: T((1, 6, 6, 8), scale=[0.5], zero=[-3]),
         }
-    tensors["p"] = T((1, 6, 6, 8), scale=[0.5], zero=[-3])
+    tensors["p"] = T((1, 6, 6, 8), scale=[1 / 256], zero=[-128])
     window = {"padding": 0, "strideW": 1, "strideH": 1}
-    pool = window | {"filterWidth": 3, "filterHeight": 3}
     operators = [
         ("CONV_2D", ["x", "wa", "ba"], ["a"], ("Conv2DOptions", window)),
-        ("MAX_POOL_2D", ["a"], ["p"], ("Pool2DOptions", pool)),
+        ("SOFTMAX", ["a"], ["p"], ("SoftmaxOptions", {"beta": 1.0})),
         ("CONV_2D", ["p", "wb", "bb"], ["b"], ("Conv2DOptions", window)),
     ]
     (folder / "divided.tflite").write_bytes(build(tensors, operators, ["x"], ["b"]))
@@ -137,12 +136,12 @@ def test_several_lists(divided, capsys):
     assert main([*command, "--check", "tflm"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(
-        "divided: 2 of 3 operators on Weft (100 % of 31,104 MAC), 1 on the host (MAX_POOL_2D);"
+        "divided: 2 of 3 operators on Weft (100 % of 31,104 MAC), 1 on the host (SOFTMAX);"
         " equal to TFLite Micro in mode tflite; network_core, 2 lists on the core: "
     )
-    reason = "a reduction over a window has no weights"
-    assert lines[1] == f"on the host: MAX_POOL_2D: {reason}; no core computes it"
-    assert ["1", "MAX_POOL_2D", "host"] in [line.split()[:3] for line in lines]
+    reason = "softmax needs exponentials and a sum of a row"
+    assert lines[1] == f"on the host: SOFTMAX: {reason}; no core computes it"
+    assert ["1", "SOFTMAX", "host"] in [line.split()[:3] for line in lines]
     assert lines[-1].endswith("all 288 values equal TFLite Micro")
     with np.load("a.npz") as found:
         assert sorted(found.files) == ["out0", "out1", "out2"]
@@ -151,7 +150,7 @@ def test_several_lists(divided, capsys):
     assert sum(found["cycles"] for found in facts["lists"]) == facts["cycles"]
     assert [found["positions"] for found in facts["lists"]] == [[[0]], [[2]]]
     assert facts["host"] == [
-        {"operator": "MAX_POOL_2D", "name": "p", "position": [1], "reason": reason,
+        {"operator": "SOFTMAX", "name": "p", "position": [1], "reason": reason,
          "remedy": "no core computes it"}
     ]
     # START twice; two WRITE, of 144 and of 288 bytes; each list's result has 288 bytes. Two ACKs of

@@ -43,7 +43,7 @@ def test_several_lists():
     builder = NetworkBuilder(rng, (1, 5, 5, 3))
     x = builder.convolution(0, 8)
     y = builder.convolution(builder.concatenation(x, builder.convolution(x, 8)), 8)
-    y = builder.convolution(builder.max_pool(y), 8)
+    y = builder.convolution(builder.softmax(y), 8)
     builder.dense(builder.table(builder.add(builder.convolution(y, 8), x)), 6)
     graph = builder.graph()
     x = integers(rng, np.int8, 2, 5, 5, 3)

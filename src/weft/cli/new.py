@@ -20,8 +20,12 @@ makes the numbers of an .onnx file int8; see weft boards for cores that compute 
 With --template ip, make an IP core in your own Verilog, for no board: a top (top.v) with a product
 core and registers of your own, its cocotb test, and the same five verbs. build synthesizes it.
 
+With --template litex, make a SoC by LiteX: a RISC-V processor with a product core on its bus, and
+programs in C. sim and run simulate it; build makes the bitstream of a ULX3S-85F. It needs LiteX.
+
   weft new icebreaker my-project
   weft new --template ip my-core
+  weft new --template litex my-soc
   weft new ulx3s-85f my-project --network kws.tflite
   weft new ulx3s-85f my-project --network mlp.tflite --for batch1
   weft new icebreaker my-project --network mlp.int8.onnx
@@ -38,12 +42,13 @@ def add(parser):
     """Add the arguments of ``weft new``."""
     parser.add_argument(
         "names", nargs="*", metavar="BOARD FOLDER",
-        help="a board, see weft boards, and the folder; with --template ip only the folder; with"
-             " --update only the folder, default .",
+        help="a board, see weft boards, and the folder; with another --template only the folder;"
+             " with --update only the folder, default .",
     )
     parser.add_argument(
         "--template", metavar="NAME",
-        help="what to make: board, the default, or ip, an IP core in your own Verilog",
+        help="what to make: board, the default; ip, an IP core in your own Verilog; or litex, a SoC"
+             " by LiteX",
     )
     parser.add_argument(
         "--network", metavar="FILE", type=path("network"), help="a .tflite or .onnx file"
@@ -69,7 +74,7 @@ def run(args) -> int:
         raise OSError(f"template must be one of {', '.join(TEMPLATES)}, not {template!r}")
     _check(args, template)
     folder = Path(args.names[-1]).resolve()
-    facts, network = (_board_facts if template == "board" else _ip_facts)(args, folder)
+    facts, network = (_board_facts if template == "board" else _boardless_facts)(args, folder)
     check_folder(folder)
     output_folder(folder.parent)
     names = create(folder, facts, network)
@@ -115,11 +120,11 @@ def _board_facts(args, folder):
     return Facts(folder.name, board.name, purpose, name), network.data
 
 
-def _ip_facts(args, folder):
-    """The facts of an IP core; it has no network."""
+def _boardless_facts(args, folder):
+    """The facts of a project without a board of the catalog; it has no network."""
     from weft.project.create import Facts
 
-    return Facts(folder.name, template="ip"), None
+    return Facts(folder.name, template=args.template), None
 
 
 def _quoted(name):

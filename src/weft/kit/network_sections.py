@@ -41,7 +41,8 @@ def use(ip: NetworkIp) -> str:
     return (
         f"The driver [driver/{ip.prefix}.h](driver/{ip.prefix}.h) writes and reads the memory, and"
         " runs lists. `weft compile NETWORK --config config.toml -o net.weft --c FOLDER` writes a"
-        " network as C code for it: `net_load` and `net_run` with the name of the network."
+        " network as C code for it: `NAME_load` and `NAME_run`, with the name of the network, and"
+        " for interrupts `NAME_start` and `NAME_finish`."
         f" [lists.md](lists.md) describes lists for own software.\n\n{_TRANSFERS}"
     )
 

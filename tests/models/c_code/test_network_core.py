@@ -179,7 +179,7 @@ class InterruptedCore(NetworkRegisterModel):
 def graph_of_lists():
     """A network with operators of the host between its lists."""
     builder = NetworkBuilder(np.random.default_rng(1), (1, 5, 5, 3))
-    x = builder.table(builder.max_pool(builder.max_pool(builder.convolution(0, 7))))
+    x = builder.table(builder.softmax(builder.softmax(builder.convolution(0, 7))))
     y = builder.convolution(x, 8)
     z = builder.dense(builder.table(builder.add(builder.convolution(y, 7), x)), 6)
     builder.host(z, "RESHAPE", "reshape", (2, 3), shape=(2, 3))
@@ -306,7 +306,7 @@ def test_another_network_on_the_core(tmp_path):
 def test_operators_of_the_host_between_lists(tmp_path):
     network = check_graph(tmp_path, graph_of_lists())
     assert len(network.program.segments) > 1
-    assert "net_pool_map(" in network.source and "net_look_up(" in network.source
+    assert "net_softmax(" in network.source and "net_look_up(" in network.source
 
 
 @pytest.mark.parametrize("case", [
@@ -352,7 +352,7 @@ def test_maps_of_onnx(tmp_path, stride):
 
 def test_names_and_memory(tmp_path):
     builder = NetworkBuilder(np.random.default_rng(1), (1, 4, 4, 4))
-    builder.max_pool(builder.convolution(0, 4))
+    builder.softmax(builder.convolution(0, 4))
     graph = dataclasses.replace(builder.graph(), name="2 x")
     program = compile_network_core(graph, target_of(CHIP))
     network = LoadedChipNetwork(tmp_path, program, prefix="mm")
@@ -360,9 +360,9 @@ def test_names_and_memory(tmp_path):
     sizes = re.findall(r"MM_NET_2_X_(\w+)_BYTES = (\d+)", network.header)
     found = {key: int(n) for key, n in sizes}
     assert (found["INPUT"], found["OUTPUT"]) == (64, 64)
-    assert found["RAM"] == 65  # the map before the pool, and no row
+    assert found["RAM"] == 65  # the map before SOFTMAX, and no row
     images = [*program.setup, *(segment.run for segment in program.segments)]
-    assert found["CONSTANT"] == sum(map(len, images))
+    assert found["CONSTANT"] == sum(map(len, images)) + 1024  # exponentials of SOFTMAX
     text = re.sub(r"\s+", "", (tmp_path / "net_data.h").read_text())
     first = text.split("run0[]NET_ALIGNED={")[1].split("}")[0]
     assert np.array([*map(int, first.split(","))], np.int8).tobytes() == images[len(program.setup)]

@@ -52,11 +52,11 @@ def test_a_residual_network(builder):
 
 
 def test_operators_of_the_host_before_the_first_layer(builder):
-    x = builder.host(0, "MAX_POOL_2D", "tflite.max_pool", (1, 3, 3, 3))
+    x = builder.host(0, "GATHER_ND", "gather_nd", (1, 3, 3, 3))
     builder.convolution(x, 8)
     graph = divide(builder.graph(), "tflite", 8, 8)
     [segment] = graph.segments
-    assert [step.operators for step in segment.before] == [("MAX_POOL_2D",)]
+    assert [step.operators for step in segment.before] == [("GATHER_ND",)]
     assert [found.form and found.form.tensor for found in graph.maps] == [x, None]
 
 
@@ -100,7 +100,7 @@ def lists(graph):
 
 
 @pytest.mark.parametrize("operator, kernel, reason", [
-    ("MAX_POOL_2D", "tflite.max_pool", "no product"),
+    ("SOFTMAX", "tflite.softmax", "no product"),
     ("AVERAGE_POOL_2D", "tflite.average_pool",
      "its windows have padding, so they have different numbers of inputs"),
 ])
@@ -121,17 +121,17 @@ def test_operators_of_the_host_between_layers(builder, operator, kernel, reason)
 def test_as_few_lists_as_possible(builder):
     """Two branches with operators of the host are in the same lists, and ADD follows them."""
     x = builder.convolution(0, 8)
-    one = builder.convolution(builder.max_pool(x), 8)
-    two = builder.convolution(builder.max_pool(x), 8)
-    pooled = builder.max_pool(builder.add(one, two))
+    one = builder.convolution(builder.softmax(x), 8)
+    two = builder.convolution(builder.softmax(x), 8)
+    pooled = builder.softmax(builder.add(one, two))
     builder.add(builder.convolution(pooled, 8), pooled)
     graph = divide(builder.graph(), "tflite", 8, 8)
     assert lists(graph) == [
         ([], [("CONV_2D",)]),
-        ([(("MAX_POOL_2D",), "no product"),
-          (("MAX_POOL_2D",), "no product")],
+        ([(("SOFTMAX",), "no product"),
+          (("SOFTMAX",), "no product")],
          [("CONV_2D",), ("CONV_2D", "ADD")]),
-        ([(("MAX_POOL_2D",), "no product")], [("CONV_2D", "ADD")]),
+        ([(("SOFTMAX",), "no product")], [("CONV_2D", "ADD")]),
     ]
     # The inputs of the two branches are different, and the one of ADD is the layer's.
     written = [found.form.tensor for found in graph.maps if found.form]
@@ -141,7 +141,7 @@ def test_as_few_lists_as_possible(builder):
 def test_a_layer_with_add_waits_for_the_added_map(builder):
     x = builder.convolution(0, 8)
     own = builder.convolution(x, 16)
-    other = builder.convolution(builder.max_pool(x), 16, groups=1, kernel=(1, 1), padding=4 * (0,))
+    other = builder.convolution(builder.softmax(x), 16, groups=1, kernel=(1, 1), padding=4 * (0,))
     builder.add(own, other)
     graph = divide(builder.graph(), "tflite", 8, 8)
     assert [layers for _, layers in lists(graph)] == [
@@ -151,7 +151,7 @@ def test_a_layer_with_add_waits_for_the_added_map(builder):
 
 
 def test_no_list_without_a_product_follows_the_first(builder):
-    x = builder.convert(builder.max_pool(builder.convolution(0, 8)))
+    x = builder.convert(builder.softmax(builder.convolution(0, 8)))
     builder.add(x, builder.convert(x))
     graph = divide(builder.graph(), "tflite", 8, 8)
     assert len(graph.segments) == 1
@@ -172,7 +172,8 @@ def test_concatenations_of_layers_cost_nothing(builder):
     assert [node.operator for node, _, _ in segment.renamed] == 2 * ["CONCATENATION"]
     by_tensor = {found.tensor: (found, n) for n, found in enumerate(graph.maps)}
     inner, outer = by_tensor[first][1], by_tensor[first + 2][1]
-    assert [(by_tensor[t][0].whole, by_tensor[t][0].channel) for t in (x, y, first, z)] == [
+    views = [by_tensor[t][0].view for t in (x, y, first, z)]
+    assert [(view.whole, view.channel) for view in views] == [
         (inner, 0), (inner, 16), (outer, 0), (outer, 24)
     ]
     assert graph.maps[outer].size == (6, 6, 29) and graph.layers[2].x == inner
@@ -191,14 +192,15 @@ def test_concatenations_on_the_host(builder, columns, inputs, reason):
     assert lists(graph)[1] == ([(("CONCATENATION",), reason)], [("CONV_2D",)])
 
 
-def test_a_reshape_that_no_layer_reads_in_place(builder):
+def test_a_reshape_of_pixels_is_a_view(builder):
     x = builder.convolution(0, 8)
     turned = builder.host(x, "RESHAPE", "reshape", (1, 4, 9, 8), shape=(1, 4, 9, 8))
     builder.convolution(turned, 8)
     graph = divide(builder.graph(), "tflite", 8, 8)
-    assert lists(graph) == [([], [("CONV_2D",)]), ([], [("CONV_2D",)])]
-    assert list(graph.segments[0].results) == [turned]
-    assert graph.maps[graph.layers[1].x].form.tensor == turned
+    assert lists(graph) == [([], [("CONV_2D",), ("CONV_2D",)])]
+    view = graph.maps[graph.layers[1].x]
+    assert view.size == (4, 9, 8) and view.view.whole == graph.layers[0].y
+    assert graph.maps[graph.layers[0].y].linear
 
 
 def test_padding_of_a_product_of_the_host(builder):
@@ -219,7 +221,7 @@ def changed(graph, **fields):
 
 @pytest.mark.parametrize("fields, reason", [
     (dict(requantization=None), "its results must be of 8 bits"),
-    (dict(w_zero=np.array([100])), "weights minus their zero points must be in -128..127, not in"),
+    (dict(w_zero=np.array([200])), "weights minus their zero points must be in -255..255, not in"),
 ])
 def test_products_of_the_host(fields, reason):
     graph = divide(changed(chain(np.random.default_rng(1)), **fields), "tflite", 8, 8)
@@ -290,3 +292,21 @@ def test_networks_without_layers(builder):
     builder.host(0, "SOFTMAX", "tflite.softmax", (1, 6, 6, 3), **SOFTMAX)
     graph = divide(builder.graph(), "tflite", 8, 8)
     assert graph.segments == () and [step.operators for step in graph.after] == [("SOFTMAX",)]
+
+
+def test_a_reshape_of_an_input_is_computed_only_for_the_host(builder):
+    """A layer reads the input as it lies; SOFTMAX reads the reshaped values."""
+    flat = builder.host(0, "RESHAPE", "reshape", (6, 18), shape=(6, 18))
+    again = builder.host(flat, "RESHAPE", "reshape", (1, 108), shape=(1, 108))
+    y = builder.dense(again, 4)
+    graph = divide(builder.graph(), "tflite", 8, 8)
+    [segment] = graph.segments
+    assert graph.host == () and [form.tensor for form in graph.maps[:1]] == [0]
+    assert [(node.operator, *places) for node, *places in segment.renamed] == [
+        ("RESHAPE", flat, None), ("RESHAPE", again, None)
+    ]
+    builder.softmax(flat)
+    graph = divide(builder.graph(y, len(builder.tensors) - 1), "tflite", 8, 8)
+    assert [step.operators for step in graph.host] == [("RESHAPE",), ("SOFTMAX",)]
+    [segment] = graph.segments
+    assert [n for _, n, _ in segment.renamed] == [again]

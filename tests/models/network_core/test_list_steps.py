@@ -40,7 +40,7 @@ def rng():
 
 
 def wide(rng):
-    """A layer, a product with weights of 9 bits, and a layer that adds the map of the first one."""
+    """A layer, a product with weights of 10 bits, and one that adds the map of the first one."""
     builder = NetworkBuilder(rng, (1, 5, 6, 3))
     first = builder.convolution(0, 8)
     x = builder.convolution(first, 8)

@@ -19,7 +19,7 @@ def sizes(tiles, tile_words, **fields):
 
 
 def demand(tiles, tile_words, *, adds=False, **fields):
-    return LayerDemand("CONV_2D c", sizes(tiles, tile_words, **fields), 10, 4, adds)
+    return LayerDemand("CONV_2D c", sizes(tiles, tile_words, **fields), 10, 4, adds, adds)
 
 
 CHIP = network_core_config(4, 4, 4, 2, b_words=100, lines=20)

@@ -19,7 +19,7 @@ class Record:
 def test_layers(network_core_program):
     found = report(network_core_program)
     assert [(layer.operator, layer.on_weft, bool(layer.jobs)) for layer in found.layers] == [
-        ("CONV_2D+ADD", True, True), ("MAX_POOL_2D", False, False), ("CONV_2D", True, True),
+        ("CONV_2D+ADD", True, True), ("SOFTMAX", False, False), ("CONV_2D", True, True),
         ("RESHAPE", True, False),
     ]
     assert found.cycles == sum(segment.cycles for segment in network_core_program.segments)

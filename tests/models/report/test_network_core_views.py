@@ -38,7 +38,7 @@ def test_text(network_core_program):
     assert found[4].split()[:9] == [
         "0", "CONV_2D+ADD", "Weft", "20,736", "6x6x8", "12", "3", "2", "36"
     ]
-    assert found[5].split() == ["2", "MAX_POOL_2D", "host"]
+    assert found[5].split() == ["2", "SOFTMAX", "host"]
     assert found[7].split() == ["4", "RESHAPE", "Weft", "6x6x8"]
     cycles = [segment.cycles for segment in network_core_program.segments]
     assert found[9] == f"lists: 2, of {cycles[0]:,}, {cycles[1]:,} cycles"

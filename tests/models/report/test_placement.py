@@ -51,7 +51,7 @@ def test_a_time_is_never_rounded_to_0(milliseconds, text):
 def test_line_of_two_lists(network_core_program):
     line = placement_line(network_core_program)
     assert line.startswith(
-        "net: 4 of 5 operators on Weft (100 % of 41,472 MAC), 1 on the host (MAX_POOL_2D); equal to"
+        "net: 4 of 5 operators on Weft (100 % of 41,472 MAC), 1 on the host (SOFTMAX); equal to"
         " TFLite Micro in mode tflite; mine, 2 lists on the core: "
     )
     # Each list: WRITE with 288 bytes in a frame of 24 bytes more, and START in 20; an ACK of 12 for
@@ -59,5 +59,5 @@ def test_line_of_two_lists(network_core_program):
     assert link_bytes(network_core_program) == (2 * (288 + 24 + 20), 2 * (3 * 12 + 8 + 288))
     assert line.endswith(" us core, 13.3 ms wire")
     assert reasons_of(network_core_program) == [
-        "on the host: MAX_POOL_2D: no product; no core computes it"
+        "on the host: SOFTMAX: no product; no core computes it"
     ]

@@ -12,11 +12,18 @@ import numpy as np
 
 from weft.models.ir import Gemm, Graph, Host, Node, Tensor
 from weft.models.network_core.layers import Refusal, WrongMap
-from weft.models.network_core.onnx_nodes import ADDITION, AVERAGE, CoreNode, core_nodes
+from weft.models.network_core.onnx_nodes import (
+    ADDITION,
+    AVERAGE,
+    MAXIMUM,
+    CoreNode,
+    core_nodes,
+)
 
 __all__ = ["CoreView", "flat_product"]
 
-_SAME_ORDER = {"table", ADDITION, AVERAGE, "concatenation", "pad", "reshape"}
+_POOLS = {AVERAGE, MAXIMUM}
+_SAME_ORDER = {"table", ADDITION, *_POOLS, "concatenation", "pad", "reshape"}
 _UNKNOWN = "channels first"  # instead of a kernel whose axes are the ones of the file
 
 
@@ -87,7 +94,7 @@ def _channels_first(nodes: list[Node], count: int) -> set[int]:
             continue
         for number in numbers:
             root[find(number)] = find(numbers[0])
-        if window or kernel == AVERAGE:
+        if window or kernel in _POOLS:
             marked.add(numbers[0])
     marked = {find(number) for number in marked}
     return {number for number in range(count) if find(number) in marked}

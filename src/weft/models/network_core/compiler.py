@@ -90,7 +90,7 @@ def compile_network_core(
     except _Refused as error:
         if not error.has_tables:
             raise UnfitError(str(error)) from error
-    # Each table takes 512 vectors of the memory: a smaller program leaves the tables to the host.
+    # Each table takes 512 vectors of the memory: a smaller program leaves them to the host.
     try:
         return _compiled(graph, *arguments, tables=False)
     except _Refused as error:
@@ -98,7 +98,7 @@ def compile_network_core(
 
 
 class _Refused(Exception):
-    """The program does not fit the core; ``has_tables`` says whether a layer has a lookup table."""
+    """The program does not fit the core; ``has_tables`` is that of the `NetworkCoreGraph`."""
 
     def __init__(self, text, has_tables):
         super().__init__(text)
@@ -127,8 +127,7 @@ def _compiled(graph, exactness, left_out, target, batch, activations, progress, 
     try:
         return compiler.program()
     except (_TooLarge, ValueError) as error:
-        has_tables = any(layer.is_lookup for layer in divided.layers)
-        raise _Refused(f"{graph.name}: {error}", has_tables) from error
+        raise _Refused(f"{graph.name}: {error}", divided.has_tables) from error
 
 
 class _TooLarge(Exception):
@@ -198,10 +197,12 @@ class _Compiler:
         ]
         demands = [
             LayerDemand(
-                f"{layer.operators[0]} {layer.name}", size, layer_panels.count, layer_panels.rows,
-                layer.addition is not None,
+                layer.title, size, layer_panels.count, layer_panels.rows,
+                layer.addition is not None, loads,
             )
-            for layer, size, layer_panels in zip(divided.layers, sizes, panels, strict=True)
+            for layer, size, layer_panels, loads in zip(
+                divided.layers, sizes, panels, _table_loads(divided), strict=True
+            )
         ]
         products = [step for step in divided.host if step.placement.on_weft]
         schedule = schedule_buffers(
@@ -291,14 +292,27 @@ class _Compiler:
         )
 
 
+def _table_loads(divided):
+    """Return for each layer whether it loads the ADD table: each list loads what it needs."""
+    loads = []
+    for segment in divided.segments:
+        held = None
+        for number in segment.layers:
+            addition = divided.layers[number].addition
+            needed = None if addition is None else addition.table.tobytes()
+            loads.append(needed is not None and needed != held)
+            held = needed or held
+    return loads
+
+
 def _segment(
     divided, number, before, sizes, panels, schedule, maps, image, config, written, results,
     result_bytes, watch,
 ):
     """Return one list, after the operators ``before``; ``written`` are maps that are written."""
     segment, (first, run) = divided.segments[number], image.runs[number]
-    read = {n for layer in segment.layers
-            for n in (divided.layers[layer].x, divided.layers[layer].added)}
+    layers = (divided.layers[number] for number in segment.layers)
+    read = {divided.root(n) for layer in layers for n in (layer.x, layer.added) if n >= 0}
     new = [
         n for n, network_map in enumerate(divided.maps) if n in read - written and network_map.form
     ]
@@ -310,7 +324,10 @@ def _segment(
         run=run, run_first=first, results=results, result_bytes=result_bytes,
         steps=tuple(_steps(divided, segment, sizes, panels, schedule, maps, prediction)),
         renamed=tuple(
-            NetworkCoreRename((node.operator,), node.name, node.position, tensor, maps[place])
+            NetworkCoreRename(
+                (node.operator,), node.name, node.position, tensor,
+                *((None, node.inputs[0]) if place is None else (maps[place],)),
+            )
             for node, tensor, place in segment.renamed
         ),
         cycles=prediction.cycles,
@@ -318,20 +335,29 @@ def _segment(
 
 
 def _steps(divided, segment, sizes, panels, schedule, maps, prediction):
-    """Yield the facts of all layers of a list."""
-    before, first = 0, 0  # the last store of the layer before; the first job
+    """Yield the facts of all operators of a list; those of an operator's layers are one step."""
+    before, first, own = 0, 0, []  # the last store before; the first job; layers of the operator
     for number in segment.layers:
+        own.append(number)
         layer = divided.layers[number]
-        jobs = sum(part.layer == number for part in schedule.parts)
+        if not layer.operators:
+            continue
+        jobs = sum(part.layer in own for part in schedule.parts)
         _, end = prediction.jobs[first + jobs - 1]
+        y = layer.y if layer.result < 0 else layer.result
+        read = dict.fromkeys(  # in their order
+            divided.maps[n].tensor for each in own
+            for n in (divided.layers[each].x, divided.layers[each].added) if n >= 0
+        )
         yield NetworkCoreStep(
             layer.operators, layer.name, layer.position, layer.macs,
-            tuple(divided.maps[n].tensor for n in (layer.x, layer.added) if n >= 0),
-            divided.maps[layer.y].tensor, maps[layer.y], first, jobs,
-            panels[number].count, panels[number].rows, sizes[number].words(sizes[number].tiles),
+            tuple(tensor for tensor in read if tensor >= 0),
+            divided.maps[y].tensor, maps[y], first, jobs,
+            sum(panels[each].count for each in own), panels[number].rows,
+            sum(sizes[each].words(sizes[each].tiles) for each in own),
             end - before, layer.left_out,
         )
-        before, first = end, first + jobs
+        before, first, own = end, first + jobs, []
 
 
 def _result_bytes(results, batch, depth):
@@ -375,7 +401,7 @@ def _largest_maps(divided, plan, batch, config):
     )
     times = f", for each of {batch} inferences" if batch > 1 else ""
     return (
-        f"Operator {layer.position[0]} ({layer.operators[0]} {layer.name}) needs the most maps:"
+        f"Operator {layer.position[0]} ({layer.title}) needs the most maps:"
         f" {largest}{times}."
     )
 

@@ -1,6 +1,8 @@
 """Divides a network: which operators the core computes, in which lists, and which the host."""
 
+import contextlib
 import dataclasses
+import itertools
 import math
 from collections import Counter
 
@@ -25,6 +27,8 @@ from weft.models.network_core.layers import (
 )
 from weft.models.network_core.list_steps import host_step
 from weft.models.network_core.onnx_nodes import ADDITION, AVERAGE, average_of, onnx_addition
+from weft.models.network_core.operators import LOWERINGS
+from weft.models.network_core.operators.builder import OperatorBuilder
 from weft.models.network_core.pools import (
     NO_PADDING,
     average_scale,
@@ -168,7 +172,7 @@ def divide(
     begin a list after the first one. The lists are as few as possible. ``fuse``: ADD belongs to
     the layer before it, if only ADD reads this layer's result. With the ``config``, an operator is
     no layer if its weights do not fit the buffers, and products that are no layers have their sums
-    from the core. Without ``tables``, the host looks up tables that do not only scale.
+    from the core. Without ``tables``, the host computes operators that need one, except ADD.
 
     Raises
     ------
@@ -197,31 +201,39 @@ def check_kind(graph: Graph, mode: str) -> None:
 
 
 class _Division:
-    """The state of `divide`: layers, operators of the host, and where each tensor is."""
+    """The state of `divide`: layers, operators of the host, and where each tensor is.
+
+    `weft.models.network_core.operators` reads ``tensors``, ``mode``, ``depth`` and ``places``.
+    """
 
     def __init__(self, graph, mode, cols, depth, fuse, config, tables):
         self._view = view = CoreView(graph, depth, convert=fuse)
-        self._graph, self._tensors, self._mode = view.graph, view.tensors, mode
-        self._cols, self._depth, self._fuse, self._network_core = cols, depth, fuse, config
-        self._has_tables = tables
-        self._places = TensorPlaces(view.tensors, depth)
+        self._graph, self.tensors, self.mode = view.graph, view.tensors, mode
+        self._cols, self.depth, self._fuse, self._network_core = cols, depth, fuse, config
+        self._has_tables, self._used_tables = tables, False
+        self.places = TensorPlaces(view.tensors, depth)
         self._layers: list[NetworkLayer] = []
         self._host: list[tuple[int, Step]] = []  # with the list that it is computed before
         self._on_host_already: set[Node] = set()
         self._pads = PaddedMaps()
         self._renamed: list[tuple] = []
+        self._delayed: dict[int, Host] = {}  # reshapes of the host's tensors, by their outputs
         readers = Counter(number for entry in view.nodes for number in entry.node.inputs)
         readers.update(graph.results)
         self._readers = readers
 
     def divided(self) -> NetworkCoreGraph:
-        graph, places = self._graph, self._places
+        graph, places = self._graph, self.places
         for entry in self._view.nodes:
+            kept = places.kept()
             try:
                 self._on_core(entry.node)
             except Refusal as refusal:
+                places.restore(kept)
                 for node in entry.nodes:
                     self._on_host(node, str(refusal))
+        self._need(graph.results)
+        self._renamed += ((node, number) for number, node in self._delayed.items())
         layers = sorted(self._layers, key=self._list_of)
         count = self._list_of(layers[-1]) + 1 if layers else 0
         wanted = [number for _, step in self._host for number in step.operands if number >= 0]
@@ -232,15 +244,16 @@ class _Division:
             for number, tensor in enumerate(graph.tensors)
         )
         return NetworkCoreGraph(
-            name=graph.name, source=graph.source, mode=self._mode, tensors=tensors,
+            name=graph.name, source=graph.source, mode=self.mode, tensors=tensors,
             inputs=graph.inputs, outputs=graph.outputs, operators=graph.operators,
             notes=graph.notes, states=graph.states, maps=tuple(places.maps), layers=tuple(layers),
             segments=tuple(self._segment(n, layers, wanted) for n in range(count)),
             after=tuple(step for first, step in self._host if first == count),
+            has_tables=self._used_tables,
         )
 
     def _segment(self, number, layers, wanted):
-        places = self._places
+        places = self.places
         numbers = [n for n, layer in enumerate(layers) if self._list_of(layer) == number]
         results = {n: places.map_of(n) for n in wanted if places.map_of(n) is not None}
         renamed = ((node, n, places.map_of(n)) for node, n in self._renamed)
@@ -248,11 +261,14 @@ class _Division:
             before=tuple(step for first, step in self._host if first == number),
             layers=range(numbers[0], numbers[-1] + 1),
             results={n: m for n, m in results.items() if places.first_list[m] == number},
-            renamed=tuple(entry for entry in renamed if places.first_list[entry[2]] == number),
+            renamed=tuple(
+                entry for entry in renamed
+                if number == (0 if entry[2] is None else places.first_list[entry[2]])
+            ),
         )
 
     def _list_of(self, layer):
-        return self._places.first_list[layer.y]
+        return self.places.first_list[layer.y]
 
     def _on_core(self, node):
         """Append the layer of a node; Refusal if the host must compute it."""
@@ -261,10 +277,13 @@ class _Division:
             return
         if node.kernel == "pad":
             self._pads.add(node, self._view.core_graph())
-        elif self._places.begins_list(node.inputs):
+        elif self.places.begins_list(node.inputs):
             raise Refusal("it has no product, and the host computes an operator before it")
+        elif node.kernel == "reshape" and self.places.map_of(node.inputs[0]) is None:
+            self.places.rename(node)
+            self._delayed[node.outputs[0]] = node
         elif node.kernel in ("reshape", _JOINED):
-            (self._places.join if node.kernel == _JOINED else self._places.rename)(node)
+            (self.places.join if node.kernel == _JOINED else self.places.rename)(node)
             self._renamed.append((node, node.outputs[0]))
         elif node.kernel in ("tflite.average_pool", "tflite.mean", "litert.sum", AVERAGE):
             self._pool(node)
@@ -272,38 +291,75 @@ class _Division:
             self._table(node)
         elif node.kernel in ("tflite.add", "litert.add", ADDITION):
             self._add(node)
+        elif node.kernel in LOWERINGS:
+            self._lower(node)
         else:
             raise Refusal(node.reason)
+
+    def _lower(self, node):
+        """Append the layers of an operator."""
+        builder = OperatorBuilder(self, node)
+        result = LOWERINGS[node.kernel](builder)
+        layers = builder.finished(result)
+        if any(layer.addition for layer in layers):
+            self._take_table()
+        self._layers += layers
+        self.places.put(node.outputs[0], result)
+        if not layers:
+            self._renamed.append((node, node.outputs[0]))
+
+    def _take_table(self):
+        """An operator needs a table; Refusal if the memory has no space for it."""
+        if not self._has_tables:
+            raise Refusal("the memory has no space for its table")
+        self._used_tables = True
 
     def _on_host(self, node, reason):
         """Append a node as an operator of the host, once."""
         if node in self._on_host_already:
             return
         self._on_host_already.add(node)
+        self._need(node.inputs)
         pad = None
         if isinstance(node, Gemm):
             node, pad = self._pads.inside(node)
-        step = host_step(self._graph, node, self._mode, reason, pad, self._network_core)
-        first = self._places.host_list(step.operands)
+        step = host_step(self._graph, node, self.mode, reason, pad, self._network_core)
+        first = self.places.host_list(step.operands)
         self._host.append((first, step))
-        self._places.on_host(node.outputs, first)
+        self.places.on_host(node.outputs, first)
+
+    def _need(self, numbers):
+        """Let the host compute the reshapes that it needs: a layer needs none."""
+        for number in numbers:
+            node = self._delayed.pop(number, None)
+            if node is not None:
+                self._on_host(node, "the host reads its result")
 
     def _append(self, node, source, size, before=None, **fields):
         """Append a layer; ``size`` is the one of its output.
 
-        ``source`` is the form of the map that the host writes, or the tensor and the size of the
-        map that it reads. ``before`` is an operator in its window. Raises Refusal if the layer does
+        ``source`` is the map that it reads, the form of one that the host writes, or the tensor and
+        the size of one. ``before`` is an operator in its window. Raises Refusal if the layer does
         not fit the buffers, or its window the descriptor of a job.
         """
-        nodes, places = [node] if before is None else [before, node], self._places
+        nodes, places = [node] if before is None else [before, node], self.places
         layer = NetworkLayer(
             operators=tuple(n.operator for n in nodes), name=node.name,
             position=tuple(place for n in nodes for place in n.position), x=-1, y=-1, **fields,
         )
+        x = source
+        if isinstance(source, InputForm):
+            x = places.written(source)
+        elif isinstance(source, tuple):
+            x = places.input(*source)
+        self.check_layer(layer, places.maps[x].channels)
+        y = places.computed(node.outputs[0], size, places.first_list[x])
+        self._layers.append(dataclasses.replace(layer, x=x, y=y))
+
+    def check_layer(self, layer, channels):
+        """Raise Refusal if a layer of a map with ``channels`` does not fit a job or the buffers."""
         _check_window(layer.window)
-        is_form = isinstance(source, InputForm)
         if self._network_core is not None:
-            channels = (source.map_size if is_form else source[1])[2]
             sizes = LayerWords.of(layer, channels, self._network_core)
             for name, field, room, _, least in tile_limits(sizes, self._network_core):
                 if least > room:
@@ -311,31 +367,40 @@ class _Division:
                         f"a tile needs {least:,} {name}, and the buffer has {room:,}:"
                         f" {needed(field, least)}"
                     )
-        x = places.written(source) if is_form else places.input(*source)
-        y = places.computed(node.outputs[0], size, places.first_list[x])
-        self._layers.append(dataclasses.replace(layer, x=x, y=y))
 
     def _product(self, gemm):
         gemm, pad = self._pads.inside(gemm)
-        arguments = gemm, self._tensors, self._mode, self._cols, self._depth
-        stored = self._places.stored(gemm.x)
-        ends = self._tensors[gemm.x], self._tensors[gemm.outputs[0]]
-        try:
-            product = product_of(flat_product(gemm, *ends, stored), *arguments[1:], stored)
-        except WrongMap:  # the host reads x, and writes it as the layer reads it
-            product = product_of(*arguments, None)
+        product = self._product_of(gemm)
         fields = {f.name: getattr(product, f.name) for f in dataclasses.fields(product)}
-        form = fields.pop("form")
-        size = fields.pop("size")
+        form, size, copies = (fields.pop(name) for name in ("form", "size", "copies"))
         columns = len(product.bias)
         macs = math.prod(product.window.output) * gemm.weights.size
+        if copies > 1:
+            x = self.places.written(form) if form else self.places.input(gemm.x, size)
+            builder = OperatorBuilder(self, gemm)
+            x = builder.repeated(x, copies)
+            self._layers += builder.layers
         self._append(
-            gemm, form or (gemm.x, size), (*product.window.output, columns), pad, columns=columns,
-            macs=macs, left_out=gemm.left_out, **fields,
+            gemm, x if copies > 1 else form or (gemm.x, size), (*product.window.output, columns),
+            pad, columns=columns, macs=macs, left_out=gemm.left_out, **fields,
         )
 
+    def _product_of(self, gemm):
+        """Return the product, over the map as it is, over a view of it, or over one of the host."""
+        arguments = self.tensors, self.mode, self._cols, self.depth
+        ends = self.tensors[gemm.x], self.tensors[gemm.outputs[0]]
+        stored = self.places.stored(gemm.x)
+        with contextlib.suppress(WrongMap):
+            return product_of(flat_product(gemm, *ends, stored), *arguments, stored)
+        with contextlib.suppress(WrongMap):
+            size = _size_of(ends[0].shape)
+            product = product_of(flat_product(gemm, *ends, size), *arguments, size)
+            self.places.input(gemm.x, product.size)
+            return product
+        return product_of(gemm, *arguments, None)
+
     def _pool(self, node):
-        x, y = (self._tensors[n] for n in (node.inputs[0], node.outputs[0]))
+        x, y = (self.tensors[n] for n in (node.inputs[0], node.outputs[0]))
         if x.dtype not in _BIT8 or y.dtype != x.dtype or len(x.shape) != 4 or x.shape[0] != 1:
             raise Refusal("its input must be one map of 8 bits")
         half, size = half_of(x.dtype), x.shape[1:]
@@ -344,12 +409,12 @@ class _Division:
             window, scale, zeros = average_of(node, size[:2])
             x_zero, zero = (number - half for number in zeros)
         elif node.kernel != "tflite.average_pool":
-            scale = mean_scale(node, x.shape, half, self._mode)
+            scale = mean_scale(node, x.shape, half, self.mode)
             window = Window(size[:2], (1, 1), (1, 1), NO_PADDING, size[:2], (1, 1))
             x_zero, zero = (number - half for number in node.attributes["zeros"])
         else:
             window = pool_window(node, size[:2])
-            scale = average_scale(math.prod(window.kernel), self._mode, -half)
+            scale = average_scale(math.prod(window.kernel), self.mode, -half)
             x_zero = zero = -half
             low, high = node.attributes["low"] - half, node.attributes["high"] - half
         self._equal(node, size, window, scale, x_zero, zero, low, high)
@@ -360,21 +425,20 @@ class _Division:
         One that scales and clamps (QUANTIZE, RELU) is a 1 x 1 layer with equal weights instead,
         which takes half as long.
         """
-        x, y = (self._tensors[n] for n in (node.inputs[0], node.outputs[0]))
+        x, y = (self.tensors[n] for n in (node.inputs[0], node.outputs[0]))
         if not {x.dtype, y.dtype} <= {*_BIT8}:
             raise Refusal("its values must be of 8 bits")
         stored = np.arange(-128, 128) + half_of(x.dtype)
         table = node.attributes["table"].astype(np.int64)[stored & 255] - half_of(y.dtype)
-        size = self._places.stored(node.inputs[0]) or _size_of(x.shape)
+        size = self.places.stored(node.inputs[0]) or _size_of(x.shape)
         conversion = None
         if None not in (x.quantization, y.quantization):
             scales = [float(kind.quantization.scale[0]) for kind in (x, y)]
             zeros = tuple(int(kind.quantization.zero[0]) - half_of(kind.dtype) for kind in (x, y))
-            conversion = conversion_scale(table, scales[0] / scales[1], zeros, self._mode)
+            conversion = conversion_scale(table, scales[0] / scales[1], zeros, self.mode)
         if conversion is None:
-            if not self._has_tables:
-                raise Refusal("the memory has no space for its table")
-            self._behind(node, self._own(node), size, lookup(table, self._mode))
+            self._take_table()
+            self._behind(node, self._own(node), size, lookup(table, self.mode))
             return
         scale, low, high = conversion
         window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
@@ -383,7 +447,7 @@ class _Division:
     def _equal(self, node, size, window, scale, x_zero, zero, low, high):
         """Append a layer with equal weights."""
         channels, taps = size[2], math.prod(window.kernel)
-        columns = max(self._cols, self._depth)  # whole vectors and whole words of B
+        columns = max(self._cols, self.depth)  # whole vectors and whole words of B
         parts = channels // columns
         if window.output != (1, 1) or channels % columns:
             columns, parts = channels, 1
@@ -398,14 +462,14 @@ class _Division:
 
     def _add(self, node):
         """Fuse ADD with the layer that computes an input; without such a layer, with a copy."""
-        places, maker = self._places, self._own(node)
+        places, maker = self.places, self._own(node)
         own = maker or 0
         if node.kernel == ADDITION:
-            scales = onnx_addition(node, own, self._tensors)
+            scales = onnx_addition(node, own, self.tensors)
         else:
-            scales = addition(node, own, self._tensors, self._mode)
+            scales = addition(node, own, self.tensors, self.mode)
         number, other = node.inputs[own], node.inputs[1 - own]
-        size = places.stored(number) or _size_of(self._tensors[number].shape)
+        size = places.stored(number) or _size_of(self.tensors[number].shape)
         self._behind(node, maker, size, scales, places.input(other, size))
 
     def _behind(self, node, maker, size, addition, added=-1):
@@ -414,7 +478,7 @@ class _Division:
         Without such a layer, a copy of the first input does, a map of ``size``. Raises Refusal if
         the parameters do not fit the buffers.
         """
-        places = self._places
+        places = self.places
         if maker is None:
             layer = self._copy(node, size)
         else:
@@ -432,13 +496,17 @@ class _Division:
         self._layers.append(whole)
 
     def _own(self, node):
-        """Return the input whose layer computes the node, too: that with more steps; or None."""
+        """Return the input whose layer computes the node, too: that with more steps; or None.
+
+        The layers of an operator stay together, so the last one of several computes no other.
+        """
         steps = {}
         for index, number in enumerate(node.inputs):
-            place = self._places.map_of(number)
-            for layer in self._layers:
-                sole = self._readers[number] == 1 and self._places.root(number) == number
-                if layer.y == place and layer.addition is None and sole:
+            place = self.places.map_of(number)
+            sole = self._readers[number] == 1 and self.places.root(number) == number
+            for before, layer in itertools.pairwise((None, *self._layers)):
+                alone = before is None or before.operators
+                if layer.y == place and layer.addition is None and alone and sole:
                     steps[index] = layer.taps * math.prod(layer.weights.shape[1:])
         return max(steps, key=steps.get) if steps and self._fuse else None
 
@@ -446,9 +514,9 @@ class _Division:
         """Append a layer that copies the first input of a node, a map of ``size``."""
         number = node.inputs[0]
         window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
-        scale = average_scale(1, self._mode, 0)
-        [zero, *_] = node.attributes.get("zeros", [half_of(self._tensors[number].dtype)])
-        zero -= half_of(self._tensors[number].dtype)
+        scale = average_scale(1, self.mode, 0)
+        [zero, *_] = node.attributes.get("zeros", [half_of(self.tensors[number].dtype)])
+        zero -= half_of(self.tensors[number].dtype)
         self._equal(node, size, window, scale, zero, zero, -128, 127)
         return self._layers[-1]
 

@@ -59,7 +59,11 @@ def job_of(
     pixel, line = x.pitches.pitch, x.pitches.row_pitch
     width, stride = window.output[1], window.stride[1]
     # From output pixel to output pixel: in the input map, the output map, the added map.
-    steps = [stride * pixel, y.pitches.pitch, added.pitches.pitch if added else 0]
+    steps = [stride * pixel, y.pitches.pitch, 0]
+    added_line = 0
+    if added is not None:  # one row or one column is added to all
+        steps[2] = added.pitches.pitch if added.width > 1 else 0
+        added_line = added.pitches.row_pitch if added.height > 1 else 0
     if layer.parts > 1:
         width, stride = layer.parts, 0
         steps = [layer.columns // array.depth] * 3
@@ -74,7 +78,7 @@ def job_of(
             add=1, add_line=part.line + part.tiles * sizes.row_lines,
             add_input=split(added.first + vector, banks),
             add_pixel_step=split(steps[2], banks),
-            add_row_step=split(added.pitches.row_pitch - (width - 1) * steps[2], banks),
+            add_row_step=split(added_line - (width - 1) * steps[2], banks),
             sum_zero=addition.zero, sum_low=addition.low, sum_high=addition.high,
         )
     return ListJob(

@@ -10,9 +10,9 @@ from weft.models.ir import Host, State, Tensor, Window
 from weft.models.program import Step
 
 __all__ = [
-    "Addition", "GraphSegment", "InputForm", "MapPitches", "MapReading", "NetworkCoreGraph",
-    "NetworkLayer", "NetworkMap", "Panels", "Refusal", "WeightLayout", "WrongMap", "choose_pitches",
-    "panels_of", "panels_of_parts",
+    "Addition", "GraphSegment", "InputForm", "MapPitches", "MapReading", "MapView",
+    "NetworkCoreGraph", "NetworkLayer", "NetworkMap", "Panels", "Refusal", "WeightLayout",
+    "WrongMap", "choose_pitches", "panels_of", "panels_of_parts",
 ]
 
 
@@ -39,6 +39,61 @@ class MapPitches:
 
 
 @dataclass(frozen=True)
+class MapView:
+    """Where a map lies that has its values in another one, its whole.
+
+    Vector v of pixel (y, x) is vector ``channel / depth + v`` of the whole's pixel
+    ``(row + y * line[0] + x * pixel[0], column + y * line[1] + x * pixel[1])``. A column beyond the
+    last one is a pixel of the next row if the whole is linear.
+
+    Attributes
+    ----------
+    whole : int
+        Its place in `NetworkCoreGraph.maps`.
+    channel : int
+        A multiple of the channels of a vector.
+    row, column : int
+        The first pixel.
+    line, pixel : (int, int)
+        Rows and columns of the whole from row to row of the map, and from pixel to pixel.
+    """
+
+    whole: int
+    channel: int = 0
+    row: int = 0
+    column: int = 0
+    line: tuple[int, int] = (1, 0)
+    pixel: tuple[int, int] = (0, 1)
+
+    def within(self, other: "MapView") -> "MapView":
+        """Return where the map lies in the whole of its whole, which ``other`` tells."""
+        def step(rows, columns):
+            return tuple(
+                rows * line + columns * pixel
+                for line, pixel in zip(other.line, other.pixel, strict=True)
+            )
+
+        row, column = step(self.row, self.column)
+        return MapView(
+            other.whole, other.channel + self.channel, other.row + row, other.column + column,
+            step(*self.line), step(*self.pixel),
+        )
+
+    def pitches(self, whole: MapPitches) -> MapPitches:
+        """Return the distances of pixels and rows; without their extent."""
+        row_pitch, pitch = (
+            rows * whole.row_pitch + columns * whole.pitch
+            for rows, columns in (self.line, self.pixel)
+        )
+        return MapPitches(pitch, row_pitch, 0)
+
+    def first(self, whole: MapPitches, depth: int) -> int:
+        """Return the first vector of the map, counted from the first one of the whole."""
+        pixel = self.row * whole.row_pitch + self.column * whole.pitch
+        return pixel + self.channel // depth
+
+
+@dataclass(frozen=True)
 class MapReading:
     """How a layer reads a map.
 
@@ -47,10 +102,18 @@ class MapReading:
     window : Window
     steps : int
         Array steps for each panel.
+    view : MapView or None
+        If the layer reads a view of the map.
     """
 
     window: Window
     steps: int
+    view: MapView | None = None
+
+    def panels(self, pitches: MapPitches, rows: int, banks: int) -> "Panels":
+        """Return `panels_of` a map with these pitches."""
+        read = pitches if self.view is None else self.view.pitches(pitches)
+        return panels_of(self.window, read, rows, banks)
 
 
 @dataclass(frozen=True)
@@ -119,7 +182,7 @@ def _distinct(numbers, size, banks):
 
 def choose_pitches(
     size: tuple[int, int], vectors: int, readings: list[MapReading], rows: int, banks: int, *,
-    dense: bool = False,
+    dense: bool = False, linear: bool = False,
 ) -> MapPitches:
     """Return the smallest pitches with the fewest array steps of all readings.
 
@@ -131,6 +194,8 @@ def choose_pitches(
         Of a pixel.
     dense : bool
         Pixels follow each other, whatever that costs.
+    linear : bool
+        From the last pixel of a row to the next row it is as far as from pixel to pixel.
     """
     height, width = size
 
@@ -139,8 +204,7 @@ def choose_pitches(
 
     def steps(found):
         return sum(
-            reading.steps * panels_of(reading.window, found, rows, banks).count
-            for reading in readings
+            reading.steps * reading.panels(found, rows, banks).count for reading in readings
         )
 
     simple = pitches(vectors, width * vectors)
@@ -151,8 +215,8 @@ def choose_pitches(
     )
     found = []
     for pitch in range(vectors, vectors + (banks if width > 1 else 1)):
-        first = (width - 1) * pitch + vectors
-        for row in range(first, first + (banks if height > 1 else 1)):
+        first = width * pitch if linear else (width - 1) * pitch + vectors
+        for row in range(first, first + (banks if height > 1 and not linear else 1)):
             tried = pitches(pitch, row)
             found.append((steps(tried), tried.vectors, tried))
         least = min(found, key=lambda entry: entry[:2])
@@ -244,12 +308,13 @@ class NetworkMap:
     tensor : int
         The tensor whose values it has.
     height, width, channels : int
+XX-1: values between the layers of one operator.
     form : InputForm or None
-        None: a layer computes it, or its parts.
-    whole : int
-        The map of a concatenation that has its channels, from ``channel`` on; -1: none.
-    channel : int
-        A multiple of the channels of a vector.
+        None: layers compute it.
+    view : MapView or None
+        If its values lie in another map.
+    linear : bool
+        `choose_pitches` has it.
     """
 
     tensor: int
@@ -257,8 +322,8 @@ class NetworkMap:
     width: int
     channels: int
     form: InputForm | None = None
-    whole: int = -1
-    channel: int = 0
+    view: MapView | None = None
+    linear: bool = False
 
     @property
     def size(self) -> tuple[int, int, int]:
@@ -302,7 +367,8 @@ class NetworkLayer:
     Attributes
     ----------
     operators : tuple of str
-        Operators of the file that the layer computes.
+        Operators of the file that the layer completes. A layer without operators is a step on the
+        way to the result of the next layer that has some.
     name : str
         Name of the first one, for messages.
     position : tuple of int
@@ -312,7 +378,10 @@ class NetworkLayer:
     x, y : int
         Maps, by their place in `NetworkCoreGraph.maps`.
     added : int
-        Map that ADD adds; -1 without ADD. A table reads the place of ``y``, whatever is there.
+        Map that ADD adds; -1 without ADD. A table reads the place of ``y``, whatever is there. A
+        map of one row or one column is added to all rows or columns.
+    result : int
+        The map that is complete with this layer, if it is not y: y is a part of it.
     addition : Addition or None
     window : Window
         Of the stored map.
@@ -340,6 +409,7 @@ class NetworkLayer:
     x: int
     y: int
     added: int = -1
+    result: int = -1
     addition: Addition | None = None
     window: Window
     layout: str
@@ -354,6 +424,11 @@ class NetworkLayer:
     zero: int
     low: int
     high: int
+
+    @property
+    def title(self) -> str:
+        """Its first operator, or none, and its name: for messages."""
+        return " ".join((*self.operators[:1], self.name))
 
     @property
     def is_lookup(self) -> bool:
@@ -383,14 +458,14 @@ class GraphSegment:
         Places in `NetworkCoreGraph.layers`.
     results : mapping of int to int
         By tensor, the map that the host reads after the list.
-    renamed : tuple of (Host, int, int)
+    renamed : tuple of (Host, int, int or None)
         Operators without work, reshapes and concatenations: node, tensor of the output, map.
     """
 
     before: tuple[Step, ...]
     layers: range
     results: dict[int, int]
-    renamed: tuple[tuple[Host, int, int], ...]
+    renamed: tuple[tuple[Host, int, int | None], ...]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -414,6 +489,8 @@ class NetworkCoreGraph:
     segments : tuple of GraphSegment
     after : tuple of Step
         Operators of the host after the last list.
+    has_tables : bool
+        Layers have tables of operators that the host could compute instead.
     """
 
     name: str
@@ -429,6 +506,17 @@ class NetworkCoreGraph:
     layers: tuple[NetworkLayer, ...]
     segments: tuple[GraphSegment, ...]
     after: tuple[Step, ...]
+    has_tables: bool
+
+    def root(self, number: int) -> int:
+        """Return the map in whose place a map lies, or its own number."""
+        view = self.maps[number].view
+        return number if view is None else self.root(view.whole)
+
+    def view(self, number: int) -> MapView:
+        """Return where a map lies in its `root`."""
+        view = self.maps[number].view
+        return MapView(number) if view is None else view.within(self.view(view.whole))
 
     @property
     def host(self) -> tuple[Step, ...]:

@@ -1,6 +1,7 @@
 """The memory of a network: its maps by their lives, and the areas of all else."""
 
 import random
+from collections import Counter
 from dataclasses import dataclass
 
 from weft.models.network_core.jobs import PlacedMap
@@ -109,6 +110,7 @@ def plan_maps(
     ``keep``: no map overwrites another one. ``dense``: the pixels of a map follow each other.
     """
     owners, depth = _owners(graph, keep), config.array.depth
+    views = [graph.view(number) for number in range(len(graph.maps))]
     last = max(0, len(graph.layers) - 1)
     first_use, last_use = _lives(graph)
     readings: dict[int, list[MapReading]] = {}
@@ -116,12 +118,16 @@ def plan_maps(
         if layer.parts > 1:
             continue  # the vectors of a pixel lie in different banks
         steps = size.tiles * size.tile_words
-        readings.setdefault(owners[layer.x][0], []).append(MapReading(layer.window, steps))
-    roots = sorted({root for root, _ in owners})
+        reading = MapReading(layer.window, steps, views[layer.x])
+        readings.setdefault(owners[layer.x], []).append(reading)
+    roots = sorted(set(owners))
     pitches, blocks = {}, []
     for root in roots:
-        members = [number for number, (owner, _) in enumerate(owners) if owner == root]
-        pitches[root] = _pitches(graph.maps[root], readings.get(root, []), config, dense)
+        members = [number for number, owner in enumerate(owners) if owner == root]
+        linear = any(graph.maps[number].linear for number in members)
+        pitches[root] = _pitches(
+            graph.maps[root], readings.get(root, []), config, dense=dense, linear=linear
+        )
         lives = (0, last) if keep else (
             min(first_use.get(n, last) for n in members), max(last_use.get(n, 0) for n in members)
         )
@@ -131,13 +137,13 @@ def plan_maps(
     return MapPlacement(
         tuple(
             PlacedMap(
-                start[root] + channel // depth,
-                pitches[root].of(
+                start[root] + view.first(pitches[root], depth),
+                view.pitches(pitches[root]).of(
                     network_map.height, network_map.width, network_map.vectors(depth)
                 ),
                 *network_map.size,
             )
-            for network_map, (root, channel) in zip(graph.maps, owners, strict=True)
+            for network_map, root, view in zip(graph.maps, owners, views, strict=True)
         ),
         vectors,
         *_peak(roots, blocks),
@@ -161,7 +167,7 @@ def _lives(graph):
     """Return the first and the last layer of each map's life.
 
     The host writes maps before the list of their first reader, and reads results after the list
-    that computes them. The map of a concatenation lives as long as its parts, and its readers.
+    that computes them. A map lives as long as all maps that lie in it.
     """
     first_use: dict[int, int] = {}
     last_use: dict[int, int] = {}
@@ -172,40 +178,35 @@ def _lives(graph):
             for read in (layer.x, layer.added):
                 if read >= 0:
                     last_use[read] = number
-                    if graph.maps[read].form is not None:
+                    if graph.maps[graph.root(read)].form is not None:
                         first_use.setdefault(read, segment.layers.start)
         for number in segment.results.values():
             last_use[number] = max(last_use.get(number, 0), segment.layers.stop - 1)
     return first_use, last_use
 
 
-def _pitches(network_map, readings, config, dense) -> MapPitches:
+def _pitches(network_map, readings, config, **rules) -> MapPitches:
     return choose_pitches(
         (network_map.height, network_map.width), network_map.vectors(config.array.depth), readings,
-        config.array.rows, config.banks, dense=dense,
+        config.array.rows, config.banks, **rules,
     )
 
 
 def _owners(graph, keep):
-    """Return for each map the map whose place it has, and its first channel there.
+    """Return for each map the map whose place it has: its root, or the map that ADD overwrites.
 
-    The parts of a concatenation have the place of the whole. The sum of ADD overwrites the added
-    map.
+    Views and their wholes overwrite nothing.
     """
-    owners = [(number, 0) for number in range(len(graph.maps))]
-    for number in reversed(range(len(graph.maps))):  # a whole follows its parts
-        network_map = graph.maps[number]
-        if network_map.whole >= 0:
-            root, channel = owners[network_map.whole]
-            owners[number] = root, channel + network_map.channel
+    owners = [graph.root(number) for number in range(len(graph.maps))]
     if keep:
         return owners
     results = {number for segment in graph.segments for number in segment.results.values()}
-    joined = {network_map.whole for network_map in graph.maps}
-    joined |= {number for number, network_map in enumerate(graph.maps) if network_map.whole >= 0}
+    apart = Counter(owners)
     for number, layer in enumerate(graph.layers):
-        apart = not joined & {layer.y, layer.added}
-        if layer.added >= 0 and apart and _may_overwrite(graph, number, layer, results):
+        alone = layer.added >= 0 and all(
+            apart[graph.root(place)] == 1 for place in (layer.y, layer.added)
+        )
+        if alone and _may_overwrite(graph, number, layer, results):
             owners[layer.y] = owners[layer.added]
     return owners
 
@@ -215,6 +216,7 @@ def _may_overwrite(graph, number, layer: NetworkLayer, results):
     later = graph.layers[number + 1 :]
     return (
         layer.added != layer.x and layer.added not in results
+        and graph.maps[layer.added].size == graph.maps[layer.y].size
         and graph.maps[layer.added].form is None
         and not any(layer.added in (other.x, other.added) for other in later)
     )

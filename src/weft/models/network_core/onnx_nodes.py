@@ -17,11 +17,14 @@ from weft.models.ir import Graph, Host, Node, Quantization, Tensor, Window
 from weft.models.network_core.layers import Addition, Refusal
 from weft.models.network_core.pools import MAX_COUNT, NO_PADDING, EqualWeights
 
-__all__ = ["ADDITION", "AVERAGE", "CoreNode", "average_of", "core_nodes", "onnx_addition"]
+__all__ = [
+    "ADDITION", "AVERAGE", "MAXIMUM", "CoreNode", "average_of", "core_nodes", "onnx_addition",
+]
 
 # Kernels of nodes that only the core executes: the host has the nodes of the file.
 ADDITION = "onnx.byte_addition"
 AVERAGE = "onnx.byte_average"
+MAXIMUM = "tflite.max_pool"  # which a network core has
 _BYTES = np.dtype(np.int8), np.dtype(np.uint8)
 _LIMITS = {"onnx.relu", "onnx.clip"}  # kernels between an addition and its QuantizeLinear
 _PAIRS = {"onnx.add", "onnx.multiply"}
@@ -117,9 +120,22 @@ class _Fusion:
             parts = [(*inputs[n : n + 3],) for n in range(2, len(inputs), 3)]
             ends = [self._quantized(*end) for end in ((node.outputs[0], *inputs[:2]), *parts)]
             return self._concatenation((node,), node.attributes["axis"], *ends)
+        if node.kernel == "onnx.max_pool":
+            return self._maximum(node)
         if node.kernel == "onnx.quantize":
             return self._between(node)
         return None
+
+    def _maximum(self, node):
+        """MaxPool of bytes as TensorFlow Lite has it."""
+        given, tensor = node.attributes, self._tensors[node.inputs[0]]
+        if tensor.dtype not in _BYTES or given["dilations"] != (1, 1):
+            return None
+        limits = np.iinfo(tensor.dtype)
+        return CoreNode(replace(node, kernel=MAXIMUM, attributes={
+            "kernel_size": given["window"], "stride": given["strides"], "padding": given["begin"],
+            "output": given["output"], "low": int(limits.min), "high": int(limits.max),
+        }), (node,))
 
     def _between(self, last):
         """An operator of float32 between DequantizeLinear and the QuantizeLinear ``last``."""

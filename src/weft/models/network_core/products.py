@@ -46,7 +46,7 @@ def space_to_depth(
         Without dilation and spread.
     form : InputForm
         Of single pixels.
-    weights : int8 [taps, channels, columns]
+    weights : array [taps, channels, columns]
     fill : int
         Value of the pixels of blocks that lie outside the map.
     block : (int, int)
@@ -62,7 +62,7 @@ def space_to_depth(
         window, stride=(window.stride[0] // by, window.stride[1] // bx),
         padding=(top // by, 0, left // bx, 0), kernel=kernel, input=(height, width),
     )
-    whole = np.zeros((kernel[0] * by, kernel[1] * bx, channels, columns), np.int8)
+    whole = np.zeros((kernel[0] * by, kernel[1] * bx, channels, columns), weights.dtype)
     whole[:ky, :kx] = weights.reshape(ky, kx, channels, columns)
     whole = whole.reshape(kernel[0], by, kernel[1], bx, channels, columns)
     whole = whole.transpose(0, 2, 1, 3, 4, 5)
@@ -79,12 +79,16 @@ class NetworkCoreProduct:
         Height, width and channels of the map that it reads.
     form : InputForm or None
         If the host writes this map.
+    copies : int
+        So often the layer reads each pixel: the window is over a map with as many copies of each
+        one, side by side.
     window, layout, groups, weights, x_zero, bias, multiplier, shift, zero, low, high
         As in `NetworkLayer`.
     """
 
     size: tuple[int, int, int]
     form: InputForm | None
+    copies: int
     window: Window
     layout: str
     groups: int
@@ -137,14 +141,15 @@ def product_of(
         if dense and window.dilation == (1, 1) and block != (1, 1):
             window, form, weights = space_to_depth(window, form, weights, x_zero, block)
             size = form.map_size
+    total = weights.sum((0, 1) if weights.ndim == 3 else 0, dtype=np.int64)
+    window, copies, weights = _narrow(window, weights)
     columns = weights.shape[-1]
-    axes = (0, 1) if weights.ndim == 3 else (0,)
     bias = np.zeros(columns, np.int64) if gemm.bias is None else gemm.bias.astype(np.int64)
     rescale = Rescale.of(given, columns, mode)
     y_half = half_of(np.dtype(given.dtype))
     return NetworkCoreProduct(
-        size=size, form=form, window=window, layout=layout, groups=groups, weights=weights,
-        x_zero=x_zero, bias=bias - x_zero * weights.sum(axes, dtype=np.int64),
+        size=size, form=form, copies=copies, window=window, layout=layout, groups=groups,
+        weights=weights, x_zero=x_zero, bias=bias - x_zero * total,
         multiplier=rescale.multiplier, shift=rescale.shift, zero=rescale.zero - y_half,
         low=rescale.low - y_half, high=rescale.high - y_half,
     )
@@ -168,16 +173,50 @@ def _check(gemm, x, mode):
 
 
 def _centred(gemm):
-    """Return the weights without their zero points: int8 [groups, K, N]."""
+    """Return the weights without their zero points, of up to 9 bits: int16 [groups, K, N]."""
     groups, _, n = gemm.weights.shape
     zero = np.broadcast_to(gemm.w_zero, groups * n).reshape(groups, 1, n)
     weights = gemm.weights.astype(np.int64) - zero
-    if weights.min() < -128 or weights.max() > 127:
+    if weights.min() < -255 or weights.max() > 255:
         raise Refusal(
-            "weights minus their zero points must be in -128..127,"
+            "weights minus their zero points must be in -255..255,"
             f" not in {weights.min()}..{weights.max()}"
         )
-    return weights.astype(np.int8)
+    return weights.astype(np.int16)
+
+
+def _narrow(window, weights):
+    """Return a window, copies of each pixel, and weights in int8 with the same sums.
+
+    Weights of 9 bits are sums of two or three weights, each for a tap of its own on the same pixel.
+    An axis of the kernel with one tap has these taps. Without such an axis they read copies.
+    """
+    low, high = int(weights.min()), int(weights.max())
+    count = max(-(-low // -128), -(-high // 127), 1)
+    if count == 1:
+        return window, 1, weights.astype(np.int8)
+    parts = np.stack([(weights + part) // count for part in range(count)]).astype(np.int8)
+    (rows, columns), (stride_y, stride_x) = window.kernel, window.stride
+    if rows == 1:
+        window = dataclasses.replace(
+            window, kernel=(count, columns), dilation=(0, window.dilation[1])
+        )
+        return window, 1, parts.reshape(-1, *weights.shape[1:])
+    parts = parts.swapaxes(0, 1).reshape(-1, *weights.shape[1:])  # beside each other
+    if columns == 1:
+        window = dataclasses.replace(
+            window, kernel=(rows, count), dilation=(window.dilation[0], 0)
+        )
+        return window, 1, parts
+    if window.dilation[1] > 1:
+        raise Refusal("a kernel with weights of 9 bits must have no dilation of its columns")
+    top, bottom, left, right = window.padding
+    window = dataclasses.replace(
+        window, kernel=(rows, columns * count), stride=(stride_y, stride_x * count),
+        padding=(top, bottom, left * count, right * count),
+        input=(window.input[0], window.input[1] * count),
+    )
+    return window, count, parts
 
 
 def _window(gemm, x, stored):
@@ -218,7 +257,7 @@ def _arranged(weights, taps, cols, depth):
     if channels % depth == 0 and n % cols == 0 and n % depth == 0:
         arranged = weights.transpose(1, 2, 0, 3).reshape(taps, channels, groups * n)
         return WeightLayout.DENSE, groups, arranged
-    whole = np.zeros((taps, groups, channels, groups, n), np.int8)
+    whole = np.zeros((taps, groups, channels, groups, n), weights.dtype)
     for group in range(groups):
         whole[:, group, :, group] = weights[group]
     return WeightLayout.DENSE, 1, whole.reshape(taps, groups * channels, groups * n)

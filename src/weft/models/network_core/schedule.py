@@ -31,6 +31,8 @@ class LayerDemand:
     panels, panel_rows : int
     adds : bool
         Whether the layer has ADD.
+    loads_table : bool
+        Whether its first job loads the ADD table: the layer before has another one.
     """
 
     name: str
@@ -38,6 +40,7 @@ class LayerDemand:
     panels: int
     panel_rows: int
     adds: bool
+    loads_table: bool = False
 
     def cycles(self, tiles: int, config: NetworkCoreConfig) -> int:
         """Return the cycles of a job of some tiles, without its latency."""
@@ -103,10 +106,10 @@ def schedule_buffers(
     """Divide layers into jobs, and place their weights and parameters in the buffers.
 
     If all words of B fit, they are resident; parameters likewise. They are not if the lists are not
-    ``alone``: then others use the buffers between them. The first job of each layer with
-    ADD loads the ADD table. Otherwise a job uses at most a share of B, so that weights load while
-    jobs before it compute. The shares of `_SHARES` are tried for all layers together, and then for
-    each layer alone; jobs of equal sizes are tried, too.
+    ``alone``: then others use the buffers between them. The first job of a layer with
+    ADD loads the ADD table, if the layer needs another one. Otherwise a job uses at most a share of
+    B, so that weights load while jobs before it compute. The shares of `_SHARES` are tried for all
+    layers together, and then for each layer alone; jobs of equal sizes are tried, too.
 
     With ``fewest``, each job uses as much of the buffers as it can: so the list has the fewest
     descriptors, but most weights load while no job computes. ``progress`` is told of the others,
@@ -329,7 +332,7 @@ class _Search:
                 words = 0 if demand.sizes.filled and job.first else job.words
                 end = job.cycles + max(end, b.after(words), lines.after(job.lines))
                 load = max(load, end)
-                if demand.adds and not job.first:
+                if demand.loads_table and not job.first:
                     load += self._table_load
                 load += job.line_load
                 lines.load(load if job.line_load else 0)
@@ -391,7 +394,7 @@ class _Search:
             else:
                 words = 0
             line, line_jobs = state.lines.take(job.lines, done)
-            table_jobs = state.table_jobs if demand.adds and not job.first else None
+            table_jobs = state.table_jobs if demand.loads_table and not job.first else None
             if job.b_load:
                 state.loaded = max(state.loaded, ends[b_jobs]) + job.b_load
             if job.line_load:

@@ -1,13 +1,16 @@
 """Where each tensor of a network is: in a map of the core, or in the memory of the host."""
 
+import copy
 import dataclasses
 
 import numpy as np
 
 from weft.models.ir import Host, Tensor
-from weft.models.network_core.layers import InputForm, NetworkMap, Refusal, WrongMap
+from weft.models.network_core.layers import InputForm, MapView, NetworkMap, Refusal, WrongMap
 
 __all__ = ["TensorPlaces"]
+
+_STATE = "maps", "first_list", "_place", "_alias", "_forms", "_host"
 
 
 class TensorPlaces:
@@ -63,14 +66,16 @@ class TensorPlaces:
 
     def _host_list(self, number):
         map_number = self.map_of(number)
-        return self._host.get(number, 0) if map_number is None else self.first_list[map_number] + 1
+        if map_number is None:
+            return self._host.get(self.root(number), 0)
+        return self.first_list[map_number] + 1
 
     def core_list(self, numbers) -> int:
         """Return the first list that can compute an operator with these inputs."""
         places = ((self.map_of(number), number) for number in numbers if number >= 0)
         return max(
-            (self._host.get(n, 0) if map_number is None else self.first_list[map_number]
-             for map_number, n in places),
+            (self._host.get(self.root(n), 0) if map_number is None
+             else self.first_list[map_number] for map_number, n in places),
             default=0,
         )
 
@@ -87,13 +92,12 @@ class TensorPlaces:
         self._host.update(dict.fromkeys(numbers, first_list))
 
     def rename(self, node: Host) -> None:
-        """The output of a node has the values of its input; Refusal if the host has them."""
-        if self.map_of(node.inputs[0]) is None:
-            raise Refusal("the host writes its values")
+        """The output of a node has the values of its input."""
         self._alias[node.outputs[0]] = self.root(node.inputs[0])
 
     def written(self, form: InputForm) -> int:
         """Return the map that the host writes in this form, the same one for equal forms."""
+        form = dataclasses.replace(form, tensor=self.root(form.tensor))
         if form not in self._forms:
             self._forms[form] = self._append(
                 NetworkMap(form.tensor, *form.map_size, form), self._host_list(form.tensor)
@@ -101,15 +105,62 @@ class TensorPlaces:
         return self._forms[form]
 
     def input(self, number: int, size: tuple[int, int, int]) -> int:
-        """Return the map of a tensor that a layer reads, of ``size``."""
+        """Return the map of a tensor that a layer reads, of ``size``.
+
+        Raises WrongMap if the core has it as another map, and no view of that one has ``size``.
+        """
         map_number = self.map_of(number)
         if map_number is None:
             first = self._tensors[number].channels_first
             return self.written(InputForm(number, *size, channels_first=first))
-        stored = self.maps[map_number].size
-        if stored != size:
-            raise WrongMap(f"its input must be a map of {size}, not of {stored}")
-        return map_number
+        return self.reshaped(map_number, size)
+
+    def reshaped(self, map_number: int, size: tuple[int, int, int]) -> int:
+        """Return a map of ``size`` with the pixels of a map, in their order, where they lie."""
+        network_map = self.maps[map_number]
+        (rows, columns, channels), view = network_map.size, network_map.view
+        if network_map.size == size:
+            return map_number
+        step = (1, 0) if columns == 1 else (0, 1)  # from pixel to pixel, in rows and columns
+        in_rows = rows > 1 and columns > 1
+        scattered = in_rows and view is not None and view.line != tuple(
+            columns * n for n in view.pixel
+        )
+        if size[2] != channels or size[0] * size[1] != rows * columns or scattered:
+            raise WrongMap(f"its input must be a map of {size}, not of {network_map.size}")
+        if in_rows and view is None:
+            self.maps[map_number] = dataclasses.replace(network_map, linear=True)
+        return self.view(map_number, size, line=tuple(size[1] * n for n in step), pixel=step)
+
+    def view(self, whole: int, size: tuple[int, int, int], **place) -> int:
+        """Return a map that lies in another one; ``place`` are fields of `MapView`."""
+        if place.get("channel", 0) % self._depth:
+            raise Refusal(
+                f"its channels must begin at a multiple of {self._depth}, not at"
+                f" {place['channel']}"
+            )
+        found = NetworkMap(-1, *size, view=MapView(whole, **place))
+        if found in self.maps:
+            return self.maps.index(found)
+        return self._append(found, self.first_list[whole])
+
+    def between(self, size: tuple[int, int, int], first_list: int) -> int:
+        """Return a new map for values between the layers of an operator."""
+        return self._append(NetworkMap(-1, *size), first_list)
+
+    def put(self, number: int, map_number: int) -> None:
+        """A map has the values of a tensor."""
+        self._place[number] = map_number
+        self.maps[map_number] = dataclasses.replace(self.maps[map_number], tensor=number)
+
+    def kept(self) -> tuple:
+        """Return all that an operator changes, for `restore`."""
+        return tuple(copy.copy(getattr(self, name)) for name in _STATE)
+
+    def restore(self, state: tuple) -> None:
+        """Forget all since `kept`."""
+        for name, value in zip(_STATE, state, strict=True):
+            setattr(self, name, copy.copy(value))
 
     def computed(self, number: int, size: tuple[int, int, int], first_list: int) -> int:
         """Return a new map for a tensor that list ``first_list`` computes."""
@@ -138,7 +189,7 @@ class TensorPlaces:
         for number, part in zip(node.inputs, parts, strict=True):
             network_map = self.maps[part]
             channels = self._tensors[number].shape[-1]
-            if network_map.size != (*first.size[:2], channels) or network_map.whole >= 0:
+            if network_map.size != (*first.size[:2], channels) or network_map.view is not None:
                 raise Refusal("its inputs must be maps of one height and width, joined once")
             if offset % self._depth:
                 raise Refusal(
@@ -149,7 +200,7 @@ class TensorPlaces:
         offset = 0
         for part in parts:
             self.maps[part] = dataclasses.replace(
-                self.maps[part], whole=len(self.maps) - 1, channel=offset
+                self.maps[part], view=MapView(len(self.maps) - 1, channel=offset)
             )
             offset += self.maps[part].channels
 

@@ -82,7 +82,9 @@ def list_phases(program: NetworkCoreProgram, segment: NetworkCoreSegment) -> Lis
     layers = []
     for step in segment.steps:
         numbers = range(step.first_job, step.first_job + step.jobs)
-        steps = sum(step.panels * _tiles(jobs[n], config) * jobs[n].tile_words for n in numbers)
+        steps = sum(
+            _panels(jobs[n]) * _tiles(jobs[n], config) * jobs[n].tile_words for n in numbers
+        )
         layers.append(LayerWork(
             compute=steps * config.step_cycles,
             drain=sum(_drain(jobs[n], config) for n in numbers),
@@ -92,6 +94,13 @@ def list_phases(program: NetworkCoreProgram, segment: NetworkCoreSegment) -> Lis
     return ListPhases(
         segment.cycles // program.batch, tuple(found.loads[:loads]), phases, tuple(layers)
     )
+
+
+def _panels(job):
+    """Return the panels of a job."""
+    if job.cross:
+        return -(-job.out_height * job.out_width // job.panel_rows)
+    return job.out_height * -(-job.out_width // job.panel_rows)
 
 
 def _tiles(job, config):
