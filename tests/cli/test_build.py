@@ -192,6 +192,7 @@ def test_lists_the_designs_of_a_board(run):
     assert [line.split()[6:] for line in said.splitlines()] == [
         ["8x12x8_fip_ecp5"], ["8x8x8_fip_ecp5-networks", "--for", "networks"],
         ["1x16x32_fip_ecp5-networks", "--for", "batch1"],
+        ["8x8x8_fip_ecp5-networks", "--for", "networks-onnx"],
     ]
 
 
