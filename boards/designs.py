@@ -15,7 +15,8 @@ from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "ICE40_HX8K", "ICE40_UP5K", "NETWORKS_25F",
-    "NETWORKS_85F", "NETWORKS_HX8K", "NETWORKS_UP5K", "configs_by_size", "min_luts",
+    "NETWORKS_85F", "NETWORKS_HX8K", "NETWORKS_ONNX_85F", "NETWORKS_UP5K", "configs_by_size",
+    "min_luts",
 ]
 
 
@@ -43,6 +44,12 @@ NETWORKS_85F = NetworkDesign(
         words=4096, b_words=512, lines=512, read_vectors=4, multiply_maps=True,
     ),
     clock=104.1667, baud=3_000_000, placer="static",
+)
+# The same for networks of ONNX: the lanes round as onnxruntime, and take a quarter more LUTs. Lanes
+# with both roundings would have the normalizers of the one and the shifters of the other.
+NETWORKS_ONNX_85F = NetworkDesign(
+    config=replace(NETWORKS_85F.config, requantize="onnx"), clock=95.8333, baud=3_000_000,
+    placer="static",
 )
 NETWORKS_25F = NetworkDesign(
     config=NetworkCoreConfig(

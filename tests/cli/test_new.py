@@ -78,11 +78,27 @@ def test_a_network_that_no_network_core_computes_gets_the_product_core(here, cap
     assert design_from_toml(here / "mine" / "design.toml").kind == "product core"
     assert main(["new", "icebreaker", "b", "--network", "int8.onnx", "--for", "networks"]) == 2
     said = capsys.readouterr().err
-    assert said.endswith(", not .onnx; --for products takes the product core\n")
+    assert said.endswith(" computes it; --for products takes the product core\n")
     assert main(["boards", "int8.onnx"]) == 0
     rows = capsys.readouterr().out
+    assert "Some network cores are left out. int8: a network core with requantize = 'tf" in rows
     assert rows.count("rounding of TensorFlow Lite") == 1 and " networks " not in rows
-    assert "product by product" in rows
+    assert " networks-onnx " in rows and "product by product" in rows
+
+
+def test_a_network_of_onnx_gets_the_core_with_its_rounding(here, capsys, onnx_files):
+    capsys.readouterr()
+    assert main(["new", "ulx3s-85f", "mine", "--network", "int8.onnx"]) == 0
+    assert design_from_toml(here / "mine" / "design.toml").array.requantize == "onnx"
+    assert '"purpose": "networks-onnx"' in (here / "mine" / "project.json").read_text()
+    capsys.readouterr()
+    assert main(["new", "ulx3s-85f", "b", "--network", "int8.onnx", "--for", "networks"]) == 2
+    assert capsys.readouterr().err.endswith(
+        " computes it; --for networks-onnx takes such a core and --for products takes the product"
+        " core\n"
+    )
+    assert main(["new", "ulx3s-85f", "b", "--network", DIGITS, "--for", "networks-onnx"]) == 2
+    assert "; --for networks takes such a core and --for products" in capsys.readouterr().err
 
 
 def test_a_float_network_names_the_command_that_makes_it_int8(here, capsys, onnx_files):

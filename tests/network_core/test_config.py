@@ -73,6 +73,7 @@ def single_port(read_vectors=1, **fields):
     (dict(lanes=2), "lanes", "1", "2"),
     (dict(depth=2, multiplier="fip"), "multiplier", "'plain'", "'fip'"),
     (dict(requantize="single"), "requantize", "'tflite'", "'single'"),
+    (dict(requantize="onnx"), "requantize", "'tflite'", "'onnx'"),
     (dict(scale_cycles=4), "scale_cycles", "8", "4"),
     (dict(read_vectors=2), "read_vectors", "1", "2"),
     (dict(program_words=64), "program_words", "0", "64"),
@@ -112,7 +113,7 @@ def test_the_peak():
 
 
 def test_the_core_must_requantize():
-    with pytest.raises(ConfigError, match="requantize must be 'tflite' or 'single'"):
+    with pytest.raises(ConfigError, match="requantize must be 'tflite' or 'single' or 'onnx'"):
         NetworkCoreConfig(array=Config(rows=4, cols=4, depth=4, requantize="none"))
 
 

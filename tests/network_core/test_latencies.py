@@ -53,7 +53,7 @@ def test_a_product_is_a_cycle_later_than_a_sum(mode, total, slot):
 
 
 @pytest.mark.parametrize("multiplies", [False, True])
-@pytest.mark.parametrize("mode", ["tflite", "single"])
+@pytest.mark.parametrize("mode", ["tflite", "single", "onnx"])
 @pytest.mark.parametrize("cycles", [1, 2, 4, 8, 16, 32])
 def test_the_slot_of_add_follows_the_total_and_is_odd(mode, cycles, multiplies):
     array = core(mode, cycles, **PLAIN)

@@ -6,7 +6,17 @@ import numpy as np
 
 from weft.golden import requantize, scaled
 
-__all__ = ["NetworkCoreLayer", "LayerAddition", "random_layer"]
+__all__ = ["NetworkCoreLayer", "LayerAddition", "random_layer", "scaling"]
+
+
+def scaling(mode, multiplier, shift) -> dict:
+    """The arguments of `weft.golden.scaled` for multipliers and shifts: in ``onnx``, one scale."""
+    if mode != "onnx":
+        return {"mode": mode, "multiplier": multiplier, "shift": shift}
+    scale = np.asarray(multiplier) * 2.0 ** (np.asarray(shift) - 31)
+    # A core knows no 0; a result of the smallest normal number is always 0.
+    least = np.finfo(np.float32).smallest_normal
+    return {"mode": mode, "scale": np.maximum(scale.astype(np.float32), least)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +29,7 @@ class LayerAddition:
         None if a layer before computes it.
     zero : int
     scales : three pairs of int
-        Multiplier and shift of the added map, of the result and of the sum.
+        Multiplier and shift of the added map, of the result and of the sum (`scaling`).
     sum_zero, low, high : int
     multiply : bool
         The map is multiplied with the result: of ``scales`` only that of the total is used.
@@ -45,6 +55,7 @@ class NetworkCoreLayer:
     groups : int
         N and C are divided into so many groups; C for a depthwise layer.
     bias, multiplier, shift : int [N]
+        In mode ``onnx``, multiplier and shift are a scale (`scaling`).
     out : (int, int)
         Height and width of the output map.
     first, stride, dilation : (int, int)
@@ -111,24 +122,24 @@ class NetworkCoreLayer:
                 *self.out, self.channels
             )
         y = requantize(
-            self.sums(x), self.multiplier, self.shift, mode=mode,
+            self.sums(x), **scaling(mode, self.multiplier, self.shift),
             zero_point=self.zero, low=self.low, high=self.high,
         )
         add = self.addition
         if not add:
             return y
         added = add.x if added is None else added
-        (m1, s1), (m2, s2), (m3, s3) = add.scales
+        of_added, of_result, of_sum = (scaling(mode, *scale) for scale in add.scales)
         terms = added.astype(np.int32) - add.zero, y.astype(np.int32) - self.zero
         if add.multiply:
             total = terms[0] * terms[1]
         else:
             total = (
-                scaled(terms[0] * 2**20, m1, s1, mode=mode).astype(int)
-                + scaled(terms[1] * 2**20, m2, s2, mode=mode)
+                scaled(terms[0] * 2**20, **of_added).astype(int)
+                + scaled(terms[1] * 2**20, **of_result)
             ).astype(np.int32)
         return requantize(
-            total, m3, s3, mode=mode, zero_point=add.sum_zero, low=add.low, high=add.high
+            total, **of_sum, zero_point=add.sum_zero, low=add.low, high=add.high
         )
 
 

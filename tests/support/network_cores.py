@@ -6,7 +6,7 @@ from weft.config import Config
 from weft.network_core.config import OPTIONS, SIZES, NetworkCoreConfig
 
 __all__ = [
-    "BATCH1", "LARGE", "MICRO", "ODD", "PROGRAM", "PROGRAM_ROW", "ROW", "SIMULATED",
+    "BATCH1", "LARGE", "MICRO", "ODD", "ONNX", "PROGRAM", "PROGRAM_ROW", "ROW", "SIMULATED",
     "SIMULATED_SLOWLY", "SMALL", "SPRAM", "TINY", "network_core_config", "small_network_core",
 ]
 
@@ -47,6 +47,8 @@ _SIZES = {"words": 2048, "b_words": 256, "lines": 64}
 SIMULATED = network_core_config(3, 4, 4, 2, read_vectors=2, multiplier="fip", **_SIZES)
 # Its jobs start early, and can multiply maps.
 ROW = network_core_config(1, 8, 4, 2, hop=2, multiply_maps=True, **_SIZES)
+# Its lanes have the rounding of onnxruntime.
+ONNX = network_core_config(2, 4, 4, 2, requantize="onnx", read_vectors=2, **_SIZES)
 # With a program memory.
 PROGRAM = network_core_config(
     2, 2, 4, 2, words=512, b_words=128, lines=64, read_vectors=2, program_words=2048,
@@ -60,6 +62,7 @@ MICRO = network_core_config(
     **_SIZES | {"words": 4096},
 )
 SIMULATED_SLOWLY = [
+    ONNX,
     network_core_config(2, 2, 2, 2, read_vectors=2, **_SIZES),
     network_core_config(
         3, 2, 4, 1, read_vectors=1, scale_cycles=4, multiply_maps=True, **_SIZES

@@ -84,7 +84,7 @@ class NetworkCoreConfig:
             raise ConfigError("\n".join(problems))
         for name, value, allowed in (
             ("dtype", array.dtype, ("int8",)),
-            ("requantize", array.requantize, ("tflite", "single")),
+            ("requantize", array.requantize, ("tflite", "single", "onnx")),
             ("activation", array.activation, ("none",)),
             ("b_zero_point", array.b_zero_point, ("none",)),
             ("drain", array.drain, ("overlapped",)),

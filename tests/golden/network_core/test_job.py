@@ -28,7 +28,11 @@ CHIPS = [
     network_core(8, 8, 2, 2),
     network_core(1, 16, 4, 4),
     network_core(2, 4, 4, 2, multiply_maps=True),
+    network_core(3, 4, 8, 2, multiplier="fip", requantize="onnx"),
 ]
+ALL = pytest.mark.parametrize(
+    "config", CHIPS, ids=lambda c: f"{c.array.rows}x{c.array.cols}-{c.array.requantize}"
+)
 X = np.arange(72, dtype=np.int8).reshape(3, 3, 8)
 
 
@@ -39,7 +43,7 @@ def run(case, base=0):
     )
 
 
-@pytest.mark.parametrize("config", CHIPS, ids=lambda c: f"{c.array.rows}x{c.array.cols}")
+@ALL
 def test_random_layers_equal_direct_convolutions(config):
     rng = np.random.default_rng(18)
     for _ in range(60):
@@ -55,7 +59,7 @@ def test_random_layers_equal_direct_convolutions(config):
         assert (case.image.vectors() == expected).all(), case.job
 
 
-@pytest.mark.parametrize("config", CHIPS, ids=lambda c: f"{c.array.rows}x{c.array.cols}")
+@ALL
 def test_random_jobs_have_no_bank_conflict(config):
     rng = np.random.default_rng(19)
     jobs = [random_job(rng, config).job for _ in range(60)]

@@ -9,7 +9,7 @@ from network_core_networks import NetworkBuilder
 from network_cores import network_core_config
 from rejects import rejects
 
-from weft.models.errors import ModelError
+from weft.models.errors import KindError
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.division import divide
 from weft.models.network_core.layers import WeightLayout
@@ -274,14 +274,20 @@ def test_products_of_two_activations(builder):
     assert (step.macs, step.operands) == (8, (x, x))
 
 
-def test_refuses_other_numerics():
-    graph = dataclasses.replace(chain(np.random.default_rng(1)), source="onnx")
+@pytest.mark.parametrize("mode, runtime, suffix, source, other", [
+    ("tflite", "TensorFlow Lite", "tflite", "onnx", "onnx"),
+    ("single", "TensorFlow Lite", "tflite", "onnx", "onnx"),
+    ("onnx", "onnxruntime", "onnx", "tflite", "tflite"),
+])
+def test_refuses_other_numerics(mode, runtime, suffix, source, other):
+    graph = dataclasses.replace(chain(np.random.default_rng(1)), source=source)
     message = (
-        "net: a network core has the rounding of TensorFlow Lite, and the network must be a"
-        " .tflite file, not .onnx"
+        f"net: a network core with requantize = '{mode}' has the rounding of {runtime}, and the"
+        f" network must be a .{suffix} file, not .{source}; a network core with requantize ="
+        f" '{other}' computes it"
     )
-    with rejects(ModelError, message):
-        divide(graph, "tflite", 8, 8)
+    with rejects(KindError, message):
+        divide(graph, mode, 8, 8)
 
 
 def test_networks_without_layers(builder):

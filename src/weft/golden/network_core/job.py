@@ -13,6 +13,7 @@ from weft.network_core.descriptors import join
 __all__ = ["run_job", "write_pixels"]
 
 POSITION_LIMIT = (1 << 16) - 1  # of y and x of a tap
+_LEAST_SCALE = np.finfo(np.float32).smallest_normal
 
 
 def run_job(config, memory, buffers, job, start=None) -> np.ndarray | None:
@@ -186,8 +187,7 @@ def _layer(config, buffers, job, sums):
         y = np.ascontiguousarray(total.astype("<i4")).view(np.int8)
     else:
         y = requantize(
-            total, multiplier, shift, mode=config.array.requantize, zero_point=job.zero,
-            low=job.low,
+            total, **_scaling(config, multiplier, shift), zero_point=job.zero, low=job.low,
             high=job.high,
         )
     return y.reshape(job.out_height, job.out_width, -1)
@@ -199,9 +199,21 @@ def _added(config, buffers, job, x, y):
     _, multiplier, shift = buffers.parameters(job.add_line, lane)
     total = (buffers.multiplied if job.multiply else buffers.added)(x, y)
     return requantize(
-        total, multiplier, shift, mode=config.array.requantize,
-        zero_point=job.sum_zero, low=job.sum_low, high=job.sum_high,
+        total, **_scaling(config, multiplier, shift), zero_point=job.sum_zero,
+        low=job.sum_low, high=job.sum_high,
     )
+
+
+def _scaling(config, multiplier, shift):
+    """The mode of a core, and its arguments: in ``onnx`` a multiplier has the bits of a scale.
+
+    A scale of 0 counts as the smallest normal number: all results are 0, too.
+    """
+    mode = config.array.requantize
+    if mode == "onnx":
+        scale = multiplier.astype(np.int32).view(np.float32)
+        return {"mode": mode, "scale": np.where(scale == 0, _LEAST_SCALE, scale)}
+    return {"mode": mode, "multiplier": multiplier, "shift": shift}
 
 
 def write_pixels(

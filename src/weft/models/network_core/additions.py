@@ -4,6 +4,7 @@ import numpy as np
 
 from weft.golden import scaled
 from weft.models import kernels
+from weft.models.arithmetic import lane_parameters
 from weft.models.ir import Host, Tensor
 from weft.models.network_core.layers import Addition, Refusal
 from weft.models.network_core.products import half_of
@@ -87,17 +88,18 @@ def _is_exact(parameters, node, own, dtype, mode) -> bool:
     return np.array_equal(_added(parameters, x, y, mode) + half, expected)
 
 
-def lookup(results: np.ndarray) -> Addition:
+def lookup(results: np.ndarray, mode: str) -> Addition:
     """Return the parameters of a table: ADD with the scale 1 of a map whose values count as 0.
 
     Parameters
     ----------
     results : integers [256]
         Of int8, for the values -128 .. 127 of the layer.
+    mode : str
     """
     table = np.zeros((2, 256), np.int32)
     table[1] = np.roll(results, 128)  # by the bytes of the values
-    return Addition(table, 1 << 30, 1, 0, -128, 127)  # 2**30 * 2**(1 - 31) = 1
+    return Addition(table, *lane_parameters(1.0, mode), 0, -128, 127)
 
 
 def _scaled(values, node, number, mode):

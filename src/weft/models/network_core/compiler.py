@@ -63,8 +63,9 @@ def compile_network_core(
     Raises
     ------
     UnfitError
-        If the memory or the buffers of the core are too small, if the network is not of
-        TensorFlow Lite, or if none of its products is a layer; the message has the numbers.
+        If the memory or the buffers of the core are too small, or if none of its products is a
+        layer; the message has the numbers. KindError if the core has the rounding of another
+        runtime than the one of the file.
     ModelError
         If an operator is not valid.
     """

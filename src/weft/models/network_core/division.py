@@ -10,8 +10,9 @@ import numpy as np
 
 from weft.models.errors import KindError
 from weft.models.exactness import in_mode
-from weft.models.ir import Gemm, Graph, Host, Window
+from weft.models.ir import Gemm, Graph, Host, Node, Window
 from weft.models.network_core.additions import lookup
+from weft.models.network_core.channels_first import CoreView, flat_product
 from weft.models.network_core.layers import (
     GraphSegment,
     InputForm,
@@ -22,6 +23,7 @@ from weft.models.network_core.layers import (
     WrongMap,
 )
 from weft.models.network_core.list_steps import host_step
+from weft.models.network_core.onnx_nodes import ADDITION, AVERAGE, average_of, onnx_addition
 from weft.models.network_core.operators import LOWERINGS
 from weft.models.network_core.operators.builder import OperatorBuilder
 from weft.models.network_core.operators.functions import with_functions
@@ -36,7 +38,7 @@ from weft.models.program import Step
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListJob, places
 
-__all__ = ["PaddedMaps", "divide"]
+__all__ = ["PaddedMaps", "check_kind", "divide"]
 
 
 class PaddedMaps:
@@ -95,17 +97,30 @@ def divide(
     Raises
     ------
     KindError
-        If the network is not of TensorFlow Lite.
+        If the core rounds as another runtime than the one of the file.
     ModelError
         If an operator is not valid.
     """
-    if graph.source != "tflite":
-        raise KindError(
-            f"{graph.name}: a network core has the rounding of TensorFlow Lite, and the"
-            f" network must be a .tflite file, not .{graph.source}"
-        )
-    graph = with_functions(in_mode(graph, mode))
+    check_kind(graph, mode)
+    graph = in_mode(graph, mode)
+    if mode != "onnx":
+        graph = with_functions(graph)
     return _Division(graph, mode, cols, depth, fuse, config, tables).divided()
+
+
+def check_kind(graph: Graph, mode: str) -> None:
+    """Raise KindError if a core with ``mode`` rounds as another runtime than the file's."""
+    if (graph.source == "onnx") == (mode == "onnx"):
+        return
+    runtime, suffix, other = (
+        ("onnxruntime", "onnx", "'tflite'") if mode == "onnx"
+        else ("TensorFlow Lite", "tflite", "'onnx'")
+    )
+    raise KindError(
+        f"{graph.name}: a network core with requantize = {mode!r} has the rounding of {runtime},"
+        f" and the network must be a .{suffix} file, not .{graph.source}; a network core with"
+        f" requantize = {other} computes it"
+    )
 
 
 class _Division:
@@ -116,28 +131,30 @@ class _Division:
     """
 
     def __init__(self, graph, mode, cols, depth, fuse, config, tables):
-        self._graph, self.tensors, self.mode = graph, graph.tensors, mode
+        self._view = view = CoreView(graph, depth, convert=fuse)
+        self._graph, self.tensors, self.mode = view.graph, view.tensors, mode
         self.cols, self.depth, self._fuse, self.network_core = cols, depth, fuse, config
         self._has_tables, self._used_tables = tables, False
-        self.places = TensorPlaces(depth)
+        self.places = TensorPlaces(view.tensors, depth)
         self._layers: list[NetworkLayer] = []
         self._host: list[tuple[int, Step]] = []  # with the list that it is computed before
+        self._on_host_already: set[Node] = set()
         self._pads = PaddedMaps()
         self._renamed: list[tuple] = []
         self._delayed: dict[int, Host] = {}  # reshapes of the host's tensors, by their outputs
-        readers = Counter(number for node in graph.nodes for number in node.inputs)
+        readers = Counter(number for entry in view.nodes for number in entry.node.inputs)
         readers.update(graph.results)
         self._readers = readers
 
     def divided(self) -> NetworkCoreGraph:
         graph, places = self._graph, self.places
-        for node in graph.nodes:
+        for entry in self._view.nodes:
             try:
-                self._try(self._on_core, node)
+                self._try(self._on_core, entry.node)
             except WrongMap as wrong:
-                self._reshaped(node, str(wrong))
+                self._reshaped(entry, str(wrong))
             except Refusal as refusal:
-                self._on_host(node, str(refusal))
+                self._all_on_host(entry, str(refusal))
         self._need(graph.results)
         self._renamed += ((node, number) for number, node in self._delayed.items())
         layers = sorted(self._layers, key=self._list_of)
@@ -147,7 +164,7 @@ class _Division:
         read = set(wanted)
         tensors = tuple(
             tensor if number in read else dataclasses.replace(tensor, data=None)
-            for number, tensor in enumerate(self.tensors)
+            for number, tensor in enumerate(graph.tensors)
         )
         return NetworkCoreGraph(
             name=graph.name, source=graph.source, mode=self.mode, tensors=tensors,
@@ -181,7 +198,7 @@ class _Division:
         if isinstance(node, Gemm):
             self._product(node)
             return
-        if node.kernel == "pad" and self._pads.take(node, self._graph):
+        if node.kernel == "pad" and self._pads.take(node, self._view.core_graph()):
             return
         if self.places.begins_list(node.inputs):
             raise Refusal("it has no product, and the host computes an operator before it")
@@ -193,6 +210,10 @@ class _Division:
             self._renamed.append((node, node.outputs[0]))
         elif node.kernel == "table":
             self._table(node)
+        elif node.kernel == AVERAGE:
+            self._average(node)
+        elif node.kernel == ADDITION:
+            self._onnx_add(node)
         elif self._is_fused(node):
             self._add(node)
         elif node.kernel in LOWERINGS:
@@ -210,11 +231,12 @@ class _Division:
             self._layers = layers
             raise
 
-    def _reshaped(self, node, reason):
+    def _reshaped(self, entry, reason):
         """Compute a node whose inputs are maps that it cannot read.
 
         First the core reshapes them. If it cannot, the host does between two lists, for a product.
         """
+        node = entry.node
         with contextlib.suppress(Refusal):
             self._try(self._on_reshaped_maps, node)
             return
@@ -224,7 +246,7 @@ class _Division:
                 return
         except Refusal as refusal:
             reason = str(refusal)
-        self._on_host(node, reason)
+        self._all_on_host(entry, reason)
 
     def _on_reshaped_maps(self, node):
         """Append the layers of a node, after layers that reshape its inputs."""
@@ -272,8 +294,16 @@ class _Division:
             raise Refusal("the memory has no space for its table")
         self._used_tables = True
 
+    def _all_on_host(self, entry, reason):
+        """Append the nodes of an operator as operators of the host."""
+        for node in entry.nodes:
+            self._on_host(node, reason)
+
     def _on_host(self, node, reason):
-        """Append a node as an operator of the host."""
+        """Append a node as an operator of the host, once."""
+        if node in self._on_host_already:
+            return
+        self._on_host_already.add(node)
         self._need(node.inputs)
         pad = None
         if isinstance(node, Gemm):
@@ -343,15 +373,26 @@ class _Division:
 
     def _product_of(self, gemm, written):
         """Return the product, over the map as it is, over a view of it, or over one of the host."""
-        arguments = gemm, self.tensors, self.mode, self.cols, self.depth
+        arguments = self.tensors, self.mode, self.cols, self.depth
         if written:
-            return product_of(*arguments, None)
+            return product_of(gemm, *arguments, None)
+        ends = self.tensors[gemm.x], self.tensors[gemm.outputs[0]]
+        stored = self.places.stored(gemm.x)
         try:
-            return product_of(*arguments, self.places.stored(gemm.x))
+            return product_of(flat_product(gemm, *ends, stored), *arguments, stored)
         except WrongMap:
-            product = product_of(*arguments, _size_of(self.tensors[gemm.x].shape))
+            size = _size_of(ends[0].shape)
+            product = product_of(flat_product(gemm, *ends, size), *arguments, size)
             self.places.input(gemm.x, product.size)
             return product
+
+    def _average(self, node):
+        """Append the layer of an average of ONNX."""
+        x = self.tensors[node.inputs[0]]
+        size, half = self.places.stored(node.inputs[0]) or _size_of(x.shape), half_of(x.dtype)
+        window, scale, zeros = average_of(node, size[:2])
+        x_zero, zero = (number - half for number in zeros)
+        self._equal(node, size, window, scale, x_zero, zero, -128, 127)
 
     def _table(self, node):
         """A table of 256 results: behind the layer that computes its input, or behind a copy of it.
@@ -372,7 +413,7 @@ class _Division:
             conversion = conversion_scale(table, scales[0] / scales[1], zeros, self.mode)
         if conversion is None:
             self._take_table()
-            self._behind(node, self._own(node), size, lookup(table))
+            self._behind(node, self._own(node), size, lookup(table, self.mode))
             return
         scale, low, high = conversion
         window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
@@ -408,6 +449,15 @@ class _Division:
         added = operand(builder, 1 - own, size)
         self._layers += builder.layers
         self._behind(node, own, size, scales, added)
+
+    def _onnx_add(self, node):
+        """Fuse a sum of ONNX with the layer that computes an input; without one, with a copy."""
+        maker = self._own(node)
+        own = maker or 0
+        scales = onnx_addition(node, own, self.tensors)
+        number, other = node.inputs[own], node.inputs[1 - own]
+        size = self.places.stored(number) or _size_of(self.tensors[number].shape)
+        self._behind(node, maker, size, scales, self.places.input(other, size))
 
     def _behind(self, node, maker, size, addition, added=-1):
         """Let the layer that computes input ``maker`` of a node compute the node, too.

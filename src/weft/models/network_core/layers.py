@@ -261,6 +261,8 @@ class InputForm:
     fill : int
         int8: the zero point, if blocks have pixels outside the tensor.
     block, offset : (int, int)
+    channels_first : bool
+        The tensor's values have the order channel, row, column.
     """
 
     tensor: int
@@ -270,6 +272,7 @@ class InputForm:
     fill: int = 0
     block: tuple[int, int] = (1, 1)
     offset: tuple[int, int] = (0, 0)
+    channels_first: bool = False
 
     @property
     def map_size(self) -> tuple[int, int, int]:
@@ -286,11 +289,14 @@ class InputForm:
         height, width, channels = self.map_size
         (by, bx), (oy, ox) = self.block, self.offset
         whole = np.full((height * by, width * bx, self.channels), self.fill, np.int8)
-        whole[oy : oy + self.height, ox : ox + self.width] = values.reshape(
-            self.height, self.width, self.channels
-        )
+        whole[oy : oy + self.height, ox : ox + self.width] = self._pixels(values)
         blocks = whole.reshape(height, by, width, bx, self.channels).transpose(0, 2, 1, 3, 4)
         return blocks.reshape(height, width, channels)
+
+    def _pixels(self, values):
+        if self.channels_first:
+            return values.reshape(self.channels, self.height, self.width).transpose(1, 2, 0)
+        return values.reshape(self.height, self.width, self.channels)
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,19 @@ import math
 
 import numpy as np
 
-from weft.golden import scaled
+from weft.models.arithmetic import lane_parameters, lane_results
 from weft.models.ir import Host
 from weft.models.kernels.fixed_point import multiply
 from weft.models.kernels.litert import scaled_total
 from weft.models.network_core.layers import Refusal
-from weft.quantize import quantize_multiplier
 
 __all__ = [
-    "NO_PADDING", "EqualWeights", "average_scale", "conversion_scale", "fitted_scale",
-    "mean_scale",
+    "MAX_COUNT", "NO_PADDING", "EqualWeights", "average_scale", "conversion_scale",
+    "fitted_scale", "mean_scale",
 ]
 
 NO_PADDING = (0, 0, 0, 0)
-_MAX_COUNT = 1 << 16  # inputs of a mean: their sum with weight 64 fits int32
+MAX_COUNT = 1 << 16  # inputs of a mean: their sum with weight 64 fits int32
 _WEIGHTS = 64, *range(1, 64), *range(65, 128)
 
 
@@ -43,8 +42,8 @@ def average_scale(count: int, mode: str, zero: int) -> EqualWeights:
     The results for all sums are compared with the kernel ``tflite.average_pool``, whose ties are
     rounded away from ``zero``. Raises Refusal if no weight in 1..127 is exact.
     """
-    if count > _MAX_COUNT:
-        raise Refusal(f"its windows must have at most {_MAX_COUNT} inputs, not {count}")
+    if count > MAX_COUNT:
+        raise Refusal(f"its windows must have at most {MAX_COUNT} inputs, not {count}")
     sums = _sums(count, zero)
     expected = np.sign(sums) * ((np.abs(sums) + count // 2) // count)
     found = _exact(1 / count, sums, expected, (-128 - zero, 127 - zero), mode)
@@ -62,8 +61,8 @@ def mean_scale(node: Host, shape: tuple[int, ...], half: int, mode: str) -> Equa
     """
     given = node.attributes
     count = math.prod(shape[axis] for axis in given["axes"])
-    if count > _MAX_COUNT:
-        raise Refusal(f"its results must be of at most {_MAX_COUNT} values, not {count}")
+    if count > MAX_COUNT:
+        raise Refusal(f"its results must be of at most {MAX_COUNT} values, not {count}")
     zeros = tuple(zero - half for zero in given["zeros"])
     if node.kernel == "litert.sum":
         totals = np.arange(-128 * count, 127 * count + 1)
@@ -134,7 +133,7 @@ def _exact(scale, sums, expected, limits, mode):
     for weight in _WEIGHTS:
         if weight * np.abs(sums).max() >= 1 << 31 or not 2.0**-32 < scale / weight < 2.0**31:
             continue
-        multiplier, shift = map(int, quantize_multiplier(scale / weight))
+        multiplier, shift = lane_parameters(scale / weight, mode)
         if _equal(weight * sums, multiplier, shift, expected, limits, mode):
             return EqualWeights(weight, multiplier, shift)
     return None
@@ -142,7 +141,7 @@ def _exact(scale, sums, expected, limits, mode):
 
 def _equal(sums, multiplier, shift, expected, limits, mode):
     """Whether the lanes compute the expected results."""
-    found = scaled(sums.astype(np.int32), multiplier, shift, mode=mode)
+    found = lane_results(sums.astype(np.int32), multiplier, shift, mode)
     return np.array_equal(np.clip(found, *limits), expected)
 
 
@@ -178,7 +177,7 @@ def fitted_scale(
     middle = (least + most) / 2 if most < np.inf else max(2 * least, 1.0)
     for scale in (middle, least * (1 + 2.0**-29), most * (1 - 2.0**-29)):
         if 2.0**-32 < scale < 2.0**31:
-            multiplier, shift = map(int, quantize_multiplier(scale))
+            multiplier, shift = lane_parameters(scale, mode)
             if _equal(sums, multiplier, shift, expected, limits, mode):
                 return multiplier, shift
     return None

@@ -136,7 +136,8 @@ def product_of(
     layout, groups, weights = _arranged(weights, taps, cols, depth)
     form = None
     if stored is None:
-        form = InputForm(gemm.x, *size)
+        planes = gemm.window is not None and x.channels_first
+        form = InputForm(gemm.x, *size, channels_first=planes)
         dense = layout == WeightLayout.DENSE and groups == 1
         block = best_block(window, size[2], depth)
         if dense and window.dilation == (1, 1) and block != (1, 1):

@@ -195,6 +195,8 @@ def map_values(data: bytes, placed: PlacedMap, tensor: Tensor, depth: int) -> np
     pixels = vectors[indices].reshape(placed.height, placed.width, -1)[..., : placed.channels]
     if tensor.dtype == np.uint8:
         pixels = np.ascontiguousarray(pixels).view(np.uint8) ^ _HALF
+    if tensor.channels_first:
+        pixels = pixels.transpose(2, 0, 1)
     return pixels.reshape(tensor.shape)
 
 

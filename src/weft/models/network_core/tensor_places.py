@@ -2,8 +2,9 @@
 
 import copy
 import dataclasses
+from collections.abc import Sequence
 
-from weft.models.ir import Host
+from weft.models.ir import Host, Tensor
 from weft.models.network_core.layers import InputForm, MapView, NetworkMap, Refusal, WrongMap
 
 __all__ = ["TensorPlaces"]
@@ -19,6 +20,7 @@ class TensorPlaces:
 
     Parameters
     ----------
+    tensors : sequence of Tensor
     depth : int
         Channels of a vector.
 
@@ -30,10 +32,10 @@ class TensorPlaces:
         that can read it.
     """
 
-    def __init__(self, depth: int):
+    def __init__(self, tensors: Sequence[Tensor], depth: int):
         self.maps: list[NetworkMap] = []
         self.first_list: list[int] = []
-        self._depth = depth
+        self._tensors, self._depth = tensors, depth
         self._place: dict[int, int] = {}  # the map of a tensor that the core computes
         self._alias: dict[int, int] = {}  # tensors that a reshape only renames
         self._forms: dict[InputForm, int] = {}
@@ -108,7 +110,8 @@ class TensorPlaces:
         """
         map_number = self.map_of(number)
         if map_number is None:
-            return self.written(InputForm(number, *size))
+            first = self._tensors[number].channels_first
+            return self.written(InputForm(number, *size, channels_first=first))
         return self.reshaped(map_number, size)
 
     def reshaped(self, map_number: int, size: tuple[int, int, int]) -> int:

@@ -139,9 +139,11 @@ def reasons_of(program: CompiledNetwork) -> list[str]:
 
 # Kernels that a network core computes, if their maps are of 8 bits (`division`).
 _ON_CHIP = {
-    "concatenation", "litert.add", "litert.sum", "maximum", "minimum", "pad", "reduce_max",
-    "reduce_min", "reshape", "table", "tflite.add", "tflite.average_pool", "tflite.max_pool",
-    "tflite.mean", "tflite.sub", "tflite.sum",
+    "concatenation", "litert.add", "litert.sum", "maximum", "minimum", "onnx.add",
+    "onnx.average_pool", "onnx.global_average_pool", "onnx.max_pool", "onnx.qlinear_add",
+    "onnx.qlinear_concat", "onnx.qlinear_global_average_pool", "onnx.reduce_mean", "pad",
+    "reduce_max", "reduce_min", "reshape", "table", "tflite.add", "tflite.average_pool",
+    "tflite.max_pool", "tflite.mean", "tflite.sub", "tflite.sum",
 }
 
 
@@ -169,8 +171,9 @@ def remedy_of(program: CompiledNetwork, step: Step) -> str:
     if products and executes_lists:
         return "a product core computes its products"
     kernel = getattr(work, "kernel", "")
-    if not executes_lists and kernel in _ON_CHIP and program.source == "tflite":
-        return "a network core computes it, if its maps are of 8 bits"
+    if not executes_lists and kernel in _ON_CHIP:
+        mode = " with requantize = 'onnx'" if program.source == "onnx" else ""
+        return f"a network core{mode} computes it, if its maps are of 8 bits"
     if not executes_lists and kernel in _MAP_PRODUCTS and program.source == "tflite":
         return (
             "a network core with multiply_maps = true computes it, if its maps are of 8 bits and"

@@ -44,7 +44,7 @@ def run(config, jobs, *, idle, cycles=300, seed=1):
 
 @pytest.mark.parametrize("mode, cycles, multiplies", [
     ("tflite", 1, False), ("single", 1, False), ("tflite", 2, False), ("single", 8, False),
-    ("single", 1, True),
+    ("single", 1, True), ("onnx", 1, False), ("onnx", 4, False),
 ])
 @pytest.mark.parametrize("idle", [0, 0.9])
 def test_each_value_has_its_slot(mode, cycles, multiplies, idle):

@@ -25,6 +25,7 @@ CHIPS = {
     "product-ecp5": network_core_of(
         1, 4, 4, 4, read_vectors=1, target="ecp5", scale_cycles=2, multiply_maps=True
     ),
+    "onnx": network_core_of(3, 4, 4, 2, requantize="onnx", multiplier="fip"),
 }
 ALL = pytest.mark.parametrize("config", CHIPS.values(), ids=CHIPS)
 
@@ -62,7 +63,8 @@ def layer_case(rng, config, *, pixels, columns, kind):
 
 
 KINDS = [
-    *((name, kind) for name in ("small", "fip", "ecp5") for kind in ("plain", "add", "sums")),
+    *((name, kind) for name in ("small", "fip", "ecp5", "onnx")
+      for kind in ("plain", "add", "sums")),
     *((name, kind) for name in ("product", "products", "product-ecp5")
       for kind in ("add", "multiply")),
 ]
@@ -106,7 +108,9 @@ def test_a_job_of_one_chunk_takes_the_latency(name, kind):
     assert bench.latencies == [request + latency] * 2
 
 
-@pytest.mark.parametrize("name", ["small", "fip", "ecp5", "product", "products", "product-ecp5"])
+@pytest.mark.parametrize(
+    "name", ["small", "fip", "ecp5", "onnx", "product", "products", "product-ecp5"]
+)
 def test_a_job_follows_a_short_job_of_another_kind(name):
     """Sums are stored before they would be scaled; then nothing of them reaches the next job."""
     rng = np.random.default_rng(10)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from network_core_layers import scaling
 from network_core_output import network_core_of
 
 from verif.amaranth_bench import plain, put, simulate
@@ -30,20 +31,28 @@ def expected(config, sums, added, multiply):
     mode = config.array.requantize
     rows = np.array(LINES[3])
     wrapped = (np.array(sums) + rows[:, 0]).astype(np.int32)
-    y = requantize(wrapped, rows[:, 1], rows[:, 2], mode=mode, zero_point=-7, low=-100, high=120)
+    y = requantize(wrapped, **scaling(mode, *rows[:, 1:].T), zero_point=-7, low=-100, high=120)
     if added is None:
         return y.tolist()
     if multiply:
         total = (np.array(added) - ADD_ZERO) * (y.astype(int) + 7)
         return requantize(
-            total.astype(np.int32), *LINES[11][0][1:], mode=mode, zero_point=100
+            total.astype(np.int32), **scaling(mode, *LINES[11][0][1:]), zero_point=100
         ).tolist()
     total = np.zeros(2, np.int64)
     for scale, values in zip(SCALES, (np.array(added) - ADD_ZERO, y.astype(int) + 7), strict=True):
-        total += scaled(values * 2**20, *scale, mode=mode)
+        total += scaled(values * 2**20, **scaling(mode, *scale))
     return requantize(
-        total.astype(np.int32), *LINES[10][0][1:], mode=mode, zero_point=100
+        total.astype(np.int32), **scaling(mode, *LINES[10][0][1:]), zero_point=100
     ).tolist()
+
+
+def column(core, bias, multiplier, shift):
+    """The parameters of a column; in mode onnx a multiplier has the bits of a scale."""
+    if core.requantize == "onnx":
+        scale = scaling("onnx", multiplier, shift)["scale"]
+        multiplier, shift = int(scale.view(np.uint32)), 0
+    return {"bias": bias, "multiplier": multiplier, "shift": shift}
 
 
 def table(config, multiply):
@@ -53,7 +62,7 @@ def table(config, multiply):
         return [int(v) % (1 << 16) | 0x3C3C << 16 for zero in (ADD_ZERO, -7) for v in values - zero]
     return [
         int(t) for scale, zero in zip(SCALES, (ADD_ZERO, -7), strict=True)
-        for t in scaled((values - zero) * 2**20, *scale, mode=config.array.requantize)
+        for t in scaled((values - zero) * 2**20, **scaling(config.array.requantize, *scale))
     ]
 
 
@@ -61,6 +70,8 @@ CONFIGS = {
     "plain": network_core_of(2, 2, 2, 2),
     "fip": network_core_of(2, 2, 2, 2, multiplier="fip", requantize="single"),
     "ecp5": network_core_of(2, 2, 2, 2, target="ecp5", scale_cycles=2),
+    "onnx": network_core_of(2, 2, 2, 2, multiplier="fip", requantize="onnx"),
+    "onnx-ecp5": network_core_of(2, 2, 2, 2, target="ecp5", requantize="onnx", scale_cycles=4),
     "serial": network_core_of(2, 2, 2, 2, target="ice40up", scale_cycles=8),
     "serial-fip": network_core_of(2, 2, 2, 2, target="ice40hx", multiplier="fip", scale_cycles=16),
 }
@@ -88,9 +99,7 @@ def test_results_follow_the_request(config, kind):
             put(ctx, dut.sums, [(v + pair + (1 << 31)) % (1 << 32) - (1 << 31) for v in values])
             put(ctx, dut.pair_sum, pair)
             parameters = LINES.get(lines.pop(0), [(9, 9, 9)] * 2)
-            put(ctx, dut.lines.data, [
-                {"bias": b, "multiplier": m, "shift": s} for b, m, s in parameters
-            ])
+            put(ctx, dut.lines.data, [column(core, *values) for values in parameters])
             put(ctx, dut.table.data, [words[n] for n in addresses.pop(0)])
             ports = dut.results, dut.results_next, dut.lines.address, dut.table.address
             _, _, results, following, line, addressed = await ctx.tick().sample(*ports)

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from weft.models.arithmetic import lane_parameters
 from weft.models.ir import Host, Tensor, Window
 from weft.models.network_core.layers import (
     Addition,
@@ -16,9 +17,7 @@ from weft.models.network_core.layers import (
 from weft.models.network_core.pools import NO_PADDING
 from weft.models.network_core.products import half_of
 
-__all__ = ["DIFFERENCE", "IDENTITY", "OperatorBuilder", "pointwise"]
-
-IDENTITY = 1 << 30, 1  # multiplier and shift of the scale 1 in all modes: 2**30 * 2**(1 - 31)
+__all__ = ["DIFFERENCE", "OperatorBuilder", "pointwise"]
 
 _BYTES = np.arange(256).astype(np.int8).astype(np.int32)
 # The added map less the result of the layer, both bytes. All operators that compare share it, so
@@ -135,15 +134,17 @@ class OperatorBuilder:
 
     def layer(
         self, x: int, window: Window, weights: np.ndarray, *, y: int | None = None,
-        layout: str = WeightLayout.DIAGONAL, parts: int = 1, bias=0, scale: tuple = IDENTITY,
+        layout: str = WeightLayout.DIAGONAL, parts: int = 1, bias=0, scale: tuple | None = None,
         x_zero: int = 0, zero: int = 0, low: int = -128, high: int = 127, added: int = -1,
         addition: Addition | None = None,
     ) -> int:
         """Append a layer, and return its map: ``y``, or a new one.
 
         The parameters are those of `NetworkLayer`; ``bias`` is without the zero point of x, and
-        it and ``scale`` are numbers or arrays of columns. Taps outside the map are ``x_zero``.
+        it and ``scale`` are numbers or arrays of columns; without one, the scale is 1. Taps outside
+        the map are ``x_zero``.
         """
+        scale = lane_parameters(1.0, self.mode) if scale is None else scale
         columns = weights.shape[-1]
         if y is None:
             y = self.map((*window.output, parts * columns))
@@ -189,13 +190,14 @@ class OperatorBuilder:
 
     def sum(
         self, x: int, added: int, window: Window | None = None, *, weight: int = 1, bias: int = 0,
-        x_zero: int = 0, table: np.ndarray = DIFFERENCE, scale: tuple = IDENTITY, zero: int = 0,
+        x_zero: int = 0, table: np.ndarray = DIFFERENCE, scale: tuple | None = None, zero: int = 0,
         low: int = -128, high: int = 127, y: int | None = None,
     ) -> int:
         """Append a copy of a map that adds another one through a table, and return its map.
 
         ``clamp(scale(table[0, added] + table[1, weight * x + bias]) + zero, low, high)``
         """
+        scale = lane_parameters(1.0, self.mode) if scale is None else scale
         addition = Addition(table.astype(np.int32), *scale, zero, low, high)
         window = pointwise(self.size(x)) if window is None else window
         return self.equal(

@@ -9,10 +9,11 @@ import math
 import numpy as np
 
 from weft.models import kernels
+from weft.models.arithmetic import lane_parameters
 from weft.models.ir import Window
 from weft.models.network_core.additions import addition, multiplication
 from weft.models.network_core.layers import Addition, Refusal, WeightLayout
-from weft.models.network_core.operators.builder import IDENTITY, OperatorBuilder, pointwise
+from weft.models.network_core.operators.builder import OperatorBuilder, pointwise
 from weft.models.network_core.operators.pools import corrected
 from weft.models.network_core.pools import NO_PADDING, fitted_scale
 from weft.models.network_core.products import half_of, narrow
@@ -265,7 +266,8 @@ def _prelu(builder):
         given=(given["multipliers"][1], given["shifts"][1]), zero=y_zero, low=_LEAST, high=_MOST,
         added=x,
         addition=Addition(
-            np.stack([positive, _BYTES - y_zero]).astype(np.int32), *IDENTITY, 0, _LEAST, _MOST
+            np.stack([positive, _BYTES - y_zero]).astype(np.int32),
+            *lane_parameters(1.0, builder.mode), 0, _LEAST, _MOST,
         ),
     )
 
