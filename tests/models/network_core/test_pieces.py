@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from weft.models.network_core.layers import MapPitches, Panels, Window, panels_of
+from weft.models.network_core.layers import Window
+from weft.models.network_core.map_pitches import MapPitches, Panels, panels_of
 from weft.models.network_core.pieces import Area, Shape, Taps, pieces_of
 from weft.models.network_core.weights import LayerWords
 

@@ -6,7 +6,7 @@ from network_cores import network_core_config
 from rejects import rejects
 
 from weft.models.network_core import schedule as module
-from weft.models.network_core.layers import Panels
+from weft.models.network_core.map_pitches import Panels
 from weft.models.network_core.pieces import Shape
 from weft.models.network_core.schedule import LayerDemand, schedule_buffers
 from weft.models.network_core.weights import BufferPlaces, LayerWords

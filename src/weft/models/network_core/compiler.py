@@ -14,8 +14,8 @@ from weft.models.ir import Graph
 from weft.models.network_core.division import divide
 from weft.models.network_core.image import MemoryImage, make_image
 from weft.models.network_core.jobs import shape_of_jobs
-from weft.models.network_core.layers import Panels, panels_of, panels_of_parts
 from weft.models.network_core.list_steps import estimated, products_area
+from weft.models.network_core.map_pitches import Panels, panels_of, panels_of_parts
 from weft.models.network_core.memory import MapPlacement, plan_maps
 from weft.models.network_core.prediction import TURNS, predict_run, program_conditions
 from weft.models.network_core.program import (

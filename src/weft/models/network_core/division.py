@@ -29,6 +29,7 @@ from weft.models.network_core.operators.builder import OperatorBuilder
 from weft.models.network_core.operators.functions import with_functions
 from weft.models.network_core.operators.moves import moved
 from weft.models.network_core.operators.operands import PRODUCTS, SUMS, operand, parameters
+from weft.models.network_core.padded_maps import PaddedMaps
 from weft.models.network_core.pieces import job_limits, needed
 from weft.models.network_core.pools import NO_PADDING, average_scale, conversion_scale
 from weft.models.network_core.products import half_of, product_of
@@ -38,45 +39,7 @@ from weft.models.program import Step
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListJob, places
 
-__all__ = ["PaddedMaps", "check_kind", "divide"]
-
-
-class PaddedMaps:
-    """The outputs of PAD that no memory holds: convolutions read the map before PAD.
-
-    A tap outside the map reads the zero point, so PAD must have this value.
-    """
-
-    def __init__(self):
-        self._nodes: dict[int, Host] = {}
-
-    def take(self, node: Host, graph: Graph) -> bool:
-        """Take a PAD of rows and columns, if only convolutions with this zero point read it."""
-        y, padding = node.outputs[0], node.attributes["padding"]
-        readers = [other for other in graph.nodes if y in other.inputs]
-        if len(node.inputs) != 1 or len(padding) != 4 or any((*padding[0], *padding[3])):
-            return False
-        if y in graph.results or not readers or not all(
-            isinstance(other, Gemm) and other.window is not None and other.layout == "NHWC"
-            and other.x_zero == node.attributes["value"] for other in readers
-        ):
-            return False
-        self._nodes[y] = node
-        return True
-
-    def inside(self, gemm: Gemm) -> tuple[Gemm, Host | None]:
-        """Return a convolution with the padding in its window, and the PAD; or the Gemm itself."""
-        node = self._nodes.get(gemm.x)
-        if node is None:
-            return gemm, None
-        (_, (top, bottom), (left, right), _), window = node.attributes["padding"], gemm.window
-        before = window.padding
-        window = dataclasses.replace(
-            window, input=(window.input[0] - top - bottom, window.input[1] - left - right),
-            padding=(before[0] + top, before[1] + bottom, before[2] + left, before[3] + right),
-        )
-        x = node.inputs[0]
-        return dataclasses.replace(gemm, x=x, inputs=(x, *gemm.inputs[1:]), window=window), node
+__all__ = ["check_kind", "divide"]
 
 
 _BIT8 = np.dtype(np.int8), np.dtype(np.uint8)

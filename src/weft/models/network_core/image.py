@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.models.network_core.jobs import PlacedMap, job_of
-from weft.models.network_core.layers import NetworkCoreGraph, Panels
+from weft.models.network_core.layers import NetworkCoreGraph
+from weft.models.network_core.map_pitches import Panels
 from weft.models.network_core.schedule import BufferSchedule
 from weft.models.network_core.weights import LayerWords, lines_of, table_of, words_of
 from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig

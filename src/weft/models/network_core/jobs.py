@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from weft.models.network_core.layers import MapPitches, NetworkLayer, Panels
+from weft.models.network_core.layers import NetworkLayer
+from weft.models.network_core.map_pitches import MapPitches, Panels
 from weft.models.network_core.pieces import Shape
 from weft.models.network_core.schedule import Part
 from weft.models.network_core.weights import LayerWords

@@ -7,7 +7,7 @@ taps. The sums stay in the array between them, so each of these jobs has one pan
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from weft.models.network_core.layers import Panels
+from weft.models.network_core.map_pitches import Panels
 from weft.models.network_core.weights import LINES_OF_ADD, LayerWords
 from weft.network_core.config import NetworkCoreConfig
 

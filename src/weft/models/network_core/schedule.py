@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from weft.models.network_core.layers import Panels
+from weft.models.network_core.map_pitches import Panels
 from weft.models.network_core.pieces import Piece, Shape, job_limits, needed, pieces_of
 from weft.models.network_core.weights import LINES_OF_ADD, BufferPlaces, LayerWords
 from weft.models.progress import Progress

@@ -5,7 +5,8 @@ import dataclasses
 from collections.abc import Sequence
 
 from weft.models.ir import Host, Tensor
-from weft.models.network_core.layers import InputForm, MapView, NetworkMap, Refusal, WrongMap
+from weft.models.network_core.layers import InputForm, NetworkMap, Refusal, WrongMap
+from weft.models.network_core.map_pitches import MapView
 
 __all__ = ["TensorPlaces"]
 

@@ -7,13 +7,8 @@ import numpy as np
 
 from weft.models.arithmetic import lane_parameters
 from weft.models.ir import Host, Tensor, Window
-from weft.models.network_core.layers import (
-    Addition,
-    MapView,
-    NetworkLayer,
-    Refusal,
-    WeightLayout,
-)
+from weft.models.network_core.layers import Addition, NetworkLayer, Refusal, WeightLayout
+from weft.models.network_core.map_pitches import MapView
 from weft.models.network_core.pools import NO_PADDING
 from weft.models.network_core.products import half_of
 
