@@ -106,11 +106,30 @@ def test_channels_are_joined():
     check(b, y, conv(b, y, 4, 12, (2, 2)))
 
 
-def test_rows_of_maps_are_joined_by_the_host():
+@pytest.mark.parametrize("axis", [1, 2, 3, -1, -2])
+@pytest.mark.parametrize("channels", [4, 3])
+def test_maps_are_joined_along_each_axis(axis, channels):
     b = Builder()
     x = b.input("x", [1, 3, 4, 3], np.int8)
-    y = b.node("Concat", conv(b, x, 4, 3), conv(b, x, 4, 3), axis=2)
-    check(b, conv(b, y, 4, 4), lists=2, host=["Concat"])
+    y = b.node("Concat", conv(b, x, channels, 3), conv(b, x, channels, 3), axis=axis)
+    check(b, y, conv(b, y, 4, channels * (1 + (axis == 1))))
+
+
+@pytest.mark.parametrize("pads", [[0, 0, 1, 2, 0, 0, 3, 0], [0, 1, 0, 0, 0, 4, 0, 0]])
+def test_a_border_of_any_axis(pads):
+    b = Builder()
+    x = conv(b, b.input("x", [1, 3, 4, 3], np.int8), 5, 3)
+    y = b.node("Pad", x, np.int64(pads), np.int8(9))
+    check(b, y, conv(b, y, 4, 5 + pads[1] + pads[5]))
+
+
+@pytest.mark.parametrize("shape", [[1, 12, 3, 2], [1, 2, 6, 6], [1, 1, 8, 9], [1, 72, 1, 1]])
+def test_a_reshape_to_other_channels(shape):
+    """A value has the same place in both tensors, whose maps have the channels last."""
+    b = Builder()
+    x = conv(b, b.input("x", [1, 3, 3, 6], np.int8), 4, 3)
+    y = b.node("Reshape", x, np.int64(shape))
+    check(b, conv(b, y, 4, shape[1]))
 
 
 def test_a_convolution_of_one_axis():

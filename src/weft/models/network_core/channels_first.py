@@ -20,7 +20,7 @@ from weft.models.network_core.onnx_nodes import (
     core_nodes,
 )
 
-__all__ = ["CoreView", "flat_product"]
+__all__ = ["CoreView", "flat_product", "values_first"]
 
 _POOLS = {AVERAGE, MAXIMUM}
 _SAME_ORDER = {"table", ADDITION, *_POOLS, "concatenation", "pad", "reshape"}
@@ -118,13 +118,21 @@ def _for_maps(node, tensors):
     if not tensors[node.outputs[0]].channels_first or _last(shape) == shape:
         return node
     if node.kernel == "concatenation":
-        axis = -1 if node.attributes["axis"] % len(shape) == 1 else 0
+        axis = node.attributes["axis"] % len(shape)
+        axis = 3 if axis == 1 else 0 if axis == 0 else axis + 3 - len(shape)
         return dataclasses.replace(node, attributes={**node.attributes, "axis": axis})
-    if node.kernel == "pad" and len(shape) == 4:
+    if node.kernel == "pad":
         batch, channels, *sides = node.attributes["padding"]
+        sides = [(0, 0)] * (4 - len(shape)) + sides
         attributes = {**node.attributes, "padding": (batch, *sides, channels)}
         return dataclasses.replace(node, attributes=attributes)
     return node
+
+
+def values_first(size: tuple[int, int, int]) -> np.ndarray:
+    """Return the place of each value of a map of ``size`` in a tensor with the channels first."""
+    height, width, channels = size
+    return np.arange(math.prod(size)).reshape(channels, height, width).transpose(1, 2, 0).ravel()
 
 
 def flat_product(

@@ -12,7 +12,7 @@ from weft.models.errors import KindError
 from weft.models.exactness import in_mode
 from weft.models.ir import Gemm, Graph, Host, Node, Window
 from weft.models.network_core.additions import lookup
-from weft.models.network_core.channels_first import CoreView, flat_product
+from weft.models.network_core.channels_first import CoreView, flat_product, values_first
 from weft.models.network_core.layers import (
     GraphSegment,
     InputForm,
@@ -232,10 +232,20 @@ class _Division:
                 found = self.places.reshaped(place, size)
             except WrongMap:
                 builder = OperatorBuilder(self, node)
-                found = moved(builder, np.arange(math.prod(size)), size, [(place, True)])
+                origins = self._origins(node, number, place, size)
+                found = moved(builder, origins, size, [(place, True)])
                 self._layers += builder.layers
             if found != place:
                 self.places.put(number, found)
+
+    def _origins(self, node, number, place, size):
+        """Return where a map has the values of a tensor, in the order of a map of ``size``."""
+        if not self.tensors[number].channels_first:
+            return np.arange(math.prod(size))
+        if isinstance(node, Gemm) and node.window is None:
+            raise Refusal("its rows are no pixels of a map whose channels are the first axis")
+        places = np.argsort(values_first(self.places.maps[place].size))
+        return places[values_first(size)]
 
     def _lower(self, node):
         """Append the layers of an operator."""

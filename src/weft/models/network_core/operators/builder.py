@@ -7,7 +7,13 @@ import numpy as np
 
 from weft.models.arithmetic import lane_parameters
 from weft.models.ir import Host, Tensor, Window
-from weft.models.network_core.layers import Addition, NetworkLayer, Refusal, WeightLayout
+from weft.models.network_core.layers import (
+    Addition,
+    NetworkLayer,
+    Refusal,
+    WeightLayout,
+    WrongMap,
+)
 from weft.models.network_core.map_pitches import MapView
 from weft.models.network_core.pools import NO_PADDING
 from weft.models.network_core.products import half_of
@@ -89,12 +95,16 @@ class OperatorBuilder:
     def stored(self, operand: int = 0) -> tuple[int, bool]:
         """Return the map that has an input, of any size, and whether the core computes it.
 
-        It has all values in their order. Raises Refusal as `read`.
+        It has all values in their order. Raises Refusal as `read`, and WrongMap if a tensor with
+        the channels first lies there with other channels.
         """
-        number = self.node.inputs[operand]
-        place = None
-        if self.tensor(operand).dtype in (np.int8, np.uint8):
+        number, tensor, place = self.node.inputs[operand], self.tensor(operand), None
+        if tensor.dtype in (np.int8, np.uint8):
             place = self._places.map_of(number)
+        if place is not None and tensor.channels_first:
+            channels = self.map_size(tensor.shape)[2]
+            if self.size(place)[2] != channels:
+                raise WrongMap(f"its input must have {channels} channels")
         return (self.read(operand), False) if place is None else (place, True)
 
     @staticmethod
