@@ -15,7 +15,8 @@ from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "ICE40_HX8K", "ICE40_UP5K", "NETWORKS_25F",
-    "NETWORKS_85F", "NETWORKS_HX8K", "NETWORKS_UP5K", "configs_by_size", "min_luts",
+    "NETWORKS_85F", "NETWORKS_HX8K", "NETWORKS_ONNX_85F", "NETWORKS_UP5K", "configs_by_size",
+    "min_luts",
 ]
 
 
@@ -32,16 +33,23 @@ def _core(hop=2, target="ecp5", **fields):
 
 
 # Of the block RAMs of the device, the memory takes 144 of 208 (288 KiB), and 28 of 56 (56 KiB).
-# Four multipliers a lane; the others are in the array. 8 x 4 PEs need more LUTs than a 25F has. An
-# operand register for each 3 x 3 PEs of the 25F: with 2 x 2, it has 460 flip-flops more, and the
-# legalization of nextpnr did not end in 4 minutes. One for each 2 x 2 PEs of the 85F: with 4 x 4,
-# it has 3,500 flip-flops less, and each layer takes 4 cycles less, but its clock is slower.
+# Four multipliers a lane, and on the 85F one more for the product of two maps, which leaves 20 of
+# its 156; the others are in the array. 8 x 4 PEs need more LUTs than a 25F has. An operand register
+# for each 3 x 3 PEs of the 25F: with 2 x 2, it has 460 flip-flops more, and the legalization of
+# nextpnr did not end in 4 minutes. One for each 2 x 2 PEs of the 85F: with 4 x 4, it has 3,500
+# flip-flops less, and each layer takes 4 cycles less, but its clock is slower.
 NETWORKS_85F = NetworkDesign(
     config=NetworkCoreConfig(
         array=_core(rows=8, cols=8, depth=8, lanes=8, dsp_cols=3, hop=2),
-        words=4096, b_words=512, lines=512, read_vectors=4, softmax=True,
+        words=4096, b_words=512, lines=512, read_vectors=4, softmax=True, multiply_maps=True,
     ),
     clock=104.1667, baud=3_000_000, placer="static",
+)
+# The same for networks of ONNX: the lanes round as onnxruntime, and take a quarter more LUTs. Lanes
+# with both roundings would have the normalizers of the one and the shifters of the other.
+NETWORKS_ONNX_85F = NetworkDesign(
+    config=replace(NETWORKS_85F.config, requantize="onnx"), clock=95.8333, baud=3_000_000,
+    placer="static",
 )
 NETWORKS_25F = NetworkDesign(
     config=NetworkCoreConfig(

@@ -3,12 +3,20 @@
 from amaranth_boards import ulx3s
 
 from weft.boards.board import Board
-from weft.boards.designs import BATCH1_85F, ECP5_25F, ECP5_45F, ECP5_85F, NETWORKS_25F, NETWORKS_85F
+from weft.boards.designs import (
+    BATCH1_85F,
+    ECP5_25F,
+    ECP5_45F,
+    ECP5_85F,
+    NETWORKS_25F,
+    NETWORKS_85F,
+    NETWORKS_ONNX_85F,
+)
 
 __all__ = ["BOARDS"]
 
 
-def _ulx3s(size, platform, config, **networks):
+def _ulx3s(size, platform, config, networks):
     return Board(
         name=f"ulx3s-{size}f", platform=platform, config=config, placer="static",
         clock=125, baud=3_000_000, bridge="FT231X", price="$$", networks=networks,
@@ -18,10 +26,10 @@ def _ulx3s(size, platform, config, **networks):
 
 
 BOARDS = (
-    _ulx3s(12, ulx3s.ULX3S_12F_Platform, ECP5_25F, networks=NETWORKS_25F),  # the die of a 25F
-    _ulx3s(25, ulx3s.ULX3S_25F_Platform, ECP5_25F, networks=NETWORKS_25F),
-    _ulx3s(45, ulx3s.ULX3S_45F_Platform, ECP5_45F),
-    _ulx3s(
-        85, ulx3s.ULX3S_85F_Platform, ECP5_85F, networks=NETWORKS_85F, batch1=BATCH1_85F,
-    ),
+    _ulx3s(12, ulx3s.ULX3S_12F_Platform, ECP5_25F, {"networks": NETWORKS_25F}),  # the die of a 25F
+    _ulx3s(25, ulx3s.ULX3S_25F_Platform, ECP5_25F, {"networks": NETWORKS_25F}),
+    _ulx3s(45, ulx3s.ULX3S_45F_Platform, ECP5_45F, {}),
+    _ulx3s(85, ulx3s.ULX3S_85F_Platform, ECP5_85F, {
+        "networks": NETWORKS_85F, "batch1": BATCH1_85F, "networks-onnx": NETWORKS_ONNX_85F,
+    }),
 )

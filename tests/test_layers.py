@@ -45,7 +45,8 @@ LAYERS = {
         "peakrdl_cheader", "peakrdl_html", "peakrdl_ipxact", "systemrdl",
     ),
     "src/weft/project/files/": (
-        *BASE, "weft.cli", "weft.host", "weft.models", "weft.sim", "cocotb", "numpy", "weft_link",
+        *BASE, "weft.boards", "weft.cli", "weft.host", "weft.models", "weft.sim", "cocotb", "litex",
+        "litex_boards", "numpy", "weft_link", "weft_litex",
     ),
     "src/weft/project/": (*BASE, "weft.boards", "weft.kit.folder", "weft.project"),
     "src/weft/models/tflite/": (

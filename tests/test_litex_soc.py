@@ -101,6 +101,31 @@ def test_a_file_that_is_refused_has_a_message(files, tmp_path, capsys, change, m
     assert line.startswith("litex_soc: error: ") and re.search(message, line)
 
 
+@pytest.mark.parametrize("contents, message", [
+    (b"", "the file must have the arrays model_in and model_out_tflm: "),
+    (b"text", "the file must have the arrays model_in and model_out_tflm: "),
+    ({"model_in": (2, 64)}, "the file must have the arrays model_in and model_out_tflm: .*tflm"),
+    ({"model_in": (2, 63), "model_out_tflm": (2, 10)},
+     "model_in must have 64 int8 values for each inference, not 63 of int8"),
+    ({"model_in": (2, 64), "model_out_tflm": (0, 10)}, "model_in and model_out_tflm: index 0 "),
+    ({"model_in": (2, 64), "model_out_tflm": (2, 9)}, "model_out_tflm must have 10 int8 values"),
+])
+def test_a_record_that_is_refused_has_a_message(files, tmp_path, capsys, contents, message):
+    network, config = tmp_path / "recorded.tflite", design_from_toml(FOLDER / "network_core.toml")
+    shutil.copy(CNN, network)
+    if isinstance(contents, bytes):
+        network.with_suffix(".npz").write_bytes(contents)
+    else:
+        arrays = {name: np.zeros(shape, np.int8) for name, shape in contents.items()}
+        np.savez(network.with_suffix(".npz"), **arrays)
+    with pytest.raises(SystemExit) as ended:
+        files.compiled_network(network, config)
+    assert ended.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"litex_soc: error: {network.with_suffix('.npz')}: ")
+    assert re.search(message, line)
+
+
 @pytest.mark.parametrize("fmax, met", [(41.5, True), (39.99, False)])
 def test_the_clock_after_routing_counts(results, capsys, fmax, met):
     text = NEXTPNR.format(fmax=fmax, word="PASS" if met else "FAIL")

@@ -39,7 +39,8 @@ from weft.network_core.ip import NetworkIp
 __all__ = ["NETWORKS", "WAYS", "main", "networks"]
 
 DIGITS = ROOT / "examples" / "digits_cnn.tflite"
-NETWORKS = "kws_int8", "resnet8_int8"  # of MLPerf Tiny, in the folder WEFT_NETWORKS
+# Of TensorFlow Lite Micro and MLPerf Tiny, in the folder WEFT_NETWORKS.
+NETWORKS = "micro_speech_int8", "kws_int8", "resnet8_int8"
 CONFIG = "8x8x1"
 # Plain C needs no core; with one column, no product has weights that are 0 by construction.
 PLAIN = Config(rows=1, cols=1, activation="none")
@@ -62,8 +63,8 @@ WAYS = {
 PRINTED = {"list": ("load", "run", "core")}  # in this order
 ABOUT = """\
 Clock cycles of one inference on a PicoRV32, from the call to the return, with networks
-of MLPerf Tiny. Each output equals the golden model's, byte for byte; the input is random. [The C
-driver](driver.md) describes the processor.
+of TensorFlow Lite Micro (micro_speech) and MLPerf Tiny. Each output equals the golden model's, byte
+for byte; the input is random. [The C driver](driver.md) describes the processor.
 
 * **Plain C** is the [C code](../networks.md#c-code-for-an-soc) of `weft compile --c` without a
   core: `tools/riscv/plain_driver.c` computes its products in blocks of 2 x 4 sums, and

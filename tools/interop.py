@@ -30,6 +30,7 @@ from weft.kit.build import build
 from weft.kit.folder import write
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.ip import NetworkIp
+from weft.project.create import Facts, create
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "build" / "interop"
@@ -80,8 +81,10 @@ NEEDS = {
     ),
     "soc": (
         {
-            "litex": "litex", "litedram": "litedram", "migen": "migen", "mesonbuild": "meson",
-            "ninja": "ninja", "pythondata_cpu_vexriscv": "pythondata-cpu-vexriscv",
+            "litex": "litex", "litex_boards": "litex-boards", "litedram": "litedram",
+            "migen": "migen", "mesonbuild": "meson", "ninja": "ninja",
+            "pythondata_cpu_vexriscv": "pythondata-cpu-vexriscv",
+            "pythondata_misc_tapcfg": "pythondata-misc-tapcfg",
             "pythondata_software_picolibc": "pythondata-software-picolibc",
             "pythondata_software_compiler_rt": "pythondata-software-compiler-rt",
             "tflite": "tflite",
@@ -282,11 +285,17 @@ def cpu(steps):
 def soc(steps):
     """Run networks on a LiteX SoC with SDRAM: the one of the examples, and MLPerf Tiny's.
 
-    MLPerf Tiny's networks are read from the folder ``WEFT_NETWORKS``, if it is set.
+    MLPerf Tiny's networks are read from the folder ``WEFT_NETWORKS``, if it is set. Then a project
+    of a SoC is made, and its verbs run.
     """
     command = [sys.executable, ROOT / "examples" / "litex_soc" / "run.py"]
     command += networks(SOC_NETWORKS)
     steps.run("LiteX SoC with SDRAM (examples/litex_soc)", command, ROOT)
+    folder = OUTPUT / "soc"
+    shutil.rmtree(folder, ignore_errors=True)
+    create(folder, Facts("soc", template="litex"), None)
+    make = ["make", f"PYTHON={sys.executable}", "lint", "sim", "run"]
+    steps.run("LiteX SoC of weft new --template litex", make, folder)
 
 
 def litert(steps):

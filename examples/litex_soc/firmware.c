@@ -16,7 +16,7 @@ static int8_t output[OUTPUT_BYTES];
 static int failed(const char *step, int error)
 {
     uint32_t job;
-    char text[80];
+    char text[200];
     if (error == WEFT_OK)
         return 0;
     print(step);

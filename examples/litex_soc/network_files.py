@@ -1,6 +1,8 @@
 """Writes the C files of a network for the firmware: its code, an input, the expected output."""
 
+import math
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -30,19 +32,21 @@ def compiled_network(network: Path, config: NetworkCoreConfig) -> NetworkCorePro
     ------
     SystemExit
         With exit code 2 and a message, if the file cannot be read or compiled, if its C code needs
-        an operator that does not exist, or if the network needs several lists: their logs overwrite
-        each other.
+        an operator that does not exist, if the network needs several lists, whose logs overwrite
+        each other, or if the file ``NAME.npz`` beside it is not as `write_network` says.
     """
     try:
         program = weft.load(network).compile(config)
         network_core_c_files(program)
+        _recorded(network, program)
         if len(program.segments) != 1:
             raise ModelError(
                 f"{network.name}: the network must be one list of the core, not"
                 f" {len(program.segments)}: the host computes operators between its layers"
             )
     except (OSError, ModelError) as error:
-        print(f"litex_soc: error: {error}", file=sys.stderr)
+        text = f"{network}: {error.strerror}" if isinstance(error, FileNotFoundError) else error
+        print(f"litex_soc: error: {text}", file=sys.stderr)
         raise SystemExit(2) from error
     return program
 
@@ -85,14 +89,35 @@ def write_network(network: Path, program: NetworkCoreProgram, folder: Path) -> i
 
 def _example(network, program):
     """An input and its output."""
-    recorded = network.with_suffix(".npz")
-    if recorded.exists():
-        with np.load(recorded) as arrays:
-            return arrays["model_in"][0], arrays["model_out_tflm"][0]
+    if recorded := _recorded(network, program):
+        return recorded
     shape = program.tensors[program.inputs[0]].shape
     values = np.random.default_rng(1).integers(-128, 128, shape, np.int8)
     with program.open("golden") as session:
         return values, session(values)
+
+
+def _recorded(network, program):
+    """The input and the output in the file beside the network; None without a file."""
+    path = network.with_suffix(".npz")
+    if not path.exists():
+        return None
+    try:
+        with np.load(path) as arrays:
+            values = arrays["model_in"][0], arrays["model_out_tflm"][0]
+    except (EOFError, IndexError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise ModelError(
+            f"{path}: the file must have the arrays model_in and model_out_tflm: {error}"
+        ) from error
+    tensors = program.inputs[0], program.outputs[0]
+    for name, found, tensor in zip(("model_in", "model_out_tflm"), values, tensors, strict=True):
+        size = math.prod(program.tensors[tensor].shape)
+        if (found.dtype, found.size) != (np.int8, size):
+            raise ModelError(
+                f"{path}: {name} must have {size} int8 values for each inference, not"
+                f" {found.size} of {found.dtype}"
+            )
+    return values
 
 
 def _layers(program, config):

@@ -4,13 +4,14 @@ import os
 import re
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
 __all__ = ["SDRAM_ROW", "compile_model", "write_sdram"]
 
-FOLDER = Path(__file__).resolve().parent
+MAIN = files("weft.project.files.litex") / "main.cpp"  # of the SoC that weft new makes
 BANKS, COLUMNS = 4, 512  # of the SDRAM; a column has 16 bits
 SDRAM_ROW = BANKS * COLUMNS // 2  # words of 32 bits in the same row of all banks
 
@@ -44,7 +45,7 @@ def compile_model(gateware: Path, kit: Path) -> Path:
         "--x-assign", "fast", "--x-initial", "fast", "--no-timing", "-Wno-fatal", "-Wno-lint",
         "-Wno-style", "-Wno-TIMESCALEMOD", "-Wno-UNOPTFLAT", "--top-module", "sim", "--Mdir", "obj",
         "-CFLAGS", "-O1", "sim.v", *cores, str(Path(data_location) / "VexRiscv.v"),
-        str(FOLDER / "main.cpp"),
+        str(MAIN),
     ]
     # Without this option Verilator's makefile fails to link its precompiled header.
     flags = f"{os.environ.get('MAKEFLAGS', '')} CFG_CXXFLAGS_PCH_I=-include".strip()

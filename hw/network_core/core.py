@@ -82,7 +82,7 @@ class NetworkCore(wiring.Component):
             writes.store.eq(output.write), memory.write.eq(writes.write),
             writes.read_waits.eq(memory.reads.request.valid & ~memory.reads.request.ready),
             list_reader.abort.eq(self.abort),
-            list_reader.job_done.eq(output.done),
+            list_reader.job_done.eq(output.done | sequencer.done),
             self.status.eq(list_reader.status), self.finished.eq(list_reader.finished),
         ]
         # The error of the last store must not come after the end of its job.
@@ -205,7 +205,7 @@ class NetworkCore(wiring.Component):
         connect(m, output.reads, client)
         if lead(self.config.array):
             connect(m, list_reader.output_job, output.job)
-            m.d.comb += list_reader.job_ending.eq(output.ending)
+            m.d.comb += list_reader.job_ending.eq(output.ending | sequencer.ending)
         else:
             connect(m, list_reader.job, output.job)
         m.d.comb += [

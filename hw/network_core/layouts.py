@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Mux, Signal, signed
 from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
-from weft.network_core.descriptors import BANK_BITS, ListJob, ListLoad, core_places
+from weft.network_core.descriptors import BANK_BITS, ListJob, ListLoad, places
 
 __all__ = [
     "ColumnParameters", "ComputedTile", "JobFields", "ListLoadFields", "MapChunk", "VectorAddress",
@@ -56,7 +56,7 @@ def _members(config, kind):
     return {
         place.name: address if place.address
         else signed(place.bits) if place.signed else place.bits
-        for place in core_places(config, kind)
+        for place in places(kind, config)
     }
 
 

@@ -192,6 +192,7 @@ def test_lists_the_designs_of_a_board(run):
     assert [line.split()[6:] for line in said.splitlines()] == [
         ["8x12x8_fip_ecp5"], ["8x8x8_fip_ecp5-networks", "--for", "networks"],
         ["1x16x32_fip_ecp5-networks", "--for", "batch1"],
+        ["8x8x8_fip_ecp5-networks", "--for", "networks-onnx"],
     ]
 
 
@@ -306,7 +307,12 @@ def test_options_change_a_core_for_networks(run, monkeypatch):
     )
     monkeypatch.setattr(Tools, "mhz", 105.0)
     assert run("ulx3s-85f", "--for", "networks", "--rows", "6", "--lines", "256")[0] == 0
-    assert built == [replace(NETWORKS_85F.config, rows=6, lines=256)]
+    assert run("ulx3s-85f", "--for", "networks", "--no-multiply-maps")[0] == 0
+    assert built == [
+        replace(NETWORKS_85F.config, rows=6, lines=256),
+        replace(NETWORKS_85F.config, multiply_maps=False),
+    ]
+    assert built[1] != NETWORKS_85F.config
 
 
 def test_a_file_for_matrix_products_is_no_core_for_networks(run, tmp_path):
@@ -345,7 +351,7 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
     (["icebreaker", "--baud", "0"],
      "clock and baud of icebreaker must be over 0, not 48 MHz and 0"),
     (["ulx3s-85f", "--for", "network"],
-     "--for of ulx3s-85f must be networks or batch1, not 'network'"),
+     "--for of ulx3s-85f must be networks or batch1 or networks-onnx, not 'network'"),
     (["ecpix5-45f", "--for", "networks"], "ecpix5-45f has no network core"),
     (["ulx3s-85f", "--for", "networks", "--fit"],
      "--fit must be with a design for matrix products, not for networks"),

@@ -62,6 +62,18 @@ def test_is_ready_without_an_optional_package(capsys, version):
     assert said.endswith("\nReady for 'weft sim'.\n")
 
 
+def test_says_what_a_missing_compiler_stops(capsys, monkeypatch):
+    def missing():
+        raise tools.ToolError("C++ compiler was not found")
+
+    monkeypatch.setattr(tools, "compiler", missing)
+    assert main(["doctor"]) == 1
+    assert capsys.readouterr().out.endswith(
+        "Missing or too old: C++ compiler.\n"
+        "'weft demo' and simulated boards need Verilator and the C++ compiler, too.\n"
+    )
+
+
 def test_names_a_missing_simulator(capsys, monkeypatch):
     def missing():
         raise tools.ToolError("Icarus Verilog must be 11.0 or newer, and is not")

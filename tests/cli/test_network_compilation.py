@@ -41,9 +41,9 @@ def test_names_the_smallest_core_that_the_network_fits(network):
 
 
 def test_no_board_may_have_more_memory(network):
-    config = network_core_config(3, 4, 4, 2, words=65536, b_words=8)
-    rule = r"\[network_core\] b_words must be at least 18"
-    text = rf"a tile needs 18 words of B, and the buffer has 8: {rule}{WAYS}$"
+    config = network_core_config(3, 2, 4, 2, words=65536, b_words=8, read_vectors=2)
+    rule = r"\[network_core\] b_words must be at least 36"
+    text = rf"a job needs 36 words of B, and the buffer has 8: {rule}{WAYS}$"
     with pytest.raises(UnfitError, match=text):
         compile_for(Namespace(batch=None), network, config)
 

@@ -26,6 +26,17 @@ def test_makes_a_project_in_the_current_folder(here, capsys):
     assert (here / "README.md").read_text().startswith(f"# {here.name}\n")
 
 
+def test_makes_a_soc(here, capsys):
+    assert main(["new", "--template", "litex", "my-soc"]) == 0
+    assert capsys.readouterr().out == (
+        f"{here / 'my-soc'}: 13 files; type:\n  cd my-soc\n  make lint sim run\n"
+    )
+    assert design_from_toml(here / "my-soc" / "design.toml").array.target == "ecp5"
+    (here / "my-soc" / "main.c").write_text("/* mine */\n")
+    assert main(["new", "--update", "my-soc"]) == 0
+    assert capsys.readouterr().out == "main.c: kept, because you changed it\n"
+
+
 def test_makes_an_ip_core(here, capsys):
     assert main(["new", "--template", "ip", "my core"]) == 0
     assert capsys.readouterr().out == (
@@ -67,11 +78,27 @@ def test_a_network_that_no_network_core_computes_gets_the_product_core(here, cap
     assert design_from_toml(here / "mine" / "design.toml").kind == "product core"
     assert main(["new", "icebreaker", "b", "--network", "int8.onnx", "--for", "networks"]) == 2
     said = capsys.readouterr().err
-    assert said.endswith(", not .onnx; --for products takes the product core\n")
+    assert said.endswith(" computes it; --for products takes the product core\n")
     assert main(["boards", "int8.onnx"]) == 0
     rows = capsys.readouterr().out
+    assert "Some network cores are left out. int8: a network core with requantize = 'tf" in rows
     assert rows.count("rounding of TensorFlow Lite") == 1 and " networks " not in rows
-    assert "product by product" in rows
+    assert " networks-onnx " in rows and "product by product" in rows
+
+
+def test_a_network_of_onnx_gets_the_core_with_its_rounding(here, capsys, onnx_files):
+    capsys.readouterr()
+    assert main(["new", "ulx3s-85f", "mine", "--network", "int8.onnx"]) == 0
+    assert design_from_toml(here / "mine" / "design.toml").array.requantize == "onnx"
+    assert '"purpose": "networks-onnx"' in (here / "mine" / "project.json").read_text()
+    capsys.readouterr()
+    assert main(["new", "ulx3s-85f", "b", "--network", "int8.onnx", "--for", "networks"]) == 2
+    assert capsys.readouterr().err.endswith(
+        " computes it; --for networks-onnx takes such a core and --for products takes the product"
+        " core\n"
+    )
+    assert main(["new", "ulx3s-85f", "b", "--network", DIGITS, "--for", "networks-onnx"]) == 2
+    assert "; --for networks takes such a core and --for products" in capsys.readouterr().err
 
 
 def test_a_float_network_names_the_command_that_makes_it_int8(here, capsys, onnx_files):
@@ -120,7 +147,7 @@ def test_updates(here, capsys):
     (["icebreaker", "mine", "--network", "missing.tflite"], "missing.tflite"),
     (["ice40-hx8k-evn", "mine", "--network", DIGITS],
      f"; weft boards {DIGITS} lists the boards that hold it, and --for products takes the"),
-    (["--template", "axi", "mine"], "template must be one of board, ip, not 'axi'"),
+    (["--template", "axi", "mine"], "template must be one of board, ip, litex, not 'axi'"),
     (["--template", "ip"], (
         "weft new --template ip must have one folder and no board, not 0 names:"
         " weft new --template ip FOLDER"
@@ -133,6 +160,8 @@ def test_updates(here, capsys):
      "--network must be without --template ip: it is for a board"),
     (["--template", "ip", "mine", "--for", "networks"],
      "--for must be without --template ip: it is for a board"),
+    (["--template", "litex", "mine", "--network", DIGITS],
+     "--network must be without --template litex: it is for a board"),
     (["--template", "ip", "full"], "/full is a folder with files"),
     (["--update", "full", "--template", "ip"],
      "--update must be with one folder at most: weft new --update FOLDER"),

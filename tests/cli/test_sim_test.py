@@ -47,3 +47,16 @@ def test_rejects_before_any_work(here, capsys, arguments, text):
         (here / name).touch()
     assert main(["sim", *arguments]) == 2
     assert capsys.readouterr().err == f"weft: error: {text}\n"
+
+
+def test_a_missing_compiler_is_said_before_any_work(here, capsys, monkeypatch):
+    from weft.sim import tools
+
+    def missing():
+        raise tools.ToolError("C++ compiler was not found")
+
+    (here / "my_tests.py").write_text("")
+    monkeypatch.setattr(tools, "compiler", missing)
+    assert main(["sim", "--test", "my_tests.py", *DESIGN]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "weft: error: C++ compiler was not found\n")

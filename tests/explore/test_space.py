@@ -110,6 +110,15 @@ def test_neighbours_of_a_core_for_networks_differ_by_a_step():
     assert all(network_features.dsp_blocks(other) <= 28 for other in near)
 
 
+def test_a_product_of_maps_takes_a_block_of_each_lane():
+    config = network_core(rows=3)
+    product = dataclasses.replace(config, multiply_maps=True)
+    added = network_features.dsp_blocks(product) - network_features.dsp_blocks(config)
+    assert added == config.array.lanes
+    near = list(neighbours(product, DEVICES["LFE5U-25F"]))
+    assert near and all(network_features.dsp_blocks(other) <= 28 for other in near)
+
+
 UP5K, ONE_PORT = DEVICES["iCE40UP5K"], NETWORKS_UP5K.config
 
 

@@ -26,8 +26,9 @@ FIP = network_core_config(
     3, 4, 4, 2, words=1024, b_words=256, lines=64, read_vectors=2, multiplier="fip"
 )
 WIDE = network_core_config(1, 16, 8, 8, words=512, requantize="single")
+ONNX = network_core_config(2, 4, 8, 4, words=512, requantize="onnx")
 CHIPS = pytest.mark.parametrize(
-    "config", [TINY, FIP, WIDE, PROGRAM], ids=lambda config: config.array.name
+    "config", [TINY, FIP, WIDE, PROGRAM, ONNX], ids=lambda config: config.array.name
 )
 
 

@@ -11,7 +11,8 @@ import pytest
 from weft.buses import BUSES
 from weft.kit.folder import write
 
-NETWORK_TESTS = 10
+NETWORK_TESTS = 11
+PROGRAM = {"read_vectors": 2, "program_words": 1024}
 TESTS = 8  # for every bus; with bus stream one of them is skipped, and counts as passed
 
 
@@ -46,7 +47,7 @@ def test_passes(kits, bus, more, tmp_path):
     ("axi", {}),
     *(pytest.param(bus, fields, marks=pytest.mark.slow) for bus, fields in (
         ("apb", {}), ("wishbone", {}), ("wishbone", {"pipelined": True}), ("axi", {"words": 64}),
-        ("axi", {"read_vectors": 2, "program_words": 1024}),
+        ("axi", {"program_words": 16}), ("axi", PROGRAM),
     )),
 ])
 def test_passes_with_a_network_core(kits, bus, fields, tmp_path):
@@ -58,15 +59,28 @@ def test_passes_with_a_network_core(kits, bus, fields, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_wrong_product_of_a_network_core_fails(kits, tmp_path):
+@pytest.mark.parametrize("fields", [{}, PROGRAM])
+def test_a_wrong_product_of_a_network_core_fails(kits, fields, tmp_path):
     """The bench expects a product with another value of A than the core gets."""
-    ip, files = kits("networks")
+    ip, files = kits("networks", **fields)
     text = files["bench/design.json"].decode()
     broken = json.loads(text)
     broken["product"]["a"][0][0] ^= 1
     done = run(tmp_path, {**files, "bench/design.json": json.dumps(broken).encode()})
     assert done.returncode == 1
-    assert re.search(r"test_weft.products\S* +FAIL", done.stdout + done.stderr)
+    for test in (r"test_weft.products\S*", "test_driver.driver_computes"):
+        assert re.search(rf"{test} +FAIL", done.stdout + done.stderr)
+
+
+@pytest.mark.slow
+def test_a_driver_that_loses_a_part_of_the_program_fails(kits, tmp_path):
+    ip, files = kits("networks", **PROGRAM)
+    name = "driver/mm.c"
+    broken = files[name].replace(b"if (to != from)\n", b"if (to == from)\n", 1)
+    assert broken != files[name]
+    done = run(tmp_path, {**files, name: broken})
+    assert done.returncode == 1
+    assert re.search(r"test_driver.driver_computes +FAIL", done.stdout + done.stderr)
 
 
 def test_fails_on_an_inverted_interrupt(kits, tmp_path):

@@ -121,9 +121,9 @@ def test_errors_of_lists_have_names(core):
     assert core.run(ListLoad(source=split(3071, CHIP.banks), words=2), ListEnd()) == ADDRESS
     assert core.run(ListLoad(fill=1, words=2, jobs=1), ListEnd()) == DEADLOCK
     assert core.run(load, ListEnd()) == OK
-    found = {texts(error) for error in range(-14, 2)}
-    assert len(found) == 16 and b"unknown error" not in found
-    assert texts(-15) == b"unknown error"
+    found = {texts(error) for error in range(-15, 2)}
+    assert len(found) == 17 and b"unknown error" not in found
+    assert texts(-16) == b"unknown error"
 
 
 @pytest.mark.parametrize("stuck", ["write_fifo", "read_fifo", "memory_busy", "list_busy"])
@@ -132,7 +132,7 @@ def test_no_wait_is_endless(core, stuck):
     errors = [core.write(0, b"abcd"), core.read(0, 4)[0], core.call("run", LIST, LOG)]
     assert TIMEOUT in errors and {*errors} <= {OK, TIMEOUT, OPCODE}
     if stuck == "list_busy":
-        assert core.model.log[-1] == ("control", 2)
+        assert core.model.log[-2:] == [("control", 2), ("irq_status", 3)]
     core.model.stuck = ""
     assert core.write(0, b"abcd") == OK and core.read(0, 4) == (OK, b"abcd")
     assert core.run(ListEnd()) == OK
@@ -143,12 +143,23 @@ def test_rejects_before_any_access(core):
     assert core.write(3072, b"a") == RANGE
     assert core.write(3071, b"abcde") == RANGE
     assert core.read(3071, 5)[0] == RANGE
+    for layout in (0, 1, 1, 0), (256, 1, 1, 0), (1, 0, 1, 0), (1, 256, 1, 0), (1, 1, 65536, 0):
+        assert core.write(0, b"a", layout) == RANGE
     assert core.call("write", 0, None, None, 1) == NULL
     assert core.call("read", 0, None, 1) == NULL
     assert core.call("start", 3072, 0) == RANGE
     assert core.driver._function("init")(None, None) == NULL
     assert core.write(3072, b"") == OK and core.read(3072, 0) == (OK, b"")
     assert core.model.log == []
+
+
+def test_a_time_out_leaves_no_interrupt(core):
+    """A handler would not know which list it is of, and would not clear it."""
+    assert core.write(LIST, ListEnd().pack()) == OK
+    assert core.call("start", LIST, LOG) == OK
+    core.model.stuck = "list_busy"
+    assert core.call("wait") == TIMEOUT
+    assert core.call("is_busy") == 0 and core.model.values["irq_status"] == 0
 
 
 def test_a_poll_limit_stays(core):

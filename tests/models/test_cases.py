@@ -45,7 +45,8 @@ def opened(network, mode, kind):
     if kind == "product core":
         program = network.compile(Config(requantize=mode))
         return program, program.open(GoldenTransport(program.target.array))
-    config = target_of("ulx3s-85f", "networks").config
+    purpose = "networks-onnx" if mode == "onnx" else "networks"
+    config = target_of("ulx3s-85f", purpose).config
     try:
         program = network.compile(config)
         return program, program.open("golden")
@@ -65,7 +66,7 @@ def test_all_cases(folder, kind):
         inputs = [recorded[f"x{n}"] for n in range(sum(name[0] == "x" for name in recorded))]
         network = weft.load(path)
         for mode in {MODES[name] for name in recorded if name in MODES}:
-            if kind == "network core" and mode != "tflite":
+            if kind == "network core" and mode == "single":
                 continue
             program, session = opened(network, mode, kind)
             with session:

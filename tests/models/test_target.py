@@ -20,7 +20,8 @@ def test_a_core_for_networks_of_a_board():
     target = target_of("ulx3s-85f", "networks")
     assert (target.name, target.clock, target.config.banks) == ("ulx3s-85f-networks", 104.1667, 9)
     assert target.array == target.config.array
-    with rejects(ModelError, "--for of ulx3s-85f must be networks or batch1, not 'nothing'"):
+    message = "--for of ulx3s-85f must be networks or batch1 or networks-onnx, not 'nothing'"
+    with rejects(ModelError, message):
         target_of("ulx3s-85f", "nothing")
     with rejects(ModelError, "'networks' must be for a board, not for another target"):
         target_of(Config(), "networks")

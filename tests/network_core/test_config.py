@@ -1,5 +1,9 @@
 """Parameters of a network core: derived sizes, and values that are refused."""
 
+import dataclasses
+import hashlib
+import json
+
 import numpy as np
 import pytest
 
@@ -57,8 +61,8 @@ SINGLE_PORT = {  # what such a core must have
 
 
 def single_port(read_vectors=1, **fields):
-    own = "words", "b_words", "lines", "program_words", "softmax"
-    of_network_core = {n: fields.pop(n) for n in own if n in fields}
+    names = "words", "b_words", "lines", "program_words", "multiply_maps", "softmax"
+    of_network_core = {n: fields.pop(n) for n in names if n in fields}
     return NetworkCoreConfig(
         array=Config(**SINGLE_PORT | fields), read_vectors=read_vectors, **of_network_core
     )
@@ -70,10 +74,12 @@ def single_port(read_vectors=1, **fields):
     (dict(lanes=2), "lanes", "1", "2"),
     (dict(depth=2, multiplier="fip"), "multiplier", "'plain'", "'fip'"),
     (dict(requantize="single"), "requantize", "'tflite'", "'single'"),
+    (dict(requantize="onnx"), "requantize", "'tflite'", "'onnx'"),
     (dict(scale_cycles=4), "scale_cycles", "8", "4"),
     (dict(read_vectors=2), "read_vectors", "1", "2"),
     (dict(program_words=64), "program_words", "0", "64"),
     (dict(softmax=True), "softmax", "False", "True"),
+    (dict(multiply_maps=True), "multiply_maps", "False", "True"),
     (dict(words=65536), "words", "at most 32768", "65536"),
     (dict(b_words=32769), "b_words", "at most 32768", "32769"),
     (dict(lines=40000), "lines", "at most 32768", "40000"),
@@ -115,7 +121,7 @@ def test_the_peak():
 
 
 def test_the_core_must_requantize():
-    with pytest.raises(ConfigError, match="requantize must be 'tflite' or 'single'"):
+    with pytest.raises(ConfigError, match="requantize must be 'tflite' or 'single' or 'onnx'"):
         NetworkCoreConfig(array=Config(rows=4, cols=4, depth=4, requantize="none"))
 
 
@@ -132,8 +138,24 @@ def test_takes_the_integers_of_numpy():
 def test_the_hash_depends_on_all_fields():
     assert len({
         config(4, 4, 4).hash, config(4, 4, 4, lines=256).hash, config(4, 4, 2).hash,
-        config(4, 4, 4, program_words=64).hash,
-    }) == 4
+        config(4, 4, 4, program_words=64).hash, config(4, 4, 4, multiply_maps=True).hash,
+    }) == 5
+
+
+def test_an_option_that_is_off_is_no_part_of_the_hash():
+    """The hash of a core from before its options: of its other fields."""
+    c = config(4, 4, 4)
+    fields = dataclasses.asdict(c)
+    assert fields.pop("multiply_maps") is False
+    text = json.dumps(fields, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).digest()
+    assert c.hash == int.from_bytes(digest[:4], "little")
+
+
+@pytest.mark.parametrize("value", [1, "true", None])
+def test_an_option_is_true_or_false(value):
+    with pytest.raises(ConfigError, match=f"^multiply_maps must be True or False, not {value!r}$"):
+        config(4, 4, 4, multiply_maps=value)
 
 
 def test_a_program_memory():

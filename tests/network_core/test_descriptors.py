@@ -4,6 +4,7 @@ import struct
 from itertools import pairwise
 
 import pytest
+from network_cores import network_core_config
 
 from weft.config import Config
 from weft.network_core.config import NetworkCoreConfig
@@ -14,7 +15,6 @@ from weft.network_core.descriptors import (
     ListLoad,
     ListLoop,
     LoadTarget,
-    core_places,
     join,
     places,
     split,
@@ -36,7 +36,7 @@ def test_fields_do_not_overlap(kind):
 def test_a_core_without_an_option_does_not_know_its_fields():
     array = Config(cols=4, depth=4, lanes=2, requantize="tflite", activation="none")
     own, other = (
-        {p.name for p in core_places(NetworkCoreConfig(array=array, softmax=softmax), ListJob)}
+        {p.name for p in places(ListJob, NetworkCoreConfig(array=array, softmax=softmax))}
         for softmax in (True, False)
     )
     assert own == {p.name for p in places(ListJob)}
@@ -84,6 +84,15 @@ def test_damaged_descriptors_are_refused(word, value, text):
         words[0] = 0x22  # version 2
     with pytest.raises(ValueError, match=text):
         unpack(struct.pack("<32I", *words))
+
+
+def test_a_field_of_an_option_that_a_core_lacks_is_unused():
+    data = ListJob(add=1, multiply=1).pack()
+    without, with_option = (network_core_config(2, 4, 4, multiply_maps=on) for on in (False, True))
+    assert unpack(data) == unpack(data, with_option) == ListJob(add=1, multiply=1)
+    with pytest.raises(ValueError, match="unused bits of word 0 of ListJob must be 0, not 0x800"):
+        unpack(data, without)
+    assert unpack(ListJob(add=1).pack(), without) == ListJob(add=1)
 
 
 @pytest.mark.parametrize("number", [0, 1, 8, 9, 100, -1, -9, -10])

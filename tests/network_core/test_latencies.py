@@ -12,9 +12,12 @@ from weft.network_core.latencies import (
     join,
     read_delay,
     rescale,
+    rescale_total,
     sum_latency,
     total_latency,
 )
+
+PLAIN = {"depth": 4, "multiplier": "plain"}
 
 
 def core(mode="tflite", cycles=1, **more):
@@ -37,15 +40,25 @@ def test_slot_of_add():
     """A result after 20 cycles, the word of the added byte 4 later, their sum 1 later, which meets
     its scale 3 after the slot: 22, and the next odd slot.
     """
-    assert add_slot(core()) == 23
-    assert rescale(core(), add=True) == 23 + rescale(core())
+    config = NetworkCoreConfig(array=core(**PLAIN))
+    assert add_slot(config) == 23
+    assert rescale_total(config) == 23 + rescale(config.array)
 
 
-@pytest.mark.parametrize("mode", ["tflite", "single"])
+@pytest.mark.parametrize("mode, total, slot", [("tflite", 26, 23), ("single", 25, 23)])
+def test_a_product_is_a_cycle_later_than_a_sum(mode, total, slot):
+    """With a sum the slots are 23 and 21."""
+    config = NetworkCoreConfig(array=core(mode, **PLAIN), multiply_maps=True)
+    assert (total_latency(config), add_slot(config)) == (total, slot)
+
+
+@pytest.mark.parametrize("multiplies", [False, True])
+@pytest.mark.parametrize("mode", ["tflite", "single", "onnx"])
 @pytest.mark.parametrize("cycles", [1, 2, 4, 8, 16, 32])
-def test_the_slot_of_add_follows_the_total_and_is_odd(mode, cycles):
-    config = core(mode, cycles)
-    late = join(config) + add_slot(config) * cycles - total_latency(config)
+def test_the_slot_of_add_follows_the_total_and_is_odd(mode, cycles, multiplies):
+    array = core(mode, cycles, **PLAIN)
+    config = NetworkCoreConfig(array=array, multiply_maps=multiplies)
+    late = join(array) + add_slot(config) * cycles - total_latency(config)
     assert add_slot(config) % 2 == 1 and 0 <= late < 2 * cycles
 
 

@@ -26,21 +26,24 @@ def test_registers_have_the_order_of_the_parameters():
     fields = [f"array_{name}" for name in registers.FIELDS]
     assert REGISTERS == [
         "magic", "version", "kind", "hash", *fields,
-        "words", "b_words", "lines", "read_vectors", "program_words", "softmax",
+        "words", "b_words", "lines", "read_vectors", "program_words",
         "vectors", "net_status", "net_cycles", "net_result", "net_result_bytes",
     ]
-
-
-def test_softmax_is_a_register():
-    config = replace(CHIP, softmax=True)
-    words = describe(config)
-    assert words[REGISTERS.index("softmax")] == 1 and decode(words) == config
 
 
 def test_the_words_of_a_program_memory_are_a_register():
     config = replace(CHIP, program_words=128)
     words = describe(config)
     assert words[REGISTERS.index("program_words")] == 128 and decode(words) == config
+
+
+def test_the_hash_tells_the_options():
+    """A core without options has the registers of one from before them."""
+    config = replace(CHIP, multiply_maps=True)
+    words, without = describe(config), describe(CHIP)
+    place = REGISTERS.index("hash")
+    assert words[:place] + words[place + 1 :] == without[:place] + without[place + 1 :]
+    assert decode(words) == config and decode(without) == CHIP
 
 
 def changed(name, value):
@@ -57,7 +60,6 @@ def changed(name, value):
     (changed("array_target", 99), "register array_target must be under"),
     (changed("lines", 32), "register hash must be 0x.* for its own fields"),
     (changed("words", 63), "words must be a power of two"),
-    (changed("softmax", 2), "softmax must be True or False, not 2"),
     (changed("array_rows", 3), "register hash must be"),
 ])
 def test_other_words_are_refused(words, text):

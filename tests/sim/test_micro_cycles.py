@@ -8,7 +8,7 @@ from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import ListEnd, ListJob, split
 from weft.sim.network_core import NetworkSimulation
 
-LIST, LOG, MAPS = 0, 128, 256  # vectors
+LIST, LOG, MAPS = 0, 192, 256  # vectors
 
 # The columns of a tile decide how long the next one waits: in all, and of the last tile of a pixel.
 COLUMNS = 1, 4, 5, 8, 9, 10, 11, 13, 18
@@ -36,9 +36,27 @@ def layer(columns, kernel, vectors, **fields):
 def test_tiles_of_all_lengths(core, columns, fields):
     for kernel, vectors in [(1, n) for n in (1, 2, 3, 7)] + [(2, n) for n in range(3, 20)]:
         descriptors = [layer(columns, kernel, vectors, **fields), ListEnd()]
-        core.write(b"".join(descriptor.pack() for descriptor in descriptors))
-        outcome = core.run(LIST, LOG)
-        times = np.frombuffer(core.read()[4 * LOG :][:8], "<u4")
-        found = predict_list(MICRO, descriptors, split(LIST, 1), split(LOG, 1))
-        assert outcome.finished and not outcome.error
-        assert (found.jobs, found.cycles) == ((tuple(times),), outcome.cycles)
+        check(core, descriptors)
+
+
+def check(core, descriptors):
+    """Compare the log and the cycles of a list with the cycle model."""
+    core.write(b"".join(descriptor.pack() for descriptor in descriptors))
+    outcome = core.run(LIST, LOG)
+    times = np.frombuffer(core.read()[4 * LOG :][: 8 * (len(descriptors) - 1)], "<u4")
+    found = predict_list(MICRO, descriptors, split(LIST, 1), split(LOG, 1))
+    assert outcome.finished and not outcome.error
+    assert (found.jobs, found.cycles) == (
+        tuple(map(tuple, times.reshape(-1, 2).tolist())), outcome.cycles
+    )
+
+
+@pytest.mark.parametrize("fields", [{}, {"add": 1}, {"sums": 1}], ids=["plain", "add", "sums"])
+def test_parts_of_all_lengths(core, fields):
+    """Also of several pixels and tiles, whose sums are one."""
+    for columns in (1, 4, 9):
+        for vectors in range(1, 20, 3):
+            part, last = (
+                layer(columns, 1, vectors, partial=partial, **fields) for partial in (1, 0)
+            )
+            check(core, [last, part, part, last, ListEnd()])

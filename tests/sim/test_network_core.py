@@ -242,13 +242,65 @@ def test_a_job_with_add_right_behind_a_job_with_sums(core):
     execute_jobs(core, loads, jobs, memory, list_vector=800, log=600)
 
 
+def test_an_error_in_a_part_and_a_list_after_it(core):
+    """A list that is cut off after a part leaves no sums to the next list."""
+    config, limit = core.config, core.config.words * 3 // 4
+    outside = split(limit * config.banks, config.banks)
+    sizes = {"layers": 2, "most_turns": 1, "most_pixels": 3, "most_channels": 5}
+    found = 0
+    for case in lists(config, 60, seed=31, base=7, limit=limit, parts=1, **sizes):
+        numbers = [n for n, entry in enumerate(case.descriptors) if getattr(entry, "partial", 0)]
+        for number in numbers[1:]:
+            memory = spoiled(config, case, number, input=outside)
+            expected = run_list(
+                config, memory.copy(), case.list_address, case.log_address, base=case.base,
+                limit=case.limit,
+            )
+            if expected.error != ListError.NONE:  # the part reads a vector inside its map
+                core.write(memory.tobytes())
+                outcome = core.run(*place(config, case), base=case.base, limit=case.limit)
+                assert (outcome.error, outcome.job) == (ListError.ADDRESS, expected.jobs)
+                assert execute(core, case).state == NetworkState.DONE
+                found += 1
+                break
+        if found == 3:
+            return
+    raise AssertionError(f"3 lists must have an error in a part, not {found}")
+
+
+def test_a_part_at_the_end_of_a_list_has_no_effect_on_the_next_list(core):
+    config = core.config
+    pixel = dict(
+        loads=2, panel_rows=1, out_height=1, out_width=1, tile_words=3, tap_vectors=3,
+        kernel_height=1, kernel_width=1, group_tiles=1, in_height=1, in_width=1, low=-128, high=127,
+        columns=config.array.cols, input=split(1100, config.banks), sums=1,
+    )
+    job = ListJob(**pixel, output=split(1110, config.banks))
+    part = replace(job, partial=1)
+    loads = [
+        ListLoad(target=target, fill=1, fill_value=1, words=words)
+        for target, words in ((LoadTarget.B, 3), (LoadTarget.PARAMETERS, config.row_chunks))
+    ]
+    memory = np.random.default_rng(10).integers(0, 256, config.memory_bytes, np.uint8)
+    execute_jobs(core, loads, [job, part, part], memory, list_vector=200, log=1000)
+    once = memory.copy()
+    execute_jobs(core, loads, [job], memory, list_vector=200, log=1000)
+    first = 1110 * config.array.depth
+    stored = slice(first, first + 4 * config.array.cols)
+    assert (once[stored] == memory[stored]).all()
+    execute_jobs(core, loads, [part, part, job], memory, list_vector=200, log=1000)
+    assert (once[stored] != memory[stored]).any()
+
+
+@pytest.mark.parametrize("parts", [0, 1])
 @pytest.mark.parametrize("stride", [61, pytest.param(1, marks=pytest.mark.slow)])
-def test_a_list_at_once_after_an_abort_in_any_cycle(core, stride):
+def test_a_list_at_once_after_an_abort_in_any_cycle(core, stride, parts):
     """While the aborted list runs, the host writes random bytes to the last map."""
     config = core.config
     if config != SIMULATED:  # one core is tested in each cycle, the others in every 7th
         stride *= 7
-    [case] = lists(config, 1, seed=4, layers=2, most_pixels=2, most_channels=3, add=False)
+    sizes = {"layers": 2, "most_pixels": 2, "most_channels": 3}
+    [case] = lists(config, 1, seed=4, add=False, parts=parts, **sizes)
     cycles = execute(core, case).cycles
     list_vector, log = place(config, case)
     expected = np.frombuffer(core.read(), np.uint8)

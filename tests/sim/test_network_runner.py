@@ -17,6 +17,7 @@ from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.session import GoldenRunner
 from weft.models.oracles import answers
 from weft.models.target import target_of
+from weft.network_core.descriptors import ListJob, unpack_list
 
 pytest.importorskip("tflite")
 
@@ -48,6 +49,27 @@ def test_several_lists():
     graph = builder.graph()
     x = integers(rng, np.int8, 2, 5, 5, 3)
     program = compile_network_core(graph, target_of(SIMULATED), batch=2)
+    duel = NetworkDuel(SIMULATED)
+    with program.open(duel) as session:
+        y = session(x)
+        assert session.cycles == program.cycles
+    wanted = [run_graph(graph, [row[None]])[graph.outputs[0]] for row in x]
+    np.testing.assert_array_equal(y, np.concatenate(wanted))
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_kernels_that_exceed_the_buffer(batch):
+    """The first layer has 288 words of B in 256: all of the network is one list."""
+    rng = np.random.default_rng(4)
+    builder = NetworkBuilder(rng, (1, 3, 4, 128))
+    x = builder.convolution(0, 5, kernel=(3, 3), padding=(1, 0, 0, 1))
+    builder.dense(builder.convolution(x, 64), 3)
+    graph = builder.graph()
+    x = integers(rng, np.int8, batch, 3, 4, 128)
+    program = compile_network_core(graph, target_of(SIMULATED), batch=batch)
+    assert len(program.segments) == 1 and not program.host
+    jobs = [entry for entry in unpack_list(program.segments[0].run) if isinstance(entry, ListJob)]
+    assert sum(job.partial for job in jobs) > 5
     duel = NetworkDuel(SIMULATED)
     with program.open(duel) as session:
         y = session(x)

@@ -39,7 +39,7 @@ class OperatorNetwork(NetworkBuilder):
         self.tensors.append(tensor(values.shape, values.dtype, zero=zero, data=values))
         return len(self.tensors) - 1
 
-    def operator(self, name, kernel, inputs, shape, *, outputs=1, zero=None, **attributes):
+    def operator(self, name, kernel, inputs, shape, /, *, zero=None, **attributes):
         """An operator; ``shape`` is that of its output, or a list of them."""
         shapes = shape if isinstance(shape, list) else [shape]
         numbers = tuple(

@@ -16,7 +16,6 @@ from weft.network_core.descriptors import (
     ListJob,
     ListLoad,
     ListLoop,
-    core_places,
     join,
     places,
 )
@@ -152,7 +151,7 @@ def _change(rng, config, case, descriptor, words):
     what = rng.choice(["unused", "header", "field"], p=[0.12, 0.05, 0.83])
     if what == "unused":
         used = set(range(8))
-        for place in core_places(config, kind):
+        for place in places(kind, config):
             used |= {32 * place.word + place.low + n for n in range(place.bits)}
         bit = int(rng.choice([n for n in range(32 * DESCRIPTOR_WORDS) if n not in used]))
         words[bit // 32] |= 1 << bit % 32
@@ -160,7 +159,7 @@ def _change(rng, config, case, descriptor, words):
     if what == "header":
         words[0] ^= int(rng.integers(1, 256))
         return "header", words[0] & 0xFF
-    choices = [(p, _values(rng, config, case, kind, p, words)) for p in core_places(config, kind)]
+    choices = [(p, _values(rng, config, case, kind, p, words)) for p in places(kind, config)]
     choices = [choice for choice in choices if choice[1]]
     place, values = choices[int(rng.integers(len(choices)))]
     value = int(rng.choice(values)) & (1 << place.bits) - 1
@@ -180,6 +179,8 @@ def _values(rng, config, case, kind, place, words):
             return [0, config.array.rows + 1, 255]
         if place.name in FORMS:
             return [1] if any(words[0] >> FORMS[name] & 1 for name in FORMS) else []
+        if place.name == "multiply":
+            return [] if words[0] >> 9 & 1 else [1]
         most = [MAX_SOFTMAX + 1] * (place.name == "columns" and words[0] >> FORMS["softmax"] & 1)
         return [0, *most] if place.name in SIZES else []
     return {

@@ -1,7 +1,7 @@
 """Random jobs of a network core, with their maps in a memory and their buffers loaded."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 import numpy as np
@@ -13,7 +13,7 @@ from weft.network_core.descriptors import ListJob, join, split
 
 __all__ = [
     "NetworkCoreImage", "JobCase", "MapPlace", "MapPlan", "bank_conflicts", "case_of", "job_of",
-    "panels", "plan_map", "random_job",
+    "panels", "parts_of", "plan_map", "random_job",
 ]
 
 
@@ -174,7 +174,7 @@ def job_of(config, layer, packed, plan, source, output, *, added=None, b_word=0,
     fields = steps("output", output)
     if add := layer.addition:
         fields |= steps("add", added) | dict(
-            add=1, add_line=line + len(packed.lines) - 1,
+            add=1, multiply=int(add.multiply), add_line=line + len(packed.lines) - 1,
             add_input=split(added.number, banks), sum_zero=add.sum_zero, sum_low=add.low,
             sum_high=add.high,
         )
@@ -202,7 +202,8 @@ def random_job(rng, config, *, base=0, limit=None, **sizes) -> JobCase:
     """A random legal job; ``sizes`` are arguments of `network_core_layers.random_layer`."""
     for _ in range(100):
         try:
-            return case_of(rng, config, random_layer(rng, **sizes), base=base, limit=limit)
+            layer = random_layer(rng, multiplies=config.multiply_maps, **sizes)
+            return case_of(rng, config, layer, base=base, limit=limit)
         except MemoryError as error:
             found = error
     raise found
@@ -249,6 +250,94 @@ def panels(job):
     for row in rows:
         for at in range(0, len(row), job.panel_rows):
             yield row[at : at + job.panel_rows]
+
+
+def parts_of(rng, config, job) -> list:
+    """Random jobs that do together what a job of a dense layer does: parts of each tile.
+
+    Returns
+    -------
+    list of (int, ListJob)
+        For each job the first of its words, among those of the layer. Empty if a tile of the layer
+        ends within a vector of the output map.
+    """
+    cols, banks, size = config.array.cols, config.banks, 4 if job.sums else 1
+    if job.columns > cols and cols * size % config.array.depth:
+        return []
+    pixels, rows = {}, {}
+    for name in ("input", "output", "add"):
+        pixels[name] = join(getattr(job, f"{name}_pixel_step"), banks)
+        row = join(getattr(job, f"{name}_row_step"), banks)
+        rows[name] = row + (job.out_width - 1) * pixels[name]
+    last = job.tap_vectors - 1
+    tap_x = join(job.tap_x_step, banks) + last
+    tap_y = join(job.tap_y_step, banks) + (job.kernel_width - 1) * tap_x + last
+
+    def moved(name, by):
+        return split(join(getattr(job, name), banks) + by, banks)
+
+    found = []
+    for tile in range(-(-job.columns // cols)):
+        for oy, ox, height, width in _panels_of_parts(rng, job):
+            steps = {
+                f"{name}_row_step": split(rows[name] - (width - 1) * pixels[name], banks)
+                for name in rows
+            }
+            vector = tile * cols * size // config.array.depth
+            first = {name: oy * rows[name] + ox * pixels[name] for name in rows}
+            blocks = _blocks(
+                rng, (0, job.kernel_height), (0, job.kernel_width), (0, job.tap_vectors)
+            )
+            for number, ((ky, kh), (kx, kw), (c, vectors)) in enumerate(blocks):
+                word = (ky * job.kernel_width + kx) * job.tap_vectors + c
+                found.append((tile * job.tile_words + word, replace(
+                    job, **steps, partial=int(number < len(blocks) - 1), out_height=height,
+                    out_width=width, columns=min(cols, job.columns - tile * cols),
+                    tile_words=kh * kw * vectors, kernel_height=kh, kernel_width=kw,
+                    tap_vectors=vectors,
+                    first_y=job.first_y + oy * job.stride_y + ky * job.dilation_y,
+                    first_x=job.first_x + ox * job.stride_x + kx * job.dilation_x,
+                    input=moved("input", first["input"] + ky * tap_y + kx * tap_x + c),
+                    tap_x_step=split(tap_x - (vectors - 1), banks),
+                    tap_y_step=split(tap_y - (kw - 1) * tap_x - (vectors - 1), banks),
+                    b_word=job.b_word + tile * job.b_step + word,
+                    parameter_line=job.parameter_line + tile * config.row_chunks,
+                    output=moved("output", first["output"] + vector),
+                    add_input=moved("add_input", first["add"] + vector),
+                )))
+    return found
+
+
+def _panels_of_parts(rng, job):
+    """Yield areas of the output map that are a panel each: oy, ox, height, width."""
+    most = job.panel_rows // job.out_width if job.cross else 0
+    if most > 1:
+        for oy in range(0, job.out_height, most):
+            yield oy, 0, min(most, job.out_height - oy), job.out_width
+        return
+    for oy in range(job.out_height):
+        ox = 0
+        while ox < job.out_width:
+            width = min(int(rng.integers(1, job.panel_rows + 1)), job.out_width - ox)
+            yield oy, ox, 1, width
+            ox += width
+
+
+def _blocks(rng, rows, taps, vectors):
+    """Divide the taps of a tile at random into blocks whose words follow each other.
+
+    Each block is its kernel rows, its taps in a row, and its vectors in a tap: first and count.
+    """
+    ranges = [rows, taps, vectors]
+    axis = next((n for n, (_, count) in enumerate(ranges) if count > 1), None)
+    if axis is None or rng.integers(3) == 0:
+        return [tuple(ranges)]
+    first, count = ranges[axis]
+    cut = int(rng.integers(1, count))
+    found = []
+    for part in ((first, cut), (first + cut, count - cut)):
+        found += _blocks(rng, *ranges[:axis], part, *ranges[axis + 1 :])
+    return found
 
 
 def bank_conflicts(config, job) -> list:

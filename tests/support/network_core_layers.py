@@ -6,7 +6,17 @@ import numpy as np
 
 from weft.golden import requantize, scaled
 
-__all__ = ["NetworkCoreLayer", "LayerAddition", "random_layer"]
+__all__ = ["NetworkCoreLayer", "LayerAddition", "random_layer", "scaling"]
+
+
+def scaling(mode, multiplier, shift) -> dict:
+    """The arguments of `weft.golden.scaled` for multipliers and shifts: in ``onnx``, one scale."""
+    if mode != "onnx":
+        return {"mode": mode, "multiplier": multiplier, "shift": shift}
+    scale = np.asarray(multiplier) * 2.0 ** (np.asarray(shift) - 31)
+    # A core knows no 0; a result of the smallest normal number is always 0.
+    least = np.finfo(np.float32).smallest_normal
+    return {"mode": mode, "scale": np.maximum(scale.astype(np.float32), least)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,8 +29,10 @@ class LayerAddition:
         None if a layer before computes it.
     zero : int
     scales : three pairs of int
-        Multiplier and shift of the added map, of the result and of the sum.
+        Multiplier and shift of the added map, of the result and of the sum (`scaling`).
     sum_zero, low, high : int
+    multiply : bool
+        The map is multiplied with the result: of ``scales`` only that of the total is used.
     """
 
     x: np.ndarray | None
@@ -29,6 +41,7 @@ class LayerAddition:
     sum_zero: int
     low: int
     high: int
+    multiply: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +55,7 @@ class NetworkCoreLayer:
     groups : int
         N and C are divided into so many groups; C for a depthwise layer.
     bias, multiplier, shift : int [N]
+        In mode ``onnx``, multiplier and shift are a scale (`scaling`).
     out : (int, int)
         Height and width of the output map.
     first, stride, dilation : (int, int)
@@ -108,20 +122,24 @@ class NetworkCoreLayer:
                 *self.out, self.channels
             )
         y = requantize(
-            self.sums(x), self.multiplier, self.shift, mode=mode,
+            self.sums(x), **scaling(mode, self.multiplier, self.shift),
             zero_point=self.zero, low=self.low, high=self.high,
         )
         add = self.addition
         if not add:
             return y
         added = add.x if added is None else added
-        (m1, s1), (m2, s2), (m3, s3) = add.scales
-        total = (
-            scaled((added.astype(np.int32) - add.zero) * 2**20, m1, s1, mode=mode).astype(int)
-            + scaled((y.astype(np.int32) - self.zero) * 2**20, m2, s2, mode=mode)
-        ).astype(np.int32)
+        of_added, of_result, of_sum = (scaling(mode, *scale) for scale in add.scales)
+        terms = added.astype(np.int32) - add.zero, y.astype(np.int32) - self.zero
+        if add.multiply:
+            total = terms[0] * terms[1]
+        else:
+            total = (
+                scaled(terms[0] * 2**20, **of_added).astype(int)
+                + scaled(terms[1] * 2**20, **of_result)
+            ).astype(np.int32)
         return requantize(
-            total, m3, s3, mode=mode, zero_point=add.sum_zero, low=add.low, high=add.high
+            total, **of_sum, zero_point=add.sum_zero, low=add.low, high=add.high
         )
 
 
@@ -138,21 +156,24 @@ def _limits(rng):
     return tuple(int(v) for v in np.sort(rng.integers(-128, 128, 2)))
 
 
-def _addition(rng, shape):
-    # Multipliers and shifts as TensorFlow Lite has them: scales of at most 1/2, and a sum of 2^-20.
+def _addition(rng, shape, multiply):
+    # Multipliers and shifts as TensorFlow Lite has them: scales of at most 1/2, and a sum of 2^-20;
+    # a product of two bytes is divided by some 2^8.
+    last = rng.integers(-9, -4) if multiply else rng.integers(-21, -17)
     scales = tuple(
         (int(rng.integers(1 << 30, 1 << 31)), int(shift))
-        for shift in (*rng.integers(-4, 1, 2), rng.integers(-21, -17))
+        for shift in (*rng.integers(-4, 1, 2), last)
     )
     low, high = _limits(rng)
     return LayerAddition(
         x=_int8(rng, shape), zero=int(rng.integers(-128, 128)), scales=scales,
-        sum_zero=int(rng.integers(-128, 128)), low=low, high=high,
+        sum_zero=int(rng.integers(-128, 128)), low=low, high=high, multiply=multiply,
     )
 
 
 def random_layer(
-    rng, *, x=None, kind=None, add=None, sums=None, most_pixels=6, most_channels=12, most_kernel=4
+    rng, *, x=None, kind=None, add=None, sums=None, multiplies=False, most_pixels=6,
+    most_channels=12, most_kernel=4,
 ) -> NetworkCoreLayer:
     """A layer with random sizes and values.
 
@@ -164,6 +185,8 @@ def random_layer(
     kind : str, optional
         "conv", "depthwise" or "point" (kernel 1 x 1, a pixel for each pixel of the input).
     add, sums : bool, optional
+    multiplies : bool
+        Every second layer with ADD multiplies instead.
     most_pixels, most_channels, most_kernel : int
         Upper limits of the height and the width of maps, of channels, and of a kernel's sides.
     """
@@ -198,11 +221,12 @@ def random_layer(
     low, high = _limits(rng)
     if sums is None:  # their bytes are the channels of the next layer
         sums = not add and columns <= most_channels and rng.integers(4) == 0
+    multiply = bool(add and multiplies and rng.integers(2))
     return NetworkCoreLayer(
         x=x, weights=_int8(rng, (columns, *kernel, channels // groups)), groups=groups,
         bias=rng.integers(-1000 * k, 1000 * k, columns), multiplier=multiplier, shift=shift,
         out=out, first=first, stride=stride, dilation=dilation,
         outside=int(rng.integers(-128, 128)), zero=int(rng.integers(-128, 128)),
-        low=low, high=high, addition=_addition(rng, (*out, columns)) if add else None,
+        low=low, high=high, addition=_addition(rng, (*out, columns), multiply) if add else None,
         stores_sums=bool(sums),
     )

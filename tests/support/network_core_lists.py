@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from network_core_jobs import MapPlace, MapPlan, NetworkCoreImage, job_of, plan_map
+from network_core_jobs import MapPlace, MapPlan, NetworkCoreImage, job_of, parts_of, plan_map
 from network_core_layers import NetworkCoreLayer, random_layer
 from network_core_packing import PackedLayer, pack_layer
 from network_core_softmax import SoftmaxRows, random_softmax, softmax_job
@@ -50,17 +50,19 @@ class ListCase:
 class _Stage:
     """A layer that is executed once, or in each turn of a loop with other maps and weights.
 
-    Turn 0 reads the output map of the last turn of the stage before.
+    Turn 0 reads the output map of the last turn of the stage before. A layer in ``parts`` is
+    several jobs, each with a load of its words.
     """
 
     turns: list[NetworkCoreLayer]
     packed: list[PackedLayer]
     plan: MapPlan  # of the input maps
+    parts: bool
     softmax: SoftmaxRows | None = None  # of the output map of the last turn
 
 
 def random_list(
-    rng, config, *, layers=3, base=0, limit=None, most_turns=3, resident=0.3, **sizes
+    rng, config, *, layers=3, base=0, limit=None, most_turns=3, resident=0.3, parts=0.3, **sizes
 ) -> ListCase:
     """A random list without errors.
 
@@ -77,6 +79,8 @@ def random_list(
     resident : float
         Probability that the words or the lines of a layer without a loop are in the buffers at
         START.
+    parts : float
+        Probability that a dense layer is computed in parts.
     sizes
         Arguments of `network_core_layers.random_layer`.
 
@@ -85,7 +89,7 @@ def random_list(
     MemoryError
         If the list does not fit the memory.
     """
-    stages = _stages(rng, config, layers, most_turns, sizes)
+    stages = _stages(rng, config, layers, most_turns, parts, sizes)
     return _Builder(rng, config, base, limit, resident).build(stages, base, limit)
 
 
@@ -101,10 +105,10 @@ def _turn(rng, layer):
     )
 
 
-def _stages(rng, config, layers, most_turns, sizes):
+def _stages(rng, config, layers, most_turns, parts, sizes):
     x, stages = None, []
     for _ in range(layers):
-        turns = [random_layer(rng, x=x, **sizes)]
+        turns = [random_layer(rng, x=x, multiplies=config.multiply_maps, **sizes)]
         turns += [_turn(rng, turns[0]) for _ in range(rng.integers(most_turns))]
         packed = [pack_layer(config, turn) for turn in turns]
         plan = plan_map(rng, config, turns[0], packed[0].map_vectors)
@@ -113,7 +117,8 @@ def _stages(rng, config, layers, most_turns, sizes):
         if config.softmax and x.shape[0] * x.shape[1] <= 16 and rng.random() < 0.3:
             softmax = random_softmax(rng, x)
             x = softmax.y
-        stages.append(_Stage(turns, packed, plan, softmax))
+        in_parts = not packed[0].diagonal and rng.random() < parts
+        stages.append(_Stage(turns, packed, plan, in_parts, softmax))
     return stages
 
 
@@ -142,6 +147,11 @@ class _Ring:
         place = slice(first, first + words)
         waits, self._used[place] = int(self._used[place].max()), jobs
         return first, waits
+
+
+    def use_until(self, first, jobs):
+        """Words of jobs from ``first`` on are in use until job ``jobs - 1``."""
+        self._used[self._used > first] = jobs
 
 
 class _Builder:
@@ -241,8 +251,18 @@ class _Builder:
         ]
         source = [self._image.store(block) for block in blocks][0]
         loads, places = [], {}
+        job = job_of(
+            self._network_core, stage.turns[0], packed, stage.plan, sources[0], outputs[0],
+            added=added[0],
+        )
+        parts = parts_of(self._rng, self._network_core, job) if stage.parts else []
+        count = turns * (len(parts) or 1)
+        b_source = source
         for target, words, data in _loaded(packed):
-            first, waits = self._rings[target].take(len(words), self._jobs + turns)
+            if parts and target == LoadTarget.B:
+                source += data.size // self._network_core.array.depth
+                continue
+            first, waits = self._rings[target].take(len(words), self._jobs + count)
             places[target] = first
             # Words that no layer before has used may be in the buffer at START.
             if turns == 1 and waits == 0 and self._rng.random() < self._resident:
@@ -257,26 +277,46 @@ class _Builder:
                 first_word=first, words=len(words),
             ))
             source += data.size // self._network_core.array.depth
-        job = job_of(
-            self._network_core, stage.turns[0], packed, stage.plan, sources[0], outputs[0],
-            added=added[0], b_word=places[LoadTarget.B], line=places[LoadTarget.PARAMETERS],
-            loads=self._loads + len(loads),
+        line = places[LoadTarget.PARAMETERS]
+        job = replace(
+            job, parameter_line=line, add_line=line + job.add_line,
+            b_word=places.get(LoadTarget.B, 0), loads=self._loads + len(loads),
         )
+        jobs = self._parts(parts, job, turns, b_source, loads) if parts else [job]
         at = int(self._rng.integers(len(loads) + 1))  # the heads do not depend on the order
-        self._descriptors += [*loads[:at], job, *loads[at:]]
+        self._descriptors += [*loads[:at], *jobs, *loads[at:]]
         self._loads += turns * len(loads)
-        self._jobs += turns
+        self._jobs += count
         if turns > 1:
-            self._loop(turns, len(loads), len(blocks[0]), sources, outputs, added)
+            self._loop(turns, len(loads), len(jobs), len(blocks[0]), sources, outputs, added)
 
-    def _loop(self, turns, loads, block_bytes, sources, outputs, added):
-        """Append the loop of a body of loads and one job."""
+    def _parts(self, parts, whole, turns, source, loads):
+        """The jobs of a layer in parts; appends the load of each one's words to ``loads``."""
+        jobs, array = [], self._network_core.array
+        ring = self._rings[LoadTarget.B]
+        for number, (first, job) in enumerate(parts):
+            place, waits = ring.take(job.tile_words, self._jobs + number + 1)
+            loads.append(ListLoad(
+                target=LoadTarget.B, jobs=max(self._jobs, waits) if turns > 1 else waits,
+                source=split(source + first * array.cols, self._network_core.banks),
+                first_word=place, words=job.tile_words,
+            ))
+            jobs.append(replace(
+                job, loads=self._loads + len(loads), b_word=place, add_line=whole.add_line,
+                parameter_line=whole.parameter_line + job.parameter_line,
+            ))
+        if turns > 1:
+            ring.use_until(self._jobs, self._jobs + turns * len(parts))
+        return jobs
+
+    def _loop(self, turns, loads, jobs, block_bytes, sources, outputs, added):
+        """Append the loop of a body of loads and jobs."""
         def step(places):
             return split(places[1].number - places[0].number, self._network_core.banks)
 
         vectors = block_bytes // self._network_core.array.depth
         self._descriptors.append(ListLoop(
-            times=turns, body=loads + 1, body_loads=loads, body_jobs=1,
+            times=turns, body=loads + jobs, body_loads=loads, body_jobs=jobs,
             source_step=split(vectors, self._network_core.banks), input_step=step(sources),
             output_step=step(outputs), add_step=step(added),
         ))

@@ -116,6 +116,17 @@ class NetworkBuilder:
             ),
         )
 
+    def multiply(self, x, y):
+        """The product of two maps of equal shapes."""
+        output = self._output(self.tensors[x].shape)
+        multiplier, shift = map(int, quantize_multiplier(self.rng.uniform(0.004, 0.03)))
+        return self._append(
+            Host, "MUL", (x, y), output, kernel="tflite.mul", reason="no product", attributes=dict(
+                zeros=(self.zero_of(x), self.zero_of(y)), multiplier=multiplier, shift=shift,
+                zero=self.zero_of(output), low=self.half - 120, high=self.half + 127,
+            ),
+        )
+
     def pad(self, x, padding):
         """The map with a border of its zero point: top, bottom, left, right."""
         batch, height, width, channels = self.tensors[x].shape
@@ -188,8 +199,11 @@ class NetworkBuilder:
         return graph_of(self.nodes, self.tensors, outputs=outputs or None)
 
 
-def random_network(rng, dtype=np.int8):
-    """A network of a few layers with sizes, strides, paddings and groups at random."""
+def random_network(rng, dtype=np.int8, multiplies=False):
+    """A network of a few layers with sizes, strides, paddings and groups at random.
+
+    ``multiplies``: every second residual is a product, not a sum.
+    """
     height, width = (int(n) for n in rng.integers(5, 14, 2))
     builder = NetworkBuilder(rng, (1, height, width, int(rng.choice([1, 3, 5, 8, 12]))), dtype)
 
@@ -231,7 +245,8 @@ def random_network(rng, dtype=np.int8):
             y = builder.convolution(x, channels)
             if rng.random() < 0.5:
                 y = builder.convolution(y, channels)
-            x = builder.add(*((x, y) if rng.random() < 0.5 else (y, x)))
+            combine = builder.multiply if multiplies and rng.random() < 0.5 else builder.add
+            x = combine(*((x, y) if rng.random() < 0.5 else (y, x)))
         elif kind == "pool" and min(builder.tensors[x].shape[1:3]) >= 2:
             x = builder.pool(x, 2, int(rng.integers(1, 3)))
     if rng.random() < 0.3:
@@ -245,7 +260,9 @@ def random_divided_network(rng, dtype=np.int8):
     maps = [builder.convolution(0, 8)]
     for _ in range(int(rng.integers(4, 9))):
         x = maps[int(rng.integers(max(0, len(maps) - 2), len(maps)))]
-        match rng.choice(["layer", "layer", "softmax", "table", "join", "add", "product", "turn"]):
+        match rng.choice([
+            "layer", "layer", "softmax", "softmax", "table", "join", "add", "product", "turn",
+        ]):
             case "layer":
                 x = builder.convolution(x, int(rng.choice([4, 8, 16])))
             case "softmax":
@@ -260,7 +277,7 @@ def random_divided_network(rng, dtype=np.int8):
             case "product":
                 x = builder.convolution(x, 8, kernel=(1, 1), padding=(0, 0, 0, 0))
                 builder.on_host()
-            case "turn":  # a reshape that no layer can read in place
+            case "turn":  # a reshape that layers read in place
                 size = 1, 7, 6, builder.tensors[x].shape[-1]
                 x = builder.host(x, "RESHAPE", "reshape", size, shape=size)
                 x, size = builder.convolution(x, 8), (1, 6, 7, 8)

@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 from network_core_jobs import panels, random_job
+from network_core_layers import scaling
 from network_cores import network_core_config
 from side_port import SidePort, hardware_fields
 from wrapping import wrap32
@@ -54,8 +55,11 @@ class OutputCase:
         bias, multiplier, shift = self.buffers.parameters(line, column % lanes)
         wrapped = self.sums.astype(np.int32)
         total = add_bias(wrapped, bias)
+        scales = dict(multiplier=multiplier, shift=shift)
+        if mode == "onnx":
+            scales = {"scale": multiplier.astype("<u4").view("<f4")}
         y = requantize(
-            total, multiplier, shift, mode=mode, zero_point=job.zero, low=job.low, high=job.high,
+            total, **scales, mode=mode, zero_point=job.zero, low=job.low, high=job.high,
         )
         after = image.vectors().copy()
         if job.add:
@@ -66,15 +70,18 @@ class OutputCase:
         return after
 
     def _added(self, image, y):
-        """The sum as TensorFlow Lite defines it: without the table."""
+        """The sum or the product as TensorFlow Lite defines it: without the table."""
         job, mode = self.job, self.config.array.requantize
         add = self.layer.addition
         x = image.vectors()[self._index("add", job.columns)]
         total = np.zeros(x.shape, np.int64)
-        for values, zero, scale in zip((x, y), (add.zero, job.zero), add.scales, strict=False):
-            total += scaled((values.astype(int) - zero) * 2**20, *scale, mode=mode)
+        terms = x.astype(int) - add.zero, y.astype(int) - job.zero
+        for term, scale in zip(terms, add.scales, strict=False):
+            total += scaled(term * 2**20, **scaling(mode, *scale))
+        if job.multiply:
+            total = terms[0] * terms[1]
         return requantize(
-            total.astype(np.int32), *add.scales[2], mode=mode, zero_point=job.sum_zero,
+            total.astype(np.int32), **scaling(mode, *add.scales[2]), zero_point=job.sum_zero,
             low=job.sum_low, high=job.sum_high,
         )
 

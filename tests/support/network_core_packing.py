@@ -4,6 +4,7 @@ import struct
 from dataclasses import dataclass
 
 import numpy as np
+from network_core_layers import scaling
 
 from weft.golden import scaled
 from weft.network_core.config import PARAMETER_BYTES
@@ -106,18 +107,25 @@ def _lines(config, layer, words):
         pairs = (wide[..., 0::2] * wide[..., 1::2]).sum((1, 3)).reshape(-1)
         bias = bias - pairs[: layer.columns]
     columns = [
-        struct.pack("<Iib", int(b) & 0xFFFF_FFFF, m, s)
-        for b, m, s in zip(bias, layer.multiplier, layer.shift, strict=True)
+        _column(config, *values) for values in zip(bias, layer.multiplier, layer.shift, strict=True)
     ]
     columns += [bytes(PARAMETER_BYTES)] * (tiles * core.cols - layer.columns)
     if layer.addition:
-        columns += [struct.pack("<Iib", 0, *layer.addition.scales[2])] * lanes
+        columns += [_column(config, 0, *layer.addition.scales[2])] * lanes
     size = config.line_vectors * core.depth
     lines = [
         b"".join(columns[at : at + lanes]).ljust(size, b"\0")
         for at in range(0, len(columns), lanes)
     ]
     return np.frombuffer(b"".join(lines), np.int8).reshape(-1, size)
+
+
+def _column(config, bias, multiplier, shift):
+    """The bytes of a column: bias, multiplier and shift, or bias, scale and 0."""
+    bias = int(bias) & 0xFFFF_FFFF
+    if config.array.requantize == "onnx":
+        return struct.pack("<Ifb", bias, scaling("onnx", multiplier, shift)["scale"], 0)
+    return struct.pack("<Iib", bias, multiplier, shift)
 
 
 def _table(config, layer):
@@ -128,7 +136,11 @@ def _table(config, layer):
     words = np.zeros((512, config.add_table_vectors * config.array.depth), np.int8)
     for first, zero, scale in ((0, add.zero, add.scales[0]), (256, layer.zero, add.scales[1])):
         values = np.arange(-128, 128)
-        scaled_values = scaled((values - zero) << 20, *scale, mode=config.array.requantize)
+        terms = values - zero
+        if add.multiply:  # the upper half of a word has no meaning
+            scaled_values = terms % (1 << 16) | 0x5A5A << 16
+        else:
+            scaled_values = scaled(terms << 20, **scaling(config.array.requantize, *scale))
         words[first + values % 256, :4] = np.frombuffer(
             scaled_values.astype("<i4").tobytes(), np.int8
         ).reshape(-1, 4)

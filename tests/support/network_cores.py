@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from weft.config import Config
-from weft.network_core.config import NetworkCoreConfig
+from weft.network_core.config import OPTIONS, SIZES, NetworkCoreConfig
 
 __all__ = [
-    "BATCH1", "LARGE", "MICRO", "ODD", "PROGRAM", "PROGRAM_ROW", "ROW", "SIMULATED",
+    "BATCH1", "LARGE", "MICRO", "ODD", "ONNX", "PROGRAM", "PROGRAM_ROW", "ROW", "SIMULATED",
     "SIMULATED_SLOWLY", "SMALL", "SPRAM", "TINY", "network_core_config", "small_network_core",
 ]
 
@@ -15,7 +15,7 @@ def network_core_config(rows, cols, depth, lanes=1, **fields):
     """A network core; ``fields`` are of the NetworkCoreConfig or of its Config."""
     sizes = {"words": 4096} | {
         name: fields.pop(name)
-        for name in ("words", "b_words", "lines", "read_vectors", "program_words", "softmax")
+        for name in (*SIZES, *OPTIONS)
         if name in fields
     }
     core = {"activation": "none", "requantize": "tflite"} | fields
@@ -47,8 +47,10 @@ _SIZES = {"words": 2048, "b_words": 256, "lines": 64}
 SIMULATED = network_core_config(
     3, 4, 4, 2, read_vectors=2, multiplier="fip", softmax=True, **_SIZES
 )
-# Its jobs start early.
-ROW = network_core_config(1, 8, 4, 2, hop=2, softmax=True, **_SIZES)
+# Its jobs start early, and can multiply maps.
+ROW = network_core_config(1, 8, 4, 2, hop=2, softmax=True, multiply_maps=True, **_SIZES)
+# Its lanes have the rounding of onnxruntime.
+ONNX = network_core_config(2, 4, 4, 2, requantize="onnx", read_vectors=2, **_SIZES)
 # With a program memory.
 PROGRAM = network_core_config(
     2, 2, 4, 2, words=512, b_words=128, lines=64, read_vectors=2, program_words=2048,
@@ -62,8 +64,13 @@ MICRO = network_core_config(
     **_SIZES | {"words": 4096},
 )
 SIMULATED_SLOWLY = [
+    ONNX,
     network_core_config(2, 2, 2, 2, read_vectors=2, **_SIZES),
-    network_core_config(3, 2, 4, 1, read_vectors=1, scale_cycles=4, **_SIZES),
-    network_core_config(4, 4, 4, 4, target="ecp5", requantize="single", **_SIZES),
+    network_core_config(
+        3, 2, 4, 1, read_vectors=1, scale_cycles=4, multiply_maps=True, **_SIZES
+    ),
+    network_core_config(
+        4, 4, 4, 4, target="ecp5", requantize="single", multiply_maps=True, **_SIZES
+    ),
     network_core_config(5, 4, 4, 4, target="ecp5", dsp_cols=2, **_SIZES),  # as many banks as rows
 ]

@@ -143,6 +143,7 @@ class NetworkRegisterModel:
         if value & 1:
             self.reset()
         if value & 2:
+            self.values["irq_status"] |= (DONE | FAILED) * (self.board.running is not None)
             self.board.abort()
             self.busy["list_busy"] = 0
         if value & 4:

@@ -7,7 +7,7 @@ from weft.network_core.descriptors import (
     ListLoad,
     ListLoop,
     LoadTarget,
-    core_places,
+    places,
     split,
 )
 
@@ -29,12 +29,14 @@ def random_step(rng, config):
 def some_job(rng, config, loads=0):
     """A job whose fields have random values that fit the core."""
     fields = {}
-    for place in core_places(config, ListJob):
+    for place in places(ListJob, config):
         low = -(1 << place.bits - 1) if place.signed else int(place.name in SIZES)
         high = (1 << place.bits - place.signed) - 1
         number = rng.choice([low, high, rng.randint(low, high)])
         fields[place.name] = random_step(rng, config) if place.address else number
     fields["sums"] &= 1 - fields["add"]
+    if config.multiply_maps:
+        fields["multiply"] &= fields["add"]
     return ListJob(**fields | {"loads": loads, "panel_rows": rng.randint(1, config.array.rows)})
 
 

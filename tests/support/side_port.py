@@ -2,7 +2,7 @@
 
 import random
 
-from weft.network_core.descriptors import core_places, join
+from weft.network_core.descriptors import join, places
 
 __all__ = ["SidePort", "hardware_address", "hardware_fields"]
 
@@ -70,6 +70,6 @@ def hardware_fields(config, descriptor, base=0):
         place.name: hardware_address(
             config, join(value, config.banks) + base * config.banks * (place.name in moved)
         ) if place.address else int(value)
-        for place in core_places(config, type(descriptor))
+        for place in places(type(descriptor), config)
         for value in [getattr(descriptor, place.name)]
     }

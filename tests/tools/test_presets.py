@@ -24,8 +24,9 @@ def test_every_core_of_every_board_has_a_line():
     found = list(presets.uses(Path("nets")))
     names = [name for use in found for name in use.boards]
     networks = {f"{name} --for {purpose}" for name in BOARDS for purpose in BOARDS[name].networks}
-    small = {"ice40-hx8k-evn --for networks"}  # for networks of a few bytes
-    assert set(names) == {*BOARDS, *networks} - small
+    # For networks of a few bytes, and for networks of ONNX.
+    others = {"ice40-hx8k-evn --for networks", "ulx3s-85f --for networks-onnx"}
+    assert set(names) == {*BOARDS, *networks} - others
     for use in found:
         assert len(use.boards) == len(set(use.boards))
         for name in use.boards:

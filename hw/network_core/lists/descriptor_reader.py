@@ -17,7 +17,7 @@ from weft.network_core.descriptors import (
     ListJob,
     ListLoad,
     ListLoop,
-    core_places,
+    places,
 )
 
 __all__ = ["KINDS", "DescriptorPart", "DescriptorReader"]
@@ -179,7 +179,7 @@ class DescriptorReader(wiring.Component):
         unused = defaultdict(set)
         for kind in KINDS:
             used = {*range(HEADER_BITS)}
-            for place in core_places(self.config, kind):
+            for place in places(kind, self.config):
                 first = 32 * place.word + place.low
                 used |= {*range(first, first + place.bits)}
             for bit in range(8 * DESCRIPTOR_BYTES):

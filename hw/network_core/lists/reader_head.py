@@ -27,7 +27,7 @@ from weft.network_core.descriptors import (
     ListLoad,
     ListLoop,
     LoadTarget,
-    core_places,
+    places,
 )
 
 __all__ = ["ReaderHead", "field_faults"]
@@ -67,7 +67,7 @@ def field_faults(config, kind, values, passed):
     faults = [values[name] == 0 for name in SIZES[kind]]
     faults += [
         values[place.name][:BANK_BITS] >= config.banks
-        for place in core_places(config, kind) if place.address
+        for place in places(kind, config) if place.address
     ]
     if config.program_words:
         faults += [
@@ -89,6 +89,8 @@ def field_faults(config, kind, values, passed):
                 values["softmax"] & (values["add"] | values["sums"]),
                 values["softmax"] & (values["columns"] > MAX_SOFTMAX),
             ]
+        if config.multiply_maps:
+            faults.append(values["multiply"] & ~values["add"])
     elif kind is ListLoop:
         faults.append(passed < values["body"])
     else:
@@ -204,7 +206,7 @@ class ReaderHead(wiring.Component):
             return value.as_signed() if place.signed else value
 
         return {
-            kind: {place.name: field(place) for place in core_places(self.config, kind)}
+            kind: {place.name: field(place) for place in places(kind, self.config)}
             for kind in (self.kind, ListLoop, ListEnd)
         }
 

@@ -58,8 +58,9 @@ class MicroCore(wiring.Component):
             m.d.comb += [
                 unit.window.base.eq(self.window.base), unit.window.limit.eq(self.window.limit),
             ]
-        m.d.comb += columns.outside.eq(self._fields(m, engine, steps, output))
-        self._tiles(m, halt, engine, steps, columns, output)
+        outside, partial = self._fields(m, engine, steps, output)
+        m.d.comb += columns.outside.eq(outside)
+        self._tiles(m, halt, partial, engine, steps, columns, output)
         self._buffers(m, steps, columns, loads, output)
         self._loads(m, engine, loads, port)
         self._memory(m, engine, steps, columns, output, port)
@@ -75,17 +76,20 @@ class MicroCore(wiring.Component):
             m.d.sync += value.eq(engine.accumulator if bits is None else engine.accumulator[bits])
 
     def _fields(self, m, engine, steps, output):
-        """The registers of the fields of a job. Returns the value outside the map."""
+        """The registers of the fields of a job.
+
+        Returns the value outside the map, and whether the job is partial.
+        """
         taps, results = Signal(TapFields), Signal(OutputFields)
         low, high = slice(0, 8), slice(8, 16)
-        outside = Signal(8)
+        outside, partial = Signal(8), Signal()
         for target, value, bits in (
             (Target.KERNEL, taps.kernel_height, low), (Target.KERNEL, taps.kernel_width, high),
             (Target.TAP_VECTORS, taps.tap_vectors, None), (Target.HEIGHT, taps.in_height, None),
             (Target.WIDTH, taps.in_width, None), (Target.DILATION, taps.dilation_y, low),
             (Target.DILATION, taps.dilation_x, high), (Target.TAP_X, taps.tap_x_step, None),
             (Target.TAP_Y, taps.tap_y_step, None), (Target.FLAGS, results.add, slice(9, 10)),
-            (Target.FLAGS, results.sums, slice(10, 11)),
+            (Target.FLAGS, results.sums, slice(10, 11)), (Target.FLAGS, partial, slice(11, 12)),
             (Target.LINE, results.parameter_line, None), (Target.ADD_LINE, results.add_line, None),
             (Target.OUTSIDE, outside, low), (Target.OUTSIDE, results.zero, high),
             (Target.LIMITS, results.low, low), (Target.LIMITS, results.high, high),
@@ -94,10 +98,10 @@ class MicroCore(wiring.Component):
         ):
             self._set(m, engine, target, value, bits=bits)
         m.d.comb += [steps.fields.eq(taps), output.fields.eq(results)]
-        return outside
+        return outside, partial
 
-    def _tiles(self, m, halt, engine, steps, columns, output):
-        """Start tiles, and pass what belongs to them."""
+    def _tiles(self, m, halt, partial, engine, steps, columns, output):
+        """Start tiles, and pass what belongs to them. A partial job has no results."""
         for target, name in (
             (Target.X, "x"), (Target.Y, "y"), (Target.ORIGIN, "origin"), (Target.B, "b_word"),
         ):
@@ -115,7 +119,8 @@ class MicroCore(wiring.Component):
         with m.If(output.output_taken | halt):
             m.d.sync += full.eq(0)
         with m.Elif(out[Target.OUTPUT]):
-            m.d.sync += [full.eq(1), first.eq(1)]
+            m.d.sync += [full.eq(~partial), first.eq(1)]
+        ends = steps.ends & ~partial
         m.d.comb += steps.start.eq(out[Target.TILE] & steps.idle)
         with m.If(steps.start):
             m.d.sync += [
@@ -123,10 +128,10 @@ class MicroCore(wiring.Component):
                 cols.eq(Mux(engine.accumulator > most, most, engine.accumulator)),
             ]
         m.d.comb += [
-            output.cols.eq(cols), output.first.eq(is_first), output.ends.eq(steps.ends),
+            output.cols.eq(cols), output.first.eq(is_first), output.ends.eq(ends),
             steps.may_end.eq(output.may_end), output.captured.eq(columns.captured),
             columns.first_half.eq(steps.first_half), columns.second_half.eq(steps.second_half),
-            columns.ends.eq(steps.ends), columns.select.eq(output.select),
+            columns.ends.eq(ends), columns.select.eq(output.select),
             output.sums.eq(columns.sums), columns.is_outside.eq(steps.outside),
             output.start.eq(engine.strobe[Strobe.START.bit_length() - 1]),
             engine.ready[Wait.TILE].eq(steps.idle), engine.ready[Wait.OUTPUT].eq(~full),

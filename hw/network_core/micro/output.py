@@ -85,7 +85,7 @@ class SlotRescaler(Rescaler):
     def _issues(self, m):
         cycles, job = self.core.scale_cycles, self.job.fields
         phase, slot = Signal(range(cycles)), Signal(2)
-        slots = -(-latencies.total_latency(self.core) // cycles) + add_slot(self.core)
+        slots = -(-latencies.total_latency(self.config) // cycles) + add_slot(self.config)
         requests = Signal(slots)  # in the slots before
         m.d.sync += phase.eq(phase + 1)
         with m.If(phase == cycles - 1):
@@ -106,6 +106,7 @@ class _Issues:
     def __init__(self, m, rescaler, requests, phase):
         self._m, self._requests, self._phase = m, requests, phase
         self._job, self._core = rescaler.job.fields, rescaler.core
+        self._add_slot = add_slot(rescaler.config)
         self._found = {}
 
     def __getitem__(self, cycle):
@@ -118,7 +119,7 @@ class _Issues:
             self._m.d.comb += [
                 issue.layer.eq(now & self._requests[place] & scaled),
                 issue.total.eq(
-                    now & self._requests[place + add_slot(self._core)] & self._job.add
+                    now & self._requests[place + self._add_slot] & self._job.add
                 ),
             ]
         return self._found[cycle]
@@ -253,7 +254,7 @@ class OutputUnit(wiring.Component):
 
         Returns whether all are stored, and whether an address is wrong.
         """
-        ring = 1 << (latencies.chunks_in_flight(self.config.array) - 1).bit_length()
+        ring = 1 << (latencies.chunks_in_flight(self.config) - 1).bit_length()
         lasts, firsts = Signal(ring), Signal(ring)  # of the columns between request and result
         asked, found, beyond = Signal(range(ring)), Signal(range(ring)), Signal()
         with m.If(requested):

@@ -365,7 +365,7 @@ class MapStore(wiring.Component):
         m.submodules.addresses = addresses = ChunkAddresses(self.config)
         m.submodules.chunks = chunks = SyncFIFOBuffered(
             width=self.request.chunk.shape().size,
-            depth=latencies.chunks_in_flight(self.config.array)
+            depth=latencies.chunks_in_flight(self.config)
         )
         m.submodules.parts = parts = SumParts(self.config)
         following = Signal.like(addresses.i)  # the chunk, or the part of one, that is stored next

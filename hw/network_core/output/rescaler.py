@@ -1,10 +1,11 @@
-"""The rescaler: turns the sums of chunks into int8 results; with ADD, adds a chunk of a map."""
+"""The rescaler: turns sums of chunks into int8 results; ADD adds or multiplies a chunk of a map."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.delay import MultiCycle, pipeline
+from weft.hw.fabrics import FABRICS
 from weft.hw.network_core.interface import JobPort, LineRead, TableRead
 from weft.hw.network_core.layouts import ColumnParameters, MapChunk
 from weft.hw.output.lanes import clamp
@@ -12,6 +13,7 @@ from weft.hw.output.scalers import lane_scaler
 from weft.hw.output.serial_scaler import SerialScaler
 from weft.latencies import CLAMP, MEMORY_READ
 from weft.network_core import latencies
+from weft.network_core.config import FACTOR_BITS
 from weft.network_core.latencies import add_slot
 
 __all__ = ["Issue", "IssueSlots", "Rescaler"]
@@ -39,7 +41,7 @@ class IssueSlots(wiring.Component):
 
     Parameters
     ----------
-    core : Config
+    config : NetworkCoreConfig
 
     Attributes
     ----------
@@ -57,9 +59,9 @@ class IssueSlots(wiring.Component):
         In the first cycle of a slot.
     """
 
-    def __init__(self, core):
-        self.cycles = core.scale_cycles
-        self.total_slot = add_slot(core)
+    def __init__(self, config):
+        self.cycles = config.array.scale_cycles
+        self.total_slot = add_slot(config)
         super().__init__({
             "start": In(1), "add": In(1), "sums": In(1), "request": In(1), "ready": Out(1),
             "issue": Out(Issue),
@@ -98,9 +100,12 @@ class Rescaler(wiring.Component):
 
         z  = clamp(scale(table[x] + table[256 + y]) + sum_zero, sum_low, sum_high)
 
-    Sums are modulo 2^32. Both values of a chunk take the same path: `IssueSlots` gives each one its
-    slot, in which its parameters are read. So the results of a chunk follow its request by a fixed
-    number of cycles, `weft.network_core.latencies.rescale`. A job with sums needs only ``sums +
+    If the job multiplies, the total is the product of both words, as signed values of
+    `weft.network_core.config.FACTOR_BITS` bits, instead of their sum. Sums are modulo 2^32.
+
+    Both values of a chunk take the same path: `IssueSlots` gives each one its slot, in which its
+    parameters are read. So the results of a chunk follow its request by a fixed number of cycles:
+    `weft.network_core.latencies.rescale`, or `rescale_total`. A job with sums needs only ``sums +
     bias``.
 
     Parameters
@@ -134,6 +139,7 @@ class Rescaler(wiring.Component):
     NEXT = latencies.CHUNK_STORE
 
     def __init__(self, config):
+        self.config = config
         core = self.core = config.array
         self.join = latencies.join(core)
         self.lanes = core.lanes
@@ -171,7 +177,7 @@ class Rescaler(wiring.Component):
 
     def _issues(self, m):
         """What was issued 0, 1, 2, ... cycles ago."""
-        m.submodules.slots = slots = IssueSlots(self.core)
+        m.submodules.slots = slots = IssueSlots(self.config)
         m.d.comb += [
             slots.start.eq(self.job.start),
             slots.add.eq(self.job.fields.add),
@@ -180,7 +186,7 @@ class Rescaler(wiring.Component):
             self.ready.eq(slots.ready),
         ]
         issues = [slots.issue]
-        for cycle in range(latencies.total_latency(self.core) - 1):
+        for cycle in range(latencies.total_latency(self.config) - 1):
             issues.append(Signal(Issue, name=f"issue_{cycle + 1}"))
             m.d.sync += issues[-1].eq(issues[-2])
             if cycle == self.join:  # the next job may start before sums would be scaled
@@ -248,7 +254,7 @@ class Rescaler(wiring.Component):
         return scaler
 
     def _total(self, m, lane, y, issues):
-        """The sum of both values of the table, until the next chunk has one."""
+        """The sum or the product of both values of the table, until the next chunk has one."""
         table = self.table
         found, address = table.data[lane], Signal.like(table.address[lane], reset_less=True)
         result_value, total = (
@@ -262,6 +268,27 @@ class Rescaler(wiring.Component):
             m.d.sync += address.eq(Cat(y, 1))
         with m.Else():
             m.d.sync += address.eq(self.added.payload[lane].as_unsigned())
-        with m.If(issues[latencies.total_latency(self.core) - 1].layer):
-            m.d.sync += total.eq(result_value + found)
-        return total
+        values = result_value, found
+        if self.config.multiply_maps:  # the sum is as late as the product
+            values = pipeline(m, result_value, 1, f"sum_value_{lane}"), result_value
+        with m.If(issues[latencies.total_latency(self.config) - 1].layer):
+            m.d.sync += total.eq(values[0] + values[1])
+        if not self.config.multiply_maps:
+            return total
+        # One of them is 0. An OR joins them in the LUTs that choose between sums and total.
+        with m.If(self.job.fields.multiply):
+            m.d.sync += total.eq(0)
+        return total | self._product(m, lane, result_value, found, issues)
+
+    def _product(self, m, lane, a, b, issues):
+        """The product of both values of the table when the scalers take it; 0 with a sum."""
+        a, b = (value[:FACTOR_BITS].as_signed() for value in (a, b))
+        cell = FABRICS[self.core.target].multiplier(a=a.shape(), b=b.shape(), pipelined=False)
+        m.submodules[f"product_{lane}"] = cell
+        # A step takes the factors; the next one, at the latest for the next factors, their product.
+        factors = issues[latencies.total_latency(self.config) - latencies.MAP_PRODUCT].layer
+        m.d.comb += [
+            cell.a.eq(a), cell.b.eq(b), cell.zero.eq(~self.job.fields.multiply),
+            cell.en.eq(factors | issues[self.join - 1].total),
+        ]
+        return cell.product

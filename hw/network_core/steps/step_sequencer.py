@@ -1,6 +1,6 @@
 """The step sequencer: the steps of a job, one a cycle, and the tiles that they complete."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -10,6 +10,7 @@ from weft.hw.network_core.layouts import ComputedTile
 from weft.hw.network_core.steps.panel_buffer import ReadyPanel
 from weft.hw.network_core.steps.pixel_generator import LoopCounter
 from weft.latencies import STEP
+from weft.network_core.latencies import MAP_READ, lead
 
 __all__ = ["DrainPace", "JobStep", "StepSequencer"]
 
@@ -62,9 +63,9 @@ class JobStep(data.StructLayout):
 
     ============== ================================================================
     ``en``         a step is computed in this cycle; otherwise all flags are 0
-    ``clear``      the first step of a tile: its sums start from 0
-    ``capture``    the last step of a tile: its sums are results
-    ``drain``      the last step of a tile: the array drains
+    ``clear``      the first step of a tile: its sums start from 0; not after a partial job
+    ``capture``    the last step of a tile: its sums are captured
+    ``drain``      the last step of a tile: its sums are results, and the array drains
     ``panel_last`` the last step of a panel
     ``b_addr``     the word of B
     ============== ================================================================
@@ -84,6 +85,9 @@ class StepSequencer(wiring.Component):
     results in the result buffer, and until the array has drained the tile before, ``rows`` cycles.
     So the stages behind the array never stall it. A step waits for nothing else.
 
+    The tiles of a partial job are no results: their sums stay in the array. The first tile of the
+    next job goes on with them.
+
     Each tile is announced at ``tiles`` in the cycle of its last step. Steps and tiles leave LATENCY
     cycles after the decision on them, in which the panel is taken.
 
@@ -102,6 +106,10 @@ class StepSequencer(wiring.Component):
         Pulse: the results of a tile have left the result buffer.
     step : Out, `JobStep`
     tiles : Out, `ComputedTile`
+    ending : Out, 1 bit; only if `weft.network_core.latencies.lead` is above 0
+        Pulse, that many cycles before ``done``: the next job may start.
+    done : Out, 1 bit
+        Pulse: a partial job has ended. Its last step has read A and B. Other jobs have none.
     """
 
     LATENCY = STEP
@@ -115,6 +123,8 @@ class StepSequencer(wiring.Component):
             "release": In(1),
             "step": Out(JobStep(config)),
             "tiles": Out(ComputedTile(config)),
+            **({"ending": Out(1)} if lead(config.array) else {}),
+            "done": Out(1),
         })
 
     def elaborate(self, platform):
@@ -123,8 +133,9 @@ class StepSequencer(wiring.Component):
         m.submodules.word_loop = word_loop = LoopCounter(len(job.tile_words))
         m.submodules.tile_loop = tile_loop = LoopCounter(len(job.columns))
         m.submodules.pace = pace = DrainPace(cycles=self.config.array.rows, credits=self.credits)
-        panel_first, tile_first = Signal(init=1), Signal(init=1)  # the next step begins one
+        panel_first, clear = Signal(init=1), Signal(init=1)  # the next step: begins one; clears
         may_run, go, tile_end, panel_end = Signal(), Signal(), Signal(), Signal()
+        drain = Signal()
         m.d.comb += [
             may_run.eq(pace.may_drain | ~word_loop.last),
             self.panel.ready.eq(may_run & panel_first),
@@ -134,19 +145,29 @@ class StepSequencer(wiring.Component):
             word_loop.advance.eq(go),
             tile_loop.count.eq((job.columns + cols - 1) >> ceil_log2(cols)),
             tile_loop.restart.eq(self.job.start), tile_loop.advance.eq(tile_end),
-            pace.drain.eq(tile_end), pace.release.eq(self.release),
+            drain.eq(tile_end & ~job.partial), pace.drain.eq(drain), pace.release.eq(self.release),
         ]
         with m.If(go):
-            m.d.sync += [panel_first.eq(panel_end), tile_first.eq(tile_end)]
+            m.d.sync += [panel_first.eq(panel_end), clear.eq(drain)]
         step = Signal.like(self.step)
         m.d.comb += [
-            step.en.eq(go), step.clear.eq(go & tile_first),
-            step.capture.eq(tile_end), step.drain.eq(tile_end), step.panel_last.eq(panel_end),
+            step.en.eq(go), step.clear.eq(go & clear),
+            step.capture.eq(tile_end), step.drain.eq(drain), step.panel_last.eq(panel_end),
             step.b_addr.eq(self._b_addr(m, go, tile_end, panel_end)),
         ]
         m.d.sync += self.step.eq(step)
-        self._announce(m, panel_first, tile_end, panel_end, tile_loop.last)
+        last = self._announce(m, panel_first, tile_end, panel_end, drain, tile_loop.last)
+        self._end(m, panel_end & last & job.partial)
         return m
+
+    def _end(self, m, last):
+        """End a partial job after its last step: a reset must stop the pulse under way."""
+        read = STEP + MAP_READ
+        ends = Signal(read + lead(self.config.array))
+        m.d.sync += ends.eq(Cat(last, ends))
+        m.d.comb += self.done.eq(ends[-1])
+        if lead(self.config.array):
+            m.d.comb += self.ending.eq(ends[read - 1])
 
     def _b_addr(self, m, go, tile_end, panel_end):
         """The word of B of the next step."""
@@ -160,8 +181,8 @@ class StepSequencer(wiring.Component):
             m.d.sync += word.eq(word + 1)
         return word
 
-    def _announce(self, m, panel_first, tile_end, panel_end, last_tile):
-        """The tile of the step that is decided on."""
+    def _announce(self, m, panel_first, tile_end, panel_end, drain, last_tile):
+        """The tile of the step that is decided on; returns whether its panel is the last one."""
         job, cols = self.job.fields, self.config.array.cols
         panel, line = Signal(ReadyPanel(self.config)), Signal.like(self.tiles.line)
         r_panel = Signal.like(panel)
@@ -169,7 +190,7 @@ class StepSequencer(wiring.Component):
         m.d.comb += panel.eq(Mux(panel_first, self.panel.payload, r_panel))
         m.d.sync += [
             r_panel.eq(panel),
-            self.tiles.valid.eq(tile_end), self.tiles.rows.eq(panel.rows),
+            self.tiles.valid.eq(drain), self.tiles.rows.eq(panel.rows),
             self.tiles.cols.eq(Mux(last_tile, last_cols, cols)), self.tiles.line.eq(line),
             self.tiles.tile_last.eq(last_tile), self.tiles.last.eq(last_tile & panel.last),
         ]
@@ -177,3 +198,4 @@ class StepSequencer(wiring.Component):
             m.d.sync += line.eq(job.parameter_line)
         with m.Elif(tile_end):
             m.d.sync += line.eq(line + self.config.row_chunks)
+        return panel.last

@@ -63,7 +63,7 @@ def main(argv=None) -> int:
     )
     parser.add_argument("--version", action=Version, help="print the version and exit")
     subparsers = parser.add_subparsers(
-        title="commands", metavar="COMMAND", dest="command", required=True
+        title="commands", metavar="COMMAND", dest="command"
     )
     for subcommand in SUBCOMMANDS:
         added = subparsers.add_parser(
@@ -74,6 +74,11 @@ def main(argv=None) -> int:
         added.set_defaults(run=subcommand.run)
         subcommand.add(added)
     args, rest = parser.parse_known_args(argv)
+    if args.command is None and not rest:
+        parser.print_help(sys.stderr)
+        return 2
+    if rest and args.command is None:
+        parser.unknown(rest)
     if rest:
         subparsers.choices[args.command].unknown(rest)
     return _guarded("weft", lambda: args.run(args), _status)

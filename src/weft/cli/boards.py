@@ -57,18 +57,19 @@ def run(args) -> int:
             f"network must be a .tflite or .onnx file: {args.network} is compiled for"
             f" {network.target.name} already"
         )
-    fits, refusal = [], None
+    fits, refusals = [], {}
     with slow_task("compiling for the boards", len(designs)) as advance:
         for board, purpose in designs:
             target = target_of(board.name, purpose or None)
             try:
                 fits.append((board, purpose, _Fit.of(network, target)))
             except KindError as error:
-                refusal = error  # the same one for each network core
+                refusals[target.array.requantize] = error  # one for each rounding
             advance()
     _rank(network.name, fits)
-    if refusal is not None:
-        print(f"Network cores are left out. {refusal}")
+    computes = any(purpose for _, purpose, _ in fits)
+    for refusal in refusals.values():
+        print(f"{'Some network' if computes else 'Network'} cores are left out. {refusal}")
     return 0
 
 

@@ -32,6 +32,7 @@ PACKAGES = {
     "peakrdl":         ("1.5",    "kit"),
 }
 OPTIONAL = "matplotlib", "distributed", "peakrdl"
+_SIMULATORS = {"Verilator", "C++ compiler"}
 # The make commands that install extras, besides `make setup`.
 MAKE = {"kit": "make kit BUS=axi", "explore": "make explore"}
 # Modules with another name than their package.
@@ -86,6 +87,8 @@ def run(args) -> int:
     missing = [f.name for f in findings if f.found is None and not f.optional]
     if missing:
         print(f"Not ready for 'weft sim'. Missing or too old: {', '.join(missing)}.")
+        if _SIMULATORS & {*missing}:
+            print("'weft demo' and simulated boards need Verilator and the C++ compiler, too.")
         return 1
     print("Ready for 'weft sim'.")
     return 0

@@ -62,8 +62,8 @@ def add_target(parser, *, required: bool = False) -> None:
     )
     parser.add_argument(
         "--for", dest="purpose", metavar="PURPOSE",
-        help="the board's network core: networks, or batch1 for fully connected layers; see"
-             " weft boards",
+        help="the board's network core: networks, batch1 for fully connected layers, or"
+             " networks-onnx for ONNX files; see weft boards",
     )
 
 
@@ -127,12 +127,13 @@ def compile_slowly(network, target, **options):
 
 
 def _larger(args, network, target):
-    """Yield the smallest core of a board with more memory that the network fits."""
+    """Yield the smallest core of a board with more memory, or another rounding, that it fits."""
     from weft.models.errors import ModelError
     from weft.models.target import board_cores
 
     for core in board_cores():
-        if core.config.memory_bytes <= target.config.memory_bytes:
+        same = core.array.requantize == target.array.requantize
+        if same and core.config.memory_bytes <= target.config.memory_bytes:
             continue
         try:
             program = compile_slowly(network, core, batch=batch_of(args))

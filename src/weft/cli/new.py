@@ -13,15 +13,19 @@ Make a folder with a design (design.toml), the pins of a board (board.py), a pro
 cocotb test against the golden model, a view for GTKWave, a Makefile with five verbs (lint, sim,
 build, program, run), and a workflow for GitHub. It needs no network connection.
 
-With --network, the core executes this network: the board's network core if it has one and the
-network is a .tflite file, else the product core. The network is copied into the folder. An .onnx
-file runs on product cores alone, product by product; weft quantize makes its numbers int8.
+With --network, the core executes this network: a network core of the board if one has the rounding
+of the file's runtime, else the product core. The network is copied into the folder. weft quantize
+makes the numbers of an .onnx file int8; see weft boards for cores that compute them.
 
 With --template ip, make an IP core in your own Verilog, for no board: a top (top.v) with a product
 core and registers of your own, its cocotb test, and the same five verbs. build synthesizes it.
 
+With --template litex, make a SoC by LiteX: a RISC-V processor with a product core on its bus, and
+programs in C. sim and run simulate it; build makes the bitstream of a ULX3S-85F. It needs LiteX.
+
   weft new icebreaker my-project
   weft new --template ip my-core
+  weft new --template litex my-soc
   weft new ulx3s-85f my-project --network kws.tflite
   weft new ulx3s-85f my-project --network mlp.tflite --for batch1
   weft new icebreaker my-project --network mlp.int8.onnx
@@ -38,12 +42,13 @@ def add(parser):
     """Add the arguments of ``weft new``."""
     parser.add_argument(
         "names", nargs="*", metavar="BOARD FOLDER",
-        help="a board, see weft boards, and the folder; with --template ip only the folder; with"
-             " --update only the folder, default .",
+        help="a board, see weft boards, and the folder; with another --template only the folder;"
+             " with --update only the folder, default .",
     )
     parser.add_argument(
         "--template", metavar="NAME",
-        help="what to make: board, the default, or ip, an IP core in your own Verilog",
+        help="what to make: board, the default; ip, an IP core in your own Verilog; or litex, a SoC"
+             " by LiteX",
     )
     parser.add_argument(
         "--network", metavar="FILE", type=path("network"), help="a .tflite or .onnx file"
@@ -69,7 +74,7 @@ def run(args) -> int:
         raise OSError(f"template must be one of {', '.join(TEMPLATES)}, not {template!r}")
     _check(args, template)
     folder = Path(args.names[-1]).resolve()
-    facts, network = (_board_facts if template == "board" else _ip_facts)(args, folder)
+    facts, network = (_board_facts if template == "board" else _boardless_facts)(args, folder)
     check_folder(folder)
     output_folder(folder.parent)
     names = create(folder, facts, network)
@@ -115,11 +120,11 @@ def _board_facts(args, folder):
     return Facts(folder.name, board.name, purpose, name), network.data
 
 
-def _ip_facts(args, folder):
-    """The facts of an IP core; it has no network."""
+def _boardless_facts(args, folder):
+    """The facts of a project without a board of the catalog; it has no network."""
     from weft.project.create import Facts
 
-    return Facts(folder.name, template="ip"), None
+    return Facts(folder.name, template=args.template), None
 
 
 def _quoted(name):
@@ -139,7 +144,6 @@ def _purpose(board, file, purpose):
     from weft.cli.progress import slow_task
     from weft.models.errors import KindError, ModelError, UnfitError
     from weft.models.loading import NeuralNetwork
-    from weft.models.target import target_of
 
     network = weft.load(file)
     if not isinstance(network, NeuralNetwork):
@@ -150,22 +154,39 @@ def _purpose(board, file, purpose):
     first = None
     with slow_task("compiling for the board", 1):
         for each in cores:
-            each = "" if each == PRODUCTS else each
             try:
-                program = network.compile(target_of(board.name, each or None))
+                program = network.compile(_target(board, each))
             except KindError as error:
                 if purpose is not None:
-                    raise KindError(f"{error}; --for {PRODUCTS} takes the product core") from error
-                each, program = "", network.compile(target_of(board.name))
+                    raise KindError(f"{error}; {_others(board, network)}") from error
+                continue
             except UnfitError as error:
                 first = first or error
                 continue
             _check_work(program)
-            return each, network
+            return "" if each == PRODUCTS else each, network
+        if first is None:  # all network cores have another rounding
+            _check_work(network.compile(_target(board, PRODUCTS)))
+            return "", network
     raise UnfitError(
         f"{first}; weft boards {file} lists the boards that hold it, and --for {PRODUCTS} takes the"
         " product core"
     ) from first
+
+
+def _others(board, network):
+    """What computes a network on a board whose core has the rounding of another runtime."""
+    ways = [
+        f"--for {purpose} takes such a core" for purpose, design in board.networks.items()
+        if (design.config.array.requantize == "onnx") == (network.graph.source == "onnx")
+    ]
+    return " and ".join([*ways[:1], f"--for {PRODUCTS} takes the product core"])
+
+
+def _target(board, purpose):
+    from weft.models.target import target_of
+
+    return target_of(board.name, None if purpose == PRODUCTS else purpose)
 
 
 def _check_work(program):

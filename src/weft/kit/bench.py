@@ -23,6 +23,7 @@ _FILES = (
     "test_weft.py", "test_driver.py", "weft_link.py", "weft_packing.py", "weft_pauses.py",
     "weft_driver.py", *HOOKS,
 )
+_PROGRAM_BYTES = 1 << 16  # of the simulated program memory, at most
 _FIELDS = "edge", "depth", "size", "group", "segments", "page", "pages"
 # The packages from PyPI that every bench needs, at the tested versions.
 _PACKAGES = "cocotb==2.1.0", "numpy==2.4.6"
@@ -111,7 +112,7 @@ def _network_env(ip):
     config = ip.config
     return {
         "banks": config.banks, "depth": config.array.depth, "words": config.words,
-        "program_bytes": config.program_bytes,
+        "program_bytes": min(config.program_bytes, _PROGRAM_BYTES),
         "byte_addresses": ip.protocol.register_slave != "wishbone",
         "end": int.from_bytes(ListEnd().pack()[:4], "little"), "product": _product(config),
     }
@@ -124,11 +125,15 @@ class _Recorder:
     """Records how a product uses the memory of a core; no list is executed."""
 
     def __init__(self, config):
-        self.config, self.writes, self.lists, self.read_at = config, [], [], None
+        self.config, self.program_bytes = config, min(config.program_bytes, _PROGRAM_BYTES)
+        self.writes, self.program, self.lists, self.read_at = [], [], [], None
 
     def write(self, address, data, *, run=0, pitch=0, pixels=0, row_step=0):
         layout = run | pitch << 8 | pixels << 16
         self.writes.append([join(address, self.config.banks), layout, row_step, data.hex()])
+
+    def write_program(self, address, data):
+        self.program.append([join(address, self.config.banks), data.hex()])
 
     def run(self, first, log, *, timeout):
         self.lists.append([join(address, self.config.banks) for address in (first, log)])
@@ -140,21 +145,19 @@ class _Recorder:
 
 
 def _product(config):
-    """A product for the bench; None if one list cannot compute it from the core's memory."""
-    if config.program_words:
-        return None
+    """A product for the bench; None if one list cannot compute it."""
     core, rng = config.array, np.random.default_rng(1)
     m, n, k = core.rows + 1, core.cols + 1, 2 * core.depth + 1
     a, b = rng.integers(-128, 128, (m, k), np.int8), rng.integers(-128, 128, (k, n), np.int8)
     recorder = _Recorder(config)
     try:
         ListProducts(recorder).sums(a, b.T)
-    except ValueError:  # the memory is too small for any product
+    except ValueError:  # a memory is too small for any product
         return None
     if len(recorder.lists) != 1:
         return None
     [[first, log]], (output, count) = recorder.lists, recorder.read_at
     return {
-        "a": a.tolist(), "b": b.tolist(), "writes": recorder.writes, "list": first, "log": log,
-        "output": output, "bytes": count,
+        "a": a.tolist(), "b": b.tolist(), "writes": recorder.writes,
+        "program": recorder.program, "list": first, "log": log, "output": output, "bytes": count,
     }

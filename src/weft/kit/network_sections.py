@@ -16,6 +16,7 @@ _SIZES = {
     "read_vectors": "vectors that loads, descriptors and the host read in a cycle",
     "program_words": "words of each bank of the program memory; 0: no such memory",
     "softmax": "the core has a unit for SOFTMAX",
+    "multiply_maps": "jobs can multiply their results with another map",
 }
 _TRANSFERS = """\
 To write memory, wait until `status.memory_busy` is 0, set `memory_address`, `memory_layout` and
@@ -42,7 +43,8 @@ def use(ip: NetworkIp) -> str:
     return (
         f"The driver [driver/{ip.prefix}.h](driver/{ip.prefix}.h) writes and reads the memory, and"
         " runs lists. `weft compile NETWORK --config config.toml -o net.weft --c FOLDER` writes a"
-        " network as C code for it: `net_load` and `net_run` with the name of the network."
+        " network as C code for it: `NAME_load` and `NAME_run`, with the name of the network, and"
+        " for interrupts `NAME_start` and `NAME_finish`."
         f" [lists.md](lists.md) describes lists for own software.\n\n{_TRANSFERS}"
     )
 

@@ -9,9 +9,12 @@ from weft.golden import scaled
 from weft.host.packing import ENTRY
 from weft.models.ir import Requantization
 from weft.models.kernels.fixed_point import multiply_wide
-from weft.quantize import onnx_scale, tflite_scale
+from weft.quantize import onnx_scale, quantize_multiplier, tflite_scale
 
-__all__ = ["FloatFinish", "IntegerFinish", "Rescale", "core_parts", "host_operand", "shifted_zero"]
+__all__ = [
+    "FloatFinish", "IntegerFinish", "Rescale", "core_parts", "host_operand", "lane_parameters",
+    "lane_results", "shifted_zero",
+]
 
 
 _MIN_NORMAL = np.finfo(np.float32).tiny
@@ -82,13 +85,29 @@ class Rescale:
         """Return the results of int64 sums [..., channels]; unless `wide`, they wrap to int32."""
         if self.wide:
             whole = multiply_wide(sums, self.multiplier, self.shift)
-        elif self.mode == "onnx":
-            scale = self.multiplier.astype(np.uint32).view(np.float32)
-            whole = scaled(sums.astype(np.int32), scale=scale, mode=self.mode)
         else:
-            whole = scaled(sums.astype(np.int32), self.multiplier, self.shift, mode=self.mode)
+            whole = lane_results(sums.astype(np.int32), self.multiplier, self.shift, self.mode)
         whole = whole.astype(np.int64) + self.zero
         return np.clip(whole, self.low, self.high).astype(self.dtype)
+
+
+def lane_parameters(scale: float, mode: str) -> tuple[int, int]:
+    """Return multiplier and shift of a scale above 0, as the lanes of a core have them.
+
+    In mode ``onnx`` the multiplier has the bits of a normal float32, and the shift is 0.
+    """
+    if mode == "onnx":
+        return int(np.maximum(np.float32(scale), _MIN_NORMAL).view(np.uint32)), 0
+    multiplier, shift = quantize_multiplier(scale)
+    return int(multiplier), int(shift)
+
+
+def lane_results(sums: np.ndarray, multiplier, shift, mode: str) -> np.ndarray:
+    """Return int32 ``sums`` as the lanes of a core scale and round them, before the zero point."""
+    if mode == "onnx":
+        scale = np.asarray(multiplier).astype(np.uint32).view(np.float32)
+        return scaled(sums, scale=scale, mode=mode)
+    return scaled(sums, multiplier, shift, mode=mode)
 
 
 _HALF = 0x80  # uint8 - 128 is int8: the same bits with the top bit inverted

@@ -29,7 +29,7 @@ class UnfitError(ModelError):
 
 
 class KindError(UnfitError):
-    """A network of a kind that no network core computes; a product core does."""
+    """A network of a kind that needs a network core with another rounding, or a product core."""
 
 
 def require(holds: bool, text: str) -> None:

@@ -55,6 +55,10 @@ class Tensor:
     quantization : Quantization or None
     data : array or None
         Value of a constant, of ``shape`` and ``dtype``.
+    channels_first : bool
+        Its values are the ones of a map in the order channel, row, column. A network core keeps the
+        channels of a pixel together, so its host rearranges the values. The division for such a
+        core sets it (`weft.models.network_core.channels_first`).
     """
 
     name: str
@@ -62,6 +66,7 @@ class Tensor:
     dtype: np.dtype
     quantization: Quantization | None = None
     data: np.ndarray | None = None
+    channels_first: bool = False
 
     def __post_init__(self):
         _show(self, "name")

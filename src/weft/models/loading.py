@@ -124,6 +124,8 @@ def load(source, name: str | None = None, *, shapes=None) -> NeuralNetwork | Com
         data, file, folder = bytes(source), name or "network", None
     elif isinstance(source, str | os.PathLike):
         path = Path(source)
+        if path.is_dir():
+            raise ModelError(f"network must be a .tflite, .onnx or .weft file: {path} is a folder")
         data, file, folder = path.read_bytes(), path.name, path.parent
     else:
         raise ModelError(f"source must be a path or bytes, not a {type(source).__name__}")

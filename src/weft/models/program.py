@@ -13,7 +13,13 @@ from weft.models.work import CoreWork, HostProduct, HostWork, ListProduct, Recur
 if TYPE_CHECKING:
     from weft.models.session import Session
 
-__all__ = ["CompiledNetwork", "Estimate", "MatrixProduct", "Placement", "Program", "Step"]
+__all__ = [
+    "NO_MAP_PRODUCT", "CompiledNetwork", "Estimate", "MatrixProduct", "Placement", "Program",
+    "Step",
+]
+
+# Why the host computes a product of maps that a network core with `multiply_maps` would compute.
+NO_MAP_PRODUCT = "the core does not multiply maps"
 
 
 @dataclass(frozen=True)

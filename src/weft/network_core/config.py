@@ -13,14 +13,15 @@ from weft.frames import MAX_WRITE, WRITE_FIELDS
 from weft.hints import did_you_mean
 
 __all__ = [
-    "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "MAX_SOFTMAX", "PARAMETER_BYTES", "NetworkCoreConfig",
-    "has_single_port",
+    "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "FACTOR_BITS", "MAX_SOFTMAX", "OPTIONS",
+    "PARAMETER_BYTES", "SIZES", "NetworkCoreConfig", "has_single_port",
 ]
 
 PARAMETER_BYTES = 9  # of a column: bias (4), multiplier (4), shift (1)
 ADD_TABLE_WORDS = 512  # of the ADD table: 256 for the added map, then 256 for the results
 ADD_TABLE_BYTES = 4  # of a word of that table
 MAX_SOFTMAX = 4095  # values of a row: sums of exponentials fit 31 bits, as in TensorFlow Lite Micro
+FACTOR_BITS = 16  # of a word of that table that is multiplied: the operands of any DSP block
 MAX_WORDS = 1 << 16  # of each bank of the memory on the chip
 MAX_PROGRAM_WORDS = 1 << 22  # of each bank of a program memory: an address has 32 bits
 MAX_BEAT = 128  # bytes of a beat of AXI4
@@ -49,6 +50,8 @@ class NetworkCoreConfig:
         has as many banks of this many words; a power of two.
     softmax : bool
         The core has a unit that computes SOFTMAX.
+    multiply_maps : bool
+        A job can multiply its results with another map, where ADD adds them: a multiplier a lane.
 
     Raises
     ------
@@ -65,24 +68,27 @@ class NetworkCoreConfig:
     read_vectors: int = 4
     program_words: int = 0
     softmax: bool = False
+    multiply_maps: bool = False
 
     def __post_init__(self):
         array, problems = self.array, []
         if not isinstance(array, Config):
             raise ConfigError(f"array must be a Config, not {array!r}")
-        for name in ("words", "b_words", "lines", "read_vectors", "program_words"):
+        for name in SIZES:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, SupportsIndex):
                 problems.append(f"{name} must be an integer, not {value!r}")
             else:
                 object.__setattr__(self, name, operator.index(value))
-        if not isinstance(self.softmax, bool):
-            problems.append(f"softmax must be True or False, not {self.softmax!r}")
+        for name in OPTIONS:
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                problems.append(f"{name} must be True or False, not {value!r}")
         if problems:
             raise ConfigError("\n".join(problems))
         for name, value, allowed in (
             ("dtype", array.dtype, ("int8",)),
-            ("requantize", array.requantize, ("tflite", "single")),
+            ("requantize", array.requantize, ("tflite", "single", "onnx")),
             ("activation", array.activation, ("none",)),
             ("b_zero_point", array.b_zero_point, ("none",)),
             ("drain", array.drain, ("overlapped",)),
@@ -113,7 +119,7 @@ class NetworkCoreConfig:
             )
         if self.program_words:
             problems += self._program_problems()
-        if self.softmax and array.requantize == "single":
+        if self.softmax and array.requantize != "tflite":
             problems.append(
                 "softmax must be False with requantize 'single', whose exponentials are others,"
                 " not True"
@@ -142,7 +148,8 @@ class NetworkCoreConfig:
             ("cols", array.cols, 4), ("depth", array.depth, 4), ("lanes", array.lanes, 1),
             ("multiplier", array.multiplier, "plain"), ("requantize", array.requantize, "tflite"),
             ("scale_cycles", array.scale_cycles, 8), ("read_vectors", self.read_vectors, 1),
-            ("program_words", self.program_words, 0), ("softmax", self.softmax, False),
+            ("program_words", self.program_words, 0), ("multiply_maps", self.multiply_maps, False),
+            ("softmax", self.softmax, False),
         ):
             if value != rule:
                 yield self._single_port_problem(name, repr(rule), value)
@@ -269,13 +276,21 @@ class NetworkCoreConfig:
     def hash(self) -> int:
         """32-bit hash: first bytes of SHA-256 of all fields as sorted JSON.
 
-        ``softmax`` is left out where it is False: cores without the option keep their hash.
+        Options that are off are left out. So a new option changes no core without it.
         """
         fields = dataclasses.asdict(self)
-        if not self.softmax:
-            del fields["softmax"]
+        for name in OPTIONS:
+            if not fields[name]:
+                del fields[name]
         text = json.dumps(fields, sort_keys=True)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
+
+
+# The fields that are numbers, and those that are True or False.
+SIZES, OPTIONS = (
+    tuple(f.name for f in dataclasses.fields(NetworkCoreConfig) if f.type is kind)
+    for kind in (int, bool)
+)
 
 
 def has_single_port(array: Config) -> bool:

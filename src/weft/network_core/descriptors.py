@@ -17,7 +17,7 @@ from weft.network_core.config import NetworkCoreConfig
 __all__ = [
     "BANK_BITS", "DESCRIPTOR_BYTES", "DESCRIPTOR_WORDS", "LIST_VERSION", "WORD_BITS", "FieldPlace",
     "ListEnd", "ListError", "ListJob", "ListLoad", "ListLoop", "ListOpcode", "ListReport",
-    "LoadTarget", "NetworkState", "core_places", "join", "places", "split", "unpack", "unpack_list",
+    "LoadTarget", "NetworkState", "join", "places", "split", "unpack", "unpack_list",
 ]
 
 
@@ -96,8 +96,7 @@ class FieldPlace:
     address : bool
         The field is an address, or a step from address to address (`split`).
     option : str
-        The field of a NetworkCoreConfig that a core must have; "": all cores know the field. Other
-        cores know no such bits: they must be 0.
+        The option of `NetworkCoreConfig` without which the bits are unused; "" if there is none.
     """
 
     name: str
@@ -123,16 +122,12 @@ def _address(word):
     return field(default=0, metadata=place)
 
 
-def places(kind) -> Iterator[FieldPlace]:
-    """Yield the places of all fields of a class of descriptors."""
+def places(kind, config: NetworkCoreConfig | None = None) -> Iterator[FieldPlace]:
+    """Yield the places of all fields of a class of descriptors; with a config, those of its core.
+    """
     for f in dataclasses.fields(kind):
-        yield FieldPlace(f.name, **f.metadata)
-
-
-def core_places(config: NetworkCoreConfig, kind) -> Iterator[FieldPlace]:
-    """Yield the places of the fields of a class of descriptors that a core knows."""
-    for place in places(kind):
-        if not place.option or getattr(config, place.option):
+        place = FieldPlace(f.name, **f.metadata)
+        if config is None or not place.option or getattr(config, place.option):
             yield place
 
 
@@ -161,11 +156,14 @@ class _Descriptor:
         return struct.pack(f"<{DESCRIPTOR_WORDS}I", *words)
 
     @classmethod
-    def from_words(cls, words) -> Self:
-        """Return the descriptor with these words; ValueError if an unused bit is 1."""
+    def from_words(cls, words, config: NetworkCoreConfig | None = None) -> Self:
+        """Return the descriptor with these words; ValueError if an unused bit is 1.
+
+        With a config, the bits of fields that its core does not have are unused, too.
+        """
         values, rest = {}, list(words)
         rest[0] &= ~0xFF
-        for place in places(cls):
+        for place in places(cls, config):
             mask = (1 << place.bits) - 1
             value = words[place.word] >> place.low & mask
             rest[place.word] &= ~(mask << place.low)
@@ -251,9 +249,17 @@ class ListJob(_Descriptor):
     add : flag
         Another map is added to the result. The ADD table has the scaled values: byte x of the added
         map has word ``x modulo 256``, and result y has word ``256 + (y modulo 256)``.
+    multiply : flag
+        Both words are multiplied instead of added, each one as a signed value of its lowest 16
+        bits. Only together with ``add``, and with the option ``multiply_maps`` of the core.
     sums : flag
         The output map has sums instead of results: 32 bits each, little-endian, with their biases
         and modulo 2^32. A pixel has ``4 * columns`` bytes. Not together with ``add``.
+    partial : flag
+        The job stores nothing: its sums stay in the array, and the sums of the next job start from
+        them. So a tile whose words exceed B is computed by several jobs, each with some of the
+        taps. All of them have the same pixels, in one panel, and the same columns, in one tile. The
+        fields of the output and of ADD have no effect.
     softmax : flag
         The job is no convolution: pixel (oy, ox) of the output map is the SOFTMAX of the first
         ``columns`` bytes at ``input + ox * pixel + oy * row``. Word d of the ADD table, below 256,
@@ -319,7 +325,9 @@ class ListJob(_Descriptor):
     cross: int = _flag(8)
     add: int = _flag(9)
     sums: int = _flag(10)
-    softmax: int = _flag(11, "softmax")
+    multiply: int = _flag(11, "multiply_maps")
+    partial: int = _flag(12)
+    softmax: int = _flag(13, "softmax")
     loads: int = _bits(1, 0, 16)
     panel_rows: int = _bits(1, 16, 8)
     out_height: int = _bits(2, 0, 16)
@@ -414,10 +422,13 @@ class ListEnd(_Descriptor):
 _KINDS = {kind.OPCODE: kind for kind in (ListLoad, ListJob, ListLoop, ListEnd)}
 
 
-def unpack(data: bytes) -> ListLoad | ListJob | ListLoop | ListEnd:
+def unpack(
+    data: bytes, config: NetworkCoreConfig | None = None
+) -> ListLoad | ListJob | ListLoop | ListEnd:
     """Return the descriptor with these `DESCRIPTOR_BYTES` bytes.
 
-    Raises ValueError for an unknown opcode or version, and if an unused bit is 1.
+    Raises ValueError for an unknown opcode or version, and if an unused bit is 1. With a config,
+    the bits of fields that its core does not have are unused, too.
     """
     words = struct.unpack(f"<{DESCRIPTOR_WORDS}I", data)
     opcode, version = words[0] & 15, words[0] >> 4 & 15
@@ -426,7 +437,7 @@ def unpack(data: bytes) -> ListLoad | ListJob | ListLoop | ListEnd:
             f"a descriptor must have version {LIST_VERSION} and an opcode in 1..4,"
             f" not version {version} and opcode {opcode}"
         )
-    return _KINDS[ListOpcode(opcode)].from_words(words)
+    return _KINDS[ListOpcode(opcode)].from_words(words, config)
 
 
 def unpack_list(data: bytes) -> list:

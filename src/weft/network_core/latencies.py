@@ -6,11 +6,11 @@ from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_READ",
-    "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ", "SOFTMAX_PRODUCT",
+    "MAP_PRODUCT", "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ", "SOFTMAX_PRODUCT",
     "SOFTMAX_RECIPROCAL", "SOFTMAX_STEPS", "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot",
     "added_chunks", "added_take", "array_write", "chunks_in_flight", "has_serial_scaler", "join",
-    "lead", "read_delay", "rescale", "result_read", "result_rows", "store_sums", "sum_latency",
-    "total_latency",
+    "lead", "read_delay", "rescale", "rescale_total", "result_read", "result_rows", "store_sums",
+    "sum_latency", "total_latency",
 ]
 
 LIST_SETTLE = 7  # cycles without an event, until no event can follow in a list
@@ -30,6 +30,7 @@ SOFTMAX_PRODUCT = 32  # from the start of a serial multiplier to its product
 SOFTMAX_STEPS = 7  # products of a reciprocal: an estimate, and three times an error, an estimate
 SOFTMAX_RECIPROCAL = SOFTMAX_ZEROS + 1 + SOFTMAX_STEPS * (1 + SOFTMAX_PRODUCT)
 MAP_READ = 1 + ROW_READ + 1  # from a step to its vectors of A
+MAP_PRODUCT = latencies.DSP_MULTIPLIER - 1  # of two words of the ADD table
 _ADDED_ADDRESS = 15  # from a chunk to the read of its added values, at the best
 
 
@@ -85,10 +86,14 @@ def _scaled(array):
     return join(array) + 1 + latencies.scaler(array.requantize, array.scale_cycles)
 
 
-def rescale(array: Config, add: bool = False) -> int:
-    """From the request of a chunk to its results."""
-    first = add_slot(array) * array.scale_cycles if add else 0
-    return first + _scaled(array) + latencies.CLAMP
+def rescale(array: Config) -> int:
+    """From the request of a chunk to the results of its layer."""
+    return _scaled(array) + latencies.CLAMP
+
+
+def rescale_total(config: NetworkCoreConfig) -> int:
+    """From the request of a chunk with ADD to its results."""
+    return add_slot(config) * config.array.scale_cycles + rescale(config.array)
 
 
 def store_sums(array: Config) -> int:
@@ -101,24 +106,27 @@ def added_take(array: Config) -> int:
     return rescale(array) + 1
 
 
-def total_latency(array: Config) -> int:
-    """From the request of a chunk with ADD to the sum of both values of the table."""
-    return added_take(array) + 1 + latencies.MEMORY_READ + 1
+def total_latency(config: NetworkCoreConfig) -> int:
+    """From the request of a chunk with ADD to the sum, or product, of both values of the table."""
+    read = added_take(config.array) + 1 + latencies.MEMORY_READ
+    return read + (MAP_PRODUCT if config.multiply_maps else 1)
 
 
-def add_slot(array: Config) -> int:
+def add_slot(config: NetworkCoreConfig) -> int:
     """The slot after its request in which the scalers take the total of a chunk with ADD.
 
     A slot has ``scale_cycles`` cycles, and a chunk is requested every 2 slots at most. The number
     is odd, so a slot never has two values.
     """
-    return -(-(total_latency(array) - join(array)) // array.scale_cycles) | 1
+    array = config.array
+    return -(-(total_latency(config) - join(array)) // array.scale_cycles) | 1
 
 
-def chunks_in_flight(array: Config) -> int:
+def chunks_in_flight(config: NetworkCoreConfig) -> int:
     """Chunks between their requests and their results."""
-    cycles = array.scale_cycles
-    return 1 + max(-(-rescale(array) // cycles), -(-rescale(array, add=True) // (2 * cycles)))
+    cycles = config.array.scale_cycles
+    plain, added = rescale(config.array), rescale_total(config)
+    return 1 + max(-(-plain // cycles), -(-added // (2 * cycles)))
 
 
 def added_chunks(array: Config) -> int:

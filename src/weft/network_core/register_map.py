@@ -1,16 +1,17 @@
 """The register space of a network core behind a bus; ``docs/ip.md`` describes it."""
 
+import contextlib
 import dataclasses
-from typing import Any
+import itertools
 
 from weft import registers
 from weft.config import ConfigError
 from weft.design import NETWORK
-from weft.network_core.config import NetworkCoreConfig
+from weft.network_core.config import OPTIONS, SIZES, NetworkCoreConfig
 from weft.registers import FIELDS, IDENTITY, Field, FifoPort, Register, word_register
 
 __all__ = [
-    "LATENCY", "REGISTERS", "SIZES", "STATE", "constants", "decode", "describe",
+    "LATENCY", "REGISTERS", "STATE", "constants", "decode", "describe",
     "network_fifo_ports", "network_interrupts", "network_registers",
 ]
 
@@ -20,8 +21,10 @@ __all__ = [
 
 LATENCY = 4  # cycles that an address must be stable before its register can be read
 
+_HASH = [*registers.IDENTITY].index("hash")
 _ARRAY = "array_"  # before the names of the fields of the array's Config
-SIZES = [f.name for f in dataclasses.fields(NetworkCoreConfig) if f.name != "array"]
+# Options need no registers: the hash tells which ones are on. So a new option changes no core
+# without it.
 STATE = ["net_status", "net_cycles", "net_result", "net_result_bytes"]
 REGISTERS = [
     *registers.IDENTITY, *(_ARRAY + name for name in registers.FIELDS), *SIZES, "vectors", *STATE,
@@ -45,14 +48,20 @@ def decode(words: list[int]) -> NetworkCoreConfig:
     registers.identify(words, NETWORK, len(REGISTERS) - len(STATE))
     sizes = REGISTERS.index(SIZES[0])
     array = registers.decode_fields(words[len(registers.IDENTITY) : sizes], _ARRAY)
-    fields: dict[str, Any] = dict(zip(SIZES, words[sizes:], strict=False))
-    fields["softmax"] = {0: False, 1: True}.get(fields["softmax"], fields["softmax"])
     try:
-        config = NetworkCoreConfig(array=array, **fields)
+        config = NetworkCoreConfig.from_dict(array, dict(zip(SIZES, words[sizes:], strict=False)))
     except ConfigError as error:
         raise ValueError(f"registers do not describe a NetworkCoreConfig: {error}") from error
+    config = next((c for c in _with_options(config) if c.hash == words[_HASH]), config)
     registers.check_hash(words, config)
     return config
+
+
+def _with_options(config):
+    """Yield the config with each set of options."""
+    for chosen in itertools.product((False, True), repeat=len(OPTIONS)):
+        with contextlib.suppress(ConfigError):  # no core has these options
+            yield dataclasses.replace(config, **dict(zip(OPTIONS, chosen, strict=True)))
 
 
 # The register space of an IP core: these registers, and those of its bus.
@@ -63,7 +72,6 @@ _SIZES = {
     "lines": "lines of the parameter buffer",
     "read_vectors": "vectors that a load, a descriptor or a read of the host takes in a cycle",
     "program_words": "words of each bank of the program memory; 0: no such memory",
-    "softmax": "1: the core has a unit for SOFTMAX",
     "vectors": "vectors that the memory holds",
 }
 

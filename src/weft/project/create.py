@@ -68,9 +68,24 @@ the product core are in `design.toml`; its kit, with data sheet and driver, is m
 
 `weft new --update` brings the files that you have not changed to a newer Weft.
 """
+_LITEX_README = """\
+# {title}
+
+A SoC by LiteX: a RISC-V processor with a product core of Weft {version}. The SoC is in `soc.py`,
+the parameters of the core are in `design.toml`; its kit is made into `core`. Five verbs:
+
+- `make lint` checks the SoC and the programs, and `make sim` runs `test.c` on the simulated SoC;
+- `make build` makes the bitstream of a ULX3S-85F, and `make program` loads it;
+- `make run` runs `main.c` on the simulated SoC, `make run ON=/dev/ttyUSB0` on the board.
+
+`weft new --update` brings the files that you have not changed to a newer Weft.
+"""
 _IGNORED = "out/\n__pycache__/\n"
-# The design of a new IP core: small, so that it simulates fast.
-_IP_DESIGN = Config(rows=4, cols=4, depth=2)
+# The designs of projects without a board of the catalog: small, so that they simulate fast.
+_DESIGNS = {
+    "ip": Config(rows=4, cols=4, depth=2),
+    "litex": Config(rows=4, cols=4, depth=2, target="ecp5"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,15 +162,23 @@ def _ip_files(facts):
     }
 
 
+def _litex_files(facts):
+    names = "soc.py", "simulate.py", "main.cpp", "main.c", "test.c", "soc.h", "firmware.mk"
+    return {
+        "README.md": _LITEX_README.format(title=facts.title, version=version()),
+        ".gitignore": f"core/\n{_IGNORED}", **{name: _text(f"litex/{name}") for name in names},
+    }
+
+
 # What a project is made from: template -> the files that only it has.
-TEMPLATES = {"board": _board_files, "ip": _ip_files}
+TEMPLATES = {"board": _board_files, "ip": _ip_files, "litex": _litex_files}
 
 
 def create(folder: Path, facts: Facts, network: bytes | None) -> list[str]:
     """Make a project; return the names of its files."""
     check_folder(folder)
     files = generated_files(facts)
-    design = _board(facts).config if facts.board else _IP_DESIGN
+    design = _board(facts).config if facts.board else _DESIGNS[facts.template]
     files["design.toml"] = to_toml(design, chosen=True).encode()
     digested = manifest(files, weft=version(), **dataclasses.asdict(facts))
     files[MANIFEST] = digested

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from network_core_jobs import bank_conflicts, case_of, random_job
+from network_core_jobs import bank_conflicts, case_of, parts_of, random_job
 from network_core_layers import LayerAddition, NetworkCoreLayer
 from network_cores import MICRO, network_core_config
 
@@ -27,7 +27,12 @@ CHIPS = [
     network_core(4, 4, 4, 4, multiplier="fip", requantize="single"),
     network_core(8, 8, 2, 2),
     network_core(1, 16, 4, 4),
+    network_core(2, 4, 4, 2, multiply_maps=True),
+    network_core(3, 4, 8, 2, multiplier="fip", requantize="onnx"),
 ]
+ALL = pytest.mark.parametrize(
+    "config", CHIPS, ids=lambda c: f"{c.array.rows}x{c.array.cols}-{c.array.requantize}"
+)
 X = np.arange(72, dtype=np.int8).reshape(3, 3, 8)
 
 
@@ -38,7 +43,7 @@ def run(case, base=0):
     )
 
 
-@pytest.mark.parametrize("config", CHIPS, ids=lambda c: f"{c.array.rows}x{c.array.cols}")
+@ALL
 def test_random_layers_equal_direct_convolutions(config):
     rng = np.random.default_rng(18)
     for _ in range(60):
@@ -54,7 +59,7 @@ def test_random_layers_equal_direct_convolutions(config):
         assert (case.image.vectors() == expected).all(), case.job
 
 
-@pytest.mark.parametrize("config", CHIPS, ids=lambda c: f"{c.array.rows}x{c.array.cols}")
+@ALL
 def test_random_jobs_have_no_bank_conflict(config):
     rng = np.random.default_rng(19)
     jobs = [random_job(rng, config).job for _ in range(60)]
@@ -163,6 +168,58 @@ def test_a_map_of_a_core_with_a_microprogram_has_at_most_32768_rows_and_columns(
     run(replace(case, job=replace(case.job, **{side: 32768})))
     with pytest.raises(ValueError, match=f"{side} of a job must be at most 32768, not 32769"):
         run(replace(case, job=replace(case.job, **{side: 32769})))
+
+
+@pytest.mark.parametrize("config", CHIPS, ids=lambda c: f"{c.array.rows}x{c.array.cols}")
+def test_parts_equal_direct_convolutions(config):
+    rng, partial = np.random.default_rng(19), 0
+    for _ in range(30):
+        case = random_job(rng, config, kind="conv")
+        memory, sums = MemoryArea(config, case.image.memory, 0, config.words), None
+        parts = [job for _, job in parts_of(rng, config, case.job)]
+        for job in parts:
+            before = case.image.memory.copy()
+            sums = run_job(config, memory, case.buffers, job, sums)
+            assert (sums is not None) == job.partial
+            if job.partial:
+                assert (case.image.memory == before).all()
+        y = case.layer.results(config.array.requantize)
+        if parts:
+            np.testing.assert_array_equal(case.image.read_map(case.output, y.shape), y)
+        partial += sum(job.partial for job in parts)
+    assert partial > 30
+
+
+def test_the_sums_of_parts_wrap():
+    config = network_core(2, 2, 4, 2, multiplier="fip", words=16, lines=8, read_vectors=1)
+    memory, buffers = np.zeros(config.memory_bytes, np.int8), NetworkCoreBuffers(config)
+    job = ListJob(
+        sums=1, panel_rows=1, out_height=1, out_width=1, columns=1, tile_words=1, kernel_height=1,
+        kernel_width=1, tap_vectors=1, group_tiles=1, in_height=1, in_width=1, output=split(9, 3),
+        low=-1, high=1,
+    )
+    memory[0], buffers.b[0, 0, 0] = 2, 3
+    start = np.array([[2**31 - 4]], np.int32)
+    assert run_job(config, MemoryArea(config, memory, 0, 16), buffers, job, start) is None
+    assert memory[36:40].view("<i4") == [2 - 2**31]
+
+
+@pytest.mark.parametrize("fields, start, text", [
+    (dict(columns=8), None, "tiles of a job with parts must be 1, not 2"),
+    (dict(panel_rows=2), None, "panels of a job with parts must be 1, not 2"),
+    (dict(out_height=2), None, "panels of a job with parts must be 1, not 2"),
+    (dict(), (2, 4), r"pixels of a job with parts must be those of the part before \(2\), not 3"),
+    (dict(), (3, 3), r"columns of a job with parts must be those of the part before \(3\), not 4"),
+    (dict(partial=0, columns=8), (3, 8), "tiles of a job with parts must be 1, not 2"),
+])
+def test_undefined_parts_are_refused(fields, start, text):
+    case = random_job(np.random.default_rng(4), CHIPS[2], kind="point", add=False, x=X)
+    job = replace(case.job, partial=1, cross=0, columns=4, out_height=1, out_width=3, panel_rows=3)
+    config, sums = case.buffers.config, None if start is None else np.zeros(start, np.int32)
+    memory = MemoryArea(config, case.image.memory, 0, config.words)
+    assert run_job(config, memory, case.buffers, job).shape == (3, 4)
+    with pytest.raises(ValueError, match=f"^{text}$"):
+        run_job(config, memory, case.buffers, replace(job, **fields), sums)
 
 
 def test_taps_outside_are_not_read():

@@ -16,7 +16,8 @@ MEMORY = {"words": 8192, "b_words": 64, "lines": 24, "read_vectors": 2}
 @pytest.mark.parametrize("config", [
     network_core_config(2, 2, 2, 2, multiplier="fip", softmax=True, **MEMORY),
     network_core_config(4, 4, 4, 2, multiplier="plain", requantize="single", **MEMORY),
-], ids=["2x2x2", "4x4x4"])
+    network_core_config(2, 2, 4, 2, multiplier="fip", multiply_maps=True, **MEMORY),
+], ids=["2x2x2", "4x4x4", "products"])
 def test_random_lists(config, eager):
     rng = np.random.default_rng(20)
     kinds, forms, cases = [], [], 0

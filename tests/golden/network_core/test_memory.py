@@ -68,6 +68,20 @@ def test_a_source_outside_the_memory_is_refused():
     assert not buffers.b.any()
 
 
+def test_totals_of_two_words_of_the_table():
+    """Sums wrap at 32 bits; factors are the lowest 16 bits, with their sign."""
+    buffers, _, _ = setup(2, 2, 4, read_vectors=1, multiply_maps=True)
+    words = np.zeros(512, "<i4")
+    words[[3, 0xFF]], words[[256 + 7, 511]] = (0x7FFF_FFFF, -0x8000), (0x1234_8000, 5)
+    buffers.table[:, :4] = words.view(np.int8).reshape(-1, 4)
+    x, y = np.array([3, 3, -1, -1, 0], np.int8), np.array([7, -1, 7, -1, 7], np.int8)
+    assert buffers.added(x, y).tolist() == [
+        0x7FFF_FFFF + 0x1234_8000 - (1 << 32), 0x7FFF_FFFF + 5 - (1 << 32), 0x1234_0000, -0x7FFB,
+        0x1234_8000,
+    ]
+    assert buffers.multiplied(x, y).tolist() == [0x8000, -5, 1 << 30, -5 * 0x8000, 0]
+
+
 def test_parameters():
     buffers, area, _ = setup(2, 2, 4, read_vectors=1)
     buffers.lines[2, :18] = [-2, -1, -1, -1, 1, 0, 0, 64, -31, 0, 0, 0, -128, -1, -1, -1, 127, 31]

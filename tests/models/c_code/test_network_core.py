@@ -15,6 +15,7 @@ from graphs import fully_connected, graph_of, lstm, tensor
 from network_core_networks import NetworkBuilder, random_network
 from network_cores import SIMULATED, network_core_config
 from network_registers import NetworkRegisterModel
+from onnx_models import Builder, require
 from rejects import rejects
 from tflite_files import micro
 
@@ -327,6 +328,26 @@ def test_input_maps(tmp_path, case):
         check_graph(tmp_path, builder.graph())
         return
     check_graph(tmp_path, random_network(np.random.default_rng(case)))
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_maps_of_onnx(tmp_path, stride):
+    """The values of the tensors are planes; with a stride of 2, blocks of pixels of planes."""
+    require("onnx")
+    b = Builder()
+    x = b.input("x", [1, 3, 7, 6], np.int8)
+    w = b.rng.integers(-127, 128, (5, 3, 3, 2)).astype(np.int8)
+    ends = np.float32(0.03), np.int8(-7)
+    y = b.node("QLinearConv", x, *ends, w, np.float32(0.004), np.int8(0), *ends,
+               strides=[stride, stride], pads=[1, 1, 0, 1])
+    core = network_core_config(3, 4, 8, 2, requantize="onnx")
+    program = weft.load(b.bytes(y, dtype=np.int8), "net.onnx").compile(core)
+    network, session = LoadedChipNetwork(tmp_path, program), program.open("golden")
+    assert network.load() == 0 and "net_read_planes(" in network.source
+    for x in inputs_of(program):
+        error, y = network(x)
+        assert error == 0
+        np.testing.assert_array_equal(y, session(x))
 
 
 def test_names_and_memory(tmp_path):

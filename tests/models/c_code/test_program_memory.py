@@ -20,7 +20,9 @@ from weft.network_core.descriptors import ListError
 from weft.network_core.ip import NetworkIp
 
 pytest.importorskip("tflite")
-OK, ID, NULL, RANGE, REFUSED, NOT_LOADED, BUS, NO_ANSWER = 0, -1, -3, -4, -5, -11, -12, -13
+OK, ID, NULL, RANGE, REFUSED, NOT_LOADED, BUS, NO_ANSWER, ALIGN = (
+    0, -1, -3, -4, -5, -11, -12, -13, -15
+)
 IP = NetworkIp(config=PROGRAM, bus="axi")
 FIRST, SECOND = 0x100, 0x100 + PROGRAM.program_bytes  # bytes of the bus
 
@@ -83,6 +85,13 @@ def check(code, case):
     for x, wanted in zip(*case, strict=True):
         error, y = code(x)
         assert error == OK and np.array_equal(y, wanted)
+
+
+def test_a_prefix_is_in_all_names(code):
+    """Also in those of comments."""
+    files = network_core_c_files(code.program, "mm")
+    assert b"if mm_program() gets it before mm_digits_cnn_load()." in files["net.h"]
+    assert not [name for name, data in files.items() if b"weft_" in data or b"WEFT_" in data]
 
 
 def test_the_header_says_for_which_memory_its_cycles_are(code):
@@ -159,7 +168,7 @@ def test_power_lost_between_two_lists(code, case):
 def test_wrong_memories_are_refused(code):
     assert code.init() == OK
     assert code.load() == NULL  # no memory
-    assert code.place(FIRST + 1) == RANGE
+    assert code.place(FIRST + 1) == ALIGN
     assert code.place(FIRST, 4) == RANGE
     assert code.driver.call("program", None, 4096) == NULL
     assert code.place(FIRST, code.bytes - PROGRAM.banks * PROGRAM.array.depth) == OK

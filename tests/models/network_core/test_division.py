@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 from graphs import chain, pair
 from network_core_networks import NetworkBuilder
+from network_cores import network_core_config
 from rejects import rejects
 
-from weft.models.errors import ModelError
+from weft.models.errors import KindError
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.division import divide
 from weft.models.network_core.layers import WeightLayout
 from weft.models.network_core.operators.softmax import NO_UNIT
+from weft.models.program import NO_MAP_PRODUCT
+from weft.models.report.placement import remedy_of
+from weft.models.target import target_of
 
 SOFTMAX = dict(multiplier=1 << 30, left_shift=24, least=-124, dtype="int8")
 
@@ -61,6 +66,22 @@ def test_operators_of_the_host_before_the_first_layer(builder):
     assert [found.form and found.form.tensor for found in graph.maps] == [x, None]
 
 
+def test_a_product_of_maps_needs_the_option(builder):
+    first = builder.convolution(0, 8)
+    builder.multiply(builder.convolution(first, 8), first)
+    graph = builder.graph()
+    config = network_core_config(4, 4, 4, 4, multiply_maps=True)
+    divided = divide(graph, "tflite", 4, 4, config=config)
+    assert [layer.operators for layer in divided.layers] == [("CONV_2D",), ("CONV_2D", "MUL")]
+    assert divided.layers[1].addition.multiply and not divided.host
+    for without in (None, dataclasses.replace(config, multiply_maps=False)):
+        [step] = divide(graph, "tflite", 4, 4, config=without).host
+        assert step.placement.reason == NO_MAP_PRODUCT
+    program = compile_network_core(graph, target_of(without))
+    [step] = program.host
+    assert remedy_of(program, step) == "a network core with multiply_maps = true computes it"
+
+
 def test_add_without_a_layer_before_it_is_a_copy(builder):
     first = builder.convolution(0, 8)
     second = builder.convolution(first, 8)
@@ -100,21 +121,12 @@ def lists(graph):
     ]
 
 
-@pytest.mark.parametrize("operator, kernel, reason", [
-    ("SOFTMAX", "tflite.softmax", NO_UNIT),
-    ("AVERAGE_POOL_2D", "tflite.average_pool",
-     "its windows have padding, so they have different numbers of inputs"),
-])
-def test_operators_of_the_host_between_layers(builder, operator, kernel, reason):
-    x = builder.convolution(0, 8)
-    x = builder.host(
-        x, operator, kernel, (1, 6, 6, 8), kernel_size=(3, 3), stride=(1, 1), padding=(1, 1),
-        output=(6, 6), low=-128, high=127,
-    )
+def test_operators_of_the_host_between_layers(builder):
+    x = builder.softmax(builder.convolution(0, 8))
     builder.convolution(x, 8)
     graph = divide(builder.graph(), "tflite", 8, 8)
     assert lists(graph) == [
-        ([], [("CONV_2D",)]), ([((operator,), reason)], [("CONV_2D",)])
+        ([], [("CONV_2D",)]), ([(("SOFTMAX",), NO_UNIT)], [("CONV_2D",)])
     ]
     assert graph.segments[0].results == {1: graph.layers[0].y} and graph.after == ()
 
@@ -156,9 +168,12 @@ def test_no_list_without_a_product_follows_the_first(builder):
     builder.add(x, builder.convert(x))
     graph = divide(builder.graph(), "tflite", 8, 8)
     assert len(graph.segments) == 1
-    reasons = [step.placement.reason for step in graph.after]
-    assert reasons == [NO_UNIT] + 3 * [
-        "it has no product, and the host computes an operator before it"
+    # One table computes both conversions and the sum.
+    assert [(step.operators, step.placement.reason) for step in graph.after] == [
+        (("SOFTMAX",), NO_UNIT), (
+            ("QUANTIZE+QUANTIZE+ADD",),
+            "it has no product, and the host computes an operator before it",
+        ),
     ]
 
 
@@ -180,27 +195,15 @@ def test_concatenations_of_layers_cost_nothing(builder):
     assert graph.maps[outer].size == (6, 6, 29) and graph.layers[2].x == inner
 
 
-@pytest.mark.parametrize("columns, inputs, reason", [
-    (12, (1, 2), "its inputs must begin at multiples of 8 channels, not at 12"),
-    (8, (1, 1), "its inputs must be results of different layers"),
-    (8, (1, 0), "its inputs must be results of different layers"),
-])
-def test_concatenations_on_the_host(builder, columns, inputs, reason):
-    x = builder.convolution(0, columns)
-    builder.convolution(x, 3)
-    builder.convolution(builder.concatenation(*inputs), 8)
-    graph = divide(builder.graph(), "tflite", 8, 8)
-    assert lists(graph)[1] == ([(("CONCATENATION",), reason)], [("CONV_2D",)])
-
-
-def test_a_reshape_that_no_layer_reads_in_place(builder):
+def test_a_reshape_of_pixels_is_a_view(builder):
     x = builder.convolution(0, 8)
     turned = builder.host(x, "RESHAPE", "reshape", (1, 4, 9, 8), shape=(1, 4, 9, 8))
     builder.convolution(turned, 8)
     graph = divide(builder.graph(), "tflite", 8, 8)
-    assert lists(graph) == [([], [("CONV_2D",)]), ([], [("CONV_2D",)])]
-    assert list(graph.segments[0].results) == [turned]
-    assert graph.maps[graph.layers[1].x].form.tensor == turned
+    assert lists(graph) == [([], [("CONV_2D",), ("CONV_2D",)])]
+    view = graph.maps[graph.layers[1].x]
+    assert view.size == (4, 9, 8) and view.view.whole == graph.layers[0].y
+    assert graph.maps[graph.layers[0].y].linear
 
 
 def test_padding_of_a_product_of_the_host(builder):
@@ -272,17 +275,41 @@ def test_products_of_two_activations(builder):
     assert (step.macs, step.operands) == (8, (x, x))
 
 
-def test_refuses_other_numerics():
-    graph = dataclasses.replace(chain(np.random.default_rng(1)), source="onnx")
+@pytest.mark.parametrize("mode, runtime, suffix, source, other", [
+    ("tflite", "TensorFlow Lite", "tflite", "onnx", "onnx"),
+    ("single", "TensorFlow Lite", "tflite", "onnx", "onnx"),
+    ("onnx", "onnxruntime", "onnx", "tflite", "tflite"),
+])
+def test_refuses_other_numerics(mode, runtime, suffix, source, other):
+    graph = dataclasses.replace(chain(np.random.default_rng(1)), source=source)
     message = (
-        "net: a network core has the rounding of TensorFlow Lite, and the network must be a"
-        " .tflite file, not .onnx"
+        f"net: a network core with requantize = '{mode}' has the rounding of {runtime}, and the"
+        f" network must be a .{suffix} file, not .{source}; a network core with requantize ="
+        f" '{other}' computes it"
     )
-    with rejects(ModelError, message):
-        divide(graph, "tflite", 8, 8)
+    with rejects(KindError, message):
+        divide(graph, mode, 8, 8)
 
 
 def test_networks_without_layers(builder):
     builder.host(0, "SOFTMAX", "tflite.softmax", (1, 6, 6, 3), **SOFTMAX)
     graph = divide(builder.graph(), "tflite", 8, 8)
     assert graph.segments == () and [step.operators for step in graph.after] == [("SOFTMAX",)]
+
+
+def test_a_reshape_of_an_input_is_computed_only_for_the_host(builder):
+    """A layer reads the input as it lies; SOFTMAX reads the reshaped values."""
+    flat = builder.host(0, "RESHAPE", "reshape", (6, 18), shape=(6, 18))
+    again = builder.host(flat, "RESHAPE", "reshape", (1, 108), shape=(1, 108))
+    y = builder.dense(again, 4)
+    graph = divide(builder.graph(), "tflite", 8, 8)
+    [segment] = graph.segments
+    assert graph.host == () and [form.tensor for form in graph.maps[:1]] == [0]
+    assert [(node.operator, *places) for node, *places in segment.renamed] == [
+        ("RESHAPE", flat, None), ("RESHAPE", again, None)
+    ]
+    builder.softmax(flat)
+    graph = divide(builder.graph(y, len(builder.tensors) - 1), "tflite", 8, 8)
+    assert [step.operators for step in graph.host] == [("RESHAPE",), ("SOFTMAX",)]
+    [segment] = graph.segments
+    assert [n for _, n, _ in segment.renamed] == [again]

@@ -40,7 +40,7 @@ def rng():
 
 
 def wide(rng):
-    """A layer, a product with weights of 10 bits, and a layer that adds the map of the first one."""
+    """A layer, a product with weights of 10 bits, and one that adds the map of the first one."""
     builder = NetworkBuilder(rng, (1, 5, 6, 3))
     first = builder.convolution(0, 8)
     x = builder.convolution(first, 8)
@@ -69,33 +69,45 @@ def test_a_map_outlives_a_product(config, batch):
 
 
 def test_rows_that_exceed_the_buffer_are_a_product():
-    """The rest of the network stays in lists."""
+    """The columns of a tile are half a vector, so its taps cannot be several jobs."""
     builder = NetworkBuilder(np.random.default_rng(2), (1, 9, 9, 3))
     x = builder.convolution(0, 16)
     builder.dense(x, 6)
-    graph, config = builder.graph(), network_core_config(4, 4, 4, 4, words=2048, b_words=100)
+    sizes = {"words": 2048, "read_vectors": 2}
+    graph, config = builder.graph(), network_core_config(4, 2, 4, 2, b_words=100, **sizes)
     program = compile_network_core(graph, target_of(config))
     assert [step.operators for step in program.layers] == [("CONV_2D",)]
     [step] = program.products
     assert step.placement.reason == (
-        "a tile needs 324 words of B, and the buffer has 100: [network_core] b_words must be at"
-        " least 324"
+        "a job needs 648 words of B, and the buffer has 100: [network_core] b_words must be at"
+        " least 648"
     )
-    for b_words, products in ((323, 1), (324, 0)):
-        config = network_core_config(4, 4, 4, 4, words=2048, b_words=b_words)
+    for b_words, products in ((647, 1), (648, 0)):
+        config = network_core_config(4, 2, 4, 2, b_words=b_words, **sizes)
         assert len(compile_network_core(graph, target_of(config)).products) == products
     assert step.products[0].k == 9 * 9 * 16
     with program.open("golden") as session:
         same(graph, program, session)
 
 
-def test_a_pool_that_exceeds_the_buffer_is_for_the_host():
+def test_rows_that_exceed_the_buffer_are_several_jobs():
+    """324 words in 100: all of the network is one list."""
+    builder = NetworkBuilder(np.random.default_rng(2), (1, 9, 9, 3))
+    builder.dense(builder.convolution(0, 16), 6)
+    config = network_core_config(4, 4, 4, 4, words=2048, b_words=100)
+    program = compile_network_core(builder.graph(), target_of(config))
+    assert not program.host and len(program.segments) == 1
+    assert [step.jobs > 6 for step in program.layers] == [False, True]
+    with program.open("golden") as session:
+        same(builder.graph(), program, session)
+
+
+def test_a_pool_that_exceeds_the_buffer_is_several_jobs():
     builder = NetworkBuilder(np.random.default_rng(2), (1, 9, 9, 3))
     builder.dense(builder.pool(builder.convolution(0, 4), 9, 1), 6)
     config = network_core_config(4, 4, 4, 4, words=2048, b_words=64)
     program = compile_network_core(builder.graph(), target_of(config))
-    [step] = program.host
-    assert step.operators == ("AVERAGE_POOL_2D",) and not step.placement.on_weft
+    assert not program.host and program.layers[1].jobs == 2
     with program.open("golden") as session:
         same(builder.graph(), program, session)
 

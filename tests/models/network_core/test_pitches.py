@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from weft.models.ir import Window
-from weft.models.network_core.layers import MapPitches, MapReading, choose_pitches, panels_of
+from weft.models.network_core.map_pitches import (
+    MapPitches,
+    MapReading,
+    choose_pitches,
+    panels_of,
+)
 from weft.models.network_core.pools import NO_PADDING
 
 

@@ -6,7 +6,8 @@ from graphs import tensor
 from network_cores import network_core_config
 
 from weft.models.network_core.jobs import PlacedMap
-from weft.models.network_core.layers import InputForm, MapPitches
+from weft.models.network_core.layers import InputForm
+from weft.models.network_core.map_pitches import MapPitches
 from weft.models.network_core.program import NetworkCoreInput
 from weft.models.network_core.session import GoldenRunner, input_writes, map_values
 

@@ -156,15 +156,14 @@ def test_float_values_use_the_scales_of_the_network(program):
     np.testing.assert_allclose(y, (whole - output.zero[0]) * output.scale[0], rtol=1e-6)
 
 
-@pytest.mark.parametrize("fields, message", [
-    (dict(words=128), SMALL_MEMORY),
-    (dict(b_words=2), (
-        r"net: .* \(CONV_2D n0\): a tile needs 9 words of B, and the buffer has 2:"
-        r" \[network_core\] b_words must be at least 9$"
+@pytest.mark.parametrize("config, message", [
+    (dataclasses.replace(CHIP, words=128), SMALL_MEMORY),
+    (network_core_config(3, 2, 4, 2, words=512, b_words=2, read_vectors=2), (
+        r"net: .* \(CONV_2D n0\): a job needs 18 words of B, and the buffer has 2:"
+        r" \[network_core\] b_words must be at least 18$"
     )),
 ])
-def test_refuses_small_memories(fields, message):
-    config = dataclasses.replace(CHIP, **fields)
+def test_refuses_small_memories(config, message):
     with pytest.raises(ModelError, match=message):
         compile_network_core(network(), target_of(config))
 

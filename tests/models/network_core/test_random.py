@@ -1,5 +1,7 @@
 """Random networks on network cores: results by the formulas, and no conflicts of banks."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from graph_runner import run_graph
@@ -11,6 +13,7 @@ from products import integers
 from weft.models.errors import ModelError
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.session import GoldenRunner
+from weft.models.program import NO_MAP_PRODUCT
 from weft.models.target import target_of
 from weft.network_core.descriptors import ListJob, unpack_list
 
@@ -23,6 +26,7 @@ CHIPS = [
         6, 4, 16, 4, words=8192, b_words=150, lines=40, read_vectors=2, multiplier="plain"
     ),
 ]
+PRODUCTS = [dataclasses.replace(config, multiply_maps=True) for config in (LARGE, ODD, TINY)]
 
 
 def jobs_of(program):
@@ -41,7 +45,7 @@ def check(seed, network=random_network):
     try:
         return len(equal(graph, integers(rng, dtype, *graph.tensors[0].shape), config).segments)
     except ModelError as error:
-        assert "words of B in" in str(error)
+        assert "words of B, and the buffer" in str(error)
         return 0
 
 
@@ -69,6 +73,37 @@ def equal(graph, x, config):
 @pytest.mark.parametrize("seed", range(16))
 def test_random_networks(seed):
     check(seed)
+
+
+@pytest.mark.parametrize("config", PRODUCTS, ids=lambda config: config.array.name)
+def test_random_networks_with_products_of_maps(config):
+    found = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        dtype = np.uint8 if seed % 3 == 2 else np.int8
+        graph = random_network(rng, dtype, multiplies=True)
+        program = equal(graph, integers(rng, dtype, *graph.tensors[0].shape), config)
+        assert NO_MAP_PRODUCT not in [step.placement.reason for step in program.host]
+        found += [(job.add, job.multiply) for job in jobs_of(program)]
+    assert {*found} == {(0, 0), (1, 0), (1, 1)}
+
+
+# A tile of most layers exceeds B, or the parameters of a tile are all that their buffer holds.
+TINY_BUFFERS = [
+    network_core_config(4, 4, 4, 2, words=16384, b_words=11, lines=8, multiplier="fip"),
+    network_core_config(3, 8, 4, 4, words=16384, b_words=6, lines=4, read_vectors=2),
+    network_core_config(1, 4, 4, 1, words=32768, b_words=9, lines=5, read_vectors=1),
+]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_networks_in_parts(seed):
+    """No layer is for the host."""
+    rng, config = np.random.default_rng(seed + 100), TINY_BUFFERS[seed % 3]
+    graph = random_network(rng, np.int8)
+    program = equal(graph, integers(rng, np.int8, *graph.tensors[0].shape), config)
+    assert any(job.partial for job in jobs_of(program))
+    assert not program.products
 
 
 @pytest.mark.parametrize("config", CHIPS, ids=lambda config: config.array.name)

@@ -6,20 +6,23 @@ from network_cores import network_core_config
 from rejects import rejects
 
 from weft.models.network_core import schedule as module
+from weft.models.network_core.map_pitches import Panels
+from weft.models.network_core.pieces import Shape
 from weft.models.network_core.schedule import LayerDemand, schedule_buffers
 from weft.models.network_core.weights import BufferPlaces, LayerWords
 
 
 def sizes(tiles, tile_words, **fields):
     common = dict(
-        tap_vectors=1, group_tiles=tiles, group_step=0, granule=1, diagonal=False, filled=False,
-        row_lines=2,
+        group_tiles=tiles, group_step=0, granule=1, diagonal=False, filled=False, row_lines=2,
     )
     return LayerWords(tiles=tiles, tile_words=tile_words, **common | fields)
 
 
 def demand(tiles, tile_words, *, adds=False, **fields):
-    return LayerDemand("CONV_2D c", sizes(tiles, tile_words, **fields), 10, 4, adds, adds)
+    sized = sizes(tiles, tile_words, **{"tap_vectors": tile_words, **fields})
+    kernel = 1, tile_words // sized.tap_vectors
+    return LayerDemand("CONV_2D c", sized, Shape((10, 4), kernel), Panels(True, 4, 10), adds, adds)
 
 
 CHIP = network_core_config(4, 4, 4, 2, b_words=100, lines=20)
@@ -46,9 +49,28 @@ def random_demands(rng):
     for _ in range(int(rng.integers(2, 12))):
         filled = rng.random() < 0.2
         yield demand(
-            int(rng.integers(1, 20)), int(rng.integers(1, 60)), adds=rng.random() < 0.3,
-            filled=filled, diagonal=filled, granule=int(rng.choice([1, 1, 2])) if not filled else 1,
+            int(rng.integers(1, 20)), int(rng.integers(1, rng.choice([60, 60, 250]))),
+            adds=rng.random() < 0.3, filled=filled, diagonal=filled,
+            **{"tap_vectors": 1} if filled else {"granule": int(rng.choice([1, 1, 2]))},
         )
+
+
+def check_layer(entry, parts):
+    """The parts compute each pixel of each tile with all words, and go on with their own sums."""
+    done = np.zeros((entry.sizes.tiles, *entry.shape.output, entry.sizes.tile_words), int)
+    for part, after in zip(parts, [*parts[1:], None], strict=True):
+        area, taps, first = part.piece.area, part.piece.taps, part.piece.first_word
+        done[
+            part.first : part.first + part.tiles, area.y : area.y + area.height,
+            area.x : area.x + area.width, first : first + taps.words,
+        ] += 1
+        if part.piece.partial:
+            assert after and (after.first, after.piece.area) == (part.first, area)
+            assert part.tiles == after.tiles == 1
+            assert area.height * area.width <= entry.panels.rows
+    assert (done == 1).all()
+    if all(part.tiles > 1 for part in parts[:-1]):
+        assert all(part.tiles % entry.sizes.granule == 0 for part in parts[:-1])
 
 
 @pytest.mark.parametrize("fewest", [False, True])
@@ -59,18 +81,9 @@ def test_parts_follow_each_other_and_wait(seed, fewest):
     Loads start in their order, so a load also waits for the jobs of the loads before it.
     """
     demands = list(random_demands(np.random.default_rng(seed)))
-    try:
-        schedule = schedule_buffers(demands, CHIP, fewest=fewest)
-    except ValueError as error:
-        assert "must have at most 100 words of B" in str(error)
-        return
+    schedule = schedule_buffers(demands, CHIP, fewest=fewest)
     for layer, entry in enumerate(demands):
-        parts = [part for part in schedule.parts if part.layer == layer]
-        assert [part.first for part in parts] == list(
-            np.cumsum([0, *(part.tiles for part in parts)])[:-1]
-        )
-        assert sum(part.tiles for part in parts) == entry.sizes.tiles
-        assert all(part.tiles % entry.sizes.granule == 0 for part in parts[:-1])
+        check_layer(entry, [part for part in schedule.parts if part.layer == layer])
     for first, words, waits, size, resident in (
         ("b_word", "words", "b_jobs", 100, schedule.b_resident),
         ("line", "lines", "line_jobs", 20, schedule.lines_resident),
@@ -78,8 +91,11 @@ def test_parts_follow_each_other_and_wait(seed, fewest):
         owner = [None] * size  # of each word: the last job that uses it
         ended = 0  # jobs that have ended before a load
         for job, part in enumerate(schedule.parts):
-            sized = demands[part.layer].sizes
-            used = sized.words(part.tiles) if first == "b_word" else part.lines
+            entry = demands[part.layer]
+            tiles = 1 if entry.sizes.filled else part.tiles
+            used = tiles * part.piece.taps.words if first == "b_word" else (
+                part.tiles * entry.sizes.row_lines + entry.adds
+            )
             start = getattr(part, first)
             assert start + used <= size
             if getattr(part, words):
@@ -91,17 +107,30 @@ def test_parts_follow_each_other_and_wait(seed, fewest):
             owner[start : start + used] = [job] * used
 
 
-def test_refuses_large_tiles():
-    text = "CONV_2D c must have at most"
+def test_refuses_what_has_no_smaller_job():
+    """A tile has half a vector of columns, or a diagonal of long taps, or too many lines."""
+    narrow = network_core_config(4, 2, 4, 2, b_words=100, lines=20, read_vectors=2)
     rule = "[network_core] b_words must be at least"
-    with rejects(ValueError, f"{text} 100 words of B in a tile, not 101: {rule} 101"):
-        schedule_buffers([demand(1, 101)], CHIP)
-    with rejects(ValueError, f"{text} 100 words of B in 2 tiles, not 102: {rule} 102"):
-        schedule_buffers([demand(4, 51, granule=2)], CHIP)
-    small = network_core_config(4, 4, 4, 2, b_words=100, lines=4)
+    with rejects(ValueError, f"a job of CONV_2D c needs 102 words of B, and the buffer has 100:"
+                             f" {rule} 102"):
+        schedule_buffers([demand(4, 51, granule=2)], narrow)
+    with rejects(ValueError, f"a job of CONV_2D c needs 101 words of B, and the buffer has 100:"
+                             f" {rule} 101"):
+        schedule_buffers([demand(1, 202, tap_vectors=101, diagonal=True)], CHIP)
+    small = network_core_config(4, 4, 4, 1, b_words=100, lines=4)
     rule = "[network_core] lines must be at least 5"
-    with rejects(ValueError, f"{text} 4 parameter lines in 2 tiles, not 5: {rule}"):
-        schedule_buffers([demand(4, 1, adds=True, granule=2)], small)
+    with rejects(ValueError, f"a job of CONV_2D c needs 5 parameter lines, and the buffer has 4:"
+                             f" {rule}"):
+        schedule_buffers([demand(4, 1, adds=True, granule=2, row_lines=4)], small)
+
+
+def test_a_long_tile_is_several_jobs():
+    """250 words in 100: three jobs for each of the 10 panels; the lines of the tile stay."""
+    parts = schedule_buffers([demand(1, 250)], CHIP, fewest=True).parts
+    assert [(part.words, part.lines) for part in parts[:4]] == [(83, 2), (83, 0), (84, 0), (83, 0)]
+    assert len(parts) == 30
+    parts = schedule_buffers([demand(1, 250)], CHIP).parts
+    assert max(part.words for part in parts) <= 50  # the next words load meanwhile
 
 
 def test_the_smaller_one_of_three_jobs_is_in_the_middle():
@@ -168,6 +197,8 @@ def test_the_least_cycles_have_the_waits_for_space(lines):
     chip = network_core_config(4, 4, 4, 2, b_words=100, lines=lines)
     search = module._Search([demand(1, 60) for _ in range(20)], chip, False, False, True)
     tried = search.tried([1] * 20)
-    jobs = [job for layer in range(20) for job in search._jobs(layer, 1, tried.lines_resident)]
+    resident = tried.lines_resident
+    sizes = [search.tiles(layer, 1, resident) for layer in range(20)]
+    jobs = [job for layer in range(20) for job in search._jobs(layer, sizes[layer], resident)]
     assert tried.cycles == sum(job.cycles + job.b_load + job.line_load for job in jobs)
     assert search._least(search._start(), tried.rest[0]) == tried.cycles

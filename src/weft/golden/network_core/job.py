@@ -14,13 +14,16 @@ from weft.network_core.descriptors import join
 __all__ = ["run_job", "write_pixels"]
 
 POSITION_LIMIT = (1 << 16) - 1  # of y and x of a tap
+_LEAST_SCALE = np.finfo(np.float32).smallest_normal
 
 
-def run_job(config, memory, buffers, job) -> None:
+def run_job(config, memory, buffers, job, start=None) -> np.ndarray | None:
     """Compute the layer of a `weft.network_core.descriptors.ListJob`, and store it.
 
     All values are read before the first one is stored. The maps that are read and the output map
     must be disjoint, except that the output map may be the added map.
+
+    Returns the sums of a partial job, which stores nothing; None for other jobs.
 
     Parameters
     ----------
@@ -28,6 +31,8 @@ def run_job(config, memory, buffers, job) -> None:
     memory : MemoryArea
     buffers : NetworkCoreBuffers
     job : ListJob
+    start : int32 [pixels, columns], optional
+        The sums of the partial job before this one.
 
     Raises
     ------
@@ -41,12 +46,39 @@ def run_job(config, memory, buffers, job) -> None:
         _run_softmax(config, memory, buffers, job)
         return
     _check(config, job)
-    y = _layer(config, buffers, job, _sums(config, memory, buffers, job))
+    sums = _sums(config, memory, buffers, job)
+    if start is not None or job.partial:
+        _check_part(config, job, sums.shape if start is None else start.shape)
+    if start is not None:
+        sums = (start.astype(np.int64) + sums).astype(np.int32)  # modulo 2^32
+    if job.partial:
+        return sums
+    y = _layer(config, buffers, job, sums)
     if job.add:
         places = _pixels(job, config.banks, "add")
         x = memory.read_columns(places, job.columns)
         y = _added(config, buffers, job, x, y)
     memory.write_columns(_pixels(job, config.banks, "output"), y)
+    return None
+
+
+def _check_part(config, job, before):
+    """Raise ValueError if the sums of a job that has parts are not defined.
+
+    ``before`` are the pixels and columns of the part before.
+    """
+    pixels = job.out_height * job.out_width
+    rows, width = (1, pixels) if job.cross else (job.out_height, job.out_width)
+    panels = rows * -(-width // job.panel_rows)
+    for name, value, rule, holds in (
+        ("pixels", pixels, f"those of the part before ({before[0]})", pixels == before[0]),
+        ("columns", job.columns, f"those of the part before ({before[1]})",
+         job.columns == before[1]),
+        ("panels", panels, "1", panels == 1),
+        ("tiles", _tiles(config, job), "1", _tiles(config, job) == 1),
+    ):
+        if not holds:
+            raise ValueError(f"{name} of a job with parts must be {rule}, not {value}")
 
 
 def _check(config, job):
@@ -159,8 +191,7 @@ def _layer(config, buffers, job, sums):
         y = np.ascontiguousarray(total.astype("<i4")).view(np.int8)
     else:
         y = requantize(
-            total, multiplier, shift, mode=config.array.requantize, zero_point=job.zero,
-            low=job.low,
+            total, **_scaling(config, multiplier, shift), zero_point=job.zero, low=job.low,
             high=job.high,
         )
     return y.reshape(job.out_height, job.out_width, -1)
@@ -174,13 +205,26 @@ def _run_softmax(config, memory, buffers, job):
 
 
 def _added(config, buffers, job, x, y):
-    """The rescaled sum of the added map ``x`` and the result ``y``, both int8 [..., N]."""
+    """The rescaled total of the added map ``x`` and the result ``y``, both int8 [..., N]."""
     lane = np.arange(job.columns) % config.array.lanes
     _, multiplier, shift = buffers.parameters(job.add_line, lane)
+    total = (buffers.multiplied if job.multiply else buffers.added)(x, y)
     return requantize(
-        buffers.added(x, y), multiplier, shift, mode=config.array.requantize,
-        zero_point=job.sum_zero, low=job.sum_low, high=job.sum_high,
+        total, **_scaling(config, multiplier, shift), zero_point=job.sum_zero,
+        low=job.sum_low, high=job.sum_high,
     )
+
+
+def _scaling(config, multiplier, shift):
+    """The mode of a core, and its arguments: in ``onnx`` a multiplier has the bits of a scale.
+
+    A scale of 0 counts as the smallest normal number: all results are 0, too.
+    """
+    mode = config.array.requantize
+    if mode == "onnx":
+        scale = multiplier.astype(np.int32).view(np.float32)
+        return {"mode": mode, "scale": np.where(scale == 0, _LEAST_SCALE, scale)}
+    return {"mode": mode, "multiplier": multiplier, "shift": shift}
 
 
 def write_pixels(

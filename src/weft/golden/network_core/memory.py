@@ -5,6 +5,7 @@ import numpy as np
 from weft.network_core.config import (
     ADD_TABLE_BYTES,
     ADD_TABLE_WORDS,
+    FACTOR_BITS,
     PARAMETER_BYTES,
     has_single_port,
 )
@@ -170,6 +171,15 @@ class NetworkCoreBuffers:
     def _words(self):
         """All words of the ADD table, int32."""
         return np.ascontiguousarray(self.table[:, :ADD_TABLE_BYTES]).view("<i4")[:, 0]
+
+    def multiplied(self, x, y):
+        """The product of the factors of added bytes x and results y; int32 of their shape.
+
+        A factor is a word modulo 2^16, as a signed value.
+        """
+        factors = np.ascontiguousarray(self.table[:, : FACTOR_BITS // 8]).view("<i2")[:, 0]
+        first = factors[x.astype(np.uint8)].astype(np.int32)
+        return first * factors[256 + y.astype(np.uint8).astype(int)]
 
     def _diagonal(self, words):
         """1 where column i of word w takes byte d of its vector; int8 [words, cols, depth]."""

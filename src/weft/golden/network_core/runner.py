@@ -90,12 +90,9 @@ class ListHead:
         numbers = self._first + self._index * vectors + np.arange(vectors)
         data = self._memory.read(numbers).tobytes()[:DESCRIPTOR_BYTES]
         try:
-            descriptor = unpack(data)
+            return unpack(data, self._network_core)
         except ValueError:
             raise ListFault(ListError.OPCODE) from None
-        if isinstance(descriptor, ListJob) and descriptor.softmax > self._network_core.softmax:
-            raise ListFault(ListError.OPCODE)  # a bit that this core does not know
-        return descriptor
 
     def _repeat(self, loop):
         """Go to the first descriptor of the body, or behind the loop."""
@@ -185,7 +182,8 @@ def _limits(config, descriptor):
                 return False
             if descriptor.softmax and descriptor.columns > MAX_SOFTMAX:
                 return False
-            return descriptor.panel_rows <= config.array.rows
+            alone = descriptor.multiply and not descriptor.add
+            return descriptor.panel_rows <= config.array.rows and not alone
         case ListEnd():
             return descriptor.result_bytes <= RESULT_BYTES
 
@@ -288,6 +286,7 @@ class _Run:
         self._network_core, self._area, self._lists, self._buffers = config, area, lists, buffers
         self._log = join(log_address, config.banks)
         self.loads = self.jobs = 0  # executed until now
+        self._sums = None  # of the job before, if it is partial
 
     def execute(self, first, eager) -> ListEnd:
         """Execute the list from vector ``first`` on, until its end."""
@@ -321,5 +320,5 @@ class _Run:
     def _job(self, job):
         vectors = -(-LOG_BYTES // self._network_core.array.depth)
         self._lists.places(self._log + self.jobs * vectors + np.arange(vectors))
-        run_job(self._network_core, self._area, self._buffers, job)
+        self._sums = run_job(self._network_core, self._area, self._buffers, job, self._sums)
         self.jobs += 1

@@ -6,12 +6,13 @@ from cocotb.triggers import ClockCycles
 from weft_link import SimulatedCore
 from weft_network_bench import BANKS, DEPTH, DESIGN, END, PORTS
 
-PRODUCT = DESIGN["product"]  # None: the memory is too small, or lists are in a program memory
+PRODUCT = DESIGN["product"]  # None: a memory is too small for any product
 DONE, ERROR, ABORTED = 2, 4, 3  # states of a list
 OPCODE = 1
 VECTORS = DESIGN["words"] * BANKS
 LOG = 256 // DEPTH  # after two descriptors
-FITS = DESIGN["program_bytes"] or VECTORS > LOG + 2 * BANKS
+# Whether a list and its log fit the memory that has them.
+FITS = (DESIGN["program_bytes"] // DEPTH or VECTORS) > LOG + 2 * BANKS
 
 
 @cocotb.test(timeout_time=20, timeout_unit="ms")
@@ -47,12 +48,14 @@ async def products(dut, pause):
     a, b = (np.array(p[name]) for name in "ab")
     for vector, layout, row_step, data in p["writes"]:
         await core.data.write(vector, bytes.fromhex(data), layout, row_step)
+    for vector, data in p["program"]:
+        await core.data.write_list(vector, bytes.fromhex(data))
     for _ in range(2):
         assert await core.data.run(p["list"], p["log"]) == [DONE, 0, 1]
         data = await core.data.read(p["output"], p["bytes"])
         sums = np.frombuffer(data, "<i4").reshape(len(a), -1)[:, : b.shape[1]]
         assert np.array_equal(sums, a @ b)
-    log = np.frombuffer(await core.data.read(p["log"], 8), "<u4")
+    log = np.frombuffer(await core.data.read_log(p["log"], 8), "<u4")
     assert 0 < log[0] < log[1] <= await core.read("net_cycles")
 
 

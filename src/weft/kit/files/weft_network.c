@@ -27,8 +27,12 @@ const char *weft_error_text(int error)
                " kit again, and build and load the bitstream and the program again";
     case WEFT_ERR_TIMEOUT: return "no progress for poll_limit polls";
     case WEFT_ERR_NULL: return "a required pointer is NULL";
-    case WEFT_ERR_RANGE: return "vectors outside of the memory";
-    case WEFT_ERR_REFUSED: return "a list runs already, or the window of lists is not legal";
+    case WEFT_ERR_RANGE:
+        return "vectors outside of the memory, a layout with a number outside of its limits, or a"
+               " program memory with less than a vector for each bank";
+    case WEFT_ERR_REFUSED:
+        return "a list runs already, an inference was started and not finished, or the window of"
+               " lists is not legal";
     case WEFT_ERR_ABORTED: return "the list was aborted, or the core was reset";
     case WEFT_ERR_OPCODE: return "the list has an unknown descriptor";
     case WEFT_ERR_FIELD: return "a field of a descriptor does not fit the core";
@@ -38,6 +42,8 @@ const char *weft_error_text(int error)
     case WEFT_ERR_BUS: return "the program memory answered an access with an error";
     case WEFT_ERR_NO_ANSWER: return "the program memory did not answer";
     case WEFT_ERR_IDLE: return "no inference was started";
+    case WEFT_ERR_ALIGN:
+        return "the address of the program memory must be a multiple of WEFT_BEAT_BYTES";
     default: return "unknown error";
     }
 }
@@ -117,6 +123,12 @@ static int inside(uint32_t vector, uint32_t bytes)
     return vector < WEFT_VECTORS && (bytes - 1) / WEFT_DEPTH < WEFT_VECTORS - vector;
 }
 
+/* Whether the numbers of a layout fit their fields. */
+static int fits(const weft_layout *layout)
+{
+    return layout->run - 1 < 255 && layout->pitch - 1 < 255 && layout->pixels - 1 < 65535;
+}
+
 /* Check and describe a transfer, when the one before has ended. */
 static int prepare(weft_core *core, uint32_t vector, const weft_layout *layout, uint32_t bytes)
 {
@@ -125,7 +137,7 @@ static int prepare(weft_core *core, uint32_t vector, const weft_layout *layout, 
         return WEFT_ERR_NULL;
     if (bytes == 0)
         return WEFT_OK;
-    if (!inside(vector, layout ? 1 : bytes))
+    if (!inside(vector, layout ? 1 : bytes) || (layout && !fits(layout)))
         return WEFT_ERR_RANGE;
     error = wait_for(core, WEFT__STATUS__MEMORY_BUSY_bm);
     if (error != WEFT_OK)
@@ -253,8 +265,10 @@ int weft_program(weft_core *core, void *memory, uint32_t bytes)
     uint32_t words = bytes / (WEFT_BANKS * WEFT_DEPTH);
     if (core == NULL || memory == NULL)
         return WEFT_ERR_NULL;
-    if (words == 0 || WEFT_ADDRESS(memory) % WEFT_BEAT_BYTES != 0)
+    if (words == 0)
         return WEFT_ERR_RANGE;
+    if (WEFT_ADDRESS(memory) % WEFT_BEAT_BYTES != 0)
+        return WEFT_ERR_ALIGN;
     if (words > WEFT_PROGRAM_WORDS)
         words = WEFT_PROGRAM_WORDS;
     core->loaded = NULL;
@@ -374,6 +388,8 @@ int weft_wait(weft_core *core)
         last = status;
         if (polls > core->poll_limit) {
             weft_abort(core);
+            (void)wait_for(core, WEFT__STATUS__LIST_BUSY_bm);
+            (void)weft_finish(core); /* no later list has its interrupt */
             return WEFT_ERR_TIMEOUT;
         }
     }

@@ -46,8 +46,8 @@ enum weft_error {
     WEFT_ERR_ID = -1,        /* no core of this design and version: make core and driver again */
     WEFT_ERR_TIMEOUT = -2,   /* no progress for core.poll_limit polls */
     WEFT_ERR_NULL = -3,      /* a required pointer is NULL */
-    WEFT_ERR_RANGE = -4,     /* vectors outside of the memory */
-    WEFT_ERR_REFUSED = -5,   /* a list runs already, or the window of lists is not legal */
+    WEFT_ERR_RANGE = -4,     /* vectors outside of the memory, or a number outside of its limits */
+    WEFT_ERR_REFUSED = -5,   /* a list runs, an inference is not finished, or no legal window */
     WEFT_ERR_ABORTED = -6,   /* the list was aborted, or the core was reset */
     WEFT_ERR_OPCODE = -7,    /* the list has an unknown descriptor */
     WEFT_ERR_FIELD = -8,     /* a field of a descriptor does not fit this core */
@@ -56,7 +56,8 @@ enum weft_error {
     WEFT_ERR_NOT_LOADED = -11, /* a network must be loaded: the core was reset, or a list failed */
     WEFT_ERR_BUS = -12,        /* the program memory answered an access with an error */
     WEFT_ERR_NO_ANSWER = -13,  /* the program memory did not answer */
-    WEFT_ERR_IDLE = -14        /* no inference was started, so none can be finished */
+    WEFT_ERR_IDLE = -14,       /* no inference was started, so none can be finished */
+    WEFT_ERR_ALIGN = -15       /* the program memory is at no multiple of WEFT_BEAT_BYTES */
 };
 
 /* Text of an error, for messages. */
@@ -130,9 +131,9 @@ int weft_read(weft_core *core, uint32_t vector, void *data, uint32_t bytes);
 #endif
 
 /*
- * Let lists use this memory, and no other. Its address is a multiple of WEFT_BEAT_BYTES. Predicted
- * cycles are for a multiple of 16 * WEFT_BEAT_BYTES. Networks in different memories do not touch
- * each other. No list may run.
+ * Let lists use this memory, and no other. Its address is a multiple of WEFT_BEAT_BYTES, and it has
+ * at least WEFT_BANKS * WEFT_DEPTH bytes. Predicted cycles are for a multiple of 16 *
+ * WEFT_BEAT_BYTES. Networks in different memories do not touch each other. No list may run.
  */
 int weft_program(weft_core *core, void *memory, uint32_t bytes);
 

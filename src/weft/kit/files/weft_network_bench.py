@@ -9,7 +9,8 @@ from weft_pauses import pauses
 
 DESIGN = json.loads(Path(__file__).with_name("design.json").read_text(encoding="utf-8"))
 PORTS, BANKS, DEPTH = DESIGN["fifo_ports"], DESIGN["banks"], DESIGN["depth"]
-PROGRAM_BYTES = min(DESIGN["program_bytes"], 1 << 16)  # of the program memory, if there is one
+PROGRAM_BYTES = DESIGN["program_bytes"]  # of the program memory, if there is one
+PROGRAM_AT = 1 << 12  # bus address of the program memory
 END = struct.pack("<I", DESIGN["end"]).ljust(128, b"\0")  # a list without jobs
 
 
@@ -28,7 +29,7 @@ class DataPath:
 
             self.program = AxiRam(
                 AxiBus.from_prefix(core.dut, "m_axi"), core.clock, core.reset,
-                reset_active_level=False, size=PROGRAM_BYTES, mem=bytearray(PROGRAM_BYTES),
+                reset_active_level=False, mem=bytearray(PROGRAM_AT + PROGRAM_BYTES),
             )
 
     def pause(self, seed, probability):
@@ -67,12 +68,19 @@ class DataPath:
         return data[:count]
 
     async def write_list(self, vector, data):
-        """Write a list to the memory that has lists."""
+        """Write a list, or what it loads, to the memory that has lists."""
         if self.program:
-            first = vector * DEPTH
+            first = PROGRAM_AT + vector * DEPTH
             self.program.mem[first : first + len(data)] = data
         else:
             await self.write(vector, data)
+
+    async def read_log(self, vector, count):
+        """Read bytes of the memory that has lists and their logs."""
+        if not self.program:
+            return await self.read(vector, count)
+        first = PROGRAM_AT + vector * DEPTH
+        return bytes(self.program.mem[first : first + count])
 
     async def start(self, vector, log):
         """Open the whole memory to lists, and start one."""
@@ -80,7 +88,7 @@ class DataPath:
         await core.write("base", 0)
         await core.write("limit", DESIGN["words"])
         if self.program:
-            await core.write("program_base", 0)
+            await core.write("program_base", PROGRAM_AT)
             await core.write("program_limit", PROGRAM_BYTES // (BANKS * DEPTH))
         await core.write("list_address", address(vector))
         await core.write("log_address", address(log))

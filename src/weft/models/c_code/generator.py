@@ -161,7 +161,7 @@ def filled_sources(
 
 
 def _filled(text, values, prefix):
-    for key in ("includes", "definitions", "load", "body", "after"):
+    for key in ("includes", "definitions", "load", "load_text", "body", "after"):
         text = text.replace(f"@{key}@", renamed(values.get(key, ""), prefix))
     for key, value in values.items():
         text = text.replace(f"@{key}@", str(value))

@@ -105,8 +105,7 @@ class _NetworkCoreGenerator(Generator):
             body += _case(f"case {number}:", lines)
             results = []
             for result in segment.results:
-                tensor = self._tensors.of(result.tensor)
-                results += checked_call(f"net_read_map(core, &{self._map(result.place)}, {tensor})")
+                results += self._read(result)
         last = [line for step in program.after for line in self._host(step)]
         body += _case("default:", [*results, *last, "    return WEFT_OK;"])
         return self._filled(
@@ -196,17 +195,27 @@ class _NetworkCoreGenerator(Generator):
         """Return the lines that write an input map."""
         form, place = entry.form, self._map(entry.place)
         size, name = (form.height, form.width, form.channels), "NULL"
-        if form.map_size != size:
+        planes = form.channels_first and _has_planes(*size)
+        if form.map_size != size or planes:
             name = f"&form{self._maps}"
             (_, block), (_, offset), width = form.block, form.offset, entry.place.width
             begin = min(-(-offset // block), width)
             end = max(begin, min((form.width + offset) // block, width))
             self._texts.append(struct("net_form", name[1:], numbers(
-                (*size, *form.block, *form.offset, begin, end, form.fill)
+                (*size, *form.block, *form.offset, begin, end, form.fill, int(planes))
             )))
             self._row = max(self._row, width * entry.place.channels + 3)
         tensor = self._tensors.of(form.tensor)
         return checked_call(f"net_write_map(core, &{place}, {name}, {tensor}, row)")
+
+    def _read(self, result):
+        """Return the lines that read a result."""
+        place, tensor = result.place, self._tensors.of(result.tensor)
+        name, first = self._map(place), self._program.tensors[result.tensor].channels_first
+        if first and _has_planes(place.height, place.width, place.channels):
+            self._row = max(self._row, place.channels)
+            return checked_call(f"net_read_planes(core, &{name}, {tensor}, row)")
+        return checked_call(f"net_read_map(core, &{name}, {tensor})")
 
     def _host(self, step):
         """Return the lines of an operator of the host."""
@@ -215,6 +224,11 @@ class _NetworkCoreGenerator(Generator):
         self._calls += 1
         text = self._text(step, self._call(self._calls - 1, step), step.inputs)
         return [f"    /* {' and '.join(step.operators)} */", f"    {text};"]
+
+
+def _has_planes(height, width, channels):
+    """Whether the order channel, row, column is another one than row, column, channel."""
+    return height * width > 1 and channels > 1
 
 
 def _case(label, lines):

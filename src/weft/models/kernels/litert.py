@@ -66,7 +66,7 @@ def _resize_bilinear(inputs, attributes):
     """As ``tflite.resize_bilinear``: positions are float32, and weights have 11 bits."""
     [x] = inputs
     (y0, y1, fy), (x0, x1, fx) = (
-        _neighbours(size_in, size_out, attributes)
+        neighbours(size_in, size_out, attributes)
         for size_in, size_out in zip(x.shape[1:3], attributes["size"], strict=True)
     )
     fy, fx, wide = fy[:, None, None], fx[:, None], x.astype(np.int64)
@@ -78,7 +78,7 @@ def _resize_bilinear(inputs, attributes):
     return [y.astype(x.dtype)]
 
 
-def _neighbours(size_in, size_out, attributes):
+def neighbours(size_in, size_out, attributes):
     """Lower and upper neighbour of each output along one axis, and the upper one's weight."""
     corners = attributes["align_corners"] and size_out > 1
     scale = np.float32(size_in - corners) / np.float32(size_out - corners)

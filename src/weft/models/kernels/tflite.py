@@ -19,7 +19,9 @@ from weft.models.kernels.fixed_point import (
     wrap32,
 )
 
-__all__ = ["KERNELS", "MAX_WINDOW", "exponentials", "leaky_relu", "logistic16", "tanh16"]
+__all__ = [
+    "KERNELS", "MAX_WINDOW", "exponentials", "leaky_relu", "logistic16", "neighbours", "tanh16",
+]
 
 
 # TFLite's arithmetic of two operands: sums, products and comparisons.
@@ -236,7 +238,7 @@ def _resize_bilinear(inputs, attributes):
     """8-bit values. The attributes are those of `_resize_nearest`; positions have 10 bits."""
     [x] = inputs
     (y0, y1, fy), (x0, x1, fx) = (
-        _neighbours(size_in, size_out, attributes)
+        neighbours(size_in, size_out, attributes)
         for size_in, size_out in zip(x.shape[1:3], attributes["size"], strict=True)
     )
     fy, fx = (fy - 1024 * y0)[:, None, None], (fx - 1024 * x0)[None, :, None]
@@ -250,7 +252,7 @@ def _resize_bilinear(inputs, attributes):
     return [y.astype(x.dtype)]
 
 
-def _neighbours(size_in, size_out, attributes):
+def neighbours(size_in, size_out, attributes):
     """Lower and upper neighbour of each output along one axis, and its position in 10 bits."""
     scale = ((size_in << 10) + size_out // 2) // size_out
     if attributes["align_corners"] and size_out > 1:

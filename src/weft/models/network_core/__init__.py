@@ -9,10 +9,11 @@ module              content
 `host_operators`    operators of the host as steps
 `products`          convolutions and matrix products as layers, with `space_to_depth`
 `pools`             average pools and means as layers with equal weights
-`additions`         ADD in the layer before it
+`additions`         ADD and MUL in the layer before them; tables
 `pitches`           distances of pixels and rows, so that no banks conflict
 `memory`            the places of all maps, with `placing`
 `weights`           words of B and parameter lines
+`pieces`            the pixels and the taps of a job, where not even one tile fits a buffer
 `schedule`          jobs, and what loads when
 `jobs`, `image`     descriptors, and the bytes of the memory
 `compiler`          makes a `NetworkCoreProgram`

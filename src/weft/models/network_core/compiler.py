@@ -13,8 +13,9 @@ from weft.models.exactness import exactness_of, in_mode
 from weft.models.ir import Graph
 from weft.models.network_core.division import divide
 from weft.models.network_core.image import MemoryImage, make_image
-from weft.models.network_core.layers import Panels, panels_of, panels_of_parts
+from weft.models.network_core.jobs import shape_of_jobs
 from weft.models.network_core.list_steps import estimated, products_area
+from weft.models.network_core.map_pitches import Panels, panels_of, panels_of_parts
 from weft.models.network_core.memory import MapPlacement, plan_maps
 from weft.models.network_core.prediction import TURNS, predict_run, program_conditions
 from weft.models.network_core.program import (
@@ -63,8 +64,9 @@ def compile_network_core(
     Raises
     ------
     UnfitError
-        If the memory or the buffers of the core are too small, if the network is not of
-        TensorFlow Lite, or if none of its products is a layer; the message has the numbers.
+        If the memory or the buffers of the core are too small, or if none of its products is a
+        layer; the message has the numbers. KindError if the core has the rounding of another
+        runtime than the one of the file.
     ModelError
         If an operator is not valid.
     """
@@ -197,7 +199,7 @@ class _Compiler:
         ]
         demands = [
             LayerDemand(
-                layer.title, size, layer_panels.count, layer_panels.rows,
+                layer.title, size, shape_of_jobs(layer), layer_panels,
                 layer.read_as_added >= 0, loads,
                 softmax_cycles(config, layer.columns, layer.pixels) if layer.is_softmax else 0,
             )
@@ -325,7 +327,10 @@ def _segment(
         run=run, run_first=first, results=results, result_bytes=result_bytes,
         steps=tuple(_steps(divided, segment, sizes, panels, schedule, maps, prediction)),
         renamed=tuple(
-            NetworkCoreRename((node.operator,), node.name, node.position, tensor, maps[place])
+            NetworkCoreRename(
+                (node.operator,), node.name, node.position, tensor,
+                *((None, node.inputs[0]) if place is None else (maps[place],)),
+            )
             for node, tensor, place in segment.renamed
         ),
         cycles=prediction.cycles,
@@ -344,12 +349,13 @@ def _steps(divided, segment, sizes, panels, schedule, maps, prediction):
         _, end = prediction.jobs[first + jobs - 1]
         y = layer.y if layer.result < 0 else layer.result
         read = dict.fromkeys(  # in their order
-            divided.maps[n].tensor for each in own
+            tensor for each in own
             for n in (divided.layers[each].x, divided.layers[each].added) if n >= 0
+            for tensor in divided.tensors_in(n)
         )
         yield NetworkCoreStep(
             layer.operators, layer.name, layer.position, layer.macs,
-            tuple(tensor for tensor in read if tensor >= 0),
+            tuple(read),
             divided.maps[y].tensor, maps[y], first, jobs,
             sum(panels[each].count for each in own), panels[number].rows,
             sum(sizes[each].words(sizes[each].tiles) for each in own),

@@ -1,5 +1,6 @@
 """Divides a network: which operators the core computes, in which lists, and which the host."""
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -7,13 +8,12 @@ from collections import Counter
 
 import numpy as np
 
-from weft.golden import scaled
-from weft.models import kernels
 from weft.models.errors import KindError
 from weft.models.exactness import in_mode
-from weft.models.ir import Gemm, Graph, Host, Tensor, Window
+from weft.models.ir import Gemm, Graph, Host, Node, Window
+from weft.models.network_core.additions import lookup
+from weft.models.network_core.channels_first import CoreView, flat_product, values_first
 from weft.models.network_core.layers import (
-    Addition,
     GraphSegment,
     InputForm,
     NetworkCoreGraph,
@@ -23,138 +23,26 @@ from weft.models.network_core.layers import (
     WrongMap,
 )
 from weft.models.network_core.list_steps import host_step
+from weft.models.network_core.onnx_nodes import ADDITION, AVERAGE, average_of, onnx_addition
 from weft.models.network_core.operators import LOWERINGS
 from weft.models.network_core.operators.builder import OperatorBuilder
-from weft.models.network_core.pools import (
-    NO_PADDING,
-    average_scale,
-    conversion_scale,
-    mean_scale,
-    pool_window,
-)
+from weft.models.network_core.operators.functions import with_functions
+from weft.models.network_core.operators.moves import moved
+from weft.models.network_core.operators.operands import PRODUCTS, SUMS, operand, parameters
+from weft.models.network_core.padded_maps import PaddedMaps
+from weft.models.network_core.pieces import job_limits, needed
+from weft.models.network_core.pools import NO_PADDING, average_scale, conversion_scale
 from weft.models.network_core.products import half_of, product_of
-from weft.models.network_core.schedule import needed, tile_limits
 from weft.models.network_core.tensor_places import TensorPlaces
 from weft.models.network_core.weights import LayerWords
 from weft.models.program import Step
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListJob, places
 
-__all__ = ["PaddedMaps", "addition", "divide", "lookup"]
-
-
-_LEFT_SHIFT = 20
-
-
-def addition(node: Host, own: int, tensors: tuple[Tensor, ...], mode: str) -> Addition:
-    """Return the parameters of ADD whose input ``own`` (0 or 1) is the layer's result.
-
-    Raises Refusal if the inputs are not two maps of 8 bits, or if a result is not exact: all pairs
-    of bytes are compared with the node's kernel, ``tflite.add`` or ``litert.add``.
-    """
-    attributes, kinds = node.attributes, [tensors[number] for number in node.inputs]
-    dtype = kinds[0].dtype
-    quantized = dtype in (np.int8, np.uint8) and "multipliers" in attributes
-    if not quantized or kinds[1].dtype != dtype:
-        raise Refusal("its inputs must be of 8 bits")
-    if kinds[0].shape != kinds[1].shape or any(kind.data is not None for kind in kinds):
-        raise Refusal("its inputs must be two maps of equal shapes")
-    half = 128 if dtype == np.uint8 else 0
-    other = 1 - own
-    values = np.arange(256).astype(np.int8).astype(np.int64)  # of the bytes
-    steps = [(values + half - attributes["zeros"][n], n) for n in (other, own)]
-    if node.kernel == "litert.add":
-        terms = [value * attributes["multipliers"][n] for value, n in steps]
-        multiplier, shift = 1 << 30, 1 - attributes["shift"]  # 2**-shift
-    else:
-        terms = [_scaled(value, attributes, n, mode) for value, n in steps]
-        multiplier, shift = attributes["multiplier"], attributes["shift"]
-    parameters = Addition(
-        np.stack(terms).astype(np.int32), multiplier, shift, attributes["zero"] - half,
-        attributes["low"] - half, attributes["high"] - half,
-    )
-    x, y = np.broadcast_arrays(values[:, None], values[None, :])
-    inputs = [(v + half).astype(dtype) for v in (x, y)]
-    [expected] = kernels.run(node.kernel, inputs if other == 0 else inputs[::-1], attributes)
-    if not np.array_equal(_added(parameters, x, y, mode) + half, expected):
-        raise Refusal(f"its results are not exact in mode {mode}")
-    return parameters
-
-
-def lookup(results: np.ndarray) -> Addition:
-    """Return the parameters of a table: ADD with the scale 1 of a map whose values count as 0.
-
-    Parameters
-    ----------
-    results : integers [256]
-        Of int8, for the values -128 .. 127 of the layer.
-    """
-    table = np.zeros((2, 256), np.int32)
-    table[1] = np.roll(results, 128)  # by the bytes of the values
-    return Addition(table, 1 << 30, 1, 0, -128, 127)  # 2**30 * 2**(1 - 31) = 1
-
-
-def _scaled(values, attributes, number, mode):
-    """Return the terms of input ``number`` of the kernel ``tflite.add``."""
-    if attributes["left_shift"] != _LEFT_SHIFT:
-        raise Refusal(f"its left_shift must be {_LEFT_SHIFT}, not {attributes['left_shift']}")
-    return scaled(
-        (values << _LEFT_SHIFT).astype(np.int32), attributes["multipliers"][number],
-        attributes["shifts"][number], mode=mode,
-    )
-
-
-def _added(addition: Addition, x, y, mode: str) -> np.ndarray:
-    """Return the sums of added bytes x and results y, by the table."""
-    total = addition.table[0, x & 255] + addition.table[1, y & 255]
-    z = scaled(total, addition.multiplier, addition.shift, mode=mode).astype(np.int64)
-    return np.clip(z + addition.zero, addition.low, addition.high)
-
-
-class PaddedMaps:
-    """The outputs of PAD that no memory holds: convolutions read the map before PAD.
-
-    A tap outside the map reads the zero point, so PAD must have this value.
-    """
-
-    def __init__(self):
-        self._nodes: dict[int, Host] = {}
-
-    def add(self, node: Host, graph: Graph) -> None:
-        """Take a PAD; Refusal if a reader of its output is no convolution, or its value differs."""
-        y, padding = node.outputs[0], node.attributes["padding"]
-        readers = [other for other in graph.nodes if y in other.inputs]
-        if len(node.inputs) != 1 or len(padding) != 4 or any((*padding[0], *padding[3])):
-            raise Refusal("it must add rows and columns of one value")
-        for other in readers:
-            if not isinstance(other, Gemm) or other.window is None or other.layout != "NHWC":
-                raise Refusal("only convolutions may read its output")
-            if other.x_zero != node.attributes["value"]:
-                raise Refusal(
-                    f"its value must be the zero point {other.x_zero}, not"
-                    f" {node.attributes['value']}"
-                )
-        if y in graph.results or not readers:
-            raise Refusal("the host reads its output")
-        self._nodes[y] = node
-
-    def inside(self, gemm: Gemm) -> tuple[Gemm, Host | None]:
-        """Return a convolution with the padding in its window, and the PAD; or the Gemm itself."""
-        node = self._nodes.get(gemm.x)
-        if node is None:
-            return gemm, None
-        (_, (top, bottom), (left, right), _), window = node.attributes["padding"], gemm.window
-        before = window.padding
-        window = dataclasses.replace(
-            window, input=(window.input[0] - top - bottom, window.input[1] - left - right),
-            padding=(before[0] + top, before[1] + bottom, before[2] + left, before[3] + right),
-        )
-        x = node.inputs[0]
-        return dataclasses.replace(gemm, x=x, inputs=(x, *gemm.inputs[1:]), window=window), node
+__all__ = ["check_kind", "divide"]
 
 
 _BIT8 = np.dtype(np.int8), np.dtype(np.uint8)
-_JOINED = "concatenation"  # the kernel that needs no layer if its inputs are layers
 
 
 def divide(
@@ -172,46 +60,66 @@ def divide(
     Raises
     ------
     KindError
-        If the network is not of TensorFlow Lite.
+        If the core rounds as another runtime than the one of the file.
     ModelError
         If an operator is not valid.
     """
-    if graph.source != "tflite":
-        raise KindError(
-            f"{graph.name}: a network core has the rounding of TensorFlow Lite, and the"
-            f" network must be a .tflite file, not .{graph.source}"
-        )
-    return _Division(in_mode(graph, mode), mode, cols, depth, fuse, config, tables).divided()
+    check_kind(graph, mode)
+    graph = in_mode(graph, mode)
+    if mode != "onnx":
+        graph = with_functions(graph)
+    return _Division(graph, mode, cols, depth, fuse, config, tables).divided()
+
+
+def check_kind(graph: Graph, mode: str) -> None:
+    """Raise KindError if a core with ``mode`` rounds as another runtime than the file's."""
+    if (graph.source == "onnx") == (mode == "onnx"):
+        return
+    runtime, suffix, other = (
+        ("onnxruntime", "onnx", "'tflite'") if mode == "onnx"
+        else ("TensorFlow Lite", "tflite", "'onnx'")
+    )
+    raise KindError(
+        f"{graph.name}: a network core with requantize = {mode!r} has the rounding of {runtime},"
+        f" and the network must be a .{suffix} file, not .{graph.source}; a network core with"
+        f" requantize = {other} computes it"
+    )
 
 
 class _Division:
     """The state of `divide`: layers, operators of the host, and where each tensor is.
 
-    `weft.models.network_core.operators` reads ``tensors``, ``mode``, ``depth`` and ``places``.
+    `weft.models.network_core.operators` reads ``tensors``, ``mode``, ``cols``, ``depth``,
+    ``network_core`` and ``places``.
     """
 
     def __init__(self, graph, mode, cols, depth, fuse, config, tables):
-        self._graph, self.tensors, self.mode = graph, graph.tensors, mode
-        self._cols, self.depth, self._fuse, self._network_core = cols, depth, fuse, config
+        self._view = view = CoreView(graph, depth, convert=fuse)
+        self._graph, self.tensors, self.mode = view.graph, view.tensors, mode
+        self.cols, self.depth, self._fuse, self.network_core = cols, depth, fuse, config
         self._has_tables, self._used_tables = tables, False
-        self.places = TensorPlaces(graph.tensors, depth)
+        self.places = TensorPlaces(view.tensors, depth)
         self._layers: list[NetworkLayer] = []
         self._host: list[tuple[int, Step]] = []  # with the list that it is computed before
+        self._on_host_already: set[Node] = set()
         self._pads = PaddedMaps()
         self._renamed: list[tuple] = []
-        readers = Counter(number for node in graph.nodes for number in node.inputs)
+        self._delayed: dict[int, Host] = {}  # reshapes of the host's tensors, by their outputs
+        readers = Counter(number for entry in view.nodes for number in entry.node.inputs)
         readers.update(graph.results)
         self._readers = readers
 
     def divided(self) -> NetworkCoreGraph:
         graph, places = self._graph, self.places
-        for node in graph.nodes:
-            kept = places.kept()
+        for entry in self._view.nodes:
             try:
-                self._on_core(node)
+                self._try(self._on_core, entry.node)
+            except WrongMap as wrong:
+                self._reshaped(entry, str(wrong))
             except Refusal as refusal:
-                places.restore(kept)
-                self._on_host(node, str(refusal))
+                self._all_on_host(entry, str(refusal))
+        self._need(graph.results)
+        self._renamed += ((node, number) for number, node in self._delayed.items())
         layers = sorted(self._layers, key=self._list_of)
         count = self._list_of(layers[-1]) + 1 if layers else 0
         wanted = [number for _, step in self._host for number in step.operands if number >= 0]
@@ -219,7 +127,7 @@ class _Division:
         read = set(wanted)
         tensors = tuple(
             tensor if number in read else dataclasses.replace(tensor, data=None)
-            for number, tensor in enumerate(self.tensors)
+            for number, tensor in enumerate(graph.tensors)
         )
         return NetworkCoreGraph(
             name=graph.name, source=graph.source, mode=self.mode, tensors=tensors,
@@ -239,7 +147,10 @@ class _Division:
             before=tuple(step for first, step in self._host if first == number),
             layers=range(numbers[0], numbers[-1] + 1),
             results={n: m for n, m in results.items() if places.first_list[m] == number},
-            renamed=tuple(entry for entry in renamed if places.first_list[entry[2]] == number),
+            renamed=tuple(
+                entry for entry in renamed
+                if number == (0 if entry[2] is None else places.first_list[entry[2]])
+            ),
         )
 
     def _list_of(self, layer):
@@ -250,35 +161,105 @@ class _Division:
         if isinstance(node, Gemm):
             self._product(node)
             return
-        if node.kernel == "pad":
-            self._pads.add(node, self._graph)
-        elif self.places.begins_list(node.inputs):
+        if node.kernel == "pad" and self._pads.take(node, self._view.core_graph()):
+            return
+        if self.places.begins_list(node.inputs):
             raise Refusal("it has no product, and the host computes an operator before it")
-        elif node.kernel in ("reshape", _JOINED):
-            (self.places.join if node.kernel == _JOINED else self.places.rename)(node)
+        elif node.kernel == "reshape" and self.places.map_of(node.inputs[0]) is None:
+            self.places.rename(node)
+            self._delayed[node.outputs[0]] = node
+        elif node.kernel == "reshape":
+            self.places.rename(node)
             self._renamed.append((node, node.outputs[0]))
-        elif node.kernel in ("tflite.average_pool", "tflite.mean", "litert.sum"):
-            self._pool(node)
         elif node.kernel == "table":
             self._table(node)
-        elif node.kernel in ("tflite.add", "litert.add"):
+        elif node.kernel == AVERAGE:
+            self._average(node)
+        elif node.kernel == ADDITION:
+            self._onnx_add(node)
+        elif self._is_fused(node):
             self._add(node)
         elif node.kernel in LOWERINGS:
             self._lower(node)
         else:
             raise Refusal(node.reason)
 
+    def _try(self, function, *arguments):
+        """Call a function that appends layers; after a Refusal there are none of them."""
+        kept, layers = self.places.kept(), self._layers.copy()
+        try:
+            function(*arguments)
+        except Refusal:
+            self.places.restore(kept)
+            self._layers = layers
+            raise
+
+    def _reshaped(self, entry, reason):
+        """Compute a node whose inputs are maps that it cannot read.
+
+        First the core reshapes them. If it cannot, the host does between two lists, for a product.
+        """
+        node = entry.node
+        with contextlib.suppress(Refusal):
+            self._try(self._on_reshaped_maps, node)
+            return
+        try:
+            if isinstance(node, Gemm):
+                self._try(self._product, node, True)
+                return
+        except Refusal as refusal:
+            reason = str(refusal)
+        self._all_on_host(entry, reason)
+
+    def _on_reshaped_maps(self, node):
+        """Append the layers of a node, after layers that reshape its inputs."""
+        self._reshape(node)
+        self._on_core(node)
+
+    def _reshape(self, node):
+        """Move the values of a node's inputs into maps of their shapes."""
+        if isinstance(node, Gemm):
+            node, _ = self._pads.inside(node)
+        for number in dict.fromkeys(node.inputs):
+            place = None if number < 0 else self.places.map_of(number)
+            if place is None:
+                continue
+            shape = self.tensors[number].shape
+            if isinstance(node, Gemm) and node.window is None and number == node.x:
+                shape = (math.prod(shape) // node.weights.shape[1], node.weights.shape[1])
+            size = OperatorBuilder.map_size(shape)
+            try:
+                found = self.places.reshaped(place, size)
+            except WrongMap:
+                builder = OperatorBuilder(self, node)
+                origins = self._origins(node, number, place, size)
+                found = moved(builder, origins, size, [(place, True)])
+                self._layers += builder.layers
+            if found != place:
+                self.places.put(number, found)
+
+    def _origins(self, node, number, place, size):
+        """Return where a map has the values of a tensor, in the order of a map of ``size``."""
+        if not self.tensors[number].channels_first:
+            return np.arange(math.prod(size))
+        if isinstance(node, Gemm) and node.window is None:
+            raise Refusal("its rows are no pixels of a map whose channels are the first axis")
+        places = np.argsort(values_first(self.places.maps[place].size))
+        return places[values_first(size)]
+
     def _lower(self, node):
         """Append the layers of an operator."""
         builder = OperatorBuilder(self, node)
         result = LOWERINGS[node.kernel](builder)
-        layers = builder.finished(result)
+        results = result if isinstance(result, tuple) else (result,)
+        layers = builder.finished(results)
         if any(layer.addition for layer in layers):
             self._take_table()
         self._layers += layers
-        self.places.put(node.outputs[0], result)
-        if not layers:
-            self._renamed.append((node, node.outputs[0]))
+        for number, place in zip(node.outputs, results, strict=True):
+            self.places.put(number, place)
+            if not layers:
+                self._renamed.append((node, number))
 
     def _take_table(self):
         """An operator needs a table; Refusal if the memory has no space for it."""
@@ -286,15 +267,31 @@ class _Division:
             raise Refusal("the memory has no space for its table")
         self._used_tables = True
 
+    def _all_on_host(self, entry, reason):
+        """Append the nodes of an operator as operators of the host."""
+        for node in entry.nodes:
+            self._on_host(node, reason)
+
     def _on_host(self, node, reason):
-        """Append a node as an operator of the host."""
+        """Append a node as an operator of the host, once."""
+        if node in self._on_host_already:
+            return
+        self._on_host_already.add(node)
+        self._need(node.inputs)
         pad = None
         if isinstance(node, Gemm):
             node, pad = self._pads.inside(node)
-        step = host_step(self._graph, node, self.mode, reason, pad, self._network_core)
+        step = host_step(self._graph, node, self.mode, reason, pad, self.network_core)
         first = self.places.host_list(step.operands)
         self._host.append((first, step))
         self.places.on_host(node.outputs, first)
+
+    def _need(self, numbers):
+        """Let the host compute the reshapes that it needs: a layer needs none."""
+        for number in numbers:
+            node = self._delayed.pop(number, None)
+            if node is not None:
+                self._on_host(node, "the host reads its result")
 
     def _append(self, node, source, size, before=None, **fields):
         """Append a layer; ``size`` is the one of its output.
@@ -325,22 +322,19 @@ class _Division:
     def check_layer(self, layer, channels):
         """Raise Refusal if a layer of a map with ``channels`` does not fit a job or the buffers."""
         _check_window(layer.window)
-        if self._network_core is not None:
-            sizes = LayerWords.of(layer, channels, self._network_core)
-            for name, field, room, _, least in tile_limits(sizes, self._network_core):
+        if self.network_core is not None:
+            sizes = LayerWords.of(layer, channels, self.network_core)
+            for name, field, room, least in job_limits(sizes, self.network_core):
                 if least > room:
                     raise Refusal(
-                        f"a tile needs {least:,} {name}, and the buffer has {room:,}:"
+                        f"a job needs {least:,} {name}, and the buffer has {room:,}:"
                         f" {needed(field, least)}"
                     )
 
-    def _product(self, gemm):
+    def _product(self, gemm, written=False):
+        """Append the layer of a product; ``written``: of a map that the host writes again."""
         gemm, pad = self._pads.inside(gemm)
-        arguments = gemm, self.tensors, self.mode, self._cols, self.depth
-        try:
-            product = product_of(*arguments, self.places.stored(gemm.x))
-        except WrongMap:  # the host reads x, and writes it as the layer reads it
-            product = product_of(*arguments, None)
+        product = self._product_of(gemm, written)
         fields = {f.name: getattr(product, f.name) for f in dataclasses.fields(product)}
         form, size, copies = (fields.pop(name) for name in ("form", "size", "copies"))
         columns = len(product.bias)
@@ -355,22 +349,28 @@ class _Division:
             pad, columns=columns, macs=macs, left_out=gemm.left_out, **fields,
         )
 
-    def _pool(self, node):
-        x, y = (self.tensors[n] for n in (node.inputs[0], node.outputs[0]))
-        if x.dtype not in _BIT8 or y.dtype != x.dtype or len(x.shape) != 4 or x.shape[0] != 1:
-            raise Refusal("its input must be one map of 8 bits")
-        half, size = half_of(x.dtype), x.shape[1:]
-        if node.kernel != "tflite.average_pool":
-            scale = mean_scale(node, x.shape, half, self.mode)
-            window = Window(size[:2], (1, 1), (1, 1), NO_PADDING, size[:2], (1, 1))
-            x_zero, zero = (number - half for number in node.attributes["zeros"])
-            low, high = -128, 127
-        else:
-            window = pool_window(node, size[:2])
-            scale = average_scale(math.prod(window.kernel), self.mode, -half)
-            x_zero = zero = -half
-            low, high = node.attributes["low"] - half, node.attributes["high"] - half
-        self._equal(node, size, window, scale, x_zero, zero, low, high)
+    def _product_of(self, gemm, written):
+        """Return the product, over the map as it is, over a view of it, or over one of the host."""
+        arguments = self.tensors, self.mode, self.cols, self.depth
+        if written:
+            return product_of(gemm, *arguments, None)
+        ends = self.tensors[gemm.x], self.tensors[gemm.outputs[0]]
+        stored = self.places.stored(gemm.x)
+        try:
+            return product_of(flat_product(gemm, *ends, stored), *arguments, stored)
+        except WrongMap:
+            size = _size_of(ends[0].shape)
+            product = product_of(flat_product(gemm, *ends, size), *arguments, size)
+            self.places.input(gemm.x, product.size)
+            return product
+
+    def _average(self, node):
+        """Append the layer of an average of ONNX."""
+        x = self.tensors[node.inputs[0]]
+        size, half = self.places.stored(node.inputs[0]) or _size_of(x.shape), half_of(x.dtype)
+        window, scale, zeros = average_of(node, size[:2])
+        x_zero, zero = (number - half for number in zeros)
+        self._equal(node, size, window, scale, x_zero, zero, -128, 127)
 
     def _table(self, node):
         """A table of 256 results: behind the layer that computes its input, or behind a copy of it.
@@ -391,7 +391,7 @@ class _Division:
             conversion = conversion_scale(table, scales[0] / scales[1], zeros, self.mode)
         if conversion is None:
             self._take_table()
-            self._behind(node, self._own(node), size, lookup(table))
+            self._behind(node, self._own(node), size, lookup(table, self.mode))
             return
         scale, low, high = conversion
         window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
@@ -400,7 +400,7 @@ class _Division:
     def _equal(self, node, size, window, scale, x_zero, zero, low, high):
         """Append a layer with equal weights."""
         channels, taps = size[2], math.prod(window.kernel)
-        columns = max(self._cols, self.depth)  # whole vectors and whole words of B
+        columns = max(self.cols, self.depth)  # whole vectors and whole words of B
         parts = channels // columns
         if window.output != (1, 1) or channels % columns:
             columns, parts = channels, 1
@@ -413,14 +413,29 @@ class _Division:
             zero=zero, low=low, high=high,
         )
 
+    def _is_fused(self, node):
+        """Whether the layer before computes a sum of two operands, or a product of two maps."""
+        constant = any(self.tensors[number].data is not None for number in node.inputs)
+        kernels = SUMS if constant else (*SUMS, *PRODUCTS)
+        return node.kernel in kernels and self._own(node) is not None
+
     def _add(self, node):
-        """Fuse ADD with the layer that computes an input; without such a layer, with a copy."""
-        places, maker = self.places, self._own(node)
+        """Fuse ADD, SUB or MUL with the layer that computes an input."""
+        builder, own = OperatorBuilder(self, node), self._own(node)
+        scales = parameters(builder, own)
+        size = self.places.stored(node.inputs[own])
+        added = operand(builder, 1 - own, size)
+        self._layers += builder.layers
+        self._behind(node, own, size, scales, added)
+
+    def _onnx_add(self, node):
+        """Fuse a sum of ONNX with the layer that computes an input; without one, with a copy."""
+        maker = self._own(node)
         own = maker or 0
-        scales = addition(node, own, self.tensors, self.mode)
+        scales = onnx_addition(node, own, self.tensors)
         number, other = node.inputs[own], node.inputs[1 - own]
-        size = places.stored(number) or _size_of(self.tensors[number].shape)
-        self._behind(node, maker, size, scales, places.input(other, size))
+        size = self.places.stored(number) or _size_of(self.tensors[number].shape)
+        self._behind(node, maker, size, scales, self.places.input(other, size))
 
     def _behind(self, node, maker, size, addition, added=-1):
         """Let the layer that computes input ``maker`` of a node compute the node, too.
@@ -448,26 +463,25 @@ class _Division:
     def _own(self, node):
         """Return the input whose layer computes the node, too: that with more steps; or None.
 
-        The layers of an operator stay together, so the last one of several computes no other.
+        The layers of an operator stay together, so none of several computes another one.
         """
         steps = {}
         for index, number in enumerate(node.inputs):
             place = self.places.map_of(number)
-            sole = self._readers[number] == 1 and self.places.root(number) == number
+            sole = (
+                self._readers[number] == 1 and self.places.root(number) == number
+                and self.tensors[number].shape == self.tensors[node.outputs[0]].shape
+            )
             for before, layer in itertools.pairwise((None, *self._layers)):
-                alone = before is None or before.operators
+                alone = layer.operators and (before is None or before.operators)
                 if layer.y == place and layer.addition is None and alone and sole:
                     steps[index] = layer.taps * math.prod(layer.weights.shape[1:])
         return max(steps, key=steps.get) if steps and self._fuse else None
 
     def _copy(self, node, size):
         """Append a layer that copies the first input of a node, a map of ``size``."""
-        number = node.inputs[0]
         window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
-        scale = average_scale(1, self.mode, 0)
-        [zero, *_] = node.attributes.get("zeros", [half_of(self.tensors[number].dtype)])
-        zero -= half_of(self.tensors[number].dtype)
-        self._equal(node, size, window, scale, zero, zero, -128, 127)
+        self._equal(node, size, window, average_scale(1, self.mode, 0), 0, 0, -128, 127)
         return self._layers[-1]
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.models.network_core.jobs import PlacedMap, job_of
-from weft.models.network_core.layers import NetworkCoreGraph, Panels
+from weft.models.network_core.layers import NetworkCoreGraph
+from weft.models.network_core.map_pitches import Panels
 from weft.models.network_core.schedule import BufferSchedule
 from weft.models.network_core.weights import LayerWords, lines_of, table_of, words_of
 from weft.network_core.config import NetworkCoreConfig
@@ -55,7 +56,8 @@ class MemoryImage:
 class _Data:
     """Weights, parameters or table of a part of a layer; in a setup part or in a run part.
 
-    In a program memory the vectors are whole beats: their number is a multiple of `_unit`.
+    In a program memory the vectors are whole beats: their number is a multiple of `_unit`. Parts
+    that load the same words have the same array of them, which the memory holds once.
     """
 
     part: int
@@ -83,7 +85,8 @@ def make_image(
     streamed = [entry for entry in data if not entry.resident]
     depth = config.array.depth
     length = len(streamed) + len(schedule.parts) + len(graph.segments) * (1 + (batch > 1))
-    used = length * DESCRIPTOR_BYTES // depth + sum(len(entry.vectors) for entry in streamed)
+    stored = {id(entry.vectors): entry for entry in streamed}.values()
+    used = length * DESCRIPTOR_BYTES // depth + sum(len(entry.vectors) for entry in stored)
     space = config.banks * (config.program_words or config.words) - used - log
     setup = tuple(_setups(kept, space, graph, sizes, schedule, config))
     before = 0 if config.program_words else arena * batch  # maps
@@ -99,7 +102,7 @@ def make_image(
         first += len(run) // depth
     areas = {"list": length * DESCRIPTOR_BYTES}
     for name, target in zip(("weights", "parameters", "tables"), LoadTarget, strict=True):
-        areas[name] = sum(entry.vectors.nbytes for entry in streamed if entry.target == target)
+        areas[name] = sum(entry.vectors.nbytes for entry in stored if entry.target == target)
     return MemoryImage(setup, tuple(runs), first, areas)
 
 
@@ -133,20 +136,23 @@ def _run(parts, data, graph, sizes, panels, schedule, maps, arena, batch, config
 
 def _data(graph, sizes, schedule, config):
     """Yield weights, parameters and tables of all parts, in the order of their loads."""
-    made = None, None
+    made: tuple = None, None, {}
     for number, part in enumerate(schedule.parts):
         layer, size = graph.layers[part.layer], sizes[part.layer]
         depth = config.array.depth
         if made[0] != part.layer and not layer.is_softmax:
             words, pairs = words_of(layer, size, config)
-            made = part.layer, (words, *lines_of(layer, size, pairs, config))
+            made = part.layer, (words, *lines_of(layer, size, pairs, config)), {}
         tiles = slice(part.first, part.first + part.tiles)
         if part.words:
             words = made[1][0]
-            vectors = words[:0, 0] if size.filled else words[tiles].reshape(-1, depth)
+            first, each = part.piece.first_word, 1 if size.diagonal else config.array.cols
+            if (part.first, first) not in made[2]:
+                vectors = words[tiles, first * each : (first + part.piece.taps.words) * each]
+                vectors = words[:0, 0] if size.filled else vectors.reshape(-1, depth)
+                made[2][part.first, first] = _whole_beats(vectors, config)
             yield _Data(
-                number, LoadTarget.B, part.b_jobs, schedule.b_resident,
-                _whole_beats(vectors, config)
+                number, LoadTarget.B, part.b_jobs, schedule.b_resident, made[2][part.first, first]
             )
         if part.lines:
             _, columns, added = made[1]
@@ -193,12 +199,15 @@ def _load(entry, graph, sizes, schedule, config, before=0):
 
 def _with_sources(loads, vectors, first, length, config):
     """Return the loads of ``vectors`` that follow a list of ``length`` descriptors at ``first``."""
-    place, placed = first + length * DESCRIPTOR_BYTES // config.array.depth, []
-    for load, data in zip(loads, vectors, strict=True):
-        source = split(place, config.banks) if len(data) else 0
-        placed.append(dataclasses.replace(load, source=source))
-        place += len(data)
-    return placed
+    place, places = first + length * DESCRIPTOR_BYTES // config.array.depth, {}
+    for data in vectors:
+        if id(data) not in places:
+            places[id(data)] = split(place, config.banks) if len(data) else 0
+            place += len(data)
+    return [
+        dataclasses.replace(load, source=places[id(data)])
+        for load, data in zip(loads, vectors, strict=True)
+    ]
 
 
 def _setups(kept, space, graph, sizes, schedule, config):
@@ -241,6 +250,7 @@ def _part(loads, vectors, config):
 
 def _joined(entries, vectors):
     """Return the bytes of a list and of the data after it."""
+    stored = {id(data): data for data in vectors}.values()
     return b"".join(entry.pack() for entry in entries) + b"".join(
-        data.tobytes() for data in vectors
+        data.tobytes() for data in stored
     )

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 
-from weft.models.network_core.layers import MapPitches, NetworkLayer, Panels
+from weft.models.network_core.layers import NetworkLayer
+from weft.models.network_core.map_pitches import MapPitches, Panels
+from weft.models.network_core.pieces import Shape
 from weft.models.network_core.schedule import Part
 from weft.models.network_core.weights import LayerWords
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListJob, split
 
-__all__ = ["PlacedMap", "job_of"]
+__all__ = ["PlacedMap", "job_of", "shape_of_jobs"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,12 @@ class PlacedMap:
     channels: int
 
 
+def shape_of_jobs(layer: NetworkLayer) -> Shape:
+    """Return the pixels and the taps of the jobs of a layer. A pixel may be a group of channels."""
+    window = layer.window
+    return Shape((1, layer.parts) if layer.parts > 1 else window.output, window.kernel)
+
+
 def job_of(
     layer: NetworkLayer, sizes: LayerWords, panels: Panels, part: Part, x: PlacedMap, y: PlacedMap,
     added: PlacedMap | None, loads: int, config: NetworkCoreConfig,
@@ -46,7 +54,7 @@ def job_of(
     sizes : LayerWords
     panels : Panels
     part : Part
-        The tiles that the job computes, and the place of their weights and parameters.
+        The tiles, pixels and taps of the job, and the place of its weights and parameters.
     x, y, added : PlacedMap
         Input, output, and the map that ADD adds.
     loads : int
@@ -55,9 +63,10 @@ def job_of(
     Raises ValueError if a value does not fit its field.
     """
     window, array, banks = layer.window, config.array, config.banks
+    area, taps = part.piece.area, part.piece.taps
     top, _, left, _ = window.padding
     pixel, line = x.pitches.pitch, x.pitches.row_pitch
-    width, stride = window.output[1], window.stride[1]
+    stride = window.stride[1]
     # From output pixel to output pixel: in the input map, the output map, the added map.
     steps = [stride * pixel, y.pitches.pitch, 0]
     added_line = 0
@@ -65,43 +74,53 @@ def job_of(
         steps[2] = added.pitches.pitch if added.width > 1 else 0
         added_line = added.pitches.row_pitch if added.height > 1 else 0
     if layer.parts > 1:
-        width, stride = layer.parts, 0
+        stride = 0
         steps = [layer.columns // array.depth] * 3
     vector = part.first * array.cols // array.depth  # of the first column of the part
     groups = part.first // sizes.group_tiles
-    first = x.first - top * line - left * pixel + groups * sizes.group_step
     tap_x = window.dilation[1] * pixel
+    # Place of the first tap of the first pixel.
+    first_y = area.y * window.stride[0] + taps.y * window.dilation[0] - top
+    first_x = area.x * stride + taps.x * window.dilation[1] - left
+    first = x.first + first_y * line + area.x * steps[0] + taps.x * tap_x - left * pixel
+    first += taps.vector + groups * sizes.group_step
+
+    def stored(place, step, line):
+        """The first pixel of the area in a map, and the steps from pixel to pixel, row to row."""
+        number = place.first + area.y * line + area.x * step + vector
+        row_step = line - (area.width - 1) * step
+        return tuple(split(value, banks) for value in (number, step, row_step))
+
+    output, output_step, output_row_step = stored(y, steps[1], y.pitches.row_pitch)
     add_fields = {}
     if added is not None:
         addition = layer.addition
+        add_input, add_step, add_row_step = stored(added, steps[2], added_line)
         add_fields = dict(
-            add=1, add_line=part.line + part.tiles * sizes.row_lines,
-            add_input=split(added.first + vector, banks),
-            add_pixel_step=split(steps[2], banks),
-            add_row_step=split(added_line - (width - 1) * steps[2], banks),
+            add=1, multiply=int(addition.multiply),
+            add_line=part.line + part.tiles * sizes.row_lines, add_input=add_input,
+            add_pixel_step=add_step, add_row_step=add_row_step,
             sum_zero=addition.zero, sum_low=addition.low, sum_high=addition.high,
         )
     return ListJob(
-        cross=panels.cross, softmax=layer.is_softmax, loads=loads, panel_rows=panels.rows,
-        out_height=window.output[0], out_width=width,
+        cross=panels.cross, partial=part.piece.partial, softmax=layer.is_softmax, loads=loads,
+        panel_rows=panels.rows,
+        out_height=area.height, out_width=area.width,
         columns=min(layer.columns - part.first * array.cols, part.tiles * array.cols),
         # A SOFTMAX has no words, but 0 is an error.
-        tile_words=max(1, sizes.tile_words), kernel_height=window.kernel[0],
-        kernel_width=window.kernel[1], tap_vectors=sizes.tap_vectors,
-        group_tiles=min(sizes.group_tiles, part.tiles),
+        tile_words=max(1, taps.words), kernel_height=taps.height, kernel_width=taps.width,
+        tap_vectors=taps.vectors, group_tiles=min(sizes.group_tiles, part.tiles),
         group_step=split(sizes.group_step, banks), in_height=window.input[0],
-        in_width=window.input[1], first_y=-top, first_x=-left, stride_y=window.stride[0],
+        in_width=window.input[1], first_y=first_y, first_x=first_x, stride_y=window.stride[0],
         stride_x=stride, dilation_y=window.dilation[0], dilation_x=window.dilation[1],
         input=split(first, banks), input_pixel_step=split(steps[0], banks),
-        input_row_step=split(window.stride[0] * line - (width - 1) * steps[0], banks),
-        tap_x_step=split(tap_x - (sizes.tap_vectors - 1), banks),
+        input_row_step=split(window.stride[0] * line - (area.width - 1) * steps[0], banks),
+        tap_x_step=split(tap_x - (taps.vectors - 1), banks),
         tap_y_step=split(
-            window.dilation[0] * line - (window.kernel[1] - 1) * tap_x - (sizes.tap_vectors - 1),
-            banks,
+            window.dilation[0] * line - (taps.width - 1) * tap_x - (taps.vectors - 1), banks
         ),
         b_word=part.b_word, b_step=0 if sizes.filled else sizes.tile_words,
-        parameter_line=part.line, output=split(y.first + vector, banks),
-        output_pixel_step=split(steps[1], banks),
-        output_row_step=split(y.pitches.row_pitch - (width - 1) * steps[1], banks),
-        outside=layer.x_zero, zero=layer.zero, low=layer.low, high=layer.high, **add_fields,
+        parameter_line=part.line, output=output, output_pixel_step=output_step,
+        output_row_step=output_row_step, outside=layer.x_zero, zero=layer.zero, low=layer.low,
+        high=layer.high, **add_fields,
     )

@@ -5,13 +5,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from weft.models.network_core.jobs import PlacedMap
-from weft.models.network_core.layers import (
-    MapPitches,
-    MapReading,
-    NetworkCoreGraph,
-    NetworkLayer,
-    choose_pitches,
-)
+from weft.models.network_core.layers import NetworkCoreGraph, NetworkLayer
+from weft.models.network_core.map_pitches import MapPitches, MapReading, choose_pitches
 from weft.models.network_core.weights import LayerWords
 from weft.network_core.config import NetworkCoreConfig
 

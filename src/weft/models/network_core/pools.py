@@ -5,20 +5,19 @@ import math
 
 import numpy as np
 
-from weft.golden import scaled
-from weft.models.ir import Host, Window
+from weft.models.arithmetic import lane_parameters, lane_results
+from weft.models.ir import Host
 from weft.models.kernels.fixed_point import multiply
 from weft.models.kernels.litert import scaled_total
 from weft.models.network_core.layers import Refusal
-from weft.quantize import quantize_multiplier
 
 __all__ = [
-    "NO_PADDING", "EqualWeights", "average_scale", "conversion_scale", "mean_scale",
-    "pool_window",
+    "MAX_COUNT", "NO_PADDING", "EqualWeights", "average_scale", "conversion_scale",
+    "fitted_scale", "mean_scale",
 ]
 
 NO_PADDING = (0, 0, 0, 0)
-_MAX_COUNT = 1 << 16  # inputs of a mean: their sum with weight 64 fits int32
+MAX_COUNT = 1 << 16  # inputs of a mean: their sum with weight 64 fits int32
 _WEIGHTS = 64, *range(1, 64), *range(65, 128)
 
 
@@ -36,20 +35,6 @@ class EqualWeights:
         self.shift = shift
 
 
-def pool_window(node: Host, size: tuple[int, int]) -> Window:
-    """Return the window of a pool of a map of ``size``; Refusal if it reads beyond the map."""
-    given = node.attributes
-    kernel, output = tuple(given["kernel_size"]), tuple(given["output"])
-    # With one output along an axis, any stride gives the same result.
-    stride = tuple(s if n > 1 else 1 for s, n in zip(given["stride"], output, strict=True))
-    reach = tuple(
-        (n - 1) * s + k for n, s, k in zip(output, stride, kernel, strict=True)
-    )
-    if any(given["padding"]) or reach[0] > size[0] or reach[1] > size[1]:
-        raise Refusal("its windows have padding, so they have different numbers of inputs")
-    return Window(kernel, stride, (1, 1), NO_PADDING, size, output)
-
-
 @functools.lru_cache(maxsize=256)
 def average_scale(count: int, mode: str, zero: int) -> EqualWeights:
     """Return a weight and a scale with which averages of ``count`` inputs are exact.
@@ -57,35 +42,35 @@ def average_scale(count: int, mode: str, zero: int) -> EqualWeights:
     The results for all sums are compared with the kernel ``tflite.average_pool``, whose ties are
     rounded away from ``zero``. Raises Refusal if no weight in 1..127 is exact.
     """
-    if count > _MAX_COUNT:
-        raise Refusal(f"its windows must have at most {_MAX_COUNT} inputs, not {count}")
+    if count > MAX_COUNT:
+        raise Refusal(f"its windows must have at most {MAX_COUNT} inputs, not {count}")
     sums = _sums(count, zero)
     expected = np.sign(sums) * ((np.abs(sums) + count // 2) // count)
-    found = _exact(1 / count, sums, expected, mode)
+    found = _exact(1 / count, sums, expected, (-128 - zero, 127 - zero), mode)
     if found is None:
         raise Refusal(f"averages of {count} inputs are not exact with the scaler of the lanes")
     return found
 
 
 def mean_scale(node: Host, shape: tuple[int, ...], half: int, mode: str) -> EqualWeights:
-    """Return a weight and a scale for a mean over the pixels of a map of ``shape``.
+    """Return a weight and a scale for a mean or a sum over axes of a tensor of ``shape``.
 
-    They are the ones of the kernel ``tflite.mean``; the results for all sums are compared with the
-    kernel ``litert.sum``. ``half`` is subtracted from all values, which then are int8. Raises
-    Refusal if the axes are others, or no weight in 1..127 is exact.
+    They are the ones of the kernels ``tflite.mean`` and ``tflite.sum``; the results for all sums
+    are compared with the kernel ``litert.sum``. ``half`` is subtracted from all values, which then
+    are int8. Raises Refusal if no weight in 1..127 is exact.
     """
     given = node.attributes
-    if len(shape) != 4 or tuple(sorted(axis % 4 for axis in given["axes"])) != (1, 2):
-        raise Refusal("its axes must be height and width")
-    count = math.prod(shape[1:3])
-    if count > _MAX_COUNT:
-        raise Refusal(f"its map must have at most {_MAX_COUNT} pixels, not {count}")
+    count = math.prod(shape[axis] for axis in given["axes"])
+    if count > MAX_COUNT:
+        raise Refusal(f"its results must be of at most {MAX_COUNT} values, not {count}")
     zeros = tuple(zero - half for zero in given["zeros"])
     if node.kernel == "litert.sum":
         totals = np.arange(-128 * count, 127 * count + 1)
         results = scaled_total(totals + half * count, count, given).astype(np.int64)
         expected = np.clip(results - half, -128, 127) - zeros[1]
-        return _found(given["scale"], totals - zeros[0] * count, expected, mode, count)
+        return _found(given["scale"], totals - zeros[0] * count, expected, zeros[1], mode)
+    if node.kernel == "tflite.sum":
+        return _as_the_kernel(given["multiplier"], given["shift"], count, zeros, mode)
     places = min(count.bit_length() - 1, 32, 31 + given["shift"])
     multiplier = (given["multiplier"] << places) // count
     shift = given["shift"] - places
@@ -110,7 +95,7 @@ def conversion_scale(
     another way.
     """
     expected = table.astype(np.int64) - zeros[1]
-    found = _exact(ratio, _sums(1, zeros[0]), expected, mode)
+    found = _exact(ratio, _sums(1, zeros[0]), expected, (expected.min(), expected.max()), mode)
     return None if found is None else (found, int(table.min()), int(table.max()))
 
 
@@ -120,13 +105,14 @@ def _as_the_kernel(multiplier, shift, count, zeros, mode):
         return EqualWeights(1, multiplier, shift)  # the kernel computes with these
     sums = _sums(count, zeros[0])
     expected = np.clip(multiply(sums, multiplier, shift), -128 - zeros[1], 127 - zeros[1])
-    return _found(multiplier * 2.0 ** (shift - 31), sums, expected, mode, count)
+    return _found(multiplier * 2.0 ** (shift - 31), sums, expected, zeros[1], mode)
 
 
-def _found(scale, sums, expected, mode, count):
+def _found(scale, sums, expected, zero, mode):
     """Return the weight and the scale whose results are the expected ones; Refusal without."""
-    found = _exact(scale, sums, expected, mode)
+    found = _exact(scale, sums, expected, (-128 - zero, 127 - zero), mode)
     if found is None:
+        count = len(sums) // 255
         raise Refusal(f"sums of {count} inputs are not exact with the scaler of the lanes")
     return found
 
@@ -136,16 +122,62 @@ def _sums(count, zero):
     return np.arange(-128 * count, 127 * count + 1) - zero * count
 
 
-def _exact(scale, sums, expected, mode):
+def _exact(scale, sums, expected, limits, mode):
     """Return the first weight whose scaled sums equal the expected ones, or None.
 
-    Results beyond the least and the largest expected ones are clamped by the lanes.
+    The lanes clamp their results to the ``limits``.
     """
+    if mode == "single":  # where a larger weight gives no other results
+        found = fitted_scale(sums, expected, limits, mode)
+        return None if found is None else EqualWeights(1, *found)
     for weight in _WEIGHTS:
         if weight * np.abs(sums).max() >= 1 << 31 or not 2.0**-32 < scale / weight < 2.0**31:
             continue
-        multiplier, shift = map(int, quantize_multiplier(scale / weight))
-        found = scaled((weight * sums).astype(np.int32), multiplier, shift, mode=mode)
-        if np.array_equal(np.clip(found, expected.min(), expected.max()), expected):
+        multiplier, shift = lane_parameters(scale / weight, mode)
+        if _equal(weight * sums, multiplier, shift, expected, limits, mode):
             return EqualWeights(weight, multiplier, shift)
+    return None
+
+
+def _equal(sums, multiplier, shift, expected, limits, mode):
+    """Whether the lanes compute the expected results."""
+    found = lane_results(sums.astype(np.int32), multiplier, shift, mode)
+    return np.array_equal(np.clip(found, *limits), expected)
+
+
+def fitted_scale(
+    sums: np.ndarray, expected: np.ndarray, limits: tuple[int, int], mode: str,
+    given: tuple[int, int] | None = None,
+) -> tuple[int, int] | None:
+    """Return a multiplier and a shift with which the lanes compute the expected results, or None.
+
+    Parameters
+    ----------
+    sums : int64
+        Of int32.
+    expected : int64
+        Without the zero point.
+    limits : (int, int)
+        To which the lanes clamp the results, also without the zero point.
+    mode : str
+    given : (int, int), optional
+        Multiplier and shift that are tried first.
+    """
+    if given is not None and -31 <= given[1] <= 31 and 0 <= given[0] < 1 << 31:
+        if _equal(sums, *given, expected, limits, mode):
+            return given
+    # Each sum leaves a range of scales; at a limit it has no end.
+    low, high = limits
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = (expected - 0.5) / sums, (expected + 0.5) / sums
+    above, below = (sums > 0) & (expected > low), (sums < 0) & (expected < high)
+    least = max(ends[0][above].max(initial=0.0), ends[1][below].max(initial=0.0))
+    above, below = (sums > 0) & (expected < high), (sums < 0) & (expected > low)
+    most = min(ends[1][above].min(initial=np.inf), ends[0][below].min(initial=np.inf))
+    middle = (least + most) / 2 if most < np.inf else max(2 * least, 1.0)
+    for scale in (middle, least * (1 + 2.0**-29), most * (1 - 2.0**-29)):
+        if 2.0**-32 < scale < 2.0**31:
+            multiplier, shift = lane_parameters(scale, mode)
+            if _equal(sums, multiplier, shift, expected, limits, mode):
+                return multiplier, shift
     return None

@@ -15,7 +15,9 @@ from weft.models.ir import Gemm, Tensor, Window
 from weft.models.network_core.layers import InputForm, Refusal, WeightLayout, WrongMap
 from weft.models.network_core.pools import NO_PADDING
 
-__all__ = ["NetworkCoreProduct", "best_block", "half_of", "product_of", "space_to_depth"]
+__all__ = [
+    "NetworkCoreProduct", "best_block", "half_of", "narrow", "product_of", "space_to_depth",
+]
 
 
 def best_block(window: Window, channels: int, depth: int) -> tuple[int, int]:
@@ -134,21 +136,22 @@ def product_of(
     layout, groups, weights = _arranged(weights, taps, cols, depth)
     form = None
     if stored is None:
-        form = InputForm(gemm.x, *size)
+        planes = gemm.window is not None and x.channels_first
+        form = InputForm(gemm.x, *size, channels_first=planes)
         dense = layout == WeightLayout.DENSE and groups == 1
         block = best_block(window, size[2], depth)
         if dense and window.dilation == (1, 1) and block != (1, 1):
             window, form, weights = space_to_depth(window, form, weights, x_zero, block)
             size = form.map_size
     total = weights.sum((0, 1) if weights.ndim == 3 else 0, dtype=np.int64)
-    window, copies, weights = _narrow(window, weights)
+    window, copies, weights = narrow(window, weights)
     columns = weights.shape[-1]
     bias = np.zeros(columns, np.int64) if gemm.bias is None else gemm.bias.astype(np.int64)
     rescale = Rescale.of(given, columns, mode)
     y_half = half_of(np.dtype(given.dtype))
     return NetworkCoreProduct(
-        size=size, form=form, copies=copies, window=window, layout=layout, groups=groups, weights=weights,
-        x_zero=x_zero, bias=bias - x_zero * total,
+        size=size, form=form, copies=copies, window=window, layout=layout, groups=groups,
+        weights=weights, x_zero=x_zero, bias=bias - x_zero * total,
         multiplier=rescale.multiplier, shift=rescale.shift, zero=rescale.zero - y_half,
         low=rescale.low - y_half, high=rescale.high - y_half,
     )
@@ -184,7 +187,7 @@ def _centred(gemm):
     return weights.astype(np.int16)
 
 
-def _narrow(window, weights):
+def narrow(window: Window, weights: np.ndarray) -> tuple[Window, int, np.ndarray]:
     """Return a window, copies of each pixel, and weights in int8 with the same sums.
 
     Weights of 9 bits are sums of two or three weights, each for a tap of its own on the same pixel.

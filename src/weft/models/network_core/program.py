@@ -98,7 +98,8 @@ class NetworkCoreStep:
 class NetworkCoreRename:
     """An operator without work: its output is a map that layers have computed.
 
-    A reshape has the map of its input; a concatenation joins maps that lie side by side.
+    A reshape has the map of its input; a concatenation joins maps that lie side by side. Layers
+    read a reshaped tensor of the host as it lies: it has no map.
 
     Attributes
     ----------
@@ -106,14 +107,17 @@ class NetworkCoreRename:
         As in `NetworkCoreStep`.
     tensor : int
         Its output.
-    place : PlacedMap
+    place : PlacedMap or None
+    source : int
+        Without a map: the tensor of the host that has its values.
     """
 
     operators: tuple[str, ...]
     name: str
     position: tuple[int, ...]
     tensor: int
-    place: PlacedMap
+    place: PlacedMap | None
+    source: int = -1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -57,8 +57,12 @@ def _segment(program, segment):
         last = len(program.tensors) - 1
         fits = len(step.inputs) > 0 and all(0 <= number <= last for number in step.inputs)
         require(fits, f"inputs of a layer must be in 0..{last}, not {step.inputs}")
-    for entry in (*segment.results, *segment.steps, *segment.renamed):
+    on_core = [entry for entry in segment.renamed if entry.place is not None]
+    for entry in (*segment.results, *segment.steps, *on_core):
         _place(program, entry.place, entry.tensor)
+    for entry in segment.renamed:
+        if entry.place is None:
+            _reshaped(program, entry)
     for entry in segment.written:
         form = entry.form
         _place(program, entry.place, form.tensor, form.map_size if _is_form(form) else None)
@@ -71,6 +75,16 @@ def _segment(program, segment):
         not segment.result_bytes or len(segment.results) == 1, "DONE must carry the only result"
     )
     _list(segment.run, program, jobs, segment.result_bytes)
+
+
+def _reshaped(program, entry):
+    """A tensor of the host with another shape."""
+    last = len(program.tensors) - 1
+    for number in (entry.tensor, entry.source):
+        require(0 <= number <= last, f"a tensor must be in 0..{last}, not {number}")
+    tensors = program.tensors[entry.tensor], program.tensors[entry.source]
+    sizes = {math.prod(tensor.shape) for tensor in tensors}
+    require(len(sizes) == 1, "a reshaped tensor must have the size of its source")
 
 
 def _areas(program):

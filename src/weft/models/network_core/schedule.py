@@ -5,12 +5,15 @@ import itertools
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from weft.models.network_core.map_pitches import Panels
+from weft.models.network_core.pieces import Piece, Shape, job_limits, needed, pieces_of
 from weft.models.network_core.weights import LINES_OF_ADD, BufferPlaces, LayerWords
 from weft.models.progress import Progress
 from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig
 
-__all__ = ["BufferSchedule", "LayerDemand", "Part", "needed", "schedule_buffers", "tile_limits"]
+__all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers"]
 
 _JOB_LATENCY = 58  # cycles from the last store of a job to the one of the next, less its steps
 _LOAD_FACTOR = 1.6  # stores of the job that runs delay reads
@@ -28,7 +31,8 @@ class LayerDemand:
     name : str
         For messages.
     sizes : LayerWords
-    panels, panel_rows : int
+    shape : Shape
+    panels : Panels
     adds : bool
         Whether the layer has ADD.
     loads_table : bool
@@ -39,8 +43,8 @@ class LayerDemand:
 
     name: str
     sizes: LayerWords
-    panels: int
-    panel_rows: int
+    shape: Shape
+    panels: Panels
     adds: bool
     loads_table: bool = False
     softmax: int = 0
@@ -49,24 +53,33 @@ class LayerDemand:
         """Return the cycles of a job of some tiles, without its latency."""
         if self.softmax:
             return self.softmax
+        return self.panels.count * tiles * max(self.sizes.tile_words, self._output(config))
+
+    def piece_cycles(self, piece: Piece, config: NetworkCoreConfig) -> int:
+        """Return the cycles of a job of some taps of a panel, without its latency."""
+        words = piece.taps.words
+        return words if piece.partial else max(words, self._output(config))
+
+    def _output(self, config):
+        """Return the cycles of the results of a tile."""
         chunk = config.array.scale_cycles * (2 if self.adds else 1)
-        output = self.panel_rows * self.sizes.row_lines * chunk
-        return self.panels * tiles * max(self.sizes.tile_words, output)
+        return self.panels.rows * self.sizes.row_lines * chunk
 
 
 @dataclass(frozen=True)
 class Part:
-    """A job: some tiles of a layer, with their place in the buffers.
+    """A job: some tiles of a layer, or a piece of a tile, with their place in the buffers.
 
     Attributes
     ----------
     layer : int
     first, tiles : int
         Tiles of the layer.
+    piece : Piece
     b_word, line : int
         First word of B, and first parameter line.
     words, lines : int
-        To load; ``words`` is 0 if the part before has loaded them.
+        To load; 0 if a part before has loaded them.
     b_jobs, line_jobs : int
         Jobs that must have ended before the load; of resident weights or parameters 0.
     table_jobs : int or None
@@ -76,6 +89,7 @@ class Part:
     layer: int
     first: int
     tiles: int
+    piece: Piece
     b_word: int
     line: int
     words: int
@@ -114,7 +128,8 @@ def schedule_buffers(
     ``alone``: then others use the buffers between them. The first job of a layer with
     ADD loads the ADD table, if the layer needs another one. Otherwise a job uses at most a share of
     B, so that weights load while jobs before it compute. The shares of `_SHARES` are tried for all
-    layers together, and then for each layer alone; jobs of equal sizes are tried, too.
+    layers together, and then for each layer alone; jobs of equal sizes are tried, too. A layer of
+    which not even one tile fits a buffer has jobs of one tile, or of pieces of a tile.
 
     With ``fewest``, each job uses as much of the buffers as it can: so the list has the fewest
     descriptors, but most weights load while no job computes. ``progress`` is told of the others,
@@ -123,7 +138,7 @@ def schedule_buffers(
     Raises
     ------
     ValueError
-        If a tile has more words than B, or a layer more lines than the parameter buffer.
+        If the smallest job of a layer does not fit a buffer.
     """
     words = sum(demand.sizes.words(demand.sizes.tiles) for demand in demands)
     resident = alone and words <= config.b_words
@@ -172,17 +187,29 @@ def _first_tiles(sizes, most, equal):
     return [(2 * n * granules + jobs) // (2 * jobs) * sizes.granule for n in range(jobs)]
 
 
+class _JobSize(NamedTuple):
+    """The size of the jobs of a layer: whole tiles; or one tile each, in pieces of ``words``."""
+
+    tiles: int
+    words: int | None = None
+
+
 @dataclass(frozen=True)
 class _Job:
     """A job of a layer, wherever its words and lines are.
 
-    ``cycles`` are those of the job, ``b_load`` and ``line_load`` those of its loads; 0 without one.
+    ``b_uses`` and ``line_uses`` are the jobs that use the words and the lines that it loads, with
+    this one. ``cycles`` are those of the job, ``b_load`` and ``line_load`` those of its loads; 0
+    without one.
     """
 
     first: int
     tiles: int
+    piece: Piece
     words: int
+    b_uses: int
     lines: int
+    line_uses: int
     cycles: int
     b_load: int
     line_load: int
@@ -332,12 +359,11 @@ class _Search:
         b, lines = _Waits(self._network_core.b_words), _Waits(self._network_core.lines)
         rest = []
         for layer in reversed(range(len(self._demands))):
-            demand = self._demands[layer]
-            for job in reversed(self._jobs(layer, tiles[layer], lines_resident)):
-                words = 0 if demand.sizes.filled and job.first else job.words
-                end = job.cycles + max(end, b.after(words), lines.after(job.lines))
+            jobs = self._jobs(layer, tiles[layer], lines_resident)
+            for number, job in reversed(list(enumerate(jobs))):
+                end = job.cycles + max(end, b.after(job.words), lines.after(job.lines))
                 load = max(load, end)
-                if demand.loads_table and not job.first:
+                if self._demands[layer].loads_table and not number:
                     load += self._table_load
                 load += job.line_load
                 lines.load(load if job.line_load else 0)
@@ -357,29 +383,44 @@ class _Search:
         for layer, (demand, share) in enumerate(zip(self._demands, shares, strict=True)):
             tiles = self.tiles(layer, share, True)
             total += demand.sizes.tiles * demand.sizes.row_lines
-            total += demand.adds * LINES_OF_ADD * -(-demand.sizes.tiles // tiles)
+            total += demand.adds * LINES_OF_ADD * -(-demand.sizes.tiles // tiles.tiles)
         return self._alone and total <= self._network_core.lines
 
     def _tiles(self, layer, share, lines_resident):
         demand = self._demands[layer]
         return _tiles_of(demand, self._network_core, share, self._b_resident, lines_resident)
 
-    def _jobs_of(self, layer, tiles, lines_resident):
-        """Return the jobs of a layer, each of some tiles."""
+    def _jobs_of(self, layer, size, lines_resident):
+        """Return the jobs of a layer, each of a `_JobSize`."""
         demand, config = self._demands[layer], self._network_core
         sizes, found = demand.sizes, []
-        firsts = _first_tiles(sizes, tiles, self._equal)
+        if size.words is None:
+            firsts = _first_tiles(sizes, size.tiles, self._equal)
+            pieces = (demand.shape.whole(sizes),)
+        else:
+            firsts = range(sizes.tiles)
+            pieces = pieces_of(demand.shape, sizes, demand.panels, size.words)
+        most = max(piece.taps.words for piece in pieces)
         for first, end in itertools.pairwise([*firsts, sizes.tiles]):
-            count = end - first
-            words, lines = sizes.words(count), _lines(demand, count)
-            b_load = line_load = 0
-            if not (self._b_resident or sizes.filled):
-                vectors = words * (1 if sizes.diagonal else config.array.cols)
-                b_load = _cycles_of_load(vectors / config.read_vectors)
-            if lines and not lines_resident:
-                line_load = _cycles_of_load(lines * config.line_vectors / config.read_vectors)
-            cycles = _JOB_LATENCY + demand.cycles(count, config)
-            found.append(_Job(first, count, words, lines, cycles, b_load, line_load))
+            count, lines = end - first, _lines(demand, end - first)
+            for number, piece in enumerate(pieces):
+                words, b_uses = count * piece.taps.words, 1
+                if sizes.filled:  # all jobs of the layer share these words
+                    words, b_uses = 0 if found else most, len(firsts) * len(pieces)
+                b_load = line_load = 0
+                if not (self._b_resident or sizes.filled):
+                    vectors = words * (1 if sizes.diagonal else config.array.cols)
+                    b_load = _cycles_of_load(vectors / config.read_vectors)
+                own = 0 if number else lines
+                if own and not lines_resident:
+                    line_load = _cycles_of_load(own * config.line_vectors / config.read_vectors)
+                cycles = _JOB_LATENCY + (
+                    demand.cycles(count, config) if len(pieces) == 1
+                    else demand.piece_cycles(piece, config)
+                )
+                found.append(_Job(
+                    first, count, piece, words, b_uses, own, len(pieces), cycles, b_load, line_load
+                ))
         return tuple(found)
 
     def _least(self, state, rest):
@@ -390,16 +431,13 @@ class _Search:
         """Append the jobs of a layer to a state, and to ``parts``."""
         demand, ends = self._demands[layer], state.ends
         jobs = self._jobs(layer, tiles, lines_resident)
-        for job in jobs:
-            done, words = len(ends) - 1, job.words
-            if not demand.sizes.filled:
-                b_word, b_jobs = state.b.take(words, done)
-            elif not job.first:  # all jobs of the layer share these words
-                b_word, b_jobs = state.b.take(words, done + len(jobs) - 1)
-            else:
-                words = 0
-            line, line_jobs = state.lines.take(job.lines, done)
-            table_jobs = state.table_jobs if demand.loads_table and not job.first else None
+        for number, job in enumerate(jobs):
+            done, b_jobs, line_jobs = len(ends) - 1, 0, 0
+            if job.words:
+                b_word, b_jobs = state.b.take(job.words, done + job.b_uses - 1)
+            if job.lines:
+                line, line_jobs = state.lines.take(job.lines, done + job.line_uses - 1)
+            table_jobs = state.table_jobs if demand.loads_table and not number else None
             if job.b_load:
                 state.loaded = max(state.loaded, ends[b_jobs]) + job.b_load
             if job.line_load:
@@ -409,8 +447,8 @@ class _Search:
             ends.append(max(ends[-1], state.loaded) + job.cycles)
             if parts is not None:
                 parts.append(Part(
-                    layer, job.first, job.tiles, b_word, line, words, job.lines, b_jobs, line_jobs,
-                    table_jobs,
+                    layer, job.first, job.tiles, job.piece, b_word, line, job.words, job.lines,
+                    b_jobs, line_jobs, table_jobs,
                 ))
         if demand.adds or demand.softmax:
             state.table_jobs = len(ends) - 1
@@ -425,42 +463,29 @@ def _lines(demand, tiles):
     return tiles * demand.sizes.row_lines + demand.adds * LINES_OF_ADD
 
 
-def tile_limits(
-    sizes: LayerWords, config: NetworkCoreConfig, adds: bool = False
-) -> tuple[tuple[str, str, int, int, int], ...]:
-    """Return for both buffers: what they have, the field that says how much, and its value.
-
-    Then how much a tile needs, and a least job: no smaller value of the field would do.
-    """
-    least, each = min(sizes.granule, sizes.tiles), 0 if sizes.filled else sizes.tile_words
-    words = sizes.tile_words if sizes.filled else each * least
-    return (
-        ("words of B", "b_words", config.b_words, each, words),
-        ("parameter lines", "lines", config.lines, sizes.row_lines,
-         sizes.row_lines * least + adds * LINES_OF_ADD),
-    )
-
-
-def needed(field: str, least: int) -> str:
-    """Return the rule for a field of the table, for a network that needs ``least``."""
-    return f"[network_core] {field} must be at least {least:,}"
-
-
 def _tiles_of(demand, config, share, b_resident, lines_resident):
-    """Return the tiles of each job of a layer."""
-    sizes, limits = demand.sizes, [demand.sizes.tiles]
-    for (name, of_config, size, each, least), resident in zip(
-        tile_limits(sizes, config, demand.adds), (b_resident, lines_resident), strict=True
+    """Return the `_JobSize` of a layer."""
+    sizes, adds = demand.sizes, demand.adds * LINES_OF_ADD
+    least, limits = min(sizes.granule, sizes.tiles), [sizes.tiles]
+    in_pieces = False
+    for (name, of_config, size, smallest), each, extra, resident in zip(
+        job_limits(sizes, config, demand.adds), (sizes.tile_words, sizes.row_lines), (0, adds),
+        (b_resident, lines_resident), strict=True,
     ):
         if resident:
             continue
-        if least > size:
+        if smallest > size:
             raise ValueError(
-                f"{demand.name} must have at most {size} {name} in"
-                f" {'a tile' if sizes.granule == 1 else f'{sizes.granule} tiles'}, not {least}:"
-                f" {needed(of_config, least)}"
+                f"a job of {demand.name} needs {smallest:,} {name}, and the buffer has {size:,}:"
+                f" {needed(of_config, smallest)}"
             )
-        if each:
-            room = max(least, size // share) - (least - each * min(sizes.granule, sizes.tiles))
+        shared = name == "words of B" and sizes.filled
+        whole = each if shared else each * least + extra
+        in_pieces |= whole > size
+        if not shared:
+            room = max(whole, size // share) - extra
             limits.append(room // each // sizes.granule * sizes.granule)
-    return max(min(limits), min(sizes.granule, sizes.tiles))
+    if in_pieces:
+        words = sizes.tile_words if b_resident else max(sizes.least_words, config.b_words // share)
+        return _JobSize(1, words)
+    return _JobSize(max(min(limits), least))

@@ -195,6 +195,8 @@ def map_values(data: bytes, placed: PlacedMap, tensor: Tensor, depth: int) -> np
     pixels = vectors[indices].reshape(placed.height, placed.width, -1)[..., : placed.channels]
     if tensor.dtype == np.uint8:
         pixels = np.ascontiguousarray(pixels).view(np.uint8) ^ _HALF
+    if tensor.channels_first:
+        pixels = pixels.transpose(2, 0, 1)
     return pixels.reshape(tensor.shape)
 
 
@@ -362,7 +364,9 @@ class NetworkCoreSession(ProgramSession):
         """Run a list, and add its results to ``values``; return its cycles."""
         maps = {result.tensor: result.place for result in segment.results}
         if activations:
-            maps |= {step.tensor: step.place for step in (*segment.steps, *segment.renamed)}
+            maps |= {
+                step.tensor: step.place for step in (*segment.steps, *segment.renamed) if step.place
+            }
         for entry in segment.written:
             batch = self._value(values, entry.form.tensor, inferences)
             for n in range(inferences):
@@ -379,6 +383,10 @@ class NetworkCoreSession(ProgramSession):
                 NetworkCoreRecord(step, cycles, 0.0), [values[step.tensor]] if activations else []
             )
         for other in segment.renamed if activations else ():
+            if other.place is None:
+                shape = self.program.tensors[other.tensor].shape
+                source = self._value(values, other.source, inferences)
+                values[other.tensor] = source.reshape(inferences, *shape)
             records.note(NetworkCoreRecord(other, None, 0.0), [values[other.tensor]])
         return report.cycles
 

@@ -2,11 +2,11 @@
 
 import copy
 import dataclasses
-
-import numpy as np
+from collections.abc import Sequence
 
 from weft.models.ir import Host, Tensor
-from weft.models.network_core.layers import InputForm, MapView, NetworkMap, Refusal, WrongMap
+from weft.models.network_core.layers import InputForm, NetworkMap, Refusal, WrongMap
+from weft.models.network_core.map_pitches import MapView
 
 __all__ = ["TensorPlaces"]
 
@@ -21,7 +21,7 @@ class TensorPlaces:
 
     Parameters
     ----------
-    tensors : tuple of Tensor
+    tensors : sequence of Tensor
     depth : int
         Channels of a vector.
 
@@ -33,7 +33,7 @@ class TensorPlaces:
         that can read it.
     """
 
-    def __init__(self, tensors: tuple[Tensor, ...], depth: int):
+    def __init__(self, tensors: Sequence[Tensor], depth: int):
         self.maps: list[NetworkMap] = []
         self.first_list: list[int] = []
         self._tensors, self._depth = tensors, depth
@@ -66,14 +66,16 @@ class TensorPlaces:
 
     def _host_list(self, number):
         map_number = self.map_of(number)
-        return self._host.get(number, 0) if map_number is None else self.first_list[map_number] + 1
+        if map_number is None:
+            return self._host.get(self.root(number), 0)
+        return self.first_list[map_number] + 1
 
     def core_list(self, numbers) -> int:
         """Return the first list that can compute an operator with these inputs."""
         places = ((self.map_of(number), number) for number in numbers if number >= 0)
         return max(
-            (self._host.get(n, 0) if map_number is None else self.first_list[map_number]
-             for map_number, n in places),
+            (self._host.get(self.root(n), 0) if map_number is None
+             else self.first_list[map_number] for map_number, n in places),
             default=0,
         )
 
@@ -90,13 +92,12 @@ class TensorPlaces:
         self._host.update(dict.fromkeys(numbers, first_list))
 
     def rename(self, node: Host) -> None:
-        """The output of a node has the values of its input; Refusal if the host has them."""
-        if self.map_of(node.inputs[0]) is None:
-            raise Refusal("the host writes its values")
+        """The output of a node has the values of its input."""
         self._alias[node.outputs[0]] = self.root(node.inputs[0])
 
     def written(self, form: InputForm) -> int:
         """Return the map that the host writes in this form, the same one for equal forms."""
+        form = dataclasses.replace(form, tensor=self.root(form.tensor))
         if form not in self._forms:
             self._forms[form] = self._append(
                 NetworkMap(form.tensor, *form.map_size, form), self._host_list(form.tensor)
@@ -110,7 +111,8 @@ class TensorPlaces:
         """
         map_number = self.map_of(number)
         if map_number is None:
-            return self.written(InputForm(number, *size))
+            first = self._tensors[number].channels_first
+            return self.written(InputForm(number, *size, channels_first=first))
         return self.reshaped(map_number, size)
 
     def reshaped(self, map_number: int, size: tuple[int, int, int]) -> int:
@@ -131,15 +133,16 @@ class TensorPlaces:
         return self.view(map_number, size, line=tuple(size[1] * n for n in step), pixel=step)
 
     def view(self, whole: int, size: tuple[int, int, int], **place) -> int:
-        """Return a new map that lies in another one; ``place`` are fields of `MapView`."""
+        """Return a map that lies in another one; ``place`` are fields of `MapView`."""
         if place.get("channel", 0) % self._depth:
             raise Refusal(
                 f"its channels must begin at a multiple of {self._depth}, not at"
                 f" {place['channel']}"
             )
-        return self._append(
-            NetworkMap(-1, *size, view=MapView(whole, **place)), self.first_list[whole]
-        )
+        found = NetworkMap(-1, *size, view=MapView(whole, **place))
+        if found in self.maps:
+            return self.maps.index(found)
+        return self._append(found, self.first_list[whole])
 
     def between(self, size: tuple[int, int, int], first_list: int) -> int:
         """Return a new map for values between the layers of an operator."""
@@ -147,6 +150,7 @@ class TensorPlaces:
 
     def put(self, number: int, map_number: int) -> None:
         """A map has the values of a tensor."""
+        self._alias.pop(number, None)
         self._place[number] = map_number
         self.maps[map_number] = dataclasses.replace(self.maps[map_number], tensor=number)
 
@@ -170,36 +174,17 @@ class TensorPlaces:
         self.maps[map_number] = dataclasses.replace(self.maps[map_number], tensor=number)
         self.first_list[map_number] = first_list
 
-    def join(self, node: Host) -> None:
-        """Make the inputs of a concatenation ranges of channels of one map.
-
-        Raises Refusal if the layers before it cannot write these ranges.
-        """
-        y, axis = self._tensors[node.outputs[0]], node.attributes["axis"]
-        parts = [self._place.get(number) for number in node.inputs]
-        if y.dtype not in (np.int8, np.uint8) or axis % len(y.shape) != len(y.shape) - 1:
-            raise Refusal("it must join channels of 8 bits")
-        if None in parts or len(set(parts)) < len(parts):
-            raise Refusal("its inputs must be results of different layers")
-        first = self.maps[parts[0]]
-        offset = 0
-        for number, part in zip(node.inputs, parts, strict=True):
-            network_map = self.maps[part]
-            channels = self._tensors[number].shape[-1]
-            if network_map.size != (*first.size[:2], channels) or network_map.view is not None:
-                raise Refusal("its inputs must be maps of one height and width, joined once")
-            if offset % self._depth:
-                raise Refusal(
-                    f"its inputs must begin at multiples of {self._depth} channels, not at {offset}"
-                )
-            offset += channels
-        self.computed(node.outputs[0], (*first.size[:2], offset), self.core_list(node.inputs))
-        offset = 0
-        for part in parts:
-            self.maps[part] = dataclasses.replace(
-                self.maps[part], view=MapView(len(self.maps) - 1, channel=offset)
-            )
-            offset += self.maps[part].channels
+    def put_into(self, number: int, view: MapView) -> bool:
+        """Let the layers that compute a map write it into another one, if they can."""
+        network_map = self.maps[number]
+        if network_map.view is not None or network_map.form is not None or view.whole == number:
+            return False
+        lines = view.line == tuple(network_map.width * n for n in view.pixel)
+        in_rows = network_map.height > 1 and network_map.width > 1
+        if network_map.linear and in_rows and not lines:
+            return False  # a view of the map counts its pixels through all rows
+        self.maps[number] = dataclasses.replace(network_map, view=view)
+        return True
 
     def _append(self, network_map, first_list):
         self.maps.append(network_map)

@@ -145,7 +145,7 @@ class LayerWords:
     group_tiles, group_step : int
         As in `weft.network_core.descriptors.ListJob`.
     granule : int
-        A job has a multiple of so many tiles of the layer.
+        A job of whole tiles has a multiple of so many of them.
     diagonal : bool
         A word has one vector in the memory.
     filled : bool
@@ -193,6 +193,11 @@ class LayerWords:
     def words(self, tiles: int) -> int:
         """Return the words of B of some tiles."""
         return self.tile_words if self.filled else tiles * self.tile_words
+
+    @property
+    def least_words(self) -> int:
+        """The fewest words of B of a job, if a tile may be several jobs: a vector, or a tap."""
+        return self.tap_vectors if self.diagonal else 1
 
 
 def words_of(

@@ -200,11 +200,13 @@ class NetworkCoreReport(Report):
 
     def _renamed(self, step: NetworkCoreStep | NetworkCoreRename):
         place, target = step.place, self.program.target
-        return NetworkCoreLayer(
+        layer = NetworkCoreLayer(
             operators=step.operators, name=step.name, position=step.position, macs=0,
-            on_weft=True, output=(place.height, place.width, place.channels),
+            on_weft=True, core_ms=None if target.clock is None else 0.0,
+        )
+        return layer if place is None else dataclasses.replace(
+            layer, output=(place.height, place.width, place.channels),
             map_bytes=place.pitches.vectors * self.program.config.array.depth,
-            core_ms=None if target.clock is None else 0.0,
         )
 
     @property

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from weft.models.network_core.prediction import predict_run
 from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreSegment
 from weft.network_core.cycles import softmax_cycles
+from weft.network_core.cycles.array import panel_sizes
 from weft.network_core.descriptors import ListJob, ListLoad, unpack_list
 
 __all__ = ["JobPhases", "LayerWork", "ListPhases", "list_phases"]
@@ -83,10 +84,7 @@ def list_phases(program: NetworkCoreProgram, segment: NetworkCoreSegment) -> Lis
     layers = []
     for step in segment.steps:
         numbers = range(step.first_job, step.first_job + step.jobs)
-        steps = sum(
-            _panels(jobs[n]) * _tiles(jobs[n], config) * jobs[n].tile_words
-            for n in numbers if not jobs[n].softmax
-        )
+        steps = sum(_steps(jobs[n], config) for n in numbers if not jobs[n].softmax)
         layers.append(LayerWork(
             compute=steps * config.step_cycles,
             drain=sum(_drain(jobs[n], config) for n in numbers),
@@ -98,21 +96,21 @@ def list_phases(program: NetworkCoreProgram, segment: NetworkCoreSegment) -> Lis
     )
 
 
-def _panels(job):
-    """Return the panels of a job."""
-    if job.cross:
-        return -(-job.out_height * job.out_width // job.panel_rows)
-    return job.out_height * -(-job.out_width // job.panel_rows)
-
-
-def _tiles(job, config):
-    return -(-job.columns // config.array.cols)
+def _steps(job, config):
+    """Return the array steps of a job."""
+    panels = sum(1 for _ in panel_sizes(job))
+    return panels * -(-job.columns // config.array.cols) * job.tile_words
 
 
 def _drain(job, config):
-    """Return the cycles of the chunks of a job; with ADD a chunk takes two slots."""
+    """Return the cycles of the chunks of a job; with ADD a chunk takes two slots.
+
+    A partial job has none.
+    """
     if job.softmax:
         return softmax_cycles(config, job.columns, job.out_height * job.out_width)
+    if job.partial:
+        return 0
     full, rest = divmod(job.columns, config.array.cols)
     chunks = full * config.row_chunks + -(-rest // config.array.lanes)
     slots = 2 if job.add else 1

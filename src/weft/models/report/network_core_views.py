@@ -105,7 +105,7 @@ def _row(layer):
     macs = f"{layer.macs:,}" if layer.macs else ""
     if not layer.on_weft:
         return name, layer.operator, place, macs, *[""] * 8
-    size = "x".join(map(str, layer.output or ("products",)))
+    size = "x".join(map(str, layer.output or ("products",) * bool(layer.jobs)))
     if not layer.jobs:
         return name, layer.operator, place, "", size, *[""] * 7
     panels, words = f"{layer.panels:,}", f"{layer.words:,}"

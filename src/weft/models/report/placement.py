@@ -12,7 +12,7 @@ from weft.models.network_core.list_steps import FRAME, frames
 from weft.models.network_core.operators.softmax import NO_UNIT
 from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreSegment
 from weft.models.network_core.session import input_writes
-from weft.models.program import CompiledNetwork, Program, Step
+from weft.models.program import NO_MAP_PRODUCT, CompiledNetwork, Program, Step
 from weft.models.report.streams import step_streams
 from weft.models.work import host_products, list_products
 from weft.network_core.config import MAX_SOFTMAX
@@ -142,9 +142,15 @@ def reasons_of(program: CompiledNetwork) -> list[str]:
 
 # Kernels that a network core computes, if their maps are of 8 bits (`division`).
 _ON_CHIP = {
-    "concatenation", "litert.add", "litert.sum", "pad", "reshape", "table", "tflite.add",
-    "tflite.average_pool", "tflite.mean",
+    "concatenation", "litert.add", "litert.sum", "maximum", "minimum", "onnx.add",
+    "onnx.average_pool", "onnx.global_average_pool", "onnx.max_pool", "onnx.qlinear_add",
+    "onnx.qlinear_concat", "onnx.qlinear_global_average_pool", "onnx.reduce_mean", "pad",
+    "reduce_max", "reduce_min", "reshape", "table", "tflite.add", "tflite.average_pool",
+    "tflite.max_pool", "tflite.mean", "tflite.sub", "tflite.sum",
 }
+
+
+_MAP_PRODUCTS = {"litert.mul", "tflite.mul"}  # the same of one with multiply_maps
 
 
 def remedy_of(program: CompiledNetwork, step: Step) -> str:
@@ -160,14 +166,22 @@ def remedy_of(program: CompiledNetwork, step: Step) -> str:
         return "the core computes its products one by one, over the link"
     if given.on_weft or not given.reason:
         return ""
+    if given.reason == NO_MAP_PRODUCT:
+        return "a network core with multiply_maps = true computes it"
     products, executes_lists = host_products(work), program.target.executes_lists
     if any(program.tensors[part.x].dtype == np.float32 for part in products):
         return "a product core with dtype=bf16 computes its products"
     if products and executes_lists:
         return "a product core computes its products"
     kernel = getattr(work, "kernel", "")
-    if not executes_lists and kernel in _ON_CHIP and program.source == "tflite":
-        return "a network core computes it, if its maps are of 8 bits"
+    if not executes_lists and kernel in _ON_CHIP:
+        mode = " with requantize = 'onnx'" if program.source == "onnx" else ""
+        return f"a network core{mode} computes it, if its maps are of 8 bits"
+    if not executes_lists and kernel in _MAP_PRODUCTS and program.source == "tflite":
+        return (
+            "a network core with multiply_maps = true computes it, if its maps are of 8 bits and"
+            " of equal shapes"
+        )
     other = not executes_lists or given.reason == NO_UNIT  # otherwise the core refused its maps
     if kernel == "tflite.softmax" and other and _fits_softmax(program, step):
         return "a network core with softmax = true in [network_core] computes it"

@@ -58,9 +58,9 @@ class UnitTimes:
         self._result_cycle = 0  # the last result of the last tile
         self._taken_cycle = 0  # the last byte of its added vector is taken
         # Of the job: steps of a tile, the first cycle of its slots, whether it adds a map, cycles
-        # between two requests, and cycles from a request to its result.
+        # between two requests, and cycles from a request to its result; whether it is partial.
         self._steps = self._slot = self._interval = self._latency = 0
-        self._adds_map = False
+        self._adds_map = self._partial = False
 
     def load(self, now: int) -> int:
         """A load, whose last write is ``LOAD_END`` cycles before."""
@@ -85,10 +85,11 @@ class UnitTimes:
         """The flags of the job, which follow its start."""
         array = self._array
         self._adds_map = bool(flags & _JOB_FLAGS["add"])
+        self._partial = bool(flags & _JOB_FLAGS["partial"])
         # Slots between two requests, as `weft.hw.network_core.micro.output.SlotRescaler` has them.
-        slots, latency = 1, latencies.rescale(array, self._adds_map)
+        slots, latency = 1, latencies.rescale(array)
         if self._adds_map:
-            slots = 2
+            slots, latency = 2, latencies.rescale_total(self._network_core)
         elif flags & _JOB_FLAGS["sums"]:
             slots, latency = 4, latencies.join(array) + micro.SUMS
         self._interval, self._latency = slots * array.scale_cycles, latency
@@ -104,11 +105,14 @@ class UnitTimes:
         # The last step is decided on a cycle before it.
         decided = start + micro.TILE_START + micro.STEP * (self._steps - 1) - 1
         self.last_step = max(decided, self._may_end_cycle) + 1
-        self._request(self.last_step + micro.CAPTURE, min(columns, self._array.cols))
+        if not self._partial:
+            self._request(self.last_step + micro.CAPTURE, min(columns, self._array.cols))
         return start
 
     def drain(self, now: int) -> int:
-        """All results of a job are stored."""
+        """All results of a job are stored, or the steps of a partial job have come."""
+        if self._partial:
+            return max(now, self.last_step + micro.DRAIN)
         return max(now, self._result_cycle + micro.STORE + micro.DRAIN)
 
     def _request(self, captured, columns):

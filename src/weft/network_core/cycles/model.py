@@ -6,13 +6,15 @@ from weft.network_core.config import NetworkCoreConfig, has_single_port
 from weft.network_core.cycles.heads import DescriptorTimes, HeadTimes, LoaderTimes
 from weft.network_core.cycles.memory import ProgramPortTimes, ProgramTiming, SidePortTimes
 from weft.network_core.cycles.micro import predict_micro
-from weft.network_core.cycles.output import AddedLayer, PlainLayer
+from weft.network_core.cycles.output import AddedLayer, PartialLayer, PlainLayer
 from weft.network_core.cycles.prediction import ListPrediction
 from weft.network_core.cycles.softmax import SoftmaxLayer
 from weft.network_core.descriptors import ListJob, ListLoad, join
 from weft.network_core.latencies import LIST_SETTLE, lead
 
 __all__ = ["predict_list"]
+
+_Layer = PlainLayer | AddedLayer | PartialLayer
 
 LOG_BYTES = 8  # of an entry of the log
 ADDED, LIST = range(2)  # clients of the side port, by priority; loads follow the list
@@ -142,7 +144,8 @@ class _ListModel:
         ending = self._layer is not None and self._layer.ending(self.now)
         stored = self._layer.stored(self.now) if self._layer else None
         done = stored is not None and stored.last
-        may_log = stored is None and not self._program
+        bank = stored.bank if stored else None
+        may_log = bank is None and not self._program
         log_bank = self._log.bank if may_log else None
         logged = log_bank is not None
         if self._program and self._log.left and not self._program.stores(self.now):
@@ -164,7 +167,7 @@ class _ListModel:
         jobs.step(fetched and self._for_job, self._job_taken, self._loads_done)
         self._job_taken = take_job
         loads.step(fetched and not self._for_job, take_load, self._jobs_done)
-        self._access(log_bank if stored is None else stored.bank)
+        self._access(log_bank if bank is None else bank)
         if descriptor:
             self._for_job, index = descriptor
             reader.start(index)

@@ -10,6 +10,7 @@ from weft.network_core.descriptors import join
 from weft.network_core.latencies import (
     CHUNK_ADDRESS,
     CHUNK_START,
+    MAP_READ,
     SUM_PARTS,
     add_slot,
     added_chunks,
@@ -17,19 +18,23 @@ from weft.network_core.latencies import (
     array_write,
     lead,
     rescale,
+    rescale_total,
     store_sums,
 )
 
-__all__ = ["AddedLayer", "ChunkStore", "MapBanks", "PlainLayer"]
+__all__ = ["AddedLayer", "ChunkStore", "MapBanks", "PartialLayer", "PlainLayer"]
 
 FIFO = 2  # from a write of a buffered FIFO to the read
 
 
 class ChunkStore(NamedTuple):
-    """The store of a chunk: its cycle, the bank that it writes, and whether it ends the job."""
+    """The store of a chunk: its cycle, the bank that it writes, and whether it ends the job.
+
+    A partial job ends without a store: ``bank`` is None.
+    """
 
     cycle: int
-    bank: int
+    bank: int | None
     last: bool
 
 
@@ -80,6 +85,44 @@ class _Layer:
         first = tile.number * array.cols
         columns = range(first, min(first + array.cols, self._job.columns))
         return tile, pixel, columns, row_end and self._pixels == self._total
+
+
+class PartialLayer(_Layer):
+    """A partial job: it ends when its only tile has read A and B.
+
+    Parameters
+    ----------
+    config, job, start
+        As of `PlainLayer`.
+
+    Attributes
+    ----------
+    read : None
+        The bank of the read that it requests.
+    """
+
+    read = None
+
+    def __init__(self, config, job, start):
+        super().__init__(config, job, start)
+        tile, *_ = self._next_tile()
+        self._end = tile.announced + MAP_READ
+
+    def ending(self, now: int) -> bool:
+        """Whether the next job may start in the next cycle. Call it before `stored`."""
+        return now == self._end
+
+    def stored(self, now: int) -> ChunkStore | None:
+        """The end of the job, if it is in this cycle."""
+        end = self._end + self._lead
+        return ChunkStore(now, None, True) if now == end else None
+
+    def step(self, now: int, accepted: bool, arrived: bool) -> None:
+        """A cycle, in which nothing depends on the side port."""
+
+    def finish(self, now: int, port: SidePortTimes) -> int:
+        """Returns the cycle in which the job is `ending`."""
+        return max(now, self._end)
 
 
 class _TileStores(NamedTuple):
@@ -208,9 +251,9 @@ class AddedLayer(_Layer):
         self.read: int | None = None
         self._space = added_chunks(array)
         self._waiting_depth = max(4, self._space)
-        self._latency = rescale(array, add=True)
+        self._latency = rescale_total(config)
         self._take_delay = added_take(array)
-        self._periods = add_slot(array) // 2
+        self._periods = add_slot(config) // 2
         self._added = MapBanks(config, job, "add")
         self._generated: deque[_Chunk] = deque()  # of announced tiles
         self._stores: deque[ChunkStore] = deque()  # the next ones

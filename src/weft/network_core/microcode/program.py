@@ -36,7 +36,7 @@ blocked: J LOADS deadlock
 deadlock: LD {DEADLOCK}; OUT STATE
 
 job:    LD =2; ST kind
-        IN LOW; ST flags; AND =0xF800; USED NZ
+        IN LOW; ST flags; AND =0xF000; USED NZ
         IN LOW; AND =0x0600; SUB =0x0600; BAD Z
         GET LOW; ST need; IN HIGH; AND =0xFF; SUB =1; BAD NZ; IN HIGH; AND =0xFF00; USED NZ
         GET LOW; ST rows_left; BAD Z; IN HIGH; ST out_width; BAD Z

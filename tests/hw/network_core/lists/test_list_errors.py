@@ -36,7 +36,7 @@ LOOP = ListLoop(times=2, body=1, body_jobs=1)
 END = ListEnd(result=split(104, CHIP.banks), result_bytes=20)
 
 
-def outcomes(cases, **fields):
+def outcomes(cases, config=CHIP, **fields):
     """The (error, number) of lists that run one after the other: on the hardware, and golden.
 
     Parameters
@@ -44,6 +44,8 @@ def outcomes(cases, **fields):
     cases : dict
         By name: descriptors; or descriptors, and a dict that has the numbers of the first vector
         of the list and of the log.
+    config : NetworkCoreConfig
+        A core with the memory of `CHIP`.
     """
     memory = bytearray(random.Random(1).randbytes(CHIP.memory_bytes))
     runs, number = {}, LIST
@@ -58,12 +60,12 @@ def outcomes(cases, **fields):
     assert number <= END_OF_AREA - 30
     image = bytes(memory)
     run_lists(
-        CHIP, memory, list(runs.values()), base=BASE, limit=LIMIT, timing=FAST, cycles=50_000
+        config, memory, list(runs.values()), base=BASE, limit=LIMIT, timing=FAST, cycles=50_000
     )
     found, expected = {}, {}
     for name, run in runs.items():
         model = run_list(
-            CHIP, bytearray(image), run.list, run.log, base=BASE, limit=LIMIT, eager=False
+            config, bytearray(image), run.list, run.log, base=BASE, limit=LIMIT, eager=False
         )
         found[name], expected[name] = outcome_of(run), (model.error, model.jobs)
         assert len(run.ends) == run.status["job"]
@@ -140,6 +142,24 @@ def test_wrong_descriptors(error, cases):
     lists = {name: [JOB, bad, replace(JOB, loads=1), END] for name, bad in cases.items()}
     found, expected = outcomes(lists)
     assert found == expected == dict.fromkeys(cases, (error, 1))
+
+
+def test_a_job_multiplies_only_with_add_and_on_a_core_with_the_option():
+    job = replace(JOB, add=1, add_input=JOB.input)
+    cases = {
+        "with add": [replace(job, multiply=1), JOB, END], "alone": [JOB, replace(JOB, multiply=1)],
+        "with sums": [JOB, replace(JOB, sums=1, multiply=1)],
+    }
+    found, expected = outcomes(cases, replace(CHIP, multiply_maps=True))
+    assert found == expected == {
+        "with add": (ListError.NONE, 2), "alone": (ListError.FIELD, 1),
+        "with sums": (ListError.FIELD, 1),
+    }
+    found, expected = outcomes(cases)
+    assert found == expected == {
+        "with add": (ListError.OPCODE, 0), "alone": (ListError.OPCODE, 1),
+        "with sums": (ListError.OPCODE, 1),
+    }
 
 
 LEGAL = {

@@ -23,7 +23,7 @@ CHIPS = {
     "2x2x2": small_network_core(2, 2, 2, read_vectors=2, words=1024),
     "1x8x16": small_network_core(1, 8, 16, read_vectors=8, words=64),
     "3x4x64": small_network_core(3, 4, 64, read_vectors=4, words=32),
-    "1x2x8": small_network_core(1, 2, 8, words=512),
+    "1x2x8": small_network_core(1, 2, 8, words=512, multiply_maps=True),
 }
 TIMINGS = {
     "fast": Timing(jobs=(1, 5), loads=(1, 5), latency=2),

@@ -20,6 +20,12 @@ CHIPS = {
     "ecp5": network_core_of(4, 4, 4, 4, target="ecp5", scale_cycles=4),
     "row": network_core_of(1, 8, 4, 4, read_vectors=1, scale_cycles=2, requantize="single"),
     "slow": network_core_of(2, 4, 8, 4, scale_cycles=8),
+    "product": network_core_of(2, 4, 4, 2, multiply_maps=True),
+    "products": network_core_of(3, 4, 2, 2, multiply_maps=True, requantize="single"),
+    "product-ecp5": network_core_of(
+        1, 4, 4, 4, read_vectors=1, target="ecp5", scale_cycles=2, multiply_maps=True
+    ),
+    "onnx": network_core_of(3, 4, 4, 2, requantize="onnx", multiplier="fip"),
 }
 ALL = pytest.mark.parametrize("config", CHIPS.values(), ids=CHIPS)
 
@@ -36,8 +42,8 @@ def test_maps_of_random_jobs(config, stall, gap):
 
 
 def layer_case(rng, config, *, pixels, columns, kind):
-    """A job with an output map of one row; ``kind`` is "plain", "add" or "sums"."""
-    add = kind == "add"
+    """A job with an output map of one row; ``kind`` is "plain", "add", "multiply" or "sums"."""
+    add = kind in ("add", "multiply")
     layer = random_layer(
         rng, x=np.zeros((1, pixels, 1), np.int8), kind="point", add=add, sums=kind == "sums"
     )
@@ -46,14 +52,25 @@ def layer_case(rng, config, *, pixels, columns, kind):
         shift=np.full(columns, -20), multiplier=np.full(columns, 1 << 30),
     )
     if add:
+        scales = [*layer.addition.scales]
+        if kind == "multiply":
+            scales[2] = 1 << 30, -6
         layer = replace(layer, addition=replace(
-            layer.addition, x=rng.integers(-128, 128, (1, pixels, columns)).astype(np.int8)
+            layer.addition, x=rng.integers(-128, 128, (1, pixels, columns)).astype(np.int8),
+            scales=tuple(scales), multiply=kind == "multiply",
         ))
     return OutputCase(rng, case_of(rng, config, layer), 0)
 
 
-@pytest.mark.parametrize("kind", ["plain", "add", "sums"])
-@pytest.mark.parametrize("name", ["small", "fip", "ecp5"])
+KINDS = [
+    *((name, kind) for name in ("small", "fip", "ecp5", "onnx")
+      for kind in ("plain", "add", "sums")),
+    *((name, kind) for name in ("product", "products", "product-ecp5")
+      for kind in ("add", "multiply")),
+]
+
+
+@pytest.mark.parametrize("name, kind", KINDS)
 def test_jobs_run_at_full_rate(name, kind):
     """Of two jobs, the longer one takes its chunks more, each with one, two or four slots."""
     config = CHIPS[name]
@@ -63,7 +80,7 @@ def test_jobs_run_at_full_rate(name, kind):
     bench = OutputBench(config, [replace_panels(case, core.rows) for case in cases])
     bench.simulate()
     chunks = 4 * core.rows * config.row_chunks
-    interval = core.scale_cycles * {"plain": 1, "add": 2, "sums": 4}[kind]
+    interval = core.scale_cycles * {"plain": 1, "add": 2, "multiply": 2, "sums": 4}[kind]
     assert bench.cycles[1] - bench.cycles[0] == chunks * interval
 
 
@@ -73,8 +90,7 @@ def replace_panels(case, rows):
     return case
 
 
-@pytest.mark.parametrize("kind", ["plain", "add", "sums"])
-@pytest.mark.parametrize("name", ["small", "fip", "ecp5", "slow"])
+@pytest.mark.parametrize("name, kind", [*KINDS, ("slow", "add")])
 def test_a_job_of_one_chunk_takes_the_latency(name, kind):
     """From the row that is written to the cycle of the last write."""
     config = CHIPS[name]
@@ -83,18 +99,24 @@ def test_a_job_of_one_chunk_takes_the_latency(name, kind):
     bench = OutputBench(config, cases, drain=20)
     bench.simulate()
     request = 1  # from the written row to the request
-    latency = latencies.rescale(config.array, kind == "add")
+    latency = latencies.rescale(config.array)
+    if kind in ("add", "multiply"):
+        latency = latencies.rescale_total(config)
     if kind == "sums":
         parts = -(-4 // config.array.lanes)
         latency = latencies.store_sums(config.array) + (parts - 1) * config.array.scale_cycles
     assert bench.latencies == [request + latency] * 2
 
 
-@pytest.mark.parametrize("name", ["small", "fip", "ecp5"])
+@pytest.mark.parametrize(
+    "name", ["small", "fip", "ecp5", "onnx", "product", "products", "product-ecp5"]
+)
 def test_a_job_follows_a_short_job_of_another_kind(name):
     """Sums are stored before they would be scaled; then nothing of them reaches the next job."""
     rng = np.random.default_rng(10)
     kinds = ["sums", "plain", "sums", "add", "plain", "sums", "plain"]
+    if CHIPS[name].multiply_maps:
+        kinds += ["add", "multiply", "multiply", "add", "plain", "multiply", "sums", "multiply"]
     cases = [layer_case(rng, CHIPS[name], pixels=1, columns=1, kind=kind) for kind in kinds]
     OutputBench(CHIPS[name], cases, drain=20).simulate()
 

@@ -1,7 +1,10 @@
 """The rescaler: the results of one chunk against golden, after the latency, for each edge."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from network_core_layers import scaling
 from network_core_output import network_core_of
 
 from verif.amaranth_bench import plain, put, simulate
@@ -14,50 +17,76 @@ EDGES = [-(1 << 31), -(1 << 30), -70000, -1, 0, 1, 70000, (1 << 31) - 1]
 LINES = {  # of both lanes: bias, multiplier, shift
     3: [(-5, 1 << 30, -9), (1 << 30, (1 << 31) - 1, -24)],
     10: [(0, 3 << 29, -20)] * 2,
+    11: [(0, 3 << 29, -7)] * 2,  # of a product
 }
-SCALES = [(1 << 30, 0), ((1 << 31) - 1, -1)]  # of the added map and of the results
+SCALES = [((1 << 30) + 98765, 0), ((1 << 31) - 54321, -1)]  # of the added map and of the results
 ADD_ZERO = 3
 JOB = {
-    "add_line": 10, "zero": -7, "low": -100, "high": 120, "sum_zero": 100,
+    "zero": -7, "low": -100, "high": 120, "sum_zero": 100,
     "sum_low": -128, "sum_high": 127,
 }
 
 
-def expected(config, sums, added):
+def expected(config, sums, added, multiply):
     mode = config.array.requantize
     rows = np.array(LINES[3])
     wrapped = (np.array(sums) + rows[:, 0]).astype(np.int32)
-    y = requantize(wrapped, rows[:, 1], rows[:, 2], mode=mode, zero_point=-7, low=-100, high=120)
+    y = requantize(wrapped, **scaling(mode, *rows[:, 1:].T), zero_point=-7, low=-100, high=120)
     if added is None:
         return y.tolist()
+    if multiply:
+        total = (np.array(added) - ADD_ZERO) * (y.astype(int) + 7)
+        return requantize(
+            total.astype(np.int32), **scaling(mode, *LINES[11][0][1:]), zero_point=100
+        ).tolist()
     total = np.zeros(2, np.int64)
     for scale, values in zip(SCALES, (np.array(added) - ADD_ZERO, y.astype(int) + 7), strict=True):
-        total += scaled(values * 2**20, *scale, mode=mode)
+        total += scaled(values * 2**20, **scaling(mode, *scale))
     return requantize(
-        total.astype(np.int32), *LINES[10][0][1:], mode=mode, zero_point=100
+        total.astype(np.int32), **scaling(mode, *LINES[10][0][1:]), zero_point=100
     ).tolist()
 
 
-def table(config):
-    """The ADD table."""
+def column(core, bias, multiplier, shift):
+    """The parameters of a column; in mode onnx a multiplier has the bits of a scale."""
+    if core.requantize == "onnx":
+        scale = scaling("onnx", multiplier, shift)["scale"]
+        multiplier, shift = int(scale.view(np.uint32)), 0
+    return {"bias": bias, "multiplier": multiplier, "shift": shift}
+
+
+def table(config, multiply):
+    """The ADD table; the upper halves of factors have no meaning."""
     values = np.arange(256).astype(np.int8).astype(np.int64)
+    if multiply:
+        return [int(v) % (1 << 16) | 0x3C3C << 16 for zero in (ADD_ZERO, -7) for v in values - zero]
     return [
         int(t) for scale, zero in zip(SCALES, (ADD_ZERO, -7), strict=True)
-        for t in scaled((values - zero) * 2**20, *scale, mode=config.array.requantize)
+        for t in scaled((values - zero) * 2**20, **scaling(config.array.requantize, *scale))
     ]
 
 
-@pytest.mark.parametrize("add", [0, 1])
-@pytest.mark.parametrize("config", [
-    network_core_of(2, 2, 2, 2), network_core_of(2, 2, 2, 2, multiplier="fip", requantize="single"),
-    network_core_of(2, 2, 2, 2, target="ecp5", scale_cycles=2),
-    network_core_of(2, 2, 2, 2, target="ice40up", scale_cycles=8),
-    network_core_of(2, 2, 2, 2, target="ice40hx", multiplier="fip", scale_cycles=16),
-], ids=["plain", "fip", "ecp5", "serial", "serial-fip"])
-def test_results_follow_the_request(config, add):
+CONFIGS = {
+    "plain": network_core_of(2, 2, 2, 2),
+    "fip": network_core_of(2, 2, 2, 2, multiplier="fip", requantize="single"),
+    "ecp5": network_core_of(2, 2, 2, 2, target="ecp5", scale_cycles=2),
+    "onnx": network_core_of(2, 2, 2, 2, multiplier="fip", requantize="onnx"),
+    "onnx-ecp5": network_core_of(2, 2, 2, 2, target="ecp5", requantize="onnx", scale_cycles=4),
+    "serial": network_core_of(2, 2, 2, 2, target="ice40up", scale_cycles=8),
+    "serial-fip": network_core_of(2, 2, 2, 2, target="ice40hx", multiplier="fip", scale_cycles=16),
+}
+OPTION = {name: replace(config, multiply_maps=True) for name, config in CONFIGS.items()}
+
+
+@pytest.mark.parametrize("config, kind", [
+    *((config, kind) for config in CONFIGS.values() for kind in ("plain", "add")),
+    *((config, kind) for config in OPTION.values() for kind in ("plain", "add", "multiply")),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_results_follow_the_request(config, kind):
     dut, core = Rescaler(config), config.array
-    latency = latencies.rescale(core, bool(add))
-    words = table(config)
+    add, multiply = kind != "plain", kind == "multiply"
+    latency = latencies.rescale_total(config) if add else latencies.rescale(core)
+    words = table(config, multiply)
     sums_at = latencies.join(core) - core.cell.corrected
 
     async def chunk(ctx, sums, added):
@@ -70,9 +99,7 @@ def test_results_follow_the_request(config, add):
             put(ctx, dut.sums, [(v + pair + (1 << 31)) % (1 << 32) - (1 << 31) for v in values])
             put(ctx, dut.pair_sum, pair)
             parameters = LINES.get(lines.pop(0), [(9, 9, 9)] * 2)
-            put(ctx, dut.lines.data, [
-                {"bias": b, "multiplier": m, "shift": s} for b, m, s in parameters
-            ])
+            put(ctx, dut.lines.data, [column(core, *values) for values in parameters])
             put(ctx, dut.table.data, [words[n] for n in addresses.pop(0)])
             ports = dut.results, dut.results_next, dut.lines.address, dut.table.address
             _, _, results, following, line, addressed = await ctx.tick().sample(*ports)
@@ -80,10 +107,13 @@ def test_results_follow_the_request(config, add):
             addresses.append(plain(addressed))
             assert following == (now == latency - Rescaler.NEXT)
             found = plain(results)
-        assert found == expected(config, sums, added if add else None)
+        assert found == expected(config, sums, added if add else None, multiply)
 
     async def bench(ctx):
-        put(ctx, dut.job.fields, {**plain(ctx.get(dut.job.fields)), **JOB, "add": add})
+        fields = {"add": add, "add_line": 11 if multiply else 10}
+        if config.multiply_maps:
+            fields["multiply"] = multiply
+        put(ctx, dut.job.fields, {**plain(ctx.get(dut.job.fields)), **JOB, **fields})
         for number, value in enumerate(EDGES):
             put(ctx, dut.job.start, 1)
             await ctx.tick()

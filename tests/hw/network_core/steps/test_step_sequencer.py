@@ -8,22 +8,30 @@ from side_port import hardware_fields
 
 from verif.amaranth_bench import plain, put, simulate
 from weft.hw.network_core.steps.step_sequencer import StepSequencer
+from weft.latencies import STEP
 from weft.network_core.descriptors import ListJob
+from weft.network_core.latencies import MAP_READ, lead
 
 
-def steps_of(config, job, rows):
-    """The steps and tiles of a job, for the rows of its panels."""
+def steps_of(config, job, rows, continued):
+    """The steps and tiles of a job, for the rows of its panels; ``continued``: after a partial job.
+
+    A partial job adds all its tiles.
+    """
     cols = config.array.cols
     tiles = -(-job.columns // cols)
     for panel, panel_rows in enumerate(rows):
         for tile in range(tiles):
             for word in range(job.tile_words):
                 end, tile_last = word == job.tile_words - 1, tile == tiles - 1
+                first = panel == tile == 0
                 yield {
-                    "en": 1, "clear": int(word == 0), "capture": int(end), "drain": int(end),
+                    "en": 1,
+                    "clear": int(word == 0 and not (continued if first else job.partial)),
+                    "capture": int(end), "drain": int(end and not job.partial),
                     "panel_last": int(end and tile_last),
                     "b_addr": (job.b_word + tile * job.b_step + word) % config.b_words,
-                }, end and {
+                }, end and not job.partial and {
                     "valid": 1, "rows": panel_rows, "cols": min(cols, job.columns - tile * cols),
                     "line": job.parameter_line + tile * config.row_chunks,
                     "tile_last": int(tile_last),
@@ -40,7 +48,8 @@ class SequencerBench:
         self.credits = buffer_rows // config.array.rows
         self.rng = random.Random(seed)
         self.now, self.last_drain, self.undelivered = 0, -100, []
-        self.drains = []
+        self.drains, self.continued = [], False
+        self.ends, self.ended = [], []  # the last steps of partial jobs, and their pulses
 
     async def run(self, ctx, job, rows):
         """One job with panels of ``rows``: every cycle must follow the rules."""
@@ -50,7 +59,7 @@ class SequencerBench:
         await self.cycle(ctx, None, False)
         ctx.set(dut.job.start, 0)
         valid, panel = False, 0
-        for step, tile, first in steps_of(self.config, job, rows):
+        for step, tile, first in steps_of(self.config, job, rows, self.continued):
             for _ in range(200):
                 valid = valid or (panel < len(rows) and rng.random() >= self.idle)
                 ctx.set(dut.panel.valid, valid)
@@ -58,7 +67,7 @@ class SequencerBench:
                     last = panel == len(rows) - 1
                     put(ctx, dut.panel.payload, {"rows": rows[panel], "last": last})
                 paced = self.now >= self.last_drain + self.config.array.rows
-                may_end = not tile or (paced and len(self.undelivered) < self.credits)
+                may_end = not step["capture"] or (paced and len(self.undelivered) < self.credits)
                 go = may_end and (not first or valid)
                 taken = await self.cycle(ctx, (step, tile) if go else None, go and first)
                 if taken:
@@ -69,6 +78,12 @@ class SequencerBench:
                 raise TimeoutError("a step must come within 200 cycles")
         assert panel == len(rows)
         ctx.set(dut.panel.valid, 0)
+        self.continued = job.partial
+        if job.partial:
+            self.ends.append(self.now - 1)
+            while len(self.ended) < len(self.ends):  # the next job starts after the end
+                assert self.now < self.ends[-1] + 20
+                await self.cycle(ctx, None, False)
 
     async def cycle(self, ctx, expected, takes):
         """A cycle in which a step is decided on, or none."""
@@ -78,6 +93,8 @@ class SequencerBench:
         _, _, valid, panel_ready = await ctx.tick().sample(dut.panel.valid, dut.panel.ready)
         step, tile = plain(ctx.get(dut.step)), plain(ctx.get(dut.tiles))  # one cycle later
         assert (valid and panel_ready) == takes
+        if ctx.get(dut.done):
+            self.ended.append(self.now)
         if ready:
             undelivered.pop()
         if not expected:
@@ -93,9 +110,10 @@ class SequencerBench:
         return takes
 
 
-def random_sequence(config, rng):
+def random_sequence(config, rng, partial):
     job = ListJob(
-        tile_words=rng.choice([1, 1, 2, 3, 7]), columns=rng.randrange(1, 3 * config.array.cols + 1),
+        partial=partial, tile_words=rng.choice([1, 1, 2, 3, 7]),
+        columns=rng.randrange(1, 3 * config.array.cols + 1),
         b_word=rng.randrange(20), b_step=rng.choice([0, 7, 30]), parameter_line=rng.randrange(20),
     )
     return job, [rng.randrange(1, config.array.rows + 1) for _ in range(rng.randrange(1, 6))]
@@ -113,11 +131,14 @@ def test_every_cycle_follows_the_rules(rows, cols, lanes, idle, slow, buffer_row
     rng = random.Random(cols)
 
     async def play(ctx):
-        for _ in range(5):
-            await bench.run(ctx, *random_sequence(config, rng))
+        for number in range(8):
+            await bench.run(ctx, *random_sequence(config, rng, int(number in (1, 3, 4))))
 
     simulate(bench.dut, play)
     assert len(bench.drains) > 10
+    # A step leaves STEP cycles after its decision, and its vectors come MAP_READ cycles later.
+    wait = STEP + MAP_READ + lead(config.array)
+    assert bench.ended == [end + wait - 1 for end in bench.ends]
 
 
 @pytest.mark.parametrize("tile_words", [1, 2, 3, 5])

@@ -17,12 +17,13 @@ typedef struct net_map {
  * How a tensor becomes a map: a block of pixels becomes one pixel. Channel
  * (by * block_x + bx) * channels + c of pixel (y, x) of the map is the value at row
  * y * block_y - offset_y + by, column x * block_x - offset_x + bx, channel c; outside of the tensor
- * it is `fill`. The pixels of a row from `begin` on and before `end` have no column outside.
+ * it is `fill`. The pixels of a row from `begin` on and before `end` have no column outside. With
+ * `planes` the values of the tensor have the order channel, row, column.
  */
 typedef struct net_form {
     int32_t height, width, channels; /* of the tensor */
     int32_t block_y, block_x, offset_y, offset_x, begin, end;
-    int8_t fill;
+    int8_t fill, planes;
 } net_form;
 
 static inline uint32_t net_vector(const net_map *map, uint32_t y, uint32_t x)
@@ -42,6 +43,24 @@ static inline void net_arrange_edge(const int8_t *line, int32_t length, int8_t f
             *to++ = place >= 0 && place < length ? line[place] : fill;
 }
 
+/* Collect row `y` of a map from a tensor of planes. */
+static inline void net_arrange_planes(const net_map *map, const net_form *form, uint32_t y,
+                                      const int8_t *x, int8_t *row)
+{
+    const int32_t width = (int32_t)map->width, plane = form->height * form->width;
+    const int32_t first = (int32_t)y * form->block_y - form->offset_y;
+    for (int32_t n = 0; n < width; n++)
+        for (int32_t line = first; line < first + form->block_y; line++)
+            for (int32_t bx = 0; bx < form->block_x; bx++) {
+                const int32_t column = n * form->block_x - form->offset_x + bx;
+                const int inside = line >= 0 && line < form->height && column >= 0
+                    && column < form->width;
+                const int8_t *from = x + (inside ? line * form->width + column : 0);
+                for (int32_t c = 0; c < form->channels; c++)
+                    *row++ = inside ? from[c * plane] : form->fill;
+            }
+}
+
 /* Collect row `y` of a map from a tensor. */
 static inline void net_arrange(const net_map *map, const net_form *form, uint32_t y,
                                const int8_t *x, int8_t *row)
@@ -51,6 +70,10 @@ static inline void net_arrange(const net_map *map, const net_form *form, uint32_
     const int32_t first = (int32_t)y * form->block_y - form->offset_y;
     const int32_t skipped = (form->begin * form->block_x - form->offset_x) * form->channels;
     int32_t begin = form->begin;
+    if (form->planes) {
+        net_arrange_planes(map, form, y, x, row);
+        return;
+    }
     if (run == 2 && step == 4 && first >= 0 && first + 1 < form->height) {
         const int8_t *line = x + first * length + skipped; /* blocks of 2 x 2 values */
         begin += net_interleave(row + 4 * begin, line, line + length, form->end - begin,
@@ -130,6 +153,20 @@ static inline int net_read_map(weft_core *core, const net_map *map, int8_t *to)
     for (uint32_t y = 0; y < rows; y++)
         for (uint32_t x = 0; x < reads && error == WEFT_OK; x++, to += bytes)
             error = weft_read(core, net_vector(map, y, x), to, bytes);
+    return error;
+}
+
+/* Read a map to a tensor of planes; `row` is memory for a pixel. */
+static inline int net_read_planes(weft_core *core, const net_map *map, int8_t *to, int8_t *row)
+{
+    const uint32_t plane = map->height * map->width;
+    int error = WEFT_OK;
+    for (uint32_t n = 0; n < plane && error == WEFT_OK; n++) {
+        error = weft_read(core, net_vector(map, n / map->width, n % map->width), row,
+                          map->channels);
+        for (uint32_t c = 0; c < map->channels && error == WEFT_OK; c++)
+            to[c * plane + n] = row[c];
+    }
     return error;
 }
 

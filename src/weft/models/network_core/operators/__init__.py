@@ -6,14 +6,24 @@ weights, a bias, a scale and limits; then it may add a map through a table. So
 * what moves values is a view of a map, or a convolution whose weights are 0 and 1;
 * what is linear is a convolution;
 * ``max(a, b) = a + clamp(b - a, 0, 255)``: a difference with limits, and a sum;
-* a function of one value is a table.
+* a function of one value is a table, however many operators compute it (`functions`).
 
 A module of this package has functions that take an `OperatorBuilder` and return the map of the
 result; `LOWERINGS` names them by their kernels.
 """
 
-from weft.models.network_core.operators import pools, softmax
+from weft.models.network_core.operators import (
+    moves,
+    operands,
+    pools,
+    reductions,
+    resizing,
+    softmax,
+)
 
 __all__ = ["LOWERINGS"]
 
-LOWERINGS = {**pools.LOWERINGS, **softmax.LOWERINGS}
+LOWERINGS = {
+    **moves.LOWERINGS, **operands.LOWERINGS, **pools.LOWERINGS, **reductions.LOWERINGS,
+    **resizing.LOWERINGS, **softmax.LOWERINGS,
+}

@@ -5,20 +5,20 @@ import math
 
 import numpy as np
 
+from weft.models.arithmetic import lane_parameters
 from weft.models.ir import Host, Tensor, Window
 from weft.models.network_core.layers import (
     Addition,
-    MapView,
     NetworkLayer,
     Refusal,
     WeightLayout,
+    WrongMap,
 )
+from weft.models.network_core.map_pitches import MapView
 from weft.models.network_core.pools import NO_PADDING
 from weft.models.network_core.products import half_of
 
-__all__ = ["DIFFERENCE", "IDENTITY", "OperatorBuilder", "pointwise"]
-
-IDENTITY = 1 << 30, 1  # multiplier and shift of the scale 1 in all modes: 2**30 * 2**(1 - 31)
+__all__ = ["DIFFERENCE", "OperatorBuilder", "pointwise"]
 
 _BYTES = np.arange(256).astype(np.int8).astype(np.int32)
 # The added map less the result of the layer, both bytes. All operators that compare share it, so
@@ -46,8 +46,8 @@ class OperatorBuilder:
     node : Host
     mode : str
         Rounding mode.
-    depth : int
-        Channels of a vector.
+    cols, depth : int
+        Columns of the array, channels of a vector.
     config : NetworkCoreConfig or None
         The core, if it is known.
     layers : list of NetworkLayer
@@ -55,8 +55,8 @@ class OperatorBuilder:
 
     def __init__(self, division, node: Host):
         self.node = node
-        self.mode, self.depth = division.mode, division.depth
-        self.config = division.config
+        self.mode, self.cols, self.depth = division.mode, division.cols, division.depth
+        self.config = division.network_core
         self.layers: list[NetworkLayer] = []
         self._division, self._places = division, division.places
         self._first_list = self._places.core_list(node.inputs)
@@ -64,6 +64,12 @@ class OperatorBuilder:
     def tensor(self, operand: int) -> Tensor:
         """Return an input of the operator."""
         return self._division.tensors[self.node.inputs[operand]]
+
+    @property
+    def multiplies_maps(self) -> bool:
+        """Whether the core has the option for products of two maps."""
+        config = self._division.network_core
+        return config is not None and config.multiply_maps
 
     @property
     def output(self) -> Tensor:
@@ -74,15 +80,35 @@ class OperatorBuilder:
         """Return a zero point, or a limit, of a tensor as one of int8 values."""
         return value - half_of(tensor.dtype)
 
-    def read(self, operand: int = 0) -> int:
-        """Return the map of an input: of its rows, its columns and its channels.
+    def read(self, operand: int = 0, size: tuple[int, int, int] | None = None) -> int:
+        """Return the map of an input: of its rows, its columns and its channels, or of ``size``.
 
         Raises Refusal if it is a constant, has no 8 bits, or is no single map.
         """
         tensor = self.tensor(operand)
         if tensor.data is not None or tensor.dtype not in (np.int8, np.uint8):
             raise Refusal("its inputs must be maps of 8 bits")
-        return self._places.input(self.node.inputs[operand], self.map_size(tensor.shape))
+        size = self.map_size(tensor.shape) if size is None else size
+        return self._places.input(self.node.inputs[operand], size)
+
+    def stored_size(self, operand: int) -> tuple[int, int, int] | None:
+        """Return the size of the map that has an input; None if the host has it."""
+        return self._places.stored(self.node.inputs[operand])
+
+    def stored(self, operand: int = 0) -> tuple[int, bool]:
+        """Return the map that has an input, of any size, and whether the core computes it.
+
+        It has all values in their order. Raises Refusal as `read`, and WrongMap if a tensor with
+        the channels first lies there with other channels.
+        """
+        number, tensor, place = self.node.inputs[operand], self.tensor(operand), None
+        if tensor.dtype in (np.int8, np.uint8):
+            place = self._places.map_of(number)
+        if place is not None and tensor.channels_first:
+            channels = self.map_size(tensor.shape)[2]
+            if self.size(place)[2] != channels:
+                raise WrongMap(f"its input must have {channels} channels")
+        return (self.read(operand), False) if place is None else (place, True)
 
     @staticmethod
     def map_size(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -106,25 +132,35 @@ class OperatorBuilder:
         """
         return self._places.view(whole, size, **place)
 
+    def into(self, number: int, whole: int, **place) -> None:
+        """Put a map into another one: where its layer writes it, or as a copy.
+
+        ``place`` are fields of `MapView`.
+        """
+        if not self._places.put_into(number, MapView(whole, **place)):
+            self.copy(number, y=self.view(whole, self.size(number), **place))
+
     def layer(
         self, x: int, window: Window, weights: np.ndarray, *, y: int | None = None,
-        layout: str = WeightLayout.DIAGONAL, bias=0, scale: tuple = IDENTITY, x_zero: int = 0,
-        zero: int = 0, low: int = -128, high: int = 127, added: int = -1,
+        layout: str = WeightLayout.DIAGONAL, parts: int = 1, bias=0, scale: tuple | None = None,
+        x_zero: int = 0, zero: int = 0, low: int = -128, high: int = 127, added: int = -1,
         addition: Addition | None = None,
     ) -> int:
         """Append a layer, and return its map: ``y``, or a new one.
 
         The parameters are those of `NetworkLayer`; ``bias`` is without the zero point of x, and
-        it and ``scale`` are numbers or arrays of columns. Taps outside the map are ``x_zero``.
+        it and ``scale`` are numbers or arrays of columns; without one, the scale is 1. Taps outside
+        the map are ``x_zero``.
         """
+        scale = lane_parameters(1.0, self.mode) if scale is None else scale
         columns = weights.shape[-1]
         if y is None:
-            y = self.map((*window.output, columns))
+            y = self.map((*window.output, parts * columns))
         bias = np.broadcast_to(np.asarray(bias, np.int64), columns)
         multiplier, shift = (np.broadcast_to(np.asarray(v, np.int64), columns) for v in scale)
         layer = NetworkLayer(
             operators=(), name=self.node.name, position=self.node.position, macs=0, x=x, y=y,
-            added=added, addition=addition, window=window, layout=layout,
+            added=added, addition=addition, window=window, layout=layout, parts=parts,
             weights=weights.astype(np.int8), columns=columns, x_zero=x_zero, bias=bias,
             multiplier=multiplier, shift=shift, zero=zero, low=low, high=high,
         )
@@ -134,8 +170,13 @@ class OperatorBuilder:
 
     def equal(self, x: int, window: Window, weight: int = 1, **fields) -> int:
         """Append a layer whose column n is the sum of all taps of channel n, times a weight."""
-        weights = np.full((math.prod(window.kernel), self.size(x)[2]), weight)
-        return self.layer(x, window, weights, layout=WeightLayout.EQUAL, **fields)
+        channels = self.size(x)[2]
+        columns = max(self.cols, self.depth)  # whole vectors and whole words of B
+        parts = channels // columns
+        if window.output != (1, 1) or channels % columns:
+            columns, parts = channels, 1
+        weights = np.full((math.prod(window.kernel), columns), weight)
+        return self.layer(x, window, weights, layout=WeightLayout.EQUAL, parts=parts, **fields)
 
     def taps(self, x: int, window: Window, weights, **fields) -> int:
         """Append a layer whose column n is the sum of the taps of channel n by their weights."""
@@ -157,23 +198,29 @@ class OperatorBuilder:
 
     def sum(
         self, x: int, added: int, window: Window | None = None, *, weight: int = 1, bias: int = 0,
-        x_zero: int = 0, table: np.ndarray = DIFFERENCE, scale: tuple = IDENTITY, zero: int = 0,
+        x_zero: int = 0, table: np.ndarray = DIFFERENCE, scale: tuple | None = None, zero: int = 0,
         low: int = -128, high: int = 127, y: int | None = None,
     ) -> int:
         """Append a copy of a map that adds another one through a table, and return its map.
 
         ``clamp(scale(table[0, added] + table[1, weight * x + bias]) + zero, low, high)``
         """
+        scale = lane_parameters(1.0, self.mode) if scale is None else scale
         addition = Addition(table.astype(np.int32), *scale, zero, low, high)
         window = pointwise(self.size(x)) if window is None else window
         return self.equal(
             x, window, weight, bias=bias, x_zero=x_zero, added=added, addition=addition, y=y,
         )
 
-    def finished(self, result: int) -> tuple[NetworkLayer, ...]:
-        """Return all layers, the last one with the operator and its ``result``."""
+    def finished(self, results: tuple[int, ...]) -> tuple[NetworkLayer, ...]:
+        """Return all layers, the last one with the operator and the result that it completes."""
         if self.layers:
             last = self.layers[-1]
+            result, views = last.y, self.where(last.y)
+            while result not in results and views is not None:
+                result, views = views.whole, self.where(views.whole)
+            if result not in results:  # a view of what the layer writes
+                result = results[-1]
             self.layers[-1] = dataclasses.replace(
                 last, operators=(self.node.operator,), result=-1 if result == last.y else result,
             )

@@ -1,13 +1,12 @@
-"""Maxima: MAX_POOL_2D, MAXIMUM, MINIMUM.
+"""Maxima of maps, and MAX_POOL_2D.
 
 ``max(a, b) = a + clamp(b - a, 0, 255)``. The limited difference is stored less 128, as int8.
 """
 
 from weft.models.ir import Window
-from weft.models.network_core.layers import Refusal
 from weft.models.network_core.operators.builder import OperatorBuilder
 
-__all__ = ["LOWERINGS", "maximum"]
+__all__ = ["LOWERINGS", "corrected", "maximum"]
 
 _LEAST = -128  # never a maximum of other values
 
@@ -22,15 +21,22 @@ def maximum(
     """
     # What the other map is larger than x, and -128 where it is not.
     more = builder.sum(x, other, window, x_zero=_LEAST, zero=_LEAST)
-    return _with(builder, x, more, window, **result)
+    return corrected(builder, x, more, window, **result)
 
 
-def _with(builder, x, more, window, **result):
-    """Return x plus what another map is larger: ``x + more + 128``.
+def corrected(
+    builder: OperatorBuilder, x: int, difference: int, window: Window | None = None, *,
+    least: bool = False, **result
+) -> int:
+    """Return x plus what another map is larger: ``x + difference + 128``.
 
-    The layer computes ``-1 - x``, whose negative is added: so the table is that of a difference.
+    With ``least``, plus what it is less: ``x + difference - 127``. The layer computes ``-1 - x``,
+    whose negative is added: so the table is that of a difference.
     """
-    return builder.sum(x, more, window, weight=-1, bias=-1, x_zero=_LEAST, zero=127, **result)
+    zero = -128 if least else 127
+    return builder.sum(
+        x, difference, window, weight=-1, bias=-1, x_zero=_LEAST, zero=zero, **result
+    )
 
 
 def _max_pool(builder):
@@ -69,38 +75,11 @@ def _maximum_along(builder, x, axis, kernel, stride, before, output, limits):
     # The second tap less the first one needs no table.
     last = kernel == 2
     more = builder.taps(x, window(0, 2), [-1, 1], x_zero=_LEAST, zero=_LEAST)
-    y = _with(builder, x, more, window(0, 1), **(limits if last else {}))
+    y = corrected(builder, x, more, window(0, 1), **(limits if last else {}))
     for tap in range(2, kernel):
         last = tap == kernel - 1
         y = maximum(builder, x, y, window(tap, 1), **(limits if last else {}))
     return y
 
 
-def _of_two(builder, least):
-    """MAXIMUM or MINIMUM of two maps; one may have a single row or column."""
-    x, other = _full_first(builder, builder.read(0), builder.read(1))
-    if builder.tensor(0).dtype != builder.tensor(1).dtype:
-        raise Refusal("its inputs must have one type")
-    if not least:
-        return maximum(builder, x, other)
-    # What the other map is larger than x is subtracted from the other map.
-    more = builder.sum(x, other, zero=_LEAST)
-    return builder.sum(more, other, zero=_LEAST)
-
-
-def _full_first(builder, a, b):
-    """Return two maps, the one with all rows and columns first."""
-    sizes = builder.size(a), builder.size(b)
-    if sizes[0][2] != sizes[1][2]:
-        raise Refusal(f"its inputs must have equal channels, not {sizes[0][2]} and {sizes[1][2]}")
-    for first, second, order in ((*sizes, (a, b)), (*sizes[::-1], (b, a))):
-        if all(n in (1, m) for n, m in zip(second[:2], first[:2], strict=True)):
-            return order
-    raise Refusal("each of its inputs must be repeated, along another axis")
-
-
-LOWERINGS = {
-    "tflite.max_pool": _max_pool,
-    "maximum": lambda builder: _of_two(builder, least=False),
-    "minimum": lambda builder: _of_two(builder, least=True),
-}
+LOWERINGS = {"tflite.max_pool": _max_pool}

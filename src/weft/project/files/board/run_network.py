@@ -1,4 +1,4 @@
-"""Run the network on the core: python3 run.py [board, golden, /dev/ttyUSB1, tcp://host:port]."""
+"""Run the network on the core: python3 run.py [board, sim, golden, /dev/ttyUSB1, tcp://host:port]."""
 
 import sys
 from pathlib import Path
@@ -14,17 +14,22 @@ FILE = next(path for path in HERE.glob("network.*") if path.suffix in (".tflite"
 
 
 def open_core(program, on):
-    """A session on the core that a name means; "board" is a simulated one."""
+    """A session on the core that a name means; "sim" is a simulated one without a serial port."""
     if on == "golden":
         return program.open("golden")
-    if on == "board":
-        from weft.sim.transport import SimBoardTransport
+    design = program.target.config
+    if on == "sim" and program.kind == NETWORK:
+        from weft.sim.network_core import SimulatedRunner
 
-        on = SimBoardTransport(program.target.config, say=print)
+        return program.open(SimulatedRunner(design))
+    if on in ("board", "sim"):
+        from weft.sim.transport import SimBoardTransport, SimTransport
+
+        on = (SimBoardTransport if on == "board" else SimTransport)(design, say=print)
     if program.kind == NETWORK:
         from weft.host.network_driver import NetworkDriver
 
-        on = NetworkDriver(on, program.target.config)
+        on = NetworkDriver(on, design)
     return program.open(on)
 
 
@@ -36,7 +41,9 @@ def main(on="board"):
     with open_core(program, "golden") as golden, open_core(program, on) as core:
         wanted, y = golden(x), core(x)
     equal = np.array_equal(y, wanted)
-    print(f"{FILE.name} on {on}: {np.ravel(y)[:10]},"
+    cycles = core.cycles if program.kind == NETWORK else None
+    counted = "" if cycles is None else f" {cycles:,} cycles,"
+    print(f"{FILE.name} on {on} ({program.target.name}): {np.ravel(y)[:10]},{counted}"
           f" {'equal to' if equal else 'DIFFERENT from'} the golden model")
     return 0 if equal else 1
 

@@ -1,4 +1,4 @@
-"""Multiply matrices on the core: python3 run.py [board, golden, /dev/ttyUSB1, tcp://host:port]."""
+"""Multiply matrices on the core: python3 run.py [board, sim, golden, /dev/ttyUSB1, tcp://host:port]."""
 
 import sys
 from pathlib import Path
@@ -13,11 +13,12 @@ DESIGN = design_from_toml(Path(__file__).with_name("design.toml"))
 
 
 def open_core(on):
-    """The core that a name means; "board" is a simulated one."""
-    if on == "board":
-        from weft.sim.transport import SimBoardTransport
+    """The core that a name means; "sim" is a simulated one without a serial port."""
+    if on in ("board", "sim"):
+        from weft.sim.transport import SimBoardTransport, SimTransport
 
-        return Accelerator(SimBoardTransport(DESIGN, say=print), DESIGN)
+        simulated = SimBoardTransport if on == "board" else SimTransport
+        return Accelerator(simulated(DESIGN, say=print), DESIGN)
     return Accelerator(on, DESIGN)
 
 

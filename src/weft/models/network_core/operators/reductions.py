@@ -1,0 +1,174 @@
+"""Operators that take many values to one: AVERAGE_POOL_2D, MEAN, SUM, REDUCE_MAX, REDUCE_MIN."""
+
+import itertools
+import math
+
+import numpy as np
+
+from weft.models.ir import Window
+from weft.models.network_core.layers import WeightLayout
+from weft.models.network_core.operators.pools import corrected
+from weft.models.network_core.pools import NO_PADDING, average_scale, mean_scale
+from weft.models.network_core.products import half_of
+
+__all__ = ["LOWERINGS"]
+
+_LEAST, _MOST = -128, 127
+_MAX_SIZE = 255  # of a kernel, and of a dilation
+
+
+def _average_pool(builder):
+    """A layer for all windows with as many inputs: those at a border have fewer."""
+    given, x = builder.node.attributes, builder.read()
+    size, output = builder.size(x), tuple(given["output"])
+    zero, low, high = (
+        builder.zero(value, builder.tensor(0)) for value in (0, given["low"], given["high"])
+    )
+    runs = [
+        _runs(*numbers) for numbers in zip(
+            size[:2], given["kernel_size"], given["stride"], given["padding"], output, strict=True
+        )
+    ]
+    regions = list(itertools.product(*runs))
+    whole = builder.map((*output, size[2]))
+    for rows, columns in regions:
+        window = Window(
+            (rows.taps, columns.taps),
+            tuple(s if run.count > 1 else 1
+                  for s, run in zip(given["stride"], (rows, columns), strict=True)),
+            (1, 1), (-rows.start, 0, -columns.start, 0), size[:2], (rows.count, columns.count),
+        )
+        scale = average_scale(rows.inputs * columns.inputs, builder.mode, zero)
+        y = whole
+        if len(regions) > 1:
+            y = builder.view(
+                whole, (rows.count, columns.count, size[2]), row=rows.first, column=columns.first
+            )
+        taps = rows.taps * columns.taps
+        builder.equal(
+            x, window, scale.weight, bias=-zero * taps * scale.weight,
+            scale=(scale.multiplier, scale.shift), x_zero=zero, zero=zero, low=low, high=high, y=y,
+        )
+    return whole
+
+
+class _Run:
+    """Neighbouring outputs along an axis whose windows have as many inputs.
+
+    Attributes
+    ----------
+    first, count : int
+        Outputs.
+    start, taps : int
+        The first tap of the first output, as a place in the input, and the taps of a window.
+    inputs : int
+        Taps of a window in the input.
+    """
+
+    def __init__(self, first, count, start, taps, inputs):
+        self.first, self.count, self.start, self.taps, self.inputs = (
+            first, count, start, taps, inputs
+        )
+
+
+def _runs(size, kernel, stride, before, output):
+    """Return the runs of windows along an axis."""
+    starts = [n * stride - before for n in range(output)]
+    inputs = [min(start + kernel, size) - max(start, 0) for start in starts]
+    found = []
+    for count, group in itertools.groupby(range(output), inputs.__getitem__):
+        first, *others = group
+        start, taps = starts[first], kernel
+        if not others:  # without the taps outside
+            start, taps = max(start, 0), count
+        found.append(_Run(first, 1 + len(others), start, taps, count))
+    return found
+
+
+def _axes(builder):
+    """Return the axes of the map that the operator reduces: 0 rows, 1 columns, 2 channels."""
+    rank = len(builder.tensor(0).shape)
+    found = {axis % rank + 3 - rank for axis in builder.node.attributes["axes"]}
+    return sorted(axis for axis in found if axis >= 0)  # the others have size 1
+
+
+def _mean(builder):
+    """One layer, so that the sum is rounded once."""
+    axes, tensor = _axes(builder), builder.tensor(0)
+    size = builder.map_size(tensor.shape)
+    if all(axis in axes or size[axis] == 1 for axis in (0, 1)):
+        axes, size = [0, 1, *axes], _within_limits(size)
+    x = builder.read(0, size)
+    half = half_of(tensor.dtype)
+    scale = mean_scale(builder.node, tensor.shape, half, builder.mode)
+    x_zero, zero = (value - half for value in builder.node.attributes["zeros"])
+    kernel = tuple(size[axis] if axis in axes else 1 for axis in (0, 1))
+    output = tuple(1 if axis in axes else size[axis] for axis in (0, 1))
+    window = Window(kernel, (1, 1), (1, 1), NO_PADDING, size[:2], output)
+    taps = math.prod(kernel)
+    fields = dict(scale=(scale.multiplier, scale.shift), x_zero=x_zero, zero=zero)
+    if 2 not in axes:
+        return builder.equal(x, window, scale.weight, bias=-x_zero * taps * scale.weight, **fields)
+    return builder.layer(
+        x, window, np.full((taps, size[2], 1), scale.weight), layout=WeightLayout.DENSE,
+        bias=-x_zero * taps * size[2] * scale.weight, **fields,
+    )
+
+
+def _within_limits(size):
+    """Return rows and columns that a kernel can have, with as many pixels; or the size itself."""
+    pixels = size[0] * size[1]
+    if max(size[:2]) > _MAX_SIZE:
+        for rows in range(1, _MAX_SIZE + 1):
+            if pixels % rows == 0 and pixels // rows <= _MAX_SIZE:
+                return rows, pixels // rows, size[2]
+    return size
+
+
+def _extreme(builder, least):
+    """Along each axis, the larger one of values with a distance, until one is left."""
+    x = builder.read()
+    for axis in _axes(builder):
+        while builder.size(x)[axis] > 1:
+            half = _halved_channels if axis == 2 else _halved
+            x = half(builder, x, axis, least)
+    return x
+
+
+def _halved(builder, x, axis, least):
+    """Return the extremes of all pairs along an axis of pixels with a distance."""
+    size = builder.size(x)
+    distance = min(size[axis] // 2, _MAX_SIZE)
+    output = tuple(n - distance if place == axis else n for place, n in enumerate(size[:2]))
+    taps, dilation = ((2, 1), (distance, 1)) if axis == 0 else ((1, 2), (1, distance))
+    pairs = Window(taps, (1, 1), dilation, NO_PADDING, size[:2], output)
+    difference = builder.taps(x, pairs, [-1, 1], zero=_MOST if least else _LEAST)
+    first = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], output)
+    return corrected(builder, x, difference, first, least=least)
+
+
+def _halved_channels(builder, x, _, least):
+    """The same along the channels: views of whole vectors, or the differences of columns."""
+    height, width, channels = builder.size(x)
+    distance = channels // 2
+    zero = _MOST if least else _LEAST
+    if distance >= builder.depth:
+        distance -= distance % builder.depth
+    rest = height, width, channels - distance
+    first = builder.view(x, rest)
+    if distance % builder.depth == 0:
+        second = builder.view(x, rest, channel=distance)
+        difference = builder.sum(first, second, zero=zero)
+    else:
+        weights = np.eye(channels, rest[2], -distance) - np.eye(channels, rest[2])
+        window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, rest[:2], rest[:2])
+        difference = builder.layer(x, window, weights[None], layout=WeightLayout.DENSE, zero=zero)
+    return corrected(builder, first, difference, least=least)
+
+
+LOWERINGS = {
+    "tflite.average_pool": _average_pool,
+    **dict.fromkeys(("tflite.mean", "tflite.sum", "litert.sum"), _mean),
+    "reduce_max": lambda builder: _extreme(builder, least=False),
+    "reduce_min": lambda builder: _extreme(builder, least=True),
+}

@@ -1,0 +1,1 @@
+"""The template of a SoC by LiteX with a Weft core."""
