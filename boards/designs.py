@@ -48,8 +48,11 @@ NETWORKS_85F = NetworkDesign(
 # The same for networks of ONNX: the lanes round as onnxruntime, and take a quarter more LUTs. Lanes
 # with both roundings would have the normalizers of the one and the shifters of the other.
 NETWORKS_ONNX_85F = NetworkDesign(
-    config=replace(NETWORKS_85F.config, requantize="onnx"), clock=95.8333, baud=3_000_000,
-    placer="static",
+    # MUL and SOFTMAX of ONNX are of float32.
+    config=replace(
+        NETWORKS_85F.config, requantize="onnx", softmax=False, multiply_maps=False
+    ),
+    clock=95.8333, baud=3_000_000, placer="static",
 )
 NETWORKS_25F = NetworkDesign(
     config=NetworkCoreConfig(

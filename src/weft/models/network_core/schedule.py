@@ -431,6 +431,7 @@ class _Search:
         """Append the jobs of a layer to a state, and to ``parts``."""
         demand, ends = self._demands[layer], state.ends
         jobs = self._jobs(layer, tiles, lines_resident)
+        b_word = line = 0  # a SOFTMAX has none
         for number, job in enumerate(jobs):
             done, b_jobs, line_jobs = len(ends) - 1, 0, 0
             if job.words:
