@@ -7,7 +7,7 @@ import pytest
 from network_cores import network_core_config
 
 from weft.config import Config
-from weft.network_core.config import NetworkCoreConfig
+from weft.network_core.config import OPTIONS, NetworkCoreConfig
 from weft.network_core.descriptors import (
     DESCRIPTOR_BYTES,
     ListEnd,
@@ -36,11 +36,11 @@ def test_fields_do_not_overlap(kind):
 def test_a_core_without_an_option_does_not_know_its_fields():
     array = Config(cols=4, depth=4, lanes=2, requantize="tflite", activation="none")
     own, other = (
-        {p.name for p in places(ListJob, NetworkCoreConfig(array=array, softmax=softmax))}
-        for softmax in (True, False)
+        {p.name for p in places(ListJob, NetworkCoreConfig(array=array, **options))}
+        for options in (dict.fromkeys(OPTIONS, True), {})
     )
     assert own == {p.name for p in places(ListJob)}
-    assert own - other == {"softmax"}
+    assert own - other == {"multiply", "softmax"}
 
 
 def test_bytes_of_a_load():
@@ -90,7 +90,7 @@ def test_a_field_of_an_option_that_a_core_lacks_is_unused():
     data = ListJob(add=1, multiply=1).pack()
     without, with_option = (network_core_config(2, 4, 4, multiply_maps=on) for on in (False, True))
     assert unpack(data) == unpack(data, with_option) == ListJob(add=1, multiply=1)
-    with pytest.raises(ValueError, match="unused bits of word 0 of ListJob must be 0, not 0x800"):
+    with pytest.raises(ValueError, match="unused bits of word 0 of ListJob must be 0, not 0x1000"):
         unpack(data, without)
     assert unpack(ListJob(add=1).pack(), without) == ListJob(add=1)
 

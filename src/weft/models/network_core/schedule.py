@@ -404,8 +404,8 @@ class _Search:
         for first, end in itertools.pairwise([*firsts, sizes.tiles]):
             count, lines = end - first, _lines(demand, end - first)
             for number, piece in enumerate(pieces):
-                words, b_uses = count * piece.taps.words, 1
-                if sizes.filled:  # all jobs of the layer share these words
+                words, b_uses = 0 if demand.softmax else count * piece.taps.words, 1
+                if sizes.filled and not demand.softmax:  # all jobs of the layer share these words
                     words, b_uses = 0 if found else most, len(firsts) * len(pieces)
                 b_load = line_load = 0
                 if not (self._b_resident or sizes.filled):
