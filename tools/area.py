@@ -15,7 +15,6 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from tools import results
-from weft.boards.designs import NETWORKS_85F
 from weft.boards.devices import DEVICES
 from weft.boards.toolchain import Toolchain, digests, to_rtlil
 from weft.commands import epilogue_flags
@@ -30,7 +29,6 @@ from weft.hw.control.tile_generator import Tile
 from weft.hw.core import Core
 from weft.hw.fabrics import FABRICS
 from weft.hw.network_core.memory.program_memory import ProgramMemory
-from weft.hw.network_core.output.softmax import Softmax
 from weft.hw.output.result_scheduler import Chunk
 from weft.hw.output.scalers import SCALERS
 from weft.network_core.config import NetworkCoreConfig
@@ -115,7 +113,6 @@ def components():
             target="ecp5",
         )
         yield name, ProgramMemory(NetworkCoreConfig(array=core, program_words=1 << 17))
-    yield "unit for SOFTMAX of the network core of the ULX3S", Softmax(NETWORKS_85F.config)
 
 
 def designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:

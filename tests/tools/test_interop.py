@@ -94,7 +94,8 @@ def test_runs_networks_of_mlperf_tiny_if_they_are_there(interop, monkeypatch):
     interop.soc(steps)
     digits = interop.ROOT / "examples" / "digits_cnn.tflite"
     tiny = ["kws_int8", "resnet8_int8", "vww_96_int8", "micro_speech_int8", "str_ww_int8"]
-    assert commands == [[digits], [digits, *(Path(f"/data/{name}.tflite") for name in tiny)]]
+    found = [command for command in commands if command[0] == digits]  # the others are verbs
+    assert found == [[digits], [digits, *(Path(f"/data/{name}.tflite") for name in tiny)]]
 
 
 @pytest.mark.parametrize("summary, failed", [

@@ -250,23 +250,18 @@ class ListJob(_Descriptor):
         Another map is added to the result. The ADD table has the scaled values: byte x of the added
         map has word ``x modulo 256``, and result y has word ``256 + (y modulo 256)``.
     multiply : flag
-        Both words are multiplied instead of added, each one as a signed value of its lowest 16
-        bits. Only together with ``add``, and with the option ``multiply_maps`` of the core.
+        Both words are multiplied, not added: signed values of 16 bits. Only with ``add``, and only
+        with the option ``multiply_maps``.
     sums : flag
         The output map has sums instead of results: 32 bits each, little-endian, with their biases
         and modulo 2^32. A pixel has ``4 * columns`` bytes. Not together with ``add``.
     partial : flag
-        The job stores nothing: its sums stay in the array, and the sums of the next job start from
-        them. So a tile whose words exceed B is computed by several jobs, each with some of the
-        taps. All of them have the same pixels, in one panel, and the same columns, in one tile. The
-        fields of the output and of ADD have no effect.
+        The job stores nothing: the sums of the next job start from its sums. Such jobs have the
+        same pixels, in one panel, and the same columns, in one tile.
     softmax : flag
-        The job is no convolution: pixel (oy, ox) of the output map is the SOFTMAX of the first
-        ``columns`` bytes at ``input + ox * pixel + oy * row``. Word d of the ADD table, below 256,
-        has ``exp(-d)``: the exponential of a value that is d less than the largest one, with 31
-        fractional bits. ``columns`` is at most 4,095. Of the other fields only ``loads``,
-        ``out_height``, ``out_width`` and those of both maps have an effect. Not together with
-        ``add`` or ``sums``. Only a core with the option ``softmax`` knows this flag.
+        Each pixel of the output map is the SOFTMAX of ``columns`` bytes, at most 4,095, of the
+        input map. Word d of the ADD table has ``exp`` of a value d less than the largest one, with
+        31 fractional bits. Array and lanes do not work. Only with the option ``softmax``.
     loads : int
         Loads that must be complete before the job starts.
     panel_rows : int

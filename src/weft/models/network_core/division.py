@@ -30,14 +30,13 @@ from weft.models.network_core.operators.functions import with_functions
 from weft.models.network_core.operators.moves import moved
 from weft.models.network_core.operators.operands import PRODUCTS, SUMS, operand, parameters
 from weft.models.network_core.padded_maps import PaddedMaps
-from weft.models.network_core.pieces import job_limits, needed
+from weft.models.network_core.pieces import check_window, job_limits, needed
 from weft.models.network_core.pools import NO_PADDING, average_scale, conversion_scale
 from weft.models.network_core.products import half_of, product_of
 from weft.models.network_core.tensor_places import TensorPlaces
 from weft.models.network_core.weights import LayerWords
 from weft.models.program import Step
 from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.descriptors import ListJob, places
 
 __all__ = ["check_kind", "divide"]
 
@@ -321,7 +320,7 @@ class _Division:
 
     def check_layer(self, layer, channels):
         """Raise Refusal if a layer of a map with ``channels`` does not fit a job or the buffers."""
-        _check_window(layer.window)
+        check_window(layer.window)
         if self.network_core is not None:
             sizes = LayerWords.of(layer, channels, self.network_core)
             for name, field, room, least in job_limits(sizes, self.network_core):
@@ -483,24 +482,6 @@ class _Division:
         window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
         self._equal(node, size, window, average_scale(1, self.mode, 0), 0, 0, -128, 127)
         return self._layers[-1]
-
-
-def _check_window(window):
-    """Raise Refusal if a number of a window has more bits than its field in `ListJob`."""
-    bits = {place.name: place.bits for place in places(ListJob)}
-    top, _, left, _ = window.padding
-    for name, sizes, limit in (
-        ("kernel", window.kernel, (1 << bits["kernel_width"]) - 1),
-        ("stride", window.stride, (1 << bits["stride_x"]) - 1),
-        ("dilation", window.dilation, (1 << bits["dilation_x"]) - 1),
-        ("input", window.input, (1 << bits["in_width"]) - 1),
-        ("output", window.output, (1 << bits["out_width"]) - 1),
-        ("padding", (abs(top), abs(left)), (1 << bits["first_x"] - 1) - 1),
-    ):
-        if max(sizes) > limit:
-            raise Refusal(
-                f"its {name} must be at most {limit} x {limit}, not {sizes[0]} x {sizes[1]}"
-            )
 
 
 def _size_of(shape):

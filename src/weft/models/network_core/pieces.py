@@ -7,11 +7,16 @@ taps. The sums stay in the array between them, so each of these jobs has one pan
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from weft.models.ir import Window
+from weft.models.network_core.layers import Refusal
 from weft.models.network_core.map_pitches import Panels
 from weft.models.network_core.weights import LINES_OF_ADD, LayerWords
 from weft.network_core.config import NetworkCoreConfig
+from weft.network_core.descriptors import ListJob, places
 
-__all__ = ["Area", "Piece", "Shape", "Taps", "job_limits", "needed", "pieces_of"]
+__all__ = [
+    "Area", "Piece", "Shape", "Taps", "check_window", "job_limits", "needed", "pieces_of",
+]
 
 
 @dataclass(frozen=True)
@@ -173,3 +178,21 @@ def job_limits(
 def needed(field: str, least: int) -> str:
     """Return the rule for a field of the table, for a network that needs ``least``."""
     return f"[network_core] {field} must be at least {least:,}"
+
+
+def check_window(window: Window) -> None:
+    """Raise Refusal if a number of a window has more bits than its field in `ListJob`."""
+    bits = {place.name: place.bits for place in places(ListJob)}
+    top, _, left, _ = window.padding
+    for name, sizes, limit in (
+        ("kernel", window.kernel, (1 << bits["kernel_width"]) - 1),
+        ("stride", window.stride, (1 << bits["stride_x"]) - 1),
+        ("dilation", window.dilation, (1 << bits["dilation_x"]) - 1),
+        ("input", window.input, (1 << bits["in_width"]) - 1),
+        ("output", window.output, (1 << bits["out_width"]) - 1),
+        ("padding", (abs(top), abs(left)), (1 << bits["first_x"] - 1) - 1),
+    ):
+        if max(sizes) > limit:
+            raise Refusal(
+                f"its {name} must be at most {limit} x {limit}, not {sizes[0]} x {sizes[1]}"
+            )
