@@ -483,7 +483,7 @@ def _tiles_of(demand, config, share, b_resident, lines_resident):
         shared = name == "words of B" and sizes.filled
         whole = each if shared else each * least + extra
         in_pieces |= whole > size
-        if not shared:
+        if each and not shared:
             room = max(whole, size // share) - extra
             limits.append(room // each // sizes.granule * sizes.granule)
     if in_pieces:

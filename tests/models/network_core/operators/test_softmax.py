@@ -55,6 +55,17 @@ def test_between_tables():
     check_whole(network, x, config=replace(SMALL, softmax=True))
 
 
+@pytest.mark.parametrize("lines, b_words", [(4, 512), (512, 20), (4, 20)])
+def test_between_layers_whose_parameters_do_not_stay(lines, b_words):
+    """A SOFTMAX has no words and no lines: it takes no part of the buffers."""
+    network = OperatorNetwork(6, (1, 5, 4, 7))
+    x = network.convolution(network.convolution(0, 30), 24)
+    y = network.convolution(softmax(network, x), 40)
+    network.dense(softmax(network, y), 9)
+    config = replace(LARGE, softmax=True, lines=lines, b_words=b_words)
+    check_whole(network, len(network.tensors) - 1, config=config)
+
+
 @pytest.mark.parametrize("columns", [1, 2, 255, 1000])
 def test_columns(columns):
     network = OperatorNetwork(3, (1, 2, 2, columns))
