@@ -19,7 +19,7 @@ from weft.models.loading import load
 from weft.models.target import NetworkTarget, target_of
 from weft.network_core.config import NetworkCoreConfig
 
-__all__ = ["KINDS", "main", "network", "tables"]
+__all__ = ["COUNT", "KINDS", "main", "network"]
 
 COUNT = 3  # networks of each kind
 BOARD = "ulx3s-85f"
@@ -449,28 +449,17 @@ def rows(kinds=tuple(KINDS)):
             )
 
 
-def tables(found: list[tuple]) -> list[dict]:
-    """Return the table of the record."""
-    columns = [{"name": name} for name in (
-        "kind", "network", "lists", "operators of the host", "cycles", "bytes equal",
-    )]
-    whole = sum(row[2] == 1 and row[3] == "-" for row in found)
-    return [{
-        "title": "", "columns": columns, "rows": found,
-        "about": f"{whole} of {len(found)} networks are one list without an operator of the host.",
-    }]
-
-
 def main(arguments: list[str]) -> int:
-    """Print the networks; write the record if all kinds are asked for. Exit code 1: bytes differ.
-    """
+    """Print the networks of the kinds, by default of all; the exit code 1 if bytes differ."""
     found = []
-    for row in rows(arguments or tuple(KINDS)):
-        print(f"{row[0]:<18}{row[1]}  lists {row[2]}  host: {row[3]:<30} {row[4]:>9,} {row[5]}",
-              flush=True)
-        found.append(row)
-    print(tables(found)[0]["about"])
-    return int(any(row[-1] != "yes" for row in found))
+    for kind, number, lists, host, cycles, same in rows(arguments or tuple(KINDS)):
+        print(
+            f"{kind:<18}{number}  lists {lists}  host: {host:<30} {cycles:>9,} {same}", flush=True
+        )
+        found.append((lists == 1 and host == "-", same == "yes"))
+    whole = sum(is_whole for is_whole, _ in found)
+    print(f"{whole} of {len(found)} networks are one list without an operator of the host.")
+    return int(not all(same for _, same in found))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,20 @@
+"""The script of networks of many kinds."""
+
+import pytest
+
+whole_networks = pytest.importorskip("tools.whole_networks")
+pytest.importorskip("tflite_micro")
+
+
+def test_a_kind_is_whole_and_equal(capsys):
+    assert whole_networks.main(["slices"]) == 0
+    *rows, summary = capsys.readouterr().out.splitlines()
+    assert len(rows) == whole_networks.COUNT
+    assert all("lists 1  host: - " in row and row.endswith(" yes") for row in rows)
+    assert summary == "3 of 3 networks are one list without an operator of the host."
+
+
+def test_other_bytes_are_an_error(monkeypatch, capsys):
+    monkeypatch.setattr(whole_networks, "reference", lambda data, dtype: lambda x: x)
+    assert whole_networks.main(["uint8"]) == 1
+    assert capsys.readouterr().out.count(" NO\n") == 3
