@@ -18,8 +18,8 @@ from weft.models.report.placement import link_bytes
 __all__ = ["RUNS", "programs", "summary", "tables"]
 
 TIMES = """\
-One inference on a network core, from START to done, at the clock of the board. The core of 8 x 8 x 8
-computes SOFTMAX, too; with the others the host does. **Goal** is the largest time without SOFTMAX
+One inference on a network core, from START to done, at the clock of the board. The core of 8 x 8 x
+8 computes SOFTMAX, too; with the others the host does. **Goal** is the largest time without SOFTMAX
 that the project accepts."""
 SIZES = """\
 Bytes of the memory. Setup shares the place of the maps, so the memory needs the larger one of the
@@ -113,7 +113,8 @@ def _times(folder):
         batch1 = " (`--for batch1`)" if run.design is BATCH1_85F else ""
         lines.append(
             f"| {run.name} | {run.array}{batch1} | {program.cycles:,} | {run.design.clock:g}"
-            f" | {program.cycles / run.design.clock:.1f} | {run.goal_us(program):.1f} | {run.goal} |"
+            f" | {program.cycles / run.design.clock:.1f} | {run.goal_us(program):.1f}"
+            f" | {run.goal} |"
         )
     return "\n".join(lines)
 
