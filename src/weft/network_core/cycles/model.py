@@ -14,12 +14,10 @@ from weft.network_core.latencies import LIST_SETTLE, lead
 
 __all__ = ["predict_list"]
 
-_Layer = PlainLayer | AddedLayer | PartialLayer
-
 LOG_BYTES = 8  # of an entry of the log
 ADDED, LIST = range(2)  # clients of the side port, by priority; loads follow the list
 WAITING = "ready", "end"  # states of a head that does nothing
-_Layer = PlainLayer | AddedLayer | SoftmaxLayer
+_Layer = PlainLayer | AddedLayer | PartialLayer | SoftmaxLayer
 
 
 def predict_list(
@@ -201,7 +199,8 @@ class _ListModel:
         """The layer of a job that starts now."""
         if job.softmax:
             return SoftmaxLayer(self._network_core, job)
-        return (AddedLayer if job.add else PlainLayer)(self._network_core, job, self.now)
+        kind = PartialLayer if job.partial else AddedLayer if job.add else PlainLayer
+        return kind(self._network_core, job, self.now)
 
     @property
     def _job_busy(self):
