@@ -104,7 +104,8 @@ OPCODES = {
     **{
         f"{type(d).__name__} {word}.{bit}": with_word(d, word, 1 << bit)
         for d, word, bit in (
-            (JOB, 0, 11), (JOB, 0, 31), (JOB, 1, 24), (JOB, 5, 16), (JOB, 25, 0), (JOB, 31, 31),
+            (JOB, 0, 12), (JOB, 0, 13), (JOB, 0, 31), (JOB, 1, 24), (JOB, 5, 16), (JOB, 25, 0),
+            (JOB, 31, 31),
             (LOAD, 0, 10), (LOAD, 4, 0), (LOAD, 31, 31), (LOOP, 0, 8), (LOOP, 7, 0),
             (LOOP, 20, 5), (END, 0, 9), (END, 1, 16), (END, 3, 0), (END, 17, 7),
         )
