@@ -79,4 +79,4 @@ def test_the_verbs_of_the_workflow_are_those_of_the_makefile():
     folder = ROOT / "src" / "weft" / "project" / "files" / "board"
     verbs = re.findall(r"^\.PHONY: (.*)$", (folder / "Makefile").read_text(), re.M)[0].split()
     used = re.findall(r"make (\w+)", (folder / "weft.yml").read_text())
-    assert verbs == ["lint", "sim", "build", "program", "run"] and {*used} <= {*verbs}
+    assert verbs == ["help", "lint", "sim", "build", "program", "run"] and {*used} <= {*verbs}
