@@ -92,7 +92,8 @@ def compile_network_core(
     except _Refused as error:
         if not error.has_tables:
             raise UnfitError(str(error)) from error
-    # Each table takes 512 vectors of the memory: a smaller program leaves them to the host.
+    # Each table takes 512 vectors of the memory, and weights of 0 and 1 take some: a smaller
+    # program leaves such operators to the host.
     try:
         return _compiled(graph, *arguments, tables=False)
     except _Refused as error:

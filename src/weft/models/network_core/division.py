@@ -54,7 +54,8 @@ def divide(
     begin a list after the first one. The lists are as few as possible. ``fuse``: ADD belongs to
     the layer before it, if only ADD reads this layer's result. With the ``config``, an operator is
     no layer if its weights do not fit the buffers, and products that are no layers have their sums
-    from the core. Without ``tables``, the host computes operators that need one, except ADD.
+    from the core. Without ``tables``, the host computes operators that need one, except
+    ADD, or that need several layers.
 
     Raises
     ------
@@ -252,18 +253,20 @@ class _Division:
         result = LOWERINGS[node.kernel](builder)
         results = result if isinstance(result, tuple) else (result,)
         layers = builder.finished(results)
-        if any(layer.addition for layer in layers):
-            self._take_table()
+        if len(layers) > 1:
+            self._take_memory("layers")
+        elif any(layer.addition for layer in layers):
+            self._take_memory("table")
         self._layers += layers
         for number, place in zip(node.outputs, results, strict=True):
             self.places.put(number, place)
             if not layers:
                 self._renamed.append((node, number))
 
-    def _take_table(self):
-        """An operator needs a table; Refusal if the memory has no space for it."""
+    def _take_memory(self, what):
+        """An operator needs a table, or several layers; Refusal if the memory has no space."""
         if not self._has_tables:
-            raise Refusal("the memory has no space for its table")
+            raise Refusal(f"the memory has no space for its {what}")
         self._used_tables = True
 
     def _all_on_host(self, entry, reason):
@@ -389,7 +392,7 @@ class _Division:
             zeros = tuple(int(kind.quantization.zero[0]) - half_of(kind.dtype) for kind in (x, y))
             conversion = conversion_scale(table, scales[0] / scales[1], zeros, self.mode)
         if conversion is None:
-            self._take_table()
+            self._take_memory("table")
             self._behind(node, self._own(node), size, lookup(table, self.mode))
             return
         scale, low, high = conversion

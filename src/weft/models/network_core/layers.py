@@ -298,7 +298,7 @@ class NetworkCoreGraph:
     after : tuple of Step
         Operators of the host after the last list.
     has_tables : bool
-        Layers have tables of operators that the host could compute instead.
+        Operators have tables, or several layers, and the host could compute them instead.
     """
 
     name: str
