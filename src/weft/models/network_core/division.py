@@ -316,11 +316,6 @@ class _Division:
         y = places.computed(node.outputs[0], size, places.first_list[x])
         self._layers.append(dataclasses.replace(layer, x=x, y=y))
 
-    @property
-    def config(self) -> NetworkCoreConfig | None:
-        """The core, if it is known."""
-        return self._network_core
-
     def check_layer(self, layer, channels):
         """Raise Refusal if a layer of a map with ``channels`` does not fit a job or the buffers."""
         check_window(layer.window)
