@@ -171,6 +171,25 @@ def test_prose_is_wrapped(page):
     assert long == []
 
 
+def left_by_merges(root, *places):
+    """``file:line`` of each mark of an unfinished merge in text files."""
+    found = []
+    for path in (path for place in places for path in sorted(root.glob(place)) if path.is_file()):
+        for number, line in enumerate(path.read_bytes().splitlines(), 1):
+            if line.startswith((b"<" * 7 + b" ", b">" * 7 + b" ")):
+                found.append(f"{path.relative_to(root).as_posix()}:{number}")
+    return found
+
+
+def test_no_merge_is_left_unfinished():
+    assert left_by_merges(ROOT, "*", *(f"{folder}/**/*" for folder in (*CODE, "docs"))) == []
+
+
+def test_an_unfinished_merge_is_seen(tmp_path):
+    (tmp_path / "one.md").write_text("a\n<<<<<<< ours\nb\n=======\nc\n>>>>>>> theirs\n")
+    assert left_by_merges(tmp_path, "*.md") == ["one.md:2", "one.md:6"]
+
+
 def test_each_limit_sees_what_breaks_it(tmp_path):
     body = "\n".join(["        x = 1"] * 80)
     (tmp_path / "hw").mkdir()

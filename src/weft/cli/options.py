@@ -23,6 +23,7 @@ OWN_FIELDS = {
     "lines": "lines of the parameter buffer",
     "read_vectors": "vectors that loads, descriptors and the host read in one cycle: 1, 2, 4, 8",
     "multiply_maps": "jobs can multiply their results with another map; a multiplier a lane",
+    "softmax": "a unit that computes SOFTMAX of rows of a map",
 }
 _OWN: PerKind[set[str]] = PerKind(product=set(), network=set(OWN_FIELDS))
 
