@@ -29,6 +29,7 @@ from weft.models.network_core.program import (
     memory_needs,
 )
 from weft.models.network_core.schedule import BufferSchedule, LayerDemand, schedule_buffers
+from weft.models.network_core.stripes import striped
 from weft.models.network_core.weights import LayerWords
 from weft.models.progress import Progress, Watch
 from weft.models.target import NetworkTarget
@@ -40,6 +41,7 @@ __all__ = ["compile_network_core"]
 _MAX_BATCH = (1 << 16) - 1  # turns of a loop
 _MAX_RESULT = 1024  # bytes that DONE carries
 _LOG_BYTES = 8  # of each job
+_SHARES = 1, 0.9, 0.75  # of the memory for stripes: maps with gaps have fewer bank conflicts
 
 
 def compile_network_core(
@@ -123,18 +125,42 @@ def _compiled(graph, exactness, left_out, target, batch, activations, progress, 
             f"{graph.name}: a network core needs a product that is a layer; operator"
             f" {first.position[0]} ({first.operators[0]} {first.name}): {first.placement.reason}"
         )
-    sizes = [
-        LayerWords.of(layer, divided.maps[layer.x].channels, config) for layer in divided.layers
-    ]
-    compiler = _Compiler(divided, exactness, left_out, sizes, target, batch, activations, progress)
+    arguments = exactness, left_out, target, batch, activations, progress
     try:
-        return compiler.program()
-    except (_TooLarge, ValueError) as error:
+        return _Compiler(divided, *arguments).program()
+    except ValueError as error:
         raise _Refused(f"{graph.name}: {error}", divided.has_tables) from error
+    except _TooLarge as error:
+        refused = error
+    # Nothing reads the maps of a stripe afterwards, so a program that keeps its maps has none.
+    found = []
+    for share in () if activations else _SHARES:
+        smaller = striped(divided, config, int(refused.room * share))
+        if smaller is None:
+            break
+        with contextlib.suppress(_TooLarge, ValueError):
+            found.append(_Compiler(smaller, *arguments).program())
+    if found:
+        return min(found, key=lambda program: program.cycles)
+    least = _least_words(divided, config, batch, refused, stripes=not activations)
+    text = f"{graph.name}: {refused} {_way_out(least, refused.maps, config)}".rstrip()
+    raise _Refused(text, divided.has_tables) from refused
 
 
 class _TooLarge(Exception):
-    """The memory is too small; the text has the numbers."""
+    """The memory is too small; the text has the numbers.
+
+    Attributes
+    ----------
+    needed, maps : int
+        Bytes of the memory, and of the maps in it; 0 if another memory is too small.
+    room : int
+        Vectors for the maps of an inference, beside all else; below 0 if all else is too large.
+    """
+
+    def __init__(self, text, needed=0, maps=0, room=0):
+        super().__init__(text)
+        self.needed, self.maps, self.room = needed, maps, room
 
 
 @dataclass(frozen=True)
@@ -157,8 +183,12 @@ class _Layout:
 class _Compiler:
     """Compiles divided networks: with the fewest cycles for which the memory is large enough."""
 
-    def __init__(self, divided, exactness, left_out, sizes, target, batch, activations, progress):
-        self._divided, self._sizes = divided, sizes
+    def __init__(self, divided, exactness, left_out, target, batch, activations, progress):
+        self._divided = divided
+        self._sizes = [
+            LayerWords.of(layer, divided.maps[layer.x].channels, target.config)
+            for layer in divided.layers
+        ]
         self._exactness, self._left_out = exactness, left_out
         self._target, self._network_core = target, target.config
         self._batch, self._activations = batch, activations
@@ -376,6 +406,7 @@ def _result_bytes(results, batch, depth):
 
 def _check_size(areas, divided, plan, batch, config):
     """Raise _TooLarge if the memory is too small for its areas."""
+    array = config.array
     needed, program_needed = memory_needs(areas, config)
     each = ", ".join(
         f"{name} {size:,}" for name, size in areas.items()
@@ -386,8 +417,9 @@ def _check_size(areas, divided, plan, batch, config):
         raise _TooLarge(
             f"the memory must have {needed:,} bytes ({what}), and"
             f" has {config.memory_bytes:,}: {config.size_text(config.words)}."
-            f" {_largest_maps(divided, plan, batch, config)}"
-            f" {_way_out(needed, areas['maps'], config)}"
+            f" {_largest_maps(divided, plan, batch, config)}",
+            needed=needed, maps=areas["maps"],
+            room=(config.memory_bytes - needed + areas["maps"]) // array.depth // batch,
         )
     if program_needed > config.program_bytes:
         raise _TooLarge(
@@ -411,9 +443,22 @@ def _largest_maps(divided, plan, batch, config):
     )
 
 
-def _way_out(needed, maps, config):
-    """Return what to do if the memory must have ``needed`` bytes."""
-    words = 1 << (-(-needed // (config.banks * config.array.depth)) - 1).bit_length()
+def _least_words(divided, config, batch, refused, stripes):
+    """Return the fewest words with which the maps fit, all at once or in ``stripes``."""
+    whole = 1 << (-(-refused.needed // (config.banks * config.array.depth)) - 1).bit_length()
+    words = config.words
+    while stripes and 2 * words < whole:
+        words *= 2
+        more = (words - config.words) * config.banks // batch
+        if striped(divided, config, refused.room + more) is not None:
+            return words
+    return whole
+
+
+def _way_out(words, maps, config):
+    """Return what to do if the memory must have ``words``; nothing if it is large enough."""
+    if words <= config.words:
+        return ""
     fits = words <= config.most_words
     least = f"at least {words:,}" if fits else f"{words:,}, and no such core has so many"
     text = f"words must be {least}; or the input must be smaller"

@@ -56,8 +56,8 @@ class MemoryImage:
 class _Data:
     """Weights, parameters or table of a part of a layer; in a setup part or in a run part.
 
-    In a program memory the vectors are whole beats: their number is a multiple of `_unit`. Parts
-    that load the same words have the same array of them, which the memory holds once.
+    In a program memory the vectors are whole beats: their number is a multiple of `_unit`. Parts of
+    a list that load the same bytes have the same array of them, which the memory holds once.
     """
 
     part: int
@@ -80,7 +80,7 @@ def make_image(
 
     Raises ValueError if a value does not fit its field of a descriptor.
     """
-    data = list(_data(graph, sizes, schedule, config))
+    data = list(_shared(graph, schedule, _data(graph, sizes, schedule, config)))
     kept = [entry for entry in data if entry.resident]
     streamed = [entry for entry in data if not entry.resident]
     depth = config.array.depth
@@ -167,6 +167,15 @@ def _data(graph, sizes, schedule, config):
             yield _Data(
                 number, LoadTarget.ADD_TABLE, part.table_jobs, False, table.reshape(-1, depth)
             )
+
+
+def _shared(graph, schedule, data):
+    """Yield ``data``, with one array for the equal bytes of a list."""
+    lists = {n: number for number, segment in enumerate(graph.segments) for n in segment.layers}
+    arrays: dict[tuple, np.ndarray] = {}
+    for entry in data:
+        key = lists[schedule.parts[entry.part].layer], entry.vectors.tobytes()
+        yield dataclasses.replace(entry, vectors=arrays.setdefault(key, entry.vectors))
 
 
 def _unit(config):

@@ -98,9 +98,8 @@ class NetworkMap:
     Attributes
     ----------
     tensor : int
-        The tensor whose values it has.
+        The tensor whose values it has; -1: values between the layers of one operator.
     height, width, channels : int
-XX-1: values between the layers of one operator.
     form : InputForm or None
         None: layers compute it.
     view : MapView or None

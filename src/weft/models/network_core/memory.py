@@ -10,7 +10,7 @@ from weft.models.network_core.map_pitches import MapPitches, MapReading, choose_
 from weft.models.network_core.weights import LayerWords
 from weft.network_core.config import NetworkCoreConfig
 
-__all__ = ["Block", "MapPlacement", "place", "plan_maps"]
+__all__ = ["Block", "MapPlacement", "lives", "place", "plan_maps"]
 
 
 _ORDERS = 300  # tried at most
@@ -107,7 +107,7 @@ def plan_maps(
     owners, depth = _owners(graph, keep), config.array.depth
     views = [graph.view(number) for number in range(len(graph.maps))]
     last = max(0, len(graph.layers) - 1)
-    first_use, last_use = _lives(graph)
+    first_use, last_use = lives(graph)
     readings: dict[int, list[MapReading]] = {}
     for layer, size in zip(graph.layers, sizes, strict=True):
         if layer.parts > 1:
@@ -123,10 +123,10 @@ def plan_maps(
         pitches[root] = _pitches(
             graph.maps[root], readings.get(root, []), config, dense=dense, linear=linear
         )
-        lives = (0, last) if keep else (
+        life = (0, last) if keep else (
             min(first_use.get(n, last) for n in members), max(last_use.get(n, 0) for n in members)
         )
-        blocks.append(Block(pitches[root].vectors, *lives))
+        blocks.append(Block(pitches[root].vectors, *life))
     places, vectors = place(blocks)
     start = dict(zip(roots, places, strict=True))
     return MapPlacement(
@@ -158,7 +158,7 @@ def _peak(roots, blocks):
     return peak, tuple(sorted(live(peak), key=lambda found: -found[1]))
 
 
-def _lives(graph):
+def lives(graph: NetworkCoreGraph) -> tuple[dict[int, int], dict[int, int]]:
     """Return the first and the last layer of each map's life.
 
     The host writes maps before the list of their first reader, and reads results after the list
