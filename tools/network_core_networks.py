@@ -26,6 +26,24 @@ Bytes of the memory. Setup shares the place of the maps, so the memory needs the
 two, and the other areas. The two last columns are bytes on the link, with the headers of frames. ad
 takes its weights in 25 setup lists."""
 
+NPUS = """\
+**Share of the peak** is MAC / (cycles * MAC/cycle); with all MACs of the network, those of channels
+that Weft leaves out, too. Weft: exact cycles of the core of the LFE5U-85F, with SOFTMAX; ad01 with
+`--for batch1`. Ethos-U: the "NPU cycles" that Arm's compiler Vela 5.2.0 estimates for the same
+files, with its default system and memory: `vela FILE --accelerator-config ethos-u55-256`. They are
+estimates of a chip at up to 1 GHz whose weights come from a flash or a DRAM beside it. The wire is
+not in these figures: **wire** is the time of the bytes of one inference at 3,000,000 baud, which a
+board needs on top. Cortex-M7: measured, MLPerf Tiny v1.2, X-CUBE-AI, whole system."""
+
+# By the file: MACs; "NPU cycles" of Ethos-U55-256, U65-512 and U85-512; ms of a Cortex-M7.
+NPU_CYCLES = {
+    "kws_int8": (2_656_768, (57_329, 30_699, 28_756), "11"),
+    "resnet8_int8": (12_501_632, (107_389, 56_799, 53_427), "41"),
+    "vww_96_int8": (7_489_664, (128_825, 80_882, 80_131), "24"),
+    "ad01_int8": (264_192, (41_404, 25_998, 38_611), "1.2"),
+}
+NPU_MACS = {"U55": 256, "U65": 512, "U85": 512}  # of a cycle
+
 
 @dataclass(frozen=True)
 class Run:
@@ -83,7 +101,35 @@ def tables(folder: Path) -> list[dict]:
     return [
         results.table(_times(folder), title="On network cores", about=TIMES),
         results.table(_sizes(folder), title="Memory of network cores", about=SIZES),
+        results.table(_beside_npus(folder), title="Beside neural processors", about=NPUS),
     ]
+
+
+def _beside_npus(folder):
+    """Cycles and share of the peak, of the LFE5U-85F and of Arm's Ethos-U."""
+    npus = " | ".join(f"{name}-{macs} | share" for name, macs in NPU_MACS.items())
+    lines = [
+        f"| network | Weft, cycles | share | core, ms | wire, ms | bytes | {npus} | Cortex-M7, ms |",
+        "|---|" + "---:|" * 12,
+    ]
+    for run, program in programs(folder):
+        if run.design not in (NETWORKS_85F, BATCH1_85F):
+            continue
+        macs, cycles, ms = NPU_CYCLES[run.file]
+        link = sum(link_bytes(program))
+        entries = [
+            f"{program.cycles:,}", _share(macs, program.cycles, run.design.config.array.peak),
+            f"{program.cycles / run.design.clock / 1000:.3f}",
+            f"{10_000 * link / run.design.baud:.2f}", f"{link:,}",
+        ]
+        for count, each in zip(cycles, NPU_MACS.values(), strict=True):
+            entries += [f"{count:,}", _share(macs, count, each)]
+        lines.append(f"| {run.name} | {' | '.join(entries)} | {ms} |")
+    return "\n".join(lines)
+
+
+def _share(macs, cycles, peak):
+    return f"{100 * macs / (cycles * peak):.1f} %"
 
 
 def _sizes(folder):
