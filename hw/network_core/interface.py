@@ -17,8 +17,8 @@ from weft.network_core.register_map import REGISTERS, describe
 
 __all__ = [
     "BufferRead", "JobPort", "LineRead", "ListBegin", "LoadPort", "MemoryWindow",
-    "NetworkInterface", "NetworkStatus", "ReadPort", "ResultRead", "StateRegisters", "TableRead",
-    "VectorWrite",
+    "NetworkInterface", "NetworkStatus", "ReadPort", "ResultRead", "ScalePort", "StateRegisters",
+    "TableRead", "VectorWrite",
 ]
 
 
@@ -141,6 +141,28 @@ class TableRead(BufferRead):
         super().__init__(
             data.ArrayLayout(range(ADD_TABLE_WORDS), lanes), data.ArrayLayout(signed(32), lanes)
         )
+
+
+class ScalePort(wiring.Signature):
+    """Uses of the scaler of a lane, from the side of a block that is not the lane.
+
+    Attributes
+    ----------
+    start : Out, 1 bit
+        The values below are valid. Starts are at least ``scale_cycles`` cycles apart.
+    acc : Out, 32 bits, signed
+    multiplier : Out, 31 bits
+    shift : Out, 8 bits, signed
+        All three are stable for ``scale_cycles`` cycles.
+    y : In, 32 bits, signed
+        The scaled value, `weft.network_core.latencies.scale` cycles after ``start``.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "start": Out(1), "acc": Out(signed(32)), "multiplier": Out(31), "shift": Out(signed(8)),
+            "y": In(signed(32)),
+        })
 
 
 class ResultRead(wiring.Signature):

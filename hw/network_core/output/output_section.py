@@ -408,14 +408,15 @@ class OutputSection(wiring.Component):
         if lead(self.config.array):
             m.d.comb += self.ending.eq(store.ending)
         if self.config.softmax:
-            self._softmax(m, added.reads)
+            self._softmax(m, added.reads, rescaler)
         return m
 
-    def _softmax(self, m, added):
+    def _softmax(self, m, added, rescaler):
         """Add a `Softmax`: while it is busy, it has the ports of the other blocks."""
         m.submodules.softmax = softmax = Softmax(self.config)
         connect(m, flipped(self.job), softmax.job)
         connect(m, flipped(self.window), softmax.window)
+        connect(m, softmax.scale, rescaler.scale)
         m.d.comb += softmax.exponential.eq(self.table.data[0])
         with m.If(softmax.busy):
             m.d.comb += [
