@@ -18,7 +18,7 @@ from weft.network_core.register_map import REGISTERS, describe
 __all__ = [
     "BufferRead", "JobPort", "LineRead", "ListBegin", "LoadPort", "MemoryWindow",
     "NetworkInterface", "NetworkStatus", "ReadPort", "ResultRead", "ScalePort", "StateRegisters",
-    "TableRead", "VectorWrite",
+    "TableRead", "VectorWrite", "job_ports",
 ]
 
 
@@ -215,6 +215,12 @@ class JobPort(wiring.Signature):
 
     def __init__(self, config):
         super().__init__({"fields": Out(JobFields(config)), "start": Out(1)})
+
+
+def job_ports(config) -> dict:
+    """The ports of a block that accesses the maps of a job: the job, and the words that it may use.
+    """
+    return {"job": In(JobPort(config)), "window": In(MemoryWindow.of(config))}
 
 
 class LoadPort(wiring.Signature):

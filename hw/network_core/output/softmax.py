@@ -5,7 +5,7 @@ from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.network_core.interface import JobPort, MemoryWindow, ReadPort, ScalePort
+from weft.hw.network_core.interface import ReadPort, ScalePort, job_ports
 from weft.hw.network_core.layouts import VectorAddress, add_addresses, add_vectors, within
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
 from weft.latencies import MEMORY_READ
@@ -164,8 +164,7 @@ class Softmax(wiring.Component):
         self.config = config
         self.cycles = config.array.scale_cycles
         super().__init__({
-            "job": In(JobPort(config)),
-            "window": In(MemoryWindow.of(config)),
+            **job_ports(config),
             "busy": Out(1),
             "reads": Out(ReadPort(config)),
             "difference": Out(8),
