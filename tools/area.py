@@ -9,12 +9,14 @@ import statistics
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from amaranth.hdl import Module, UnusedElaboratable, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from tools import results
+from weft.boards.designs import NETWORKS_85F
 from weft.boards.devices import DEVICES
 from weft.boards.toolchain import Toolchain, digests, to_rtlil
 from weft.commands import epilogue_flags
@@ -29,9 +31,12 @@ from weft.hw.control.tile_generator import Tile
 from weft.hw.core import Core
 from weft.hw.fabrics import FABRICS
 from weft.hw.network_core.memory.program_memory import ProgramMemory
+from weft.hw.network_core.output.output_section import OutputSection
+from weft.hw.network_core.output.softmax import Softmax
 from weft.hw.output.result_scheduler import Chunk
 from weft.hw.output.scalers import SCALERS
-from weft.network_core.config import NetworkCoreConfig
+from weft.network_core.config import OPTIONS, NetworkCoreConfig
+from weft.network_core.latencies import result_rows
 from weft.timing import Latencies
 
 BUILD = results.ROOT / "build"
@@ -113,6 +118,16 @@ def components():
             target="ecp5",
         )
         yield name, ProgramMemory(NetworkCoreConfig(array=core, program_words=1 << 17))
+    plain = replace(NETWORKS_85F.config, **dict.fromkeys(OPTIONS, False))
+    yield "output section of 8 x 8 x 8", output_section(plain)
+    for option in OPTIONS:
+        yield f"... with `{option}`", output_section(replace(plain, **{option: True}))
+    yield "unit for SOFTMAX of 8 x 8 x 8", Softmax(replace(plain, softmax=True))
+
+
+def output_section(config):
+    """The output section of a network core."""
+    return OutputSection(config, buffer_rows=result_rows(config))
 
 
 def designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:

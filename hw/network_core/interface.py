@@ -17,8 +17,8 @@ from weft.network_core.register_map import REGISTERS, describe
 
 __all__ = [
     "BufferRead", "JobPort", "LineRead", "ListBegin", "LoadPort", "MemoryWindow",
-    "NetworkInterface", "NetworkStatus", "ReadPort", "ResultRead", "StateRegisters", "TableRead",
-    "VectorWrite",
+    "NetworkInterface", "NetworkStatus", "ReadPort", "ResultRead", "ScalePort", "StateRegisters",
+    "TableRead", "VectorWrite", "job_ports",
 ]
 
 
@@ -143,6 +143,28 @@ class TableRead(BufferRead):
         )
 
 
+class ScalePort(wiring.Signature):
+    """Uses of the scaler of a lane, from the side of a block that is not the lane.
+
+    Attributes
+    ----------
+    start : Out, 1 bit
+        The values below are valid. Starts are at least ``scale_cycles`` cycles apart.
+    acc : Out, 32 bits, signed
+    multiplier : Out, 31 bits
+    shift : Out, 8 bits, signed
+        All three are stable for ``scale_cycles`` cycles.
+    y : In, 32 bits, signed
+        The scaled value, `weft.network_core.latencies.scale` cycles after ``start``.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "start": Out(1), "acc": Out(signed(32)), "multiplier": Out(31), "shift": Out(signed(8)),
+            "y": In(signed(32)),
+        })
+
+
 class ResultRead(wiring.Signature):
     """Reads of the result buffer of the array, from the side of the output section.
 
@@ -193,6 +215,12 @@ class JobPort(wiring.Signature):
 
     def __init__(self, config):
         super().__init__({"fields": Out(JobFields(config)), "start": Out(1)})
+
+
+def job_ports(config) -> dict:
+    """The ports of a block that accesses the maps of a job: the job, and the words that it may use.
+    """
+    return {"job": In(JobPort(config)), "window": In(MemoryWindow.of(config))}
 
 
 class LoadPort(wiring.Signature):

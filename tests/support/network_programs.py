@@ -11,6 +11,7 @@ from weft.models.ir import Tensor
 from weft.models.program import Estimate, MatrixProduct, Placement, Program, Step
 from weft.models.target import NetworkTarget
 from weft.models.work import HostWork
+from weft.network_core.descriptors import ListJob, unpack_list
 
 SMALL = Config(
     rows=4, cols=4, depth=4, lanes=2, bytes_in=4, bytes_out=4, a_words=512, b_words=512
@@ -61,6 +62,14 @@ def host_step(operator, position, reason, field=""):
         outputs=(position + 1,), placement=Placement(False, reason, field),
         work=HostWork("reshape", {}),
     )
+
+
+def jobs_of(program):
+    """The jobs in the lists of a network core's program."""
+    return [
+        entry for segment in program.segments for entry in unpack_list(segment.run)
+        if isinstance(entry, ListJob)
+    ]
 
 
 def random_inputs(program, count, seed=1):

@@ -312,6 +312,28 @@ def test_equivalent_mutants_are_reported_apart(tool, tree, monkeypatch):
     assert "Killed: 1 of 2 (50.0 %)." in text and "the constant is not used" in text
 
 
+def test_lines_of_some_files_have_no_record(tool, tree, monkeypatch, capsys):
+    fake = Fake(tool, monkeypatch, tree)
+    words = ["--seed", "1", "--of", "hw/adder.py", "--of", "src/weft/limits.py:1-1"]
+    assert tool.main.main(words, root=tree) == 0
+    said = capsys.readouterr().out
+    assert "1 mutants drawn, 1 to test" in said and "hw/adder.py:" in said
+    assert said.splitlines()[-1] == "1 killed"
+    assert fake.calls and not (tree / "results" / "mutation.json").exists()
+
+
+@pytest.mark.parametrize("words, error", [
+    (["hw/none.py"], "--of must name a file of hw or src/weft, not 'hw/none.py'"),
+    (["hw/adder.py:0-1"], "lines of --of hw/adder.py must be FIRST-LAST in 1..{count}, not '0-1'"),
+    (["hw/adder.py:2"], "lines of --of hw/adder.py must be FIRST-LAST in 1..{count}, not '2'"),
+    (["hw/adder.py", "hw/adder.py:1-1"], "--of must name hw/adder.py once"),
+])
+def test_rejects_lines_that_no_file_has(tool, tree, capsys, words, error):
+    count = (tree / "hw" / "adder.py").read_text().count("\n") + 1
+    assert tool.main.main([f"--of={word}" for word in words], root=tree) == 2
+    assert capsys.readouterr().err == f"mutation: error: {error.format(count=count)}\n"
+
+
 def test_the_page_shows_its_records(tool):
     """And each mutant that is judged equivalent is one of those drawn."""
     stored = json.loads((ROOT / "results" / "mutation.json").read_text(encoding="utf-8"))

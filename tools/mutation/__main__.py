@@ -2,6 +2,7 @@
 
     make mutation ARGS='--only 10'
     make mutation ARGS='--budget 100'
+    make mutation ARGS='--of hw/core.py --of hw/top.py:20-60'
 
 An interrupted run continues where it stopped: a mutant with a result in ``results/mutation.json``
 is not tested again, except a survivor of a smaller budget.
@@ -14,6 +15,7 @@ import signal
 import sys
 import time
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 from tools import results
@@ -41,7 +43,27 @@ def _parser():
         help="processor seconds of tests per mutant (default: %(default)s)")
     add("--again", action="store_true",
         help="test all mutants again, each first with the test that killed it")
+    add("--of", action="append", default=[], metavar="FILE[:FIRST-LAST]",
+        help="draw from these lines only; the records stay as they are")
     return parser
+
+
+def _places(texts, found):
+    """The lines of each file that ``--of`` names; None without it."""
+    places = {}
+    for text in texts:
+        file, _, lines = text.partition(":")
+        if file not in found:
+            raise ValueError(f"--of must name a file of {' or '.join(FOLDERS)}, not {file!r}")
+        count = found[file].count("\n") + 1
+        first, _, last = (lines or f"1-{count}").partition("-")
+        if not (first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last) <= count):
+            rule = f"lines of --of {file} must be FIRST-LAST in 1..{count}"
+            raise ValueError(f"{rule}, not {lines!r}")
+        if file in places:
+            raise ValueError(f"--of must name {file} once")
+        places[file] = range(int(first), int(last) + 1)
+    return places or None
 
 
 def sources(root: Path) -> dict[str, str]:
@@ -109,11 +131,17 @@ def _write(path, stored):
 
 
 def main(arguments=None, root=ROOT) -> int:
-    args = _parser().parse_args(arguments)
+    args, found = _parser().parse_args(arguments), sources(root)
+    try:
+        places = _places(args.of, found)
+    except ValueError as error:
+        print(f"mutation: error: {error}", file=sys.stderr)
+        return 2
     path, known = root / "results" / "mutation.json", equivalents(root)
-    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"mutants": []}
+    recorded = path.is_file() and not places
+    before = json.loads(path.read_text(encoding="utf-8")) if recorded else {"mutants": []}
     old = {one["key"]: one for one in before["mutants"]}
-    drawn = draw(sources(root), args.seed, args.count)
+    drawn = draw(found, args.seed, args.count, places)
     members = [member(mutant, old.get(mutant.key), known.get(mutant.key)) for mutant in drawn]
     pending = [
         (mutant, one) for mutant, one in zip(drawn, members, strict=True)
@@ -128,7 +156,8 @@ def main(arguments=None, root=ROOT) -> int:
         "title": "Mutants of the sources", "command": "make mutation", "page": "mutation",
         **stamp, "seed": args.seed, "count": args.count, "mutants": members,
     }
-    _write(path, stored)
+    save = (lambda: None) if places else (lambda: _write(path, stored))
+    save()
     print(f"{len(drawn)} mutants drawn, {len(pending)} to test", flush=True)
     if pending:
         home = root / "build" / "mutation"
@@ -138,13 +167,17 @@ def main(arguments=None, root=ROOT) -> int:
         start = time.monotonic()
         test = examiner.killer(mutant, one["test"])
         one.update(result="killed" if test else "survived", test=test, budget=args.budget)
-        _write(path, stored)
+        save()
         print(
             f"{number:3} of {len(pending)}  {mutant.file}:{mutant.line}:"
             f" {mutant.old!r} becomes {mutant.new!r}\n           {one['result']}"
             f" {f'by {test}, ' if test else ''}{time.monotonic() - start:.0f} s", flush=True,
         )
-    print(root / "docs" / "results" / "mutation.md")
+    if places:
+        counts = Counter(one["result"] for one in members)
+        print(", ".join(f"{count} {result}" for result, count in sorted(counts.items())))
+    else:
+        print(root / "docs" / "results" / "mutation.md")
     return 0
 
 

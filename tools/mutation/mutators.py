@@ -93,11 +93,13 @@ def mutants(file: str, source: str) -> list[Mutant]:
     return list(dict.fromkeys(visitor.found))
 
 
-def draw(sources: dict[str, str], seed: int, count: int) -> list[Mutant]:
+def draw(
+    sources: dict[str, str], seed: int, count: int, places: dict[str, range] | None = None
+) -> list[Mutant]:
     """``count`` mutants of sources by path, at most one for each line, in an order set by ``seed``.
 
     The rank of a line depends only on the seed and the line: changes of other lines do not affect
-    it.
+    it. ``places`` has the lines that are changed, by path; None: all lines of all sources.
     """
     def rank(*parts):
         return hashlib.sha256(repr((seed, *parts)).encode()).digest()
@@ -105,6 +107,8 @@ def draw(sources: dict[str, str], seed: int, count: int) -> list[Mutant]:
     lines = {}
     for file, source in sources.items():
         for mutant in mutants(file, source):
+            if places is not None and mutant.line not in places.get(file, ()):
+                continue
             lines.setdefault((file, mutant.text, mutant.nth), []).append(mutant)
     drawn = []
     for place in sorted(lines, key=lambda place: rank(*place)):

@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from weft.hw.delay import pipeline
-from weft.hw.network_core.interface import JobPort, MemoryWindow
+from weft.hw.network_core.interface import MemoryWindow, job_ports
 from weft.hw.network_core.layouts import MapChunk, VectorAddress, within
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
 from weft.network_core import latencies
@@ -347,8 +347,7 @@ class MapStore(wiring.Component):
         self.config = config
         self.depth, self.lanes = config.array.depth, config.array.lanes
         super().__init__({
-            "job": In(JobPort(config)),
-            "window": In(MemoryWindow.of(config)),
+            **job_ports(config),
             "request": In(data.StructLayout({"valid": 1, "chunk": MapChunk(config)})),
             "results": In(data.ArrayLayout(signed(8), self.lanes)),
             "results_next": In(1),

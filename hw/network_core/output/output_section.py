@@ -12,12 +12,11 @@ from amaranth.utils import ceil_log2
 
 from weft.hw.delay import pipeline
 from weft.hw.network_core.interface import (
-    JobPort,
     LineRead,
-    MemoryWindow,
     ReadPort,
     ResultRead,
     TableRead,
+    job_ports,
 )
 from weft.hw.network_core.layouts import ComputedTile, MapChunk
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
@@ -243,8 +242,7 @@ class AddedMap(wiring.Component):
         self.config = config
         self.space = latencies.added_chunks(config.array)
         super().__init__({
-            "job": In(JobPort(config)),
-            "window": In(MemoryWindow.of(config)),
+            **job_ports(config),
             "chunks": In(stream.Signature(MapChunk(config))),
             "reads": Out(ReadPort(config)),
             "added": Out(stream.Signature(data.ArrayLayout(signed(8), config.array.lanes))),
@@ -351,8 +349,7 @@ class OutputSection(wiring.Component):
         self.config = config
         self.buffer_rows = buffer_rows
         super().__init__({
-            "job": In(JobPort(config)),
-            "window": In(MemoryWindow.of(config)),
+            **job_ports(config),
             "tiles": In(ComputedTile(config)),
             "rows": Out(ResultRead(config, buffer_rows)),
             "release": Out(1),
@@ -408,14 +405,15 @@ class OutputSection(wiring.Component):
         if lead(self.config.array):
             m.d.comb += self.ending.eq(store.ending)
         if self.config.softmax:
-            self._softmax(m, added.reads)
+            self._softmax(m, added.reads, rescaler)
         return m
 
-    def _softmax(self, m, added):
+    def _softmax(self, m, added, rescaler):
         """Add a `Softmax`: while it is busy, it has the ports of the other blocks."""
         m.submodules.softmax = softmax = Softmax(self.config)
         connect(m, flipped(self.job), softmax.job)
         connect(m, flipped(self.window), softmax.window)
+        connect(m, softmax.scale, rescaler.scale)
         m.d.comb += softmax.exponential.eq(self.table.data[0])
         with m.If(softmax.busy):
             m.d.comb += [

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from weft.hw.delay import MultiCycle, pipeline
 from weft.hw.fabrics import FABRICS
-from weft.hw.network_core.interface import JobPort, LineRead, TableRead
+from weft.hw.network_core.interface import JobPort, LineRead, ScalePort, TableRead
 from weft.hw.network_core.layouts import ColumnParameters, MapChunk
 from weft.hw.output.lanes import clamp
 from weft.hw.output.scalers import lane_scaler
@@ -127,6 +127,8 @@ class Rescaler(wiring.Component):
     table : Out, `weft.hw.network_core.interface.TableRead`
     added : In, stream of ``lanes`` int8
         Values of x, chunk by chunk. A valid chunk is taken when the scalers need it.
+    scale : In, `weft.hw.network_core.interface.ScalePort`; only with the option ``softmax``
+        It has the scaler of lane 0 in a job with this flag.
     results : Out, ``lanes`` int8
     results_next : Out, 1 bit
         ``results`` is valid in `NEXT` cycles. 0 in a job with sums.
@@ -153,6 +155,7 @@ class Rescaler(wiring.Component):
             "lines": Out(LineRead(config)),
             "table": Out(TableRead(config)),
             "added": In(stream.Signature(values)),
+            **({"scale": In(ScalePort())} if config.softmax else {}),
             "results": Out(values),
             "results_next": Out(1),
             "biased": Out(data.ArrayLayout(signed(32), core.lanes)),
@@ -226,6 +229,8 @@ class Rescaler(wiring.Component):
         scaler = (self._serial_scaler if serial else self._scaler)(
             m, lane, biased, column, issues
         )
+        if self.config.softmax and lane == 0:
+            m.d.comb += self.scale.y.eq(scaler.y)
         y = clamp(m, scaler.y, **limits, name=lane)[:8].as_signed()
         value = Mux(
             issues[self.join].layer, sums.as_signed(), self._total(m, lane, y, issues)
@@ -238,20 +243,40 @@ class Rescaler(wiring.Component):
     def _scaler(self, m, lane, biased, column, issues):
         """A scaler that takes the sum a cycle after it met its parameters."""
         core = self.core
+        start, acc, parameters = self._shared(
+            m, lane, issues[self.join + 1].as_value().any(), biased,
+            column.delay(m, 1, f"parameter_{lane}"),
+        )
         return lane_scaler(
             m, lane, mode=core.requantize, cycles=core.scale_cycles, target=core.target,
-            start=issues[self.join + 1].as_value().any(), acc=biased,
-            parameters=column.delay(m, 1, f"parameter_{lane}"),
+            start=start, acc=acc, parameters=parameters,
         )
 
     def _serial_scaler(self, m, lane, biased, column, issues):
         """A scaler that starts when the sum meets its parameters."""
         m.submodules[f"scaler_{lane}"] = scaler = SerialScaler(cycles=self.core.scale_cycles)
+        start, acc, parameters = self._shared(
+            m, lane, issues[self.join].as_value().any(), biased, column
+        )
         m.d.comb += [
-            scaler.start.eq(issues[self.join].as_value().any()), scaler.acc.eq(biased),
-            scaler.multiplier.eq(column.value.multiplier), scaler.shift.eq(column.value.shift),
+            scaler.start.eq(start), scaler.acc.eq(acc),
+            scaler.multiplier.eq(parameters.value.multiplier),
+            scaler.shift.eq(parameters.value.shift),
         ]
         return scaler
+
+    def _shared(self, m, lane, start, acc, parameters):
+        """The inputs of the scaler of a lane: those of the lane, or those of ``scale``."""
+        if lane or not self.config.softmax:
+            return start, acc, parameters
+        shared, inputs = Signal(ColumnParameters), Signal(signed(32), name="shared_acc")
+        m.d.comb += [shared.eq(parameters.value), inputs.eq(acc)]
+        with m.If(self.job.fields.softmax):
+            m.d.comb += [
+                shared.multiplier.eq(self.scale.multiplier), shared.shift.eq(self.scale.shift),
+                inputs.eq(self.scale.acc),
+            ]
+        return start | self.scale.start, inputs, MultiCycle(shared, parameters.cycles)
 
     def _total(self, m, lane, y, issues):
         """The sum or the product of both values of the table, until the next chunk has one."""

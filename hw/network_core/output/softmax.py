@@ -1,113 +1,97 @@
-"""SOFTMAX of the pixels of a map, with one serial multiplier."""
+"""SOFTMAX of the pixels of a map; the scaler of a lane multiplies."""
 
-from amaranth.hdl import C, Module, Mux, Signal, signed
-from amaranth.lib import data, enum, wiring
+from amaranth.hdl import C, Cat, Module, Mux, Signal, signed
+from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.network_core.interface import JobPort, MemoryWindow, ReadPort
+from weft.hw.network_core.interface import ReadPort, ScalePort, job_ports
 from weft.hw.network_core.layouts import VectorAddress, add_addresses, add_vectors, within
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
 from weft.latencies import MEMORY_READ
-from weft.network_core.latencies import SOFTMAX_PRODUCT, SOFTMAX_STEPS, SOFTMAX_ZEROS
+from weft.network_core.config import MAX_SOFTMAX
+from weft.network_core.latencies import SOFTMAX_STEPS, SOFTMAX_ZEROS, scale
 
-__all__ = ["HighProduct", "Reciprocal", "Softmax"]
+__all__ = ["Reciprocal", "Softmax"]
 
 _FRACTION = 12  # bits of an exponential that its term of the total has not
-_RESULT_PLACE = 23  # of the lowest bit of a result in a product, if the total has these zeros
 _RESULT_BITS = 9  # 256 is one more than the largest result
-
-
-class HighProduct(wiring.Component):
-    """``(a * b + 2^30) >> 31``: a bit of ``b`` a cycle, and ``a`` is added where it is 1.
-
-    The sum begins with 2^30, which rounds the product: its weight is that of bit 0.
-
-    Attributes
-    ----------
-    start : In, 1 bit
-        Pulse: takes ``b``.
-    a : In, 32 bits, signed; stable from the cycle after ``start`` to ``done``
-    b : In, 31 bits
-    done : Out, 1 bit
-        ``product`` is valid, `weft.network_core.latencies.SOFTMAX_PRODUCT` cycles after ``start``,
-        until the next one.
-    product : Out, 32 bits, signed
-    """
-
-    def __init__(self):
-        super().__init__({
-            "start": In(1), "a": In(signed(32)), "b": In(31), "done": Out(1),
-            "product": Out(signed(32)),
-        })
-
-    def elaborate(self, platform):
-        m = Module()
-        rest, left = Signal.like(self.b, reset_less=True), Signal(range(SOFTMAX_PRODUCT))
-        m.d.comb += self.done.eq(left == 0)
-        with m.If(~self.done):
-            m.d.sync += [
-                self.product.eq((self.product + Mux(rest[0], self.a, 0)) >> 1),
-                rest.eq(rest >> 1), left.eq(left - 1),
-            ]
-        with m.If(self.start):
-            m.d.sync += [
-                self.product.eq(1 << 30), rest.eq(self.b), left.eq(SOFTMAX_PRODUCT - 1),
-            ]
-        return m
 
 
 class Reciprocal(wiring.Component):
     """``2^62 / (total << zeros)``, by steps of Newton; the formula of gemmlowp, to the bit.
 
-    A step has two products: the error of the estimate, and the correction of the estimate. No sum
-    leaves its bits, because an estimate is at most 2^30 and an error at most 2^26; only twice the
-    last estimate can be 2^31.
+    ``zeros`` are those before the first 1 of the total, as a number of 32 bits. A product is
+    ``(a * b + 2^30) >> 31``. A step of Newton has two: the error of the estimate, and its
+    correction. No sum leaves its bits, because an estimate is at most 2^30 and an error at most
+    2^26; only twice the last estimate can be 2^31.
 
     Attributes
     ----------
+    clear : In, 1 bit
+        Pulse: the total is 0.
+    add : In, 1 bit
+        Pulse: ``term + carry`` is added to the total.
+    term : In, 31 bits
+    carry : In, 1 bit
     start : In, 1 bit
-        Pulse: takes ``total``.
-    total : In, 32 bits; 2^19 or more
-    zeros : Out, 4 bits
-        Zeros before the first 1 of the total, from ``done`` to the next start.
-    a, b : Out, 32 bits, signed, and 31 bits
-        Of a `HighProduct`.
+        Pulse: the total is complete: 2^19 or more, and below 2^31. Only while ``ready`` is 1.
+    ready : Out, 1 bit
+        0 from the cycle after ``start`` on, for `weft.network_core.latencies.softmax_reciprocal`
+        cycles. Then ``a`` is the reciprocal until the next start.
     multiply : Out, 1 bit
-        Its ``start``.
-    product : In, 32 bits, signed
+        Pulse: ``a`` and ``b`` are multiplied. They stay until ``product_done``.
+    a, b : Out, 32 bits, signed, and 31 bits
     product_done : In, 1 bit
-    done : Out, 1 bit
-        Pulse, `weft.network_core.latencies.SOFTMAX_RECIPROCAL` cycles after ``start``: ``a`` is the
-        reciprocal from the next cycle on, until the next start.
+        Pulse: ``product`` is valid.
+    product : In, 32 bits, signed
+    shift : Out, 8 bits, signed
+        ``zeros - 35``, while ``ready`` is 1: what shifts the product of the reciprocal and an
+        exponential to 256 times their quotient. Not if the quotient vanishes.
+    vanishes : Out, 1 bit
+        The quotient is 0, because a product of 31 bits would be shifted by more than 31 bits.
     """
 
     def __init__(self):
         super().__init__({
-            "start": In(1), "total": In(32), "zeros": Out(4),
-            "a": Out(signed(32)), "b": Out(31), "multiply": Out(1),
-            "product": In(signed(32)), "product_done": In(1), "done": Out(1),
+            "clear": In(1), "add": In(1), "term": In(31), "carry": In(1), "start": In(1),
+            "ready": Out(1), "multiply": Out(1), "a": Out(signed(32)), "b": Out(31),
+            "product_done": In(1), "product": In(signed(32)), "shift": Out(signed(8)),
+            "vanishes": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        total = Signal(32, reset_less=True)  # its first bit is 1 after NORMALISE
-        estimate = Signal(32, reset_less=True)
-        step, shifts = Signal(range(SOFTMAX_STEPS)), Signal(range(SOFTMAX_ZEROS))
-        first, correct = step == 0, ~step[0]  # an even step corrects the estimate
-        m.d.comb += self.b.eq(Mux(first, total[1:], estimate))
+        total = Signal(31, reset_less=True)  # half of the shifted one, after NORMALISE
+        estimate, error = (
+            Signal(shape, name=name, reset_less=True)
+            for name, shape in (("estimate", 31), ("error", signed(32)))
+        )
+        step, shifts = Signal(range(SOFTMAX_STEPS + 1)), Signal(range(SOFTMAX_ZEROS))
+        first, odd, above = step == 0, step[0], Signal(4)  # ``shift + 32``
+        m.d.comb += [
+            # An odd step has the error of the estimate, an even one corrects the estimate.
+            self.a.eq(Mux(odd, estimate, error)), self.b.eq(Mux(odd | first, total, estimate)),
+            self.shift.eq(Cat(above, C(0b1110, 4))),
+            self.vanishes.eq((above == 0) | above[1:].all()),
+        ]
+        with m.If(self.add):  # one carry chain adds both
+            m.d.sync += total.eq((Cat(1, total) + Cat(self.carry, self.term))[1:])
+        with m.If(self.clear):
+            m.d.sync += total.eq(0)
         with m.FSM():
             with m.State("IDLE"):
+                m.d.comb += self.ready.eq(1)
                 with m.If(self.start):
                     m.d.sync += [
-                        total.eq(self.total), self.zeros.eq(0), step.eq(0),
-                        shifts.eq(SOFTMAX_ZEROS - 1),
+                        error.eq(-1010580540), estimate.eq(1515870810),  # -32/17, 48/17
+                        step.eq(0), above.eq(-2), shifts.eq(SOFTMAX_ZEROS - 1),
                     ]
                     m.next = "NORMALISE"
             with m.State("NORMALISE"):
-                m.d.sync += [self.a.eq(-1010580540), shifts.eq(shifts - 1)]  # -32/17
-                with m.If(~total[31]):
-                    m.d.sync += [total.eq(total << 1), self.zeros.eq(self.zeros + 1)]
+                m.d.sync += shifts.eq(shifts - 1)
+                with m.If(~total[30]):
+                    m.d.sync += [total.eq(total << 1), above.eq(above + 1)]
                 with m.If(shifts == 0):  # the cycles do not depend on the values
                     m.next = "MULTIPLY"
             with m.State("MULTIPLY"):
@@ -115,25 +99,18 @@ class Reciprocal(wiring.Component):
                 m.next = "PRODUCT"
             with m.State("PRODUCT"):
                 with m.If(self.product_done):
-                    with m.If(correct):
-                        m.d.sync += [
-                            estimate.eq(
-                                Mux(first, C(1515870810, 32), estimate)  # 48/17
-                                + Mux(first, self.product, self.product << 2)
-                            ),
-                            self.a.eq(total[1:]),
-                        ]
-                    with m.Else():
-                        m.d.sync += self.a.eq((1 << 29) - self.product)
                     m.d.sync += step.eq(step + 1)
+                    with m.If(odd):
+                        m.d.sync += error.eq((1 << 29) - self.product)
+                    with m.Else():
+                        m.d.sync += estimate.eq(
+                            estimate + Mux(first, self.product, self.product << 2)
+                        )
                     m.next = "MULTIPLY"
                     with m.If(step == SOFTMAX_STEPS - 1):
                         m.next = "DOUBLE"
-            with m.State("DOUBLE"):
-                m.d.comb += self.done.eq(1)
-                m.d.sync += self.a.eq(
-                    Mux(estimate[30], (1 << 31) - 1, estimate << 1)
-                )
+            with m.State("DOUBLE"):  # the step is odd
+                m.d.sync += estimate.eq(Mux(estimate[30], (1 << 31) - 1, estimate << 1))
                 m.next = "IDLE"
         return m
 
@@ -146,26 +123,15 @@ class _Pass(enum.Enum, shape=2):
     RESULTS = 2
 
 
-class _Place(data.StructLayout):
-    """A value of a pixel: its vectors in both maps, its byte in them, and what it is the last of.
-
-    ``inside``: both vectors lie in the window.
-    """
-
-    def __init__(self, config):
-        address = VectorAddress(config)
-        super().__init__({
-            "input": address, "output": address, "byte": ceil_log2(config.array.depth), "inside": 1,
-            "first_value": 1, "last_byte": 1, "last_value": 1, "last_pixel": 1,
-        })
-
-
 class Softmax(wiring.Component):
     """Computes the jobs with the flag ``softmax``: one pixel after the other, in three passes.
 
     A pass reads each vector of the pixel, and takes a byte after the other: the first one finds the
     largest value, the second one adds the exponentials, the third one multiplies each of them by
     the reciprocal of their total, and stores it. So a map may be stored in its own place.
+
+    A scaler multiplies: ``(a * b + 2^30) >> 31`` is what it computes of a sum and a multiplier, and
+    its rounding shift makes a result of the last product.
 
     An access beyond the window does not happen: the job waits until a reset.
 
@@ -186,6 +152,7 @@ class Softmax(wiring.Component):
         A word of the ADD table.
     exponential : In, 32 bits
         That word, `weft.latencies.MEMORY_READ` cycles later.
+    scale : Out, `weft.hw.network_core.interface.ScalePort`
     write : Out, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
     done : Out, 1 bit
         Pulse, with the last write of the job.
@@ -195,13 +162,14 @@ class Softmax(wiring.Component):
 
     def __init__(self, config):
         self.config = config
+        self.cycles = config.array.scale_cycles
         super().__init__({
-            "job": In(JobPort(config)),
-            "window": In(MemoryWindow.of(config)),
+            **job_ports(config),
             "busy": Out(1),
             "reads": Out(ReadPort(config)),
             "difference": Out(8),
             "exponential": In(signed(32)),
+            "scale": Out(ScalePort()),
             "write": Out(MemoryWrite(config)),
             "done": Out(1),
             "address_error": Out(1),
@@ -209,22 +177,16 @@ class Softmax(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.product = product = HighProduct()
         m.submodules.reciprocal = reciprocal = Reciprocal()
-        pass_, total = Signal(_Pass), Signal(32, reset_less=True)
-        vector = Signal(8 * self.config.array.depth, reset_less=True)  # its next value first
-        m.d.comb += [
-            reciprocal.total.eq(total), reciprocal.product.eq(product.product),
-            reciprocal.product_done.eq(product.done),
-            product.a.eq(reciprocal.a),
-            product.b.eq(self.exponential),
-        ]
-        with m.If(reciprocal.multiply):
-            m.d.comb += [product.start.eq(1), product.b.eq(reciprocal.b)]
-        begin, take = Signal(), Signal()  # pulses: a pass over a pixel begins; a value is taken
-        place = self._places(m, begin, take, pass_ == _Pass.RESULTS)
-        with m.If(take):
-            m.d.sync += vector.eq(vector >> 8)
+        pass_, vector = Signal(_Pass), Signal(8 * self.config.array.depth, reset_less=True)
+        # Pulses: a pass over a pixel begins, a value is taken, a map moves on.
+        begin, take, next_vector = (Signal(name=name) for name in ("begin", "take", "next_vector"))
+        next_pixel = {name: Signal(name=f"next_pixel_{name}") for name in ("input", "output")}
+        inside, last_pixel = self._addresses(m, begin, next_vector, next_pixel)
+        last_byte, last_value = self._values(m, begin, take)
+        slot = self._slot(m, take, pass_)
+        empty = self._results(m, take, pass_, vector, reciprocal)
+        ended = Signal()  # the last value of the pixel is taken
         with m.FSM():
             with m.State("IDLE"):
                 with m.If(self.job.start & self.job.fields.softmax):
@@ -233,154 +195,174 @@ class Softmax(wiring.Component):
             with m.State("PASS"):
                 m.d.comb += begin.eq(1)
                 m.next = "CHECK"
-            self._read(m, place, vector)
-            self._value(m, take, pass_, total, place, vector, product)
-            with m.State("TOTAL"):
-                m.d.comb += reciprocal.start.eq(1)
-                m.next = "RECIPROCAL"
-            with m.State("RECIPROCAL"):
-                with m.If(reciprocal.done):
-                    m.d.sync += pass_.eq(_Pass.RESULTS)
-                    m.next = "PASS"
+                with m.If(pass_ == _Pass.RESULTS):  # the reciprocal takes longer
+                    m.next = "NEXT_INPUT"
+            with m.State("NEXT_INPUT"):
+                m.d.comb += next_pixel["input"].eq(1)
+                m.next = "NEXT_OUTPUT"
+            with m.State("NEXT_OUTPUT"):
+                m.d.comb += next_pixel["output"].eq(1)
+                m.next = "CHECK"
+            self._read(m, inside, vector, next_vector)
+            with m.State("VALUE"):
+                with m.If(reciprocal.ready & slot):
+                    m.d.comb += take.eq(1)
+                    m.d.sync += ended.eq(last_value)
+                    with m.If(last_byte | last_value):
+                        m.next = "DRAIN"
+            with m.State("DRAIN"):
+                with m.If(empty):
+                    m.d.comb += next_vector.eq(1)
+                    m.next = "CHECK"
+                    with m.If(ended):
+                        m.next = "PASS"
+                        self._end_pass(m, pass_, reciprocal, last_pixel)
         with m.If(self.done):
             m.d.sync += self.busy.eq(0)
-        self._store(
-            m, take & (pass_ == _Pass.RESULTS), place,
-            product.product >> (SOFTMAX_ZEROS - reciprocal.zeros)[: len(reciprocal.zeros)],
-        )
+        m.d.comb += reciprocal.clear.eq(begin & (pass_ == _Pass.MAXIMUM))
         return m
 
-    def _places(self, m, begin, take, stores):
-        """The value that is taken next: its vectors in both maps, and what it is the last one of.
+    def _addresses(self, m, begin, next_vector, next_pixel):
+        """Whether a vector lay in the window a cycle ago; whether the pixel is the last one.
 
-        ``stores``: the pass over a pixel is the last one.
+        Both maps share each adder: what moves on is the first address of two, and the other one is
+        the first one then.
         """
         job, banks = self.job.fields, self.config.banks
-        place = Signal(_Place(self.config))
-        left, rows_left, pixels_left = (
-            Signal(16, name=f"{of}_left", reset_less=True) for of in ("values", "rows", "pixels")
+        (vector, other), (pixel, other_pixel) = (
+            [Signal(VectorAddress(self.config), name=name, reset_less=True) for name in names]
+            for names in (("vector", "other_vector"), ("pixel", "other_pixel"))
         )
-        next_pixel = Signal()
-        m.d.comb += [
-            place.first_value.eq(left == job.columns), place.last_value.eq(left == 1),
-            place.last_byte.eq(place.byte == self.config.array.depth - 1),
-            place.last_pixel.eq((pixels_left == 1) & (rows_left == 1)),
-            next_pixel.eq(take & place.last_value & stores),
-        ]
-        inside = []
-        for name in ("input", "output"):
-            pixel = Signal(VectorAddress(self.config), name=f"{name}_pixel", reset_less=True)
-            vector, step = place[name], Signal.like(pixel, name=f"{name}_step")
-            m.d.comb += step.eq(Mux(
-                pixels_left == 1, job[f"{name}_row_step"].as_value(),
-                job[f"{name}_pixel_step"].as_value(),
-            ))
-            following = add_vectors(m, vector, 1, banks, f"{name}_following")
-            after = add_addresses(m, pixel, step, banks, f"{name}_after")
-            with m.If(take & place.last_byte):
-                m.d.sync += vector.eq(following)
-            with m.If(begin):
-                m.d.sync += vector.eq(pixel)
-            with m.If(next_pixel):
-                m.d.sync += pixel.eq(after)
-            with m.If(self.job.start):
-                m.d.sync += pixel.eq(job[name])
-            inside.append(within(self.config, vector, 1, self.window.base, self.window.limit))
-        m.d.sync += place.inside.eq(inside[0] & inside[1])  # in the state READ
-        with m.If(take):
-            m.d.sync += [left.eq(left - 1), place.byte.eq(place.byte + 1)]
-        with m.If(begin):
-            m.d.sync += [left.eq(job.columns), place.byte.eq(0)]
-        with m.If(next_pixel):
+        rows_left, pixels_left = (
+            Signal(16, name=f"{of}_left", reset_less=True) for of in ("rows", "pixels")
+        )
+        row_last = pixels_left == 1
+        step, inside = Signal.like(pixel, name="step"), Signal()
+        m.d.comb += step.eq(Mux(row_last, job.input_row_step, job.input_pixel_step))
+        with m.If(next_pixel["output"]):
+            m.d.comb += step.eq(Mux(row_last, job.output_row_step, job.output_pixel_step))
             m.d.sync += pixels_left.eq(pixels_left - 1)
-            with m.If(pixels_left == 1):
+            with m.If(row_last):
                 m.d.sync += [pixels_left.eq(job.out_width), rows_left.eq(rows_left - 1)]
+        after_pixel = add_addresses(m, pixel, step, banks, "after_pixel")
+        after_vector = add_vectors(m, vector, 1, banks, "after_vector")
+        with m.If(next_pixel["input"] | next_pixel["output"]):
+            m.d.sync += [pixel.eq(other_pixel), other_pixel.eq(after_pixel)]
         with m.If(self.job.start):
-            m.d.sync += [pixels_left.eq(job.out_width), rows_left.eq(job.out_height)]
-        return place
+            m.d.sync += [
+                pixel.eq(job.input), other_pixel.eq(job.output),
+                pixels_left.eq(job.out_width), rows_left.eq(job.out_height),
+            ]
+        with m.If(next_vector):
+            m.d.sync += [vector.eq(other), other.eq(after_vector)]
+        with m.If(begin):
+            m.d.sync += [vector.eq(pixel), other.eq(other_pixel)]
+        m.d.sync += inside.eq(within(self.config, vector, 1, self.window.base, self.window.limit))
+        m.d.comb += [self.reads.request.payload.eq(vector), self.write.address.eq(vector)]
+        return inside, rows_left == 0
 
-    def _read(self, m, place, vector):
+    def _values(self, m, begin, take):
+        """Whether the value that is taken is the last one of its vector, and of its pixel."""
+        left = Signal(range(MAX_SOFTMAX + 1), reset_less=True)
+        byte = Signal(ceil_log2(self.config.array.depth), reset_less=True)
+        with m.If(take):
+            m.d.sync += [left.eq(left - 1), byte.eq(byte + 1)]
+        with m.If(begin):
+            m.d.sync += [left.eq(self.job.fields.columns), byte.eq(0)]
+        return byte == self.config.array.depth - 1, left == 1
+
+    def _slot(self, m, take, pass_):
+        """Whether the scaler is ready for a value."""
+        if self.cycles == 1:
+            return C(1)
+        wait = Signal(range(self.cycles))
+        with m.If(wait != 0):
+            m.d.sync += wait.eq(wait - 1)
+        with m.If(take & (pass_ == _Pass.RESULTS)):
+            m.d.sync += wait.eq(self.cycles - 1)
+        return wait == 0
+
+    def _read(self, m, inside, vector, next_vector):
         """The states in which a vector is read."""
-        with m.State("CHECK"):  # whether both vectors lie in the window
+        with m.State("CHECK"):
             m.next = "READ"
         with m.State("READ"):
             m.d.comb += [
-                self.reads.request.valid.eq(place.inside),
-                self.reads.request.payload.eq(place.input),
-                self.address_error.eq(~place.inside),
+                self.reads.request.valid.eq(inside), self.address_error.eq(~inside),
             ]
-            with m.If(~place.inside):
+            with m.If(~inside):
                 m.next = "FAILED"
             with m.Elif(self.reads.request.ready):
+                m.d.comb += next_vector.eq(1)
                 m.next = "WAIT"
-        with m.State("WAIT"):
+        with m.State("WAIT"):  # the place of the results is checked
             m.d.sync += vector.eq(self.reads.data[0])
             with m.If(self.reads.data_valid):
-                m.next = "VALUE"
+                m.d.comb += self.address_error.eq(~inside)
+                m.next = "FAILED"
+                with m.If(inside):
+                    m.next = "VALUE"
         with m.State("FAILED"):
             pass
 
-    def _value(self, m, take, pass_, total, place, vector, product):
-        """The states of a value, and of what follows it."""
-        value, largest = vector[:8].as_signed(), Signal(signed(8), reset_less=True)
+    def _results(self, m, take, pass_, vector, reciprocal):
+        """What follows a value that is taken; whether nothing follows any more."""
+        largest, difference = Signal(signed(8), reset_less=True), Signal(signed(9))
+        looked_up, scaled = Signal(1 + MEMORY_READ), Signal(scale(self.config.array))
+        found, done = looked_up[-1], scaled[-1]
+        m.d.comb += [
+            difference.eq(largest - vector[:8].as_signed()),
+            reciprocal.add.eq(found & (pass_ == _Pass.TOTAL)),
+            reciprocal.term.eq(self.exponential[_FRACTION:31]),
+            reciprocal.carry.eq(self.exponential[_FRACTION - 1]),
+            self.scale.start.eq(reciprocal.multiply | (found & (pass_ == _Pass.RESULTS))),
+            self.scale.acc.eq(reciprocal.a), self.scale.multiplier.eq(reciprocal.b),
+            reciprocal.product_done.eq(done), reciprocal.product.eq(self.scale.y),
+        ]
+        m.d.sync += [
+            looked_up.eq(Cat(take & (pass_ != _Pass.MAXIMUM), looked_up)),
+            scaled.eq(Cat(self.scale.start, scaled)),
+        ]
+        with m.If(take):
+            m.d.sync += [vector.eq(vector >> 8), self.difference.eq(difference)]
+            with m.If((pass_ == _Pass.MAXIMUM) & difference[-1]):
+                m.d.sync += largest.eq(vector[:8])
+        with m.If(reciprocal.clear):
+            m.d.sync += largest.eq(-128)
+        with m.If(reciprocal.ready):
+            m.d.comb += [
+                self.scale.multiplier.eq(self.exponential[:31]),
+                self.scale.shift.eq(reciprocal.shift),
+            ]
+        self._store(m, done & reciprocal.ready, reciprocal.clear, reciprocal.vanishes)
+        return ~looked_up.any() & ~scaled[:-1].any()
 
-        def taken():
-            m.d.comb += take.eq(1)
-            m.next = "VALUE"
-            with m.If(place.last_byte):
-                m.next = "CHECK"
-            with m.If(place.last_value):
-                self._end_pass(m, pass_, place)
+    def _store(self, m, store, restart, vanishes):
+        """Store 256 times a quotient, less 128: a byte of its vector."""
+        depth, result = self.config.array.depth, self.scale.y[:_RESULT_BITS]
+        place = Signal(depth, init=1, reset_less=True)
+        with m.If(store):
+            m.d.sync += place.eq(place.rotate_left(1))
+        with m.If(restart):
+            m.d.sync += place.eq(1)
+        m.d.comb += [
+            self.write.valid.eq(store), self.write.enable.eq(place),
+            # Less 128: the first bit changes.
+            self.write.data.eq(
+                Mux(vanishes, 0x80, Mux(result[8], 0x7F, result[:8] ^ 0x80))[:8].replicate(depth)
+            ),
+        ]
 
-        with m.State("VALUE"):
-            m.d.sync += self.difference.eq(largest - value)
-            with m.If(pass_ == _Pass.MAXIMUM):
-                with m.If(place.first_value | (value > largest)):
-                    m.d.sync += largest.eq(value)
-                taken()
-            with m.Else():
-                m.next = "LOOKUP_0"
-        for n in range(MEMORY_READ):
-            with m.State(f"LOOKUP_{n}"):
-                m.next = f"LOOKUP_{n + 1}" if n < MEMORY_READ - 1 else "TERM"
-        with m.State("TERM"):
-            with m.If(pass_ == _Pass.TOTAL):
-                term = self.exponential[_FRACTION:31] + self.exponential[_FRACTION - 1]
-                m.d.sync += total.eq(Mux(place.first_value, 0, total) + term)
-                taken()
-            with m.Else():
-                m.d.comb += product.start.eq(1)
-                m.next = "PRODUCT"
-        with m.State("PRODUCT"):
-            with m.If(product.done):
-                m.next = "STORE"
-        with m.State("STORE"):
-            taken()
-
-    def _end_pass(self, m, pass_, place):
+    def _end_pass(self, m, pass_, reciprocal, last_pixel):
         """What follows the last value of a pass."""
-        m.next = "PASS"
         with m.Switch(pass_):
             with m.Case(_Pass.MAXIMUM):
                 m.d.sync += pass_.eq(_Pass.TOTAL)
             with m.Case(_Pass.TOTAL):
-                m.next = "TOTAL"
+                m.d.comb += reciprocal.start.eq(1)
+                m.d.sync += pass_.eq(_Pass.RESULTS)
             with m.Case(_Pass.RESULTS):
                 m.d.sync += pass_.eq(_Pass.MAXIMUM)
-                with m.If(place.last_pixel):
+                with m.If(last_pixel):
                     m.d.comb += self.done.eq(1)
                     m.next = "IDLE"
-
-    def _store(self, m, store, place, scaled):
-        """Store a result: a byte of its vector. ``scaled`` is valid in the cycle before."""
-        # 256 times the result, and a bit that rounds it.
-        doubled, rounded = Signal(_RESULT_BITS + 1, reset_less=True), Signal(_RESULT_BITS)
-        depth = self.config.array.depth
-        m.d.sync += doubled.eq(scaled[_RESULT_PLACE - 1 :])
-        m.d.comb += [
-            rounded.eq((doubled + 1) >> 1),
-            self.write.valid.eq(store), self.write.address.eq(place.output),
-            self.write.enable.eq(1 << place.byte),
-            # Less 128: the first bit changes.
-            self.write.data.eq(Mux(rounded[8], 0x7F, rounded[:8] ^ 0x80).replicate(depth)),
-        ]

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.delay import pipeline
-from weft.hw.network_core.interface import JobPort, MemoryWindow
+from weft.hw.network_core.interface import job_ports
 from weft.hw.network_core.layouts import bank_bias
 from weft.hw.network_core.memory.banked_memory import RowRead
 from weft.hw.network_core.steps.panel_buffer import PanelBuffer, PanelRow, ReadyPanel
@@ -123,8 +123,7 @@ class MapReader(wiring.Component):
         self.config = config
         array = config.array
         super().__init__({
-            "job": In(JobPort(config)),
-            "window": In(MemoryWindow.of(config)),
+            **job_ports(config),
             "step": In(JobStep(config)),
             "panel": Out(stream.Signature(ReadyPanel(config))),
             "rows": Out(data.ArrayLayout(RowRead(config), array.rows)),

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.network_core.interface import JobPort, MemoryWindow
+from weft.hw.network_core.interface import job_ports
 from weft.hw.network_core.layouts import VectorAddress, bank_bias
 from weft.hw.network_core.steps.pixel_generator import POSITION, LoopCounter
 from weft.hw.network_core.steps.step_sequencer import JobStep
@@ -68,8 +68,7 @@ class StepOffsets(wiring.Component):
     def __init__(self, config):
         self.config = config
         super().__init__({
-            "job": In(JobPort(config)),
-            "window": In(MemoryWindow.of(config)),
+            **job_ports(config),
             "step": In(JobStep(config)),
             "offset": Out(AddressOffset(config)),
             "group": Out(AddressOffset(config)),

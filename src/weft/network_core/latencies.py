@@ -6,11 +6,11 @@ from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_READ",
-    "MAP_PRODUCT", "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ", "SOFTMAX_PRODUCT",
-    "SOFTMAX_RECIPROCAL", "SOFTMAX_STEPS", "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot",
+    "MAP_PRODUCT", "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ", "SOFTMAX_STEPS",
+    "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot",
     "added_chunks", "added_take", "array_write", "chunks_in_flight", "has_serial_scaler", "join",
-    "lead", "read_delay", "rescale", "rescale_total", "result_read", "result_rows", "store_sums",
-    "sum_latency", "total_latency",
+    "lead", "read_delay", "rescale", "rescale_total", "result_read", "result_rows", "scale",
+    "softmax_reciprocal", "store_sums", "sum_latency", "total_latency",
 ]
 
 LIST_SETTLE = 7  # cycles without an event, until no event can follow in a list
@@ -25,10 +25,8 @@ SUM_PARTS = 4  # writes of a chunk of sums at most, one a slot
 ROW_READ = 2 + latencies.MEMORY_READ + 1  # from the address of a row to its vector
 SIDE_READ = ROW_READ + 1  # from a read that the memory accepts to its vectors
 DELIVERY = 1  # from the memory to the client of a read
-SOFTMAX_ZEROS = 12  # before the total of a row: the term of its largest value alone is 2^19
-SOFTMAX_PRODUCT = 32  # from the start of a serial multiplier to its product
+SOFTMAX_ZEROS = 11  # of a total of 31 bits, at most: the term of its largest value alone is 2^19
 SOFTMAX_STEPS = 7  # products of a reciprocal: an estimate, and three times an error, an estimate
-SOFTMAX_RECIPROCAL = SOFTMAX_ZEROS + 1 + SOFTMAX_STEPS * (1 + SOFTMAX_PRODUCT)
 MAP_READ = 1 + ROW_READ + 1  # from a step to its vectors of A
 MAP_PRODUCT = latencies.DSP_MULTIPLIER - 1  # of two words of the ADD table
 _ADDED_ADDRESS = 15  # from a chunk to the read of its added values, at the best
@@ -79,11 +77,21 @@ def has_serial_scaler(array: Config) -> bool:
     )
 
 
-def _scaled(array):
-    """From an issue to the output of the scaler; the bias takes 1 cycle."""
+def scale(array: Config) -> int:
+    """From the start of a scaler to its result."""
     if has_serial_scaler(array):
-        return join(array) + latencies.serial_scaler(array.scale_cycles)
-    return join(array) + 1 + latencies.scaler(array.requantize, array.scale_cycles)
+        return latencies.serial_scaler(array.scale_cycles)
+    return latencies.scaler(array.requantize, array.scale_cycles)
+
+
+def softmax_reciprocal(array: Config) -> int:
+    """From the start of a reciprocal to its last cycle."""
+    return SOFTMAX_ZEROS + 1 + SOFTMAX_STEPS * (1 + scale(array))
+
+
+def _scaled(array):
+    """From an issue to the output of the scaler; the bias takes 1 cycle, if it has no digits."""
+    return join(array) + (not has_serial_scaler(array)) + scale(array)
 
 
 def rescale(array: Config) -> int:

@@ -8,6 +8,7 @@ from graph_runner import run_graph
 from network_core_jobs import bank_conflicts
 from network_core_networks import NetworkBuilder, random_divided_network, random_network
 from network_cores import BATCH1, LARGE, ODD, SMALL, TINY, network_core_config
+from network_programs import jobs_of
 from products import integers
 
 from weft.models.errors import ModelError
@@ -15,7 +16,6 @@ from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.session import GoldenRunner
 from weft.models.program import NO_MAP_PRODUCT
 from weft.models.target import target_of
-from weft.network_core.descriptors import ListJob, unpack_list
 
 CHIPS = [
     LARGE, SMALL, ODD, TINY, BATCH1,
@@ -27,14 +27,6 @@ CHIPS = [
     ),
 ]
 PRODUCTS = [dataclasses.replace(config, multiply_maps=True) for config in (LARGE, ODD, TINY)]
-
-
-def jobs_of(program):
-    """The jobs of a program's lists."""
-    return [
-        entry for segment in program.segments for entry in unpack_list(segment.run)
-        if isinstance(entry, ListJob)
-    ]
 
 
 def check(seed, network=random_network):

@@ -1,19 +1,13 @@
 """A small synthesized accelerator for an ECP5 passes the gate test; with a broken cell it fails."""
 
 import json
-import subprocess
-import tempfile
-from pathlib import Path
 
 import pytest
+from gate_netlists import gate_model, synthesized
 
-from weft.boards import netlist_passes
-from weft.boards.devices import DEVICES
-from weft.boards.toolchain import SYNTHESIS, to_rtlil
 from weft.config import Config
 from weft.hw.serial.accelerator import SerialAccelerator
-from weft.sim import build, tools
-from weft.sim.gates import GateSim, GateSimError, GateTest, build_model, check_gates, verilog
+from weft.sim.gates import GateSim, GateSimError, GateTest, check_gates
 from weft.sim.gates.gate_test import scenarios
 
 CONFIG = Config(
@@ -21,36 +15,21 @@ CONFIG = Config(
     b_words=64, bytes_in=1, bytes_out=1, requantize="none",
 )
 DIVISOR = 4
-PINS = {name: name for name in ("clk", "rst", "rx", "tx")}
 
 
 @pytest.fixture(scope="module")
-def netlist(tmp_path_factory):
-    """The netlist of the toolchain, except for the version of Yosys."""
-    script = SYNTHESIS.format(synthesis=DEVICES["LFE5U-25F"].flow.synthesis)
-    build.folder().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=build.folder()) as place:  # Yosys does not see /tmp
-        folder = Path(place)
-        (folder / "top.il").write_text(to_rtlil(SerialAccelerator(CONFIG, divisor=DIVISOR)))
-        (folder / "top.ys").write_text(script)
-        subprocess.run(
-            [tools.yosys().path, "-q", "-s", "top.ys"], cwd=folder, check=True, timeout=1800,
-        )
-        netlist_passes.drop_unused_carries(folder / "top.json")
-        return json.loads((folder / "top.json").read_text())
+def netlist():
+    """The netlist of the accelerator."""
+    return synthesized(SerialAccelerator(CONFIG, divisor=DIVISOR))
 
 
 @pytest.fixture(scope="module")
-def start(netlist, tmp_path_factory):
+def start(tmp_path_factory):
     """``start(netlist, seed)``: a simulation of its gates, at power-on."""
     folder = tmp_path_factory.mktemp("gates")
-
-    def started(netlist, seed):
-        (folder / "top.json").write_text(json.dumps(netlist))
-        program = build_model("small", verilog(folder / "top.json", "ecp5", PINS, seed=1))
-        return GateSim(program, divisor=DIVISOR, seed=seed)
-
-    return started
+    return lambda netlist, seed: GateSim(
+        gate_model("small", netlist, folder), divisor=DIVISOR, seed=seed
+    )
 
 
 @pytest.mark.slow

@@ -5,26 +5,24 @@ from collections.abc import Iterator
 from weft.latencies import MEMORY_READ
 from weft.network_core.cycles.memory import SidePortTimes
 from weft.network_core.cycles.output import ChunkStore, MapBanks
-from weft.network_core.latencies import (
-    DELIVERY,
-    SIDE_READ,
-    SOFTMAX_PRODUCT,
-    SOFTMAX_RECIPROCAL,
-)
+from weft.network_core.latencies import DELIVERY, SIDE_READ, scale, softmax_reciprocal
 
 __all__ = ["SoftmaxLayer", "softmax_cycles"]
 
-_LOOKUP = 2 + MEMORY_READ  # of a value: from its difference to its exponential, both included
-_MAXIMUM, _TOTAL, _RESULT = 1, _LOOKUP, _LOOKUP + SOFTMAX_PRODUCT + 1  # cycles of a value in a pass
+_LOOKUP = 1 + MEMORY_READ  # from a value to its exponential
 _READ = 2 + 1 + SIDE_READ + DELIVERY  # of a vector: its check, its request, its arrival
 
 
 def softmax_cycles(config, columns: int, pixels: int) -> int:
     """Return the cycles of pixels whose reads never wait."""
-    vectors = -(-columns // config.array.depth)
-    passes = 3 * (1 + vectors * _READ)
-    values = columns * (_MAXIMUM + _TOTAL + _RESULT)
-    return pixels * (passes + values + 1 + SOFTMAX_RECIPROCAL)
+    array = config.array
+    vectors = -(-columns // array.depth)
+    maximum = 1 + vectors * (_READ + 1) + columns
+    total = 1 + vectors * (_READ + 1 + _LOOKUP) + columns
+    # The first vector is read while the reciprocal is computed.
+    results = (vectors - 1) * _READ + (columns - vectors) * array.scale_cycles
+    results += vectors * (1 + _LOOKUP + scale(array))
+    return pixels * (maximum + total + softmax_reciprocal(array) + results)
 
 
 class SoftmaxLayer:
@@ -96,24 +94,46 @@ class SoftmaxLayer:
         yield  # the cycle of the start
         for pixel in range(self._pixels):
             self._pixel = pixel
-            yield from self._pass(_MAXIMUM)
-            yield from self._pass(_TOTAL)
-            for _ in range(1 + SOFTMAX_RECIPROCAL):
-                yield
-            yield from self._pass(_RESULT)
+            yield from self._pass(0)
+            yield from self._pass(_LOOKUP)
+            yield from self._results()
 
-    def _pass(self, cycles):
-        """The cycles of a pass over a pixel."""
+    def _pass(self, last):
+        """The cycles of a pass that stores nothing; ``last``: from a value to its use."""
         yield
-        for byte in range(self._job.columns):
-            self._byte = byte
-            if byte % self._depth == 0:
-                yield from self._vector()
-            for _ in range(cycles - 1):
+        for values in self._vectors():
+            yield from self._vector()
+            for _ in range(values + last + 1):
                 yield
-            self._stores = cycles == _RESULT
+
+    def _results(self):
+        """The cycles of the pass that stores results, which begins beside the reciprocal."""
+        array = self._network_core.array
+        slot, last = array.scale_cycles, _LOOKUP + scale(array)
+        left = softmax_reciprocal(array)  # cycles to the first value
+        for _ in range(3):
+            left -= 1
             yield
+        for values in self._vectors():
+            for _ in self._vector():
+                left -= 1
+                yield
+            for _ in range(left):
+                yield
+            left = 0
+            first = self._byte
+            for cycle in range((values - 1) * slot + last + 1):
+                value, rest = divmod(cycle - last, slot)
+                self._stores = value >= 0 and not rest
+                self._byte = first + max(0, value)
+                yield
             self._stores = False
+
+    def _vectors(self):
+        """Move to each vector of the pixel; the number of its values."""
+        for byte in range(0, self._job.columns, self._depth):
+            self._byte = byte
+            yield min(self._depth, self._job.columns - byte)
 
     def _vector(self):
         """The cycles in which a vector is checked, requested and awaited."""

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,59 +12,56 @@ from network_core_softmax import softmax_job, softmax_rows
 from side_port import SidePort, hardware_fields
 
 from verif.amaranth_bench import pulse, put, simulate, ticks
-from weft.hw.network_core.output.softmax import HighProduct, Reciprocal, Softmax
+from weft.hw.network_core.output.softmax import Reciprocal, Softmax
 from weft.latencies import MEMORY_READ
-from weft.models.kernels.fixed_point import high_mul, reciprocal
+from weft.models.kernels.fixed_point import high_mul, reciprocal, round_shift
 from weft.network_core.descriptors import split
-from weft.network_core.latencies import SOFTMAX_PRODUCT
+from weft.network_core.latencies import scale
 
 CHIP = network_core_of(2, 4, 4, 2, softmax=True)
-EXTREMES_32 = [-(1 << 31), -1, 0, 1, (1 << 31) - 1]
-
-
-def test_products():
-    dut, rng = HighProduct(), random.Random(1)
-
-    async def bench(ctx):
-        for _ in range(30):
-            a = rng.choice([*EXTREMES_32, rng.randrange(-(1 << 31), 1 << 31)])
-            b = rng.choice([0, 1, (1 << 31) - 1, rng.randrange(1 << 31)])
-            put(ctx, dut.b, b)
-            await pulse(ctx, dut.start)
-            put(ctx, dut.b, rng.randrange(1 << 31))
-            put(ctx, dut.a, a)
-            await ticks(ctx, SOFTMAX_PRODUCT - 2)
-            assert not ctx.get(dut.done)
-            await ctx.tick()
-            assert ctx.get(dut.done)
-            assert ctx.get(dut.product) == high_mul(a, b)
-
-    simulate(dut, bench)
+SLOW = network_core_of(2, 4, 8, 2, scale_cycles=8, softmax=True)
+ROW = network_core_of(1, 4, 1, 1, scale_cycles=2, read_vectors=1, softmax=True)
+SERIAL = network_core_of(2, 4, 4, 1, target="ice40up", scale_cycles=8, softmax=True)
 
 
 def test_reciprocals():
     dut, rng = Reciprocal(), random.Random(2)
     totals = [1 << 19, (1 << 19) + 1, (1 << 31) - 1, 1 << 30, (1 << 30) - 1]
+    totals += [(1 << 28) - 1, 1 << 28, (1 << 28) + 1]  # results vanish from the second one on
     totals += [rng.randrange(1 << rng.randint(19, 30), 1 << 31) for _ in range(25)]
 
     async def multiply(ctx):
         """Any latency will do."""
         while True:
             [b] = await ctx.tick().sample(dut.b).until(dut.multiply)
-            ctx.set(dut.product_done, 0)
-            await ticks(ctx, 3)
+            await ticks(ctx, rng.randint(1, 3))
             put(ctx, dut.product, int(high_mul(ctx.get(dut.a), b)))
-            ctx.set(dut.product_done, 1)
+            await pulse(ctx, dut.product_done)
+
+    async def total_of(ctx, total):
+        """Add terms, and wait."""
+        await pulse(ctx, dut.clear)
+        terms = sorted(rng.randrange(total + 1) for _ in range(3))
+        for term in (b - a for a, b in pairwise([0, *terms, total])):
+            carry = int(term > 0 and rng.random() < 0.5)
+            put(ctx, dut.term, term - carry)
+            put(ctx, dut.carry, carry)
+            await pulse(ctx, dut.add)
+        put(ctx, dut.term, rng.randrange(1 << 31))
+        await ticks(ctx, rng.randrange(2))
 
     async def bench(ctx):
         for total in totals:
-            put(ctx, dut.total, total)
+            await total_of(ctx, total)
             await pulse(ctx, dut.start)
-            put(ctx, dut.total, rng.randrange(1 << 32))
-            await ctx.tick().until(dut.done)
-            await ticks(ctx, 3)  # both stay
+            assert not ctx.get(dut.ready)
+            await ctx.tick().until(dut.ready)
+            await ticks(ctx, 3)  # all of them stay
             expected, shift = reciprocal(total, 12)
-            assert (ctx.get(dut.a), 12 - ctx.get(dut.zeros)) == (expected, shift)
+            assert ctx.get(dut.a) == expected
+            assert ctx.get(dut.vanishes) == (total >= 1 << 28) == (shift > 8)
+            if shift <= 8:
+                assert ctx.get(dut.shift) == -23 - shift
 
     simulate(dut, bench, background=[multiply], limit=20_000)
 
@@ -74,20 +72,20 @@ def dut():
 
 
 class Bench:
-    """The memory, the table and the job around a `Softmax`; keeps its stores."""
+    """The memory, the table, the scaler and the job around a `Softmax`; keeps its stores."""
 
     def __init__(self, dut, rows, *, in_place=False, stall=0.0):
-        rng = np.random.default_rng(3)
+        self.config, rng = dut.config, np.random.default_rng(3)
         height, width, columns = rows.x.shape
-        pitch = -(-columns // CHIP.array.depth) + 1
-        self.rows, self.image = rows, NetworkCoreImage(rng, CHIP)
+        pitch = -(-columns // self.config.array.depth) + 1
+        self.rows, self.image = rows, NetworkCoreImage(rng, self.config)
         self.source = self.image.take_map(MapPlace(0, pitch, width * pitch + 2), height)
         self.output = self.source if in_place else self.image.take_map(self.source, height)
         self.image.store_map(self.source, rows.x)
-        self.job = softmax_job(CHIP, rows, self.source, self.output)
+        self.job = softmax_job(self.config, rows, self.source, self.output)
         self.dut = dut
         vectors = [int.from_bytes(v.tobytes(), "little") for v in self.image.vectors()]
-        self.port = SidePort(CHIP, vectors, stall=stall)
+        self.port = SidePort(self.config, vectors, stall=stall)
         self.errors = 0
 
     async def table(self, ctx):
@@ -97,23 +95,43 @@ class Bench:
             pipe.append(int(self.rows.table[difference]))
             ctx.set(self.dut.exponential, pipe.pop(0))
 
+    async def scaler(self, ctx):
+        """Scale, as a scaler does that keeps nothing longer than it must."""
+        port, rng, cycles = self.dut.scale, random.Random(4), self.config.array.scale_cycles
+        pipe, kept, left = [0] * (scale(self.config.array) - 1), None, 0
+        while True:
+            _, _, start, *inputs = await ctx.tick().sample(
+                port.start, port.acc, port.multiplier, port.shift
+            )
+            assert not start or not left, "starts must be a slot apart"
+            assert not left or inputs == kept, "inputs must be stable in a slot"
+            left = max(0, left - 1)
+            y = rng.randrange(-(1 << 31), 1 << 31)
+            if start:
+                kept, left = inputs, cycles - 1
+                acc, multiplier, shift = inputs
+                if shift >= -31:
+                    y = int(round_shift(high_mul(acc, multiplier), -shift))
+            pipe.append(y)
+            put(ctx, port.y, pipe.pop(0))
+
     async def memory(self, ctx):
         """Execute the writes, and watch for errors."""
-        dut, depth = self.dut, CHIP.array.depth
+        dut, depth = self.dut, self.config.array.depth
         vectors = self.image.vectors()
         while True:
             _, _, write, error = await ctx.tick().sample(dut.write, dut.address_error)
             self.errors += error
             if write.valid:
-                number = write.address.word * CHIP.banks + write.address.bank
+                number = write.address.word * self.config.banks + write.address.bank
                 data = np.frombuffer(write.data.to_bytes(depth, "little"), np.int8)
                 [byte] = [n for n in range(depth) if write.enable >> n & 1]
                 vectors[number, byte] = data[byte]
 
-    async def start(self, ctx, base=0, limit=CHIP.words):
-        put(ctx, self.dut.job.fields, hardware_fields(CHIP, self.job, base))
+    async def start(self, ctx, base=0, limit=None):
+        put(ctx, self.dut.job.fields, hardware_fields(self.config, self.job, base))
         put(ctx, self.dut.window.base, base)
-        put(ctx, self.dut.window.limit, limit)
+        put(ctx, self.dut.window.limit, self.config.words if limit is None else limit)
         await pulse(ctx, self.dut.job.start)
         assert ctx.get(self.dut.busy)
 
@@ -121,7 +139,7 @@ class Bench:
         async def serve(ctx):
             await self.port.serve(ctx, self.dut)
 
-        simulate(self.dut, bench, background=[serve, self.table, self.memory])
+        simulate(self.dut, bench, background=[serve, self.table, self.scaler, self.memory])
 
 
 def rows_of(seed, shape, scale):
@@ -130,11 +148,13 @@ def rows_of(seed, shape, scale):
     return softmax_rows(x, scale)
 
 
-@pytest.mark.parametrize("shape, in_place, scale", [
-    ((1, 1, 1), False, 0.1), ((2, 2, 2), True, 0.03), ((2, 1, 5), False, 0.5),
-    ((1, 2, 9), True, 0.004),
+@pytest.mark.parametrize("config, shape, in_place, scale", [
+    (CHIP, (1, 1, 1), False, 0.1), (CHIP, (2, 2, 2), True, 0.03), (SLOW, (2, 1, 5), False, 0.5),
+    (SERIAL, (3, 2, 5), False, 0.1), (ROW, (1, 2, 3), True, 0.1), (CHIP, (1, 2, 9), True, 0.004),
+    (SLOW, (2, 3, 18), True, 0.03),
 ])
-def test_maps(dut, shape, in_place, scale):
+def test_maps(config, shape, in_place, scale):
+    dut = Softmax(config)
     case = Bench(dut, rows_of(1, shape, scale), in_place=in_place, stall=0.3)
 
     async def bench(ctx):
@@ -209,5 +229,6 @@ def test_no_access_beyond_the_limits(dut, map_, number):
     before = case.image.vectors().copy()
     case.run(bench)
     assert case.errors == 1
-    assert len(case.port.reads) == int(number > 0)
+    # The place of the results is checked after the read.
+    assert len(case.port.reads) == (number > 0) + (map_ == "output")
     assert (case.image.vectors() == before).all()
