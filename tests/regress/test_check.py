@@ -14,7 +14,7 @@ from weft.regress.case import CHECKS, Case, CaseOutcome, drawn, matrix
 from weft.sim.runner import BenchError, Outcome
 
 # `make sweep` checks more Configs, others each day.
-DRAW, CONFIGS, SIMULATED = 33, 16, 8
+DRAW, CONFIGS, SIMULATED = 33, 16, 4
 CASES = {
     f"{number}-{name}": Case(drawn(DRAW, number), f"{DRAW}.{number}", name, int(name != "lint"))
     for number in range(CONFIGS) for name in (["products"] if number < SIMULATED else ["lint"])
