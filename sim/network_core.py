@@ -301,8 +301,8 @@ class SimulatedRunner:
     def _byte(self, address):
         return self.program_base + join(address, self.config.banks) * self.config.array.depth
 
-    def run(self, list_address, log_address, *, timeout) -> ListReport:
-        """Execute a list; ``timeout`` limits its cycles, too.
+    def run(self, list_address, log_address, *, timeout, beside=None) -> ListReport:
+        """Execute a list, and then call ``beside``; ``timeout`` limits its cycles, too.
 
         Raises TransportTimeout if the list has not ended then.
         """
@@ -317,6 +317,8 @@ class SimulatedRunner:
         if outcome.error == ListError.NONE and outcome.result_bytes:
             vectors = -(-outcome.result_bytes // self.config.array.depth)
             result = self._core.read(outcome.result, vectors)[: outcome.result_bytes]
+        if beside:
+            beside()
         return ListReport(outcome.error, outcome.job, result, outcome.cycles)
 
     def close(self) -> None:

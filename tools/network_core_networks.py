@@ -33,7 +33,7 @@ that Weft leaves out, too. Weft: exact cycles of the core of the LFE5U-85F, with
 files, with its default system and memory: `vela FILE --accelerator-config ethos-u55-256`. They are
 estimates of a chip at up to 1 GHz whose weights come from a flash or a DRAM beside it. The wire is
 not in these figures: **wire** is the time of the bytes of one inference at 3,000,000 baud, which a
-board needs on top. Cortex-M7: measured, MLPerf Tiny v1.2, X-CUBE-AI, whole system."""
+board needs on top. M7: a Cortex-M7, measured, MLPerf Tiny v1.2, X-CUBE-AI, whole system."""
 
 # By the file: MACs; "NPU cycles" of Ethos-U55-256, U65-512 and U85-512; ms of a Cortex-M7.
 NPU_CYCLES = {
@@ -109,7 +109,7 @@ def _beside_npus(folder):
     """Cycles and share of the peak, of the LFE5U-85F and of Arm's Ethos-U."""
     npus = " | ".join(f"{name}-{macs} | share" for name, macs in NPU_MACS.items())
     lines = [
-        f"| network | Weft, cycles | share | core, ms | wire, ms | bytes | {npus} | Cortex-M7, ms |",
+        f"| network | Weft, cycles | share | core, ms | wire, ms | bytes | {npus} | M7, ms |",
         "|---|" + "---:|" * 12,
     ]
     for run, program in programs(folder):

@@ -72,6 +72,32 @@ def test_runs_a_list():
     assert all(len(frame.payload) <= 1012 for frame in board.frames)
 
 
+def test_the_memory_is_free_beside_a_list():
+    found = []
+
+    def beside():
+        driver.write(at(700), bytes(range(200)))
+        found.append(driver.read(at(700), 200))
+
+    with linked(PipedNetworkBoard(CHIP)) as driver:
+        loaded(driver)
+        assert driver.run(at(LIST), at(LOG), beside=beside).result == b"result!"
+        assert found == [bytes(range(200))]
+
+
+def test_an_exception_beside_a_list_aborts_it():
+    def beside():
+        raise KeyboardInterrupt
+
+    board = PipedNetworkBoard(CHIP)
+    with linked(board) as driver:
+        loaded(driver)
+        with pytest.raises(KeyboardInterrupt):
+            driver.run(at(LIST), at(LOG), beside=beside)
+        assert FrameType.ABORT in [frame.type for frame in board.frames]
+        assert driver.run(at(LIST), at(LOG)).result == b"result!"
+
+
 def test_reports_the_error_of_a_list():
     with linked(PipedNetworkBoard(CHIP)) as driver:
         driver.write(at(LIST), bytes(128))

@@ -77,8 +77,8 @@ class NetworkDuel:
         """Bytes of the simulated memory."""
         return self._core.read(address, count)
 
-    def run(self, list_address, log_address, *, timeout) -> ListReport:
-        """Execute a list on both."""
+    def run(self, list_address, log_address, *, timeout, beside=None) -> ListReport:
+        """Execute a list on both, and then call ``beside``."""
         report = self._core.run(list_address, log_address, timeout=timeout)
         expected = self._golden.run(list_address, log_address, timeout=timeout)
         assert replace(report, cycles=None) == expected
@@ -88,6 +88,8 @@ class NetworkDuel:
         self.times.append(compare_memories(self.config, found, memory, log, report.jobs))
         memory[:] = np.frombuffer(found, np.uint8)  # the golden model writes no log
         self.cycles.append(report.cycles)
+        if beside:
+            beside()
         return report
 
     def close(self):

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from weft.frames import MAX_DATA
@@ -66,6 +67,7 @@ class NetworkDriver:
         self._lock = threading.RLock()
         self._timeout = timeout
         self._needs_restart = True
+        self._inside = False  # of a transaction
         with contextlib.ExitStack() as undo:
             if isinstance(transport, str):
                 transport = open_network_transport(transport)
@@ -155,8 +157,14 @@ class NetworkDriver:
         with self._transaction():
             return self._transport.read_program(first, count)
 
-    def run(self, list_address: int, log_address: int, *, timeout: float = 60.0) -> ListReport:
+    def run(
+        self, list_address: int, log_address: int, *, timeout: float = 60.0,
+        beside: Callable[[], None] | None = None,
+    ) -> ListReport:
         """Execute a list, and wait for its end.
+
+        While it runs, ``beside`` is called. It may write and read memory that the list does not
+        use. If it raises an exception, the list is aborted.
 
         Raises
         ------
@@ -170,6 +178,8 @@ class NetworkDriver:
             self._transport.start_list(list_address, log_address)
             try:
                 self._transport.flush(self._timeout)
+                if beside:
+                    beside()
                 return self._wait_for_list(timeout, deadline)
             except BaseException:
                 with contextlib.suppress(TransportError):
@@ -193,10 +203,16 @@ class NetworkDriver:
         """Context for frames and the wait for their answers; the next one recovers from a failure.
         """
         with self._lock:
+            if self._inside:  # beside a list
+                yield
+                return
             if self._needs_restart:
                 self._transport.restart_lists(self._timeout)
-            self._needs_restart = True
-            yield
+            self._needs_restart = self._inside = True
+            try:
+                yield
+            finally:
+                self._inside = False
             self._needs_restart = False
 
     def _identify(self, config):

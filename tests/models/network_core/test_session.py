@@ -25,11 +25,11 @@ class TimedRunner(GoldenRunner):
     fails = ()
     lists = 0
 
-    def run(self, list_address, log_address, *, timeout):
+    def run(self, list_address, log_address, *, timeout, beside=None):
         self.lists += 1
         if self.lists in self.fails:
             return ListReport(ListError.ABORTED, 1, cycles=7)
-        report = super().run(list_address, log_address, timeout=timeout)
+        report = super().run(list_address, log_address, timeout=timeout, beside=beside)
         times = np.cumsum([10 * n + 5 for n in range(report.jobs)])
         first = join(log_address, self.config.banks) * self.config.array.depth
         log = b"".join(struct.pack("<2I", time - 3, time) for time in times)

@@ -1,15 +1,14 @@
 """Runs a compiled network on a network core.
 
 `NetworkCoreSession` does it. It needs a `NetworkCoreRunner`, the interface of such a core;
-`GoldenRunner` is one in NumPy. `input_writes` and `map_values` convert between arrays and maps.
+`GoldenRunner` is one in NumPy.
 """
 
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -19,26 +18,22 @@ from weft.host.list_products import ListProducts
 from weft.host.recovery import AcceleratorError
 from weft.models.errors import ModelError
 from weft.models.execution import host_run
-from weft.models.ir import Tensor
-from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.list_steps import core_sums
+from weft.models.network_core.program import NetworkCoreRecord
+from weft.models.network_core.second_place import SecondPlace
+from weft.models.network_core.tensor_maps import input_writes, map_values
 from weft.models.program_session import ProgramSession, Records, read_inputs
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListError, ListReport, join, split
 
 if TYPE_CHECKING:
     from weft.models.network_core.program import (
-        NetworkCoreInput,
         NetworkCoreProgram,
-        NetworkCoreRename,
         NetworkCoreSegment,
-        NetworkCoreStep,
     )
-    from weft.models.program import Step
 
 __all__ = [
-    "GoldenRunner", "NetworkCoreRecord", "NetworkCoreRunner", "NetworkCoreSession", "input_writes",
-    "map_values",
+    "GoldenRunner", "NetworkCoreRunner", "NetworkCoreSession",
 ]
 
 
@@ -81,8 +76,15 @@ class NetworkCoreRunner(Protocol):
     def read_program(self, address: int, count: int) -> bytes:
         """Return ``count`` bytes of the program memory; only if the core has one."""
 
-    def run(self, list_address: int, log_address: int, *, timeout: float) -> ListReport:
-        """Execute a list, and wait at most ``timeout`` seconds for its end."""
+    def run(
+        self, list_address: int, log_address: int, *, timeout: float,
+        beside: Callable[[], None] | None = None,
+    ) -> ListReport:
+        """Execute a list, and wait at most ``timeout`` seconds for its end.
+
+        While it runs, ``beside`` is called, which may write and read memory that the list does not
+        use. If it raises an exception, the list is aborted.
+        """
 
     def close(self) -> None:
         """Close the connection."""
@@ -132,12 +134,16 @@ class GoldenRunner:
         first = self._byte(address)
         return self.program[first : first + count].tobytes()
 
-    def run(self, list_address, log_address, *, timeout) -> ListReport:
-        """Execute a list."""
+    def run(self, list_address, log_address, *, timeout, beside=None) -> ListReport:
+        """Execute a list; an ``eager`` one ends before ``beside`` is called."""
+        if beside and not self._eager:
+            beside()
         outcome = run_list(
             self.config, self.memory, list_address, log_address, buffers=self._buffers,
             eager=self._eager, program=self.program,
         )
+        if beside and self._eager:
+            beside()
         return ListReport(outcome.error, outcome.jobs, outcome.result)
 
     def _byte(self, address):
@@ -147,86 +153,7 @@ class GoldenRunner:
         """Do nothing: there is no connection."""
 
 
-_HALF = np.uint8(0x80)  # uint8 - 128 is int8: the same bits with the top bit inverted
-_MAX_FIELD = 255  # of `run` and `pitch` of a WRITE frame
-
-
-def input_writes(
-    entry: "NetworkCoreInput", values: np.ndarray, dtype: np.dtype, config: NetworkCoreConfig,
-    first: int,
-) -> Iterator[dict[str, Any]]:
-    """Yield the arguments of `NetworkCoreRunner.write` for an input.
-
-    Parameters
-    ----------
-    values : int8 or uint8 array
-        Of the tensor ``entry.form.tensor``.
-    first : int
-        First vector of the maps of the inference.
-    """
-    if dtype == np.uint8:
-        values = (values ^ _HALF).view(np.int8)
-    placed, banks = entry.place, config.banks
-    pitch, row_pitch = placed.pitches.pitch, placed.pitches.row_pitch
-    pixels = np.ascontiguousarray(entry.form.arrange(values))  # [height, width, channels]
-    address = split(placed.first + first, banks)
-    if placed.channels <= _MAX_FIELD and pitch <= _MAX_FIELD:
-        step = split(row_pitch - (placed.width - 1) * pitch, banks)
-        yield dict(
-            address=address, data=pixels.tobytes(), run=placed.channels, pitch=pitch,
-            pixels=placed.width, row_step=step,
-        )
-        return
-    padding = -placed.channels % config.array.depth
-    pixels = np.pad(pixels, ((0, 0), (0, 0), (0, padding)))
-    for y in range(placed.height):
-        for x in range(placed.width):
-            vector = placed.first + first + y * row_pitch + x * pitch
-            yield dict(address=split(vector, banks), data=pixels[y, x].tobytes())
-
-
-def map_values(data: bytes, placed: PlacedMap, tensor: Tensor, depth: int) -> np.ndarray:
-    """Return the values of a tensor from the bytes of its map, from its first vector on."""
-    # A result of a list ends with its last value, in the middle of a vector: it may be too short.
-    used = placed.pitches.vectors * depth
-    vectors = np.frombuffer(data.ljust(used, b"\0")[:used], np.int8).reshape(-1, depth)
-    y, x, v = np.ogrid[: placed.height, : placed.width, : -(-placed.channels // depth)]
-    indices = y * placed.pitches.row_pitch + x * placed.pitches.pitch + v
-    pixels = vectors[indices].reshape(placed.height, placed.width, -1)[..., : placed.channels]
-    if tensor.dtype == np.uint8:
-        pixels = np.ascontiguousarray(pixels).view(np.uint8) ^ _HALF
-    if tensor.channels_first:
-        pixels = pixels.transpose(2, 0, 1)
-    return pixels.reshape(tensor.shape)
-
-
 # The sessions of compiled networks.
-
-@dataclass(frozen=True)
-class NetworkCoreRecord:
-    """The measured cost of a step.
-
-    Attributes
-    ----------
-    step : NetworkCoreStep, NetworkCoreRename or Step
-        A layer on the core, an operator without work, or an operator of the host.
-    cycles : int or None
-        Cycles of a layer in one inference: from the end of the job before the layer to the layer's
-        last store. Cycles of an operator of the host whose products run on the core: those of the
-        lists of its products, for all inferences that run at once. None for other operators of the
-        host, and if the runner does not count cycles.
-    seconds : float
-        Time of the host; 0 for a layer.
-    """
-
-    step: "NetworkCoreStep | NetworkCoreRename | Step"
-    cycles: int | None
-    seconds: float
-
-    def __add__(self, other: "NetworkCoreRecord") -> "NetworkCoreRecord":
-        """Return the record with the time of further inferences."""
-        return NetworkCoreRecord(self.step, self.cycles, self.seconds + other.seconds)
-
 
 _LOG_ENTRY = struct.Struct("<2I")  # the cycles in which a job started and ended
 
@@ -290,6 +217,7 @@ class NetworkCoreSession(ProgramSession):
             multiply = [core_sums(self._products)]
         self._host_runs = {step: host_run(step.work, *multiply) for step in program.host}
         self._ready = False  # whether the resident weights are in the buffers
+        self._second = SecondPlace.of(program, runner.program_bytes if needed else 0)
         self._write_lists()
 
     def close(self) -> None:
@@ -302,6 +230,8 @@ class NetworkCoreSession(ProgramSession):
     ):
         """Run the network; arguments and results are as for `weft.models.session.Session`.
 
+        With several inputs, the next one is written while a list computes, if the program has a
+        `SecondPlace`, and the log of the core is not read: without ``stats`` and ``watch``.
         ``stats`` returns a list of `NetworkCoreRecord`. ``activations`` needs a program that was
         compiled with ``activations=True``, else it raises ModelError.
         """
@@ -315,10 +245,13 @@ class NetworkCoreSession(ProgramSession):
         records = Records(batches, watch, keep=activations)
         log = stats or watch is not None  # else the log of the core is not read
         with self._call():
-            outputs = self._in_turn(
-                values, inferences, program.batch,
-                lambda batch, count: self._run_batch(batch, count, records, log, activations),
-            )
+            if self._second and batches > 1 and not log and not activations:
+                outputs = self._overlapped(values, inferences, self._second)
+            else:
+                outputs = self._in_turn(
+                    values, inferences, program.batch,
+                    lambda batch, count: self._run_batch(batch, count, records, log, activations),
+                )
         added = [
             *([records.records] if stats else []), *([records.outputs()] if activations else [])
         ]
@@ -337,6 +270,60 @@ class NetworkCoreSession(ProgramSession):
             cycles.append(self._host(step, values, count, records))
         self.cycles = None if None in cycles else sum(cycles)
         records.end_part()
+
+    def _overlapped(self, values, inferences, second: SecondPlace):
+        """Run all inferences; while a list runs, the host writes the next inputs.
+
+        It also reads the results of the list before, and computes its own operators. Inputs and
+        maps alternate between two places.
+        """
+        program = self.program
+        segment, = program.segments
+        places = (segment.run_first, 0), (second.list_first, second.maps)
+        starts = range(0, inferences, program.batch)
+        parts: list[dict] = []
+        reports: list[ListReport] = []
+        self._setup()
+
+        def begin(number):
+            """Compute what the list needs, and write its inputs."""
+            first = starts[number]
+            part = {n: value[first : first + program.batch] for n, value in values.items()}
+            count, records = min(program.batch, inferences - first), Records(1, None, keep=False)
+            for step in segment.before:
+                self._host(step, part, count, records)
+            self._write_inputs(segment, part, count, places[number % 2][1])
+            parts.append(part)
+
+        def finish(number):
+            """Read the results of a list, and compute what follows it."""
+            part, records = parts[number], Records(1, None, keep=False)
+            count = min(program.batch, inferences - starts[number])
+            for tensor, placed in {r.tensor: r.place for r in segment.results}.items():
+                part[tensor] = np.stack([
+                    self._read(segment, tensor, placed, n, reports[number], places[number % 2][1])
+                    for n in range(count)
+                ])
+            for step in program.after:
+                self._host(step, part, count, records)
+            parts[number] = {n: self._value(part, n, count) for n in program.outputs}
+
+        def beside(number):
+            """Work while list ``number`` runs."""
+            if number:
+                finish(number - 1)
+            if number + 1 < len(starts):
+                begin(number + 1)
+
+        begin(0)
+        for number in range(len(starts)):
+            with self._lists_run():
+                reports.append(self._execute(
+                    places[number % 2][0], segment.steps, lambda number=number: beside(number)
+                ))
+        finish(len(starts) - 1)
+        self.cycles = reports[-1].cycles
+        return {n: np.concatenate([part[n] for part in parts]) for n in program.outputs}
 
     def _all_runs(self):
         """Return the runs of host operators, whose states the base class keeps."""
@@ -367,10 +354,7 @@ class NetworkCoreSession(ProgramSession):
             maps |= {
                 step.tensor: step.place for step in (*segment.steps, *segment.renamed) if step.place
             }
-        for entry in segment.written:
-            batch = self._value(values, entry.form.tensor, inferences)
-            for n in range(inferences):
-                self._write(entry, batch[n, ...], n)
+        self._write_inputs(segment, values, inferences, 0)
         with self._lists_run():
             report = self._execute(segment.run_first, segment.steps)
         for tensor, placed in maps.items():
@@ -390,21 +374,24 @@ class NetworkCoreSession(ProgramSession):
             records.note(NetworkCoreRecord(other, None, 0.0), [values[other.tensor]])
         return report.cycles
 
-    def _write(self, entry, values, inference):
-        """Write the map of one input."""
-        first = inference * self.program.arena
-        dtype = self.program.tensors[entry.form.tensor].dtype
-        for write in input_writes(entry, values, dtype, self.program.config, first):
-            self._runner.write(**write)
+    def _write_inputs(self, segment, values, inferences, by):
+        """Write the maps that the host writes before a list, ``by`` vectors further."""
+        for entry in segment.written:
+            batch = self._value(values, entry.form.tensor, inferences)
+            dtype = self.program.tensors[entry.form.tensor].dtype
+            for n in range(inferences):
+                first = by + n * self.program.arena
+                for write in input_writes(entry, batch[n, ...], dtype, self.program.config, first):
+                    self._runner.write(**write)
 
-    def _read(self, segment, tensor, placed, inference, report: ListReport):
-        """Return the values of a map."""
+    def _read(self, segment, tensor, placed, inference, report: ListReport, by=0):
+        """Return the values of a map, ``by`` vectors further."""
         program, depth = self.program, self.program.config.array.depth
         # A list of several inferences has no ``result_bytes``, so the report is of inference 0.
         if segment.result_bytes and segment.results[0].place == placed:
             data = report.result
         else:
-            vector = placed.first + inference * program.arena
+            vector = placed.first + inference * program.arena + by
             data = self._runner.read(self._address(vector), placed.pitches.vectors * depth)
         return map_values(data, placed, program.tensors[tensor], depth)
 
@@ -428,6 +415,8 @@ class NetworkCoreSession(ProgramSession):
         self._lists_written = False
         for segment in self.program.segments:
             self._write_program(segment.run_first, segment.run)
+        if self._second:
+            self._write_program(self._second.list_first, self._second.list)
         self._lists_written = True
 
     def _write_program(self, first, data):
@@ -443,15 +432,19 @@ class NetworkCoreSession(ProgramSession):
         yield
         self._ready, self._lists_written = True, written
 
-    def _execute(self, first, steps) -> ListReport:
-        """Execute a list with these layers; without one it loads resident weights."""
+    def _execute(self, first, steps, beside=None) -> ListReport:
+        """Execute a list with these layers; without one it loads resident weights.
+
+        While it runs, ``beside`` is called.
+        """
         # A lost connection may mean lost power. `_lists_run` does the same, but lists of the setup
         # run outside of it.
         written, self._lists_written = self._lists_written, False
         if self._products is not None:
             self._products.forget()  # the list uses the buffers
+        own = {} if beside is None else {"beside": beside}
         report = self._runner.run(
-            self._address(first), self._address(self.program.log), timeout=self._timeout
+            self._address(first), self._address(self.program.log), timeout=self._timeout, **own
         )
         self._lists_written = written
         if report.error != ListError.NONE:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreRename, NetworkCoreStep
+from weft.models.network_core.second_place import SecondPlace
 from weft.models.program import Step
 from weft.models.report.interface import Ceilings, PageParts, Report
 from weft.models.report.network_core_phases import LayerWork, ListPhases, list_phases
@@ -247,6 +248,25 @@ class NetworkCoreReport(Report):
         return None if seconds is None else 1e3 * seconds
 
     @cached_property
+    def overlaps(self) -> bool:
+        """Whether the next input is sent while a list computes: there is a `SecondPlace`."""
+        return SecondPlace.of(self.program, self.program.config.program_bytes) is not None
+
+    @property
+    def rate(self) -> float | None:
+        """Inferences a second at most, with many inputs; None without a clock and a serial port.
+
+        ``1 / max(core, sent)``, with the times of the list and of the bytes to the core, if the
+        next input is sent while a list computes. Else ``1 / (core + wire)``.
+        """
+        if self.core_ms is None or self.wire_ms is None:
+            return None
+        if not self.overlaps:
+            return 1e3 / (self.core_ms + self.wire_ms)
+        sent, received = self.link
+        return 1e3 / max(self.core_ms, self.wire_ms * max(sent, received) / (sent + received))
+
+    @cached_property
     def link(self) -> tuple[int, int]:
         """Bytes to the core and from it in one inference, with frames."""
         return link_bytes(self.program)
@@ -266,7 +286,8 @@ class NetworkCoreReport(Report):
             "placement": self.placement, "target": self.target, "config": self.config,
             "network_core_hash": program.config.hash, "clock": self.clock, "batch": program.batch,
             "cycles": self.cycles, "utilization": self.utilization, "core_ms": self.core_ms,
-            "wire_ms": self.wire_ms, "ceilings": dataclasses.asdict(self.ceilings),
+            "wire_ms": self.wire_ms, "rate": self.rate,
+            "ceilings": dataclasses.asdict(self.ceilings),
             "memory": program.config.memory_bytes, "areas": dict(program.areas),
             "used": program.memory_used, "b_words": program.config.b_words,
             "link": {"sent": sent, "received": received},

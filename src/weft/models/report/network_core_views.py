@@ -87,6 +87,9 @@ def _totals(report):
     yield f"weights: {words:,} words of B, which has {program.config.b_words:,}: {kept}"
     sent, received = report.link
     yield f"link: {sent:,} bytes to the core, {received:,} from it"
+    if report.rate is not None:
+        when = "while the one before computes" if report.overlaps else "after the one before"
+        yield f"many inputs: at most {report.rate:,.0f} inferences a second; each is sent {when}"
     yield from report.reasons()
     yield from report.notes
 

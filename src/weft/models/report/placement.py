@@ -11,7 +11,7 @@ from weft.frames import WRITE_FIELDS
 from weft.models.network_core.list_steps import FRAME, frames
 from weft.models.network_core.operators.softmax import NO_UNIT
 from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreSegment
-from weft.models.network_core.session import input_writes
+from weft.models.network_core.tensor_maps import input_writes
 from weft.models.program import NO_MAP_PRODUCT, CompiledNetwork, Program, Step
 from weft.models.report.streams import step_streams
 from weft.models.work import host_products, list_products
