@@ -429,8 +429,10 @@ class _NetworkCoreRun:
 
     def line(self, record) -> str:
         """The line of a step."""
+        from weft.models.program import joined_operators
+
         step = record.step
-        text = f"{min(step.position):>8}  {'+'.join(step.operators):<28}"
+        text = f"{min(step.position):>8}  {joined_operators(step.operators):<28}"
         if step in self._host:
             place, sizes = "host", " " * 27
             if step.estimate is not None:

@@ -1,5 +1,6 @@
 """A compiled network: its steps, where each runs and why, and what each is predicted to cost."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NO_MAP_PRODUCT", "CompiledNetwork", "Estimate", "MatrixProduct", "Placement", "Program",
-    "Step",
+    "Step", "joined_operators",
 ]
 
 # Why the host computes a product of maps that a network core with `multiply_maps` would compute.
 NO_MAP_PRODUCT = "the core does not multiply maps"
+
+
+def joined_operators(operators: Sequence[str]) -> str:
+    """Return the operators of a step in one word: ``CONV_2D+ADD``; of many the ends and the number.
+    """
+    if len(operators) <= 3:
+        return "+".join(operators)
+    return f"{operators[0]}...{operators[-1]} ({len(operators)})"
 
 
 @dataclass(frozen=True)

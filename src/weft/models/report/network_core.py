@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreRename, NetworkCoreStep
 from weft.models.network_core.second_place import SecondPlace
-from weft.models.program import Step
+from weft.models.program import Step, joined_operators
 from weft.models.report.interface import Ceilings, PageParts, Report
 from weft.models.report.network_core_phases import LayerWork, ListPhases, list_phases
 from weft.models.report.placement import (
@@ -79,7 +79,7 @@ class NetworkCoreLayer:
     @property
     def operator(self) -> str:
         """The operators in one word: ``CONV_2D+ADD``."""
-        return "+".join(self.operators)
+        return joined_operators(self.operators)
 
     @property
     def results(self) -> int:
