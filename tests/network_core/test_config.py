@@ -54,6 +54,14 @@ def test_wrong_values_are_named(fields, text):
         config(4, 4, 4, **fields)
 
 
+@pytest.mark.parametrize("mode", ["single", "onnx"])
+def test_softmax_has_a_rounding_mode(mode):
+    array = Config(rows=4, cols=4, depth=4, **SMALL | {"requantize": mode})
+    rule = f"^softmax must be False with requantize '{mode}', whose SOFTMAX is float32, not True$"
+    with pytest.raises(ConfigError, match=rule):
+        NetworkCoreConfig(array=array, softmax=True)
+
+
 SINGLE_PORT = {  # what such a core must have
     "target": "ice40up", "rows": 1, "cols": 4, "depth": 4, "lanes": 1, "multiplier": "plain",
     "scale_cycles": 8, "activation": "none", "requantize": "tflite",

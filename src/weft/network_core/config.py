@@ -119,10 +119,10 @@ class NetworkCoreConfig:
             )
         if self.program_words:
             problems += self._program_problems()
-        if self.softmax and array.requantize != "tflite":
+        if self.softmax and array.requantize in ("single", "onnx"):
             problems.append(
-                "softmax must be False with requantize 'single', whose exponentials are others,"
-                " not True"
+                f"softmax must be False with requantize {array.requantize!r}, whose SOFTMAX is"
+                " float32, not True"
             )
         if has_single_port(array):
             problems += self._single_port_problems()

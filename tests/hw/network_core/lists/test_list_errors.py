@@ -163,6 +163,27 @@ def test_a_job_multiplies_only_with_add_and_on_a_core_with_the_option():
     }
 
 
+def test_softmax_is_alone_and_has_4095_columns_at_most():
+    """A job without a fault waits for ever, because no load follows."""
+    config = replace(CHIP, softmax=True, array=replace(CHIP.array, requantize="tflite"))
+    waits = {
+        "right": dict(softmax=1), "4095 columns": dict(softmax=1, columns=4095),
+        "4096 columns of another job": dict(columns=4096),
+    }
+    wrong = {
+        "with add": dict(softmax=1, add=1), "with sums": dict(softmax=1, sums=1),
+        "4096 columns": dict(softmax=1, columns=4096),
+    }
+    cases = {
+        name: [JOB, replace(JOB, loads=99, **fields), END]
+        for name, fields in (waits | wrong).items()
+    }
+    found, expected = outcomes(cases, config)
+    assert found == expected == (
+        dict.fromkeys(waits, (ListError.DEADLOCK, 1)) | dict.fromkeys(wrong, (ListError.FIELD, 1))
+    )
+
+
 LEGAL = {
     "edges of buffers": [
         replace(LOAD, first_word=6), replace(LOAD, target=1, first_word=2),
