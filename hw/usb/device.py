@@ -44,11 +44,11 @@ def _descriptors(packet: int, serial: str):
     with collection.ConfigurationDescriptor() as configuration:
         with configuration.InterfaceAssociationDescriptor() as both:
             both.bFirstInterface, both.bInterfaceCount = 0, 2
-            both.bFunctionClass, both.bFunctionSubClass, both.bFunctionProtocol = 2, 2, 1
+            both.bFunctionClass, both.bFunctionSubClass, both.bFunctionProtocol = 2, 2, 0
         with configuration.InterfaceDescriptor() as control:
             control.bInterfaceNumber = 0
             control.bInterfaceClass, control.bInterfaceSubclass = 2, 2
-            control.bInterfaceProtocol = 1
+            control.bInterfaceProtocol = 0  # no AT commands: ModemManager does not probe it
             control.add_subordinate_descriptor(cdc.HeaderDescriptorEmitter())
             calls = cdc.CallManagementFunctionalDescriptorEmitter()
             calls.bDataInterface = 1

@@ -84,7 +84,7 @@ class UtmiPort:
         self.port = UsbPort(self.bus, packet=FULL_SPEED_PACKET, serial="left board")
         self.application = Application(self.port, **application)
 
-    def run(self, bench, *, pace=1, seconds=2e-3):
+    def run(self, bench, *, pace=1, seconds=1e-3):
         """Run ``await bench(ctx, host)`` with a device that is not enumerated yet."""
         async def connected(ctx):
             ctx.set(self.port.connect, 1)

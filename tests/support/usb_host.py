@@ -83,7 +83,7 @@ class UsbHost:
     toggles: dict = field(default_factory=dict)
     log: list = field(default_factory=list)
     retries: int = 0
-    retry_limit: int = 300
+    retry_limit: int = 60
 
     async def receive(self):
         """``(pid, data)`` of the next packet; None without one."""

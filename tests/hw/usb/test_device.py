@@ -54,7 +54,7 @@ def test_enumeration_finds_a_serial_port_with_the_identity_of_weft():
         while rest:
             parts.append(rest[: rest[0]])
             rest = rest[rest[0] :]
-        assert [tuple(part[5:8]) for part in parts if part[1] == 4] == [(2, 2, 1), (10, 0, 0)]
+        assert [tuple(part[5:8]) for part in parts if part[1] == 4] == [(2, 2, 0), (10, 0, 0)]
         endpoints = [(part[2], part[3], part[4] | part[5] << 8) for part in parts if part[1] == 5]
         assert endpoints == [(0x82, 3, 8), (0x01, 2, 64), (0x81, 2, 64)]
         assert [part[2] for part in parts if part[1] == 0x24] == [0, 1, 2, 6]  # of CDC
