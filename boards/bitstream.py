@@ -99,7 +99,8 @@ class Clock(wiring.Component):
     clk : Out(1)
         Clock of the accelerator.
     stable : Out(1)
-        High from `WAIT` cycles after the PLL has locked, until it loses its lock.
+        High from `WAIT` cycles after the PLL has locked, until it loses its lock; on a board with
+        the clocks below, after both PLLs.
     usb, usb_io : Out(1)
         Clocks of a USB device of full speed, 12 and 48 MHz; only on a board with this link.
     """
@@ -122,7 +123,12 @@ class Clock(wiring.Component):
             clk=pll_clk, lock=lock,
         )
         if self._full_speed:
-            add_usb_pll(m, start_clk, pll.ecp5_usb(source), usb=self.usb, usb_io=self.usb_io)
+            usb_lock, core_lock, lock = Signal(), lock, Signal()
+            m.d.comb += lock.eq(core_lock & usb_lock)
+            add_usb_pll(
+                m, start_clk, pll.ecp5_usb(source), usb=self.usb, usb_io=self.usb_io,
+                enable=self.stable, lock=usb_lock,
+            )
         m.submodules.locked = FFSynchronizer(lock, locked, o_domain="start")
         count = Signal(range(WAIT + 1))
         m.d.comb += ClockSignal("start").eq(start_clk)

@@ -17,15 +17,20 @@ _ULPI_HZ = 60e6  # the clock of the PHY
 _ULPI_DIRECTIONS = {"data": "io", "stp": "o", "rst": "o"}  # the others are inputs
 
 
-def add_usb_pll(m, source, settings: Pll, *, usb, usb_io):
-    """Add a PLL at the clock ``source``: ``usb`` has 12 MHz and ``usb_io`` 48 MHz."""
-    feedback = Signal(name="usb_pll_feedback")
+def add_usb_pll(m, source, settings: Pll, *, usb, usb_io, enable, lock):
+    """Add a PLL at the clock ``source``: ``usb`` has 12 MHz and ``usb_io`` 48 MHz.
+
+    Both run while ``enable``, because a PLL without its ``lock`` has any frequency.
+    """
+    feedback, clocks = Signal(name="usb_pll_feedback"), Signal(2, name="usb_pll_clocks")
     m.submodules.usb_pll = Instance(
         "EHXPLLL", **{f"p_{name}": value for name, value in settings.parameters.items()},
         **{f"a_{name}": value for name, value in LOOP_FILTER.items()},
         i_CLKI=source, i_CLKFB=feedback, i_RST=0, i_STDBY=0,
-        o_CLKOP=feedback, o_CLKOS=usb_io, o_CLKOS2=usb,
+        o_CLKOP=feedback, o_CLKOS=clocks[0], o_CLKOS2=clocks[1], o_LOCK=lock,
     )
+    for name, source, clock in (("usb_io", clocks[0], usb_io), ("usb", clocks[1], usb)):
+        m.submodules[f"gate_{name}"] = Instance("DCCA", i_CLKI=source, i_CE=enable, o_CLKO=clock)
 
 
 def usb_accelerator(m, platform, ports: Ports, board: Board, config: Design, clock):
@@ -69,6 +74,9 @@ def _ulpi(m, platform, ports, board, clock):
         m.submodules[f"ulpi_{pin}"] = buffers[pin] = io.Buffer(direction, port)
         if pin == "clk":
             platform.add_clock_constraint(port.io, _ULPI_HZ)
-    m.d.comb += ClockSignal("usb").eq(buffers["clk"].i)
+    m.d.comb += [ClockSignal("usb").eq(buffers["clk"].i), buffers["rst"].o.eq(~clock.stable)]
     m.submodules.ulpi_reset = ResetSynchronizer(~clock.stable, domain="usb")
+    # A PHY in reset may have no clock, so the reset of the domain must not be the one of the PHY.
+    # LUNA waits for the start of a PHY if there is a pin for it.
+    buffers["rst"] = SimpleNamespace(o=Signal(name="ulpi_rst"))
     return SimpleNamespace(**buffers)

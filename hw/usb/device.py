@@ -6,6 +6,7 @@ errors needs: data toggles that start again after a bus reset, and an end of eac
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, ResetInserter, Signal
 from amaranth.lib import stream, wiring
+from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.fifo import AsyncFIFO
 from amaranth.lib.wiring import In, Out
 from luna.gateware.stream.generator import StreamSerializer
@@ -215,6 +216,7 @@ class UsbPort(wiring.Component):
         for endpoint in (receiver, sender, notifications):
             device.add_endpoint(_Restarted(endpoint, restart))
         m.d.comb += restart.eq(device.reset_detected | control.interface.config_changed)
+        m.submodules.connect = FFSynchronizer(self.connect, device.connect, o_domain="usb")
         m.submodules.rx_fifo = rx_fifo = AsyncFIFO(
             width=8, depth=_CROSSING, w_domain="usb", r_domain="sync"
         )
@@ -224,7 +226,6 @@ class UsbPort(wiring.Component):
         m.submodules.burst_end = burst_end = ResetInserter({"usb": restart})(BurstEnd(idle=_IDLE))
         wiring.connect(m, tx_fifo.r_stream, burst_end.i)
         m.d.comb += [
-            device.connect.eq(self.connect),
             rx_fifo.w_data.eq(receiver.stream.payload),
             rx_fifo.w_en.eq(receiver.stream.valid),
             receiver.stream.ready.eq(rx_fifo.w_rdy),

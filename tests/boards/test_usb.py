@@ -43,6 +43,7 @@ def test_a_board_is_elaborated_with_usb(name):
         f"{resource}__{pin}" for pin in SPEEDS[name]
     }
     assert design.rtlil.count("cell \\EHXPLLL ") == (1 if high else 2)
+    assert design.rtlil.count("cell \\DCCA ") == (1 if high else 3)  # no clock before the lock
     assert ("60000000.0 HZ" in design.constraints) == high
     blocks = set(re.findall(r"^module \\(top\.accelerator\.\w+)$", design.rtlil, re.M))
     assert {block_of(f"{block[4:]}.x") for block in blocks} <= {
