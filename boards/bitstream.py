@@ -10,9 +10,11 @@ from amaranth.lib import io, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.utils import ceil_log2
 
+from weft.boards import pll
 from weft.boards.benchmark import CriticalPath, PnrResult, RoutedDesign
-from weft.boards.board import Board, BoardError, Ports, check_pins, resource_of
+from weft.boards.board import FULL_SPEED, Board, BoardError, Ports, check_pins, resource_of
 from weft.boards.toolchain import Netlist, SeedError, Toolchain, ToolchainError, digest, digests
+from weft.boards.usb import add_usb_pll, usb_accelerator
 from weft.config import Config
 from weft.design import Design
 from weft.files import write_text
@@ -28,9 +30,10 @@ WAIT = 1024
 
 
 class BoardTop(wiring.Component):
-    """An accelerator at a serial port with the clock, pins and LEDs of a board.
+    """An accelerator at the link of a board, with its clock, pins and LEDs.
 
-    The accelerator is a `weft.hw.serial.accelerator.SerialAccelerator`.
+    The accelerator is a `weft.hw.serial.accelerator.SerialAccelerator`, or a
+    `weft.hw.usb.accelerator.UsbAccelerator` on a board whose link is USB.
 
     The LEDs: ``alive`` blinks about once a second, eight times as fast while the core is busy;
     ``busy`` is on while the core is busy; ``error`` is on for one to two seconds after a damaged or
@@ -51,19 +54,25 @@ class BoardTop(wiring.Component):
         m = Module()
         m.domains.sync = ClockDomain(reset_less=not self.board.device.flow.reset)
         m.submodules.clock = clock = Clock(self.board)
-        m.submodules.accelerator = accelerator = SerialAccelerator(
-            self.config, divisor=self.board.divisor
-        )
+        serial = self.board.link == "serial"
+        if serial:
+            m.submodules.accelerator = accelerator = SerialAccelerator(
+                self.config, divisor=self.board.divisor
+            )
         m.submodules.status_leds = status_leds = StatusLeds(clock=self.board.clock)
         ports = Ports(platform)
-        m.submodules.rx = rx = io.Buffer("i", ports.request("uart", 0, "rx"))
-        m.submodules.tx = tx = io.Buffer("o", ports.request("uart", 0, "tx"))
+        if serial:
+            m.submodules.rx = rx = io.Buffer("i", ports.request("uart", 0, "rx"))
+            m.submodules.tx = tx = io.Buffer("o", ports.request("uart", 0, "tx"))
+        else:
+            m.submodules.accelerator = accelerator = usb_accelerator(
+                m, platform, ports, self.board, self.config, clock
+            )
         if self.board.device.flow.reset:
             m.d.comb += ResetSignal().eq(~clock.stable)
-        m.d.comb += [
-            ClockSignal().eq(clock.clk),
-            accelerator.rx.eq(rx.i), tx.o.eq(accelerator.tx),
-        ]
+        m.d.comb += ClockSignal().eq(clock.clk)
+        if serial:
+            m.d.comb += [accelerator.rx.eq(rx.i), tx.o.eq(accelerator.tx)]
         # Registers keep the LEDs out of the timing of the core.
         m.d.sync += [
             status_leds.core_busy.eq(accelerator.busy),
@@ -90,12 +99,17 @@ class Clock(wiring.Component):
     clk : Out(1)
         Clock of the accelerator.
     stable : Out(1)
-        High from `WAIT` cycles after the PLL has locked, until it loses its lock.
+        High from `WAIT` cycles after the PLL has locked, until it loses its lock; on a board with
+        the clocks below, after both PLLs.
+    usb, usb_io : Out(1)
+        Clocks of a USB device of full speed, 12 and 48 MHz; only on a board with this link.
     """
 
     def __init__(self, board: Board):
         self.board = board
-        super().__init__({"clk": wiring.Out(1), "stable": wiring.Out(1)})
+        self._full_speed = board.usb_pins == FULL_SPEED
+        usb = {"usb": wiring.Out(1), "usb_io": wiring.Out(1)} if self._full_speed else {}
+        super().__init__({"clk": wiring.Out(1), "stable": wiring.Out(1)} | usb)
 
     def elaborate(self, platform):
         m = Module()
@@ -108,6 +122,13 @@ class Clock(wiring.Component):
             m, pin, flow.pll(source, self.board.clock), at_pad=self.board.at_pad,
             clk=pll_clk, lock=lock,
         )
+        if self._full_speed:
+            usb_lock, core_lock, lock = Signal(), lock, Signal()
+            m.d.comb += lock.eq(core_lock & usb_lock)
+            add_usb_pll(
+                m, start_clk, pll.ecp5_usb(source), usb=self.usb, usb_io=self.usb_io,
+                enable=self.stable, lock=usb_lock,
+            )
         m.submodules.locked = FFSynchronizer(lock, locked, o_domain="start")
         count = Signal(range(WAIT + 1))
         m.d.comb += ClockSignal("start").eq(start_clk)

@@ -30,14 +30,14 @@ GROUPS = {
     "results": ("drain", "buffer", "pending", "scheduler", "lanes", "reorder", "packer", "output"),
     "post-processing": ("corrector", "epilogue"),
     "registers": ("registers",),
-    "serial link": ("link", "host_port", "receiver", "transmitter", "accelerator"),
+    "serial link": ("link", "host_port", "receiver", "transmitter", "usb", "accelerator"),
     "board": ("board", "nextpnr"),
 }
 _GROUP = {block: group for group, blocks in GROUPS.items() for block in blocks}
 # A board has an accelerator; the accelerator alone has no prefix. A block with the name of a signal
 # has a number behind its name.
 _CORE = re.compile(r"(?:\$\w+?_)?(?:accelerator\.)?core\.(?:(\w+)(?:\$\d+)?\.)?")
-_LINK = re.compile(r"(?:\$\w+?_)?(?:accelerator\.)?(link|host_port|receiver|transmitter)\.")
+_LINK = re.compile(r"(?:\$\w+?_)?(?:accelerator\.)?(link|host_port|receiver|transmitter|usb)\.")
 _ACCELERATOR = re.compile(r"(?:\$\w+?_)?accelerator\.")
 _BEL = re.compile(r"X(\d+)/Y(\d+)/(.+)")
 

@@ -3,15 +3,21 @@
 import dataclasses
 import re
 from collections.abc import Mapping
+from importlib.util import find_spec
 
 from amaranth.build import ResourceError, Subsignal
 from amaranth.lib.io import DifferentialPort
 
+from weft.boards import pll
 from weft.boards.devices import DEVICES, Device
 from weft.config import Config
+from weft.hints import to_install
 from weft.network_core.config import NetworkCoreConfig
 
-__all__ = ["LEDS", "Board", "BoardError", "NetworkDesign", "Ports", "check_pins", "resource_of"]
+__all__ = [
+    "FULL_SPEED", "LEDS", "ULPI", "Board", "BoardError", "NetworkDesign", "Ports", "check_pins",
+    "resource_of",
+]
 
 
 LEDS = "alive", "busy", "error"
@@ -22,6 +28,9 @@ PACKAGES = {
     "BG256": "CABGA256", "MG285": "CSFBGA285", "BG381": "CABGA381", "BG554": "CABGA554",
     "BG756": "CABGA756",
 }
+# The pins of a USB connector of full speed, and of a PHY of high speed.
+FULL_SPEED = "d_p", "d_n", "pullup"
+ULPI = "clk", "data", "dir", "nxt", "stp", "rst"
 BAUD_TOLERANCE = 0.01  # relative error of the divided clock
 
 
@@ -82,6 +91,12 @@ class Board:
         more; "" if it is not known.
     networks : dict of NetworkDesign
         Cores for networks that can be built instead, by the purpose: ``weft build --for``.
+    usb : tuple
+        The resource of a USB connector at pins of the FPGA, and its number: with ``d_p``, ``d_n``
+        and ``pullup`` for full speed, or with the pins of ULPI for high speed; empty without one.
+    link : str
+        What carries the frames: ``serial`` for the serial port, ``usb`` for USB, or ``usb:NAME``
+        for USB with a serial number, which is the name of the board otherwise.
     at_pad : bool
         iCE40 only: the clock enters at the PLL's own pin, so the PLL must be an SB_PLL40_PAD.
     placer : str
@@ -93,8 +108,8 @@ class Board:
     ------
     BoardError
         If the name, the platform, an LED, a programmer, a network core, the clock, the baud
-        rate, the placer or the first seed is not valid, or the Config is for another target than
-        the FPGA.
+        rate, the link, the placer or the first seed is not valid, or the Config is for another
+        target than the FPGA.
     """
 
     name: str
@@ -107,6 +122,8 @@ class Board:
     programmers: tuple[tuple[str, ...], ...] = ()
     price: str = ""
     networks: Mapping[str, NetworkDesign] = dataclasses.field(default_factory=dict)
+    usb: tuple = ()
+    link: str = "serial"
     at_pad: bool = False
     placer: str = "heap"
     seed: int = 1
@@ -135,6 +152,7 @@ class Board:
             raise BoardError(
                 f"networks of {self.name} must be a dict of NetworkDesign, not {self.networks!r}"
             )
+        self._check_link()
         if self.placer not in PLACERS:
             raise BoardError(
                 f"placer of {self.name} must be {' or '.join(PLACERS)}, not {self.placer!r}"
@@ -160,6 +178,51 @@ class Board:
                 f"baud must divide {self.clock:g} MHz by 4 to 65535, to within"
                 f" {BAUD_TOLERANCE:.0%}, not {self.baud}"
             )
+
+    def _check_link(self):
+        """Raise BoardError unless the board has its link."""
+        link = re.fullmatch(r"serial|usb(:[A-Za-z0-9._-]{1,32})?", self.link)
+        if not link:
+            raise BoardError(
+                f"link of {self.name} must be serial, usb or usb:NAME, with a NAME of at most 32"
+                f" letters, digits, dots, hyphens and underscores, not {self.link!r}"
+            )
+        if self.usb and self.device.target != "ecp5":
+            raise BoardError(
+                f"usb of {self.name} must be empty: USB needs the PLLs of an ECP5, and its FPGA is"
+                f" an {self.device.name}"
+            )
+        if self.link != "serial" and not self.usb:
+            raise BoardError(
+                f"link of {self.name} must be serial, not {self.link}: no USB connector is at pins"
+                " of its FPGA"
+            )
+
+    @property
+    def usb_serial(self) -> str:
+        """The serial number of the USB device, or "" with a serial port."""
+        return "" if self.link == "serial" else self.link.partition(":")[2] or self.name
+
+    @property
+    def usb_pins(self) -> tuple[str, ...]:
+        """The pins of the USB connector, of `FULL_SPEED` or of `ULPI`; none with a serial port."""
+        if self.link == "serial":
+            return ()
+        try:
+            ios = self.platform().lookup(*self.usb).ios
+        except ResourceError:
+            raise BoardError(
+                f"usb of {self.name} must be a resource of the platform and its number, not"
+                f" {self.usb!r}"
+            ) from None
+        names = {io.name for io in ios if isinstance(io, Subsignal)}
+        for pins in (FULL_SPEED, ULPI):
+            if names >= {*pins}:
+                return pins
+        raise BoardError(
+            f"usb of {self.name} must have the pins {', '.join(FULL_SPEED)} or"
+            f" {', '.join(ULPI)}, not {', '.join(sorted(names))}"
+        )
 
     def built_for(self, purpose: str) -> "Board":
         """This board with one of its network cores, at the clock and baud rate of that.
@@ -253,10 +316,12 @@ class Ports:
 
 
 def _uses(board):
-    """The arguments of `Ports.request` for the clock, the serial port and each LED."""
+    """The arguments of `Ports.request` for the clock, the link and each LED."""
+    link = {f"USB pin {pin}": (*board.usb, pin) for pin in board.usb_pins}
     return {
-        "clock": (board.platform.default_clk, 0), "serial port": ("uart", 0, "rx"),
-        "transmitter": ("uart", 0, "tx"), **{f"LED {led}": pin for led, pin in board.leds.items()},
+        "clock": (board.platform.default_clk, 0),
+        **(link or {"serial port": ("uart", 0, "rx"), "transmitter": ("uart", 0, "tx")}),
+        **{f"LED {led}": pin for led, pin in board.leds.items()},
     }
 
 
@@ -272,11 +337,17 @@ def resource_of(board: Board, pin: str) -> str:
 
 
 def check_pins(board: Board):
-    """Raise BoardError unless the platform has the clock, serial port and LEDs of ``board``.
+    """Raise BoardError unless the platform has the clock, the link and the LEDs of ``board``.
+
+    USB needs LUNA.
 
     Does not check that the package of the FPGA has a pin of that name: nextpnr does, after the
-    synthesis. Raises PllError if the PLL cannot make the board's clock.
+    synthesis. Raises PllError if the PLL cannot make the clocks.
     """
+    if board.link != "serial" and find_spec("luna") is None:
+        raise BoardError(
+            f"link {board.link} needs luna-usb 0.2.3 or newer; {to_install(extra='usb')}"
+        )
     platform = board.platform()
     ports = Ports(platform)
     users: dict[tuple, str] = {}
@@ -296,3 +367,5 @@ def check_pins(board: Board):
             " Clock(hertz) in its Resource"
         )
     board.device.flow.pll(clock.frequency / 1e6, board.clock)
+    if board.usb_pins == FULL_SPEED:
+        pll.ecp5_usb(clock.frequency / 1e6)

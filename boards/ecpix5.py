@@ -17,7 +17,7 @@ _NETWORKS = {"networks": replace(NETWORKS_85F, clock=140), "batch1": replace(BAT
 def _ecpix5(size, platform, config, networks):
     return Board(
         name=f"ecpix5-{size}f", platform=platform, config=config, placer="static",
-        clock=125, baud=3_000_000, bridge="FT2232H, second port", price="$$",
+        clock=125, baud=3_000_000, bridge="FT2232H, second port", usb=("ulpi", 0), price="$$",
         leds={"alive": ("rgb_led", 0, "g"), "busy": ("rgb_led", 1, "b"),
               "error": ("rgb_led", 2, "r")},
         programmers=(("openFPGALoader", "-b", "ecpix5"),), networks=networks,

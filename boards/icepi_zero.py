@@ -10,7 +10,7 @@ __all__ = ["BOARDS"]
 BOARDS = (
     Board(
         name="icepi-zero", platform=IcepiZero1_3Platform, config=ECP5_25F, placer="static",
-        clock=125, baud=3_000_000, bridge="FT231X", price="$",
+        clock=125, baud=3_000_000, bridge="FT231X", usb=("usb", 0), price="$",
         leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
         programmers=(("openFPGALoader", "-b", "icepi-zero"),),
     ),

@@ -1,11 +1,13 @@
 """PLL parameters for a clock frequency, within the limits of the data sheets."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-__all__ = ["Pll", "PllError", "ecp5", "ice40"]
+__all__ = ["Pll", "PllError", "ecp5", "ecp5_usb", "ice40"]
 
 TOLERANCE = 0.001  # relative error of the output frequency
+# A full-speed device may be off by 0.25 % (USB 2.0, 7.1.11); 0.05 % of it is for the oscillator.
+USB_MHZ, USB_TOLERANCE = 48, 0.002
 
 
 class PllError(ValueError):
@@ -86,6 +88,25 @@ def ecp5(source: float, target: float) -> Pll:
     )
 
 
+def ecp5_usb(source: float) -> Pll:
+    """An EHXPLLL with the clocks of a USB device of full speed: 48 MHz on CLKOS, 12 on CLKOS2.
+
+    Raises PllError if ``source`` is beyond the limits of `ecp5`, or if no parameters make 48 MHz.
+    """
+    _check_source(source, "an ECP5", 400)
+    # CLKOS2 has four times the divider, of at most 128.
+    choices = [pll for pll in _ecp5_second_outputs(source) if pll.parameters["CLKOS_DIV"] <= 32]
+    best = _nearest(
+        choices, source, USB_MHZ, preference=lambda pll: (abs(pll.vco - 600), -pll.detector),
+        tolerance=USB_TOLERANCE,
+    )
+    divider = 4 * best.parameters["CLKOS_DIV"]
+    return replace(best, parameters=best.parameters | {
+        "CLKOS2_DIV": divider, "CLKOS2_CPHASE": divider // 2, "CLKOS2_FPHASE": 0,
+        "CLKOS2_ENABLE": "ENABLED",
+    })
+
+
 def _ecp5_choices(source):
     """The settings with CLKOP as the output."""
     for reference in range(1, 129):
@@ -138,10 +159,10 @@ def _check_source(source, device, most):
         )
 
 
-def _nearest(choices, source, target, preference):
+def _nearest(choices, source, target, preference, tolerance=TOLERANCE):
     """The choice nearest to ``target``; among equal ones, that with the least ``preference``."""
     best = min(choices, key=lambda pll: (round(abs(pll.frequency - target), 6), preference(pll)))
-    if abs(best.frequency - target) > TOLERANCE * target:
+    if abs(best.frequency - target) > tolerance * target:
         raise PllError(
             f"clock must be a frequency that the PLL can make from {source:g} MHz, not"
             f" {target:g} MHz; the nearest is {best.frequency:g} MHz"

@@ -53,6 +53,9 @@ setparam -set COLLISION_X_MASK 1 t:$memrd_v2 r:CLK_ENABLE=1 %i
 {synthesis} -top top -json top.json
 tee -q -o cells.json stat -json
 """
+# A memory of USB is read with another clock than it is written; Yosys ends with an assertion if it
+# is told that about such a memory.
+_MEMORIES, _USB = "t:$memrd_v2 r:CLK_ENABLE=1 %i", "\\top.accelerator.usb"
 LIMIT = 4 * 3600  # timeout of a tool in seconds; a full LFE5U-85F takes over an hour
 _UTILIZATION = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s", re.M)
 # Errors of nextpnr that depend on its seed.
@@ -170,6 +173,8 @@ class Toolchain:
         (folder / "cells.json").unlink(missing_ok=True)
         write_text(folder / "top.il", rtlil)
         script = SYNTHESIS.format(synthesis=device.flow.synthesis)
+        if _USB in rtlil:
+            script = script.replace(_MEMORIES, f"{_MEMORIES} {_USB[1:]}*/* %d")
         write_text(folder / "top.ys", script)
         self._run("yosys", ["-q", "-s", "top.ys"], folder, "synthesizing the design")
         netlist = Netlist.of(folder)

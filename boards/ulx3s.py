@@ -19,7 +19,7 @@ __all__ = ["BOARDS"]
 def _ulx3s(size, platform, config, networks):
     return Board(
         name=f"ulx3s-{size}f", platform=platform, config=config, placer="static",
-        clock=125, baud=3_000_000, bridge="FT231X", price="$$", networks=networks,
+        clock=125, baud=3_000_000, bridge="FT231X", usb=("usb", 0), price="$$", networks=networks,
         leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
         programmers=(("openFPGALoader", "-b", "ulx3s"), ("fujprog",)),
     )

@@ -16,7 +16,7 @@ BASE = tuple(
         "config", "hints", "formats", "frames", "registers", "commands",
         "geometry", "timing", "cycles", "buses", "ip", "register_map", "descriptors", "dtypes",
         "job_rules", "latencies", "serial_schedule", "mac_cells", "registry", "targets", "c_names",
-        "checks", "design", "designs", "files", "network_core", "visible",
+        "checks", "design", "designs", "files", "network_core", "usb_ids", "visible",
     )
 )
 PUBLIC = ("weft.config", "weft.host")  # what `import weft` itself reaches
@@ -73,6 +73,7 @@ LAYERS = {
     "src/weft/cli/": ("weft", "numpy", "ml_dtypes", "rich", "matplotlib", "amaranth"),
     "src/weft/": BASE,
     "hw/bus/amaranth_soc": (*BASE, "weft.hw", "amaranth", "amaranth_soc"),
+    "hw/usb/": (*BASE, "weft.hw", "amaranth", "luna", "usb_protocol"),
     "hw/": (*BASE, "weft.hw", "amaranth"),
     "boards/": (*BASE, "weft.hw", "weft.boards", "amaranth", "amaranth_boards"),
     "sim/gates/gate_network": (*BASE, "weft.host", "weft.models", "weft.sim", "numpy"),

@@ -14,12 +14,13 @@ PIP_TOOLS = "pip-tools==7.6.2"
 # The extras of pyproject.toml in each lock. Every lock contains `sim` at the same versions, so that
 # one environment serves all purposes.
 LOCKS = {
-    "sim": ["hw", "sim", "serial", "report", "networks", "onnx"],
+    "sim": ["hw", "sim", "serial", "report", "networks", "onnx", "usb"],
     "test": [
-        "hw", "sim", "serial", "report", "networks", "onnx", "explore", "kit", "docs", "test",
+        "hw", "sim", "serial", "report", "networks", "onnx", "usb", "explore", "kit", "docs",
+        "test",
     ],
-    "kit": ["hw", "sim", "serial", "report", "networks", "onnx", "kit", "interop"],
-    "train": ["hw", "sim", "serial", "report", "networks", "onnx", "train"],
+    "kit": ["hw", "sim", "serial", "report", "networks", "onnx", "usb", "kit", "interop"],
+    "train": ["hw", "sim", "serial", "report", "networks", "onnx", "usb", "train"],
 }
 
 HEADER = """\

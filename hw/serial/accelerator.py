@@ -13,7 +13,7 @@ from weft.hw.serial.link import Link, NetworkLink
 from weft.hw.serial.uart import UartReceiver, UartTransmitter
 from weft.network_core.descriptors import NetworkState
 
-__all__ = ["SerialAccelerator"]
+__all__ = ["SerialAccelerator", "linked_core"]
 
 
 def _product_core(m, config):
@@ -37,6 +37,11 @@ def _network_core(m, config):
 
 
 _CORES = PerKind(product=_product_core, network=_network_core)
+
+
+def linked_core(m, config):
+    """Add the core of a Design and its link to ``m``; the link, and whether the core is busy."""
+    return _CORES.of(config)(m, config)
 
 
 class SerialAccelerator(wiring.Component):
@@ -70,7 +75,7 @@ class SerialAccelerator(wiring.Component):
         m = Module()
         m.submodules.receiver = receiver = UartReceiver(divisor=self.divisor)
         m.submodules.transmitter = transmitter = UartTransmitter(divisor=self.divisor)
-        link, busy = _CORES.of(self.config)(m, self.config)
+        link, busy = linked_core(m, self.config)
         connect(m, receiver.bytes, link.rx_bytes)
         connect(m, link.tx_bytes, transmitter.bytes)
         m.d.comb += [

@@ -319,7 +319,7 @@ def test_a_shared_board():
 
 def test_rejects_other_transports():
     with rejects(ValueError, (
-        "a network core must be at a serial port, tcp://host:port, uio:/dev/uio0 or"
+        "a network core must be at a serial port, usb, tcp://host:port, uio:/dev/uio0 or"
         " mem:0x43c00000, not golden"
     )):
         NetworkDriver("golden")

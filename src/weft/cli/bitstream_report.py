@@ -7,7 +7,7 @@ from pathlib import Path
 
 from weft.files import write_text, written_whole
 
-__all__ = ["FILES", "floorplan_picture", "text", "write"]
+__all__ = ["FILES", "floorplan_picture", "link_text", "text", "write"]
 
 FILES = "report.md", "report.json", "floorplan.png"  # written into the bitstream's folder
 COLOURS = {
@@ -30,7 +30,8 @@ def write(folder, design, seed, routed, bitstream) -> None:
     write_text(folder / "report.md", page)
     record = {
         "board": board.name, "device": board.device.name, "config": config.name,
-        "clock": routed.clock, "fmax": pnr.fmax, "baud": board.baud, "seed": seed,
+        "clock": routed.clock, "fmax": pnr.fmax, "link": board.link,
+        "baud": board.baud if board.link == "serial" else None, "seed": seed,
         "used": pnr.used, "capacity": board.device.capacity, "blocks": blocks,
         "path": pnr.critical_path.names, "design": design.key, "bitstream": bitstream.name,
         "digests": design.digests,
@@ -66,7 +67,6 @@ def text(design, seed, routed, bitstream, blocks) -> str:
 def _summary(design, seed, routed, bitstream):
     board, pnr = design.board, routed.pnr
     title, usage = _title(design, routed)
-    error = board.clock * 1e6 / board.divisor / board.baud - 1
     yield f"""\
 # {board.name}
 
@@ -80,9 +80,20 @@ def _summary(design, seed, routed, bitstream):
 * Config: `{design.config.name}`
 * clock: {routed.clock:.2f} MHz required, {pnr.fmax:.2f} MHz reached, \
 {pnr.fmax / routed.clock - 1:.1%} margin
-* serial port: {board.baud:,} baud, {board.divisor} cycles per bit ({error:+.2%}), \
-on {board.bridge}
+* {link_text(board)}
 """
+
+
+def link_text(board) -> str:
+    """What carries the frames of a board."""
+    if board.link != "serial":
+        speed = "full" if "d_p" in board.usb_pins else "high"
+        return f"USB: {speed} speed, serial number {board.usb_serial}"
+    error = board.clock * 1e6 / board.divisor / board.baud - 1
+    return (
+        f"serial port: {board.baud:,} baud, {board.divisor} cycles per bit ({error:+.2%}),"
+        f" on {board.bridge}"
+    )
 
 
 def _resources(device, blocks):

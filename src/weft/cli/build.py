@@ -17,8 +17,8 @@ __all__ = [
 
 HELP = "make a bitstream for a board"
 DESCRIPTION = """\
-Synthesize, place and route an accelerator with its serial port for a board, and make the bitstream,
-with Yosys and nextpnr from PyPI, installed at first use. The output folder then holds the
+Synthesize, place and route an accelerator with its link for a board, and make the bitstream, with
+Yosys and nextpnr from PyPI, installed at first use. The output folder then holds the
 bitstream, report.md (resources by block, clock, critical path), report.json and floorplan.png.
 
   weft build icebreaker                  the board's default design, into out/icebreaker/
@@ -28,6 +28,7 @@ bitstream, report.md (resources by block, clock, critical path), report.json and
   weft build ulx3s-85f --for batch1      one for fully connected layers, whose weights stay
   weft build ulx3s-25f --config my.toml  the design of a file; with a table [network_core],
                                          for networks
+  weft build ulx3s-85f --link usb        USB on the FPGA's own pins (docs/usb.md)
   weft build --board ./my_board.py       a board of your own (docs/boards.md)
   weft build ulx3s-85f --list            check the designs of a board; weft boards lists the boards
 
@@ -58,6 +59,11 @@ def add(parser):
     parser.add_argument(
         "-o", "--output", metavar="DIR", type=path("output"),
         help="folder of the results; default out/<board>",
+    )
+    parser.add_argument(
+        "--link", metavar="LINK",
+        help="serial (the default), usb for a USB connector at pins of the FPGA, or usb:NAME to"
+        " give the device another serial number than the name of the board",
     )
     add_design(parser)
 
@@ -122,11 +128,15 @@ def run(args) -> int:
 
 def designed_board(args):
     """The board as it is built: with ``--for``, and with the clock and design of the options."""
+    from weft.boards.board import BoardError
+
     board = board_of(args)
     if args.purpose:
         board = board.built_for(args.purpose)
-    options = {name: getattr(args, name) for name in ("clock", "baud")}
+    options = {name: getattr(args, name, None) for name in ("clock", "baud", "link")}
     options = {name: value for name, value in options.items() if value is not None}
+    if args.baud is not None and options.get("link", board.link) != "serial":
+        raise BoardError(f"--baud must be for --link serial, not for --link {args.link}")
     return dataclasses.replace(board, config=changed_config(args, board.config), **options)
 
 
@@ -140,8 +150,9 @@ def _list(args) -> int:
     for design in designs.values():
         check_pins(design)
     for purpose, design in designs.items():
+        rate = f"{design.baud:9,} baud" if design.link == "serial" else f"{design.link:>14}"
         print(f"{design.name:16} {design.device.name:13} {design.clock:5g} MHz"
-              f" {design.baud:9,} baud  {design.config.name}"
+              f" {rate}  {design.config.name}"
               f"{purpose and f' --for {purpose}'}")
     return 0
 

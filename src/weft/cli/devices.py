@@ -123,10 +123,13 @@ def examine(only=(), ask: bool = True, root: Path = Path("/")):
     root : Path
         Folder with ``sys``, ``proc``, ``dev``, ``run`` and ``var``.
     """
+    from weft.host.serial_port import is_usb
+
     machine = Machine(root)
     problems: list[Problem] = []
     ports = _ports(only, machine, problems)
-    answers = _ask_all([port.device for port in ports], ask, machine)
+    usb = {port.device for port in ports if is_usb(port)}
+    answers = _ask_all([port.device for port in ports], ask, machine, usb)
     devices = [
         Found(
             port.device, f"{port.vid:04x}:{port.pid:04x}" if port.vid is not None else "",
@@ -164,8 +167,8 @@ def _ports(only, machine, problems):
 # -- a port ---------------------------------------------------------------------------------------
 
 
-def _ask_all(paths, ask, machine):
-    """(state, text) of each port; they are asked at the same time."""
+def _ask_all(paths, ask, machine, usb):
+    """(state, text) of each port, of which ``usb`` are on USB; they are asked at the same time."""
     answers, asked = {}, []
     for path in paths:
         if holder := machine.holder(path):
@@ -180,7 +183,9 @@ def _ask_all(paths, ask, machine):
     end = time.monotonic() + LIMIT
     # Threads, and no wait without a limit: a driver can hold a call for ever.
     threads = [
-        threading.Thread(target=_ask, args=(path, answers, end - _CLOSING), daemon=True)
+        threading.Thread(
+            target=_ask, args=(path, answers, end - _CLOSING, path in usb), daemon=True
+        )
         for path in asked
     ]
     for thread in threads:
@@ -190,13 +195,14 @@ def _ask_all(paths, ask, machine):
     return dict(answers)  # a thread that is late changes nothing
 
 
-def _ask(path, answers, end):
+def _ask(path, answers, end, usb):
     """Put into ``answers`` what is at a port."""
     from weft.host.serial_port import RATES, open_exclusively
     from weft.host.transport import TransportBusy, TransportError
 
+    rates = (None,) if usb else RATES
     try:
-        port = open_exclusively(path, RATES[0], _POLL, LIMIT / len(RATES))
+        port = open_exclusively(path, rates[0], _POLL, LIMIT / len(RATES))
     except TransportBusy:
         answers[path] = "busy", "busy: another program holds it"
         return
@@ -208,7 +214,7 @@ def _ask(path, answers, end):
         answers[path] = "no core", f"cannot open it: {error}"
         return
     try:
-        answers[path] = _answer(port, RATES, end)
+        answers[path] = _answer(port, rates, end)
     except Exception as error:  # the same
         answers[path] = "no core", f"it failed while it was asked: {error}"
     try:
@@ -223,7 +229,7 @@ def _answer(port, rates, end):
     received, tried = 0, []
     for n, baud in enumerate(rates):
         try:
-            port.baudrate = baud
+            port.baudrate = baud or port.baudrate
         except ValueError:  # the port lacks this rate
             continue
         tried.append(baud)
@@ -233,7 +239,7 @@ def _answer(port, rates, end):
         if words:
             return _describe(port, words, baud, end)
     heard = f", received {received} other bytes" if received else ""
-    return "no core", f"no Weft core answered at {_mbaud(*tried)}{heard}"
+    return "no core", f"no Weft core answered {_at(*tried)}{heard}"
 
 
 def _describe(port, words, baud, end):
@@ -249,17 +255,21 @@ def _describe(port, words, baud, end):
         count, decode = reads[registers.kind_of(words)]
         words, _ = _registers(port, count, end)
         if not words:
-            return "no core", f"a core answered at {_mbaud(baud)}, and then no more"
+            return "no core", f"a core answered {_at(baud)}, and then no more"
         design = decode(words)
     except ValueError as error:
-        return "no core", f"it answers at {_mbaud(baud)}, but {error}"
+        return "no core", f"it answers {_at(baud)}, but {error}"
     array = design.array
     shape = "x".join(str(getattr(array, name)) for name in ("rows", "cols", "depth"))
-    return "core", f"{design.kind}, {array.dtype} array of {shape}, {_mbaud(baud)}"
+    rate = _at(baud).removeprefix("at ")
+    return "core", f"{design.kind}, {array.dtype} array of {shape}, {rate}"
 
 
-def _mbaud(*rates):
-    return f"{', '.join(f'{rate / 1e6:g}' for rate in rates)} Mbaud"
+def _at(*rates):
+    """Where a device was asked: at baud rates, or on USB, which has none."""
+    if rates == (None,):
+        return "on USB"
+    return f"at {', '.join(f'{rate / 1e6:g}' for rate in rates)} Mbaud"
 
 
 def _registers(port, count, end):

@@ -150,6 +150,7 @@ def _default(f):
 NAMES = """\
 TRANSPORT is
   /dev/ttyUSB1, COM3       a board on a serial port
+  usb, usb:SERIAL          a board on USB, at pins of its FPGA; with a serial number, that board
   tcp://host:port          a board shared by 'weft serve'
   uio:/dev/uio0            an IP core, through its registers in a UIO device
   mem:0x43c00000           an IP core, through its registers at a physical address
@@ -184,7 +185,8 @@ def check_baud(baud, name) -> None:
     """Raise TransportError for a baud rate of a transport that has none."""
     from weft.host.transport import TransportError
 
-    if baud is not None and (name in _SIMULATED or "://" in name or name[:4] in ("uio:", "mem:")):
+    other = name in (*_SIMULATED, "usb") or "://" in name or name[:4] in ("uio:", "mem:", "usb:")
+    if baud is not None and other:
         raise TransportError(f"--baud must be for a serial port, not for {name}")
 
 

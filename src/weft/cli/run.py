@@ -44,6 +44,7 @@ core gets each one over the link.
   sim                      a simulated core, at its streams
   board                    a simulated board, at the pins of its serial port
   /dev/ttyUSB1, COM3       a board on a serial port
+  usb, usb:SERIAL          a board on USB, at pins of its FPGA
   tcp://host:port          a board shared by 'weft serve'
 
 golden, sim and board have the design of --board or --config. For the others these are a check: the

@@ -135,7 +135,8 @@ def _usage(accelerator, transport, args):
 
     cycles = accelerator.counters()["busy"]
     baud = args.baud or getattr(transport, "baud", RATES[0])
-    traffic = (f"{count:,} bytes {direction} ({10 * count / baud:.3f} s at {baud} baud)"
+    traffic = (f"{count:,} bytes {direction}"
+               f"{baud and f' ({10 * count / baud:.3f} s at {baud} baud)' or ''}"
                for count, direction in ((transport.sent, "sent"),
                                         (transport.received, "received")))
     text = f"{', '.join(traffic)}; {cycles:,} busy cycles since the core's reset"

@@ -72,12 +72,14 @@ def run(args) -> int:
             stack.callback(process.terminate)
             streams = process.stdout, process.stdin
         else:
-            from weft.host.serial_port import SerialPort, find
+            from weft.host.serial_port import SerialPort, find, usb_path
 
+            on_usb = args.board.partition(":")[0] == "usb"
+            path = usb_path(args.board) if on_usb else args.board
             if not (baud := args.baud):
-                with contextlib.closing(find(args.board)) as board:
+                with contextlib.closing(find(path)) as board:
                     baud = board.baud
-            port = SerialPort(args.board, baud)
+            port = SerialPort(path, baud)
             streams, timeout = (port, port), 0.5
         server = TcpServer(*streams, listener, say=say, timeout=timeout)
         stack.callback(server.close)

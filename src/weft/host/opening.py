@@ -1,4 +1,4 @@
-"""Opens transports by name: a serial port, another machine, an IP core, or the golden model."""
+"""Opens transports by name: a serial port, USB, TCP, an IP core, or the golden model."""
 
 import mmap
 import re
@@ -10,7 +10,7 @@ from weft.host.board import BoardTransport
 from weft.host.dma import MappedMemory
 from weft.host.mmio import MappedRegisters, MmioTransport
 from weft.host.network_mmio import NetworkMmioTransport
-from weft.host.serial_port import SerialTransport, find
+from weft.host.serial_port import SerialTransport, find, usb_path
 from weft.host.tcp import TcpTransport
 from weft.host.transport import Transport, TransportError
 from weft.network_core.register_map import REGISTERS, decode
@@ -19,7 +19,8 @@ from weft.registers import IDENTITY, kind_of
 __all__ = ["NAMES", "open_network_transport", "open_registers", "open_transport"]
 
 NAMES = (
-    "a serial port (/dev/ttyUSB1, COM3), tcp://host:port, uio:/dev/uio0, mem:0x43c00000 or golden"
+    "a serial port (/dev/ttyUSB1, COM3), usb, usb:SERIAL, tcp://host:port, uio:/dev/uio0,"
+    " mem:0x43c00000 or golden"
 )
 _UIO = Path("/sys/class/uio")  # where Linux describes the maps of UIO devices
 
@@ -32,7 +33,8 @@ def open_transport(
     Parameters
     ----------
     name : str
-        A serial port (``/dev/ttyUSB1``, ``COM3``); ``tcp://host:port``; the registers of an IP core
+        A serial port (``/dev/ttyUSB1``, ``COM3``); ``usb``, or ``usb:`` and a serial number, for a
+        board whose FPGA is on USB; ``tcp://host:port``; the registers of an IP core
         with FIFO ports or of a network core, as ``uio:`` and a UIO device or ``mem:`` and a
         physical address; or ``golden``. Map 1 of the UIO device is the program memory of a network
         core that has one.
@@ -66,7 +68,9 @@ def open_transport(
     if registers := open_registers(name):
         return _ip_transport(registers, name)
     if name.startswith("/") or re.fullmatch(r"COM\d+", name, re.IGNORECASE):
-        return SerialTransport(name, baud) if baud else find(name)
+        return find(name, baud)
+    if re.fullmatch(r"usb(:.+)?", name):
+        return SerialTransport(usb_path(name), None)
     raise ValueError(f"transport must be {NAMES}, not {name!r}")
 
 
@@ -86,7 +90,7 @@ def open_network_transport(name: str) -> BoardTransport | NetworkMmioTransport:
     if not isinstance(transport, BoardTransport):
         transport.close()
         raise ValueError(
-            "a network core must be at a serial port, tcp://host:port, uio:/dev/uio0 or"
+            "a network core must be at a serial port, usb, tcp://host:port, uio:/dev/uio0 or"
             f" mem:0x43c00000, not {name}"
         )
     return transport

@@ -1,6 +1,7 @@
-"""The transport to a board on a serial port."""
+"""The transport to a board on a serial port, or on USB, where it is a serial port, too."""
 
 import errno
+import os
 import threading
 from contextlib import suppress
 
@@ -8,14 +9,19 @@ from weft.frames import MAX_WRITE
 from weft.hints import to_install
 from weft.host.board import BoardTransport
 from weft.host.transport import TransportBusy, TransportError, TransportTimeout
+from weft.usb_ids import PRODUCT, PRODUCT_ID, VENDOR_ID
 
-__all__ = ["RATES", "SerialPort", "SerialTransport", "find", "open_exclusively"]
+__all__ = [
+    "RATES", "SerialPort", "SerialTransport", "find", "is_usb", "open_exclusively", "usb_path",
+]
 
 RATES = 3_000_000, 2_000_000, 1_000_000  # baud rates of boards, the most common first
+_ANY_RATE = 115_200  # every driver has it; a device on USB ignores it
 _PROBE_TIMEOUT = 3.0  # seconds until a board must answer the first request
 _POLL = 0.2  # seconds between two checks whether the port was closed
 _WRITE_TIMEOUT = 5.0  # seconds until a port that accepts no bytes is an error
 _BITS = 10  # bits per byte on the wire
+_USB_BITS = 8_000_000  # of a second on a bus of full speed, which other devices may share
 
 
 class SerialPort:
@@ -27,8 +33,8 @@ class SerialPort:
     ----------
     path : str
         Name of the port, such as ``/dev/ttyUSB1`` or ``COM3``.
-    baud : int
-        Baud rate.
+    baud : int or None
+        Baud rate; None on USB, which has none.
 
     Raises
     ------
@@ -38,7 +44,7 @@ class SerialPort:
         If the port does not exist, cannot be opened or is in use, or pyserial is not installed.
     """
 
-    def __init__(self, path: str, baud: int):
+    def __init__(self, path: str, baud: int | None):
         self._port = open_exclusively(path, baud, _POLL, _WRITE_TIMEOUT)
         self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
         self._open = True
@@ -80,12 +86,12 @@ class SerialTransport(BoardTransport):
     ----------
     path : str
         Name of the port, such as ``/dev/ttyUSB1`` or ``COM3``.
-    baud : int
-        Baud rate for which the board was built.
+    baud : int or None
+        Baud rate for which the board was built; None for a board on USB.
 
     Attributes
     ----------
-    baud : int
+    baud : int or None
 
     Raises
     ------
@@ -93,12 +99,13 @@ class SerialTransport(BoardTransport):
         If the port cannot be opened, or no Weft core answers on it.
     """
 
-    def __init__(self, path: str, baud: int):
+    def __init__(self, path: str, baud: int | None):
         port = SerialPort(path, baud)
         self.baud = baud
         # Ten frames on the wire, and the latency of adapters and operating systems.
-        timeout = 0.25 + 10 * MAX_WRITE * _BITS / baud
-        super().__init__(port, port, name=f"{path} at {baud} baud", timeout=timeout)
+        timeout = 0.25 + 10 * MAX_WRITE * _BITS / (baud or _USB_BITS)
+        name = f"{path} at {baud} baud" if baud else f"{path} on USB"
+        super().__init__(port, port, name=name, timeout=timeout)
         try:
             self.probe(_PROBE_TIMEOUT + 2 * timeout)
         except BaseException:
@@ -106,12 +113,12 @@ class SerialTransport(BoardTransport):
             raise
 
 
-def open_exclusively(path: str, baud: int, read_timeout: float, write_timeout: float):
+def open_exclusively(path: str, baud: int | None, read_timeout: float, write_timeout: float):
     """Open a port that no other program uses, with an empty input buffer, by pyserial.
 
     The timeouts are those of a read and a write, in seconds. Raises as `SerialPort` does.
     """
-    if baud < 1:
+    if baud is not None and baud < 1:
         raise ValueError(f"baud must be 1 or more, not {baud}")
     try:
         import serial
@@ -121,7 +128,8 @@ def open_exclusively(path: str, baud: int, read_timeout: float, write_timeout: f
         ) from None
     try:
         port = serial.Serial(
-            path, baud, timeout=read_timeout, write_timeout=write_timeout, exclusive=True
+            path, baud or _ANY_RATE, timeout=read_timeout, write_timeout=write_timeout,
+            exclusive=True,
         )
     except (OSError, ValueError) as error:
         raise _open_error(path, baud, error) from error
@@ -132,11 +140,57 @@ def open_exclusively(path: str, baud: int, read_timeout: float, write_timeout: f
     return port
 
 
-def find(path: str) -> SerialTransport:
-    """Open a port at the first baud rate of `RATES` at which a board answers.
+def is_usb(port) -> bool:
+    """Whether a port, as pyserial describes it, is the USB connector of a board with a Weft core.
+
+    Windows does not give the name of the product.
+    """
+    ids = getattr(port, "vid", None), getattr(port, "pid", None)
+    return ids == (VENDOR_ID, PRODUCT_ID) and getattr(port, "product", None) in (None, PRODUCT)
+
+
+def _usb_ports():
+    try:
+        from serial.tools.list_ports import comports
+    except ImportError:
+        raise TransportError(
+            f"pyserial must be 3.5 or newer, and is not installed; {to_install(extra='serial')}"
+        ) from None
+    return sorted((port for port in comports() if is_usb(port)), key=lambda port: port.device)
+
+
+def usb_path(name: str) -> str:
+    """Return the port of the board that ``usb`` or ``usb:SERIAL`` names.
+
+    Raises TransportError unless exactly one board on USB has this name.
+    """
+    serial_number = name.partition(":")[2]
+    ports = _usb_ports()
+    found = [port for port in ports if serial_number in ("", port.serial_number)]
+    if len(found) == 1:
+        return found[0].device
+    known = ", ".join(f"usb:{port.serial_number} ({port.device})" for port in ports)
+    if len(found) > 1:
+        raise TransportError(f"{name} must name one board on USB, not {len(found)}: {known}")
+    if ports:
+        raise TransportError(f"{name} must be a board on USB; the boards are {known}")
+    raise TransportError(
+        f"{name}: no board with a Weft core is on USB; is it built with --link usb, loaded, and"
+        " connected at the USB port of its FPGA? weft devices lists what is there"
+    )
+
+
+def find(path: str, baud: int | None = None) -> SerialTransport:
+    """Open a port: on USB, at ``baud``, or at the first rate of `RATES` at which a board answers.
 
     Raises TransportError if the port cannot be opened, or no Weft core answers at any rate.
     """
+    if _on_usb(path):
+        if baud:
+            raise TransportError(f"--baud must be for a serial port: {path} is on USB without one")
+        return SerialTransport(path, None)
+    if baud:
+        return SerialTransport(path, baud)
     last: TransportError
     for baud in RATES:
         try:
@@ -149,6 +203,11 @@ def find(path: str) -> SerialTransport:
             last = error
     rates = ", ".join(map(str, RATES[:-1]))
     raise TransportTimeout(f"no answer at {rates} baud either; {last}") from last
+
+
+def _on_usb(path):
+    real = os.path.realpath(path)
+    return any(real == port.device or path == port.device for port in _usb_ports())
 
 
 def _open_error(path, baud, error):
@@ -181,7 +240,6 @@ def _permission_hint(path):
     """Return how a user gets access to a device."""
     try:
         import grp
-        import os
 
         group = grp.getgrgid(os.stat(path).st_gid).gr_name
     except (ImportError, KeyError, OSError):

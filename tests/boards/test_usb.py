@@ -1,0 +1,120 @@
+"""USB at pins of the FPGA: the boards that have it, their clocks, and what is rejected."""
+
+import dataclasses
+import re
+import sys
+
+import pytest
+from rejects import rejects
+from tiers import tiers
+
+from weft.boards import pll
+from weft.boards.bitstream import prepare
+from weft.boards.blocks import GROUPS, block_of
+from weft.boards.board import FULL_SPEED, ULPI, BoardError
+from weft.boards.catalog import BOARDS
+from weft.cli import bitstream_report, main
+from weft.designs import replace
+
+SPEEDS = {
+    "ulx3s-12f": FULL_SPEED, "ulx3s-25f": FULL_SPEED, "ulx3s-45f": FULL_SPEED,
+    "ulx3s-85f": FULL_SPEED, "icepi-zero": FULL_SPEED, "ecpix5-45f": ULPI, "ecpix5-85f": ULPI,
+}
+
+
+def on_usb(name, link="usb"):
+    return dataclasses.replace(BOARDS[name], link=link)
+
+
+def test_the_boards_with_usb():
+    assert {name for name, board in BOARDS.items() if board.usb} == {*SPEEDS}
+    assert {name: on_usb(name).usb_pins for name in SPEEDS} == SPEEDS
+
+
+@pytest.mark.parametrize("name", tiers({name: name for name in SPEEDS}, "ulx3s-25f", "ecpix5-85f"))
+def test_a_board_is_elaborated_with_usb(name):
+    board = on_usb(name, "usb:left")
+    config = replace(board.config, rows=2, cols=2, depth=2, dsp_cols=1)
+    design = prepare(board, config)
+    ports = set(re.findall(r'LOCATE COMP "(\w+?)__io', design.constraints))
+    high = SPEEDS[name] == ULPI
+    resource = "ulpi_0" if high else "usb_0"
+    assert {port for port in ports if port.startswith(("usb", "ulpi", "uart"))} == {
+        f"{resource}__{pin}" for pin in SPEEDS[name]
+    }
+    assert design.rtlil.count("cell \\EHXPLLL ") == (1 if high else 2)
+    assert design.rtlil.count("cell \\DCCA ") == (1 if high else 3)  # no clock before the lock
+    assert ("60000000.0 HZ" in design.constraints) == high
+    blocks = set(re.findall(r"^module \\(top\.accelerator\.\w+)$", design.rtlil, re.M))
+    assert {block_of(f"{block[4:]}.x") for block in blocks} <= {
+        block for members in GROUPS.values() for block in members
+    }
+    assert block_of("accelerator.usb.device.address_TRELLIS_FF_Q") == "usb"
+
+
+@pytest.mark.parametrize("source, error", [(25, 0.0017), (50, 1e-9), (100, 1e-9), (12, 1e-9)])
+def test_the_clocks_of_full_speed(source, error):
+    """Within 0.25 % of 48 and 12 MHz, and within the limits of the PLL."""
+    settings = pll.ecp5_usb(source)
+    parameters = settings.parameters
+    vco = source / parameters["CLKI_DIV"] * parameters["CLKFB_DIV"] * parameters["CLKOP_DIV"]
+    assert 400 <= vco <= 800 and source / parameters["CLKI_DIV"] >= 10
+    assert abs(vco / parameters["CLKOS_DIV"] / 48 - 1) <= error
+    assert parameters["CLKOS2_DIV"] == 4 * parameters["CLKOS_DIV"] <= 128
+
+
+def test_rejects_a_clock_that_is_too_far_from_48_mhz():
+    with pytest.raises(pll.PllError, match="not 48 MHz; the nearest is 48.1333 MHz"):
+        pll.ecp5_usb(19)
+
+
+@pytest.mark.parametrize("name, fields, text", [
+    ("icebreaker", {"link": "usb"},
+     "link of icebreaker must be serial, not usb: no USB connector is at pins of its FPGA"),
+    ("icebreaker", {"usb": ("usb", 0)}, (
+     "usb of icebreaker must be empty: USB needs the PLLs of an ECP5, and its FPGA is an"
+     " iCE40UP5K")),
+    ("ulx3s-25f", {"link": "can"}, (
+     "link of ulx3s-25f must be serial, usb or usb:NAME, with a NAME of at most 32 letters,"
+     " digits, dots, hyphens and underscores, not 'can'")),
+])
+def test_rejects_a_link_that_the_board_does_not_have(name, fields, text):
+    with rejects(BoardError, text):
+        dataclasses.replace(BOARDS[name], **fields)
+
+
+def test_rejects_a_resource_that_is_no_usb_connector():
+    board = dataclasses.replace(BOARDS["ulx3s-25f"], usb=("uart", 0), link="usb")
+    with pytest.raises(BoardError, match="^usb of ulx3s-25f must have the pins d_p, d_n, pullup"):
+        prepare(board, board.config)
+    with rejects(BoardError, (
+        "usb of ulx3s-25f must be a resource of the platform and its number, not ('usb', 7)"
+    )):
+        prepare(dataclasses.replace(board, usb=("usb", 7)), board.config)
+
+
+def test_rejects_a_machine_without_luna(monkeypatch, in_checkout):
+    monkeypatch.setitem(sys.modules, "luna", None)
+    board = on_usb("ulx3s-25f")
+    with rejects(BoardError, (
+        "link usb needs luna-usb 0.2.3 or newer;"
+        " type: make setup, or: pip install -e '.[usb]'"
+    )):
+        prepare(board, board.config)
+
+
+def test_build_takes_the_link(capsys):
+    assert main(["build", "ecpix5-85f", "--link", "usb:left", "--list"]) == 0
+    assert " usb:left  " in capsys.readouterr().out
+    assert main(["build", "ulx3s-25f", "--link", "usb", "--baud", "1000000", "--list"]) == 2
+    assert capsys.readouterr().err == (
+        "weft: error: --baud must be for --link serial, not for --link usb\n"
+    )
+
+
+@pytest.mark.parametrize("name, link, text", [
+    ("ulx3s-25f", "usb", "USB: full speed, serial number ulx3s-25f"),
+    ("ecpix5-85f", "usb:left", "USB: high speed, serial number left"),
+])
+def test_the_report_names_the_link(name, link, text):
+    assert bitstream_report.link_text(on_usb(name, link)) == text
