@@ -15,6 +15,6 @@ def test_a_kind_is_whole_and_equal(capsys):
 
 
 def test_other_bytes_are_an_error(monkeypatch, capsys):
-    monkeypatch.setattr(whole_networks, "reference", lambda data, dtype: lambda x: x)
+    monkeypatch.setattr(whole_networks, "reference", lambda data: lambda inputs: inputs)
     assert whole_networks.main(["uint8"]) == 1
     assert capsys.readouterr().out.count(" NO\n") == 3

@@ -29,6 +29,7 @@ from weft.models.network_core.operators.builder import OperatorBuilder
 from weft.models.network_core.operators.functions import with_functions
 from weft.models.network_core.operators.moves import moved
 from weft.models.network_core.operators.operands import PRODUCTS, SUMS, operand, parameters
+from weft.models.network_core.operators.transposed import transposed
 from weft.models.network_core.padded_maps import PaddedMaps
 from weft.models.network_core.pieces import check_window, job_limits, needed
 from weft.models.network_core.pools import NO_PADDING, average_scale, conversion_scale
@@ -41,6 +42,7 @@ from weft.network_core.config import NetworkCoreConfig
 __all__ = ["check_kind", "divide"]
 
 
+_RENAMES = "reshape", "read_variable"  # kernels whose result has the values of their input
 _BIT8 = np.dtype(np.int8), np.dtype(np.uint8)
 
 
@@ -104,7 +106,7 @@ class _Division:
         self._on_host_already: set[Node] = set()
         self._pads = PaddedMaps()
         self._renamed: list[tuple] = []
-        self._delayed: dict[int, Host] = {}  # reshapes of the host's tensors, by their outputs
+        self._delayed: dict[int, Host] = {}  # renames of the host's tensors, by their outputs
         readers = Counter(number for entry in view.nodes for number in entry.node.inputs)
         readers.update(graph.results)
         self._readers = readers
@@ -165,10 +167,10 @@ class _Division:
             return
         if self.places.begins_list(node.inputs):
             raise Refusal("it has no product, and the host computes an operator before it")
-        elif node.kernel == "reshape" and self.places.map_of(node.inputs[0]) is None:
+        elif node.kernel in _RENAMES and self.places.map_of(node.inputs[0]) is None:
             self.places.rename(node)
             self._delayed[node.outputs[0]] = node
-        elif node.kernel == "reshape":
+        elif node.kernel in _RENAMES:
             self.places.rename(node)
             self._renamed.append((node, node.outputs[0]))
         elif node.kernel == "table":
@@ -331,6 +333,9 @@ class _Division:
     def _product(self, gemm, written=False):
         """Append the layer of a product; ``written``: of a map that the host writes again."""
         gemm, pad = self._pads.inside(gemm)
+        if gemm.window is not None and gemm.window.spread != (1, 1):
+            self._transposed(gemm)
+            return
         product = self._product_of(gemm, written)
         fields = {f.name: getattr(product, f.name) for f in dataclasses.fields(product)}
         form, size, copies = (fields.pop(name) for name in ("form", "size", "copies"))
@@ -346,7 +351,19 @@ class _Division:
             pad, columns=columns, macs=macs, left_out=gemm.left_out, **fields,
         )
 
-    def _product_of(self, gemm, written):
+    def _transposed(self, gemm):
+        """Append the layers of a transposed convolution."""
+        builder, window = OperatorBuilder(self, gemm), gemm.window
+        channels = math.prod(self.tensors[gemm.x].shape) // math.prod(window.input)
+        x = self.places.input(gemm.x, (*window.input, channels))
+        y = transposed(builder, gemm, x, self._product_of)
+        *layers, last = builder.finished((y,))
+        self._take_memory("layers")
+        macs = math.prod(window.output) * gemm.weights.size
+        self._layers += [*layers, dataclasses.replace(last, macs=macs, left_out=gemm.left_out)]
+        self.places.put(gemm.outputs[0], y)
+
+    def _product_of(self, gemm, written=False):
         """Return the product, over the map as it is, over a view of it, or over one of the host."""
         arguments = self.tensors, self.mode, self.cols, self.depth
         if written:
