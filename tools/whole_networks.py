@@ -3,9 +3,9 @@
     python -m tools.whole_networks [KIND ...]
 
 Each kind has networks of random sizes. Memory does not count: the core has the largest one. All
-bytes of the outputs are compared with TensorFlow Lite Micro. It has no weights of uint8, and it does
-not initialize the border of SPACE_TO_BATCH_ND: networks with them are compared with a product core,
-whose host computes all but the products.
+bytes of the outputs are compared with TensorFlow Lite Micro. It has no weights of uint8, and it
+does not initialize the border of SPACE_TO_BATCH_ND: networks with them are compared with a product
+core, whose host computes all but the products.
 """
 
 import dataclasses

@@ -6,8 +6,9 @@ whole_networks = pytest.importorskip("tools.whole_networks")
 pytest.importorskip("tflite_micro")
 
 
-def test_a_kind_is_whole_and_equal(capsys):
-    assert whole_networks.main(["slices"]) == 0
+@pytest.mark.parametrize("kind", ["slices", "wake words", "several inputs"])
+def test_a_kind_is_whole_and_equal(kind, capsys):
+    assert whole_networks.main([kind]) == 0
     *rows, summary = capsys.readouterr().out.splitlines()
     assert len(rows) == whole_networks.COUNT
     assert all("lists 1  host: - " in row and row.endswith(" yes") for row in rows)

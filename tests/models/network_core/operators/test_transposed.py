@@ -24,10 +24,9 @@ def grown(network, x, columns, kernel, stride, cropped=(0, 0), groups=1):
     )
     y = network.convolution(x, columns, kernel=kernel, padding=(9, 9, 9, 9), groups=groups)
     node, made = network.nodes[-1], network.tensors[y]
-    before = [k - 1 - c for k, c in zip(kernel, cropped, strict=True)]
-    network.nodes[-1] = dataclasses.replace(node, operator="TRANSPOSE_CONV", window=dataclasses.replace(
-        node.window, spread=stride, output=output, padding=tuple(n for n in before for _ in (0, 1)),
-    ))
+    padding = tuple(k - 1 - c for k, c in zip(kernel, cropped, strict=True) for _ in (0, 1))
+    window = dataclasses.replace(node.window, spread=stride, output=output, padding=padding)
+    network.nodes[-1] = dataclasses.replace(node, operator="TRANSPOSE_CONV", window=window)
     network.tensors[y] = dataclasses.replace(made, shape=(1, *output, groups * columns))
     return y
 
@@ -66,8 +65,9 @@ def test_a_dilated_one_has_its_products_from_the_core():
     network = OperatorNetwork(3, (1, 4, 4, 8))
     x = grown(network, network.convolution(0, 8), 4, (3, 3), (2, 2))
     node = network.nodes[-1]
-    window = dataclasses.replace(node.window, dilation=(2, 2), padding=(4, 4, 4, 4), output=(11, 11))
-    network.nodes[-1] = dataclasses.replace(node, window=window)
+    network.nodes[-1] = dataclasses.replace(node, window=dataclasses.replace(
+        node.window, dilation=(2, 2), padding=(4, 4, 4, 4), output=(11, 11)
+    ))
     network.tensors[x] = dataclasses.replace(network.tensors[x], shape=(1, 11, 11, 4))
     program = compile_network_core(network.graph(x), NetworkTarget("core", LARGE))
     [step] = program.products

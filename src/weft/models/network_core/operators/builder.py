@@ -161,9 +161,9 @@ class OperatorBuilder:
         multiplier, shift = (np.broadcast_to(np.asarray(v, np.int64), columns) for v in scale)
         layer = NetworkLayer(
             operators=(), name=self.node.name, position=self.node.position, macs=0, x=x, y=y,
-            added=added, addition=addition, window=window, layout=layout, groups=groups, parts=parts,
-            weights=weights.astype(np.int8), columns=columns, x_zero=x_zero, bias=bias,
-            multiplier=multiplier, shift=shift, zero=zero, low=low, high=high,
+            added=added, addition=addition, window=window, layout=layout, groups=groups,
+            parts=parts, weights=weights.astype(np.int8), columns=columns, x_zero=x_zero,
+            bias=bias, multiplier=multiplier, shift=shift, zero=zero, low=low, high=high,
         )
         self._division.check_layer(layer, self.size(x)[2])
         self.layers.append(layer)
