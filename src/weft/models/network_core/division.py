@@ -26,6 +26,7 @@ from weft.models.network_core.list_steps import host_step
 from weft.models.network_core.onnx_nodes import ADDITION, AVERAGE, average_of, onnx_addition
 from weft.models.network_core.operators import LOWERINGS
 from weft.models.network_core.operators.builder import OperatorBuilder
+from weft.models.network_core.operators.dilations import with_dilations
 from weft.models.network_core.operators.functions import with_functions
 from weft.models.network_core.operators.moves import moved
 from weft.models.network_core.operators.operands import PRODUCTS, SUMS, operand, parameters
@@ -69,7 +70,7 @@ def divide(
     check_kind(graph, mode)
     graph = in_mode(graph, mode)
     if mode != "onnx":
-        graph = with_functions(graph)
+        graph = with_functions(with_dilations(graph))
     return _Division(graph, mode, cols, depth, fuse, config, tables).divided()
 
 
