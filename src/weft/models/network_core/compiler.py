@@ -92,12 +92,15 @@ def compile_network_core(
     except _Refused as error:
         if not error.has_tables:
             raise UnfitError(str(error)) from error
+        whole = error
     # Each table takes 512 vectors of the memory, and weights of 0 and 1 take some: a smaller
-    # program leaves such operators to the host.
+    # program leaves such operators to the host, and has large products one by one.
     try:
         return _compiled(graph, *arguments, tables=False)
     except _Refused as error:
         raise UnfitError(str(error)) from error
+    except UnfitError:  # no layer is left
+        raise UnfitError(str(whole)) from whole
 
 
 class _Refused(Exception):

@@ -58,7 +58,7 @@ def divide(
     the layer before it, if only ADD reads this layer's result. With the ``config``, an operator is
     no layer if its weights do not fit the buffers, and products that are no layers have their sums
     from the core. Without ``tables``, the host computes operators that need one, except
-    ADD, or that need several layers.
+    ADD, or that need several layers, and products whose weights exceed the buffer.
 
     Raises
     ------
@@ -237,6 +237,8 @@ class _Division:
                 builder = OperatorBuilder(self, node)
                 origins = self._origins(node, number, place, size)
                 found = moved(builder, origins, size, [(place, True)])
+                if builder.layers:
+                    self._take_memory("layers")
                 self._layers += builder.layers
             if found != place:
                 self.places.put(number, found)
@@ -267,7 +269,7 @@ class _Division:
                 self._renamed.append((node, number))
 
     def _take_memory(self, what):
-        """An operator needs a table, or several layers; Refusal if the memory has no space."""
+        """An operator needs what takes much memory; Refusal if the memory has no space for it."""
         if not self._has_tables:
             raise Refusal(f"the memory has no space for its {what}")
         self._used_tables = True
@@ -330,6 +332,8 @@ class _Division:
                         f"a job needs {least:,} {name}, and the buffer has {room:,}:"
                         f" {needed(field, least)}"
                     )
+            if sizes.words(1) > self.network_core.b_words:  # as a single product, it needs less
+                self._take_memory("weights")
 
     def _product(self, gemm, written=False):
         """Append the layer of a product; ``written``: of a map that the host writes again."""
