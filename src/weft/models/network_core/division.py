@@ -174,6 +174,8 @@ class _Division:
         elif node.kernel in _RENAMES:
             self.places.rename(node)
             self._renamed.append((node, node.outputs[0]))
+        elif node.kernel == "transpose" and self.tensors[node.outputs[0]].channels_first:
+            self._last_transpose(node)
         elif node.kernel == "table":
             self._table(node)
         elif node.kernel == AVERAGE:
@@ -186,6 +188,16 @@ class _Division:
             self._lower(node)
         else:
             raise Refusal(node.reason)
+
+    def _last_transpose(self, node):
+        """The host reads the map of a tensor with its channels first."""
+        x, place = self.tensors[node.inputs[0]], self.places.map_of(node.inputs[0])
+        if place is None:
+            raise Refusal(node.reason)
+        if self.places.maps[place].channels != x.shape[-1]:
+            raise WrongMap(f"its input must have {x.shape[-1]} channels")
+        self.places.rename(node)
+        self._renamed.append((node, node.outputs[0]))
 
     def _try(self, function, *arguments):
         """Call a function that appends layers; after a Refusal there are none of them."""

@@ -40,7 +40,8 @@ def average_scale(count: int, mode: str, zero: int) -> EqualWeights:
     """Return a weight and a scale with which averages of ``count`` inputs are exact.
 
     The results at both ends of all runs of sums with equal results are compared with the kernel
-    ``tflite.average_pool``, whose ties are rounded away from ``zero``. Raises Refusal if no weight in 1..127 is exact.
+    ``tflite.average_pool``, whose ties are rounded away from ``zero``. Raises Refusal if no weight
+    in 1..127 is exact.
     """
     if count > MAX_COUNT:
         raise Refusal(f"its windows must have at most {MAX_COUNT} inputs, not {count}")

@@ -67,7 +67,8 @@ def test_values_in_time():
     tensors = {
         "x": T((1, 10, 4), scale=0.1, zero=-3), "y": T((1, 10, 5), scale=0.3, zero=1),
         "b": T(data=np.int32([3])), "p": T(data=np.int32([[6, 2]])),
-        "c": T(data=np.int32([[0, 2]])), "s": T((3, 6, 4), scale=0.1, zero=-3), "e": T((3, 1, 6, 4), scale=0.1, zero=-3),
+        "c": T(data=np.int32([[0, 2]])), "s": T((3, 6, 4), scale=0.1, zero=-3),
+        "e": T((3, 1, 6, 4), scale=0.1, zero=-3),
         "m": T((3, 1, 4, 5), scale=0.3, zero=1), "q": T((3, 4, 5), scale=0.3, zero=1),
         "w": T(data=rng.integers(-127, 128, (5, 1, 3, 4)).astype(np.int8), scale=0.01),
         "one": T(data=np.int32(1)),
