@@ -32,7 +32,7 @@ from weft.models.network_core.schedule import BufferSchedule, LayerDemand, sched
 from weft.models.network_core.weights import LayerWords
 from weft.models.progress import Progress, Watch
 from weft.models.target import NetworkTarget
-from weft.network_core.config import has_single_port
+from weft.network_core.config import MAX_PROGRAM_WORDS, has_single_port
 from weft.network_core.cycles import softmax_cycles
 
 __all__ = ["compile_network_core"]
@@ -389,13 +389,16 @@ def _check_size(areas, divided, plan, batch, config):
         raise _TooLarge(
             f"the memory must have {needed:,} bytes ({what}), and"
             f" has {config.memory_bytes:,}: {config.size_text(config.words)}."
+            f" {needed - config.memory_bytes:,} bytes are missing."
             f" {_largest_maps(divided, plan, batch, config)}"
             f" {_way_out(needed, areas['maps'], config)}"
         )
     if program_needed > config.program_bytes:
         raise _TooLarge(
             f"the program memory must have {program_needed:,} bytes ({each}), and has"
-            f" {config.program_bytes:,}: {config.size_text(config.program_words)}"
+            f" {config.program_bytes:,}: {config.size_text(config.program_words)}."
+            f" {program_needed - config.program_bytes:,} bytes are missing."
+            f" {_most_weights(divided)} {_larger_program(program_needed, config)}"
         )
 
 
@@ -412,6 +415,20 @@ def _largest_maps(divided, plan, batch, config):
         f"Operator {layer.position[0]} ({layer.title}) needs the most maps:"
         f" {largest}{times}."
     )
+
+
+def _most_weights(divided):
+    """Return a sentence with the layer that has the most weights."""
+    layer = max(divided.layers, key=lambda layer: layer.weights.size)
+    return f"Operator {layer.position[0]} ({layer.title}) has the most weights."
+
+
+def _larger_program(needed, config):
+    """Return what to do if the program memory must have ``needed`` bytes."""
+    words = 1 << (-(-needed // (config.program_bytes // config.program_words)) - 1).bit_length()
+    if words > MAX_PROGRAM_WORDS:
+        return f"Program_words must be {words:,}, and no such core has so many"
+    return f"Program_words must be at least {words:,}"
 
 
 def _way_out(needed, maps, config):
