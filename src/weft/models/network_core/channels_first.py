@@ -22,7 +22,7 @@ from weft.models.network_core.onnx_nodes import (
     core_nodes,
 )
 
-__all__ = ["CoreView", "flat_product", "values_first"]
+__all__ = ["CoreView", "flat_product", "order_in", "values_first"]
 
 _POOLS = {AVERAGE, MAXIMUM}
 _SAME_ORDER = {"table", ADDITION, *_POOLS, "concatenation", "pad", "reshape"}
@@ -157,6 +157,16 @@ def values_first(size: tuple[int, int, int]) -> np.ndarray:
     """Return the place of each value of a map of ``size`` in a tensor with the channels first."""
     height, width, channels = size
     return np.arange(math.prod(size)).reshape(channels, height, width).transpose(1, 2, 0).ravel()
+
+
+def order_in(stored: tuple[int, int, int], size: tuple[int, int, int], node: Node) -> np.ndarray:
+    """Return where a map ``stored`` has the values that a node reads as a map of ``size``.
+
+    Raises Refusal if the node is a product of rows: they are no pixels.
+    """
+    if isinstance(node, Gemm) and node.window is None:
+        raise Refusal("its rows are no pixels of a map whose channels are the first axis")
+    return np.argsort(values_first(stored))[values_first(size)]
 
 
 def flat_product(

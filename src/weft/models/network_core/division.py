@@ -12,7 +12,7 @@ from weft.models.errors import KindError
 from weft.models.exactness import in_mode
 from weft.models.ir import Gemm, Graph, Host, Node, Window
 from weft.models.network_core.additions import lookup
-from weft.models.network_core.channels_first import CoreView, flat_product, values_first
+from weft.models.network_core.channels_first import CoreView, flat_product, order_in
 from weft.models.network_core.layers import (
     GraphSegment,
     InputForm,
@@ -35,7 +35,7 @@ from weft.models.network_core.padded_maps import PaddedMaps
 from weft.models.network_core.pieces import check_window, job_limits, needed
 from weft.models.network_core.pools import NO_PADDING, average_scale, conversion_scale
 from weft.models.network_core.products import half_of, product_of
-from weft.models.network_core.tensor_places import TensorPlaces
+from weft.models.network_core.tensor_places import TensorPlaces, written_size
 from weft.models.network_core.weights import LayerWords
 from weft.models.program import Step
 from weft.network_core.config import NetworkCoreConfig
@@ -247,22 +247,15 @@ class _Division:
                 found = self.places.reshaped(place, size)
             except WrongMap:
                 builder = OperatorBuilder(self, node)
-                origins = self._origins(node, number, place, size)
+                origins = np.arange(math.prod(size))
+                if self.tensors[number].channels_first:
+                    origins = order_in(self.places.maps[place].size, size, node)
                 found = moved(builder, origins, size, [(place, True)])
                 if builder.layers:
                     self._take_memory("layers")
                 self._layers += builder.layers
             if found != place:
                 self.places.put(number, found)
-
-    def _origins(self, node, number, place, size):
-        """Return where a map has the values of a tensor, in the order of a map of ``size``."""
-        if not self.tensors[number].channels_first:
-            return np.arange(math.prod(size))
-        if isinstance(node, Gemm) and node.window is None:
-            raise Refusal("its rows are no pixels of a map whose channels are the first axis")
-        places = np.argsort(values_first(self.places.maps[place].size))
-        return places[values_first(size)]
 
     def _lower(self, node):
         """Append the layers of an operator."""
@@ -351,7 +344,10 @@ class _Division:
         """Append the layer of a product; ``written``: of a map that the host writes again."""
         gemm, pad = self._pads.inside(gemm)
         if gemm.window is not None and gemm.window.spread != (1, 1):
-            self._transposed(gemm)
+            self._take_memory("layers")
+            y, layers = transposed(OperatorBuilder(self, gemm), gemm, self._product_of)
+            self._layers += layers
+            self.places.put(gemm.outputs[0], y)
             return
         product = self._product_of(gemm, written)
         fields = {f.name: getattr(product, f.name) for f in dataclasses.fields(product)}
@@ -368,18 +364,6 @@ class _Division:
             pad, columns=columns, macs=macs, left_out=gemm.left_out, **fields,
         )
 
-    def _transposed(self, gemm):
-        """Append the layers of a transposed convolution."""
-        builder, window = OperatorBuilder(self, gemm), gemm.window
-        channels = math.prod(self.tensors[gemm.x].shape) // math.prod(window.input)
-        x = self.places.input(gemm.x, (*window.input, channels))
-        y = transposed(builder, gemm, x, self._product_of)
-        *layers, last = builder.finished((y,))
-        self._take_memory("layers")
-        macs = math.prod(window.output) * gemm.weights.size
-        self._layers += [*layers, dataclasses.replace(last, macs=macs, left_out=gemm.left_out)]
-        self.places.put(gemm.outputs[0], y)
-
     def _product_of(self, gemm, written=False):
         """Return the product, over the map as it is, over a view of it, or over one of the host."""
         arguments = self.tensors, self.mode, self.cols, self.depth
@@ -390,7 +374,7 @@ class _Division:
         try:
             return product_of(flat_product(gemm, *ends, stored), *arguments, stored)
         except WrongMap:
-            size = _size_of(ends[0].shape)
+            size = written_size(ends[0].shape)
             product = product_of(flat_product(gemm, *ends, size), *arguments, size)
             self.places.input(gemm.x, product.size)
             return product
@@ -398,7 +382,7 @@ class _Division:
     def _average(self, node):
         """Append the layer of an average of ONNX."""
         x = self.tensors[node.inputs[0]]
-        size, half = self.places.stored(node.inputs[0]) or _size_of(x.shape), half_of(x.dtype)
+        size, half = self.places.stored(node.inputs[0]) or written_size(x.shape), half_of(x.dtype)
         window, scale, zeros = average_of(node, size[:2])
         x_zero, zero = (number - half for number in zeros)
         self._equal(node, size, window, scale, x_zero, zero, -128, 127)
@@ -414,7 +398,7 @@ class _Division:
             raise Refusal("its values must be of 8 bits")
         stored = np.arange(-128, 128) + half_of(x.dtype)
         table = node.attributes["table"].astype(np.int64)[stored & 255] - half_of(y.dtype)
-        size = self.places.stored(node.inputs[0]) or _size_of(x.shape)
+        size = self.places.stored(node.inputs[0]) or written_size(x.shape)
         conversion = None
         if None not in (x.quantization, y.quantization):
             scales = [float(kind.quantization.scale[0]) for kind in (x, y)]
@@ -465,7 +449,7 @@ class _Division:
         own = maker or 0
         scales = onnx_addition(node, own, self.tensors)
         number, other = node.inputs[own], node.inputs[1 - own]
-        size = self.places.stored(number) or _size_of(self.tensors[number].shape)
+        size = self.places.stored(number) or written_size(self.tensors[number].shape)
         self._behind(node, maker, size, scales, self.places.input(other, size))
 
     def _behind(self, node, maker, size, addition, added=-1):
@@ -514,10 +498,3 @@ class _Division:
         window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
         self._equal(node, size, window, average_scale(1, self.mode, 0), 0, 0, -128, 127)
         return self._layers[-1]
-
-
-def _size_of(shape):
-    """Return a shape as height, width and channels of a map."""
-    if len(shape) == 4 and shape[0] == 1:
-        return shape[1:]
-    return (1, math.prod(shape[:-1]), shape[-1]) if shape else (1, 1, 1)

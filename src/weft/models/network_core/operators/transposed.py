@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from weft.models.ir import Gemm
-from weft.models.network_core.layers import Refusal
+from weft.models.network_core.layers import NetworkLayer, Refusal
 from weft.models.network_core.operators.builder import OperatorBuilder
 from weft.models.network_core.products import NetworkCoreProduct
 
@@ -24,17 +24,15 @@ _FIELDS = "layout", "groups", "bias", "x_zero", "zero", "low", "high"
 
 
 def transposed(
-    builder: OperatorBuilder, gemm: Gemm, x: int, product_of: Callable[[Gemm], NetworkCoreProduct]
-) -> int:
-    """Append the layers of a transposed convolution, and return its map.
+    builder: OperatorBuilder, gemm: Gemm, product_of: Callable[[Gemm], NetworkCoreProduct]
+) -> tuple[int, tuple[NetworkLayer, ...]]:
+    """Return the map and the layers of a transposed convolution.
 
     Parameters
     ----------
     builder : OperatorBuilder
     gemm : Gemm
         With a window that spreads its input.
-    x : int
-        The map that it reads.
     product_of : callable
         Returns the layer of a Gemm.
     """
@@ -42,6 +40,8 @@ def transposed(
     if window.stride != (1, 1) or window.dilation != (1, 1):
         raise Refusal("a transposed convolution must have no dilation and no second stride")
     columns = gemm.weights.shape[0] * gemm.weights.shape[2]
+    channels = math.prod(builder.tensor(0).shape) // math.prod(window.input)
+    x = builder.read(0, (*window.input, channels))
     target, maps = builder.map((*window.output, columns)), {1: x}
     phases = [
         _phases(*numbers) for numbers in zip(
@@ -70,7 +70,9 @@ def transposed(
             scale=(product.multiplier, product.shift),
             **{name: getattr(product, name) for name in _FIELDS},
         )
-    return target
+    *layers, last = builder.finished((target,))
+    macs = math.prod(window.output) * gemm.weights.size
+    return target, (*layers, dataclasses.replace(last, macs=macs, left_out=gemm.left_out))
 
 
 def _phases(kernel, spread, before, output):
