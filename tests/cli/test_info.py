@@ -8,6 +8,8 @@ import pytest
 from weft.cli import main
 from weft.cli.info import cycle_counts
 from weft.config import Config
+from weft.models.network_core.operators import LOWERINGS
+from weft.models.report.operators import KERNELS
 
 
 @pytest.fixture
@@ -127,3 +129,52 @@ def test_rejects_a_wrong_config(capsys):
     assert capsys.readouterr() == ("", (
         "weft: error: hop must be in 1..64, not 65\njobs must be a power of two in 2..16, not 3\n"
     ))
+
+
+@pytest.fixture
+def network_core(tmp_path):
+    """The path of a file with a network core, with fields of its table."""
+    def write(**fields):
+        path = tmp_path / "core.toml"
+        mode = fields.pop("requantize", "tflite")
+        path.write_text(
+            f'rows = 2\ncols = 4\ndepth = 4\nactivation = "none"\nrequantize = "{mode}"\n'
+            "[network_core]\nwords = 4096\n"
+            + "".join(f"{name} = {str(value).lower()}\n" for name, value in fields.items())
+        )
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize("fields, has, lacks", [
+    ({}, set(), {"MUL of two maps": "multiply_maps", "SOFTMAX": "softmax"}),
+    ({"softmax": True}, {"SOFTMAX"}, {"MUL of two maps": "multiply_maps"}),
+    ({"softmax": True, "multiply_maps": True}, {"SOFTMAX", "MUL of two maps"}, {}),
+    ({"requantize": "single"}, set(), {"MUL of two maps": "multiply_maps"}),
+])
+def test_a_network_core_has_the_operators_of_its_options(fields, has, lacks, info, network_core):
+    lines = [" ".join(line) for line in info("--config", network_core(**fields))]
+    assert "network core, 32 MAC/cycle" in lines[0]
+    [memory] = [line for line in lines if line.startswith("memory: ")]
+    assert memory.endswith("banks of 4,096 words of 4 bytes")
+    [text] = [line for line in lines if line.startswith("operators of TensorFlow Lite, ")]
+    names = set(text.partition("): ")[2].split(", "))
+    assert names & {"SOFTMAX", "MUL of two maps"} == has
+    assert {"CONV_2D", "PRELU", "TRANSPOSE_CONV", "RESIZE_BILINEAR"} < names
+    more = {line for line in lines if line.startswith("with ")}
+    assert more == {f"with {f} = true in [network_core] also: {name}" for name, f in lacks.items()}
+
+
+def test_a_core_for_onnx_has_its_operators(info, network_core):
+    text = info("--config", network_core(requantize="onnx"))[-1][0]
+    assert text.startswith("operators of ONNX, ") and "QLinearConv" in text
+
+
+def test_a_network_core_has_no_cycles_of_products(capsys, network_core):
+    assert main(["info", "--config", network_core(), "--shape", "8x8x8"]) == 2
+    assert "--shape must be for a product core" in capsys.readouterr().err
+
+
+def test_each_kernel_that_is_lowered_has_its_names():
+    assert set(KERNELS) == set(LOWERINGS)

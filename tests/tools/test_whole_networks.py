@@ -6,8 +6,9 @@ whole_networks = pytest.importorskip("tools.whole_networks")
 pytest.importorskip("tflite_micro")
 
 
-def test_a_kind_is_whole_and_equal(capsys):
-    assert whole_networks.main(["slices"]) == 0
+@pytest.mark.parametrize("kind", ["slices", "wake words", "several inputs"])
+def test_a_kind_is_whole_and_equal(kind, capsys):
+    assert whole_networks.main([kind]) == 0
     *rows, summary = capsys.readouterr().out.splitlines()
     assert len(rows) == whole_networks.COUNT
     assert all("lists 1  host: - " in row and row.endswith(" yes") for row in rows)
@@ -15,6 +16,6 @@ def test_a_kind_is_whole_and_equal(capsys):
 
 
 def test_other_bytes_are_an_error(monkeypatch, capsys):
-    monkeypatch.setattr(whole_networks, "reference", lambda data, dtype: lambda x: x)
+    monkeypatch.setattr(whole_networks, "reference", lambda data: lambda inputs: inputs)
     assert whole_networks.main(["uint8"]) == 1
     assert capsys.readouterr().out.count(" NO\n") == 3

@@ -1,13 +1,14 @@
-"""``weft info``: prints the fields, buffers and predicted cycles of a Config."""
+"""``weft info``: prints the fields of a design, its buffers, and its cycles or its operators."""
 
 import argparse
 import dataclasses
 import re
 
-from weft.cli.options import add_config, config_of
+from weft.cli.options import add_config, any_config_of
 from weft.commands import Job, JobFlag, epilogue_flags
 from weft.config import Config, ConfigError
 from weft.cycles import predict
+from weft.design import NETWORK
 from weft.geometry import operands
 from weft.timing import Latencies
 
@@ -20,9 +21,27 @@ results, and the predicted cycles of some products: cold (from the first load wo
 result word), resident (the same with all operands already loaded; - if they do not fit), and steady
 (the interval of equal products back to back, loading included).
 
+A file with a table [network_core] describes a network core: its memory, and the operators that it
+computes without the host.
+
   weft info
+  weft info --config network_core.toml
   weft info --rows 4 --cols 4 --depth 4 --shape 100x64x10 --shape 1x640x128
 """
+# The fields of a NetworkCoreConfig beside its array.
+NETWORK_FIELDS = {
+    "words": "words of each bank of the memory",
+    "b_words": "words of the B buffer; a word has cols vectors",
+    "lines": "lines of the parameter buffer",
+    "read_vectors": "vectors that loads, descriptors and the host read in one cycle",
+    "program_words": "words of each bank of a program memory. 0: lists and weights lie beside maps",
+    "softmax": "the core has a unit that computes SOFTMAX",
+    "multiply_maps": "jobs can multiply their results with another map",
+}
+ARRAY_FIELDS = (  # that a network core uses
+    "rows", "cols", "depth", "hop", "target", "multiplier", "dsp_cols", "ram_cols", "lanes",
+    "requantize", "scale_cycles",
+)
 SHAPES = ["8x8x8", "16x16x16", "64x64x64", "128x128x128"]
 MAX_SIZE = 1 << 31  # of M, K and N
 REPEATS = 4
@@ -79,7 +98,9 @@ def cycle_counts(config: Config, m: int, k: int, n: int, flags: JobFlag = RAW):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
-    config = config_of(args)
+    config = any_config_of(args)
+    if config.kind == NETWORK:
+        return _network_core(config, args.shape)
     shapes = args.shape or [_shape(text) for text in SHAPES]
     for shape in shapes:
         _check(config, *shape)
@@ -88,11 +109,8 @@ def run(args) -> int:
     from rich.table import Table
 
     console = Console()
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("field", "value", "meaning"):
-        table.add_column(name, justify="right" if name == "value" else "left")
-    for f in dataclasses.fields(Config):
-        table.add_row(f.name, str(getattr(config, f.name)), f.metadata["text"])
+    fields = dataclasses.fields(Config)
+    table = _field_table((f.name, getattr(config, f.name), f.metadata["text"]) for f in fields)
     console.print(f"[bold]{config.name}[/]: {config.peak} MAC/cycle, hash {config.hash:08x}")
     console.print(table)
     console.print(*_facts(config), sep="\n", highlight=False)
@@ -111,6 +129,45 @@ def run(args) -> int:
     console.print("\nCycles predicted by the cycle model; utilization in steady state:")
     console.print(table)
     return 0
+
+
+def _network_core(config, shapes):
+    """Print what a network core is, and which operators it computes."""
+    if shapes:
+        raise ConfigError(
+            "--shape must be for a product core; weft report FILE --config FILE has the cycles of a"
+            " network on a network core"
+        )
+    from rich.console import Console
+
+    from weft.models.report.operators import operator_lines
+
+    texts = {f.name: f.metadata["text"] for f in dataclasses.fields(Config)}
+    rows = [(name, getattr(config.array, name), texts[name]) for name in ARRAY_FIELDS]
+    rows += [(name, getattr(config, name), text) for name, text in NETWORK_FIELDS.items()]
+    console = Console()
+    console.print(
+        f"[bold]{config.name}[/]: {config.kind}, {config.peak} MAC/cycle, hash {config.hash:08x}"
+    )
+    console.print(_field_table(rows))
+    memory = f"memory: {_bytes(config.memory_bytes)}, {config.size_text(config.words)}"
+    if config.program_words:
+        memory += f"; program memory: {_bytes(config.program_bytes)}"
+    console.print(memory, *operator_lines(config), sep="\n", highlight=False, markup=False)
+    return 0
+
+
+def _field_table(rows):
+    """The table of fields, of rows (name, value, meaning)."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("field", "value", "meaning"):
+        table.add_column(name, justify="right" if name == "value" else "left")
+    for name, value, text in rows:
+        table.add_row(name, str(value), text)
+    return table
 
 
 def result_types(config: Config) -> list[tuple[str, JobFlag]]:

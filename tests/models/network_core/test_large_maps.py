@@ -1,5 +1,6 @@
 """Networks whose maps are larger than the memory on the chip: the message names the maps."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -55,9 +56,9 @@ def test_names_the_layer_and_its_maps():
     config = replace(CHIP, words=64)
     with rejects(UnfitError, (
         "net: the memory must have 4,800 bytes (maps), and has 1,280: 5 banks of 64 words of 4"
-        " bytes. Operator 1 (CONV_2D n1) needs the most maps: 20 x 20 x 8 (3,200 bytes),"
-        " 20 x 20 x 4 (1,600 bytes). A program memory has no maps: words must be at least 256; or"
-        " the input must be smaller"
+        " bytes. 3,520 bytes are missing. Operator 1 (CONV_2D n1) needs the most maps: 20 x 20 x 8"
+        " (3,200 bytes), 20 x 20 x 4 (1,600 bytes). A program memory has no maps: words must be at"
+        " least 256; or the input must be smaller"
     )):
         compile_network_core(expanding(), target_of(config))
 
@@ -77,9 +78,27 @@ def test_a_program_memory_is_the_way_out_if_only_the_maps_fit():
         compile_network_core(b.graph(), target_of(replace(config, words=64)))
 
 
+def test_names_the_layer_with_the_most_weights_and_the_program_memory_for_all():
+    graph = expanding()
+    with pytest.raises(UnfitError) as refused:
+        compile_network_core(graph, target_of(replace(CHIP, program_words=16)))
+    text = str(refused.value)
+    needed, has, missing = (
+        int(number.replace(",", "")) for number in re.match(
+            r"net: the program memory must have ([\d,]+) bytes \(.*\), and has ([\d,]+): .*"
+            r" ([\d,]+) bytes are missing\. Operator 1 \(CONV_2D n1\) has the most weights\."
+            r" Program_words must be at least 64$", text
+        ).groups()
+    )
+    assert missing == needed - has
+    compile_network_core(graph, target_of(replace(CHIP, program_words=64)))
+    with pytest.raises(UnfitError):
+        compile_network_core(graph, target_of(replace(CHIP, program_words=32)))
+
+
 def test_no_core_has_so_many_words():
     with pytest.raises(UnfitError, match=(
-        r"words must be 131,072, and no such core has so many; or the input must be smaller$"
+        r"words must be 131,072 with stripes, and no such core has so many; or the input must be smaller$"
     )):
         compile_network_core(expanding(), target_of(CHIP), batch=600)
 
@@ -89,10 +108,11 @@ def test_mobilenet_v2_of_160_x_160():
     """384,608 bytes of weights need a program memory, and 384,000 bytes of maps a larger chip."""
     graph = mobilenet_v2(160)
     with rejects(UnfitError, (
-        "net: the memory must have 384,000 bytes (maps), and has 81,920: 5 banks of 4,096 words"
-        " of 4 bytes. Operator 4 (DEPTHWISE_CONV_2D n4) needs the most maps: 80 x 80 x 48"
-        " (307,200 bytes), 40 x 40 x 48 (76,800 bytes). A program memory has no maps: words must"
-        " be at least 8,192; or the input must be smaller"
+        "net: without stripes of rows the memory must have 384,000 bytes (maps), and has 81,920: 5"
+        " banks of 4,096 words"
+        " of 4 bytes. 302,080 bytes are missing. Operator 4 (DEPTHWISE_CONV_2D n4) needs the most"
+        " maps: 80 x 80 x 48 (307,200 bytes), 40 x 40 x 48 (76,800 bytes). A program memory has no"
+        " maps: words must be at least 8,192 with stripes; or the input must be smaller"
     )):
         compile_network_core(graph, target_of(CHIP))
     program = compile_network_core(graph, target_of(replace(CHIP, words=1 << 13)))

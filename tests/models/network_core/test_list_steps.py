@@ -125,14 +125,17 @@ def layer_of(rng):
     return tensors, ("CONV_2D", ["x", "m_w", "m_b"], ["m"], options)
 
 
-def transposed(rng):
+def of_a_batch(rng):
     tensors, layer = layer_of(rng)
     tensors |= {
-        "s": T(data=np.int32([1, 8, 8, 4])), "y": T((1, 8, 8, 4), scale=0.2, zero=1),
-        "w": T(data=rng.integers(-127, 128, (4, 2, 2, 8)).astype(np.int8), scale=0.01),
+        "n": T(data=np.int32([2, 2, 4, 8])), "maps": T((2, 2, 4, 8), scale=0.1, zero=2),
+        "w": T(data=rng.integers(-127, 128, (4, 1, 1, 8)).astype(np.int8), scale=0.01),
+        "y": T((2, 2, 4, 4), scale=0.2, zero=1),
     }
-    options = ("TransposeConvOptions", dict(padding=1, strideH=2, strideW=2))
-    return tensors, [layer, ("TRANSPOSE_CONV", ["s", "w", "m"], ["y"], options)], 8 * 8 * 4 * 8 * 4
+    return tensors, [
+        layer, ("RESHAPE", ["m", "n"], ["maps"], ("ReshapeOptions", {})),
+        ("CONV_2D", ["maps", "w", None], ["y"], layer[3]),
+    ], 2 * 2 * 4 * 4 * 8
 
 
 def computed(rng):
@@ -158,7 +161,7 @@ def filter_in_time(rng):
     ], 8 * 128
 
 
-@pytest.mark.parametrize("make", [transposed, computed, filter_in_time])
+@pytest.mark.parametrize("make", [of_a_batch, computed, filter_in_time])
 @pytest.mark.parametrize("config", [LARGE, MICRO, PROGRAM], ids=lambda config: config.array.name)
 def test_products_that_are_no_layers(rng, make, config, tmp_path):
     """Two calls of each: states last. A program file has these products, too."""

@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 from network_core_networks import NetworkBuilder, random_divided_network, random_network
-from network_cores import LARGE, SMALL
+from network_cores import LARGE, MICRO, SMALL
 
+from weft.models.errors import UnfitError
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.division import divide
 from weft.models.network_core.memory import plan_maps
 from weft.models.network_core.weights import LayerWords
+from weft.models.target import NetworkTarget
 
 
 def planned(graph, config, **options):
@@ -165,3 +168,20 @@ def test_random_networks(seed, config):
             ]
             joined = np.concatenate(places)
             assert len(np.unique(joined)) == len(joined)
+
+
+@pytest.mark.parametrize("seed", [5, 8, 11])
+def test_a_product_whose_weights_have_no_space_is_computed_one_by_one(seed):
+    """Its weights exceed the buffer, and together with the rest the memory."""
+    graph = random_divided_network(np.random.default_rng(seed))
+    program = compile_network_core(graph, NetworkTarget("core", MICRO))
+    last = program.products[-1]
+    assert last.placement.on_weft
+    assert last.placement.reason == "the memory has no space for its weights"
+
+
+def test_a_network_of_one_large_product_needs_the_memory_of_all_of_it():
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 1, 1, 1680))
+    builder.dense(0, 12)
+    with pytest.raises(UnfitError, match=r"must have 2\d,\d{3} bytes .* weights 2\d,\d{3}, "):
+        compile_network_core(builder.graph(), NetworkTarget("core", MICRO))

@@ -1,11 +1,14 @@
 """Average pools and means with the scaler of the lanes: exact, or refused."""
 
+import time
+
 import numpy as np
 import pytest
 from rejects import rejects
 
 from weft.golden import scaled
 from weft.models import kernels
+from weft.models.arithmetic import lane_parameters, lane_results
 from weft.models.ir import Host
 from weft.models.network_core.layers import Refusal
 from weft.models.network_core.pools import average_scale, mean_scale
@@ -39,6 +42,36 @@ def test_averages_are_exact(count, dtype, zero):
 @pytest.mark.parametrize("count", [9, 25, 64, 125])
 def test_the_weight_of_the_documentation(count):
     assert average_scale(count, "tflite", 0).weight == 64
+
+
+@pytest.mark.parametrize("zero", [0, -128, 7])
+@pytest.mark.parametrize("mode", ["tflite", "single", "onnx"])
+def test_all_sums_of_an_average_are_exact(mode, zero):
+    """The first weight for which all of them are; none if a weight is never exact."""
+    for count in (*range(1, 40), 49, 63, 196, 257, 784):
+        sums = np.arange(-128 * count, 127 * count + 1) - zero * count
+        expected = np.sign(sums) * ((np.abs(sums) + count // 2) // count)
+
+        def is_exact(weight, multiplier, shift, *, mode=mode, sums=sums, expected=expected):
+            found = lane_results((weight * sums).astype(np.int32), multiplier, shift, mode)
+            return np.array_equal(np.clip(found, -128 - zero, 127 - zero), expected)
+
+        try:
+            scale = average_scale(count, mode, zero)
+        except Refusal:
+            scale = None
+        before = 64, *range(1, 64), *range(65, 128)
+        if scale is not None:
+            assert is_exact(scale.weight, scale.multiplier, scale.shift)
+            before = before[:before.index(scale.weight)]
+        if mode != "single":  # where a larger weight gives no other results
+            assert not any(is_exact(w, *lane_parameters(1 / count / w, mode)) for w in before)
+
+
+def test_a_large_map_is_quick():
+    start = time.perf_counter()
+    average_scale.__wrapped__(12_544, "tflite", 0)
+    assert time.perf_counter() - start < 0.5
 
 
 def test_refuses_large_windows():

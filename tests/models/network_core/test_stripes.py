@@ -171,7 +171,7 @@ def test_a_program_that_keeps_its_maps_has_no_stripes():
 
 
 def test_the_words_of_the_message_suffice():
-    with pytest.raises(UnfitError, match="words must be at least 256; or"):
+    with pytest.raises(UnfitError, match="words must be at least 256 with stripes; or"):
         compile_network_core(wide(), target_of(replace(SMALL, words=64)))
 
 

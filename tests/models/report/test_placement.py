@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 from network_programs import TARGET, make_program
 
-from weft.models.report.placement import link_bytes, placement_line, reasons_of, time_text
+from weft.models.report.placement import (
+    link_bytes,
+    placement_line,
+    reasons_of,
+    remedy_of,
+    time_text,
+)
 from weft.models.target import NetworkTarget
 
 START = (
@@ -62,3 +68,17 @@ def test_line_of_two_lists(network_core_program):
         ("on the host: SOFTMAX: the core has no unit for it; a network core with softmax = true in"
          " [network_core] computes it"),
     ]
+
+
+@pytest.mark.parametrize("kernel, remedy", [
+    ("slice", "a network core may compute it (docs/operators.md), if its maps are of 8 bits"),
+    ("tflite.add", "a network core computes it, if its maps are of 8 bits"),
+    ("arg_max", "no core computes it"),
+])
+def test_names_the_core_that_would_compute_an_operator_of_the_host(program, kernel, remedy):
+    host = next(step for step in program.steps if not step.placement.on_weft)
+    step = replace(
+        host, work=replace(host.work, kernel=kernel),
+        placement=replace(host.placement, reason="no product"),
+    )
+    assert remedy_of(replace(program, source="tflite"), step) == remedy

@@ -1,5 +1,7 @@
 """Networks of ONNX as a network core computes them: their maps have the channels last.
 
+So do those of TensorFlow Lite; a TRANSPOSE at their end may put the channels first.
+
 The values of such a tensor are ``map.transpose(2, 0, 1)``, in any shape of the tensor: a Flatten
 renames the map. The host rearranges the values when it writes or reads the map
 (`weft.models.ir.Tensor.channels_first`).
@@ -20,10 +22,11 @@ from weft.models.network_core.onnx_nodes import (
     core_nodes,
 )
 
-__all__ = ["CoreView", "flat_product", "values_first"]
+__all__ = ["CoreView", "flat_product", "order_in", "values_first"]
 
 _POOLS = {AVERAGE, MAXIMUM}
 _SAME_ORDER = {"table", ADDITION, *_POOLS, "concatenation", "pad", "reshape"}
+_BYTES = np.dtype(np.int8), np.dtype(np.uint8)
 _UNKNOWN = "channels first"  # instead of a kernel whose axes are the ones of the file
 
 
@@ -48,7 +51,8 @@ class CoreView:
 
     def __init__(self, graph: Graph, depth: int, *, convert: bool):
         if graph.source != "onnx":
-            self.graph, self.tensors = graph, graph.tensors
+            self.graph = _with_last_transposes(graph)
+            self.tensors = self.graph.tensors
             self.nodes = [CoreNode(node, (node,)) for node in graph.nodes]
             return
         found, tensors = core_nodes(graph, depth, convert=convert)
@@ -71,6 +75,26 @@ class CoreView:
         """Return the operators for the core as a graph."""
         nodes = tuple(core_node.node for core_node in self.nodes)
         return dataclasses.replace(self.graph, nodes=nodes, tensors=self.tensors)
+
+
+def _with_last_transposes(graph: Graph) -> Graph:
+    """Return a graph whose last TRANSPOSE is one of the host's bytes.
+
+    If it puts the channels before the pixels of a map, and nothing but the user reads its result,
+    the host reads the map before it in this order.
+    """
+    read = {number for node in graph.nodes for number in node.inputs}
+    tensors = list(graph.tensors)
+    for node in graph.nodes:
+        if not isinstance(node, Host) or node.kernel != "transpose":
+            continue
+        [y], shape, axes = node.outputs, tensors[node.inputs[0]].shape, node.attributes["axes"]
+        long = [axis for axis in range(len(shape)) if shape[axis] > 1]
+        turned = [*long[-1:], *long[:-1]] == [axis for axis in axes if shape[axis] > 1]
+        is_last = y in graph.outputs and y not in read and tensors[y].dtype in _BYTES
+        if is_last and turned and len(long) > 1 and shape[-1] > 1:
+            tensors[y] = dataclasses.replace(tensors[y], channels_first=True)
+    return dataclasses.replace(graph, tensors=tuple(tensors))
 
 
 def _channels_first(nodes: list[Node], count: int) -> set[int]:
@@ -133,6 +157,16 @@ def values_first(size: tuple[int, int, int]) -> np.ndarray:
     """Return the place of each value of a map of ``size`` in a tensor with the channels first."""
     height, width, channels = size
     return np.arange(math.prod(size)).reshape(channels, height, width).transpose(1, 2, 0).ravel()
+
+
+def order_in(stored: tuple[int, int, int], size: tuple[int, int, int], node: Node) -> np.ndarray:
+    """Return where a map ``stored`` has the values that a node reads as a map of ``size``.
+
+    Raises Refusal if the node is a product of rows: they are no pixels.
+    """
+    if isinstance(node, Gemm) and node.window is None:
+        raise Refusal("its rows are no pixels of a map whose channels are the first axis")
+    return np.argsort(values_first(stored))[values_first(size)]
 
 
 def flat_product(

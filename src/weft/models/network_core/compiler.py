@@ -33,7 +33,7 @@ from weft.models.network_core.stripes import striped
 from weft.models.network_core.weights import LayerWords
 from weft.models.progress import Progress, Watch
 from weft.models.target import NetworkTarget
-from weft.network_core.config import has_single_port
+from weft.network_core.config import MAX_PROGRAM_WORDS, has_single_port
 from weft.network_core.cycles import softmax_cycles
 
 __all__ = ["compile_network_core"]
@@ -94,12 +94,15 @@ def compile_network_core(
     except _Refused as error:
         if not error.has_tables:
             raise UnfitError(str(error)) from error
+        whole = error
     # Each table takes 512 vectors of the memory, and weights of 0 and 1 take some: a smaller
-    # program leaves such operators to the host.
+    # program leaves such operators to the host, and has large products one by one.
     try:
         return _compiled(graph, *arguments, tables=False)
     except _Refused as error:
         raise UnfitError(str(error)) from error
+    except UnfitError:  # no layer is left
+        raise UnfitError(str(whole)) from whole
 
 
 class _Refused(Exception):
@@ -142,8 +145,9 @@ def _compiled(graph, exactness, left_out, target, batch, activations, progress, 
             found.append(_Compiler(smaller, *arguments).program())
     if found:
         return min(found, key=lambda program: program.cycles)
-    least = _least_words(divided, config, batch, refused, stripes=not activations)
-    text = f"{graph.name}: {refused} {_way_out(least, refused.maps, config)}".rstrip()
+    least, stripes = _least_words(divided, config, batch, refused, not activations)
+    text = f"{'without stripes of rows ' if stripes else ''}{refused}"
+    text = f"{graph.name}: {text} {_way_out(least, stripes, refused.maps, config)}".rstrip()
     raise _Refused(text, divided.has_tables) from refused
 
 
@@ -417,6 +421,7 @@ def _check_size(areas, divided, plan, batch, config):
         raise _TooLarge(
             f"the memory must have {needed:,} bytes ({what}), and"
             f" has {config.memory_bytes:,}: {config.size_text(config.words)}."
+            f" {needed - config.memory_bytes:,} bytes are missing."
             f" {_largest_maps(divided, plan, batch, config)}",
             needed=needed, maps=areas["maps"],
             room=(config.memory_bytes - needed + areas["maps"]) // array.depth // batch,
@@ -424,7 +429,9 @@ def _check_size(areas, divided, plan, batch, config):
     if program_needed > config.program_bytes:
         raise _TooLarge(
             f"the program memory must have {program_needed:,} bytes ({each}), and has"
-            f" {config.program_bytes:,}: {config.size_text(config.program_words)}"
+            f" {config.program_bytes:,}: {config.size_text(config.program_words)}."
+            f" {program_needed - config.program_bytes:,} bytes are missing."
+            f" {_most_weights(divided)} {_larger_program(program_needed, config)}"
         )
 
 
@@ -444,23 +451,41 @@ def _largest_maps(divided, plan, batch, config):
 
 
 def _least_words(divided, config, batch, refused, stripes):
-    """Return the fewest words with which the maps fit, all at once or in ``stripes``."""
+    """Return the fewest words with which the maps fit, and whether that takes stripes.
+
+    Without ``stripes`` all maps must fit whole.
+    """
     whole = 1 << (-(-refused.needed // (config.banks * config.array.depth)) - 1).bit_length()
     words = config.words
     while stripes and 2 * words < whole:
         words *= 2
         more = (words - config.words) * config.banks // batch
         if striped(divided, config, refused.room + more) is not None:
-            return words
-    return whole
+            return words, True
+    return whole, False
 
 
-def _way_out(words, maps, config):
+def _most_weights(divided):
+    """Return a sentence with the layer that has the most weights."""
+    layer = max(divided.layers, key=lambda layer: layer.weights.size)
+    return f"Operator {layer.position[0]} ({layer.title}) has the most weights."
+
+
+def _larger_program(needed, config):
+    """Return what to do if the program memory must have ``needed`` bytes."""
+    words = 1 << (-(-needed // (config.program_bytes // config.program_words)) - 1).bit_length()
+    if words > MAX_PROGRAM_WORDS:
+        return f"Program_words must be {words:,}, and no such core has so many"
+    return f"Program_words must be at least {words:,}"
+
+
+def _way_out(words, stripes, maps, config):
     """Return what to do if the memory must have ``words``; nothing if it is large enough."""
     if words <= config.words:
         return ""
     fits = words <= config.most_words
-    least = f"at least {words:,}" if fits else f"{words:,}, and no such core has so many"
+    number = f"{words:,}{' with stripes' * stripes}"
+    least = f"at least {number}" if fits else f"{number}, and no such core has so many"
     text = f"words must be {least}; or the input must be smaller"
     if config.program_words:
         return f"A program memory has no maps: {text}"

@@ -12,7 +12,7 @@ from weft.models.errors import KindError
 from weft.models.exactness import in_mode
 from weft.models.ir import Gemm, Graph, Host, Node, Window
 from weft.models.network_core.additions import lookup
-from weft.models.network_core.channels_first import CoreView, flat_product, values_first
+from weft.models.network_core.channels_first import CoreView, flat_product, order_in
 from weft.models.network_core.layers import (
     GraphSegment,
     InputForm,
@@ -26,14 +26,16 @@ from weft.models.network_core.list_steps import host_step
 from weft.models.network_core.onnx_nodes import ADDITION, AVERAGE, average_of, onnx_addition
 from weft.models.network_core.operators import LOWERINGS
 from weft.models.network_core.operators.builder import OperatorBuilder
+from weft.models.network_core.operators.dilations import with_dilations
 from weft.models.network_core.operators.functions import with_functions
 from weft.models.network_core.operators.moves import moved
 from weft.models.network_core.operators.operands import PRODUCTS, SUMS, operand, parameters
+from weft.models.network_core.operators.transposed import transposed
 from weft.models.network_core.padded_maps import PaddedMaps
 from weft.models.network_core.pieces import check_window, job_limits, needed
 from weft.models.network_core.pools import NO_PADDING, average_scale, conversion_scale
 from weft.models.network_core.products import half_of, product_of
-from weft.models.network_core.tensor_places import TensorPlaces
+from weft.models.network_core.tensor_places import TensorPlaces, written_size
 from weft.models.network_core.weights import LayerWords
 from weft.models.program import Step
 from weft.network_core.config import NetworkCoreConfig
@@ -41,6 +43,7 @@ from weft.network_core.config import NetworkCoreConfig
 __all__ = ["check_kind", "divide"]
 
 
+_RENAMES = "reshape", "read_variable"  # kernels whose result has the values of their input
 _BIT8 = np.dtype(np.int8), np.dtype(np.uint8)
 
 
@@ -55,7 +58,7 @@ def divide(
     the layer before it, if only ADD reads this layer's result. With the ``config``, an operator is
     no layer if its weights do not fit the buffers, and products that are no layers have their sums
     from the core. Without ``tables``, the host computes operators that need one, except
-    ADD, or that need several layers.
+    ADD, or that need several layers, and products whose weights exceed the buffer.
 
     Raises
     ------
@@ -67,7 +70,7 @@ def divide(
     check_kind(graph, mode)
     graph = in_mode(graph, mode)
     if mode != "onnx":
-        graph = with_functions(graph)
+        graph = with_functions(with_dilations(graph))
     return _Division(graph, mode, cols, depth, fuse, config, tables).divided()
 
 
@@ -104,7 +107,7 @@ class _Division:
         self._on_host_already: set[Node] = set()
         self._pads = PaddedMaps()
         self._renamed: list[tuple] = []
-        self._delayed: dict[int, Host] = {}  # reshapes of the host's tensors, by their outputs
+        self._delayed: dict[int, Host] = {}  # renames of the host's tensors, by their outputs
         readers = Counter(number for entry in view.nodes for number in entry.node.inputs)
         readers.update(graph.results)
         self._readers = readers
@@ -165,12 +168,14 @@ class _Division:
             return
         if self.places.begins_list(node.inputs):
             raise Refusal("it has no product, and the host computes an operator before it")
-        elif node.kernel == "reshape" and self.places.map_of(node.inputs[0]) is None:
+        elif node.kernel in _RENAMES and self.places.map_of(node.inputs[0]) is None:
             self.places.rename(node)
             self._delayed[node.outputs[0]] = node
-        elif node.kernel == "reshape":
+        elif node.kernel in _RENAMES:
             self.places.rename(node)
             self._renamed.append((node, node.outputs[0]))
+        elif node.kernel == "transpose" and self.tensors[node.outputs[0]].channels_first:
+            self._last_transpose(node)
         elif node.kernel == "table":
             self._table(node)
         elif node.kernel == AVERAGE:
@@ -183,6 +188,16 @@ class _Division:
             self._lower(node)
         else:
             raise Refusal(node.reason)
+
+    def _last_transpose(self, node):
+        """The host reads the map of a tensor with its channels first."""
+        x, place = self.tensors[node.inputs[0]], self.places.map_of(node.inputs[0])
+        if place is None:
+            raise Refusal(node.reason)
+        if self.places.maps[place].channels != x.shape[-1]:
+            raise WrongMap(f"its input must have {x.shape[-1]} channels")
+        self.places.rename(node)
+        self._renamed.append((node, node.outputs[0]))
 
     def _try(self, function, *arguments):
         """Call a function that appends layers; after a Refusal there are none of them."""
@@ -232,20 +247,15 @@ class _Division:
                 found = self.places.reshaped(place, size)
             except WrongMap:
                 builder = OperatorBuilder(self, node)
-                origins = self._origins(node, number, place, size)
+                origins = np.arange(math.prod(size))
+                if self.tensors[number].channels_first:
+                    origins = order_in(self.places.maps[place].size, size, node)
                 found = moved(builder, origins, size, [(place, True)])
+                if builder.layers:
+                    self._take_memory("layers")
                 self._layers += builder.layers
             if found != place:
                 self.places.put(number, found)
-
-    def _origins(self, node, number, place, size):
-        """Return where a map has the values of a tensor, in the order of a map of ``size``."""
-        if not self.tensors[number].channels_first:
-            return np.arange(math.prod(size))
-        if isinstance(node, Gemm) and node.window is None:
-            raise Refusal("its rows are no pixels of a map whose channels are the first axis")
-        places = np.argsort(values_first(self.places.maps[place].size))
-        return places[values_first(size)]
 
     def _lower(self, node):
         """Append the layers of an operator."""
@@ -264,7 +274,7 @@ class _Division:
                 self._renamed.append((node, number))
 
     def _take_memory(self, what):
-        """An operator needs a table, or several layers; Refusal if the memory has no space."""
+        """An operator needs what takes much memory; Refusal if the memory has no space for it."""
         if not self._has_tables:
             raise Refusal(f"the memory has no space for its {what}")
         self._used_tables = True
@@ -327,10 +337,18 @@ class _Division:
                         f"a job needs {least:,} {name}, and the buffer has {room:,}:"
                         f" {needed(field, least)}"
                     )
+            if sizes.words(1) > self.network_core.b_words:  # as a single product, it needs less
+                self._take_memory("weights")
 
     def _product(self, gemm, written=False):
         """Append the layer of a product; ``written``: of a map that the host writes again."""
         gemm, pad = self._pads.inside(gemm)
+        if gemm.window is not None and gemm.window.spread != (1, 1):
+            self._take_memory("layers")
+            y, layers = transposed(OperatorBuilder(self, gemm), gemm, self._product_of)
+            self._layers += layers
+            self.places.put(gemm.outputs[0], y)
+            return
         product = self._product_of(gemm, written)
         fields = {f.name: getattr(product, f.name) for f in dataclasses.fields(product)}
         form, size, copies = (fields.pop(name) for name in ("form", "size", "copies"))
@@ -346,7 +364,7 @@ class _Division:
             pad, columns=columns, macs=macs, left_out=gemm.left_out, **fields,
         )
 
-    def _product_of(self, gemm, written):
+    def _product_of(self, gemm, written=False):
         """Return the product, over the map as it is, over a view of it, or over one of the host."""
         arguments = self.tensors, self.mode, self.cols, self.depth
         if written:
@@ -356,7 +374,7 @@ class _Division:
         try:
             return product_of(flat_product(gemm, *ends, stored), *arguments, stored)
         except WrongMap:
-            size = _size_of(ends[0].shape)
+            size = written_size(ends[0].shape)
             product = product_of(flat_product(gemm, *ends, size), *arguments, size)
             self.places.input(gemm.x, product.size)
             return product
@@ -364,7 +382,7 @@ class _Division:
     def _average(self, node):
         """Append the layer of an average of ONNX."""
         x = self.tensors[node.inputs[0]]
-        size, half = self.places.stored(node.inputs[0]) or _size_of(x.shape), half_of(x.dtype)
+        size, half = self.places.stored(node.inputs[0]) or written_size(x.shape), half_of(x.dtype)
         window, scale, zeros = average_of(node, size[:2])
         x_zero, zero = (number - half for number in zeros)
         self._equal(node, size, window, scale, x_zero, zero, -128, 127)
@@ -380,7 +398,7 @@ class _Division:
             raise Refusal("its values must be of 8 bits")
         stored = np.arange(-128, 128) + half_of(x.dtype)
         table = node.attributes["table"].astype(np.int64)[stored & 255] - half_of(y.dtype)
-        size = self.places.stored(node.inputs[0]) or _size_of(x.shape)
+        size = self.places.stored(node.inputs[0]) or written_size(x.shape)
         conversion = None
         if None not in (x.quantization, y.quantization):
             scales = [float(kind.quantization.scale[0]) for kind in (x, y)]
@@ -431,7 +449,7 @@ class _Division:
         own = maker or 0
         scales = onnx_addition(node, own, self.tensors)
         number, other = node.inputs[own], node.inputs[1 - own]
-        size = self.places.stored(number) or _size_of(self.tensors[number].shape)
+        size = self.places.stored(number) or written_size(self.tensors[number].shape)
         self._behind(node, maker, size, scales, self.places.input(other, size))
 
     def _behind(self, node, maker, size, addition, added=-1):
@@ -480,10 +498,3 @@ class _Division:
         window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
         self._equal(node, size, window, average_scale(1, self.mode, 0), 0, 0, -128, 127)
         return self._layers[-1]
-
-
-def _size_of(shape):
-    """Return a shape as height, width and channels of a map."""
-    if len(shape) == 4 and shape[0] == 1:
-        return shape[1:]
-    return (1, math.prod(shape[:-1]), shape[-1]) if shape else (1, 1, 1)

@@ -297,7 +297,8 @@ class NetworkCoreGraph:
     after : tuple of Step
         Operators of the host after the last list.
     has_tables : bool
-        Operators have tables, or several layers, and the host could compute them instead.
+        Operators have tables, several layers, or weights that exceed the buffer, and the program
+        would need less memory without them.
     """
 
     name: str

@@ -24,7 +24,8 @@ class PaddedMaps:
             return False
         if y in graph.results or not readers or not all(
             isinstance(other, Gemm) and other.window is not None and other.layout == "NHWC"
-            and other.x_zero == node.attributes["value"] for other in readers
+            and other.window.spread == (1, 1) and other.x_zero == node.attributes["value"]
+            for other in readers
         ):
             return False
         self._nodes[y] = node

@@ -39,12 +39,16 @@ class EqualWeights:
 def average_scale(count: int, mode: str, zero: int) -> EqualWeights:
     """Return a weight and a scale with which averages of ``count`` inputs are exact.
 
-    The results for all sums are compared with the kernel ``tflite.average_pool``, whose ties are
-    rounded away from ``zero``. Raises Refusal if no weight in 1..127 is exact.
+    The results at both ends of all runs of sums with equal results are compared with the kernel
+    ``tflite.average_pool``, whose ties are rounded away from ``zero``. Raises Refusal if no weight
+    in 1..127 is exact.
     """
     if count > MAX_COUNT:
         raise Refusal(f"its windows must have at most {MAX_COUNT} inputs, not {count}")
-    sums = _sums(count, zero)
+    low, high = (value * count - zero * count for value in (-128, 127))
+    steps = np.arange(257) * count - count // 2  # where a result begins, from 0 on
+    ends = np.concatenate([[low, high], steps, steps - 1, -steps, 1 - steps])
+    sums = np.unique(ends[(low <= ends) & (ends <= high)])
     expected = np.sign(sums) * ((np.abs(sums) + count // 2) // count)
     found = _exact(1 / count, sums, expected, (-128 - zero, 127 - zero), mode)
     if found is None:
@@ -125,8 +129,13 @@ def _sums(count, zero):
 def _exact(scale, sums, expected, limits, mode):
     """Return the first weight whose scaled sums equal the expected ones, or None.
 
-    The lanes clamp their results to the ``limits``.
+    ``sums`` rise. The lanes clamp their results to the ``limits``.
     """
+    # A larger sum has no smaller result, so what is exact at both ends of a run of equal results is
+    # exact inside.
+    steps = np.flatnonzero(np.diff(expected))
+    ends = np.unique([0, *steps, *(steps + 1), len(sums) - 1])
+    sums, expected = sums[ends], expected[ends]
     if mode == "single":  # where a larger weight gives no other results
         found = fitted_scale(sums, expected, limits, mode)
         return None if found is None else EqualWeights(1, *found)

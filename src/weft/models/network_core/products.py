@@ -170,8 +170,6 @@ def _check(gemm, x, mode):
         raise Refusal("its channels must be the last axis")
     if gemm.table is not None:
         raise Refusal("its activation is a table")
-    if gemm.window is not None and gemm.window.spread != (1, 1):
-        raise Refusal("a transposed convolution spreads its input")
 
 
 def _centred(gemm):

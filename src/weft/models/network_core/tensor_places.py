@@ -2,13 +2,14 @@
 
 import copy
 import dataclasses
+import math
 from collections.abc import Sequence
 
 from weft.models.ir import Host, Tensor
 from weft.models.network_core.layers import InputForm, NetworkMap, Refusal, WrongMap
 from weft.models.network_core.map_pitches import MapView
 
-__all__ = ["TensorPlaces"]
+__all__ = ["TensorPlaces", "written_size"]
 
 _STATE = "maps", "first_list", "_place", "_alias", "_forms", "_host"
 
@@ -190,3 +191,10 @@ class TensorPlaces:
         self.maps.append(network_map)
         self.first_list.append(first_list)
         return len(self.maps) - 1
+
+
+def written_size(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """Return height, width and channels of the map as which the host writes a tensor."""
+    if len(shape) == 4 and shape[0] == 1:
+        return shape[1:]
+    return (1, math.prod(shape[:-1]), shape[-1]) if shape else (1, 1, 1)

@@ -13,6 +13,7 @@ from weft.models.network_core.operators.softmax import NO_UNIT
 from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreSegment
 from weft.models.network_core.tensor_maps import input_writes
 from weft.models.program import NO_MAP_PRODUCT, CompiledNetwork, Program, Step
+from weft.models.report.operators import KERNELS
 from weft.models.report.streams import step_streams
 from weft.models.work import host_products, list_products
 from weft.network_core.config import MAX_SOFTMAX
@@ -177,6 +178,10 @@ def remedy_of(program: CompiledNetwork, step: Step) -> str:
     if not executes_lists and kernel in _ON_CHIP:
         mode = " with requantize = 'onnx'" if program.source == "onnx" else ""
         return f"a network core{mode} computes it, if its maps are of 8 bits"
+    if not executes_lists and kernel in KERNELS and program.source == "tflite" and (
+        kernel not in _MAP_PRODUCTS and kernel != "tflite.softmax"
+    ):
+        return "a network core may compute it (docs/operators.md), if its maps are of 8 bits"
     if not executes_lists and kernel in _MAP_PRODUCTS and program.source == "tflite":
         return (
             "a network core with multiply_maps = true computes it, if its maps are of 8 bits and"

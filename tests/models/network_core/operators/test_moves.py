@@ -324,3 +324,24 @@ def test_the_simulated_core_has_bytes_and_cycles_of_moves():
     outputs.append(network.convolution(outputs[2], 3))
     with contextlib.closing(SimulatedRunner(SIMULATED)) as runner:
         check_whole(network, *outputs, config=SIMULATED, runner=runner)
+
+
+@pytest.mark.parametrize("shape, axes", [
+    ((1, 4, 5, 6), (0, 3, 1, 2)), ((1, 700, 9), (0, 2, 1)), ((1, 4, 1, 6), (0, 2, 3, 1)),
+])
+def test_the_host_reads_the_last_map_with_its_channels_first(shape, axes):
+    """No job moves the values."""
+    network = OperatorNetwork(3, (1, *(1,) * (4 - len(shape)), *shape[1:]))
+    x = network.convolution(0, shape[-1], kernel=(1, 1), padding=(0, 0, 0, 0))
+    if len(shape) == 3:
+        x = network.host(x, "RESHAPE", "reshape", shape, shape=shape)
+    y = network.host(x, "TRANSPOSE", "transpose", tuple(shape[n] for n in axes), axes=axes)
+    program = check_whole(network, y, config=LARGE)
+    assert len(program.segments[0].steps) == 1
+
+
+def test_a_transpose_that_a_layer_reads_is_no_last_one():
+    network = OperatorNetwork(3, (1, 4, 5, 6))
+    x = network.convolution(0, 6)
+    y = network.host(x, "TRANSPOSE", "transpose", (1, 6, 4, 5), axes=(0, 3, 1, 2))
+    check_whole(network, y, network.convolution(y, 3), config=LARGE)

@@ -42,10 +42,21 @@ def test_sizes_whose_weights_fit(shape, size, half, corners, kernel, dtype, conf
     check_whole(network, first, second, network.convolution(second, 4), config=config)
 
 
+@pytest.mark.parametrize("kernel, shape, size, half", [
+    ("tflite.resize_bilinear", (2, 2, 5), (16, 16), True),  # weights of 225 / 256
+    ("litert.resize_bilinear", (1, 2, 5), (8, 16), True),
+    ("tflite.resize_bilinear", (2, 3, 3), (9, 17), False),
+])
+def test_maps_that_grow_by_8(kernel, shape, size, half):
+    network = OperatorNetwork(3, (1, *shape))
+    x = resized(network, network.convolution(0, 4), kernel, size, half, not half)
+    check_whole(network, x, config=LARGE)
+
+
 @KERNELS
 @pytest.mark.parametrize("size, reason", [
-    ((24, 24), "its weights must be at most 127 / 256, not 225 / 256"),
-    ((5, 9), "its weights must be at most 127 / "),
+    ((48, 48), "its weights must be at most 508 / 1024, not 961 / 1024"),
+    ((5, 9), "its weights must be at most 508 / "),
 ])
 def test_sizes_whose_weights_are_too_large(size, reason, kernel):
     network = OperatorNetwork(4, (1, 3, 3, 4))

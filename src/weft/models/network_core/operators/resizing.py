@@ -1,7 +1,8 @@
 """Maps in another size, bilinear: a layer of up to 4 taps for each phase.
 
 Outputs of one phase have equal weights. Weights are powers of two and small multiples of them if
-the size grows by 2 or 4; their sum is a power of two, so the scale of the sum is exact.
+the size grows by 2, 4 or 8; their sum is a power of two, so the scale of the sum is exact. Weights
+above 127 are sums of weights, of taps on the same pixel.
 """
 
 import functools
@@ -14,13 +15,13 @@ from weft.models.kernels import litert, tflite
 from weft.models.network_core.layers import Refusal
 from weft.models.network_core.operators.builder import OperatorBuilder
 from weft.models.network_core.operators.grids import Cover
-from weft.models.network_core.operators.moves import MOST_JOBS
-from weft.models.network_core.products import half_of
+from weft.models.network_core.products import half_of, narrow
 from weft.quantize import quantize_multiplier
 
 __all__ = ["LOWERINGS"]
 
-_MOST_WEIGHT = 127
+_MOST_WEIGHT = 4 * 127  # of four taps on a pixel
+_MOST_JOBS = 128  # 8 phases along both axes, and the borders
 
 
 def _bilinear(builder: OperatorBuilder) -> int:
@@ -31,7 +32,7 @@ def _bilinear(builder: OperatorBuilder) -> int:
         _lines(builder.node.kernel, before, after, given)
         for before, after in zip((height, width), given["size"], strict=True)
     ]
-    target = builder.map((*given["size"], channels))
+    target, maps = builder.map((*given["size"], channels)), {1: x}
     kinds = [list(dict.fromkeys(weights for _, weights in lines)) for lines in axes]
     phase_of = [
         np.array([names.index(weights) for _, weights in lines])
@@ -42,13 +43,16 @@ def _bilinear(builder: OperatorBuilder) -> int:
     for across, rows in enumerate(kinds[0]):
         for along, columns in enumerate(kinds[1]):
             members = (phase_of[0] == across)[:, None] & (phase_of[1] == along)[None, :]
-            _phase(builder, x, target, (rows, columns), members, (row, column))
+            _phase(builder, maps, target, (rows, columns), members, (row, column))
     return target
 
 
-def _phase(builder, x, target, weights, members, firsts):
-    """Append the layers of all outputs with the same weights, of rows and of columns."""
-    size, channels = builder.size(x)[:2], builder.size(x)[2]
+def _phase(builder, maps, target, weights, members, firsts):
+    """Append the layers of all outputs with the same weights, of rows and of columns.
+
+    ``maps`` are the map, and those with copies of each pixel, by the number of copies.
+    """
+    *size, channels = builder.size(maps[1])
     kernel = tuple(len(line) for line in weights)
     products = np.outer(*weights)
     whole = np.gcd.reduce(products.ravel())
@@ -57,11 +61,11 @@ def _phase(builder, x, target, weights, members, firsts):
         half_of(builder.tensor(0).dtype), builder.mode,
     )
     taken = factor * (products // whole)
-    cover = Cover(members, *firsts, np.zeros_like(members), kernel, size)
+    cover = Cover(members, *firsts, np.zeros_like(members), kernel, tuple(size))
     covered = np.zeros_like(members)
     while (members & ~covered).any():
-        if len(builder.layers) == MOST_JOBS:
-            raise Refusal(f"its outputs have different weights, in more than {MOST_JOBS} ways")
+        if len(builder.layers) >= _MOST_JOBS:
+            raise Refusal(f"its outputs have different weights, in more than {_MOST_JOBS} ways")
         place = cover.largest(covered)
         covered[np.ix_(*place.lines())] = True
         stride = tuple(
@@ -70,14 +74,19 @@ def _phase(builder, x, target, weights, members, firsts):
             )
         )
         window = Window(
-            kernel, stride, (1, 1), (-place.start[0], 0, -place.start[1], 0), size, place.count
+            kernel, stride, (1, 1), (-place.start[0], 0, -place.start[1], 0), tuple(size),
+            place.count,
         )
+        window, copies, parts = narrow(window, taken.reshape(-1, 1))
+        if copies not in maps:
+            maps[copies] = builder.repeated(maps[1], copies)
         y = builder.view(
             target, (*place.count, channels), row=place.first[0], column=place.first[1],
             line=(place.step[0], 0), pixel=(0, place.step[1]),
         )
         builder.taps(
-            x, window, taken, y=y, bias=offset * int(taken.sum()), scale=scale, zero=-offset
+            maps[copies], window, parts, y=y, bias=offset * int(taken.sum()), scale=scale,
+            zero=-offset,
         )
 
 
@@ -118,9 +127,9 @@ def _scale(kernel, total, largest, half, mode):
         expected = np.sign(raw) * ((np.abs(raw) + total // 2) // total)
     else:
         expected = (raw + total // 2) // total
-    for factor in (*(1 << n for n in reversed(range(7))), *range(3, _MOST_WEIGHT)):
-        if factor * largest > _MOST_WEIGHT:
-            continue
+    factors = *(1 << n for n in reversed(range(7))), *range(3, 128)
+    fits = [factor for factor in factors if factor * largest <= _MOST_WEIGHT]
+    for factor in sorted(fits, key=lambda factor: factor * largest > 127):  # one tap on a pixel
         multiplier, shift = map(int, quantize_multiplier(1 / (total * factor)))
         for offset in (0, 128):
             values = (factor * (sums + offset * total)).astype(np.int32)
