@@ -98,7 +98,8 @@ def test_names_the_layer_with_the_most_weights_and_the_program_memory_for_all():
 
 def test_no_core_has_so_many_words():
     with pytest.raises(UnfitError, match=(
-        r"words must be 131,072 with stripes, and no such core has so many; or the input must be smaller$"
+        r"words must be 131,072 with stripes, and no such core has so many; or the input must be"
+        r" smaller$"
     )):
         compile_network_core(expanding(), target_of(CHIP), batch=600)
 
