@@ -31,12 +31,11 @@ from weft.hw.control.tile_generator import Tile
 from weft.hw.core import Core
 from weft.hw.fabrics import FABRICS
 from weft.hw.network_core.memory.program_memory import ProgramMemory
-from weft.hw.network_core.output.output_section import OutputSection
+from weft.hw.network_core.output.rescaler import Rescaler
 from weft.hw.network_core.output.softmax import Softmax
 from weft.hw.output.result_scheduler import Chunk
 from weft.hw.output.scalers import SCALERS
-from weft.network_core.config import OPTIONS, NetworkCoreConfig
-from weft.network_core.latencies import result_rows
+from weft.network_core.config import NetworkCoreConfig
 from weft.timing import Latencies
 
 BUILD = results.ROOT / "build"
@@ -118,16 +117,13 @@ def components():
             target="ecp5",
         )
         yield name, ProgramMemory(NetworkCoreConfig(array=core, program_words=1 << 17))
-    plain = replace(NETWORKS_85F.config, **dict.fromkeys(OPTIONS, False))
-    yield "output section of 8 x 8 x 8", output_section(plain)
-    for option in OPTIONS:
-        yield f"... with `{option}`", output_section(replace(plain, **{option: True}))
-    yield "unit for SOFTMAX of 8 x 8 x 8", Softmax(replace(plain, softmax=True))
-
-
-def output_section(config):
-    """The output section of a network core."""
-    return OutputSection(config, buffer_rows=result_rows(config))
+    networks = NETWORKS_85F.config
+    yield "`softmax` of the ULX3S-85F's network core: its unit", Softmax(networks)
+    lane = replace(networks.array, lanes=1)
+    for name, multiplies in (("a lane of a network core", False), ("... `multiply_maps`", True)):
+        yield name, Rescaler(
+            replace(networks, array=lane, softmax=False, multiply_maps=multiplies)
+        )
 
 
 def designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
