@@ -109,8 +109,9 @@ def test_listens_on_this_machine_only(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("words, said", [
-    (["sim"], "BOARD must be a serial port, or board for a simulated board, not sim\n"),
-    (["golden", "--rows", "2"], "BOARD must be a serial port, or board for a simulated board, not"),
+    (["sim"], "BOARD must be a serial port, usb, or board for a simulated board, not sim\n"),
+    (["golden", "--rows", "2"], "BOARD must be a serial port, usb, or board for a simulated"),
+    (["usb:left", "--baud", "9600"], "--baud must be for a serial port, not for usb:left\n"),
     (["/dev/ttyUSB1", "--rows", "2"], "--rows must be for a simulated board (board), not /dev/tty"),
     (["/dev/ttyUSB1", "--config", "x"], "--config must be for a simulated board (board), not /dev"),
     (["board", "--config", "none.toml"], "none.toml"),

@@ -32,9 +32,12 @@ def ports(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("name", ["usb", "usb:left"])
-def test_a_board_is_found_by_its_identity(line, ports, name):
-    ports += [port("/dev/ttyUSB0", vid=0x0403, pid=0x6015), port(line.path, "left")]
+@pytest.mark.parametrize("name, serial", [
+    ("usb", "left"), ("usb:left", "left"), ("usb:left", "LEFT"), ("usb", None),
+])
+def test_a_board_is_found_by_its_identity(line, ports, name, serial):
+    """Windows gives serial numbers in capitals."""
+    ports += [port("/dev/ttyUSB0", vid=0x0403, pid=0x6015), port(line.path, serial)]
     with Accelerator(open_transport(name), timeout=GUARD) as accelerator:
         assert multiplies(accelerator)
         with rejects(TransportBusy, f"{line.path} is in use by another program"):
@@ -88,6 +91,18 @@ def test_unplugged_in_a_frame(line, ports):
         with rejects(TransportClosed, f"{line.path} on USB was disconnected"):
             multiplies(accelerator)
     accelerator.close()
+
+
+def test_serve_shares_a_board_on_usb(line, ports, monkeypatch, capsys):
+    """Until its cable is pulled."""
+    from weft.host import tcp
+
+    ports.append(port(line.path, "left"))
+    monkeypatch.setattr(tcp.TcpServer, "serve", lambda server: line.pull())
+    assert main(["serve", "usb:left", "--port", "0"]) == 2
+    outputs = capsys.readouterr()
+    assert outputs.out.endswith(" is usb:left\n") and outputs.out.startswith("tcp://localhost:")
+    assert "usb:left was disconnected; reconnect it and start again" in outputs.err
 
 
 def test_devices_names_a_board_on_usb(line, ports, monkeypatch, capsys):

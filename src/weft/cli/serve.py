@@ -3,7 +3,7 @@
 import argparse
 
 from weft.cli.arguments import integer
-from weft.cli.options import add_baud, add_config, any_config_of, given_field
+from weft.cli.options import add_baud, add_config, any_config_of, check_baud, given_field
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -20,8 +20,8 @@ listen only on a trusted network. Stops with Ctrl-C, or when the board disconnec
   weft serve board --rows 2 --cols 2              a simulated board
   weft serve board --config network_core.toml             the same with a network core
 
-BOARD is a serial port, or the word board for a simulated board with the given design. A file with a
-table [network_core] describes a network core.
+BOARD is a serial port, usb or usb:SERIAL for a board on USB, or the word board for a simulated
+board with the given design. A file with a table [network_core] describes a network core.
 """
 PORT = 9337
 
@@ -29,7 +29,7 @@ PORT = 9337
 def add(parser):
     """Add the arguments of ``weft serve``."""
     parser.add_argument(
-        "board", metavar="BOARD", help="a serial port, or board for a simulated board"
+        "board", metavar="BOARD", help="a serial port, usb, or board for a simulated board"
     )
     parser.add_argument(
         "--host", type=_host, default="localhost",
@@ -61,6 +61,7 @@ def run(args) -> int:
         with contextlib.suppress(BrokenPipeError):  # keep serving if the output is closed
             print(text, flush=True)
 
+    check_baud(args.baud, args.board)
     config = _config(args)
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(listen(args.host, args.port))  # fails before a long build
@@ -96,7 +97,7 @@ def _config(args):
         return any_config_of(args)
     if args.board in ("sim", "golden"):
         raise TransportError(
-            f"BOARD must be a serial port, or board for a simulated board, not {args.board}"
+            f"BOARD must be a serial port, usb, or board for a simulated board, not {args.board}"
         )
     if given := given_field(args):
         raise TransportError(f"{given} must be for a simulated board (board), not {args.board}")

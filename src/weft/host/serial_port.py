@@ -164,9 +164,9 @@ def usb_path(name: str) -> str:
 
     Raises TransportError unless exactly one board on USB has this name.
     """
-    serial_number = name.partition(":")[2]
+    wanted = name.partition(":")[2].lower()  # Windows gives serial numbers in capitals
     ports = _usb_ports()
-    found = [port for port in ports if serial_number in ("", port.serial_number)]
+    found = [port for port in ports if wanted in ("", (port.serial_number or "").lower())]
     if len(found) == 1:
         return found[0].device
     known = ", ".join(f"usb:{port.serial_number} ({port.device})" for port in ports)

@@ -82,7 +82,7 @@ def test_a_system_can_open_it_as_a_serial_port():
     dut.run(bench)
 
 
-@pytest.mark.parametrize("pace", [1, 8])
+@pytest.mark.parametrize("pace", [1, pytest.param(8, marks=pytest.mark.slow)])
 def test_no_byte_is_lost_while_both_sides_wait_and_packets_are_lost(pace):
     answers, data = noise(300), noise(400, 5)
     dut = UtmiPort(stall=0.9, idle=0.3)
