@@ -90,6 +90,8 @@ def _faces(w, n):
 
 def _palms(w, n):
     """Palm detection: PRELU, sums of maps of two sizes."""
+    w.input((1, 16 + 8 * n, 24, 3), "x")
+
     def prelu(x):
         slopes = w.values(1, 1, w.shape(x)[3], scale=0.004)
         return w.add("PRELU", [x, slopes], w.output(w.shape(x), 0.06))
@@ -106,6 +108,8 @@ def _palms(w, n):
 
 def _poses(w, n):
     """MoveNet, CenterNet: a pyramid of maps that grow, and four heads, each an output."""
+    if n < 2:  # otherwise of sizes that do not double
+        w.input((1, 16 + 16 * n, 24, 3), "x")
     x = w.convolution("x", 8, stride=2, activation=RELU6)
     y = w.convolution(w.depthwise(x, stride=2, activation=RELU6), 12, 1, activation=NONE)
     z = w.convolution(w.depthwise(y, stride=2, activation=RELU6), 16, 1, activation=NONE)

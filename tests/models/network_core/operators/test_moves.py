@@ -345,3 +345,26 @@ def test_a_transpose_that_a_layer_reads_is_no_last_one():
     x = network.convolution(0, 6)
     y = network.host(x, "TRANSPOSE", "transpose", (1, 6, 4, 5), axes=(0, 3, 1, 2))
     check_whole(network, y, network.convolution(y, 3), config=LARGE)
+
+
+@pytest.mark.parametrize("config", [LARGE, ODD], ids=lambda config: config.array.name)
+def test_heads_of_many_rows_are_joined(config):
+    """Two rows of a box for each pixel, of maps with 40 and 30 rows: more than 64 patterns."""
+    network, rows = OperatorNetwork(3, (1, 40, 2, 3)), []
+    x = network.convolution(0, 3)
+    for part in (x, network.convolution(x, 6, kernel=(11, 1), padding=(0, 0, 0, 0))):
+        head = network.convolution(part, 10, kernel=(1, 1), padding=(0, 0, 0, 0))
+        _, height, width, _ = network.tensors[head].shape
+        shape = 1, height * width * 2, 5
+        rows.append(network.host(head, "RESHAPE", "reshape", shape, shape=shape))
+    check_whole(network, moved(network, "concatenation", *rows, axis=1), config=config)
+
+
+def test_maps_of_other_sizes_are_joined_along_the_channels():
+    """A map of 12 x 4 x 1 is one of 12 pixels with 4 channels, beside one of 12 x 5."""
+    network = OperatorNetwork(3, (1, 12, 4, 3))
+    boxes = network.convolution(0, 1, kernel=(1, 1), padding=(0, 0, 0, 0))
+    boxes = network.host(boxes, "RESHAPE", "reshape", (1, 12, 4), shape=(1, 12, 4))
+    scores = network.convolution(0, 5, kernel=(1, 4), padding=(0, 0, 0, 0))
+    scores = network.host(scores, "RESHAPE", "reshape", (1, 12, 5), shape=(1, 12, 5))
+    check_whole(network, moved(network, "concatenation", boxes, scores, axis=2), config=LARGE)

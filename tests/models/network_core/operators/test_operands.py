@@ -170,3 +170,20 @@ def test_the_simulated_core_has_bytes_and_cycles_of_operands():
     x = network.extreme(x, network.values(5), "minimum")
     with contextlib.closing(SimulatedRunner(SIMULATED)) as runner:
         check_whole(network, x, config=SIMULATED, runner=runner)
+
+
+@pytest.mark.parametrize("config", [LARGE, ODD], ids=lambda config: config.array.name)
+@pytest.mark.parametrize("shape", [(1, 300, 2), (2, 260, 2)])
+def test_a_long_constant_is_written_in_parts(shape, config):
+    network = Operands(4, (1, *shape))
+    x = network.convolution(0, 2, kernel=(1, 1), padding=(0, 0, 0, 0))
+    check_whole(network, network.total(x, network.values(*shape)), config=config)
+
+
+def test_a_constant_may_be_too_long():
+    network = Operands(4, (1, 128, 128, 2))
+    x = network.convolution(0, 2, kernel=(1, 1), padding=(0, 0, 0, 0))
+    x = network.host(x, "RESHAPE", "reshape", (1, 16384, 2), shape=(1, 16384, 2))
+    network.total(x, network.values(1, 16384, 2))
+    [step] = divide(network.graph(), "tflite", 8, 8).after
+    assert step.placement.reason == "its constant must have at most 16,320 pixels, not 16,384"

@@ -132,6 +132,21 @@ class OperatorBuilder:
         """
         return self._places.view(whole, size, **place)
 
+    def flat(self, number: int) -> int:
+        """Return a map of one row with all pixels of a map; the map itself if they lie apart."""
+        height, width, channels = self.size(number)
+        try:
+            return self.reshaped(number, (1, height * width, channels))
+        except WrongMap:
+            return number
+
+    def reshaped(self, number: int, size: tuple[int, int, int]) -> int:
+        """Return a map of ``size`` with the pixels of a map, in their order, where they lie.
+
+        Raises WrongMap if they lie apart.
+        """
+        return self._places.reshaped(number, size)
+
     def into(self, number: int, whole: int, **place) -> None:
         """Put a map into another one: where its layer writes it, or as a copy.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from weft.models import kernels
 from weft.models.ir import Window
-from weft.models.network_core.layers import Refusal, WeightLayout
+from weft.models.network_core.layers import Refusal, WeightLayout, WrongMap
 from weft.models.network_core.operators.builder import OperatorBuilder
 from weft.models.network_core.operators.grids import (
     Grid,
@@ -87,15 +87,19 @@ def moved(
     sources : list of (int, bool)
         Maps, and whether the core computes them.
     """
-    maps = [number for number, _ in sources]
-    index = index.reshape(size)
-    origins = Origins.of(index, -129 - index, [builder.size(number) for number in maps])
+    index, numbers = index.reshape(size), [number for number, _ in sources]
     try:
-        _, plan = _plan(builder, origins)
-    except MixedSources:
-        origins, maps = _staged(builder, origins, maps)
+        maps, plan = _planned(builder, index, numbers)
+    except Refusal:  # the pixels of all rows, beside each other, may have a pattern
+        flat = [builder.flat(number) for number in numbers]
+        if flat == numbers:
+            raise
+        numbers = flat
+        maps, plan = _planned(builder, index, numbers)
+    if maps == numbers:
+        sources = [(number, stored) for number, (_, stored) in zip(maps, sources, strict=True)]
+    else:
         sources = [(maps[0], True)]
-        _, plan = _plan(builder, origins)
     if len(plan) == 1 and plan[0][1].source >= 0 and sources[plan[0][1].source][1]:
         [(_, grid)] = plan
         place = _as_view(grid, size, builder.depth)
@@ -105,6 +109,16 @@ def moved(
     for first, grid in plan:
         _append(builder, grid, first, maps, target)
     return target
+
+
+def _planned(builder, index, maps):
+    """Return the maps that jobs read for the values of an index, and the jobs' plan."""
+    origins = Origins.of(index, -129 - index, [builder.size(number) for number in maps])
+    try:
+        return maps, _plan(builder, origins)[1]
+    except MixedSources:
+        origins, maps = _staged(builder, origins, maps)
+        return maps, _plan(builder, origins)[1]
 
 
 def _plan(builder, origins):
@@ -168,7 +182,7 @@ def _staged(builder, origins, maps):
     """Return the origins in one map that has all maps beside each other, and this map."""
     sizes = origins.sizes
     if any(size[:2] != sizes[0][:2] for size in sizes):
-        raise Refusal("its pixels have channels of maps with other heights or widths")
+        raise WrongMap("its pixels have channels of maps with other heights or widths")
     depth = builder.depth
     wide = [-(-channels // depth) * depth for _, _, channels in sizes]
     *offsets, channels = itertools.accumulate(wide, initial=0)

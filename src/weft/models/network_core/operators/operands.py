@@ -14,6 +14,7 @@ from weft.models.ir import Window
 from weft.models.network_core.additions import addition, multiplication
 from weft.models.network_core.layers import Addition, Refusal, WeightLayout
 from weft.models.network_core.operators.builder import OperatorBuilder, pointwise
+from weft.models.network_core.operators.moves import MOST_JOBS
 from weft.models.network_core.operators.pools import corrected
 from weft.models.network_core.pools import NO_PADDING, fitted_scale
 from weft.models.network_core.products import half_of, narrow
@@ -25,6 +26,8 @@ SUMS = "tflite.add", "tflite.sub", "litert.add"
 PRODUCTS = "tflite.mul", "litert.mul"
 
 _LEAST, _MOST = -128, 127
+_MAX_SIZE = 255  # of a kernel
+_PART = 64  # pixels of a long constant: a job takes the square of their number in steps
 _BYTES = np.arange(256).astype(np.int8).astype(np.int64)  # the values of all bytes
 
 
@@ -76,7 +79,8 @@ def constant(builder: OperatorBuilder, values: np.ndarray, x: int) -> int:
     """Return a map of constant ``values`` [rows, columns, channels] of int8.
 
     ``x`` is any map. Values of one pixel are the bias of a layer with weights 0. Otherwise a layer
-    reads one pixel of the value 1, with 0 around it: each of its pixels has it at another tap.
+    reads one pixel of the value 1, with 0 around it: each of its pixels has it at another tap. Many
+    pixels are parts, each with a layer of its own.
     """
     height, width, channels = values.shape
     if (height, width) == (1, 1):
@@ -85,12 +89,29 @@ def constant(builder: OperatorBuilder, values: np.ndarray, x: int) -> int:
             first, pointwise((1, 1)), np.zeros((1, builder.size(first)[2], channels)),
             layout=WeightLayout.DENSE, bias=values.reshape(-1),
         )
-    one = constant(builder, np.ones((1, 1, 1), np.int64), x)
+    one, size = constant(builder, np.ones((1, 1, 1), np.int64), x), height * width
+    if size <= _MAX_SIZE:
+        return _pixels(builder, one, values)
+    part = max(_PART, -(-size // MOST_JOBS))
+    if part > _MAX_SIZE:
+        raise Refusal(
+            f"its constant must have at most {_MAX_SIZE * MOST_JOBS:,} pixels, not {size:,}"
+        )
+    whole, values = builder.map((1, size, channels)), values.reshape(1, size, channels)
+    for first in range(0, size, part):
+        pixels = values[:, first : first + part]
+        _pixels(builder, one, pixels, y=builder.view(whole, pixels.shape, column=first))
+    return builder.reshaped(whole, (height, width, channels))
+
+
+def _pixels(builder, one, values, **fields):
+    """Append a layer of constants that reads one pixel of the value 1, and return its map."""
+    height, width, channels = values.shape
     window = Window(
         (height, width), (1, 1), (1, 1), (height - 1, 0, width - 1, 0), (1, 1), (height, width)
     )
     weights = values[::-1, ::-1].reshape(height * width, 1, channels)
-    return builder.layer(one, window, weights, layout=WeightLayout.DENSE)
+    return builder.layer(one, window, weights, layout=WeightLayout.DENSE, **fields)
 
 
 def _all_channels(builder, x, channels):
