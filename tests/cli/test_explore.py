@@ -268,7 +268,7 @@ def test_estimates_a_core_whose_memory_has_one_port(run):
     assert re.search(r"fmax +37\.5 MHz +0\.0%", said)
     cycles = weft.load(DIGITS).compile(config).cycles
     us = cycles / 37.5
-    assert re.search(rf"digits_cnn +{cycles:,} +{cycles:,} +{us:,.1f}\d ", said), said
+    assert re.search(rf"digits_cnn +{cycles:,} +{cycles:,} +{us:,.2f} ", said), said
     assert said.endswith("Cycles are exact. Microseconds have the error of fmax.\n")
 
 
