@@ -245,7 +245,7 @@ class SerialScaler(wiring.Component):
     Parameters
     ----------
     cycles : int
-        4, 8, 16 or 32. Starts are at least so many cycles apart.
+        8, 16 or 32. Starts are at least so many cycles apart.
 
     Attributes
     ----------
@@ -279,14 +279,14 @@ class SerialScaler(wiring.Component):
         starts = [self.start]  # 0, 1, 2, ... cycles ago
         for _ in range(times):
             starts.append(pipeline(m, starts[-1], 1, f"start_{len(starts)}"))
+        right, next_right = Signal(5, reset_less=True), Signal(5, reset_less=True)
         multiplier = Signal(31, reset_less=True)
         negative = self.shift < 0
+        with m.If(self.start):
+            m.d.sync += next_right.eq(Mux(negative, -self.shift, 0))
         # A shift stays until the next sum needs it, a multiplier until the next digits.
-        right = Mux(negative, -self.shift, 0)
-        for number, start in enumerate(starts[:times:self.cycles]):
-            shift, right = right, Signal(5, name=f"right_{number}", reset_less=True)
-            with m.If(start):
-                m.d.sync += right.eq(shift)
+        with m.If(starts[min(self.cycles, times) - 1]):
+            m.d.sync += right.eq(next_right)
         with m.If(starts[DigitSource.LATENCY]):
             m.d.sync += multiplier.eq(self.multiplier)
         first = DigitSource.LATENCY + product.latency() - 1

@@ -2,13 +2,13 @@
 
 from weft import latencies
 from weft.config import Config
-from weft.network_core.config import NetworkCoreConfig, has_single_port
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
-    "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_PRODUCT",
-    "MAP_READ", "OPERANDS", "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ",
-    "SOFTMAX_STEPS", "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot", "added_chunks",
-    "added_take", "array_write", "chunks_in_flight", "ends_early", "has_serial_scaler", "join",
+    "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_READ",
+    "MAP_PRODUCT", "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ", "SOFTMAX_STEPS",
+    "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot",
+    "added_chunks", "added_take", "array_write", "chunks_in_flight", "has_serial_scaler", "join",
     "lead", "read_delay", "rescale", "rescale_total", "result_read", "result_rows", "scale",
     "softmax_reciprocal", "store_sums", "sum_latency", "total_latency",
 ]
@@ -21,7 +21,6 @@ CHUNK_START = 3  # from an announced tile to its first chunk
 CHUNK_ADDRESS = 3  # from a chunk to its checked address
 CHUNK_STORE = 1 + CHUNK_ADDRESS  # from a chunk at the map store to its write
 PROGRAM_BEATS = 64  # of the program memory that wait for their data, beside 2 that leave
-OPERANDS = 1  # from a step to its operands, in a core with a microprogram
 SUM_PARTS = 4  # writes of a chunk of sums at most, one a slot
 ROW_READ = 2 + latencies.MEMORY_READ + 1  # from the address of a row to its vector
 SIDE_READ = ROW_READ + 1  # from a read that the memory accepts to its vectors
@@ -62,11 +61,8 @@ def sum_latency(array: Config) -> int:
 
 
 def join(array: Config) -> int:
-    """From an issue to the stage in which values and parameters meet.
-
-    A core with a microprogram has no result buffer: its sums are there when the parameters come.
-    """
-    return PARAMETER_READ if has_single_port(array) else max(sum_latency(array), PARAMETER_READ)
+    """From an issue to the stage in which values and parameters meet."""
+    return max(sum_latency(array), PARAMETER_READ)
 
 
 def read_delay(array: Config) -> int:
@@ -77,7 +73,7 @@ def read_delay(array: Config) -> int:
 def has_serial_scaler(array: Config) -> bool:
     """Whether the lanes scale digit by digit: logic cells are scarce, and a slot is long enough."""
     return (
-        array.family.serial_epilogue and array.requantize == "tflite" and array.scale_cycles >= 4
+        array.family.serial_epilogue and array.requantize == "tflite" and array.scale_cycles >= 8
     )
 
 
@@ -111,15 +107,6 @@ def rescale_total(config: NetworkCoreConfig) -> int:
 def store_sums(array: Config) -> int:
     """From the request of a chunk to the write of the first part of its sums."""
     return join(array) + CHUNK_STORE
-
-
-def ends_early(array: Config) -> bool:
-    """Whether a tile of a core with a microprogram may end before the one before was taken.
-
-    Its last step may come with the request of the last column but one of that tile: its sums come
-    when the last column has been taken.
-    """
-    return array.scale_cycles + join(array) <= OPERANDS + array.cell.latency_of(array.depth)
 
 
 def added_take(array: Config) -> int:

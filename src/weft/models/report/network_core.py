@@ -19,6 +19,8 @@ from weft.models.report.placement import (
     placement_line,
     remedy_of,
 )
+from weft.network_core.config import has_single_port
+from weft.network_core.microcode.instructions import LOAD_VECTOR
 
 __all__ = ["NetworkCoreLayer", "NetworkCoreReport"]
 
@@ -141,8 +143,9 @@ class NetworkCoreReport(Report):
         """The peak rates of the array, of loads and of the lanes; the sizes of memory and B."""
         config = self.program.config
         array = config.array
+        vectors = 1 / LOAD_VECTOR if has_single_port(array) else config.read_vectors  # a cycle
         return Ceilings(
-            config.peak, config.read_vectors * array.depth, array.lanes / array.scale_cycles,
+            config.peak, int(vectors * array.depth), array.lanes / array.scale_cycles,
             config.memory_bytes, config.b_words * array.cols * array.depth,
         )
 
