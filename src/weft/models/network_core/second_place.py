@@ -2,12 +2,15 @@
 
 The maps of the next inference, and a list for them, lie behind the program, in memory that it does
 not use. So any program has a second place, if the memory is large enough. The maps are a multiple
-of the banks further, and so is the list: both lists take the same cycles.
+of the banks further, and so is the list; in a program memory it is a multiple of a burst, too. So
+both lists take the same cycles.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from weft.network_core.cycles.memory import BURST
 from weft.network_core.descriptors import ListEnd, ListJob, join, split, unpack_list
 
 if TYPE_CHECKING:
@@ -50,10 +53,9 @@ class SecondPlace:
         first, room = end, config.vectors
         if config.program_words:
             first, room = -(-program.program_memory_used // depth), program_bytes // depth
-        # A list in a program memory begins with a beat.
-        beat = config.read_vectors if config.program_words else 1
-        while (first - segment.run_first) % banks or first % beat:
-            first += 1
+        # A burst of a program memory ends at a multiple of its beats.
+        burst = BURST * config.read_vectors if config.program_words else 1
+        first += (segment.run_first - first) % math.lcm(banks, burst)
         fits = end <= config.vectors and first + len(data) // depth <= room
         return cls(maps, first, data) if fits else None
 
