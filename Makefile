@@ -71,11 +71,11 @@ gatesim:  ## simulate the board's netlist, gate by gate: make gatesim BOARD=iceb
 	@$(SETUP) sim
 	@$(RUN) weft gatesim $(BOARD) $(ARGS)
 
-test:  ## run the tests except the slow ones, on all cores (8 minutes on two cores)
+test:  ## run the tests except the slow ones, on all cores (12 minutes on two cores)
 	@$(SETUP) test
 	@$(RUN) $(PYTEST) -m 'not slow' $(ARGS)
 
-test-all:  ## run all tests, on more designs and sizes (25 minutes on two cores)
+test-all:  ## run all tests, on more designs and sizes (35 minutes on two cores)
 	@$(SETUP) test
 	@$(RUN) $(PYTEST) $(ARGS)
 
