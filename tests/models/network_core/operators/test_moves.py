@@ -253,9 +253,7 @@ def test_values_that_move_in_too_many_ways():
     x = network.convolution(0, 8)
     turned = moved(network, "reshape", x, shape=(1, 8, 11, 13))
     network.convolution(turned, 8)
-    graph = divide(network.graph(), "tflite", 8, 8)
-    assert (graph.host, len(graph.segments)) == ((), 2)
-    assert graph.maps[graph.layers[1].x].form is not None
+    assert divide(network.graph(), "tflite", 8, 8).host == ()
     indices = network.constant(np.random.default_rng(1).permutation(143).astype(np.int32))
     pixels = moved(network, "reshape", x, shape=(1, 143, 8))
     network.nodes.pop(2)
