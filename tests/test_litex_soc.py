@@ -85,7 +85,7 @@ def test_the_difference_from_the_prediction_is_printed(results, capsys, cycles, 
 @pytest.mark.parametrize("change, message", [
     (None, r"No such file or directory|not found|no file"),
     (b"no network", "bytes 4..7 of a TFLite file must be TFL3"),
-    (dict(words=64), r"the memory must have [\d,]+ bytes"),
+    (dict(words=16), r"the memory must have [\d,]+ bytes"),
 ])
 def test_a_file_that_is_refused_has_a_message(files, tmp_path, capsys, change, message):
     """Exit code 2 without a traceback, before any work that takes long."""
