@@ -231,7 +231,7 @@ DIGESTS = {
     ("network board", "products"): "ab090359ae0c25b0",
     ("network registers", "memory"): "3442a775ae4323f3",
     ("network registers", "products"): "34b838bf99f2f410",
-    ("network registers", "program"): "d99e6245be32b0d6",
+    ("network registers", "program"): "db908418e28fa981",
     ("pipe", "failures"): "86f95db23151ebc0",
     ("pipe", "preload"): "3d89ed69c39f6035",
     ("pipe", "resident"): "38a70391404544dd",
@@ -243,8 +243,8 @@ DIGESTS = {
     ("registers", "scaled"): "8e4e4bfb01eea63b",
     ("registers", "shapes"): "25c608cac05fb713",
     ("registers", "wide words"): "99128ac9c73355dc",
-    ("network board", "network"): "e49c1e407bee9388",
-    ("network registers", "network"): "3e8b2a574d8f99b4",
+    ("network board", "network"): "9510d0d4b35b6003",
+    ("network registers", "network"): "45fb1b719b476ca3",
 }
 
 

@@ -1,9 +1,9 @@
 """The second place of a program: the host writes the next input while a list computes.
 
-The maps of the next inference, and a list for them, lie behind the program, in memory that it does
-not use. So any program has a second place, if the memory is large enough. The maps are a multiple
-of the banks further, and so is the list; in a program memory it is a multiple of a burst, too. So
-both lists take the same cycles.
+The maps of the next inference, a list for them and its log lie behind the program, in memory that
+it does not use. So any program has a second place, if the memory is large enough. Maps, list and
+log are a multiple of the banks further; in a program memory, list and log are a multiple of a burst
+further, too. So both lists take the same cycles.
 """
 
 import math
@@ -16,53 +16,54 @@ from weft.network_core.descriptors import ListEnd, ListJob, join, split, unpack_
 if TYPE_CHECKING:
     from weft.models.network_core.program import NetworkCoreProgram
 
-__all__ = ["SecondPlace"]
+__all__ = ["ListPlace", "second_place"]
 
 
 @dataclass(frozen=True)
-class SecondPlace:
-    """Where the maps and the list of every second inference lie.
+class ListPlace:
+    """Where a list, its maps and its log lie.
 
     Attributes
     ----------
     maps : int
-        Vectors from a map of the program to the one of the second place.
-    list_first : int
-        The first vector of the list, which loads what the program's list loads.
-    list : bytes
+        Vectors from a map of the program to the map of this place.
+    first, log : int
+        The first vectors of the list and of the log.
     """
 
     maps: int
-    list_first: int
-    list: bytes
+    first: int
+    log: int
 
-    @classmethod
-    def of(cls, program: "NetworkCoreProgram", program_bytes: int) -> "SecondPlace | None":
-        """Return the second place of a program; None without one.
 
-        Only a program of one list has one, without products between lists, and without variables,
-        which need the result before. ``program_bytes`` are those of the core's program memory.
-        """
-        if len(program.segments) != 1 or program.products or program.states:
-            return None
-        config, (segment,) = program.config, program.segments
-        depth, banks = config.array.depth, config.banks
-        maps = _multiple(-(-program.memory_used // depth), banks)
-        end = maps + program.arena * program.batch
-        data = _moved(segment.run, maps, banks)
-        first, room = end, config.vectors
-        if config.program_words:
-            first, room = -(-program.program_memory_used // depth), program_bytes // depth
+def second_place(
+    program: "NetworkCoreProgram", program_bytes: int
+) -> tuple[ListPlace, bytes] | None:
+    """Return the second place of a program, and its list; None without one.
+
+    Only a program of one list has one, without products between lists, and without variables, which
+    need the result before. The list loads what the program's list loads. ``program_bytes`` are
+    those of the core's program memory.
+    """
+    if len(program.segments) != 1 or program.products or program.states:
+        return None
+    config, (segment,) = program.config, program.segments
+    depth, banks = config.array.depth, config.banks
+    maps = -(-program.memory_used // depth)
+    maps += -maps % banks
+    end = maps + program.arena * program.batch
+    data = _moved(segment.run, maps, banks)
+    first, room, step = end, config.vectors, banks
+    if config.program_words:
+        first, room = -(-program.program_memory_used // depth), program_bytes // depth
         # A burst of a program memory ends at a multiple of its beats.
-        burst = BURST * config.read_vectors if config.program_words else 1
-        first += (segment.run_first - first) % math.lcm(banks, burst)
-        fits = end <= config.vectors and first + len(data) // depth <= room
-        return cls(maps, first, data) if fits else None
-
-
-def _multiple(number, of):
-    """Return the next multiple."""
-    return number + -number % of
+        step = math.lcm(banks, BURST * config.read_vectors)
+    first += (segment.run_first - first) % step
+    log = first + len(data) // depth
+    log += (program.log - log) % step
+    if end > config.vectors or log + program.areas["log"] // depth > room:
+        return None
+    return ListPlace(maps, first, log), data
 
 
 def _moved(run, by, banks):

@@ -20,7 +20,7 @@ from weft.models.errors import ModelError
 from weft.models.execution import host_run
 from weft.models.network_core.list_steps import core_sums
 from weft.models.network_core.record import NetworkCoreRecord
-from weft.models.network_core.second_place import SecondPlace
+from weft.models.network_core.second_place import ListPlace, second_place
 from weft.models.network_core.tensor_maps import input_writes, map_values
 from weft.models.program_session import ProgramSession, Records, read_inputs
 from weft.network_core.config import NetworkCoreConfig
@@ -158,6 +158,13 @@ class GoldenRunner:
 _LOG_ENTRY = struct.Struct("<2I")  # the cycles in which a job started and ended
 
 
+class _Notes(list):
+    """The arguments of `Records.note`, kept for later."""
+
+    def note(self, *arguments):
+        self.append(arguments)
+
+
 class NetworkCoreSession(ProgramSession):
     """A program on a network core: ``y = session(x)``. `NetworkCoreProgram.open` makes it.
 
@@ -217,7 +224,7 @@ class NetworkCoreSession(ProgramSession):
             multiply = [core_sums(self._products)]
         self._host_runs = {step: host_run(step.work, *multiply) for step in program.host}
         self._ready = False  # whether the resident weights are in the buffers
-        self._second = SecondPlace.of(program, runner.program_bytes if needed else 0)
+        self._second = second_place(program, runner.program_bytes if needed else 0)
         self._write_lists()
 
     def close(self) -> None:
@@ -231,9 +238,8 @@ class NetworkCoreSession(ProgramSession):
         """Run the network; arguments and results are as for `weft.models.session.Session`.
 
         With several inputs, the next one is written while a list computes, if the program has a
-        `SecondPlace`, and the log of the core is not read: without ``stats`` and ``watch``.
-        ``stats`` returns a list of `NetworkCoreRecord`. ``activations`` needs a program that was
-        compiled with ``activations=True``, else it raises ModelError.
+        `second_place`. ``stats`` returns a list of `NetworkCoreRecord`. ``activations`` needs a
+        program that was compiled with ``activations=True``, else it raises ModelError.
         """
         program = self.program
         if activations and not program.keeps_maps:
@@ -245,8 +251,8 @@ class NetworkCoreSession(ProgramSession):
         records = Records(batches, watch, keep=activations)
         log = stats or watch is not None  # else the log of the core is not read
         with self._call():
-            if self._second and batches > 1 and not log and not activations:
-                outputs = self._overlapped(values, inferences, self._second)
+            if self._second and batches > 1 and not activations:
+                outputs = self._overlapped(values, inferences, records, log)
             else:
                 outputs = self._in_turn(
                     values, inferences, program.batch,
@@ -271,7 +277,7 @@ class NetworkCoreSession(ProgramSession):
         self.cycles = None if None in cycles else sum(cycles)
         records.end_part()
 
-    def _overlapped(self, values, inferences, second: SecondPlace):
+    def _overlapped(self, values, inferences, records, log):
         """Run all inferences; while a list runs, the host writes the next inputs.
 
         It also reads the results of the list before, and computes its own operators. Inputs and
@@ -279,33 +285,38 @@ class NetworkCoreSession(ProgramSession):
         """
         program = self.program
         segment, = program.segments
-        places = (segment.run_first, 0), (second.list_first, second.maps)
+        second, data = self._second
+        places = self._place(segment), second
         starts = range(0, inferences, program.batch)
+        counts = [min(program.batch, inferences - first) for first in starts]
         parts: list[dict] = []
         reports: list[ListReport] = []
+        noted: list[_Notes] = []  # of the operators before each list
         self._setup()
+        if not self._second_written:
+            self._write_program(second.first, data)
+            self._second_written = True
 
         def begin(number):
-            """Compute what the list needs, and write its inputs."""
-            first = starts[number]
-            part = {n: value[first : first + program.batch] for n, value in values.items()}
-            count, records = min(program.batch, inferences - first), Records(1, None, keep=False)
+            """Compute what a list needs, and write its inputs."""
+            first, count = starts[number], counts[number]
+            parts.append({n: value[first : first + count] for n, value in values.items()})
+            noted.append(_Notes())
             for step in segment.before:
-                self._host(step, part, count, records)
-            self._write_inputs(segment, part, count, places[number % 2][1])
-            parts.append(part)
+                self._host(step, parts[number], count, noted[number])
+            self._write_inputs(segment, parts[number], count, places[number % 2])
 
         def finish(number):
             """Read the results of a list, and compute what follows it."""
-            part, records = parts[number], Records(1, None, keep=False)
-            count = min(program.batch, inferences - starts[number])
-            for tensor, placed in {r.tensor: r.place for r in segment.results}.items():
-                part[tensor] = np.stack([
-                    self._read(segment, tensor, placed, n, reports[number], places[number % 2][1])
-                    for n in range(count)
-                ])
+            part, count = parts[number], counts[number]
+            for note in noted[number]:
+                records.note(*note)
+            self._read_results(
+                segment, reports[number], part, count, records, log, False, places[number % 2]
+            )
             for step in program.after:
                 self._host(step, part, count, records)
+            records.end_part()
             parts[number] = {n: self._value(part, n, count) for n in program.outputs}
 
         def beside(number):
@@ -319,7 +330,7 @@ class NetworkCoreSession(ProgramSession):
         for number in range(len(starts)):
             with self._lists_run():
                 reports.append(self._execute(
-                    places[number % 2][0], segment.steps, lambda number=number: beside(number)
+                    places[number % 2], segment.steps, lambda number=number: beside(number)
                 ))
         finish(len(starts) - 1)
         self.cycles = reports[-1].cycles
@@ -349,19 +360,31 @@ class NetworkCoreSession(ProgramSession):
         self, segment: "NetworkCoreSegment", values, inferences, records, log, activations
     ) -> int | None:
         """Run a list, and add its results to ``values``; return its cycles."""
+        place = self._place(segment)
+        self._write_inputs(segment, values, inferences, place)
+        with self._lists_run():
+            report = self._execute(place, segment.steps)
+        self._read_results(segment, report, values, inferences, records, log, activations, place)
+        return report.cycles
+
+    def _place(self, segment):
+        """Return the place of a list of the program."""
+        return ListPlace(0, segment.run_first, self.program.log)
+
+    def _read_results(
+        self, segment, report, values, inferences, records, log, activations, place
+    ):
+        """Add the results of a list to ``values``, and note its steps."""
         maps = {result.tensor: result.place for result in segment.results}
         if activations:
             maps |= {
                 step.tensor: step.place for step in (*segment.steps, *segment.renamed) if step.place
             }
-        self._write_inputs(segment, values, inferences, 0)
-        with self._lists_run():
-            report = self._execute(segment.run_first, segment.steps)
         for tensor, placed in maps.items():
             values[tensor] = np.stack([
-                self._read(segment, tensor, placed, n, report) for n in range(inferences)
+                self._read(segment, tensor, placed, n, report, place) for n in range(inferences)
             ])
-        layers = self._cycles_of_layers(segment, report, log)
+        layers = self._cycles_of_layers(segment, report, log, place)
         for step, cycles in zip(segment.steps, layers, strict=True):
             records.note(
                 NetworkCoreRecord(step, cycles, 0.0), [values[step.tensor]] if activations else []
@@ -372,26 +395,25 @@ class NetworkCoreSession(ProgramSession):
                 source = self._value(values, other.source, inferences)
                 values[other.tensor] = source.reshape(inferences, *shape)
             records.note(NetworkCoreRecord(other, None, 0.0), [values[other.tensor]])
-        return report.cycles
 
-    def _write_inputs(self, segment, values, inferences, by):
-        """Write the maps that the host writes before a list, ``by`` vectors further."""
+    def _write_inputs(self, segment, values, inferences, place):
+        """Write the maps that the host writes before a list."""
         for entry in segment.written:
             batch = self._value(values, entry.form.tensor, inferences)
             dtype = self.program.tensors[entry.form.tensor].dtype
             for n in range(inferences):
-                first = by + n * self.program.arena
+                first = place.maps + n * self.program.arena
                 for write in input_writes(entry, batch[n, ...], dtype, self.program.config, first):
                     self._runner.write(**write)
 
-    def _read(self, segment, tensor, placed, inference, report: ListReport, by=0):
-        """Return the values of a map, ``by`` vectors further."""
+    def _read(self, segment, tensor, placed, inference, report: ListReport, place):
+        """Return the values of a map."""
         program, depth = self.program, self.program.config.array.depth
         # A list of several inferences has no ``result_bytes``, so the report is of inference 0.
         if segment.result_bytes and segment.results[0].place == placed:
             data = report.result
         else:
-            vector = placed.first + inference * program.arena + by
+            vector = place.maps + placed.first + inference * program.arena
             data = self._runner.read(self._address(vector), placed.pitches.vectors * depth)
         return map_values(data, placed, program.tensors[tensor], depth)
 
@@ -408,15 +430,13 @@ class NetworkCoreSession(ProgramSession):
             self._write_lists()
         for setup_list in self.program.setup:
             self._write_program(0, setup_list)
-            self._execute(0, ())
+            self._execute(ListPlace(0, 0, self.program.log), ())
 
     def _write_lists(self):
         """Write the lists of an inference."""
-        self._lists_written = False
+        self._lists_written = self._second_written = False
         for segment in self.program.segments:
             self._write_program(segment.run_first, segment.run)
-        if self._second:
-            self._write_program(self._second.list_first, self._second.list)
         self._lists_written = True
 
     def _write_program(self, first, data):
@@ -432,7 +452,7 @@ class NetworkCoreSession(ProgramSession):
         yield
         self._ready, self._lists_written = True, written
 
-    def _execute(self, first, steps, beside=None) -> ListReport:
+    def _execute(self, place, steps, beside=None) -> ListReport:
         """Execute a list with these layers; without one it loads resident weights.
 
         While it runs, ``beside`` is called.
@@ -444,7 +464,7 @@ class NetworkCoreSession(ProgramSession):
             self._products.forget()  # the list uses the buffers
         own = {} if beside is None else {"beside": beside}
         report = self._runner.run(
-            self._address(first), self._address(self.program.log), timeout=self._timeout, **own
+            self._address(place.first), self._address(place.log), timeout=self._timeout, **own
         )
         self._lists_written = written
         if report.error != ListError.NONE:
@@ -453,7 +473,7 @@ class NetworkCoreSession(ProgramSession):
             )
         return report
 
-    def _cycles_of_layers(self, segment, report, log):
+    def _cycles_of_layers(self, segment, report, log, place):
         """Return the cycles of each layer from the log; None for each without ``log``."""
         if report.cycles is None or not log:
             return [None] * len(segment.steps)
@@ -461,7 +481,7 @@ class NetworkCoreSession(ProgramSession):
         size = -(-_LOG_ENTRY.size // depth) * depth
         jobs = sum(step.jobs for step in segment.steps)
         read = self._runner.read_program if program.config.program_words else self._runner.read
-        data = read(self._address(program.log), jobs * size)
+        data = read(self._address(place.log), jobs * size)
         job_ends = [end for _, end in (_LOG_ENTRY.unpack_from(data, n * size) for n in range(jobs))]
         ends = [0] + [job_ends[step.first_job + step.jobs - 1] for step in segment.steps]
         return [after - before for before, after in zip(ends, ends[1:], strict=False)]

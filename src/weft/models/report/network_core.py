@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreRename, NetworkCoreStep
-from weft.models.network_core.second_place import SecondPlace
+from weft.models.network_core.second_place import second_place
 from weft.models.program import Step, joined_operators
 from weft.models.report.interface import Ceilings, PageParts, Report
 from weft.models.report.network_core_phases import LayerWork, ListPhases, list_phases
@@ -249,8 +249,8 @@ class NetworkCoreReport(Report):
 
     @cached_property
     def overlaps(self) -> bool:
-        """Whether the next input is sent while a list computes: there is a `SecondPlace`."""
-        return SecondPlace.of(self.program, self.program.config.program_bytes) is not None
+        """Whether the next input is sent while a list computes: there is a `second_place`."""
+        return second_place(self.program, self.program.config.program_bytes) is not None
 
     @property
     def rate(self) -> float | None:
