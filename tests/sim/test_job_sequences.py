@@ -23,11 +23,7 @@ from weft.sim.network_core import HostTraffic, NetworkSimulation
 
 CHIPS = [
     SIMULATED, MICRO, ROW,
-    # Random words of parameters are no scales of ONNX.
-    *(
-        pytest.param(config, marks=pytest.mark.slow) for config in SIMULATED_SLOWLY
-        if config.array.requantize != "onnx"
-    ),
+    *(pytest.param(config, marks=pytest.mark.slow) for config in SIMULATED_SLOWLY),
 ]
 SLOT, SLOTS = 128, 8  # vectors of the place of a map, and places
 IN_PITCH, OUT_PITCH = 4, 17
@@ -83,6 +79,10 @@ def lines_of(rng, config):
     values["shift"] = rng.integers(-13, -7, values.shape)
     sums = values[2 * config.row_chunks :: 2 * config.row_chunks + 1]
     sums["bias"], sums["shift"] = 0, rng.integers(-26, -15, (LAYERS, 1))
+    if config.array.requantize == "onnx":  # the bits of a float32 scale, and no shift
+        scales = np.exp2(rng.uniform(-13, -7, values.shape))
+        scales[2 * config.row_chunks :: 2 * config.row_chunks + 1] /= 1 << 12
+        values["multiplier"], values["shift"] = scales.astype("<f4").view("<u4"), 0
     sums["multiplier"] = sums["multiplier"][:, :1]
     data = np.zeros((lines, config.line_vectors * config.array.depth), np.uint8)
     data[:, : 9 * lanes] = values.view(np.uint8).reshape(lines, -1)

@@ -249,19 +249,30 @@ def test_a_map_that_is_read_in_one_row_and_joined(config):
 
 def test_values_that_move_in_too_many_ways():
     """The host moves them: between two lists for a convolution, or instead of an operator."""
-    network = OperatorNetwork(11, (1, 13, 11, 3))
+    network = OperatorNetwork(11, (1, 29, 23, 3))
     x = network.convolution(0, 8)
-    turned = moved(network, "reshape", x, shape=(1, 8, 11, 13))
+    turned = moved(network, "reshape", x, shape=(1, 8, 23, 29))
     network.convolution(turned, 8)
-    assert divide(network.graph(), "tflite", 8, 8).host == ()
-    indices = network.constant(np.random.default_rng(1).permutation(143).astype(np.int32))
-    pixels = moved(network, "reshape", x, shape=(1, 143, 8))
+    graph = divide(network.graph(), "tflite", 8, 8)
+    assert (graph.host, len(graph.segments)) == ((), 2)
+    assert graph.maps[graph.layers[1].x].form is not None
+    indices = network.constant(np.random.default_rng(1).permutation(667).astype(np.int32))
+    pixels = moved(network, "reshape", x, shape=(1, 667, 8))
     network.nodes.pop(2)
     moved(network, "gather", pixels, indices, axis=1)
     [step] = divide(network.graph(), "tflite", 8, 8).after
     assert step.placement.reason == (
         "its values move in ways that need more than 64 jobs or 65,536 weights"
     )
+
+
+def test_channels_that_become_pixels_inside_a_network():
+    """A job for each pixel; after the last layer it is the host that reads them so."""
+    network = OperatorNetwork(3, (1, 6, 1, 10))
+    turned = moved(network, "transpose", network.convolution(0, 10), axes=(0, 3, 2, 1))
+    network.convolution(turned, 8)
+    graph = divide(network.graph(), "tflite", 8, 8)
+    assert (graph.host, len(graph.segments), len(graph.layers)) == ((), 1, 12)
 
 
 def random_move(rng, shape):
