@@ -410,7 +410,6 @@ def _result_bytes(results, batch, depth):
 
 def _check_size(areas, divided, plan, batch, config):
     """Raise _TooLarge if the memory is too small for its areas."""
-    array = config.array
     needed, program_needed = memory_needs(areas, config)
     each = ", ".join(
         f"{name} {size:,}" for name, size in areas.items()
@@ -424,7 +423,7 @@ def _check_size(areas, divided, plan, batch, config):
             f" {needed - config.memory_bytes:,} bytes are missing."
             f" {_largest_maps(divided, plan, batch, config)}",
             needed=needed, maps=areas["maps"],
-            room=(config.memory_bytes - needed + areas["maps"]) // array.depth // batch,
+            room=(config.memory_bytes - needed + areas["maps"]) // (config.array.depth * batch),
         )
     if program_needed > config.program_bytes:
         raise _TooLarge(
