@@ -7,7 +7,7 @@ from amaranth.lib import io
 from amaranth.lib.cdc import ResetSynchronizer
 
 from weft.boards.board import ULPI, Board, Ports
-from weft.boards.flows.ecp5 import _FILTER as LOOP_FILTER
+from weft.boards.flows.ecp5 import LOOP_FILTER
 from weft.boards.pll import Pll
 from weft.design import Design
 

@@ -9,14 +9,14 @@ from amaranth.utils import ceil_log2
 from weft.boards import floorplan, netlist_passes, pll
 from weft.boards.flows.flow import Flow
 
-__all__ = ["Ecp5Flow"]
+__all__ = ["LOOP_FILTER", "Ecp5Flow"]
 
 OTHER_DSP = 8  # MULT18X18D outside the array and the lanes
 LANE_DSP = 4  # MULT18X18D of a lane
 OTHER_RAM = 6  # DP16KD without PEs, lanes, operands of 512 words, and a result for each column
 LANE_RAM = 4  # DP16KD of a lane, at most
 # Loop filter of an EHXPLLL, as Lattice's own tool sets it for any frequency.
-_FILTER = {
+LOOP_FILTER = {
     "ICP_CURRENT": "12", "LPF_RESISTOR": "8", "MFG_ENABLE_FILTEROPAMP": "1", "MFG_GMCREF_SEL": "2",
 }
 
@@ -84,7 +84,7 @@ class Ecp5Flow(Flow):
             outputs = {"o_CLKOP": feedback, "o_CLKOS": clk}
         m.submodules.pll = Instance(
             "EHXPLLL", **{f"p_{name}": value for name, value in settings.parameters.items()},
-            **{f"a_{name}": value for name, value in _FILTER.items()},
+            **{f"a_{name}": value for name, value in LOOP_FILTER.items()},
             i_CLKI=buffer.i, i_CLKFB=feedback, i_RST=0, i_STDBY=0, o_LOCK=lock, **outputs,
         )
         # Not clk: a clock with other loads cannot be routed to the gate.
