@@ -5,11 +5,12 @@ import re
 
 import pytest
 
+from weft.boards.designs import NETWORKS_UP5K
 from weft.cli import main
 from weft.cli.info import cycle_counts
 from weft.config import Config
 from weft.models.network_core.operators import LOWERINGS
-from weft.models.report.operators import KERNELS
+from weft.models.report.operators import KERNELS, operator_lines
 
 
 @pytest.fixture
@@ -164,6 +165,11 @@ def test_a_network_core_has_the_operators_of_its_options(fields, has, lacks, inf
     assert {"CONV_2D", "PRELU", "TRANSPOSE_CONV", "RESIZE_BILINEAR"} < names
     more = {line for line in lines if line.startswith("with ")}
     assert more == {f"with {f} = true in [network_core] also: {name}" for name, f in lacks.items()}
+
+
+def test_no_option_is_named_that_a_core_cannot_have():
+    [line] = operator_lines(NETWORKS_UP5K.config)
+    assert "SOFTMAX" not in line and "MUL by constants" in line
 
 
 def test_a_core_for_onnx_has_its_operators(info, network_core):

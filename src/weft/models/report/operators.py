@@ -1,5 +1,9 @@
 """Which operators a network core computes, by its options: for ``weft info``, and for remedies."""
 
+import contextlib
+import dataclasses
+
+from weft.config import ConfigError
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["KERNELS", "operator_lines"]
@@ -38,9 +42,7 @@ def operator_lines(config: NetworkCoreConfig) -> list[str]:
     rule = "if their maps have 8 bits and their results are exact"
     if config.array.requantize == "onnx":
         return [f"operators of ONNX, {rule}: {', '.join(_ONNX)}"]
-    options = dict(_OPTIONS)
-    if config.array.requantize == "single":  # LiteRT computes SOFTMAX in float32
-        del options["softmax"]
+    options = {field: text for field, text in _OPTIONS.items() if _may_have(config, field)}
     names = {name for group in KERNELS.values() for name in group}
     names |= {*_OTHERS, *(text for field, text in options.items() if getattr(config, field))}
     return [
@@ -49,3 +51,11 @@ def operator_lines(config: NetworkCoreConfig) -> list[str]:
         f"with {field} = true in [network_core] also: {text}"
         for field, text in options.items() if not getattr(config, field)
     ]
+
+
+def _may_have(config, option):
+    """Whether a core with these other fields may have an option."""
+    with contextlib.suppress(ConfigError):
+        dataclasses.replace(config, **{option: True})
+        return True
+    return False
