@@ -11,7 +11,7 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.utils import ceil_log2
 
 from weft.boards import pll
-from weft.boards.benchmark import CriticalPath, PnrResult, RoutedDesign
+from weft.boards.benchmark import CriticalPath, OtherClock, PnrResult, RoutedDesign
 from weft.boards.board import FULL_SPEED, Board, BoardError, Ports, check_pins, resource_of
 from weft.boards.toolchain import Netlist, SeedError, Toolchain, ToolchainError, digest, digests
 from weft.boards.usb import add_usb_pll, usb_accelerator
@@ -266,7 +266,7 @@ def route(tools: Toolchain, design: BoardDesign, netlist: Netlist, seed: int) ->
         return _from_json(json.loads(file.read_text(encoding="utf-8")), netlist.folder)
     board = design.board
     try:
-        routed = tools.route(netlist, board.device, seed, design.constraints)
+        routed = tools.route(netlist, board.device, seed, design.constraints, board.clock)
     except ToolchainError as error:
         missing = board.device.flow.missing_pin.search(error.output)
         if not missing:
@@ -285,20 +285,22 @@ def route(tools: Toolchain, design: BoardDesign, netlist: Netlist, seed: int) ->
 
 def _from_json(value, folder):
     critical_path = value["pnr"]["critical_path"]
+        "others": [asdict(each) for each in routed.others],
     pnr = PnrResult(**value["pnr"] | {
         "critical_path": CriticalPath(**critical_path | {"names": tuple(critical_path["names"])})
     })
     return RoutedDesign(
-        pnr, value["clock"], folder / value["layout"], folder / value["bitstream"]
+        pnr, value["clock"], folder / value["layout"], folder / value["bitstream"],
+        tuple(OtherClock(**each) for each in value.get("others", ())),
     )
 
 
 def best_route(
     tools: Toolchain, design, netlist, seeds, say=lambda text: None
 ) -> tuple[int, RoutedDesign]:
-    """Route with one seed after another until one meets the clock; return it and its result.
+    """Route with one seed after another until one meets all clocks; return it and its result.
 
-    If no seed meets the clock, return the one with the highest fmax. ``say(text)`` is called with
+    If no seed meets them, return the one with the largest margin. ``say(text)`` is called with
     the result of each. There is at least one seed. Raises ToolchainError if a tool fails, and
     SeedError if nextpnr finds no placement or no routing with any seed.
     """
@@ -311,7 +313,11 @@ def best_route(
                 raise
             say(f"seed {seed}: {error}")
             continue
-        say(f"seed {seed}: {routed.pnr.fmax:.1f} MHz, {routed.clock:.1f} MHz required")
-        if routed.pnr.fmax >= routed.clock:
+        say("; ".join([
+            f"seed {seed}: {routed.pnr.fmax:.1f} MHz, {routed.clock:.1f} MHz required",
+            *(f"{each.name} {each.fmax:.1f} MHz, {each.required:.1f} MHz required"
+              for each in routed.missed),
+        ]))
+        if routed.margin >= 1:
             break
     return max(results.items(), key=lambda item: item[1].pnr.fmax)

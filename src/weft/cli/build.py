@@ -235,10 +235,13 @@ def _does_not_fit(error):
 
 
 def _clock_problem(routed, seeds):
-    """How much a design misses its clock by, and what to do; "" if it meets the clock."""
+    """How much a design misses a clock by, and what to do; "" if it meets its clocks."""
     fmax, clock = routed.pnr.fmax, routed.clock
     if fmax >= clock:
-        return ""
+        return "; ".join(
+            f"{each.name} must have {each.required:.2f} MHz, not {each.fmax:.2f}; lower --rows,"
+            " --cols or --depth, or try more --seeds" for each in routed.missed
+        )
     return (
         f"fmax must be {clock:.2f} MHz, not {fmax:.2f} ({1 - fmax / clock:.1%} less, with the best"
         f" of {seeds} seeds); lower --clock, or --rows, --cols or --depth, or try more --seeds;"
