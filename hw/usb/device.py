@@ -18,6 +18,7 @@ from usb_protocol.emitters import DeviceDescriptorCollection
 from usb_protocol.emitters.descriptors import cdc
 from usb_protocol.types import USBRequestType
 
+from weft.hw.stream.fifo import SkidBuffer
 from weft.usb_ids import DEVICE_VERSION, MANUFACTURER, PRODUCT, PRODUCT_ID, VENDOR_ID
 
 __all__ = ["FULL_SPEED_PACKET", "HIGH_SPEED_PACKET", "BurstEnd", "UsbPort"]
@@ -234,6 +235,12 @@ class UsbPort(wiring.Component):
             ),
             burst_end.o.ready.eq(sender.stream.ready),
         ]
-        wiring.connect(m, rx_fifo.r_stream, wiring.flipped(self.rx_bytes))
-        wiring.connect(m, wiring.flipped(self.tx_bytes), tx_fifo.w_stream)
+        # A FIFO compares its pointers in each cycle: before or after the logic of the link, that
+        # would limit the clock of the core.
+        m.submodules.rx_skid = rx_skid = SkidBuffer(8)
+        m.submodules.tx_skid = tx_skid = SkidBuffer(8)
+        wiring.connect(m, rx_fifo.r_stream, rx_skid.i)
+        wiring.connect(m, rx_skid.o, wiring.flipped(self.rx_bytes))
+        wiring.connect(m, wiring.flipped(self.tx_bytes), tx_skid.i)
+        wiring.connect(m, tx_skid.o, tx_fifo.w_stream)
         return m
