@@ -355,7 +355,7 @@ def test_a_file_for_matrix_products_is_no_core_for_networks(run, tmp_path):
 
 
 def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
-    def route(self, netlist, device, seed, pins):
+    def route(self, netlist, device, seed, pins, clock):
         raise ToolchainError("nextpnr-ice40 failed while placing and routing the design: what")
 
     monkeypatch.setattr(Tools, "route", route)
@@ -374,11 +374,11 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
     (["--board", "x.py"], "board file not found: x.py"),
     (["icebreaker", "--target", "ecp5"], "target of icebreaker must be ice40up, not ecp5"),
     (["icebreaker", "--clock", "0"],
-     "clock and baud of icebreaker must be over 0, not 0 MHz and 3000000"),
+     "clock of icebreaker must be over 0, not 0 MHz"),
     (["icebreaker", "--clock", "nan"],
-     "clock and baud of icebreaker must be over 0, not nan MHz and 3000000"),
+     "clock of icebreaker must be over 0, not nan MHz"),
     (["icebreaker", "--baud", "0"],
-     "clock and baud of icebreaker must be over 0, not 48 MHz and 0"),
+     "baud of icebreaker must be over 0, not 0"),
     (["ulx3s-85f", "--for", "network"],
      "--for of ulx3s-85f must be networks or batch1 or networks-onnx, not 'network'"),
     (["ecpix5-45f", "--for", "networks"], "ecpix5-45f has no network core"),

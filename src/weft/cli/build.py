@@ -62,8 +62,9 @@ def add(parser):
     )
     parser.add_argument(
         "--link", metavar="LINK",
-        help="serial (the default), usb for a USB connector at pins of the FPGA, or usb:NAME to"
-        " give the device another serial number than the name of the board",
+        help="serial, usb for a USB connector at pins of the FPGA, or usb:NAME to give the device"
+        " another serial number than the name of the board; default serial, if the board has a"
+        " serial port",
     )
     add_design(parser)
 
@@ -135,8 +136,9 @@ def designed_board(args):
         board = board.built_for(args.purpose)
     options = {name: getattr(args, name, None) for name in ("clock", "baud", "link")}
     options = {name: value for name, value in options.items() if value is not None}
-    if args.baud is not None and options.get("link", board.link) != "serial":
-        raise BoardError(f"--baud must be for --link serial, not for --link {args.link}")
+    link = options.get("link", board.link)
+    if args.baud is not None and link != "serial":
+        raise BoardError(f"--baud must be for --link serial, not for --link {link}")
     return dataclasses.replace(board, config=changed_config(args, board.config), **options)
 
 
