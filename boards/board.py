@@ -15,8 +15,8 @@ from weft.hints import to_install
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
-    "FULL_SPEED", "LEDS", "ULPI", "Board", "BoardError", "NetworkDesign", "Ports", "check_pins",
-    "resource_of", "usb_pll",
+    "FULL_SPEED", "LEDS", "ULPI", "Board", "BoardError", "NetworkDesign", "Ports", "check_bridge",
+    "check_pins", "resource_of", "usb_pll",
 ]
 
 
@@ -32,6 +32,8 @@ PACKAGES = {
 FULL_SPEED = "d_p", "d_n", "pullup"
 ULPI = "clk", "data", "dir", "nxt", "stp", "rst"
 BAUD_TOLERANCE = 0.01  # relative error of the divided clock
+# The largest rates of USB bridges, by their data sheets (FTDI DS_FT2232H, DS_FT231X).
+BRIDGE_BAUD = {"FT2232H": 12_000_000, "FT231X": 3_000_000}
 
 
 class BoardError(ValueError):
@@ -372,6 +374,20 @@ def usb_pll(board: Board, source: float) -> pll.Pll:
     Raises PllError if the PLL cannot make them.
     """
     return (pll.ecp5_full_speed if board.usb_pins == FULL_SPEED else pll.ecp5_phy)(source)
+
+
+def check_bridge(board: Board):
+    """Raise BoardError if the board's baud rate exceeds the one of its USB bridge, if it is known.
+
+    A simulation may have a faster serial port than the board, so this is no rule of `Board`.
+    """
+    chip = board.bridge.partition(",")[0]
+    limit = BRIDGE_BAUD.get(chip, board.baud)
+    if board.link == "serial" and board.baud > limit:
+        raise BoardError(
+            f"baud must be at most {limit}, the limit of the {chip} of {board.name}, not"
+            f" {board.baud}"
+        )
 
 
 def check_pins(board: Board):

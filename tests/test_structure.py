@@ -15,7 +15,7 @@ LARGE = 500  # lines of a file that needs no reason
 REASONS: dict[str, str] = {}  # by the file with more than `LARGE` lines, why it is one subject
 WORDS = 4500  # of a page
 # Pages with more words than `WORDS`. A page that has become shorter leaves this list.
-LONG_PAGES = {"docs/network-core.md", "docs/networks.md", "docs/registers.md"}
+LONG_PAGES = {"docs/network-core.md", "docs/registers.md"}
 # Only `weft.designs` asks a design, an IP core, a program or a report for its class.
 KINDS = {
     "Config", "NetworkCoreConfig", "Ip", "NetworkIp", "Program", "NetworkCoreProgram",

@@ -12,13 +12,12 @@ default ``examples/digits_cnn.tflite``), checks the output and writes the cycles
     axi, dma    the same code, with the generated driver and a core behind this bus
     list        one list of a network core, which lies in the memory of the processor
 
-``interrupts`` runs the program of ``docs/networks.md`` that has two cores and the network of each,
-and checks both outputs. ``table`` makes the record of all cycles.
+``interrupts`` runs ``examples/two_cores.c``, two cores with a network each, and checks both
+outputs. ``table`` makes the record of all cycles.
 """
 
 import json
 import os
-import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -113,26 +112,24 @@ def measure(way: str, network: Path) -> int:
 
 
 def interrupts() -> int:
-    """Run the documented program with interrupts, two cores and a network for each."""
-    one = NetworkIp(config=CHIP, bus="axi", prefix="one")
-    two = NetworkIp(config=replace(CHIP, program_words=0), bus="axi", prefix="two")
-    model, files, folder = weft.load(DIGITS), {"documented.c": documented()}, OUTPUT / "interrupts"
-    for ip in (one, two):
-        program = model.compile(ip.config)
-        code = network_core_c_files(program, ip.prefix)
-        files |= {f"{ip.prefix}/{name}": data for name, data in code.items()}
-    files |= expectation(program, "golden")
+    """Run the example with interrupts, two cores and a network for each."""
+    one, two, files = two_cores()
+    folder = OUTPUT / "interrupts"
+    files |= expectation(weft.load(DIGITS).compile(two.config), "golden")
     sources = [SOURCES / "interrupts.c", *(folder / ip.prefix / "net.c" for ip in (one, two))]
     check_exit(run(one, folder, sources, [SOURCES], files, second=two), "interrupts.c")
     return 0
 
 
-def documented() -> bytes:
-    """The program of the page of networks that has two cores."""
-    page = (ROOT / "docs" / "networks.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```c\n(.*?)^```", page, re.M | re.S)
-    [found] = [block for block in blocks if "int main(void)" in block]
-    return found.encode()
+def two_cores() -> tuple[NetworkIp, NetworkIp, dict[str, bytes]]:
+    """The cores of ``examples/two_cores.c``, and its files but for the drivers."""
+    one = NetworkIp(config=CHIP, bus="axi", prefix="one")
+    two = NetworkIp(config=replace(CHIP, program_words=0), bus="axi", prefix="two")
+    files = {"two_cores.c": (ROOT / "examples" / "two_cores.c").read_bytes()}
+    for ip in (one, two):
+        code = network_core_c_files(weft.load(DIGITS).compile(ip.config), ip.prefix)
+        files |= {f"{ip.prefix}/{name}": data for name, data in code.items()}
+    return one, two, files
 
 
 def in_plain_c(code: bytes) -> bytes:

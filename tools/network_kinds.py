@@ -358,6 +358,17 @@ def _attention(w, n):
     return w.sum(y, "x")
 
 
+def _jobs(w, n):
+    """A layer of each kind of job, small: for the simulation of gates."""
+    w.input((1, 4 + n, 4, 16), "x")
+    x = w.convolution("x", 8)
+    y = w.pool(w.depthwise(x), "MAX_POOL_2D")
+    y = w.product(y, w.function(w.convolution(y, 8, 1), "LOGISTIC"))
+    y = w.sum(w.convolution(y, 8, 1), y)
+    y = w.pool(y, "AVERAGE_POOL_2D", w.shape(y)[1:3], 1)
+    return w.softmax(w.dense(y, 5))
+
+
 KINDS: dict[str, Callable] = {
     "max pools": _lenet, "classifier": _classifier, "padded channels": _padded_channels,
     "padded maps": _padded, "nearest, joined": _unet, "bilinear": _bilinear,
@@ -368,5 +379,6 @@ KINDS: dict[str, Callable] = {
     "wake words": _stream, "rare functions": _rare, "several inputs": _several, "groups": _groups,
     "shuffled": _shuffled, "scaled before": _before, "normalized": _norm, "channels first": _torch,
     "unrolled": _unrolled, "steps in time": _steps, "length 1": _unit, "attention": _attention,
+    "each job": _jobs,
     **DETECTORS,
 }

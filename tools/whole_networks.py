@@ -1,6 +1,6 @@
 """Networks of the kinds that people have: which are one list on a network core, with which bytes.
 
-    python -m tools.whole_networks [KIND ...]
+    python -m tools.whole_networks [--output FOLDER] [KIND ...]
 
 Each kind has networks of random sizes. Memory does not count: the core has the largest one. All
 bytes of the outputs are compared with TensorFlow Lite Micro. It has no weights of uint8, and it
@@ -8,9 +8,11 @@ does not initialize the border of SPACE_TO_BATCH_ND: networks with them are comp
 core, whose host computes all but the products.
 """
 
+import argparse
 import dataclasses
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
@@ -100,10 +102,33 @@ def rows(kinds=tuple(KINDS)):
             )
 
 
+def _write(kinds, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind in kinds:
+        for number in range(COUNT):
+            (folder / f"{kind.replace(', ', '-').replace(' ', '-')}-{number}.tflite").write_bytes(
+                network(kind, number)
+            )
+
+
 def main(arguments: list[str]) -> int:
     """Print the networks of the kinds, by default of all; the exit code 1 if bytes differ."""
-    found = []
-    for kind, number, lists, host, cycles, same in rows(arguments or tuple(KINDS)):
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.whole_networks", description=__doc__.splitlines()[0],
+        epilog=f"The kinds are: {'; '.join(KINDS)}.",
+    )
+    parser.add_argument("kinds", metavar="KIND", nargs="*", help="default: all kinds")
+    parser.add_argument(
+        "--output", metavar="FOLDER", type=Path, help="write the networks as .tflite files, too"
+    )
+    args = parser.parse_args(arguments)
+    for kind in args.kinds:
+        if kind not in KINDS:
+            parser.error(f"KIND must be one of: {'; '.join(KINDS)}; not {kind}")
+    kinds, found = tuple(args.kinds) or tuple(KINDS), []
+    if args.output:
+        _write(kinds, args.output)
+    for kind, number, lists, host, cycles, same in rows(kinds):
         print(
             f"{kind:<18}{number}  lists {lists}  host: {host:<30} {cycles:>9,} {same}", flush=True
         )

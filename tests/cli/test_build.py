@@ -386,6 +386,14 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
      "--fit must be with a design for matrix products, not for networks"),
     (["ulx3s-85f", "--lines", "512"],
      "lines must be for a network core (--for), not for a product core"),
+    (["icebreaker", "--baud", "16000000"],
+     "baud must divide 48 MHz by 4 to 65535, to within 1%, not 16000000"),
+    (["ulx3s-25f", "--baud", "6000000"],
+     "baud must be at most 3000000, the limit of the FT231X of ulx3s-25f, not 6000000"),
+    (["ulx3s-25f", "--baud", "6000000", "--list"],
+     "baud must be at most 3000000, the limit of the FT231X of ulx3s-25f, not 6000000"),
+    (["icebreaker", "--clock", "56", "--baud", "14000000"],
+     "baud must be at most 12000000, the limit of the FT2232H of icebreaker, not 14000000"),
     (["icebreaker", "--baud", "7"], "baud must divide 48 MHz by 4 to 65535, to within 1%, not 7"),
 ])
 def test_rejects_what_is_no_board(run, arguments, text):

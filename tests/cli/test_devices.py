@@ -96,7 +96,7 @@ def flood(pty):
 
 
 @pytest.mark.parametrize("serve, text", [
-    (silent, "no Weft core answered at 3, 2, 1 Mbaud"),
+    (silent, "no Weft core answered at 3, 2, 1, 6, 12 Mbaud"),
     (flood, " other bytes"),
     (deaf, ""),
 ])

@@ -101,18 +101,19 @@ def test_rejects_another_device(line, soon, monkeypatch, noise, received):
     assert f", received {received};" in str(error.value)
 
 
-def test_finds_the_baud_rate_of_a_board(line, monkeypatch):
+@pytest.mark.parametrize("rate", [1_000_000, 12_000_000])
+def test_finds_the_baud_rate_of_a_board(line, monkeypatch, rate):
     """The board answers at one rate only."""
     real = SerialPort.__init__
 
     def opened(self, path, baud):
-        line.silent = baud != 1_000_000
+        line.silent = baud != rate
         monkeypatch.setattr(serial_port, "_PROBE_TIMEOUT", 0.1 if line.silent else GUARD)
         real(self, path, baud)
 
     monkeypatch.setattr(SerialPort, "__init__", opened)
     transport = open_transport(line.path)
-    assert transport.baud == 1_000_000
+    assert transport.baud == rate
     with Accelerator(transport) as accelerator:
         assert multiplies(accelerator)
 

@@ -1,4 +1,4 @@
-/* Runs a network on two cores with interrupts: documented.c is the program of docs/networks.md. */
+/* Runs a network on two cores with interrupts: examples/two_cores.c. */
 #include "runtime.h"
 #include "expected.h" /* image, expected; made by tools/cpu_networks.py */
 #include "two/net.h"
@@ -30,10 +30,10 @@ static int late_start(two_core *core, const int8_t *input, int8_t *output)
     return two_digits_cnn_start(core, input, output);
 }
 
-#define main documented
+#define main example
 #define two_digits_cnn_start late_start
 #define input image
-#include "documented.c"
+#include "two_cores.c"
 #undef two_digits_cnn_start
 #undef input
 #undef main
@@ -79,7 +79,7 @@ int main(void)
         waits = handled = 0;
         delay = run == 0 ? 0 : 30000;
         start = cycles();
-        if (documented() != ONE_OK)
+        if (example() != ONE_OK)
             end(1);
         print(cycles() - start);
         for (int n = 0; n < ONE_DIGITS_CNN_OUTPUT_BYTES; n++)

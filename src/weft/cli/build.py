@@ -112,11 +112,12 @@ def run(args) -> int:
     """Run the command; return its exit code."""
     if args.list:
         return _list(args)
-    from weft.boards.board import check_pins
+    from weft.boards.board import check_bridge, check_pins
     from weft.boards.designs import configs_by_size
 
     board = designed_board(args)
     configs = configs_by_size(board) if args.fit else [board.config]
+    check_bridge(board)
     check_pins(board)
     name = f"{board.name}-{args.purpose}" if args.purpose else board.name
     folder = output_folder(args.output or Path("out") / name)
@@ -144,12 +145,13 @@ def designed_board(args):
 
 def _list(args) -> int:
     """Print the designs of a board, after a check of its pins."""
-    from weft.boards.board import check_pins
+    from weft.boards.board import check_bridge, check_pins
 
     board = board_of(args)
     designs = {"": board} | {purpose: board.built_for(purpose) for purpose in board.networks}
     designs[args.purpose or ""] = designed_board(args)
     for design in designs.values():
+        check_bridge(design)
         check_pins(design)
     for purpose, design in designs.items():
         rate = f"{design.baud:9,} baud" if design.link == "serial" else f"{design.link:>14}"

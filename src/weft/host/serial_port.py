@@ -15,7 +15,8 @@ __all__ = [
     "RATES", "SerialPort", "SerialTransport", "find", "is_usb", "open_exclusively", "usb_path",
 ]
 
-RATES = 3_000_000, 2_000_000, 1_000_000  # baud rates of boards, the most common first
+# Baud rates of boards, the most common first. Only an FT2232H has the last two.
+RATES = 3_000_000, 2_000_000, 1_000_000, 6_000_000, 12_000_000
 _ANY_RATE = 115_200  # every driver has it; a device on USB ignores it
 _PROBE_TIMEOUT = 3.0  # seconds until a board must answer the first request
 _POLL = 0.2  # seconds between two checks whether the port was closed
