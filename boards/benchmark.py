@@ -15,8 +15,8 @@ from weft.boards import presets
 from weft.files import write_text
 
 __all__ = [
-    "CriticalPath", "PnrResult", "ResultCache", "RoutedDesign", "SeedResults", "critical_path",
-    "source_digest",
+    "CriticalPath", "OtherClock", "PnrResult", "ResultCache", "RoutedDesign", "SeedResults",
+    "critical_path", "source_digest",
 ]
 
 
@@ -62,9 +62,9 @@ class PnrResult:
     used : dict of int
         Amount of each of `weft.boards.devices.RESOURCES` that the design uses.
     fmax : float
-        Maximum frequency in MHz; with several clocks, of the one with the smallest ratio of
-        achieved to required frequency.
+        Maximum frequency of the core's clock in MHz.
     critical_path : CriticalPath
+        Of the core's clock.
     seconds : float
         Duration of place and route.
     arrivals : dict of float
@@ -79,23 +79,56 @@ class PnrResult:
 
 
 @dataclass(frozen=True)
+class OtherClock:
+    """A clock of a routed design that is not the one of its core.
+
+    Attributes
+    ----------
+    name : str
+        The name of the clock of its domain: ``usb_clk``.
+    required, fmax : float
+        MHz, as in `RoutedDesign` and `PnrResult`.
+    """
+
+    name: str
+    required: float
+    fmax: float
+
+
+@dataclass(frozen=True)
 class RoutedDesign:
-    """A design placed and routed with the pins and the clock of a board.
+    """A design placed and routed with the pins and the clocks of a board.
 
     Attributes
     ----------
     pnr : PnrResult
     clock : float
-        Required frequency in MHz, which nextpnr derives from the input clock and the PLL.
+        Required frequency of the core's clock in MHz, which nextpnr derives from the input clock
+        and the PLL.
     layout : Path
         The netlist with the position of each cell.
     bitstream : Path
+    others : tuple of OtherClock
+        The other clocks.
     """
 
     pnr: PnrResult
     clock: float
     layout: Path
     bitstream: Path
+    others: tuple[OtherClock, ...] = ()
+
+    @property
+    def margin(self) -> float:
+        """The least ratio of a clock's fmax to its required frequency."""
+        return min([
+            self.pnr.fmax / self.clock, *(each.fmax / each.required for each in self.others)
+        ])
+
+    @property
+    def missed(self) -> tuple[OtherClock, ...]:
+        """The other clocks that are slower than required."""
+        return tuple(each for each in self.others if each.fmax < each.required)
 
 
 def critical_path(hops) -> CriticalPath:

@@ -10,9 +10,8 @@ from amaranth.lib import io, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.utils import ceil_log2
 
-from weft.boards import pll
-from weft.boards.benchmark import CriticalPath, PnrResult, RoutedDesign
-from weft.boards.board import FULL_SPEED, Board, BoardError, Ports, check_pins, resource_of
+from weft.boards.benchmark import CriticalPath, OtherClock, PnrResult, RoutedDesign
+from weft.boards.board import Board, BoardError, Ports, check_pins, resource_of, usb_pll
 from weft.boards.toolchain import Netlist, SeedError, Toolchain, ToolchainError, digest, digests
 from weft.boards.usb import add_usb_pll, usb_accelerator
 from weft.config import Config
@@ -66,7 +65,7 @@ class BoardTop(wiring.Component):
             m.submodules.tx = tx = io.Buffer("o", ports.request("uart", 0, "tx"))
         else:
             m.submodules.accelerator = accelerator = usb_accelerator(
-                m, platform, ports, self.board, self.config, clock
+                m, platform, ports, self.board, self.config, clock, self._ready(m, clock)
             )
         if self.board.device.flow.reset:
             m.d.comb += ResetSignal().eq(~clock.stable)
@@ -82,6 +81,14 @@ class BoardTop(wiring.Component):
             m.submodules[f"led_{name}"] = led = io.Buffer("o", ports.request(*pin))
             m.d.comb += led.o.eq(getattr(status_leds, name))
         return m
+
+
+    def _ready(self, m, clock):
+        """High when the pins of USB work: the clock is stable, and their supply is on."""
+        if self.board.supply is None:
+            return clock.stable
+        m.submodules.supply = supply = self.board.supply(clock=self.board.clock)
+        return clock.stable & supply.ready
 
 
 class Clock(wiring.Component):
@@ -102,14 +109,14 @@ class Clock(wiring.Component):
         High from `WAIT` cycles after the PLL has locked, until it loses its lock; on a board with
         the clocks below, after both PLLs.
     usb, usb_io : Out(1)
-        Clocks of a USB device of full speed, 12 and 48 MHz; only on a board with this link.
+        Clocks of a USB device of full speed, 12 and 48 MHz, or ``usb`` of a PHY, 60 MHz; only on a
+        board with this link, whose `Board.usb_clocks` has them.
     """
 
     def __init__(self, board: Board):
         self.board = board
-        self._full_speed = board.usb_pins == FULL_SPEED
-        usb = {"usb": wiring.Out(1), "usb_io": wiring.Out(1)} if self._full_speed else {}
-        super().__init__({"clk": wiring.Out(1), "stable": wiring.Out(1)} | usb)
+        self._usb = board.usb_clocks
+        super().__init__({name: wiring.Out(1) for name in ("clk", "stable", *self._usb)})
 
     def elaborate(self, platform):
         m = Module()
@@ -122,11 +129,12 @@ class Clock(wiring.Component):
             m, pin, flow.pll(source, self.board.clock), at_pad=self.board.at_pad,
             clk=pll_clk, lock=lock,
         )
-        if self._full_speed:
+        if self._usb:
             usb_lock, core_lock, lock = Signal(), lock, Signal()
             m.d.comb += lock.eq(core_lock & usb_lock)
             add_usb_pll(
-                m, start_clk, pll.ecp5_usb(source), usb=self.usb, usb_io=self.usb_io,
+                m, start_clk, usb_pll(self.board, source),
+                {name: getattr(self, name) for name in self._usb},
                 enable=self.stable, lock=usb_lock,
             )
         m.submodules.locked = FFSynchronizer(lock, locked, o_domain="start")
@@ -266,7 +274,7 @@ def route(tools: Toolchain, design: BoardDesign, netlist: Netlist, seed: int) ->
         return _from_json(json.loads(file.read_text(encoding="utf-8")), netlist.folder)
     board = design.board
     try:
-        routed = tools.route(netlist, board.device, seed, design.constraints)
+        routed = tools.route(netlist, board.device, seed, design.constraints, board.clock)
     except ToolchainError as error:
         missing = board.device.flow.missing_pin.search(error.output)
         if not missing:
@@ -277,6 +285,7 @@ def route(tools: Toolchain, design: BoardDesign, netlist: Netlist, seed: int) ->
         ) from error
     value = {
         "pnr": asdict(routed.pnr), "clock": routed.clock,
+        "others": [asdict(each) for each in routed.others],
         "layout": routed.layout.name, "bitstream": routed.bitstream.name,
     }
     write_text(file, json.dumps(value))
@@ -289,16 +298,17 @@ def _from_json(value, folder):
         "critical_path": CriticalPath(**critical_path | {"names": tuple(critical_path["names"])})
     })
     return RoutedDesign(
-        pnr, value["clock"], folder / value["layout"], folder / value["bitstream"]
+        pnr, value["clock"], folder / value["layout"], folder / value["bitstream"],
+        tuple(OtherClock(**each) for each in value.get("others", ())),
     )
 
 
 def best_route(
     tools: Toolchain, design, netlist, seeds, say=lambda text: None
 ) -> tuple[int, RoutedDesign]:
-    """Route with one seed after another until one meets the clock; return it and its result.
+    """Route with one seed after another until one meets all clocks; return it and its result.
 
-    If no seed meets the clock, return the one with the highest fmax. ``say(text)`` is called with
+    If no seed meets them, return the one with the largest margin. ``say(text)`` is called with
     the result of each. There is at least one seed. Raises ToolchainError if a tool fails, and
     SeedError if nextpnr finds no placement or no routing with any seed.
     """
@@ -311,7 +321,11 @@ def best_route(
                 raise
             say(f"seed {seed}: {error}")
             continue
-        say(f"seed {seed}: {routed.pnr.fmax:.1f} MHz, {routed.clock:.1f} MHz required")
-        if routed.pnr.fmax >= routed.clock:
+        say("; ".join([
+            f"seed {seed}: {routed.pnr.fmax:.1f} MHz, {routed.clock:.1f} MHz required",
+            *(f"{each.name} {each.fmax:.1f} MHz, {each.required:.1f} MHz required"
+              for each in routed.missed),
+        ]))
+        if routed.margin >= 1:
             break
-    return max(results.items(), key=lambda item: item[1].pnr.fmax)
+    return max(results.items(), key=lambda item: item[1].margin)

@@ -16,7 +16,7 @@ from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "FULL_SPEED", "LEDS", "ULPI", "Board", "BoardError", "NetworkDesign", "Ports", "check_bridge",
-    "check_pins", "resource_of",
+    "check_pins", "resource_of", "usb_pll",
 ]
 
 
@@ -73,16 +73,16 @@ class Board:
     name : str
         Lower-case letters, digits and hyphens.
     platform : type
-        An Amaranth platform with a default clock, a resource ``uart`` with ``rx`` and ``tx``, and
-        ``connectors``, which may be an empty list.
+        An Amaranth platform with a default clock, a resource ``uart`` with ``rx`` and ``tx`` if
+        the board has a serial port, and ``connectors``, which may be an empty list.
     config : Config or NetworkCoreConfig
         The accelerator to build by default.
     clock : float
         Clock of the accelerator in MHz, made by the PLL.
-    baud : int
-        Baud rate of the serial port.
+    baud : int, optional
+        Baud rate of the serial port; None for a board that has none.
     bridge : str
-        The chip between the serial port and USB.
+        The chip between the serial port and USB; "" if it is not known.
     leds : dict of tuple
         For each LED of `LEDS` that the board has: resource, number and, if the resource has
         several pins, the pin.
@@ -99,6 +99,10 @@ class Board:
     link : str
         What carries the frames: ``serial`` for the serial port, ``usb`` for USB, or ``usb:NAME``
         for USB with a serial number, which is the name of the board otherwise.
+    supply : type, optional
+        A Component that switches on the supply of the pins of USB, where the FPGA controls it. It
+        is made with ``clock``, the clock in MHz of its domain ``sync``. Its output ``ready`` is
+        high when the pins work.
     at_pad : bool
         iCE40 only: the clock enters at the PLL's own pin, so the PLL must be an SB_PLL40_PAD.
     placer : str
@@ -118,14 +122,15 @@ class Board:
     platform: type
     config: Config | NetworkCoreConfig
     clock: float
-    baud: int
-    bridge: str
+    baud: int | None = None
+    bridge: str = ""
     leds: Mapping[str, tuple] = dataclasses.field(default_factory=dict)
     programmers: tuple[tuple[str, ...], ...] = ()
     price: str = ""
     networks: Mapping[str, NetworkDesign] = dataclasses.field(default_factory=dict)
     usb: tuple = ()
     link: str = "serial"
+    supply: type | None = None
     at_pad: bool = False
     placer: str = "heap"
     seed: int = 1
@@ -168,11 +173,15 @@ class Board:
             raise BoardError(
                 f"target of {self.name} must be {target}, not {self.config.target}"
             )
-        if not self.clock > 0 or not self.baud > 0:
-            raise BoardError(
-                f"clock and baud of {self.name} must be over 0, not {self.clock:g} MHz and"
-                f" {self.baud}"
-            )
+        if not self.clock > 0:
+            raise BoardError(f"clock of {self.name} must be over 0, not {self.clock:g} MHz")
+        if self.link == "serial":
+            self._check_baud()
+
+    def _check_baud(self):
+        """Raise BoardError unless the clock can be divided to the baud rate."""
+        if not self.baud > 0:
+            raise BoardError(f"baud of {self.name} must be over 0, not {self.baud}")
         cycles = self.clock * 1e6 / self.baud
         in_range = 4 <= cycles < (1 << 16) - 1
         if not in_range or abs(cycles / self.divisor - 1) > BAUD_TOLERANCE:
@@ -193,6 +202,15 @@ class Board:
             raise BoardError(
                 f"usb of {self.name} must be empty: USB needs the PLLs of an ECP5, and its FPGA is"
                 f" an {self.device.name}"
+            )
+        if self.baud is None and not self.usb:
+            raise BoardError(
+                f"baud of {self.name} must be a baud rate: without USB at pins of its FPGA, its"
+                " link is a serial port"
+            )
+        if self.link == "serial" and self.baud is None:
+            raise BoardError(
+                f"link of {self.name} must be usb or usb:NAME, not serial: it has no serial port"
             )
         if self.link != "serial" and not self.usb:
             raise BoardError(
@@ -226,8 +244,20 @@ class Board:
             f" {', '.join(ULPI)}, not {', '.join(sorted(names))}"
         )
 
+    @property
+    def usb_clocks(self) -> tuple[str, ...]:
+        """The clock domains of USB whose clocks a PLL makes; a PHY may have a clock of its own."""
+        if self.usb_pins == FULL_SPEED:
+            return "usb_io", "usb"
+        ios = self.platform().lookup(*self.usb).ios if self.usb_pins else ()
+        return ("usb",) if any(
+            isinstance(io, Subsignal) and io.name == "clk" and io.ios[0].dir == "o" for io in ios
+        ) else ()
+
     def built_for(self, purpose: str) -> "Board":
         """This board with one of its network cores, at the clock and baud rate of that.
+
+        A board without a serial port has no baud rate.
 
         Raises BoardError if it has none for the purpose.
         """
@@ -238,7 +268,7 @@ class Board:
             raise BoardError(f"--for of {self.name} must be {known}, not {purpose!r}")
         design = self.networks[purpose]
         return dataclasses.replace(
-            self, config=design.config, clock=design.clock, baud=design.baud,
+            self, config=design.config, clock=design.clock, baud=self.baud and design.baud,
             placer=design.placer, seed=design.seed,
         )
 
@@ -338,6 +368,14 @@ def resource_of(board: Board, pin: str) -> str:
     return "each pin"
 
 
+def usb_pll(board: Board, source: float) -> pll.Pll:
+    """The PLL of `Board.usb_clocks` from ``source`` MHz; its outputs are in their order.
+
+    Raises PllError if the PLL cannot make them.
+    """
+    return (pll.ecp5_full_speed if board.usb_pins == FULL_SPEED else pll.ecp5_phy)(source)
+
+
 def check_bridge(board: Board):
     """Raise BoardError if the board's baud rate exceeds the one of its USB bridge, if it is known.
 
@@ -383,5 +421,5 @@ def check_pins(board: Board):
             " Clock(hertz) in its Resource"
         )
     board.device.flow.pll(clock.frequency / 1e6, board.clock)
-    if board.usb_pins == FULL_SPEED:
-        pll.ecp5_usb(clock.frequency / 1e6)
+    if board.usb_clocks:
+        usb_pll(board, clock.frequency / 1e6)

@@ -4,6 +4,7 @@ import runpy
 from pathlib import Path
 
 from weft.boards import (
+    butterstick,
     colorlight_i5,
     colorlight_i9,
     ecpix5,
@@ -12,6 +13,7 @@ from weft.boards import (
     icepi_zero,
     icesugar,
     icesugar_pro,
+    orangecrab,
     ulx3s,
 )
 from weft.boards.board import Board, BoardError
@@ -23,7 +25,7 @@ BOARDS = {
     board.name: board
     for module in (
         icebreaker, icesugar, ice40_hx8k_evn, ulx3s, colorlight_i5, colorlight_i9, ecpix5,
-        icepi_zero, icesugar_pro,
+        icepi_zero, icesugar_pro, orangecrab, butterstick,
     )
     for board in module.BOARDS
 }

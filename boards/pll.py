@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-__all__ = ["Pll", "PllError", "ecp5", "ecp5_usb", "ice40"]
+__all__ = ["Pll", "PllError", "ecp5", "ecp5_full_speed", "ecp5_phy", "ice40"]
 
 TOLERANCE = 0.001  # relative error of the output frequency
-# A full-speed device may be off by 0.25 % (USB 2.0, 7.1.11); 0.05 % of it is for the oscillator.
-USB_MHZ, USB_TOLERANCE = 48, 0.002
+# A device may be off by 0.25 % at full speed and by 0.05 % at high speed (USB 2.0, 7.1.11). The
+# oscillator takes a part: 0.05 % and 0.04 %.
+FULL_SPEED_MHZ, FULL_SPEED_TOLERANCE = 48, 0.002
+PHY_MHZ, PHY_TOLERANCE = 60, 0.0001
 
 
 class PllError(ValueError):
@@ -88,23 +90,36 @@ def ecp5(source: float, target: float) -> Pll:
     )
 
 
-def ecp5_usb(source: float) -> Pll:
+def ecp5_full_speed(source: float) -> Pll:
     """An EHXPLLL with the clocks of a USB device of full speed: 48 MHz on CLKOS, 12 on CLKOS2.
 
     Raises PllError if ``source`` is beyond the limits of `ecp5`, or if no parameters make 48 MHz.
     """
-    _check_source(source, "an ECP5", 400)
     # CLKOS2 has four times the divider, of at most 128.
-    choices = [pll for pll in _ecp5_second_outputs(source) if pll.parameters["CLKOS_DIV"] <= 32]
-    best = _nearest(
-        choices, source, USB_MHZ, preference=lambda pll: (abs(pll.vco - 600), -pll.detector),
-        tolerance=USB_TOLERANCE,
-    )
+    best = _second_output(source, FULL_SPEED_MHZ, FULL_SPEED_TOLERANCE, most=32)
     divider = 4 * best.parameters["CLKOS_DIV"]
     return replace(best, parameters=best.parameters | {
         "CLKOS2_DIV": divider, "CLKOS2_CPHASE": divider // 2, "CLKOS2_FPHASE": 0,
         "CLKOS2_ENABLE": "ENABLED",
     })
+
+
+def ecp5_phy(source: float) -> Pll:
+    """An EHXPLLL with the clock of a PHY of high speed: 60 MHz on CLKOS.
+
+    Raises PllError as `ecp5_full_speed`.
+    """
+    return _second_output(source, PHY_MHZ, PHY_TOLERANCE)
+
+
+def _second_output(source, target, tolerance, most=128):
+    """The best setting with ``target`` MHz on CLKOS, whose divider is at most ``most``."""
+    _check_source(source, "an ECP5", 400)
+    return _nearest(
+        [pll for pll in _ecp5_second_outputs(source) if pll.parameters["CLKOS_DIV"] <= most],
+        source, target, preference=lambda pll: (abs(pll.vco - 600), -pll.detector),
+        tolerance=tolerance,
+    )
 
 
 def _ecp5_choices(source):

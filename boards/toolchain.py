@@ -18,7 +18,7 @@ from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain
 
 from weft.boards import floorplan, netlist_passes
-from weft.boards.benchmark import PnrResult, RoutedDesign, critical_path
+from weft.boards.benchmark import OtherClock, PnrResult, RoutedDesign, critical_path
 from weft.boards.blocks import latest_arrivals
 from weft.boards.design_digest import design_digest
 from weft.boards.devices import Device
@@ -218,13 +218,17 @@ class Toolchain:
         options += ["--json", "top.json", "--write", packed]
         self._run(device.flow.program, options, netlist.folder, "packing the design")
 
-    def route(self, netlist: Netlist, device: Device, seed: int, constraints: str) -> RoutedDesign:
+    def route(
+        self, netlist: Netlist, device: Device, seed: int, constraints: str, clock: float
+    ) -> RoutedDesign:
         """Place and route ``netlist`` with the pins and clocks of a board; pack its bitstream.
 
         Parameters
         ----------
         constraints : str
             Pins and clocks for nextpnr: LPF for an ECP5, PCF for an iCE40.
+        clock : float
+            MHz of the core's clock, by which it is found among the clocks of the design.
 
         Raises
         ------
@@ -236,19 +240,23 @@ class Toolchain:
         layout, network_core_config = (
             netlist.folder / f"top-{seed}.{suffix}" for suffix in ("json", "config")
         )
-        pnr, clock = self._place_and_route(netlist, device, seed, [
+        pnr, required, others = self._place_and_route(netlist, device, seed, [
             flow.constraints_option, "top.pins", flow.config_option, network_core_config.name,
             "--write", layout.name,
-        ])
+        ], clock)
         bitstream = network_core_config.with_suffix(".bit")
         files = [network_core_config.name, bitstream.name]
         self._run(
             flow.packer, [*flow.packer_options, *files], netlist.folder, "packing the bitstream"
         )
-        return RoutedDesign(pnr, clock, layout, bitstream)
+        return RoutedDesign(pnr, required, layout, bitstream, others)
 
-    def _place_and_route(self, netlist, device, seed, options):
-        """(`PnrResult`, required frequency in MHz of the clock that its fmax is for)."""
+    def _place_and_route(self, netlist, device, seed, options, clock=None):
+        """(`PnrResult`, required frequency in MHz of the core's clock, the other clocks).
+
+        The core's clock is the one nearest to ``clock`` MHz, if that is given; among equal ones,
+        that with the least margin.
+        """
         # nextpnr packs other cells, but not these; it searches places for too many without an end.
         hard = {name: cell for name, cell in device.flow.cells.items() if name in ("DSP", "RAM")}
         if text := _excess(device, (
@@ -277,19 +285,25 @@ class Toolchain:
         seconds = time.monotonic() - start
         results = json.loads(report.read_text(encoding="utf-8"))
         used = {name: value["used"] for name, value in results["utilization"].items()}
-        clocks = results["fmax"]
-        name = min(clocks, key=lambda name: clocks[name]["achieved"] / clocks[name]["constraint"])
-        clock, edge = clocks[name], f"posedge {name}"
+        clocks = {
+            name: OtherClock(name.rpartition(".")[2], found["constraint"], found["achieved"])
+            for name, found in results["fmax"].items()
+        }
+        name, core = min(clocks.items(), key=lambda item: (
+            clock is not None and abs(item[1].required - clock),
+            item[1].fmax / item[1].required,
+        ))
+        edge = f"posedge {name}"
         return PnrResult(
             device.count_resources(netlist.cells, used),
-            clock["achieved"],
+            core.fmax,
             critical_path(next(
                 path["path"] for path in results["critical_paths"]
                 if path["from"] == path["to"] == edge
             )),
             seconds,
             latest_arrivals(results),
-        ), clock["constraint"]
+        ), core.required, tuple(each for each in clocks.values() if each is not core)
 
     def _run(self, program, arguments, folder, task):
         """Run a tool in a separate process whose working folder is ``folder``.

@@ -22,8 +22,9 @@ ABOUT = """\
 The cores of the boards, as `weft build` places and routes them, with the first seed that meets the
 clock. `ecpix5-45f` and `ecpix5-85f` have the cores of `ulx3s-45f` and `ulx3s-85f`, and speed grade
 8 instead of 6. `colorlight-i9` has the core of `ulx3s-45f` with other pins. `ulx3s-12f`,
-`colorlight-i5`, `icepi-zero` and `icesugar-pro` have the core of `ulx3s-25f`. The other names are
-the ones of network cores."""
+`colorlight-i5`, `icepi-zero` and `icesugar-pro` have the core of `ulx3s-25f`. `orangecrab-25f`,
+`orangecrab-85f` and `butterstick` have the cores of `ulx3s-25f` and `ulx3s-85f`, speed grade 8, and
+USB as their link. The other names are the ones of network cores."""
 RESOURCES = "LUT", "DSP", "RAM"
 
 

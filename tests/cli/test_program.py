@@ -85,6 +85,18 @@ def test_reports_a_tool_that_fails(run, tool):
     )
 
 
+def test_a_board_with_a_bootloader(run, tool):
+    tool("dfu-util", "exit 0")
+    assert run("orangecrab-25f", "a.bin") == (0, "dfu-util -d 1209:5af0 -a 0 -D a.bin\n")
+    tool("dfu-util", "exit 74")
+    code, said = run("butterstick", "a.bin")
+    assert code == 1 and said.startswith("dfu-util -d 1209:5af1 -a 0 -R -D a.bin\n")
+    assert said.splitlines()[-1] == (
+        "weft: error: dfu-util failed to program butterstick, with exit status 74; check that the"
+        " board is plugged in with its bootloader running, and that you may use its USB device"
+    )
+
+
 def test_a_tool_that_hangs_is_ended(run, tool, monkeypatch):
     monkeypatch.setattr(program, "LIMIT", 0.2)
     tool("iceprog", "while :; do :; done")

@@ -72,10 +72,14 @@ def test_the_board_is_the_one_of_the_catalogue(tmp_path, name, purpose):
     found = load(folder / "board.py")
     assert issubclass(found.platform, board.platform)
     for field in ("name", "config", "clock", "baud", "bridge", "leds", "programmers", "price",
-                  "at_pad", "placer", "seed"):
+                  "usb", "link", "supply", "at_pad", "placer", "seed"):
         assert getattr(found, field) == getattr(board, field), field
     assert found.device == board.device
     assert design_from_toml(folder / "design.toml") == board.config
+    port = "/dev/ttyUSB1" if board.link == "serial" else "usb"
+    for file in ("README.md", "Makefile"):
+        assert re.search(r"make run ON=([\w/]+)", (folder / file).read_text())[1] == port
+    assert f"golden, {port}, tcp" in (folder / "run.py").read_text()
 
 
 def test_the_manifest_has_the_digests_of_all_files_of_weft(network):

@@ -31,6 +31,9 @@ def write(folder, design, seed, routed, bitstream) -> None:
     record = {
         "board": board.name, "device": board.device.name, "config": config.name,
         "clock": routed.clock, "fmax": pnr.fmax, "link": board.link,
+        "other_clocks": {
+            each.name: {"clock": each.required, "fmax": each.fmax} for each in routed.others
+        },
         "baud": board.baud if board.link == "serial" else None, "seed": seed,
         "used": pnr.used, "capacity": board.device.capacity, "blocks": blocks,
         "path": pnr.critical_path.names, "design": design.key, "bitstream": bitstream.name,
@@ -79,9 +82,10 @@ def _summary(design, seed, routed, bitstream):
 * bitstream: `{bitstream}`, design `{design.key}`, seed {seed}
 * Config: `{design.config.name}`
 * clock: {routed.clock:.2f} MHz required, {pnr.fmax:.2f} MHz reached, \
-{pnr.fmax / routed.clock - 1:.1%} margin
-* {link_text(board)}
-"""
+{pnr.fmax / routed.clock - 1:.1%} margin"""
+    for each in routed.others:
+        yield f"* {each.name}: {each.required:.2f} MHz required, {each.fmax:.2f} MHz reached"
+    yield f"* {link_text(board)}\n"
 
 
 def link_text(board) -> str:

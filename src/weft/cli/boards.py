@@ -24,8 +24,8 @@ missing. A narrow terminal leaves out columns, the first one GMAC/s.
 
 With a network: a line for each design, the best one first. A board holds a network whole if its
 core computes all operators from its own memory. The times are predictions for one inference:
-"core" at the clock of the board, "link" for the bytes on its serial port. The host's time is not
-predicted.
+"core" at the clock of the board, "link" for the bytes on its serial port. The time on USB and the
+host's time are not predicted.
 
   weft boards
   weft boards kws.tflite
@@ -80,7 +80,12 @@ class _Fit:
     rank: int
     text: str
     core: float = math.inf
-    link: float = math.inf
+    link: float | None = math.inf
+
+    @property
+    def order(self) -> tuple[int, bool, float]:
+        """The key of the ranking: a time on USB is not known, so it comes after the known ones."""
+        return self.rank, self.link is None, self.core + (self.link or 0)
 
     @classmethod
     def of(cls, network, target):
@@ -150,7 +155,8 @@ def _list(designs):
         rows.append((
             board.name, board.device.name, board.price, purpose,
             "x".join(str(getattr(board.config.array, n)) for n in ("rows", "cols", "depth")),
-            f"{board.clock:.4g}", f"{peak:.4g}", f"{board.baud / 1e6:g} Mbaud", loader or "",
+            f"{board.clock:.4g}", f"{peak:.4g}",
+            f"{board.baud / 1e6:g} Mbaud" if board.link == "serial" else "USB", loader or "",
         ))
     _print(_BOARDS, rows)
     if missing:
@@ -164,7 +170,7 @@ def _loader(board):
 
 
 def _rank(name, fits):
-    fits = sorted(fits, key=lambda row: (row[2].rank, row[2].core + row[2].link))
+    fits = sorted(fits, key=lambda row: row[2].order)
     whole = sum(fit.rank == 0 for _, _, fit in fits)
     print(f"{name}: {whole} of {len(fits)} designs hold it whole")
     _print((*_FITTING, Column(f"how {name} runs", left=True)), [
@@ -174,7 +180,7 @@ def _rank(name, fits):
 
 
 def _ms(seconds):
-    if seconds == math.inf:
+    if seconds is None or seconds == math.inf:
         return ""
     return f"{1e3 * seconds:,.3g}" if seconds < 1 else f"{1e3 * seconds:,.0f}"
 

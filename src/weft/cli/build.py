@@ -62,8 +62,9 @@ def add(parser):
     )
     parser.add_argument(
         "--link", metavar="LINK",
-        help="serial (the default), usb for a USB connector at pins of the FPGA, or usb:NAME to"
-        " give the device another serial number than the name of the board",
+        help="serial, usb for a USB connector at pins of the FPGA, or usb:NAME to give the device"
+        " another serial number than the name of the board; default serial, if the board has a"
+        " serial port",
     )
     add_design(parser)
 
@@ -136,8 +137,9 @@ def designed_board(args):
         board = board.built_for(args.purpose)
     options = {name: getattr(args, name, None) for name in ("clock", "baud", "link")}
     options = {name: value for name, value in options.items() if value is not None}
-    if args.baud is not None and options.get("link", board.link) != "serial":
-        raise BoardError(f"--baud must be for --link serial, not for --link {args.link}")
+    link = options.get("link", board.link)
+    if args.baud is not None and link != "serial":
+        raise BoardError(f"--baud must be for --link serial, not for --link {link}")
     return dataclasses.replace(board, config=changed_config(args, board.config), **options)
 
 
@@ -237,10 +239,13 @@ def _does_not_fit(error):
 
 
 def _clock_problem(routed, seeds):
-    """How much a design misses its clock by, and what to do; "" if it meets the clock."""
+    """How much a design misses a clock by, and what to do; "" if it meets its clocks."""
     fmax, clock = routed.pnr.fmax, routed.clock
     if fmax >= clock:
-        return ""
+        return "; ".join(
+            f"{each.name} must have {each.required:.2f} MHz, not {each.fmax:.2f}; lower --rows,"
+            " --cols or --depth, or try more --seeds" for each in routed.missed
+        )
     return (
         f"fmax must be {clock:.2f} MHz, not {fmax:.2f} ({1 - fmax / clock:.1%} less, with the best"
         f" of {seeds} seeds); lower --clock, or --rows, --cols or --depth, or try more --seeds;"

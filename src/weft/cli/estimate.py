@@ -116,7 +116,7 @@ def _costs(board, workloads, estimate):
         table.add_row(
             workload.name, f"{cost.cycles:,}", f"{cost.interval:,.0f}",
             f"{cost.cycles / estimate.clock:,.2f}", f"{cost.sent:,}", f"{cost.received:,}",
-            f"{1e7 * wire_bytes(estimate.config, cost) / board.baud:,.0f}",
+            f"{1e7 * wire_bytes(estimate.config, cost) / board.baud:,.0f}" if board.baud else "-",
             column.text(estimate.config, cost),
         )
     return table

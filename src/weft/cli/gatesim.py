@@ -92,6 +92,10 @@ def _board(args):
         raise BoardError(
             "--network must be given with a network core (--for), and only with one"
         )
+    if board.link != "serial":
+        raise BoardError(
+            f"weft gatesim must be for a board with a serial port; the link of {board.name} is USB"
+        )
     check_pins(board)
     return board
 

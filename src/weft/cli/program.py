@@ -21,6 +21,7 @@ Load a bitstream with the first of the board's tools that is installed.
 """
 LIMIT = 300  # timeout of a tool in seconds
 INSTALL = {
+    "dfu-util": "apt install dfu-util",
     "ecpdap": "cargo install ecpdap",
     "fujprog": "apt install fujprog",
     "iceprog": "apt install fpga-icestorm",
@@ -64,9 +65,10 @@ def run(args) -> int:
             f"{command[0]} did not program {board.name} within {LIMIT} s; it was stopped", 1
         )
     if status:
+        started = " with its bootloader running" if command[0] == "dfu-util" else ""
         return _failed(
             f"{command[0]} failed to program {board.name}, with exit status {status};"
-            " check that the board is plugged in, and that you may use its USB device", 1
+            f" check that the board is plugged in{started}, and that you may use its USB device", 1
         )
     return 0
 

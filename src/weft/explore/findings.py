@@ -183,14 +183,16 @@ class BoardCost:
         Of the board, and of the purpose of a network core.
     clock : float
         MHz.
-    core, wire : float
-        Microseconds of the core; of the bytes on the serial port.
+    core : float
+        Microseconds of the core.
+    wire : float or None
+        Microseconds of the bytes on the serial port; None without one.
     """
 
     name: str
     clock: float
     core: float
-    wire: float
+    wire: float | None
 
 
 @dataclass(frozen=True)
@@ -275,7 +277,7 @@ def _boards(workloads, kind):
         wire = sum(wire_bytes(board.config, cost) for cost in costs)
         yield BoardCost(
             name, board.clock, sum(cost.cycles for cost in costs) / board.clock,
-            1e7 * wire / board.baud,
+            1e7 * wire / board.baud if board.baud else None,
         )
 
 

@@ -303,7 +303,9 @@ def _boards(findings):
         for shift, value, colour, text in (
             (-0.18, cost.core, "compute", "core"), (0.18, cost.wire, "wire", "serial port"),
         ):
-            axes.barh(row + shift, value, 0.32, color=MARKS[colour], label=text if not row else "")
+            if value is not None:
+                label = text if not row else ""
+                axes.barh(row + shift, value, 0.32, color=MARKS[colour], label=label)
     labels = [f"{cost.name}\n{cost.clock:g} MHz" for cost in findings.boards]
     axes.set_yticks(range(len(labels)), labels, color=MARKS["ink"])
     axes.invert_yaxis()

@@ -29,7 +29,7 @@ _BOARD = '''\
 
 from pathlib import Path
 
-from {module} import {platform}
+{imports}
 
 from weft.boards.board import Board
 from weft.designs import design_from_toml
@@ -141,7 +141,15 @@ def generated_files(facts: Facts) -> dict[str, bytes]:
         ".github/workflows/weft.yml": _text(f"{facts.template}/weft.yml"),
         **TEMPLATES[facts.template](facts),
     }
+    if facts.board and _board(facts).link != "serial":
+        files = {name: _on_usb(text) for name, text in files.items()}
     return {name: text.encode() for name, text in files.items()}
+
+
+def _on_usb(text):
+    """A text for a board whose link is USB, where ``usb`` names its port."""
+    port, usb = "/dev/ttyUSB1", "usb"
+    return text.replace(f"{port}  ", f"{usb.ljust(len(port))}  ").replace(port, usb)
 
 
 def _board_files(facts):
@@ -217,14 +225,21 @@ def _board(facts):
 def _board_file(facts):
     board = _board(facts)
     left_out = "platform", "config", "networks"
-    fields = [
-        f"    {f.name}={getattr(board, f.name)!r},"
-        for f in dataclasses.fields(board)
+    values = {
+        f.name: getattr(board, f.name) for f in dataclasses.fields(board)
         if f.name not in left_out and getattr(board, f.name) != _default(f)
-    ]
+    }
+    names = {}  # of what is imported, by the module
+    for each in (board.platform, *values.values()):
+        if isinstance(each, type):
+            names.setdefault(each.__module__, []).append(each.__name__)
     return _BOARD.format(
-        module=board.platform.__module__, platform=board.platform.__name__,
-        fields="\n".join(fields),
+        platform=board.platform.__name__,
+        imports="\n".join(f"from {module} import {', '.join(names[module])}" for module in names),
+        fields="\n".join(
+            f"    {name}={value.__name__ if isinstance(value, type) else repr(value)},"
+            for name, value in values.items()
+        ),
     )
 
 
