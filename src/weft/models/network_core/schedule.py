@@ -11,7 +11,7 @@ from weft.models.network_core.map_pitches import Panels
 from weft.models.network_core.pieces import Piece, Shape, job_limits, needed, pieces_of
 from weft.models.network_core.weights import LINES_OF_ADD, BufferPlaces, LayerWords
 from weft.models.progress import Progress
-from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig
+from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig, has_single_port
 
 __all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers"]
 
@@ -132,8 +132,9 @@ def schedule_buffers(
     which not even one tile fits a buffer has jobs of one tile, or of pieces of a tile.
 
     With ``fewest``, each job uses as much of the buffers as it can: so the list has the fewest
-    descriptors, but most weights load while no job computes. ``progress`` is told of the others,
-    whose search takes long: a step is a layer whose shares have been tried.
+    descriptors, but most weights load while no job computes. A core with a microprogram has them
+    always: it executes loads and jobs one at a time, so no load is hidden. ``progress`` is told of
+    the others, whose search takes long: a step is a layer whose shares have been tried.
 
     Raises
     ------
@@ -142,7 +143,7 @@ def schedule_buffers(
     """
     words = sum(demand.sizes.words(demand.sizes.tiles) for demand in demands)
     resident = alone and words <= config.b_words
-    if fewest:
+    if fewest or has_single_port(config.array):
         return _Search(demands, config, False, resident, alone).schedule([1] * len(demands))
     steps = itertools.count(1)
 
