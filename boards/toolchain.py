@@ -9,6 +9,7 @@ import json
 import os
 import re
 import subprocess
+import threading
 import time
 import venv
 from dataclasses import dataclass
@@ -57,6 +58,9 @@ tee -q -o cells.json stat -json
 # is told that about such a memory.
 _MEMORIES, _USB = "t:$memrd_v2 r:CLK_ENABLE=1 %i", "\\top.accelerator.usb"
 LIMIT = 4 * 3600  # timeout of a tool in seconds; a full LFE5U-85F takes over an hour
+# Lines of nextpnr's router: the connections at the start, and those that remain.
+_CONNECTIONS = re.compile(r"Info: Routing (\d+) arcs")
+_REMAINING = re.compile(r"Info: +\d+ \|.*\| +(\d+)\| +[\d.]+ +[\d.]+\|")
 _UTILIZATION = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s", re.M)
 # Errors of nextpnr that depend on its seed.
 _UNPLACED = re.compile(
@@ -243,7 +247,7 @@ class Toolchain:
         pnr, required, others = self._place_and_route(netlist, device, seed, [
             flow.constraints_option, "top.pins", flow.config_option, network_core_config.name,
             "--write", layout.name,
-        ], clock)
+        ], clock, _RouterProgress(self._say))
         bitstream = network_core_config.with_suffix(".bit")
         files = [network_core_config.name, bitstream.name]
         self._run(
@@ -251,7 +255,7 @@ class Toolchain:
         )
         return RoutedDesign(pnr, required, layout, bitstream, others)
 
-    def _place_and_route(self, netlist, device, seed, options, clock=None):
+    def _place_and_route(self, netlist, device, seed, options, clock=None, watch=None):
         """(`PnrResult`, required frequency in MHz of the core's clock, the other clocks).
 
         The core's clock is the one nearest to ``clock`` MHz, if that is given; among equal ones,
@@ -274,7 +278,8 @@ class Toolchain:
         start = time.monotonic()
         try:
             self._run(
-                device.flow.program, options, netlist.folder, "placing and routing the design"
+                device.flow.program, options, netlist.folder, "placing and routing the design",
+                watch,
             )
         except ToolchainError as failure:
             if text := _overuse(failure.output, device):
@@ -305,10 +310,11 @@ class Toolchain:
             latest_arrivals(results),
         ), core.required, tuple(each for each in clocks.values() if each is not core)
 
-    def _run(self, program, arguments, folder, task):
+    def _run(self, program, arguments, folder, task, watch=None):
         """Run a tool in a separate process whose working folder is ``folder``.
 
-        The tool ends when this process ends, in any way: its thread reads the standard input.
+        ``watch`` is called with each line of its output. The tool ends when this process ends, in any
+        way: its thread reads the standard input.
         """
         package, name = (
             name.replace("-", "_") for name in (_PACKAGES.get(program, program), program)
@@ -319,9 +325,11 @@ class Toolchain:
             " sys.exit(run(sys.argv[1:]))"
         )
         try:
-            run = _run_captured([self._python, "-c", code, *arguments], folder)
+            run = _run_captured([self._python, "-c", code, *arguments], folder, watch)
         except subprocess.TimeoutExpired:
             raise ToolchainError(f"{program} exceeded {LIMIT} s while {task}") from None
+        except BrokenPipeError:  # of what shows the progress
+            raise
         except OSError as error:
             raise ToolchainError(f"cannot run {program} in {folder}: {error}") from None
         if run.returncode:
@@ -377,14 +385,55 @@ def _code(source):
     return ast.dump(tree)
 
 
-def _run_captured(command, folder):
-    """Run a command; its standard input is empty, and open until this process ends."""
+class _RouterProgress:
+    """Says how many connections of a design are routed: at the start, and after each quarter."""
+
+    def __init__(self, say):
+        self._say = say
+        self._start, self._all, self._quarters = time.monotonic(), 0, 0
+
+    def __call__(self, line):
+        if start := _CONNECTIONS.match(line):
+            self._all = int(start[1])
+            minutes = (time.monotonic() - self._start) / 60
+            self._say(f"placed after {minutes:.1f} min; routing {self._all:,} connections")
+        elif self._all and (remaining := _REMAINING.match(line)):
+            quarters = 4 * (self._all - int(remaining[1])) // self._all
+            # A connection that is routed may take the wires of another one, which is routed again.
+            if self._quarters < quarters < 4:
+                self._quarters = quarters
+                self._say(f"{quarters * 25} % of the connections are routed")
+
+
+def _run_captured(command, folder, watch=None):
+    """Run a command; its standard input is empty, and open until this process ends.
+
+    ``watch`` is called with each line of its output. Raises TimeoutExpired after `LIMIT` seconds.
+    """
     empty, writer = os.pipe()
     try:
-        return subprocess.run(
-            command, cwd=folder, text=True, errors="replace", timeout=LIMIT,
+        process = subprocess.Popen(
+            command, cwd=folder, text=True, errors="replace",
             stdin=empty, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
+        late = threading.Event()
+        timer = threading.Timer(LIMIT, lambda: (late.set(), process.kill()))
+        timer.start()
+        with process:
+            lines = []
+            try:
+                for line in process.stdout:
+                    lines.append(line)
+                    if watch:
+                        watch(line)
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                timer.cancel()
+        if late.is_set():
+            raise subprocess.TimeoutExpired(command, LIMIT)
+        return subprocess.CompletedProcess(command, process.returncode, "".join(lines))
     finally:
         os.close(empty)
         os.close(writer)

@@ -84,13 +84,13 @@ def tools(monkeypatch, tmp_path):
     """``tools(script)``: a toolchain that runs a shell script; arguments go to ``said``."""
     monkeypatch.setattr(toolchain, "_require_visible", lambda folder: None)
 
-    def made(script):
+    def made(script, say=lambda text: None):
         python = tmp_path / "tools" / "bin" / "python"
         python.parent.mkdir(parents=True)
         python.write_text(f'#!/bin/sh\necho "$@" >> "{tmp_path}/said"\n{script}\n')
         python.chmod(python.stat().st_mode | stat.S_IXUSR)
         (tmp_path / "tools" / "versions.json").write_text(json.dumps(VERSIONS))
-        return Toolchain(tmp_path, say=lambda text: None)
+        return Toolchain(tmp_path, say=say)
 
     return made
 
@@ -160,6 +160,42 @@ def test_the_clock_of_the_core_is_not_the_one_with_the_least_margin(
         assert [each.name for each in routed.missed] == ["usb_clk"]
     else:
         assert not routed.missed
+
+
+ROUTER = """\
+Info: Routing globals...
+Info: Routing 32274 arcs.
+Info:            |   (re-)routed arcs  |   delta    | remaining|       time spent     |
+Info:    IterCnt |  w/ripup   wo/ripup |  w/r  wo/r |      arcs| batch(sec) total(sec)|
+Info:       1000 |      109        890 |  109   890 |     31403|       2.48       2.48|
+Info:      10000 |     1792       8207 |  340   660 |     24205|       1.64      13.19|
+Info:      11000 |     2020       8979 |  228   772 |     24300|       1.73      14.92|
+Info:      12000 |     2020       8979 |  228   772 |     24100|       1.73      14.92|
+Info:      39000 |     6671      31429 |  161   799 |      1403|       1.78      53.34|
+Info:      40434 |     6693      32605 |   11   357 |         0|       0.88      55.62|
+Info: Routing complete.
+"""
+
+
+def test_route_says_how_far_it_is(tools, tmp_path):
+    said = []
+    script = f"cp report report-1.json; cat <<'end'\n{ROUTER}end"
+    tools(script, said.append).route(netlist(tmp_path), DEVICE, 1, "", 48)
+    assert said == [
+        "placed after 0.0 min; routing 32,274 connections",
+        "25 % of the connections are routed", "75 % of the connections are routed",
+    ]
+
+
+def test_a_tool_is_ended_if_nobody_can_hear_of_its_progress(tools, tmp_path):
+    def closed(text):
+        raise BrokenPipeError
+
+    script = f"cat <<'end'\n{ROUTER}end\nexec sleep 60"
+    start = time.monotonic()
+    with pytest.raises(BrokenPipeError):
+        tools(script, closed).route(netlist(tmp_path), DEVICE, 1, "", 48)
+    assert time.monotonic() - start < 30
 
 
 def test_an_ice40_is_packed_by_its_own_tool(tools, tmp_path):
