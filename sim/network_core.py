@@ -301,11 +301,15 @@ class SimulatedRunner:
     def _byte(self, address):
         return self.program_base + join(address, self.config.banks) * self.config.array.depth
 
-    def run(self, list_address, log_address, *, timeout, beside=None) -> ListReport:
-        """Execute a list, and then call ``beside``; ``timeout`` limits its cycles, too.
+    def run(self, list_address, log_address, *, timeout, beside=None, writes=()) -> ListReport:
+        """Execute a list after ``writes``, and then call ``beside``.
+
+        ``timeout`` limits the cycles of the list, too.
 
         Raises TransportTimeout if the list has not ended then.
         """
+        for write in writes:
+            self.write(**write)
         banks, limit = self.config.banks, max(1, int(timeout * _CYCLES_PER_SECOND))
         outcome = self._core.run(
             join(list_address, banks), join(log_address, banks), cycles=limit,

@@ -16,18 +16,18 @@ from weft.network_core.descriptors import NetworkState
 __all__ = ["SerialAccelerator", "linked_core"]
 
 
-def _product_core(m, config):
+def _product_core(m, config, fast):
     """Add the link and the core of a Config; the link, and whether the core is busy."""
-    m.submodules.link = link = Link(config)
+    m.submodules.link = link = Link(config, fast=fast)
     m.submodules.core = core = Core(config)
     connect(m, link.core, core)
     return link, core.activity.busy
 
 
-def _network_core(m, config):
+def _network_core(m, config, fast):
     """The same for a NetworkCoreConfig, with the host port between the link and the core."""
     m.submodules.link = link = NetworkLink(
-        target=config.target, max_write=WRITE_FIELDS + config.write_bytes
+        target=config.target, max_write=WRITE_FIELDS + config.write_bytes, fast=fast
     )
     m.submodules.host_port = host_port = HostPort(config)
     m.submodules.core = core = network_core(config)
@@ -39,9 +39,12 @@ def _network_core(m, config):
 _CORES = PerKind(product=_product_core, network=_network_core)
 
 
-def linked_core(m, config):
-    """Add the core of a Design and its link to ``m``; the link, and whether the core is busy."""
-    return _CORES.of(config)(m, config)
+def linked_core(m, config, *, fast=False):
+    """Add the core of a Design and its link to ``m``; the link, and whether the core is busy.
+
+    ``fast`` is as of `weft.hw.serial.link.Link`.
+    """
+    return _CORES.of(config)(m, config, fast)
 
 
 class SerialAccelerator(wiring.Component):

@@ -5,7 +5,7 @@ from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.frames import SYNC, FrameType
-from weft.hw.serial.crc import Crc32
+from weft.hw.serial.crc import ByteCrc32, Crc32
 
 __all__ = ["FrameHeader", "FrameSender"]
 
@@ -31,6 +31,13 @@ class _Field(enum.Enum, shape=2):
 class FrameSender(wiring.Component):
     """Sends one frame at a time. A byte takes at least 12 cycles.
 
+    A ``fast`` sender sends a byte of a payload each cycle, but the last ones; other bytes take 5
+    cycles.
+
+    Parameters
+    ----------
+    fast : bool
+
     Attributes
     ----------
     frame : In, stream of `FrameHeader`
@@ -48,25 +55,21 @@ class FrameSender(wiring.Component):
     done: Out(1)
     bytes: Out(stream.Signature(8))
 
+    def __init__(self, *, fast=False):
+        self.fast = fast
+        super().__init__()
+
     def elaborate(self, platform):
         m = Module()
-        m.submodules.crc = crc = Crc32()
+        m.submodules.crc = crc = ByteCrc32() if self.fast else Crc32()
         frame = Signal(FrameHeader)
-        length = Signal(32)
-        m.d.comb += length.eq(frame.length)
         # The current field, the index of the current byte in the header, and the bytes of the field
         # not yet sent.
         field, index, remaining = Signal(_Field), Signal(range(_HEADER)), Signal(11)
         field_end = Signal()  # remaining is 0; registered
         m.d.sync += field_end.eq(remaining == 0)
-        sync = C(int.from_bytes(SYNC, "little"), 8 * len(SYNC))
-        header = Cat(sync, frame.type, frame.sequence, length)
         byte = self.bytes.payload
-        # The byte of a header or a CRC; in SELECT, the index and the CRC are a cycle old or older.
-        own_byte = Signal(8)
-        m.d.sync += own_byte.eq(
-            Mux(field == _Field.CRC, crc.crc[:8], header.word_select(index, 8))
-        )
+        own_byte = self._own_byte(m, crc, frame, field, index)
         m.d.comb += [
             crc.data.eq(byte), crc.valid.eq(self.bytes.valid & self.bytes.ready),
             crc.emit.eq(field == _Field.CRC),
@@ -74,6 +77,10 @@ class FrameSender(wiring.Component):
                 (field == _Field.PAYLOAD) | ((field == _Field.HEADER) & (index >= len(SYNC)))
             ),
         ]
+
+        if self.fast:
+            follows = Signal()  # another byte of the payload, although `remaining` is a cycle old
+            m.d.sync += follows.eq((field == _Field.PAYLOAD) & remaining[2:].any())
 
         def start_field(next_field, count):
             return [field.eq(next_field), remaining.eq(count)]
@@ -115,9 +122,27 @@ class FrameSender(wiring.Component):
                         self.bytes.valid.eq(0), index.eq(index + 1), remaining.eq(remaining - 1),
                     ]
                     m.next = "WAIT_CRC"
+                    if self.fast:
+                        with m.If(follows & self.payload.valid):
+                            m.d.comb += self.payload.ready.eq(1)
+                            m.d.sync += [byte.eq(self.payload.payload), self.bytes.valid.eq(1)]
+                            m.next = "SEND"
             with m.State("WAIT_CRC"):
                 with m.If(crc.idle):
                     m.next = "WAIT_DATA"
             with m.State("WAIT_DATA"):  # field_end is valid in the next cycle
                 m.next = "SELECT"
         return m
+
+    @staticmethod
+    def _own_byte(m, crc, frame, field, index):
+        """The byte of a header or a CRC; in SELECT, the index and the CRC are a cycle old or older.
+        """
+        length, own_byte = Signal(32), Signal(8)
+        m.d.comb += length.eq(frame.length)
+        sync = C(int.from_bytes(SYNC, "little"), 8 * len(SYNC))
+        header = Cat(sync, frame.type, frame.sequence, length)
+        m.d.sync += own_byte.eq(
+            Mux(field == _Field.CRC, crc.crc[:8], header.word_select(index, 8))
+        )
+        return own_byte

@@ -27,6 +27,7 @@ class PayloadBuffer(wiring.Component):
         Maximum payload in bytes: a power of two, at least ``bytes_out``.
     target : str
         FPGA family, as in the Config.
+    fast : bool
 
     Attributes
     ----------
@@ -40,23 +41,28 @@ class PayloadBuffer(wiring.Component):
         high.
     byte : Out
         Current byte of the payload; 8 bits, valid 4 cycles after ``full`` rises and 3 cycles after
-        each ``advance``.
+        each ``advance``. In a ``fast`` buffer it is valid with ``valid``, which stays high while
+        bytes follow.
+    valid : Out
+        Of a ``fast`` buffer, else 0; 1 bit.
     advance : In
-        Pulse: move to the next byte; 1 bit.
+        Pulse: move to the next byte; 1 bit. Allowed with ``valid`` in a ``fast`` buffer.
     clear : In
         Pulse: start the next payload; 1 bit.
     """
 
-    def __init__(self, *, bytes_out, depth, target):
+    def __init__(self, *, bytes_out, depth, target, fast=False):
         self.bytes_out = bytes_out
         self.depth = depth
         self.target = target
+        self.fast = fast
         super().__init__({
             "results": In(stream.Signature(Result(bytes_out=bytes_out))),
             "full": Out(1),
             "length": Out(range(depth + 1)),
             "meta": Out(data.StructLayout({"tag": 16, "last": 8, "status": 8})),
             "byte": Out(8),
+            "valid": Out(1),
             "advance": In(1),
             "clear": In(1),
         })
@@ -76,8 +82,11 @@ class PayloadBuffer(wiring.Component):
             memory.write_addr.eq(self.length),
             memory.write_data.eq(word[:8]),
         ]
-        with m.If(self.advance):
-            m.d.sync += read_addr.eq(read_addr + 1)
+        if self.fast:
+            self._read_ahead(m, memory, read_addr)
+        else:
+            with m.If(self.advance):
+                m.d.sync += read_addr.eq(read_addr + 1)
         with m.FSM():
             with m.State("WORD"):  # `ready` is the only register that sees `valid`
                 with m.If(ready):
@@ -112,15 +121,30 @@ class PayloadBuffer(wiring.Component):
                     m.next = "WORD"
         return m
 
+    def _read_ahead(self, m, memory, read_addr):
+        """Keep the pipeline of the memory full, so that a byte may leave in each cycle."""
+        arriving = Signal(Bank.LATENCY)  # bytes in the pipeline; bit 0 came last
+        m.d.comb += [
+            self.valid.eq(arriving[-1]), memory.read_en.eq(self.advance | ~arriving[-1]),
+        ]
+        with m.If(memory.read_en):
+            m.d.sync += [arriving.eq(Cat(self.full, arriving)), read_addr.eq(read_addr + self.full)]
+        with m.If(self.clear):
+            m.d.sync += arriving.eq(0)
+
 
 NAK_TEXTS = b"CRC ", b"type", b"size", b"room"  # payload of an ERROR frame, by `Nak`
 _META = 4  # bytes of tag, last and status of results
+# Cycles between two bytes of a fast transmitter that are not from the buffer: a register is read in
+# three of them.
+_PAUSE = 7
 
 
 class FrameTransmitter(wiring.Component):
     """Sends one frame at a time: answers to requests first, then acknowledgements, then results.
 
-    A byte takes at least 12 cycles.
+    A byte takes at least 12 cycles. A ``fast`` transmitter sends a byte of results each cycle, but
+    the last ones; other bytes take 5 to 8 cycles.
 
     Parameters
     ----------
@@ -128,6 +152,7 @@ class FrameTransmitter(wiring.Component):
         Width of the core's result stream, in bytes.
     target : str
         FPGA family, as in the Config.
+    fast : bool
 
     Attributes
     ----------
@@ -147,9 +172,10 @@ class FrameTransmitter(wiring.Component):
         Bytes to the host.
     """
 
-    def __init__(self, *, bytes_out, target):
+    def __init__(self, *, bytes_out, target, fast=False):
         self.bytes_out = bytes_out
         self.target = target
+        self.fast = fast
         super().__init__({
             "results": In(stream.Signature(Result(bytes_out=bytes_out))),
             "request": In(stream.Signature(FrameRequest(COMMAND_FRAMES))),
@@ -163,22 +189,21 @@ class FrameTransmitter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.buffer = buffer = PayloadBuffer(
-            bytes_out=self.bytes_out, depth=MAX_PAYLOAD, target=self.target
+            bytes_out=self.bytes_out, depth=MAX_PAYLOAD, target=self.target, fast=self.fast
         )
-        m.submodules.sender = sender = FrameSender()
+        m.submodules.sender = sender = FrameSender(fast=self.fast)
         connect(m, flipped(self.results), buffer.results)
         connect(m, sender.bytes, flipped(self.bytes))
         frame_type, nak = Signal(FrameType), Signal(Nak)  # of the frame that is being sent
         self._select_frame(m, buffer, sender.frame, frame_type, nak)
         m.d.sync += buffer.clear.eq(sender.done & (frame_type == FrameType.RESULTS))
 
-        # The sender takes a byte every 12 cycles or later, so the next one is always ready.
-        m.d.comb += sender.payload.valid.eq(1)
         offset, in_meta = Signal(2), Signal()  # index of a byte modulo 4; the first four bytes
         taken, first = Signal(), Signal()
         m.d.comb += first.eq(in_meta & (offset == 0))
-        m.d.sync += taken.eq(sender.payload.ready)
-        m.d.sync += buffer.advance.eq(taken & ~in_meta & (frame_type == FrameType.RESULTS))
+        m.d.sync += taken.eq(sender.payload.valid & sender.payload.ready)
+        from_buffer = Signal()
+        m.d.comb += from_buffer.eq(~in_meta & (frame_type == FrameType.RESULTS))
         with m.If(sender.frame.valid & sender.frame.ready):
             m.d.sync += [offset.eq(0), in_meta.eq(1)]
         with m.If(taken):
@@ -188,17 +213,37 @@ class FrameTransmitter(wiring.Component):
             m.d.sync += word.eq(self.data)
         with m.If(taken & (offset == 0)):
             m.d.sync += self.address.eq(self.address + 1)
-        self._payload_byte(m, buffer, sender.payload.payload, frame_type, nak, word, in_meta,
-                           offset)
+        byte = self._payload_byte(m, buffer, frame_type, nak, word, in_meta, offset)
+        self._offer(m, sender.payload, buffer, byte, from_buffer, taken)
         return m
 
-    def _payload_byte(self, m, buffer, byte, frame_type, nak, word, in_meta, offset):
-        """Drive the next byte of the payload; it follows ``offset`` by two cycles."""
+    def _offer(self, m, payload, buffer, byte, from_buffer, taken):
+        """Offer the next byte of the payload to the sender.
+
+        A slow sender takes a byte every 12 cycles or later, so the next one is always ready. A fast
+        one gets results as they come from the buffer, and waits for other bytes.
+        """
+        if not self.fast:
+            m.d.comb += [payload.valid.eq(1), payload.payload.eq(byte)]
+            m.d.sync += buffer.advance.eq(taken & from_buffer)
+            return
+        pause, fire = Signal(range(_PAUSE + 1)), payload.valid & payload.ready
+        m.d.comb += [
+            payload.valid.eq(Mux(from_buffer, buffer.valid, pause == 0)),
+            payload.payload.eq(Mux(from_buffer, buffer.byte, byte)),
+            buffer.advance.eq(fire & from_buffer),
+        ]
+        with m.If(fire):
+            m.d.sync += pause.eq(_PAUSE)
+        with m.Elif(pause != 0):
+            m.d.sync += pause.eq(pause - 1)
+
+    def _payload_byte(self, m, buffer, frame_type, nak, word, in_meta, offset):
+        """The next byte of the payload; it follows ``offset`` by two cycles."""
         texts = C(int.from_bytes(b"".join(NAK_TEXTS), "little"), 32 * len(NAK_TEXTS))
         meta = buffer.meta.as_value()
         has_registers, has_text = Signal(), Signal()  # of the frame
         own_byte, payload_byte = Signal(8), Signal(8)  # own_byte: not from the buffer
-        m.d.comb += byte.eq(payload_byte)
         m.d.sync += [
             has_registers.eq(frame_type == FrameType.REGISTERS),
             has_text.eq(frame_type == FrameType.ERROR),
@@ -208,6 +253,7 @@ class FrameTransmitter(wiring.Component):
             )),
             payload_byte.eq(Mux(has_text | has_registers | in_meta, own_byte, buffer.byte)),
         ]
+        return payload_byte
 
     def _select_frame(self, m, buffer, frame, frame_type, nak):
         """Choose the next frame while the sender is idle; offer it in the next cycle."""

@@ -21,6 +21,9 @@ class Link(wiring.Component):
     Parameters
     ----------
     config : Config
+    fast : bool
+        Move a byte of a payload a cycle, or nearly so, for a link that is faster than the bits of a
+        serial port. It takes more cells.
 
     Attributes
     ----------
@@ -33,8 +36,9 @@ class Link(wiring.Component):
     core : Out, `weft.hw.interface.CoreInterface`
     """
 
-    def __init__(self, config):
+    def __init__(self, config, *, fast=False):
         self.config = config
+        self.fast = fast
         super().__init__({
             "rx_bytes": In(stream.Signature(8)),
             "rx_error": In(1),
@@ -45,9 +49,11 @@ class Link(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         c, core = self.config, self.core
-        m.submodules.receiver = receiver = FrameReceiver(bytes_in=c.bytes_in, target=c.target)
+        m.submodules.receiver = receiver = FrameReceiver(
+            bytes_in=c.bytes_in, target=c.target, fast=self.fast
+        )
         m.submodules.transmitter = transmitter = FrameTransmitter(
-            bytes_out=c.bytes_out, target=c.target
+            bytes_out=c.bytes_out, target=c.target, fast=self.fast
         )
         connect(m, flipped(self.rx_bytes), receiver.bytes)
         connect(m, receiver.commands, flipped(core.commands))
@@ -106,6 +112,8 @@ class NetworkLink(wiring.Component):
         FPGA family, as in the Config.
     max_write : int
         Maximum payload of a WRITE frame, in bytes.
+    fast : bool
+        As of `Link`.
 
     Attributes
     ----------
@@ -118,8 +126,9 @@ class NetworkLink(wiring.Component):
     frames : Out, `HostFrames`
     """
 
-    def __init__(self, *, target, max_write=MAX_WRITE):
+    def __init__(self, *, target, max_write=MAX_WRITE, fast=False):
         self.target = target
+        self.fast = fast
         self.max_write = max_write
         super().__init__({
             "rx_bytes": In(stream.Signature(8)),
@@ -132,9 +141,9 @@ class NetworkLink(wiring.Component):
         m = Module()
         m.submodules.receiver = receiver = FrameReceiver(
             bytes_in=1, target=self.target,
-            frames=replace(NETWORK_FRAMES, max_payload=self.max_write),
+            frames=replace(NETWORK_FRAMES, max_payload=self.max_write), fast=self.fast,
         )
-        m.submodules.sender = sender = FrameSender()
+        m.submodules.sender = sender = FrameSender(fast=self.fast)
         frames = self.frames
         connect(m, flipped(self.rx_bytes), receiver.bytes)
         connect(m, receiver.commands, flipped(frames.commands))

@@ -38,7 +38,7 @@ class UsbAccelerator(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.usb = port = UsbPort(self._bus, packet=self._packet, serial=self._serial)
-        link, busy = linked_core(m, self.config)
+        link, busy = linked_core(m, self.config, fast=True)
         connect(m, port.rx_bytes, link.rx_bytes)
         connect(m, link.tx_bytes, port.tx_bytes)
         m.d.comb += [port.connect.eq(self.connect), self.busy.eq(busy)]

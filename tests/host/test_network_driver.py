@@ -85,6 +85,32 @@ def test_the_memory_is_free_beside_a_list():
         assert found == [bytes(range(200))]
 
 
+def test_a_list_follows_its_writes_without_a_wait(monkeypatch):
+    board, waits = PipedNetworkBoard(CHIP), []
+    data = bytes(range(1, 7))
+    with linked(board) as driver:
+        loaded(driver)
+        flush = driver._transport.flush
+
+        def counted(timeout):
+            waits.append(timeout)
+            flush(timeout)
+
+        monkeypatch.setattr(driver._transport, "flush", counted)
+        writes = [
+            dict(address=at(1000), data=data, run=3, pitch=2, pixels=2),
+            dict(address=at(1010), data=bytes(3000)),
+        ]
+        assert driver.run(at(LIST), at(LOG), writes=writes).result == b"result!"
+        assert len(waits) == 1
+        assert driver.read(at(1000), 16) == b"\1\2\3\0ZZZZ\4\5\6\0ZZZZ"
+        assert driver.read(at(1010), 8) == bytes(8)
+        before = len(board.frames)
+        with rejects(ValueError, "vectors must be in 0..3071, not 3072..3072"):
+            driver.run(at(LIST), at(LOG), writes=[*writes, dict(address=at(3072), data=b"1234")])
+        assert len(board.frames) == before
+
+
 def test_an_exception_beside_a_list_aborts_it():
     def beside():
         raise KeyboardInterrupt

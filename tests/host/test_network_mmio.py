@@ -73,6 +73,14 @@ def test_writes_are_those_of_the_link(case):
         assert driver.read(at(9), 0) == b""
 
 
+def test_a_list_starts_when_the_memory_has_the_data_of_its_writes():
+    model, driver = opened()
+    end = ListEnd(result=at(9), result_bytes=4).pack()
+    writes = [dict(address=at(LIST), data=end), dict(address=at(9), data=b"abcd")]
+    assert driver.run(at(LIST), at(LOG), writes=writes).result == b"abcd"
+    driver.close()
+
+
 def test_a_list_that_does_not_end_is_aborted():
     model, driver = opened(stuck="list_busy")
     driver.write(at(LIST), ListEnd().pack())

@@ -15,10 +15,11 @@ __all__ = ["Host", "LinkedCore"]
 
 
 class LinkedCore(wiring.Component):
-    """A core and its link."""
+    """A core and its link; ``fast`` is as of the link."""
 
-    def __init__(self, config):
+    def __init__(self, config, fast=False):
         self.config = config
+        self.fast = fast
         super().__init__({
             "rx_bytes": In(stream.Signature(8)), "tx_bytes": Out(stream.Signature(8)),
             "rx_error": In(1),
@@ -27,7 +28,7 @@ class LinkedCore(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.core = core = Core(self.config)
-        m.submodules.link = link = Link(self.config)
+        m.submodules.link = link = Link(self.config, fast=self.fast)
         connect(m, flipped(self.rx_bytes), link.rx_bytes)
         connect(m, link.tx_bytes, flipped(self.tx_bytes))
         connect(m, link.core, core)

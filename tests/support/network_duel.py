@@ -77,8 +77,10 @@ class NetworkDuel:
         """Bytes of the simulated memory."""
         return self._core.read(address, count)
 
-    def run(self, list_address, log_address, *, timeout, beside=None) -> ListReport:
-        """Execute a list on both, and then call ``beside``."""
+    def run(self, list_address, log_address, *, timeout, beside=None, writes=()) -> ListReport:
+        """Execute a list on both after ``writes``, and then call ``beside``."""
+        for write in writes:
+            self.write(**write)
         report = self._core.run(list_address, log_address, timeout=timeout)
         expected = self._golden.run(list_address, log_address, timeout=timeout)
         assert replace(report, cycles=None) == expected

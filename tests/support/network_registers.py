@@ -147,6 +147,7 @@ class NetworkRegisterModel:
             self.board.abort()
             self.busy["list_busy"] = 0
         if value & 4:
+            assert not self.busy["memory_busy"], "no list may start before the memory has all data"
             legal = self.values["base"] < self.values["limit"] <= self.config.words
             legal = legal and self._place_program()
             if self.board.running or not legal or self.busy["reset_busy"]:

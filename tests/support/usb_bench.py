@@ -5,9 +5,9 @@ import random
 from amaranth.hdl import ClockDomain, Module
 from amaranth.sim import Simulator
 from luna.gateware.interface.utmi import UTMIInterface
-from usb_host import UsbHost
 from usb_wires import Utmi
 
+from verif.usb_host import UsbHost
 from weft.hw.usb.device import FULL_SPEED_PACKET, UsbPort
 
 __all__ = ["Application", "UtmiPort", "run"]

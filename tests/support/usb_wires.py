@@ -1,4 +1,4 @@
-"""Transceivers of the USB host in `usb_host`, for Amaranth's simulator."""
+"""Transceivers of the USB host in `verif.usb_host`, for Amaranth's simulator."""
 
 from types import SimpleNamespace
 

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from weft.frames import MAX_DATA
@@ -18,6 +18,7 @@ from weft.network_core.register_map import REGISTERS, decode
 
 __all__ = ["NetworkDriver"]
 
+_LAYOUT = {field.name for field in dataclasses.fields(MemoryLayout)}
 _DESCRIBED = REGISTERS.index("net_status")  # registers before it do not change
 
 
@@ -120,8 +121,7 @@ class NetworkDriver:
         layout = MemoryLayout(run, pitch, pixels, row_step)
         parts = list(self._parts(address, layout, bytes(data)))
         with self._transaction():
-            for part in parts:
-                self._transport.write_memory(*part)
+            self._queue(parts)
             self._transport.flush(self._timeout)
 
     def read(self, address: int, count: int) -> bytes:
@@ -159,22 +159,35 @@ class NetworkDriver:
 
     def run(
         self, list_address: int, log_address: int, *, timeout: float = 60.0,
-        beside: Callable[[], None] | None = None,
+        beside: Callable[[], None] | None = None, writes: Iterable[Mapping[str, Any]] = (),
     ) -> ListReport:
         """Execute a list, and wait for its end.
 
         While it runs, ``beside`` is called. It may write and read memory that the list does not
         use. If it raises an exception, the list is aborted.
 
+        ``writes`` are arguments of `write`. The list begins after these writes, without a wait
+        for an answer between them.
+
         Raises
         ------
+        ValueError
+            If `write` refuses one of ``writes``; the list does not begin.
         TransportTimeout
             If the list has not ended after ``timeout`` seconds; it is aborted.
         TransportError
             If the connection failed, or the core was reset.
         """
+        parts = [
+            part for write in writes for part in self._parts(
+                write["address"],
+                MemoryLayout(**{name: write[name] for name in _LAYOUT & write.keys()}),
+                bytes(write["data"]),
+            )
+        ]
         deadline = time.monotonic() + timeout
         with self._transaction():
+            self._queue(parts)
             self._transport.start_list(list_address, log_address)
             try:
                 self._transport.flush(self._timeout)
@@ -267,6 +280,11 @@ class NetworkDriver:
                 number, some = first + y * step + start // run * pitch, part[start : start + piece]
                 count = min(pixels, len(some) // run)
                 yield split(number, banks), dataclasses.replace(layout, pixels=count), some
+
+    def _queue(self, parts):
+        """Send writes, without a wait until the core has accepted them."""
+        for part in parts:
+            self._transport.write_memory(*part)
 
     def _check_inside(self, first, last):
         """Raise ValueError if the vectors ``first`` to ``last`` are not in the memory."""

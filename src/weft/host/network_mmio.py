@@ -121,8 +121,9 @@ class NetworkMmioTransport(RegisterTransport):
         return bytes(found[:count])
 
     def start_list(self, list_address: int, log_address: int) -> None:
-        """Start a list."""
+        """Start a list when the memory has the data of all writes."""
         self._check()
+        self.flush(self._timeout)
         self._write("list_address", list_address)
         self._write("log_address", log_address)
         self._write("irq_status", self.NAMES.bits("irq_status", "refused"))

@@ -3,12 +3,19 @@
 import random
 import zlib
 
+import pytest
+
 from verif.amaranth_bench import pulse, simulate, ticks
-from weft.hw.serial.crc import Crc32
+from weft.hw.serial.crc import ByteCrc32, Crc32
+
+KINDS = pytest.mark.parametrize(
+    ("kind", "cycles"), [(Crc32, 8), (ByteCrc32, 1)], ids=["a bit a cycle", "a byte a cycle"]
+)
 
 
-def test_equals_zlib():
-    dut = Crc32()
+@KINDS
+def test_equals_zlib(kind, cycles):
+    dut = kind()
     rng = random.Random(1)
 
     async def write(ctx, byte, include=1):
@@ -16,7 +23,7 @@ def test_equals_zlib():
         ctx.set(dut.include, include)
         await pulse(ctx, dut.valid)
         assert not ctx.get(dut.idle)
-        await ticks(ctx, 8)
+        await ticks(ctx, cycles)
         assert ctx.get(dut.idle)
 
     async def bench(ctx):
@@ -37,15 +44,16 @@ def test_equals_zlib():
     simulate(dut, bench)
 
 
-def test_bytes_of_the_crc_move_down():
-    dut, data = Crc32(), b"123456789"
+@KINDS
+def test_bytes_of_the_crc_move_down(kind, cycles):
+    dut, data = kind(), b"123456789"
 
     async def write(ctx, byte, include):
         ctx.set(dut.data, byte)
         ctx.set(dut.include, include)
         ctx.set(dut.emit, not include)
         await pulse(ctx, dut.valid)
-        await ticks(ctx, 8)
+        await ticks(ctx, cycles)
 
     async def bench(ctx):
         for _ in range(2):
@@ -55,5 +63,28 @@ def test_bytes_of_the_crc_move_down():
             for byte in zlib.crc32(data).to_bytes(4, "little"):
                 assert ctx.get(dut.crc) & 0xFF == byte
                 await write(ctx, byte, 0)
+
+    simulate(dut, bench)
+
+
+def test_takes_a_byte_in_each_cycle():
+    """Every byte value, from many states; bytes that are not included change nothing."""
+    dut, rng = ByteCrc32(), random.Random(2)
+    data = bytes(rng.sample(range(256), 256)) * 2
+
+    async def bench(ctx):
+        ctx.set(dut.valid, 1)
+        included = bytearray()
+        for byte in data:
+            include = rng.random() < 0.9
+            ctx.set(dut.data, byte)
+            ctx.set(dut.include, include)
+            included += bytes([byte] * include)
+            await ctx.tick()
+            assert not ctx.get(dut.idle)
+            assert ctx.get(dut.crc) == zlib.crc32(included)
+        ctx.set(dut.valid, 0)
+        await ctx.tick()
+        assert ctx.get(dut.idle)
 
     simulate(dut, bench)

@@ -7,12 +7,13 @@ import pytest
 from linked_core import Host, LinkedCore
 from tiers import tiers
 
-from verif.amaranth_bench import checker, pulse, send, simulate, ticks
+from verif.amaranth_bench import checker, pulse, receive, send, simulate, ticks
 from weft.commands import JobFlag
 from weft.config import Config
 from weft.frames import MAX_PAYLOAD, FrameType
-from weft.host.link import Frame
+from weft.host.link import Frame, FrameDecoder
 from weft.hw.serial.frame_receiver import COMMAND_FRAMES, FrameReceiver, Nak
+from weft.hw.serial.frame_sender import FrameSender
 from weft.registers import REGISTERS, decode, describe
 from weft.sim.scenario import A, B, Scenario, result_words
 
@@ -29,6 +30,12 @@ BYTE = Config(
 
 
 linked = functools.cache(LinkedCore)  # elaborated once for all tests of a Config
+
+
+@pytest.fixture(params=[False, True], ids=["serial", "usb"])
+def fast(request):
+    """Both kinds of link."""
+    return request.param
 
 
 def scenario_of(config, shapes=((1, 1, 1),)):
@@ -73,8 +80,8 @@ async def collect(ctx, host, config, scenario, first=0):
     return sequence
 
 
-def run(config, bench, limit=60_000, **host):
-    dut = linked(config)
+def run(config, bench, fast, limit=60_000, **host):
+    dut = linked(config, fast)
     host = Host(dut, **host)
 
     async def body(ctx):
@@ -89,7 +96,7 @@ def run(config, bench, limit=60_000, **host):
     "4to8-stall": (CONFIG, {"idle": 0.5, "stall": 0.5}),
     "16to16": (WIDE, {}), "1to1": (BYTE, {}),
 }, "1to1"))
-def test_products_through_the_link(case):
+def test_products_through_the_link(case, fast):
     config, rules = case
     scenario = scenario_of(config, [(3, 4, 5), (1, 1, 1)])
 
@@ -99,11 +106,11 @@ def test_products_through_the_link(case):
             await host.feed(ctx, scenario.data, 112 if rules else MAX_PAYLOAD)
             sent = await collect(ctx, host, config, scenario, sent)
 
-    run(config, bench, **rules)
+    run(config, bench, fast, **rules)
 
 
 @pytest.mark.slow
-def test_splits_long_results_into_frames():
+def test_splits_long_results_into_frames(fast):
     config = Config(rows=2, cols=2, depth=1, a_words=1024, b_words=64, bytes_out=8)
     scenario = Scenario(config)
     scenario.multiply(scenario.random(18, 2), scenario.random(3, 2), tag=0xABCD)
@@ -113,10 +120,10 @@ def test_splits_long_results_into_frames():
         words = len(scenario.scoreboards[0].words)
         assert await collect(ctx, host, config, scenario) == -(-words * 8 // MAX_PAYLOAD) > 2
 
-    run(config, bench)
+    run(config, bench, fast)
 
 
-def test_reads_registers():
+def test_reads_registers(fast):
     async def bench(ctx, host):
         words = describe(CONFIG)
         assert await host.read(ctx, 0, len(words)) == words
@@ -125,10 +132,10 @@ def test_reads_registers():
         assert await host.read(ctx, 200, 2) == [0, 0]
         assert await host.read(ctx, 0, 0) == []
 
-    run(CONFIG, bench)
+    run(CONFIG, bench, fast)
 
 
-def test_abort_ends_a_job_that_waits_for_operands():
+def test_abort_ends_a_job_that_waits_for_operands(fast):
     scenario = unfed([1])
 
     async def bench(ctx, host):
@@ -141,7 +148,7 @@ def test_abort_ends_a_job_that_waits_for_operands():
         await host.feed(ctx, after.data)
         await collect(ctx, host, CONFIG, after, 1)
 
-    run(CONFIG, bench)
+    run(CONFIG, bench, fast)
 
 
 def flip(data, index, bits):
@@ -151,7 +158,7 @@ def flip(data, index, bits):
 @pytest.mark.parametrize("index", [
     40, *(pytest.param(index, marks=pytest.mark.slow) for index in (2, 4, 11, -1)),
 ])
-def test_a_damaged_frame_has_no_effect(index):
+def test_a_damaged_frame_has_no_effect(index, fast):
     scenario = scenario_of(CONFIG)
     commands = scenario.data
     good = Frame(FrameType.COMMANDS, 9, commands[:128]).encode()
@@ -165,10 +172,10 @@ def test_a_damaged_frame_has_no_effect(index):
         await host.feed(ctx, commands)
         await collect(ctx, host, CONFIG, scenario)
 
-    run(CONFIG, bench)
+    run(CONFIG, bench, fast)
 
 
-def test_skips_noise_between_frames():
+def test_skips_noise_between_frames(fast):
     scenario = scenario_of(CONFIG)
 
     async def bench(ctx, host):
@@ -178,7 +185,7 @@ def test_skips_noise_between_frames():
         await host.feed(ctx, scenario.data)
         await collect(ctx, host, CONFIG, scenario)
 
-    run(CONFIG, bench)
+    run(CONFIG, bench, fast)
 
 
 INVALID = [
@@ -189,7 +196,7 @@ INVALID = [
 ]
 
 
-def test_rejects_invalid_frames():
+def test_rejects_invalid_frames(fast):
     async def bench(ctx, host):
         for kind, payload, text in INVALID:
             frame = await host.request(ctx, kind, payload)
@@ -197,10 +204,10 @@ def test_rejects_invalid_frames():
             assert await host.read(ctx, HASH, 1) == [CONFIG.hash]
             assert await host.read(ctx, REGISTERS.index("words_in"), 1) == [0]
 
-    run(CONFIG, bench)
+    run(CONFIG, bench, fast)
 
 
-def test_abandons_a_frame_on_rx_error():
+def test_abandons_a_frame_on_rx_error(fast):
     scenario = scenario_of(CONFIG)
 
     async def bench(ctx, host):
@@ -213,11 +220,11 @@ def test_abandons_a_frame_on_rx_error():
         await host.feed(ctx, scenario.data)
         await collect(ctx, host, CONFIG, scenario)
 
-    run(CONFIG, bench)
+    run(CONFIG, bench, fast)
 
 
 @pytest.mark.slow
-def test_acknowledges_a_frame_when_there_is_space_for_another():
+def test_acknowledges_a_frame_when_there_is_space_for_another(fast):
     # More jobs than the core can hold, all waiting for operands: the rest waits in the link.
     commands = unfed(range(2 * MAX_PAYLOAD // 32)).data
     assert len(commands) == 2 * MAX_PAYLOAD
@@ -236,11 +243,11 @@ def test_acknowledges_a_frame_when_there_is_space_for_another():
             assert frame.payload[:4] == bytes([tag, 0, 1, 1])
         assert (await host.answer(ctx, {FrameType.ACK})).sequence == late
 
-    run(CONFIG, bench)
+    run(CONFIG, bench, fast)
 
 
 @pytest.mark.slow
-def test_ignores_a_frame_with_an_unexpected_sequence_number():
+def test_ignores_a_frame_with_an_unexpected_sequence_number(fast):
     scenario = scenario_of(CONFIG)
     commands = scenario.data
     pieces = [commands[n : n + 64] for n in range(0, len(commands), 64)]
@@ -258,11 +265,11 @@ def test_ignores_a_frame_with_an_unexpected_sequence_number():
             assert await host.answer(ctx, {FrameType.ACK}) == Frame(FrameType.ACK, accepted)
         await collect(ctx, host, CONFIG, scenario)
 
-    run(CONFIG, bench)
+    run(CONFIG, bench, fast)
 
 
-def test_sequence_numbers_wrap():
-    dut, acks = FrameReceiver(bytes_in=4, target="generic"), []
+def test_sequence_numbers_wrap(fast):
+    dut, acks = FrameReceiver(bytes_in=4, target="generic", fast=fast), []
 
     async def host(ctx):
         ctx.set(dut.ack.ready, 1)
@@ -281,9 +288,9 @@ def test_sequence_numbers_wrap():
 
 
 @pytest.mark.parametrize("number", [3, 4])  # expected, and not
-def test_a_frame_that_finds_no_space_changes_nothing(number):
+def test_a_frame_that_finds_no_space_changes_nothing(number, fast):
     frames = dataclasses.replace(COMMAND_FRAMES, max_payload=64)
-    dut = FrameReceiver(bytes_in=4, target="generic", frames=frames)
+    dut = FrameReceiver(bytes_in=4, target="generic", frames=frames, fast=fast)
     stored = [bytes(range(64)), bytes(range(64, 128))]
     words = []
 
@@ -304,8 +311,8 @@ def test_a_frame_that_finds_no_space_changes_nothing(number):
     assert b"".join(word.to_bytes(4, "little") for word in words) == b"".join(stored)
 
 
-def test_a_request_that_comes_while_the_previous_one_waits_is_dropped():
-    dut = FrameReceiver(bytes_in=4, target="generic")
+def test_a_request_that_comes_while_the_previous_one_waits_is_dropped(fast):
+    dut = FrameReceiver(bytes_in=4, target="generic", fast=fast)
     found = []
 
     def read(sequence, operands):
@@ -332,3 +339,80 @@ def test_a_request_that_comes_while_the_previous_one_waits_is_dropped():
 
     simulate(dut, host, limit=20_000)
     assert found == [(1, 0x04030201), (3, 0x0C0B0A09), (4, 0x04030201), (6, 0x0C0B0A09)]
+
+
+def test_a_fast_receiver_takes_a_byte_of_a_payload_in_each_cycle():
+    dut = FrameReceiver(bytes_in=4, target="generic", fast=True)
+    frames, cycles = 4, []
+    payload = bytes(range(MAX_PAYLOAD))
+
+    async def host(ctx):
+        ctx.set(dut.ack.ready, 1)
+        ctx.set(dut.commands.ready, 1)
+        for number in range(1, frames + 1):
+            before = len(cycles)
+            await send(ctx, dut.bytes, Frame(FrameType.COMMANDS, number, payload).encode())
+            assert len(cycles) - before <= MAX_PAYLOAD + 80
+
+    async def count(ctx):
+        while True:
+            await ctx.tick()
+            cycles.append(None)
+
+    words = []
+
+    async def take(ctx):
+        while True:
+            _, _, valid, word = await ctx.tick().sample(dut.commands.valid, dut.commands.payload)
+            words.extend([word] * valid)
+
+    async def settle(ctx):
+        while len(words) < frames * MAX_PAYLOAD // 4:
+            await ctx.tick()
+
+    simulate(dut, host, settle, background=[count, take], limit=4 * (MAX_PAYLOAD + 100) + 600)
+    assert b"".join(word.to_bytes(4, "little") for word in words) == payload * frames
+
+
+@pytest.mark.parametrize(("idle", "stall"), [(0, 0), (0.5, 0.3)])
+def test_a_fast_sender_gives_the_frames_of_the_host(idle, stall):
+    """Payloads around the bytes that it sends one by one; zlib has the CRC."""
+    dut, found = FrameSender(fast=True), []
+    sizes = [*range(9), 100]
+    expected = [
+        Frame(FrameType.DATA, n, bytes(range(n, n + size))) for n, size in enumerate(sizes)
+    ]
+
+    async def headers(ctx):
+        await send(ctx, dut.frame, [
+            {"type": frame.type, "sequence": frame.sequence, "length": len(frame.payload)}
+            for frame in expected
+        ])
+
+    async def payloads(ctx):
+        data = b"".join(frame.payload for frame in expected)
+        await send(ctx, dut.payload, data, idle=idle, seed=3)
+
+    async def host(ctx):
+        size = sum(len(frame.encode()) for frame in expected)
+        data = await receive(ctx, dut.bytes, size, stall=stall, seed=4)
+        found.extend(FrameDecoder().feed(bytes(data)))
+
+    simulate(dut, headers, payloads, host, background=[checker(dut.bytes, "bytes")])
+    assert found == expected
+
+
+def test_a_fast_sender_gives_a_byte_of_a_payload_in_each_cycle():
+    dut, size = FrameSender(fast=True), 500
+
+    async def bench(ctx):
+        ctx.set(dut.bytes.ready, 1)
+        ctx.set(dut.payload.valid, 1)
+        await send(ctx, dut.frame, [{"type": FrameType.DATA, "sequence": 1, "length": size}])
+        cycles = 0
+        while not ctx.get(dut.done):
+            await ctx.tick()
+            cycles += 1
+        assert size < cycles < size + 100
+
+    simulate(dut, bench)

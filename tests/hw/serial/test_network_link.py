@@ -21,8 +21,8 @@ CHIP = small_network_core(2, 4, 8, words=64)
 class LinkedMemory(wiring.Component):
     """A host port behind its link, with a memory that a bench reads, and no lists."""
 
-    def __init__(self):
-        self.memory = {}
+    def __init__(self, fast):
+        self.memory, self.fast = {}, fast
         super().__init__({
             "rx_bytes": In(stream.Signature(8)), "tx_bytes": Out(stream.Signature(8)),
             "rx_error": In(1), "ready": In(1, init=1), "valid": Out(1),
@@ -31,7 +31,7 @@ class LinkedMemory(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.link = link = NetworkLink(target="generic")
+        m.submodules.link = link = NetworkLink(target="generic", fast=self.fast)
         m.submodules.port = port = HostPort(CHIP)
         connect(m, flipped(self.rx_bytes), link.rx_bytes)
         connect(m, link.tx_bytes, flipped(self.tx_bytes))
@@ -46,8 +46,14 @@ class LinkedMemory(wiring.Component):
         return m
 
 
-def run(bench, limit=150_000):
-    dut = LinkedMemory()
+@pytest.fixture(params=[False, True], ids=["serial", "usb"])
+def fast(request):
+    """Both kinds of link."""
+    return request.param
+
+
+def run(bench, fast, limit=150_000):
+    dut = LinkedMemory(fast)
     host = Host(dut)
 
     async def memory(ctx):
@@ -76,7 +82,7 @@ async def ask(ctx, host, frame):
     return await host.answer(ctx, set(FrameType))
 
 
-def test_frames_are_executed_once_and_in_order():
+def test_frames_are_executed_once_and_in_order(fast):
     ack = FrameType.ACK
 
     async def bench(ctx, host):
@@ -91,10 +97,10 @@ def test_frames_are_executed_once_and_in_order():
         assert await host.read(ctx, 0, 3) == describe(CHIP)[:3]
         await ticks(ctx, 200)
 
-    assert run(bench) == {5: b"e" * 8, 6: b"e" * 4 + bytes(4)}
+    assert run(bench, fast) == {5: b"e" * 8, 6: b"e" * 4 + bytes(4)}
 
 
-def test_rejects_invalid_frames():
+def test_rejects_invalid_frames(fast):
     invalid = [
         (FrameType.COMMANDS, b"", b"type"), (FrameType.DONE, b"", b"type"),
         (FrameType.WRITE, bytes(MAX_WRITE + 1), b"size"), (FrameType.START, bytes(9), b"size"),
@@ -107,11 +113,11 @@ def test_rejects_invalid_frames():
             assert (answer.type, answer.payload) == (FrameType.ERROR, text), kind
         assert await ask(ctx, host, write(5, b"a" * 8, 1)) == Frame(FrameType.ACK, 1)
 
-    assert run(bench) == {5: b"a" * 8}
+    assert run(bench, fast) == {5: b"a" * 8}
 
 
 @pytest.mark.slow
-def test_two_frames_of_the_maximum_size_wait_in_the_link():
+def test_two_frames_of_the_maximum_size_wait_in_the_link(fast):
     payload = bytes(range(250)) * 4
 
     async def bench(ctx, host):
@@ -127,5 +133,5 @@ def test_two_frames_of_the_maximum_size_wait_in_the_link():
         status = REGISTERS.index("net_status")
         assert await host.read(ctx, status, 1) == [0]  # answered after all writes
 
-    memory = run(bench)
+    memory = run(bench, fast)
     assert b"".join(memory[n] for n in range(125)) == payload[::-1]

@@ -10,9 +10,10 @@ def word(data, last=0, status=0, tag=5):
     return {"data": data, "last": last, "status": status, "tag": tag}
 
 
+@pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("bytes_out", [1, 2, 8])
-def test_payloads(bytes_out):
-    dut = PayloadBuffer(bytes_out=bytes_out, depth=16, target="generic")
+def test_payloads(bytes_out, fast):
+    dut = PayloadBuffer(bytes_out=bytes_out, depth=16, target="generic", fast=fast)
     full = 16 // bytes_out
     lengths = [1, full, full + 1]  # words per job
     jobs = [
@@ -32,10 +33,16 @@ def test_payloads(bytes_out):
             await ctx.tick()
         await ticks(ctx, 4)
         data = []
-        for _ in range(ctx.get(dut.length)):
+        for n in range(length := ctx.get(dut.length)):
+            assert ctx.get(dut.valid) == fast
             data.append(ctx.get(dut.byte))
-            await pulse(ctx, dut.advance)
-            await ticks(ctx, 2)
+            if fast and n < length // 2:  # a byte in each cycle
+                ctx.set(dut.advance, 1)
+                await ctx.tick()
+                ctx.set(dut.advance, 0)
+            else:
+                await pulse(ctx, dut.advance)
+                await ticks(ctx, 2)
         meta = plain(ctx.get(dut.meta))
         await pulse(ctx, dut.clear)
         return bytes(data), meta

@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 from verif.amaranth_bench import checker, pulse, quiet, receive, simulate
 from weft.hw.stream.commit_fifo import CommitFifo
 
@@ -15,9 +17,12 @@ async def fill(ctx, dut, data, end):
     await pulse(ctx, end)
 
 
-def run(bytes_out, stall, frames):
+FAST = pytest.mark.parametrize("fast", [False, True])
+
+
+def run(bytes_out, stall, frames, fast):
     """Write frames of (bytes, whether to commit them), as space allows, and check the words."""
-    dut = CommitFifo(bytes_out=bytes_out, depth=32, target="generic")
+    dut = CommitFifo(bytes_out=bytes_out, depth=32, target="generic", fast=fast)
     committed = b"".join(data for data, good in frames if good)
     words = [
         int.from_bytes(committed[n : n + bytes_out], "little")
@@ -40,7 +45,8 @@ def run(bytes_out, stall, frames):
     simulate(dut, source, sink, background=[checker(dut.words, "words")])
 
 
-def test_gives_the_words_of_committed_bytes():
+@FAST
+def test_gives_the_words_of_committed_bytes(fast):
     rng = random.Random(1)
     for bytes_out in (1, 2, 8):
         for stall in (0, 0.9):
@@ -48,16 +54,31 @@ def test_gives_the_words_of_committed_bytes():
                 (rng.randbytes(bytes_out * rng.randrange(1, 17 // bytes_out)), rng.random() < 0.6)
                 for _ in range(30)
             ]
-            run(bytes_out, stall, frames)
+            run(bytes_out, stall, frames, fast)
 
 
-def test_level_counts_committed_bytes():
-    dut = CommitFifo(bytes_out=4, depth=16, target="generic")
+@FAST
+def test_level_counts_committed_bytes(fast):
+    dut = CommitFifo(bytes_out=4, depth=16, target="generic", fast=fast)
 
     async def bench(ctx):
         await fill(ctx, dut, bytes(range(16)), dut.commit)
         for _ in range(40):  # one word waits at the output; the rest is in the FIFO
             await ctx.tick()
         assert ctx.get(dut.level) == 12
+
+    simulate(dut, bench)
+
+
+def test_a_fast_fifo_gives_a_byte_in_each_cycle():
+    dut, data = CommitFifo(bytes_out=1, depth=64, target="generic", fast=True), bytes(range(64))
+
+    async def bench(ctx):
+        await fill(ctx, dut, data, dut.commit)
+        ctx.set(dut.words.ready, 1)
+        await ctx.tick().until(dut.words.valid)
+        for byte in data[1:]:
+            _, _, valid, word = await ctx.tick().sample(dut.words.valid, dut.words.payload)
+            assert (valid, word) == (1, byte)
 
     simulate(dut, bench)

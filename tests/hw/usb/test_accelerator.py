@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from network_cores import small_network_core
 from usb_bench import Application, run
-from usb_host import UsbHost
 from usb_wires import Pins, pins
 
+from verif.usb_host import UsbHost
 from weft.commands import JobFlag
 from weft.config import Config
 from weft.frames import FrameType

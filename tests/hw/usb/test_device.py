@@ -6,8 +6,8 @@ import struct
 import pytest
 from luna.gateware.usb.usb2.reset import USBResetSequencer
 from usb_bench import UtmiPort, run
-from usb_host import ACK, DATA0, NAK, OUT, SETUP, UsbError, crc5, crc16, data_packet, token
 
+from verif.usb_host import ACK, DATA0, NAK, OUT, SETUP, UsbError, crc5, crc16, data_packet, token
 from weft.hw.usb.device import BurstEnd
 from weft.usb_ids import MANUFACTURER, PRODUCT, PRODUCT_ID, VENDOR_ID
 

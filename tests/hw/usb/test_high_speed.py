@@ -5,9 +5,9 @@ import random
 import pytest
 from luna.gateware.usb.usb2.reset import USBResetSequencer
 from usb_bench import Application, run
-from usb_host import ACK, NAK, OUT, PING, UsbHost, token
 from usb_wires import Phy, ulpi_pins
 
+from verif.usb_host import ACK, NAK, OUT, PING, UsbHost, token
 from weft.hw.usb.device import HIGH_SPEED_PACKET, UsbPort
 
 ENDPOINT = 1

@@ -33,9 +33,9 @@ class Recorded(GoldenRunner):
         super().__init__(*arguments, **options)
         self.lists = []
 
-    def run(self, list_address, log_address, *, timeout, beside=None):
+    def run(self, list_address, log_address, *, timeout, beside=None, writes=()):
         self.lists.append((list_address, beside is not None))
-        return super().run(list_address, log_address, timeout=timeout, beside=beside)
+        return super().run(list_address, log_address, timeout=timeout, beside=beside, writes=writes)
 
 
 @pytest.mark.parametrize("batch", [1, 2])
@@ -93,13 +93,15 @@ def test_both_lists_and_all_layers_take_the_predicted_cycles(program_words):
 class Logged(Recorded):
     """Writes a log: each list takes longer than the one before."""
 
-    def run(self, list_address, log_address, *, timeout, beside=None):
+    def run(self, list_address, log_address, *, timeout, beside=None, writes=()):
         time = 1000 * (1 + len(self.lists))
         first = join(log_address, self.config.banks) * self.config.array.depth
         for entry in range(3):
             data = struct.pack("<2I", 0, time * (1 + entry))
             self.memory[first + 8 * entry : first + 8 * entry + 8] = np.frombuffer(data, np.uint8)
-        report = super().run(list_address, log_address, timeout=timeout, beside=beside)
+        report = super().run(
+            list_address, log_address, timeout=timeout, beside=beside, writes=writes
+        )
         return replace(report, cycles=time)
 
 

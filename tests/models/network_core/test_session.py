@@ -25,11 +25,13 @@ class TimedRunner(GoldenRunner):
     fails = ()
     lists = 0
 
-    def run(self, list_address, log_address, *, timeout, beside=None):
+    def run(self, list_address, log_address, *, timeout, beside=None, writes=()):
         self.lists += 1
         if self.lists in self.fails:
             return ListReport(ListError.ABORTED, 1, cycles=7)
-        report = super().run(list_address, log_address, timeout=timeout, beside=beside)
+        report = super().run(
+            list_address, log_address, timeout=timeout, beside=beside, writes=writes
+        )
         times = np.cumsum([10 * n + 5 for n in range(report.jobs)])
         first = join(log_address, self.config.banks) * self.config.array.depth
         log = b"".join(struct.pack("<2I", time - 3, time) for time in times)

@@ -6,9 +6,9 @@
 
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
         NetworkCoreSegment,
     )
 
-__all__ = [
-    "GoldenRunner", "NetworkCoreRunner", "NetworkCoreSession",
-]
+__all__ = ["GoldenRunner", "NetworkCoreRunner", "NetworkCoreSession"]
 
 
 class NetworkCoreRunner(Protocol):
@@ -78,12 +76,13 @@ class NetworkCoreRunner(Protocol):
 
     def run(
         self, list_address: int, log_address: int, *, timeout: float,
-        beside: Callable[[], None] | None = None,
+        beside: Callable[[], None] | None = None, writes: Iterable[Mapping[str, Any]] = (),
     ) -> ListReport:
-        """Execute a list, and wait at most ``timeout`` seconds for its end.
+        """Execute a list after ``writes``, and wait at most ``timeout`` seconds for its end.
 
         While it runs, ``beside`` is called, which may write and read memory that the list does not
-        use. If it raises an exception, the list is aborted.
+        use. If it raises an exception, the list is aborted. ``writes`` are arguments of `write`;
+        nothing waits for an answer between them and the list.
         """
 
     def close(self) -> None:
@@ -134,8 +133,10 @@ class GoldenRunner:
         first = self._byte(address)
         return self.program[first : first + count].tobytes()
 
-    def run(self, list_address, log_address, *, timeout, beside=None) -> ListReport:
-        """Execute a list; an ``eager`` one ends before ``beside`` is called."""
+    def run(self, list_address, log_address, *, timeout, beside=None, writes=()) -> ListReport:
+        """Execute a list after ``writes``; an ``eager`` one ends before ``beside`` is called."""
+        for write in writes:
+            self.write(**write)
         if beside and not self._eager:
             beside()
         outcome = run_list(
@@ -304,7 +305,8 @@ class NetworkCoreSession(ProgramSession):
             noted.append(_Notes())
             for step in segment.before:
                 self._host(step, parts[number], count, noted[number])
-            self._write_inputs(segment, parts[number], count, places[number % 2])
+            for write in self._input_writes(segment, parts[number], count, places[number % 2]):
+                self._runner.write(**write)
 
         def finish(number):
             """Read the results of a list, and compute what follows it."""
@@ -361,9 +363,9 @@ class NetworkCoreSession(ProgramSession):
     ) -> int | None:
         """Run a list, and add its results to ``values``; return its cycles."""
         place = self._place(segment)
-        self._write_inputs(segment, values, inferences, place)
+        writes = list(self._input_writes(segment, values, inferences, place))
         with self._lists_run():
-            report = self._execute(place, segment.steps)
+            report = self._execute(place, segment.steps, writes=writes)
         self._read_results(segment, report, values, inferences, records, log, activations, place)
         return report.cycles
 
@@ -396,15 +398,14 @@ class NetworkCoreSession(ProgramSession):
                 values[other.tensor] = source.reshape(inferences, *shape)
             records.note(NetworkCoreRecord(other, None, 0.0), [values[other.tensor]])
 
-    def _write_inputs(self, segment, values, inferences, place):
-        """Write the maps that the host writes before a list."""
+    def _input_writes(self, segment, values, inferences, place):
+        """Yield the writes of the maps that the host writes before a list."""
         for entry in segment.written:
             batch = self._value(values, entry.form.tensor, inferences)
             dtype = self.program.tensors[entry.form.tensor].dtype
             for n in range(inferences):
                 first = place.maps + n * self.program.arena
-                for write in input_writes(entry, batch[n, ...], dtype, self.program.config, first):
-                    self._runner.write(**write)
+                yield from input_writes(entry, batch[n, ...], dtype, self.program.config, first)
 
     def _read(self, segment, tensor, placed, inference, report: ListReport, place):
         """Return the values of a map."""
@@ -452,19 +453,18 @@ class NetworkCoreSession(ProgramSession):
         yield
         self._ready, self._lists_written = True, written
 
-    def _execute(self, place, steps, beside=None) -> ListReport:
-        """Execute a list with these layers; without one it loads resident weights.
+    def _execute(self, place, steps, beside=None, writes=()) -> ListReport:
+        """Execute a list with these layers after ``writes``, and call ``beside`` while it runs.
 
-        While it runs, ``beside`` is called.
+        A list without layers loads resident weights.
         """
-        # A lost connection may mean lost power. `_lists_run` does the same, but lists of the setup
-        # run outside of it.
+        # As in `_lists_run`: a lost connection may mean lost power. Setup runs outside of that.
         written, self._lists_written = self._lists_written, False
         if self._products is not None:
             self._products.forget()  # the list uses the buffers
-        own = {} if beside is None else {"beside": beside}
         report = self._runner.run(
-            self._address(place.first), self._address(place.log), timeout=self._timeout, **own
+            self._address(place.first), self._address(place.log), timeout=self._timeout,
+            beside=beside, writes=writes,
         )
         self._lists_written = written
         if report.error != ListError.NONE:

@@ -1,4 +1,4 @@
-"""A USB host for tests, from the specification: packets with their CRCs, transactions, enumeration.
+"""A USB host, from the specification: packets with their CRCs, transactions, enumeration.
 
 It shares no code with the device under test. `UsbHost` speaks through a transceiver, an object with
 
