@@ -313,8 +313,8 @@ class Toolchain:
     def _run(self, program, arguments, folder, task, watch=None):
         """Run a tool in a separate process whose working folder is ``folder``.
 
-        ``watch`` is called with each line of its output. The tool ends when this process ends, in any
-        way: its thread reads the standard input.
+        ``watch`` is called with each line of its output. The tool ends when this process ends, in
+        any way: its thread reads the standard input.
         """
         package, name = (
             name.replace("-", "_") for name in (_PACKAGES.get(program, program), program)
