@@ -149,6 +149,21 @@ def test_the_fewest_jobs_are_as_large_as_the_buffers():
     assert len(parts) < len(schedule_buffers(layers, CHIP).parts)
 
 
+def test_a_core_that_hides_no_load_has_the_fewest_jobs():
+    """A microprogram executes loads and jobs one at a time."""
+    layers = [demand(8, 15), demand(12, 1), demand(1, 60)]
+    one_port, fast = (
+        network_core_config(
+            1, 4, 4, 1, b_words=100, lines=20, read_vectors=1, scale_cycles=4, target=target,
+            multiplier="plain",
+        )
+        for target in ("ice40up", "ecp5")
+    )
+    schedule = schedule_buffers(layers, one_port)
+    assert schedule == schedule_buffers(layers, one_port, fewest=True)
+    assert len(schedule.parts) < len(schedule_buffers(layers, fast).parts)
+
+
 def test_a_part_lies_where_the_fewest_jobs_must_end():
     """The last one: not after the part before, but behind the words of an older job."""
     layers = [demand(1, words) for words in (40, 20, 30, 35, 10)]

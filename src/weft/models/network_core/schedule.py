@@ -11,7 +11,7 @@ from weft.models.network_core.map_pitches import Panels
 from weft.models.network_core.pieces import Piece, Shape, job_limits, needed, pieces_of
 from weft.models.network_core.weights import LINES_OF_ADD, BufferPlaces, LayerWords
 from weft.models.progress import Progress
-from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig
+from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig, has_single_port
 
 __all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers"]
 
@@ -142,7 +142,7 @@ def schedule_buffers(
     """
     words = sum(demand.sizes.words(demand.sizes.tiles) for demand in demands)
     resident = alone and words <= config.b_words
-    if fewest:
+    if fewest or has_single_port(config.array):
         return _Search(demands, config, False, resident, alone).schedule([1] * len(demands))
     steps = itertools.count(1)
 
