@@ -43,7 +43,7 @@ NETWORKS_85F = NetworkDesign(
         array=_core(rows=8, cols=8, depth=8, lanes=8, dsp_cols=3, hop=2),
         words=4096, b_words=512, lines=512, read_vectors=4, softmax=True, multiply_maps=True,
     ),
-    clock=104.1667, baud=3_000_000, placer="static",
+    clock=75, baud=3_000_000, placer="static",
 )
 # The same for networks of ONNX: the lanes round as onnxruntime, and take a quarter more LUTs. Lanes
 # with both roundings would have the normalizers of the one and the shifters of the other.

@@ -1,6 +1,6 @@
 """Measure the time of networks over USB, at the pins of a simulated board.
 
-    WEFT_NETWORKS=folder python -m tools.usb_bench
+    WEFT_NETWORKS=folder make usb-bench
 
 The folder has the networks of MLPerf Tiny. Exit code 1 if a result differs from TensorFlow Lite
 Micro. Full speed takes so long that a small core takes the place of the network's.
@@ -271,7 +271,7 @@ def main() -> int:
         print(line, end="", flush=True)
     table = results.table(HEADS + "".join(lines), title="End to end at the pins", about=ABOUT)
     print(results.save(
-        "usb", [table], title="Over USB", command="python -m tools.usb_bench", about="",
+        "usb", [table], title="Over USB", command="make usb-bench", about="",
         of=["tools.usb_bench"],
     ))
     return 0

@@ -18,7 +18,7 @@ def test_a_board_has_a_clock_and_a_baud_rate():
 
 def test_a_core_for_networks_of_a_board():
     target = target_of("ulx3s-85f", "networks")
-    assert (target.name, target.clock, target.config.banks) == ("ulx3s-85f-networks", 104.1667, 9)
+    assert (target.name, target.clock, target.config.banks) == ("ulx3s-85f-networks", 75, 9)
     assert target.array == target.config.array
     message = "--for of ulx3s-85f must be networks or batch1 or networks-onnx, not 'nothing'"
     with rejects(ModelError, message):
