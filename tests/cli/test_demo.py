@@ -75,8 +75,8 @@ def test_it_runs(here, capsys):
 @pytest.mark.exit_code("demo", 1)
 def test_another_number_of_cycles_fails(here, capsys, monkeypatch, program):
     class Counted(GoldenRunner):
-        def run(self, *addresses, timeout):
-            report = super().run(*addresses, timeout=timeout)
+        def run(self, *addresses, **options):
+            report = super().run(*addresses, **options)
             return dataclasses.replace(report, cycles=5)
 
     monkeypatch.setattr(demo, "SimulatedRunner", Counted)

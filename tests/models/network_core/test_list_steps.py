@@ -365,7 +365,7 @@ class Link(GoldenRunner):
         self.sent += len(data)
         super().write(address, data, **form)
 
-    def run(self, *addresses, timeout):
+    def run(self, *addresses, **options):
         self.lists += 1
         if self.lists == self.fails:
             self.memory[:] = self.program[:] = 0  # power was lost
@@ -373,7 +373,7 @@ class Link(GoldenRunner):
             raise TransportError("lost")
         if self.lists == self.wrong:
             return ListReport(ListError.ADDRESS, 0)
-        report = super().run(*addresses, timeout=timeout)
+        report = super().run(*addresses, **options)
         return dataclasses.replace(report, cycles=100)
 
 
