@@ -20,8 +20,8 @@ from weft.network_core.latencies import lead, result_rows
 
 __all__ = ["NetworkCore"]
 
-ADDED, LIST, LOADS, HOST = range(4)  # clients of the read arbiter, by priority
-FROM_PROGRAM = LIST, LOADS  # clients of the program memory, if the core has one
+_CLIENTS = ("added", "softmax", "list", "loads", "host")  # of the read arbiter, by priority
+_FROM_PROGRAM = ("list", "loads")  # clients of the program memory, if the core has one
 
 
 class NetworkCore(wiring.Component):
@@ -56,24 +56,24 @@ class NetworkCore(wiring.Component):
         m = Module()
         m.submodules.list_reader = list_reader = ListReader(self.config)
         m.submodules.memory = memory = BankedMemory(self.config)
-        m.submodules.read_arbiter = reads = ReadArbiter(self.config, clients=4)
+        names = [name for name in _CLIENTS if name != "softmax" or self.config.softmax]
+        m.submodules.read_arbiter = reads = ReadArbiter(self.config, clients=len(names))
         m.submodules.write_arbiter = writes = WriteArbiter(self.config)
         program = self._program(m, list_reader) if self.config.program_words else None
-        clients = list(reads.reads)
+        clients = dict(zip(names, reads.reads, strict=True))
         if program:
-            for client, port in zip(FROM_PROGRAM, program.reads, strict=True):
-                clients[client] = port
+            clients |= zip(_FROM_PROGRAM, program.reads, strict=True)
         # Two registers share the many loads. They differ in time: equal ones would be merged.
         reset, late_reset = Signal(init=1), Signal(init=1)
         m.d.sync += [reset.eq(list_reader.halt), late_reset.eq(reset)]
         early, late = ResetInserter(reset), ResetInserter(late_reset)
         sequencer, map_reader = self._steps(m, early, list_reader, memory)
-        b, lines, table = self._loads(m, late, list_reader, clients[LOADS])
+        b, lines, table = self._loads(m, late, list_reader, clients["loads"])
         array = self._array(m, late_reset, sequencer, map_reader, b)
-        output = self._output(m, late, list_reader, sequencer, array, lines, table, clients[ADDED])
+        output = self._output(m, late, list_reader, sequencer, array, lines, table, clients)
 
-        connect(m, list_reader.reads, clients[LIST])
-        connect(m, flipped(self.reads), clients[HOST])
+        connect(m, list_reader.reads, clients["list"])
+        connect(m, flipped(self.reads), clients["host"])
         connect(m, reads.memory, memory.reads)
         m.d.comb += memory.read_bank.eq(reads.read_bank)
         connect(m, list_reader.writes, (program.writes if program else writes.log))
@@ -103,7 +103,7 @@ class NetworkCore(wiring.Component):
             self.program_idle.eq(program.idle),
             list_reader.read_error.eq(program.read_error),
             list_reader.load_read_error.eq(
-                program.read_error & program.reads[FROM_PROGRAM.index(LOADS)].data_valid
+                program.read_error & program.reads[_FROM_PROGRAM.index("loads")].data_valid
             ),
             list_reader.stored.eq(program.stored),
             list_reader.store_error.eq(program.store_error),
@@ -123,8 +123,7 @@ class NetworkCore(wiring.Component):
         with m.Else():
             m.d.sync += empty.eq(~in_flight.any())
         accepted, arrived = 0, 0
-        for n in (ADDED, LIST, LOADS):
-            port = reads.reads[n]
+        for port in list(reads.reads)[:-1]:  # all but the host's
             accepted |= port.request.valid & port.request.ready
             arrived |= port.data_valid
         m.d.sync += in_flight.eq(in_flight + accepted - arrived)
@@ -198,11 +197,13 @@ class NetworkCore(wiring.Component):
         connect(m, array.b, b.read)
         return array
 
-    def _output(self, m, resets, list_reader, sequencer, array, lines, table, client):
+    def _output(self, m, resets, list_reader, sequencer, array, lines, table, clients):
         """Tiles and sums -> the output map."""
         output = OutputSection(self.config, buffer_rows=self.buffer_rows)
         m.submodules.output = resets(output)
-        connect(m, output.reads, client)
+        connect(m, output.reads, clients["added"])
+        if self.config.softmax:
+            connect(m, output.softmax_reads, clients["softmax"])
         if lead(self.config.array):
             connect(m, list_reader.output_job, output.job)
             m.d.comb += list_reader.job_ending.eq(output.ending | sequencer.ending)

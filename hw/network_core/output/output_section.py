@@ -334,6 +334,8 @@ class OutputSection(wiring.Component):
     table : Out, `weft.hw.network_core.interface.TableRead`
     reads : Out, `weft.hw.network_core.interface.ReadPort`
         Reads of the added map.
+    softmax_reads : Out, `weft.hw.network_core.interface.ReadPort`; only with the option ``softmax``
+        Reads of jobs with the flag ``softmax``.
     write : Out, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
     ending : Out, 1 bit; only if `weft.network_core.latencies.lead` is above 0
         Pulse, that many cycles before ``done``: the next job may start. With ``done`` if the job
@@ -356,6 +358,7 @@ class OutputSection(wiring.Component):
             "lines": Out(LineRead(config)),
             "table": Out(TableRead(config)),
             "reads": Out(ReadPort(config)),
+            **({"softmax_reads": Out(ReadPort(config))} if config.softmax else {}),
             "write": Out(MemoryWrite(config)),
             **({"ending": Out(1)} if lead(config.array) else {}),
             "done": Out(1),
@@ -405,24 +408,19 @@ class OutputSection(wiring.Component):
         if lead(self.config.array):
             m.d.comb += self.ending.eq(store.ending)
         if self.config.softmax:
-            self._softmax(m, added.reads, rescaler)
+            self._softmax(m, rescaler)
         return m
 
-    def _softmax(self, m, added, rescaler):
-        """Add a `Softmax`: while it is busy, it has the ports of the other blocks."""
+    def _softmax(self, m, rescaler):
+        """Add a `Softmax`: while it is busy, it has the outputs of the other blocks."""
         m.submodules.softmax = softmax = Softmax(self.config)
         connect(m, flipped(self.job), softmax.job)
         connect(m, flipped(self.window), softmax.window)
         connect(m, softmax.scale, rescaler.scale)
+        connect(m, softmax.reads, flipped(self.softmax_reads))
         m.d.comb += softmax.exponential.eq(self.table.data[0])
         with m.If(softmax.busy):
             m.d.comb += [
-                self.reads.request.valid.eq(softmax.reads.request.valid),
-                self.reads.request.payload.eq(softmax.reads.request.payload),
-                softmax.reads.request.ready.eq(self.reads.request.ready),
-                softmax.reads.data_valid.eq(self.reads.data_valid),
-                softmax.reads.data.eq(self.reads.data),
-                added.data_valid.eq(0),
                 self.table.address[0].eq(softmax.difference),
                 self.write.eq(softmax.write),
                 self.done.eq(softmax.done), self.address_error.eq(softmax.address_error),

@@ -5,6 +5,7 @@ from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from weft.hw.delay import pipeline
 from weft.hw.network_core.interface import ReadPort, ScalePort, job_ports
 from weft.hw.network_core.layouts import VectorAddress, add_addresses, add_vectors, within
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
@@ -185,8 +186,10 @@ class Softmax(wiring.Component):
         inside, last_pixel = self._addresses(m, begin, next_vector, next_pixel)
         last_byte, last_value = self._values(m, begin, take)
         slot = self._slot(m, take, pass_)
-        empty = self._results(m, take, pass_, vector, reciprocal)
+        empty, last = self._results(m, take, pass_, vector, reciprocal)
         ended = Signal()  # the last value of the pixel is taken
+        # The end of a job starts the next one, far away in the same cycle. So it has a register.
+        m.d.sync += self.done.eq(last & ended & last_pixel)
         with m.FSM():
             with m.State("IDLE"):
                 with m.If(self.job.start & self.job.fields.softmax):
@@ -237,10 +240,12 @@ class Softmax(wiring.Component):
             Signal(16, name=f"{of}_left", reset_less=True) for of in ("rows", "pixels")
         )
         row_last = pixels_left == 1
-        step, inside = Signal.like(pixel, name="step"), Signal()
-        m.d.comb += step.eq(Mux(row_last, job.input_row_step, job.input_pixel_step))
+        step, inside = Signal.like(pixel, name="step", reset_less=True), Signal()
+        # The output moves on in the cycle after the input.
+        m.d.sync += step.eq(Mux(row_last, job.input_row_step, job.input_pixel_step))
+        with m.If(next_pixel["input"]):
+            m.d.sync += step.eq(Mux(row_last, job.output_row_step, job.output_pixel_step))
         with m.If(next_pixel["output"]):
-            m.d.comb += step.eq(Mux(row_last, job.output_row_step, job.output_pixel_step))
             m.d.sync += pixels_left.eq(pixels_left - 1)
             with m.If(row_last):
                 m.d.sync += [pixels_left.eq(job.out_width), rows_left.eq(rows_left - 1)]
@@ -258,7 +263,10 @@ class Softmax(wiring.Component):
         with m.If(begin):
             m.d.sync += [vector.eq(pixel), other.eq(other_pixel)]
         m.d.sync += inside.eq(within(self.config, vector, 1, self.window.base, self.window.limit))
-        m.d.comb += [self.reads.request.payload.eq(vector), self.write.address.eq(vector)]
+        m.d.comb += [
+            self.reads.request.payload.eq(vector),
+            self.write.address.eq(pipeline(m, vector, 1, "write_address")),
+        ]
         return inside, rows_left == 0
 
     def _values(self, m, begin, take):
@@ -306,7 +314,7 @@ class Softmax(wiring.Component):
             pass
 
     def _results(self, m, take, pass_, vector, reciprocal):
-        """What follows a value that is taken; whether nothing follows any more."""
+        """What follows a value that is taken; whether nothing follows any more, or only a write."""
         largest, difference = Signal(signed(8), reset_less=True), Signal(signed(9))
         looked_up, scaled = Signal(1 + MEMORY_READ), Signal(scale(self.config.array))
         found, done = looked_up[-1], scaled[-1]
@@ -334,23 +342,29 @@ class Softmax(wiring.Component):
                 self.scale.multiplier.eq(self.exponential[:31]),
                 self.scale.shift.eq(reciprocal.shift),
             ]
-        self._store(m, done & reciprocal.ready, reciprocal.clear, reciprocal.vanishes)
-        return ~looked_up.any() & ~scaled[:-1].any()
+        store = done & reciprocal.ready
+        self._store(m, store, reciprocal.clear, reciprocal.vanishes)
+        drained = ~looked_up.any() & ~scaled[:-1].any()
+        return drained & ~done, drained & store
 
     def _store(self, m, store, restart, vanishes):
-        """Store 256 times a quotient, less 128: a byte of its vector."""
+        """Store 256 times a quotient, less 128: a byte of its vector.
+
+        The write has a register: its way to the memory is long.
+        """
         depth, result = self.config.array.depth, self.scale.y[:_RESULT_BITS]
-        place = Signal(depth, init=1, reset_less=True)
+        valid, place = Signal(), Signal(depth, init=1, reset_less=True)
+        # Less 128: the first bit changes.
+        byte = Mux(vanishes, 0x80, Mux(result[8], 0x7F, result[:8] ^ 0x80))[:8]
+        m.d.sync += valid.eq(store)
         with m.If(store):
             m.d.sync += place.eq(place.rotate_left(1))
         with m.If(restart):
             m.d.sync += place.eq(1)
         m.d.comb += [
-            self.write.valid.eq(store), self.write.enable.eq(place),
-            # Less 128: the first bit changes.
-            self.write.data.eq(
-                Mux(vanishes, 0x80, Mux(result[8], 0x7F, result[:8] ^ 0x80))[:8].replicate(depth)
-            ),
+            self.write.valid.eq(valid),
+            self.write.enable.eq(pipeline(m, place, 1, "write_enable")),
+            self.write.data.eq(pipeline(m, byte, 1, "write_byte").replicate(depth)),
         ]
 
     def _end_pass(self, m, pass_, reciprocal, last_pixel):
@@ -364,5 +378,4 @@ class Softmax(wiring.Component):
             with m.Case(_Pass.RESULTS):
                 m.d.sync += pass_.eq(_Pass.MAXIMUM)
                 with m.If(last_pixel):
-                    m.d.comb += self.done.eq(1)
                     m.next = "IDLE"

@@ -10,6 +10,7 @@ from weft.network_core.latencies import DELIVERY, SIDE_READ, scale, softmax_reci
 __all__ = ["SoftmaxLayer", "softmax_cycles"]
 
 _LOOKUP = 1 + MEMORY_READ  # from a value to its exponential
+_WRITE = 1  # from a result to its write
 _READ = 2 + 1 + SIDE_READ + DELIVERY  # of a vector: its check, its request, its arrival
 
 
@@ -21,7 +22,7 @@ def softmax_cycles(config, columns: int, pixels: int) -> int:
     total = 1 + vectors * (_READ + 1 + _LOOKUP) + columns
     # The first vector is read while the reciprocal is computed.
     results = (vectors - 1) * _READ + (columns - vectors) * array.scale_cycles
-    results += vectors * (1 + _LOOKUP + scale(array))
+    results += vectors * (1 + _LOOKUP + scale(array) + _WRITE)
     return pixels * (maximum + total + softmax_reciprocal(array) + results)
 
 
@@ -109,7 +110,7 @@ class SoftmaxLayer:
     def _results(self):
         """The cycles of the pass that stores results, which begins beside the reciprocal."""
         array = self._network_core.array
-        slot, last = array.scale_cycles, _LOOKUP + scale(array)
+        slot, last = array.scale_cycles, _LOOKUP + scale(array) + _WRITE
         left = softmax_reciprocal(array)  # cycles to the first value
         for _ in range(3):
             left -= 1
