@@ -5,8 +5,7 @@ from pathlib import Path
 
 from weft.boards import (
     butterstick,
-    colorlight_i5,
-    colorlight_i9,
+    colorlight,
     ecpix5,
     ice40_hx8k_evn,
     icebreaker,
@@ -24,7 +23,7 @@ __all__ = ["BOARDS", "find", "load"]
 BOARDS = {
     board.name: board
     for module in (
-        icebreaker, icesugar, ice40_hx8k_evn, ulx3s, colorlight_i5, colorlight_i9, ecpix5,
+        icebreaker, icesugar, ice40_hx8k_evn, ulx3s, colorlight, ecpix5,
         icepi_zero, icesugar_pro, orangecrab, butterstick,
     )
     for board in module.BOARDS

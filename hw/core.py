@@ -8,23 +8,19 @@ from weft import timing
 from weft.commands import HEADER_BYTES, JobFlag, epilogue_flags, supported_flags
 from weft.geometry import memories, operands
 from weft.hw.arith.cells import MACS
-from weft.hw.array.drain import Drain
-from weft.hw.array.feeder import Feeder
+from weft.hw.array.edges import Drain, Feeder
 from weft.hw.array.systolic import SystolicArray
-from weft.hw.buffers.results import ResultBuffer
-from weft.hw.control.decoder import CommandDecoder
-from weft.hw.control.headers import header_bits
-from weft.hw.control.job_table import JobTable
-from weft.hw.control.loader import Loader
+from weft.hw.buffers.operands import ResultBuffer
+from weft.hw.control.decoder import CommandDecoder, header_bits
+from weft.hw.control.job_table import JobTable, Loader
 from weft.hw.control.sequencer import PassBuilder, Sequencer
 from weft.hw.control.tile_generator import TileGate
 from weft.hw.dtypes import HARDWARE
 from weft.hw.fabrics import FABRICS
 from weft.hw.interface import ACTIVITY, CoreInterface
-from weft.hw.output.corrector import Corrector
 from weft.hw.output.lanes import LaneSelect
-from weft.hw.output.pending_tiles import PendingTiles
-from weft.hw.output.reorder_buffer import ReorderBuffer
+from weft.hw.output.reorder_buffer import PendingTiles, ReorderBuffer
+from weft.hw.output.requantizer import Corrector
 from weft.hw.output.result_scheduler import ResultScheduler
 from weft.hw.output.stream_packer import StreamPacker
 from weft.hw.registers import Registers

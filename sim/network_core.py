@@ -117,7 +117,7 @@ def network_model(config: NetworkCoreConfig) -> Path:
     """
     def verilog():
         from weft.hw import export
-        from weft.hw.network_core.top import NetworkTop
+        from weft.hw.network_core.core import NetworkTop
 
         return export.to_verilog(NetworkTop(config), name="network")
 

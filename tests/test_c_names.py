@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.c_names import identifier, prefix_problems, renamed
+from weft.ip import identifier, prefix_problems, renamed
 
 
 @pytest.mark.parametrize("source, want", [

@@ -10,7 +10,7 @@ from digits import CNN
 import weft
 from weft.cli import main, quantize
 from weft.hints import short, visible
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.models.c_code import c_files
 from weft.models.errors import ModelError
 from weft.models.report import report

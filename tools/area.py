@@ -24,9 +24,8 @@ from weft.config import Config
 from weft.geometry import memories
 from weft.hw.arith.bf16 import Bf16Unpacker, Ecp5Bf16Mac, Ecp5FlushingBf16Mac, FlushingBf16Unpacker
 from weft.hw.arith.mac import PlainMac
-from weft.hw.array.element import ProcessingElement
-from weft.hw.control.job_table import JobEntry
-from weft.hw.control.loader import Loader
+from weft.hw.array.systolic import ProcessingElement
+from weft.hw.control.job_table import JobEntry, Loader
 from weft.hw.control.tile_generator import Tile
 from weft.hw.core import Core
 from weft.hw.fabrics import FABRICS

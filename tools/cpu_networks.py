@@ -27,10 +27,9 @@ import numpy as np
 import weft
 from tools import results
 from tools.cpu import CONFIGS, OUTPUT, ROOT, SOURCES, check_exit, run
-from weft.c_names import identifier
 from weft.config import Config
 from weft.host import GoldenTransport
-from weft.ip import Ip
+from weft.ip import Ip, identifier
 from weft.models.c_code import c_files, network_core_c_files
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.ip import NetworkIp

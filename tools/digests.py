@@ -17,7 +17,7 @@ from covering import CONFIGS
 from weft.boards import presets
 from weft.boards.catalog import BOARDS
 from weft.design import NETWORK
-from weft.hw.network_core.top import NetworkTop
+from weft.hw.network_core.core import NetworkTop
 from weft.hw.primitives import Primitives
 from weft.hw.serial.accelerator import SerialAccelerator
 from weft.hw.top import Top

@@ -15,7 +15,7 @@ import numpy as np
 from weft import Accelerator, Config
 from weft.design import Design, PerKind
 from weft.host import GoldenTransport
-from weft.host.list_transport import ListTransport
+from weft.host.emulated import ListTransport
 from weft.models.network_core.session import GoldenRunner
 from weft.models.target import target_of
 

@@ -14,8 +14,8 @@ from tools.scaling import measured, outcomes_a_second, sizes, wall
 from weft.boards.devices import DEVICES
 from weft.cli.explore_result import ERROR_COLUMNS, error_rows
 from weft.config import Config
-from weft.explore.estimate import Estimator
 from weft.explore.findings import fitted
+from weft.explore.model import Estimator
 from weft.explore.space import draws
 from weft.explore.workload import MatrixWorkload, NetworkWorkload
 
@@ -118,7 +118,7 @@ def main() -> int:
     ]
     print(results.save(
         "estimates", tables, title="Errors and rates of the estimates", command="make estimates",
-        about="", of=["weft.explore.estimate", "weft.explore.findings", "weft.explore.space"],
+        about="", of=["weft.explore.model", "weft.explore.findings", "weft.explore.space"],
     ))
     return 0
 

@@ -16,8 +16,8 @@ from tools.network_tables import networks_folder
 from weft.boards.board import Board
 from weft.boards.catalog import BOARDS
 from weft.explore.candidates import candidates, time_front
-from weft.explore.estimate import DesignEstimate, Estimator
 from weft.explore.findings import fitted
+from weft.explore.model import DesignEstimate, Estimator
 from weft.explore.space import fields_of
 from weft.explore.workload import workload_of
 
@@ -137,7 +137,7 @@ def main() -> int:
     print(results.save(
         "presets", [results.table(table)], title="The cores of the boards beside a search",
         command="make presets", about=ABOUT,
-        of=["weft.explore.estimate", "weft.explore.candidates", "weft.boards.catalog"],
+        of=["weft.explore.model", "weft.explore.candidates", "weft.boards.catalog"],
     ))
     return 0
 

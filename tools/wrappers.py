@@ -17,7 +17,7 @@ from verif.ip.ip_testbench import env
 from weft.bench.measure import DesignRun, PlacementWork, placed
 from weft.boards.devices import DEVICES
 from weft.boards.toolchain import digests, to_rtlil
-from weft.cli.engine_options import add_workers, check_cluster, started
+from weft.cli.options import add_workers, check_cluster, started
 from weft.cli.progress import progress
 from weft.config import Config
 from weft.hw.bus.top import BareWrapper, IpTop

@@ -3,7 +3,7 @@
 from verif.amaranth_bench import checker, plain, pulse, put, receive, send, simulate, ticks
 from weft.commands import Job, JobFlag, Region
 from weft.geometry import Operand
-from weft.hw.control.headers import JobHeader, LoadHeader
+from weft.hw.control.decoder import JobHeader, LoadHeader
 from weft.hw.control.job_table import JobTable
 
 __all__ = [

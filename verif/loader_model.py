@@ -2,7 +2,7 @@
 
 from amaranth.lib.data import StructLayout
 
-from weft.hw.control.loader import BufferWrite
+from weft.hw.control.job_table import BufferWrite
 
 __all__ = ["random_panel", "write_port"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import weft
-from weft.c_names import identifier
+from weft.ip import identifier
 from weft.models.c_code import network_core_c_files
 from weft.models.errors import ModelError
 from weft.models.network_core.prediction import predict_run

@@ -6,11 +6,21 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.arith.carry import ADD, ADD_PRODUCTS, AND, SUB_MASKED, SUB_PRODUCTS, Accumulator, chain
 from weft.hw.arith.mac import FastInnerProducts, PlainProducts, ProductsMac
 from weft.hw.arith.multiplier import Multiplier
 from weft.hw.delay import pipeline
-from weft.hw.fabrics.dp16kd import ADDRESS_BITS, PORT_BITS, dp16kd
+from weft.hw.fabrics.ecp5_primitives import (
+    ADD,
+    ADD_PRODUCTS,
+    ADDRESS_BITS,
+    AND,
+    PORT_BITS,
+    SUB_MASKED,
+    SUB_PRODUCTS,
+    Accumulator,
+    chain,
+    dp16kd,
+)
 from weft.latencies import LOGIC_MULTIPLIER
 from weft.mac_cells import MAC_CELLS
 

@@ -21,7 +21,7 @@ class Mac(wiring.Component):
     or more if a tree of products makes the cell slower.
 
     The result of the product is ``C[i, j] = sum[i, j]``, or ``C[i, j] = sum[i, j] + R[i] + D[j]``
-    if CORRECTED, with R and D from `weft.hw.output.corrector`.
+    if CORRECTED, with R and D from `weft.hw.output.requantizer`.
 
     A cell with SLOTS of S > 1 holds S sums, one for each phase of S cycles: the step of cycle t
     adds to sum ``t mod S``, and :attr:`sum` shows each sum *latency* cycles after its phase.
@@ -139,7 +139,7 @@ class FastInnerProductMac(Mac):
     """``dot(a, b) = sum((a[d] + b[d+1]) * (a[d+1] + b[d])) - R - D``, over even d.
 
     ``R = sum(a[d] * a[d+1])`` is one number for each row of A, and ``D = sum(b[d] * b[d+1])`` is
-    one for each column of B. `weft.hw.output.corrector` computes both as operands are loaded, and
+    one for each column of B. `weft.hw.output.requantizer` computes both as operands are loaded, and
     subtracts them from the results. The MAC cell computes the first sum, with 9 x 9 bit
     multipliers. ``depth`` is even; an odd K is padded with a zero in both operands. All sums are
     modulo 2^32, so the result is exact.

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.bus.register_bus import RegisterBus
+from weft.hw.bus.register_bank import RegisterBus
 
 __all__ = ["PINS", "Apb"]
 

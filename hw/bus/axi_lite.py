@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.bus.register_bus import RegisterBus
+from weft.hw.bus.register_bank import RegisterBus
 
 __all__ = ["OKAY", "PINS", "SLVERR", "AxiLite", "ResponseQueue"]
 

@@ -1,19 +1,50 @@
-"""The registers of an IP core behind a register bus: the part that all kinds of cores share."""
+"""The registers of an IP core, the part that all kinds of cores share; and their register bus."""
 
 import functools
 import operator
 from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.bus.register_bus import RegisterBus
 from weft.register_map import fifo_ports, interrupts, registers
 from weft.registers import CORE_SPACE
 
-__all__ = ["BankRequest", "Interrupts", "RegisterBank", "SoftReset", "any_of"]
+__all__ = [
+    "BankRequest", "Interrupts", "RegisterBank", "RegisterBus", "Request", "Response", "SoftReset",
+    "any_of",
+]
+
+Request = data.StructLayout({
+    "addr": 10,  # address of a 32-bit word
+    "aligned": 1,  # the bus gave the address of the word; without it the access is an error
+    "write": 1,
+    "mask": 4,  # bytes to write
+    "data": 32,  # `mask` and `data` are valid with `write`; without it they need not stay stable
+})
+Response = data.StructLayout({"data": 32, "error": 1})
+
+
+class RegisterBus(wiring.Signature):
+    """One response for each request, in the order of the requests.
+
+    The responder answers in bounded time, at the earliest in the cycle after the request. It
+    accepts the next request in the cycle of the response at the earliest, and in the cycle after
+    it at the latest. The requester always accepts a response.
+
+    Attributes
+    ----------
+    request : Out, stream of `Request`
+    response : In, stream of `Response`; always ready
+    """
+
+    def __init__(self):
+        super().__init__({
+            "request": Out(stream.Signature(Request)),
+            "response": In(stream.Signature(Response, always_ready=True)),
+        })
 
 
 class Interrupts(wiring.Component):

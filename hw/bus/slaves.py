@@ -12,7 +12,7 @@ __all__ = ["SLAVES", "RegisterSlave"]
 
 @dataclass(frozen=True)
 class RegisterSlave:
-    """A component with the port ``bus``, a `weft.hw.bus.register_bus.RegisterBus`, and pins.
+    """A component with the port ``bus``, a `weft.hw.bus.register_bank.RegisterBus`, and pins.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ from weft.design import PerKind
 from weft.hw.bus.bus_wrapper import BusWrapper
 from weft.hw.bus.network_wrapper import NetworkWrapper
 from weft.hw.core import Core
-from weft.hw.network_core.top import network_core
+from weft.hw.network_core.core import network_core
 
 __all__ = ["BareWrapper", "IpTop"]
 

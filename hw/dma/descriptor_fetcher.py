@@ -8,7 +8,7 @@ from amaranth.utils import ceil_log2
 from weft.commands import VERSION, JobFlag, LoadFlag, Opcode, Region
 from weft.descriptors import DESCRIPTOR_BYTES, DescriptorWord, ElementOrder
 from weft.hw.buffers.bank import Bank
-from weft.hw.control.headers import exceeds
+from weft.hw.control.decoder import exceeds
 from weft.hw.dma.bounds_check import AddressWindow, BoundsCheck
 
 __all__ = ["DescriptorFetcher"]

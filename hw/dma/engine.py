@@ -12,12 +12,11 @@ from weft.commands import HEADER_BYTES, JobFlag, epilogue_flags, result
 from weft.descriptors import DescriptorWord, write_unit
 from weft.geometry import memories
 from weft.hw.dma.address_generator import AddressGenerator
-from weft.hw.dma.aligner import Aligner
 from weft.hw.dma.axi import Axi4
 from weft.hw.dma.bounds_check import AddressWindow
 from weft.hw.dma.descriptor_fetcher import DescriptorFetcher
 from weft.hw.dma.layout import layouts, pack_bytes
-from weft.hw.dma.packer import Packer, PackReader
+from weft.hw.dma.packer import Aligner, Packer, PackReader
 from weft.hw.dma.reader import Reader
 from weft.hw.dma.result_addresses import OPERAND_ERROR, ResultAddressGenerator
 from weft.hw.dma.writer import Writer
@@ -97,7 +96,7 @@ class HeaderInserter(wiring.Component):
     bytes_in : int
         Bytes of a stream word.
     pack_word : shape
-        `weft.hw.dma.aligner.PackWord`.
+        `weft.hw.dma.packer.PackWord`.
 
     Attributes
     ----------

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.dma.write_combiner import Beat, WriteCombiner, WriteUnit
+from weft.hw.dma.writer import Beat, WriteCombiner, WriteUnit
 from weft.hw.output.stream_packer import Result
 from weft.hw.stream.fifo import Fifo
 
@@ -82,7 +82,7 @@ class RowState:
         Bytes of the results in a full row of a tile.
     unit_sizes : sequence of int
         Sizes of a unit, in bytes.
-    unit : `weft.hw.dma.write_combiner.WriteUnit`
+    unit : `weft.hw.dma.writer.WriteUnit`
         The output of the generator, whose fields give the widths.
 
     Attributes
@@ -203,7 +203,7 @@ class ResultAddressGenerator(wiring.Component):
     operand_error : In
         1 bit; operands of the latest of those jobs had a read error.
     results : In, stream of `weft.hw.output.stream_packer.Result`
-    beats : Out, ``valid`` and ``beat``, a `weft.hw.dma.write_combiner.Beat`
+    beats : Out, ``valid`` and ``beat``, a `weft.hw.dma.writer.Beat`
     room : In
         1 bit; four beats can be taken.
     idle : Out

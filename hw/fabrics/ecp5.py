@@ -3,9 +3,8 @@
 from amaranth.hdl import Const, Signal
 from amaranth.utils import ceil_log2
 
-from weft.hw.arith.carry import ADD_MASKED, chain
 from weft.hw.arith.multiplier import Multiplier
-from weft.hw.fabrics.dp16kd import ADDRESS_BITS, dp16kd
+from weft.hw.fabrics.ecp5_primitives import ADD_MASKED, ADDRESS_BITS, chain, dp16kd
 from weft.hw.fabrics.fabric import Fabric
 
 __all__ = ["Ecp5Fabric"]

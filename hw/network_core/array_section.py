@@ -5,11 +5,10 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.arith.cells import MACS
-from weft.hw.array.drain import Drain
-from weft.hw.array.feeder import Skew
+from weft.hw.array.edges import Drain, Skew
 from weft.hw.array.systolic import SystolicArray
 from weft.hw.buffers.bank import LUT_RAM_WORDS
-from weft.hw.buffers.results import ResultBuffer
+from weft.hw.buffers.operands import ResultBuffer
 from weft.hw.delay import pipeline
 from weft.hw.network_core.interface import BufferRead, ResultRead
 from weft.hw.output.lanes import LaneSelect

@@ -7,8 +7,7 @@ from amaranth.hdl import Array, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.buffers.operands import OperandBuffer
-from weft.hw.buffers.results import ResultBuffer
+from weft.hw.buffers.operands import OperandBuffer, ResultBuffer
 from weft.hw.delay import pipeline
 
 __all__ = ["LaneSelect", "clamp", "look_up", "onehot_mux"]
@@ -78,7 +77,7 @@ class LaneSelect(wiring.Component):
     index : In, position of a chunk in its row
         In the cycle in which the row is read.
     row : In, ``cols`` sums
-        `weft.hw.buffers.results.ResultBuffer.latency` cycles after ``index``.
+        `weft.hw.buffers.operands.ResultBuffer.latency` cycles after ``index``.
     sums : Out, ``lanes`` sums
         `latency` cycles after ``index``.
     """

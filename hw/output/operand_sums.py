@@ -55,7 +55,7 @@ class PanelSums(wiring.Component):
     geometries : list of `weft.geometry.Operand`
         The operands to sum.
     writes : list of shapes
-        ``valid`` and `weft.hw.control.loader.BufferWrite`, for each operand.
+        ``valid`` and `weft.hw.control.job_table.BufferWrite`, for each operand.
     counts : list of int
         Neighbouring sums in a read, for each operand; a power of two.
     target : str

@@ -70,7 +70,7 @@ class ResultScheduler(wiring.Component):
     Parameters
     ----------
     tile : shape
-        `weft.hw.output.pending_tiles.PendingTile`.
+        `weft.hw.output.reorder_buffer.PendingTile`.
     rows, cols, lanes, slots : int
     buffer_rows : int
         Depth of the result buffer in rows; a power of two.

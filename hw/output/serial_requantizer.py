@@ -32,7 +32,7 @@ class ParameterBuffer(wiring.Component):
     geometry : `weft.geometry.Operand`
         Words of ``edge`` entries of 16 bytes, on a stream of at most 8 bytes.
     write : shape
-        ``valid`` and `weft.hw.control.loader.BufferWrite`.
+        ``valid`` and `weft.hw.control.job_table.BufferWrite`.
     target : str
         As for `weft.hw.buffers.bank.Bank`.
 

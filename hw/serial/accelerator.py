@@ -7,8 +7,8 @@ from amaranth.lib.wiring import In, Out, connect
 from weft.design import PerKind
 from weft.frames import WRITE_FIELDS
 from weft.hw.core import Core
+from weft.hw.network_core.core import network_core
 from weft.hw.network_core.host.host_port import HostPort
-from weft.hw.network_core.top import network_core
 from weft.hw.serial.link import Link, NetworkLink
 from weft.hw.serial.uart import UartReceiver, UartTransmitter
 from weft.network_core.descriptors import NetworkState

@@ -10,7 +10,7 @@ from amaranth.utils import ceil_log2
 
 from weft.frames import MAX_PAYLOAD, MAX_WRITE, SYNC, FrameType
 from weft.hw.serial.crc import ByteCrc32, Crc32
-from weft.hw.stream.commit_fifo import CommitFifo
+from weft.hw.stream.fifo import CommitFifo
 
 __all__ = [
     "COMMAND_FRAMES", "NETWORK_FRAMES", "FrameReceiver", "FrameRequest", "Nak", "ReceivedFrames",

@@ -4,9 +4,8 @@ from pathlib import Path
 
 from weft.sim import verilated
 from weft.sim.gates.gate_network import check_network
-from weft.sim.gates.gate_test import GateTest, check_gates
+from weft.sim.gates.gate_test import HARNESS, GateSim, GateSimError, GateTest, check_gates
 from weft.sim.gates.netlist import FAMILIES, UnsupportedCell, verilog
-from weft.sim.gates.simulator import HARNESS, GateSim, GateSimError
 
 __all__ = [
     "FAMILIES", "GateSim", "GateSimError", "GateTest", "UnsupportedCell", "build_model",

@@ -11,8 +11,7 @@ from weft.host.network_frames import NetworkFrames
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
 from weft.models.network_core.program import NetworkCoreProgram
-from weft.sim.gates.gate_test import GateTest
-from weft.sim.gates.simulator import TIMEOUT_CYCLES, GateSim, GateSimError
+from weft.sim.gates.gate_test import TIMEOUT_CYCLES, GateSim, GateSimError, GateTest
 
 __all__ = ["GateTransport", "check_network"]
 

@@ -5,7 +5,7 @@ import argparse
 import pytest
 from rejects import rejects
 
-from weft.cli.arguments import integer, number, path
+from weft.cli.options import integer, number, path
 
 
 @pytest.mark.parametrize("read, text, value", [

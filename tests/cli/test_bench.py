@@ -9,7 +9,7 @@ from weft.boards.benchmark import CriticalPath, PnrResult
 from weft.boards.devices import DEVICES
 from weft.boards.presets import Preset
 from weft.boards.toolchain import Netlist, ToolchainError
-from weft.cli import main, steady_state
+from weft.cli import bench, main
 from weft.config import Config
 from weft.designs import chosen_fields
 from weft.sim.tools import ToolError
@@ -56,8 +56,8 @@ def run(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(toolchain, "to_rtlil", lambda component, *, reset: component)
     monkeypatch.setattr(toolchain, "design_digest", lambda text: text)
     monkeypatch.setattr(toolchain, "Toolchain", Tools)
-    monkeypatch.setattr(steady_state, "predict_interval", lambda config: (128, 32800.0))
-    monkeypatch.setattr(steady_state, "simulate_interval", lambda config, size, say: 32800.0)
+    monkeypatch.setattr(bench, "predict_interval", lambda config: (128, 32800.0))
+    monkeypatch.setattr(bench, "simulate_interval", lambda config, size, say: 32800.0)
 
     def ended(*arguments):
         code = main([
@@ -89,7 +89,7 @@ def test_writes_the_table(run):
 
 
 def test_one_design_without_simulation(run, monkeypatch):
-    monkeypatch.setattr(steady_state, "simulate_interval", None)
+    monkeypatch.setattr(bench, "simulate_interval", None)
     assert run("core", "--seeds", "4", "--no-simulation")[0] == 0
     [core] = records(run)
     assert core["simulated"] is False and core["fmax"] == {"4": 104}
@@ -118,7 +118,7 @@ def test_records_that_another_run_adds_meanwhile_are_kept(run, monkeypatch):
         assert run("array", "--seeds", "1")[0] == 0  # another run, while this one counts cycles
         return 128, 32800.0
 
-    monkeypatch.setattr(steady_state, "predict_interval", predicted)
+    monkeypatch.setattr(bench, "predict_interval", predicted)
     assert run("core", "--seeds", "1")[0] == 0
     assert [record["name"] for record in records(run)] == ["array", "core"]
 
@@ -147,7 +147,7 @@ def test_a_seed_that_fails_is_told_and_the_others_are_recorded(run, monkeypatch)
 
 
 def test_cycles_that_differ_are_told(run, monkeypatch):
-    monkeypatch.setattr(steady_state, "simulate_interval", lambda config, size, say: 32801.0)
+    monkeypatch.setattr(bench, "simulate_interval", lambda config, size, say: 32801.0)
     code, said = run("core", "--seeds", "1")
     assert code == 1
     assert (
@@ -159,7 +159,7 @@ def test_a_model_that_cannot_be_built_does_not_stop_the_others(run, monkeypatch)
     def simulated(config, size, say):
         raise ToolError("Verilator must compile")
 
-    monkeypatch.setattr(steady_state, "simulate_interval", simulated)
+    monkeypatch.setattr(bench, "simulate_interval", simulated)
     code, said = run("--seeds", "1")
     assert code == 1 and "MISSED  core: Verilator must compile" in said
     assert [record["name"] for record in records(run)] == ["array"]

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from cluster_processes import make_certificate
 
-from weft.cli.engine_options import add_workers, check_cluster, started
+from weft.cli.options import add_workers, check_cluster, started
 from weft.tasks.engine import EngineError
 
 TLS, TCP = "tls://host:8786", "tcp://host:8786"

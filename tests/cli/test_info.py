@@ -10,7 +10,7 @@ from weft.cli import main
 from weft.cli.info import cycle_counts
 from weft.config import Config
 from weft.models.network_core.operators import LOWERINGS
-from weft.models.report.operators import KERNELS, operator_lines
+from weft.models.report.placement import KERNELS, operator_lines
 
 
 @pytest.fixture

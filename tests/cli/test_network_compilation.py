@@ -10,7 +10,7 @@ from network_core_networks import NetworkBuilder
 from network_cores import network_core_config
 
 from weft.cli import progress
-from weft.cli.network_target import compile_for
+from weft.cli.network_inputs import compile_for
 from weft.models.errors import UnfitError
 from weft.models.loading import NeuralNetwork
 from weft.models.target import board_cores

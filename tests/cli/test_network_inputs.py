@@ -100,9 +100,9 @@ def test_a_folder_is_a_batch_and_repeats_have_times(folder, capsys):
 
 def test_the_metadata_of_a_file_say_mean_and_std(folder, capsys, monkeypatch):
     from weft.models.media import Normalization
-    from weft.models.tflite import metadata
+    from weft.models.tflite import file
 
-    monkeypatch.setattr(metadata, "normalization_of", lambda data: Normalization((0,), (510,)))
+    monkeypatch.setattr(file, "normalization_of", lambda data: Normalization((0,), (510,)))
     _, lines, _ = run(capsys, "--input", "q1.png", "--top", "1")
     assert "q1.png: top 1: 1 (2)" in lines
 

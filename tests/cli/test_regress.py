@@ -14,9 +14,9 @@ from regress_cases import FAKE
 
 from weft.cli import main
 from weft.config import Config
-from weft.regress import case, work
+from weft.regress import case, check
 from weft.regress.case import Case, CaseOutcome, versions
-from weft.regress.work import CaseStore
+from weft.regress.check import CaseStore
 from weft.sim import tools
 from weft.tasks import engine
 from weft.tasks.store import Claimant, _start_of
@@ -31,8 +31,8 @@ def run(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log"))
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(work.CaseWork, "set_up", lambda self: None)
-    monkeypatch.setattr(work, "CaseWork", functools.partial(work.CaseWork, command=FAKE))
+    monkeypatch.setattr(check.CaseWork, "set_up", lambda self: None)
+    monkeypatch.setattr(check, "CaseWork", functools.partial(check.CaseWork, command=FAKE))
     rows = {1: [2, WRONG, *range(3, 9)], 2: [4, 5, 6], 3: [HANGS]}
     monkeypatch.setattr(
         case, "drawn", lambda draw, number: Config(rows=rows[draw][number], cols=2)
@@ -54,7 +54,7 @@ def run(monkeypatch, tmp_path, capsys):
 def table(said):
     """The rows of the table, by check."""
     rows = [line.split() for line in said.splitlines()]
-    return {row[0]: row[1:6] for row in rows if row and row[0] in (*work.CHECKS,) and len(row) > 8}
+    return {row[0]: row[1:6] for row in rows if row and row[0] in (*check.CHECKS,) and len(row) > 8}
 
 
 def test_runs_each_config_with_each_check_and_seed(run):
@@ -230,6 +230,6 @@ def test_a_missing_simulator_is_one_line(run, monkeypatch):
     def missing(self):
         raise tools.ToolError("Icarus Verilog was not found")
 
-    monkeypatch.setattr(work.CaseWork.func, "set_up", missing)
+    monkeypatch.setattr(check.CaseWork.func, "set_up", missing)
     assert run(*BENCHES) == (2, "weft: error: Icarus Verilog was not found\n")
     assert run.runs() == []

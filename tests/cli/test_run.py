@@ -183,7 +183,7 @@ def test_refuses_fallbacks(folder, capsys):
 
 def test_without_a_target_the_core_gives_its_config(folder, capsys, monkeypatch):
     from weft.config import Config
-    from weft.host.golden import GoldenTransport
+    from weft.host.emulated import GoldenTransport
 
     config = Config.from_toml("small.toml")
     monkeypatch.setattr(

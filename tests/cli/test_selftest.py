@@ -17,10 +17,10 @@ from weft.commands import Region
 from weft.config import Config
 from weft.host import Accelerator
 from weft.host.board import BoardTransport
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.host.golden_core import IntegerCore
 from weft.host.network_driver import NetworkDriver
-from weft.host.network_mmio import NetworkMmioTransport
+from weft.host.opening import NetworkMmioTransport
 from weft.host.product import Resident
 from weft.host.tcp import TcpServer, listen
 from weft.host.transport import Packet, TransportBusy, TransportClosed

@@ -2,8 +2,8 @@
 
 import pytest
 
-from weft.cli import steady_state
-from weft.cli.steady_state import (
+from weft.cli import bench
+from weft.cli.bench import (
     ResultMismatch,
     measure_interval,
     predict_interval,
@@ -17,7 +17,7 @@ SMALL = Config(rows=4, cols=4, depth=4)  # a model that other tests need, too
 
 @pytest.mark.parametrize("mode", ["tflite", "single", "onnx", "none"])
 def test_the_better_size_counts(mode, monkeypatch):
-    monkeypatch.setattr(steady_state, "SIZES", (24, 40))
+    monkeypatch.setattr(bench, "SIZES", (24, 40))
     config = Config(rows=4, cols=4, depth=2, requantize=mode)
     with Accelerator(GoldenTransport(config), config) as accelerator:
         found = {size: measure_interval(accelerator, size) for size in (24, 40)}
@@ -28,7 +28,7 @@ def test_the_better_size_counts(mode, monkeypatch):
 
 @pytest.mark.parametrize("flush", [False, True])
 def test_a_bf16_core_returns_bfloat16(flush, monkeypatch):
-    monkeypatch.setattr(steady_state, "SIZES", (24,))
+    monkeypatch.setattr(bench, "SIZES", (24,))
     config = Config(dtype="bf16", rows=2, cols=2, flush_subnormals=flush)
     size, interval = predict_interval(config)
     assert size == 24

@@ -16,8 +16,7 @@ from weft.explore.candidates import (
     time_front,
     within,
 )
-from weft.explore.estimate import DesignEstimate, Estimator
-from weft.explore.model import AreaEstimate, FittedModel
+from weft.explore.model import AreaEstimate, DesignEstimate, Estimator, FittedModel
 from weft.explore.space import draws
 from weft.explore.workload import MatrixWorkload, WorkloadCost, quick_cycles, workload_of
 

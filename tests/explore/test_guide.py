@@ -7,10 +7,15 @@ from explore_points import DEVICE, measured, network_core, records
 
 from weft.config import Config
 from weft.explore.candidates import front
-from weft.explore.estimate import DesignEstimate, Figures, figures_of
-from weft.explore.findings import recorded
-from weft.explore.guide import Guide
-from weft.explore.model import AreaEstimate, FittedModel, leave_one_out
+from weft.explore.findings import Guide, recorded
+from weft.explore.model import (
+    AreaEstimate,
+    DesignEstimate,
+    Figures,
+    FittedModel,
+    figures_of,
+    leave_one_out,
+)
 from weft.explore.points import Point, PointOutcome
 from weft.explore.workload import MatrixWorkload, WorkloadCost
 

@@ -8,8 +8,7 @@ from explore_points import DEVICE, network_core, network_records
 from weft.explore import candidates as module
 from weft.explore import space
 from weft.explore.candidates import front, network_candidates, within
-from weft.explore.estimate import Estimator
-from weft.explore.model import FittedModel
+from weft.explore.model import Estimator, FittedModel
 from weft.explore.workload import workload_of
 
 BASE = network_core(words=512)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from network_core_softmax import SCALES, softmax_rows
 
-from weft.golden.softmax import softmax
+from weft.golden.network_core.job import softmax
 
 
 @pytest.mark.parametrize("columns", [1, 2, 10, 255, 1000, 4095])

@@ -10,7 +10,7 @@ from rejects import rejects
 from weft import Accelerator, Config
 from weft.commands import Status
 from weft.host.accelerator import AcceleratorError
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.host.planner import Planner
 from weft.host.stats import Stats
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout

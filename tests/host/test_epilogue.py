@@ -6,7 +6,7 @@ from rejects import rejects
 
 from weft import Accelerator, Config
 from weft.commands import JobFlag
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.host.packing import Epilogue
 
 SMALL = {"rows": 3, "cols": 5, "depth": 2, "a_words": 64, "b_words": 64}

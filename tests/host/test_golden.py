@@ -215,7 +215,7 @@ def test_runs_the_cycle_model_only_when_counters_are_read(transport, predicted):
 
 
 def test_limits_the_stored_commands(transport, predicted, monkeypatch):
-    monkeypatch.setattr("weft.host.golden._MAX_UNCOUNTED", 5)
+    monkeypatch.setattr("weft.host.emulated._MAX_UNCOUNTED", 5)
     for page in (0, 1, 2, 1, 3, 0, 2):
         transport.send_words(load(0, numbers(2, 2), page=page, flags=LoadFlag(0)))
     assert predicted == []

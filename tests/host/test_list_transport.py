@@ -11,10 +11,9 @@ from weft import Accelerator
 from weft.host import list_plan
 from weft.host.accelerator import AcceleratorError
 from weft.host.board import BoardTransport
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport, ListTransport, product_config
 from weft.host.list_plan import ProductSpace
 from weft.host.list_products import ListProducts
-from weft.host.list_transport import ListTransport, product_config
 from weft.host.packing import ENTRY
 from weft.host.transport import TransportError
 from weft.models.network_core.session import GoldenRunner

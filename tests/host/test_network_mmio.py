@@ -13,7 +13,7 @@ from weft import Accelerator
 from weft.config import Config
 from weft.host.network_driver import NetworkDriver
 from weft.host.network_frames import MemoryLayout
-from weft.host.network_mmio import NetworkMmioTransport
+from weft.host.opening import NetworkMmioTransport
 from weft.host.transport import TransportClosed, TransportError, TransportTimeout
 from weft.network_core.descriptors import ListEnd, ListError, ListReport, NetworkState, split
 from weft.registers import describe

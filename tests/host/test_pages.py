@@ -1,6 +1,6 @@
 """Tests of page allocation and of the ring."""
 
-from weft.host.residency import Pages, Ring
+from weft.host.plan import Pages, Ring
 
 
 def test_allocates_at_the_end_of_the_smallest_gap_that_fits():

@@ -8,7 +8,7 @@ import pytest
 from ml_dtypes import bfloat16
 
 from weft import Accelerator, Config
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.host.transport import TransportTimeout
 
 SMALL = Config(rows=3, cols=5, depth=2, a_words=64, b_words=64, b_zero_point="column")

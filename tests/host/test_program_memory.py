@@ -14,9 +14,9 @@ from network_registers import NetworkRegisterModel
 from rejects import rejects
 
 import weft
-from weft.host.list_transport import ListTransport
+from weft.host.emulated import ListTransport
 from weft.host.network_driver import NetworkDriver
-from weft.host.network_mmio import NetworkMmioTransport
+from weft.host.opening import NetworkMmioTransport
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
 from weft.models.network_core.compiler import compile_network_core

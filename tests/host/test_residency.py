@@ -5,7 +5,7 @@ import pytest
 from weft.commands import Load, Region
 from weft.config import Config
 from weft.geometry import memories
-from weft.host.residency import ResidencyCache
+from weft.host.plan import ResidencyCache
 
 PANEL = 64  # bytes of a panel of parameters: 1 word of 4 entries
 

@@ -5,7 +5,7 @@ import pytest
 from products import accelerator, check_sums, exact, integers
 from rejects import rejects
 
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.host.transport import TransportError
 
 I8 = np.zeros((3, 4), np.int8)

@@ -9,7 +9,7 @@ from rejects import rejects
 
 from weft import Accelerator, Config
 from weft.golden import activate, add_bias, matmul, requantize
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.host.transport import TransportTimeout
 from weft.quantize import activation_table, quantize_multiplier, sigmoid
 

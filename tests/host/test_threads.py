@@ -9,7 +9,7 @@ import pytest
 from products import SMALL, check_sums, exact, integers
 
 from weft import Accelerator, Config
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.host.transport import TransportClosed
 
 

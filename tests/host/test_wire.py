@@ -25,11 +25,11 @@ from weft.frames import FrameType
 from weft.golden import matmul_bf16
 from weft.host.board import BoardTransport
 from weft.host.dma import DmaTransport
+from weft.host.emulated import ListTransport
 from weft.host.link import FrameDecoder, FramedTransport
-from weft.host.list_transport import ListTransport
 from weft.host.mmio import MmioTransport
 from weft.host.network_driver import NetworkDriver
-from weft.host.network_mmio import NetworkMmioTransport
+from weft.host.opening import NetworkMmioTransport
 from weft.host.transport import TransportTimeout
 from weft.ip import Ip
 from weft.models.network_core.compiler import compile_network_core

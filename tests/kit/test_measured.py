@@ -8,7 +8,7 @@ from weft.boards.devices import DEVICES
 from weft.boards.toolchain import ToolchainError
 from weft.config import Config
 from weft.ip import Ip
-from weft.kit.measured import device, measure
+from weft.kit.sheet import device, measure
 
 CORE = Ip(config=Config(rows=1, cols=1), bus="axi")
 PART = DEVICES["LFE5U-25F"]

@@ -14,8 +14,7 @@ import pytest
 
 import weft
 from weft.config import Config
-from weft.host.golden import GoldenTransport
-from weft.host.list_transport import ListTransport, product_config
+from weft.host.emulated import GoldenTransport, ListTransport, product_config
 from weft.models.errors import UnfitError
 from weft.models.network_core.session import GoldenRunner
 from weft.models.oracles import compare

@@ -9,7 +9,7 @@ from graphs import chain, convolution, fully_connected, graph_of, lstm, pair, ta
 from products import integers
 
 from weft.config import Config
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.models.compiler import compile_graph
 from weft.models.errors import ModelError
 from weft.models.ir import Gemm, Host

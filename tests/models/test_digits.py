@@ -7,7 +7,7 @@ from onnx_models import Builder, require
 
 from weft.config import Config
 from weft.demo import digits_images
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.models.loading import load
 from weft.models.oracles import answers
 from weft.models.program_session import quantized

@@ -5,7 +5,7 @@ import pytest
 
 import weft
 from weft.config import Config
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.sim.transport import SimTransport
 
 pytest.importorskip("tflite")

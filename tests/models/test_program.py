@@ -14,7 +14,7 @@ from program_files import changed
 
 import weft
 from weft.config import Config
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.models.compiler import compile_graph
 from weft.models.errors import ModelError
 from weft.models.ir import Host
@@ -101,7 +101,7 @@ def test_reading_and_running_import_no_parser(contents, tmp_path):
     code = (
         "import sys, numpy as np, weft\n"
         f"p = weft.load({str(tmp_path / 'net.weft')!r})\n"
-        "from weft.host.golden import GoldenTransport\n"
+        "from weft.host.emulated import GoldenTransport\n"
         "p.open(GoldenTransport(p.target.config))(np.zeros((1, 4, 5, 4), np.int8))\n"
         "wrong = {'tflite', 'onnx', 'onnxruntime', 'amaranth', 'matplotlib', 'rich'}\n"
         "assert not wrong & {*sys.modules}, wrong & {*sys.modules}\n"

@@ -10,7 +10,7 @@ from products import integers
 
 from weft.config import Config
 from weft.host.accelerator import AcceleratorError
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.host.transport import TransportTimeout
 from weft.models import kernels
 from weft.models.compiler import compile_graph

@@ -13,7 +13,7 @@ from cluster_processes import LIMIT, ClusterProcesses, make_certificate
 from intruder import run_as_intruder
 from regress_cases import case, work
 
-from weft.regress.work import CaseStore
+from weft.regress.check import CaseStore
 from weft.tasks.engine import Engine, security_of
 from weft.tasks.store import run_items
 

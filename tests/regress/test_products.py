@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.regress import check
 from weft.regress.case import drawn
 

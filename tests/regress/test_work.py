@@ -10,7 +10,7 @@ from regress_cases import case, work
 
 from weft.config import Config
 from weft.regress.case import CHECKS, Case
-from weft.regress.work import CaseStore, CaseWork
+from weft.regress.check import CaseStore, CaseWork
 from weft.sim import tools
 from weft.sim.cache import folder
 from weft.tasks.engine import Engine

@@ -8,7 +8,7 @@ from tiers import tiers
 from weft.config import Config
 from weft.golden import activate, add_bias, matmul, requantize
 from weft.host import Accelerator
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.quantize import activation_table, gelu
 
 SMALL = {"a_words": 128, "b_words": 128}

@@ -13,7 +13,7 @@ from weft.config import Config
 from weft.host import GoldenTransport
 from weft.host.mmio import MmioTransport
 from weft.host.network_driver import NetworkDriver
-from weft.host.network_mmio import NetworkMmioTransport
+from weft.host.opening import NetworkMmioTransport
 from weft.ip import Ip
 from weft.network_core.ip import NetworkIp
 from weft.sim.mmio import MEMORY_ADDRESS, BusError, SimRegisters

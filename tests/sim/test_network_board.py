@@ -11,8 +11,8 @@ from rejects import rejects
 
 import weft
 from weft.frames import WRITE_FIELDS, FrameType
+from weft.host.emulated import ListTransport
 from weft.host.link import Frame
-from weft.host.list_transport import ListTransport
 from weft.host.network_driver import NetworkDriver
 from weft.host.transport import TransportTimeout
 from weft.network_core.descriptors import (

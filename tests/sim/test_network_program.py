@@ -10,7 +10,7 @@ from network_programs import random_inputs
 from products import integers
 
 import weft
-from weft.host.list_transport import ListTransport
+from weft.host.emulated import ListTransport
 from weft.host.recovery import AcceleratorError
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.prediction import predict_run

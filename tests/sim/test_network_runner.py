@@ -12,7 +12,7 @@ from products import integers
 
 import weft
 from weft.boards.designs import BATCH1_85F
-from weft.host.list_transport import ListTransport
+from weft.host.emulated import ListTransport
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.session import GoldenRunner
 from weft.models.oracles import answers

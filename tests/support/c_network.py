@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from register_model import RegisterModel
 
-from weft.c_names import identifier, renamed
+from weft.ip import identifier, renamed
 from weft.kit.documents import header
 from weft.kit.driver import driver
 from weft.kit.files.weft_driver import Driver, compiler

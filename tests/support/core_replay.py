@@ -3,7 +3,7 @@
 from verif.amaranth_bench import checker, quiet, receive, send, simulate
 from weft.config import Config
 from weft.host import Accelerator
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.host.transport import Commands
 from weft.hw.core import Core
 

@@ -1,7 +1,7 @@
 """The golden core behind a command stream: it takes words, as hardware does."""
 
 from weft.commands import HEADER_BYTES, VERSION, Job, Load, Opcode
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 
 __all__ = ["GoldenStream", "decoded"]
 

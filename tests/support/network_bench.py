@@ -5,8 +5,7 @@ from amaranth.hdl import Value
 from verif.amaranth_bench import pulse, simulate, ticks
 from verif.primitives.proof import run_bench
 from weft.hw import export
-from weft.hw.network_core.core import NetworkCore
-from weft.hw.network_core.top import NetworkTop
+from weft.hw.network_core.core import NetworkCore, NetworkTop
 from weft.network_core.descriptors import BANK_BITS, split
 
 __all__ = ["amaranth_list", "icarus_list"]

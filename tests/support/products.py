@@ -4,7 +4,7 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 from weft import Accelerator, Config
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 
 __all__ = [
     "SMALL", "accelerator", "check_equal", "check_sums", "exact", "floats", "integers",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from weft.config import Config
 from weft.regress.case import Case
-from weft.regress.work import CaseWork
+from weft.regress.check import CaseWork
 from weft.tasks.program import RunLimits
 
 FAKE = sys.executable, str(Path(__file__).with_name("fake_check.py"))

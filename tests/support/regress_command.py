@@ -9,9 +9,9 @@ import sys
 from regress_cases import FAKE
 
 from weft.cli import main
-from weft.regress import work
+from weft.regress import check
 
 if __name__ == "__main__":
-    work.CaseWork.set_up = lambda self: None
-    work.CaseWork = functools.partial(work.CaseWork, command=(*FAKE, "1"))
+    check.CaseWork.set_up = lambda self: None
+    check.CaseWork = functools.partial(check.CaseWork, command=(*FAKE, "1"))
     sys.exit(main(sys.argv[1:]))

@@ -9,7 +9,7 @@ from tooling import load
 
 from weft.boards.design_digest import design_digest
 from weft.boards.toolchain import to_rtlil
-from weft.hw.array.element import ProcessingElement
+from weft.hw.array.systolic import ProcessingElement
 
 
 @pytest.fixture(scope="module")

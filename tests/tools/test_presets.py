@@ -6,8 +6,7 @@ from pathlib import Path
 from tools import presets
 from weft.boards.catalog import BOARDS
 from weft.config import Config
-from weft.explore.estimate import DesignEstimate
-from weft.explore.model import AreaEstimate
+from weft.explore.model import AreaEstimate, DesignEstimate
 from weft.explore.workload import WorkloadCost
 
 OWN = Config(target="ecp5", rows=4, cols=4, depth=4, lanes=1)

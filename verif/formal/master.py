@@ -13,7 +13,7 @@ from verif.formal.bench import FormalBench
 from verif.formal.combiner import CombinerRules
 from verif.formal.rules import Rules
 from weft.geometry import memories
-from weft.hw.dma import write_combiner, writer
+from weft.hw.dma import writer
 from weft.hw.dma.address_generator import AddressGenerator
 from weft.hw.dma.axi import BURST, FIXED
 from weft.hw.dma.layout import layouts
@@ -200,7 +200,7 @@ class ShortWriter(writer.Writer):
     """
 
     def __init__(self):
-        with patch.object(write_combiner, "BLOCK", BLOCK):
+        with patch.object(writer, "BLOCK", BLOCK):
             super().__init__(data_bytes=DATA_BYTES, target="generic")
         self.drop = Signal()
 
@@ -212,18 +212,18 @@ class ShortWriter(writer.Writer):
         return m
 
 
-class ShortCombiner(write_combiner.WriteCombiner):
+class ShortCombiner(writer.WriteCombiner):
     """A write combiner with blocks of four beats, units of both kinds, and rows of eight beats."""
 
     def __init__(self):
-        unit = write_combiner.WriteUnit(
+        unit = writer.WriteUnit(
             data_bytes=DATA_BYTES, max_index=DATA_BYTES // min(SIZES), row_bytes=8 * DATA_BYTES
         )
-        with patch.object(write_combiner, "BLOCK", COMBINER_BLOCK):
+        with patch.object(writer, "BLOCK", COMBINER_BLOCK):
             super().__init__(unit_sizes=SIZES, unit=unit, data_bytes=DATA_BYTES)
 
     def elaborate(self, platform):
-        with patch.object(write_combiner, "BLOCK", COMBINER_BLOCK):
+        with patch.object(writer, "BLOCK", COMBINER_BLOCK):
             return super().elaborate(platform)
 
 

@@ -10,7 +10,7 @@ LIMIT = 2  # cycles between a request and its response, at most
 
 
 class RegisterBusRules(Rules):
-    """The responder keeps the contract of `weft.hw.bus.register_bus.RegisterBus`, and answers soon.
+    """The responder keeps the contract of `weft.hw.bus.register_bank.RegisterBus`; it answers soon.
 
     A response comes in a later cycle than its request, and within `LIMIT` cycles. The next request
     is accepted with the response at the earliest. If no request is pending, it is accepted at once.

@@ -7,8 +7,7 @@ from amaranth.utils import ceil_log2
 
 from weft.hw.network_core.interface import JobPort
 from weft.hw.network_core.layouts import ComputedTile
-from weft.hw.network_core.steps.panel_buffer import ReadyPanel
-from weft.hw.network_core.steps.pixel_generator import LoopCounter
+from weft.hw.network_core.steps.panels import LoopCounter, ReadyPanel
 from weft.latencies import STEP
 from weft.network_core.latencies import MAP_READ, lead
 

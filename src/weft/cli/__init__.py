@@ -33,7 +33,7 @@ from weft.cli import (
     serve,
     sim,
 )
-from weft.cli.arguments import Parser, Version
+from weft.cli.options import Parser, Version
 from weft.hints import visible
 
 __all__ = ["SUBCOMMANDS", "main", "run_program"]

@@ -6,7 +6,7 @@ import re
 import shutil
 from dataclasses import dataclass
 
-from weft.cli.arguments import path
+from weft.cli.options import path
 from weft.cli.progress import slow_task
 from weft.design import PerKind
 from weft.tables import Column, fitted_table

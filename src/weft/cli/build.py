@@ -7,8 +7,15 @@ import time
 from pathlib import Path
 
 from weft.cli import bitstream_report
-from weft.cli.arguments import integer, output_file, output_folder, path
-from weft.cli.options import add_config, add_network_core_fields, changed_config
+from weft.cli.options import (
+    add_config,
+    add_network_core_fields,
+    changed_config,
+    integer,
+    output_file,
+    output_folder,
+    path,
+)
 from weft.files import written_whole
 
 __all__ = [

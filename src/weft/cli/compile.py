@@ -1,7 +1,6 @@
 """``weft compile``: compiles a network for an accelerator, to a program file."""
 
-from weft.cli.arguments import output_file, output_folder, path
-from weft.cli.network_target import (
+from weft.cli.network_inputs import (
     add_batch,
     add_network,
     add_target,
@@ -9,6 +8,7 @@ from weft.cli.network_target import (
     load_network,
     target_named,
 )
+from weft.cli.options import output_file, output_folder, path
 from weft.design import PerKind
 from weft.files import write_bytes
 

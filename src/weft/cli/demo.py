@@ -3,7 +3,7 @@
 from pathlib import Path
 from shlex import quote
 
-from weft.cli.arguments import output_file, output_folder, path
+from weft.cli.options import output_file, output_folder, path
 from weft.hints import visible
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]

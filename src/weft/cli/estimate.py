@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from weft.cli.arguments import path
-from weft.cli.options import add_config, add_network_core_fields, changed_config
+from weft.cli.options import add_config, add_network_core_fields, changed_config, path
 from weft.cli.progress import slow_task
 from weft.design import PerKind
 
@@ -42,9 +41,8 @@ def add(parser):
 def run(args) -> int:
     """Run the command; return its exit code."""
     from weft.cli.explore_result import named_board
-    from weft.explore.estimate import Estimator
     from weft.explore.findings import fitted, recorded
-    from weft.explore.model import family_of, leave_one_out
+    from weft.explore.model import Estimator, family_of, leave_one_out
     from weft.explore.workload import workload_of
 
     board = named_board(args.board, args.purpose)

@@ -3,9 +3,16 @@
 import time
 from pathlib import Path
 
-from weft.cli.arguments import integer, number, output_folder, path
-from weft.cli.engine_options import add_engine, check_cluster, duration
 from weft.cli.explore_result import FAMILIES, STORE, Left, engine_of, named_board, store_of
+from weft.cli.options import (
+    add_engine,
+    check_cluster,
+    duration,
+    integer,
+    number,
+    output_folder,
+    path,
+)
 from weft.cli.progress import progress
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -138,9 +145,8 @@ def _search(args):
     from weft.boards.board import BoardError
     from weft.cli.explore_result import show_front, show_result
     from weft.explore.candidates import candidates, estimates_of
-    from weft.explore.estimate import Estimator
-    from weft.explore.findings import fitted, of_board
-    from weft.explore.guide import Guide
+    from weft.explore.findings import Guide, fitted, of_board
+    from weft.explore.model import Estimator
     from weft.explore.workload import workload_of
 
     for name in ("board", "workload"):

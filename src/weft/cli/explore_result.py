@@ -5,8 +5,7 @@ import itertools
 import tempfile
 from pathlib import Path
 
-from weft.cli.arguments import output_file
-from weft.cli.engine_options import limits_of, started
+from weft.cli.options import limits_of, output_file, started
 from weft.cli.progress import progress
 from weft.files import write_text
 

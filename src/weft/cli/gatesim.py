@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from weft.cli.arguments import integer, path
 from weft.cli.build import add_board, add_design, designed_board
+from weft.cli.options import integer, path
 from weft.design import PerKind
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -112,7 +112,7 @@ def _check_jobs(args, board):
 
 
 def _check_network(args, board):
-    from weft.cli.network_target import compile_slowly
+    from weft.cli.network_inputs import compile_slowly
     from weft.models.loading import load
     from weft.models.target import target_of
     from weft.sim import gates
@@ -135,7 +135,7 @@ def _netlist(board, stage, show):
     """The netlist of ``board``, made by the same steps as its bitstream, and only once."""
     from weft.boards.bitstream import best_route, prepare, synthesize
     from weft.boards.toolchain import Toolchain
-    from weft.cli.arguments import output_folder
+    from weft.cli.options import output_folder
     from weft.sim.build import folder
 
     tools = Toolchain(folder(), say=show.say)

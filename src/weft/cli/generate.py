@@ -4,9 +4,8 @@ import dataclasses
 from pathlib import Path
 
 from weft.buses import BUSES
-from weft.cli.arguments import output_file, output_folder, path
 from weft.cli.doctor import install_hint
-from weft.cli.options import add_config, config_of
+from weft.cli.options import add_config, config_of, output_file, output_folder, path
 from weft.config import Config, ConfigError
 from weft.design import PerKind
 from weft.designs import design_from_toml
@@ -135,7 +134,7 @@ _IPS = PerKind(product=_product_ip, network=_network_ip)
 def _measured(args, ip, show):
     """Area and clock from place and route, as lines of the data sheet."""
     from weft.boards.toolchain import Toolchain
-    from weft.kit.measured import device, measure
+    from weft.kit.sheet import device, measure
     from weft.sim.build import folder
 
     part = device(args.measure, ip)

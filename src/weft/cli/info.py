@@ -140,7 +140,7 @@ def _network_core(config, shapes):
         )
     from rich.console import Console
 
-    from weft.models.report.operators import operator_lines
+    from weft.models.report.placement import operator_lines
 
     texts = {f.name: f.metadata["text"] for f in dataclasses.fields(Config)}
     rows = [(name, getattr(config.array, name), texts[name]) for name in ARRAY_FIELDS]

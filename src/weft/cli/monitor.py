@@ -2,8 +2,7 @@
 
 import time
 
-from weft.cli.arguments import integer, number
-from weft.cli.options import NAMES, add_transport, given_config, open_named
+from weft.cli.options import NAMES, add_transport, given_config, integer, number, open_named
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 

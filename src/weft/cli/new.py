@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from weft.cli.arguments import output_folder, path
+from weft.cli.options import output_folder, path
 from weft.hints import visible
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]

@@ -1,19 +1,267 @@
-"""Options of commands for a design, and for the transport to a core."""
+"""Options of commands: for a design, a transport, an engine of tasks; and types of arguments."""
 
 import argparse
 import dataclasses
+import math
+import re
+import sys
+import tempfile
+from importlib import metadata
+from pathlib import Path
 
-from weft.cli.arguments import integer, path
 from weft.cli.progress import slow_task
 from weft.config import Config, ConfigError
 from weft.design import PerKind
+from weft.files import part_of
+from weft.hints import did_you_mean
 from weft.network_core.config import OPTIONS
 
 __all__ = [
-    "NAMES", "add_baud", "add_config", "add_network_core_fields", "add_transport", "any_config_of",
-    "changed_config", "check_baud", "config_of", "given_config", "given_field", "open_by_name",
-    "open_named",
+    "NAMES", "Parser", "Version", "add_baud", "add_config", "add_engine", "add_network_core_fields",
+    "add_store", "add_transport", "add_workers", "any_config_of", "changed_config", "check_baud",
+    "check_cluster", "config_of", "duration", "given_config", "given_field", "integer", "limits_of",
+    "number", "open_by_name", "open_named", "output_file", "output_folder", "path", "started",
 ]
+
+_MAX_LENGTH = 40  # characters of a wrong value in a message
+
+
+def integer(name: str, low: int, high: int | None = None):
+    """A type for `argparse`: an integer of ``low`` or more, and at most ``high`` if given."""
+    rule = f"an integer of {low} or more" if high is None else f"an integer in {low}..{high}"
+
+    def read(text):
+        try:
+            value = int(text) if re.fullmatch(r"-?[0-9]+", text) else None
+        except ValueError:  # thousands of digits
+            value = None
+        if value is None or value < low or high is not None and value > high:
+            raise _wrong(name, rule, text)
+        return value
+
+    return read
+
+
+def number(name: str, low: float, high: float):
+    """A type for `argparse`: a number in ``low..high``, not infinite and not NaN."""
+
+    def read(text):
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high:
+            raise _wrong(name, f"a number in {low:g}..{high:g}", text)
+        return value
+
+    return read
+
+
+def path(name: str):
+    """A type for `argparse`: a path. It must not be empty, which would mean the current folder."""
+
+    def read(text):
+        if not text:
+            raise _wrong(name, "a path", text)
+        return text
+
+    return read
+
+
+def _wrong(name, rule, text):
+    shown = text if len(text) <= _MAX_LENGTH else text[:_MAX_LENGTH] + "..."
+    return argparse.ArgumentTypeError(f"{name} must be {rule}, not {shown!r}")
+
+
+_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
+
+
+class Parser(argparse.ArgumentParser):
+    """An `argparse.ArgumentParser` that prints an error in one line, without the usage text."""
+
+    def error(self, message):
+        """Print the error, the nearest valid choice, and a pointer to the help; exit code 2."""
+        if match := _CHOICE.search(message):
+            message += did_you_mean(match[1], re.findall(r"[\w.-]+", match[2]))
+        see = " See" if message.endswith("?") else "; see"
+        self.exit(2, f"{self.prog}: error: {message}{see} {self.prog} --help\n")
+
+    def unknown(self, rest):
+        """Report the arguments ``rest``, which no option accepts."""
+        options = re.findall(r"--[\w-]+", self.format_usage())
+        name = rest[0].partition("=")[0]
+        suggestion = did_you_mean(name, options) if name.startswith("--") else ""
+        if "--board" in options and not name.startswith("-"):
+            from weft.boards.catalog import BOARDS
+
+            if name in BOARDS:
+                suggestion = f"; did you mean --board {name}?"
+        self.error(f"unrecognized arguments: {' '.join(rest)}{suggestion}")
+
+
+class Version(argparse.Action):
+    """Print the version of the installed Weft, which is looked up only then, and exit."""
+
+    def __init__(self, option_strings, dest, **options):
+        super().__init__(option_strings, dest, nargs=0, **options)
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        print(f"weft {metadata.version('weft')}")
+        parser.exit()
+
+
+def output_folder(path) -> Path:
+    """Create the folder if it does not exist.
+
+    Raises OSError, with its name, if it cannot be created or written to.
+    """
+    path = Path(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        error.filename = str(path)  # instead of the name of the temporary file
+        raise OSError(f"cannot write to the output folder: {error}") from error
+    return path
+
+
+def output_file(path) -> Path:
+    """Check that the file can be written, without changing it; creates its folder.
+
+    Raises OSError if the path is no regular file, or the file cannot be created.
+    """
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "a special file"
+        raise OSError(f"output must be a file; {path} is {kind}")
+    output_folder(path.parent)
+    part = part_of(path)
+    try:
+        part.touch()
+        part.unlink()
+    except OSError as error:
+        error.filename = str(path)  # instead of the temporary name
+        raise OSError(f"cannot write the output file: {error}") from error
+    return path
+
+
+_TLS = {
+    "ca": "certificate of the authority", "cert": "certificate of this user",
+    "key": "private key of this user",
+}
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def add_engine(parser, store: str) -> None:
+    """Add the options of the engine and of its limits, and ``--store`` with its default file."""
+    group = parser.add_argument_group("the engine")
+    add_workers(group)
+    group.add_argument(
+        "--minutes", metavar="NUM", type=number("minutes", 0.01, 1e5), default=60.0,
+        help="time limit of a tool run; default 60",
+    )
+    group.add_argument(
+        "--memory", metavar="GIB", type=number("memory", 0.1, 1e4), default=4.0,
+        help="memory limit of a tool in GiB; default 4",
+    )
+    add_store(group, store)
+
+
+def add_workers(parser) -> None:
+    """Add ``--cluster``, its certificates, and ``--jobs``."""
+    parser.add_argument(
+        "--cluster", metavar="ADDRESS", type=_address,
+        help="scheduler of dask.distributed: tls://host:8786, or tcp://host:8786 without a key;"
+             " default: workers on this machine",
+    )
+    for name, text in _TLS.items():
+        parser.add_argument(
+            f"--tls-{name}", metavar="FILE", type=path(f"tls-{name}"),
+            help=f"{text} of a cluster at tls://",
+        )
+    parser.add_argument(
+        "--jobs", metavar="INT", type=integer("jobs", 1, 9999),
+        help="tools that run at once on this machine; default as many as cores and memory allow",
+    )
+
+
+def _address(text):
+    if not re.fullmatch(r"(tls|tcp)://(\[[^\[\]/]+\]|[^\[\]/:]+):\d{1,5}", text):
+        raise argparse.ArgumentTypeError(
+            f"cluster must be tls://host:port or tcp://host:port, not {text!r}"
+        )
+    return text
+
+
+def add_store(parser, store: str) -> None:
+    """Add ``--store``."""
+    parser.add_argument(
+        "--store", metavar="FILE", type=path("store"),
+        help=f"the file that keeps all outcomes; default {store} in Weft's build folder",
+    )
+
+
+def duration(text: str) -> float:
+    """Seconds of a budget: ``90s``, ``30m``, ``2h``, ``1d``."""
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smhd])", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"budget must be a time as 90s, 30m or 2h, not {text!r}")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def limits_of(args):
+    """The `RunLimits` of the arguments."""
+    from weft.tasks.program import RunLimits
+
+    return RunLimits(60 * args.minutes, int(args.memory * 2**30))
+
+
+def check_cluster(args) -> None:
+    """Check the options of a cluster before any work; warn of one that needs no key.
+
+    Raises EngineError or OSError, as the certificates are needed.
+    """
+    if _security(args) is None and args.cluster:
+        print(
+            f"weft: warning: {args.cluster} has no key: any host that reaches the scheduler can run"
+            " code on it, on its workers and in this command; use tls:// (docs/explore.md)",
+            file=sys.stderr, flush=True,
+        )
+
+
+def started(work, args, show):
+    """The engine of the arguments, with every machine set up; says where it runs."""
+    from weft.tasks.engine import Engine
+
+    engine = Engine(work, args.cluster, workers=args.jobs, security=_security(args))
+    try:
+        place = f"at {engine.address}; {engine.dashboard}" if args.cluster else "in this process"
+        show.say(f"engine: {engine.workers} workers {place}")
+        with show.task("preparing the tools"):
+            engine.set_up()
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+def _security(args):
+    """The certificates of the arguments; None for an address that uses none."""
+    files = {f"--tls-{name}": getattr(args, f"tls_{name}") for name in _TLS}
+    given = [name for name, file in files.items() if file is not None]
+    if not given and args.cluster is None:
+        return None
+    from weft.tasks.engine import EngineError, security_of
+
+    if not (args.cluster or "").startswith("tls:"):
+        if given:
+            raise EngineError(f"{given[0]} must be with --cluster tls://host:port")
+        return None
+    missing = [name for name in files if name not in given]
+    if missing:
+        raise EngineError(f"{args.cluster} needs {', '.join(missing)} (docs/explore.md)")
+    return security_of(*files.values())
 
 
 # Of a NetworkCoreConfig, beside the fields of its core, and beside b_words, which a Config has,

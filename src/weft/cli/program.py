@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from shlex import quote
 
-from weft.cli.arguments import path
 from weft.cli.build import add_board, board_of
+from weft.cli.options import path
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 

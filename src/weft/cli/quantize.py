@@ -3,7 +3,6 @@
 import math
 from pathlib import Path
 
-from weft.cli.arguments import number, output_file, path
 from weft.cli.network_inputs import (
     add_normalization,
     layout_of,
@@ -11,6 +10,7 @@ from weft.cli.network_inputs import (
     normalization_of,
     refuse_normalization,
 )
+from weft.cli.options import number, output_file, path
 from weft.cli.progress import progress, slow_task
 from weft.files import write_bytes
 from weft.hints import visible

@@ -8,8 +8,16 @@ import zlib
 from collections import Counter
 from pathlib import Path
 
-from weft.cli.arguments import integer, output_file, path
-from weft.cli.engine_options import add_engine, check_cluster, duration, limits_of, started
+from weft.cli.options import (
+    add_engine,
+    check_cluster,
+    duration,
+    integer,
+    limits_of,
+    output_file,
+    path,
+    started,
+)
 from weft.cli.progress import progress
 from weft.config import Config
 from weft.files import write_bytes, write_text
@@ -111,7 +119,7 @@ def run(args) -> int:
 
 
 def _run(cases, args, show, found):
-    from weft.regress.work import CaseStore, CaseWork
+    from weft.regress.check import CaseStore, CaseWork
     from weft.sim.cache import folder
     from weft.tasks.store import run_items
 

@@ -4,8 +4,7 @@ import json
 import os
 import sys
 
-from weft.cli.arguments import output_file, path
-from weft.cli.network_target import (
+from weft.cli.network_inputs import (
     DEFAULT_BOARD,
     add_batch,
     add_network,
@@ -15,6 +14,7 @@ from weft.cli.network_target import (
     load_network,
     target_named,
 )
+from weft.cli.options import output_file, path
 from weft.cli.progress import slow_task
 from weft.files import write_text
 

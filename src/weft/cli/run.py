@@ -3,11 +3,10 @@
 import contextlib
 import dataclasses
 
-from weft.cli.arguments import integer, output_file, path
-from weft.cli.network_inputs import add_inputs
-from weft.cli.network_target import (
+from weft.cli.network_inputs import (
     DEFAULT_BOARD,
     add_batch,
+    add_inputs,
     add_network,
     add_target,
     batch_of,
@@ -16,7 +15,7 @@ from weft.cli.network_target import (
     target_named,
 )
 from weft.cli.network_values import finish, prepared, repeat, write_outputs
-from weft.cli.options import add_baud, check_baud, open_by_name
+from weft.cli.options import add_baud, check_baud, integer, open_by_name, output_file, path
 from weft.cli.progress import slow_task
 from weft.design import PerKind
 from weft.files import write_text
@@ -193,7 +192,7 @@ def _compiled(args, network, target):
 
 def _single_products(network, target, activations, error):
     """Compile a network that does not fit, by this error, so that the core gets each product."""
-    from weft.host.list_transport import product_config
+    from weft.host.emulated import product_config
 
     single = dataclasses.replace(target, config=product_config(target.config), by_lists=True)
     program = compile_slowly(network, single, activations=activations)
@@ -286,7 +285,7 @@ def open_core(args, program, target, transport):
     connection, lists = _CONNECTIONS.of(target)(args, target.config, transport), None
     try:
         if program.kind != target.kind:
-            from weft.host.list_transport import ListTransport
+            from weft.host.emulated import ListTransport
 
             connection = ListTransport(connection)
             lists = connection.products.counters

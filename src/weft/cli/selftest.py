@@ -3,8 +3,7 @@
 import dataclasses
 import time
 
-from weft.cli.arguments import integer
-from weft.cli.options import NAMES, add_transport, open_named
+from weft.cli.options import NAMES, add_transport, integer, open_named
 from weft.config import PAGE_WORDS
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -89,7 +88,7 @@ def _print(checks):
 def _cases(config, transport, for_products, seed):
     """The core, and the checks of its memories, its link and its products: [(name, check)]."""
     from weft.cli.selftest_cases import memories, products
-    from weft.host.list_transport import ListTransport
+    from weft.host.emulated import ListTransport
 
     if not isinstance(for_products, ListTransport):
         return config, [

@@ -2,8 +2,7 @@
 
 import argparse
 
-from weft.cli.arguments import integer
-from weft.cli.options import add_baud, add_config, any_config_of, check_baud, given_field
+from weft.cli.options import add_baud, add_config, any_config_of, check_baud, given_field, integer
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from weft.boards.devices import Device
 from weft.config import Config
 from weft.design import PerKind
-from weft.explore.estimate import DesignEstimate, Estimator
+from weft.explore.model import DesignEstimate, Estimator
 from weft.explore.space import draws, fields_of, grid, neighbours, with_words
 from weft.models.errors import UnfitError
 from weft.network_core.config import NetworkCoreConfig
@@ -196,7 +196,7 @@ def network_candidates(
     base : NetworkCoreConfig
         The first candidate, and the fields that no candidate changes.
     objective : str
-        One of `weft.explore.estimate.OBJECTIVES`, which the order follows.
+        One of `weft.explore.model.OBJECTIVES`, which the order follows.
     rate : float
         Rounds of all networks a second that a candidate must reach.
     known : iterable of NetworkCoreConfig

@@ -311,7 +311,7 @@ def _result_features(config, address_bits):
 
 @functools.lru_cache(maxsize=1)
 def pending_tiles(config: Config) -> tuple[int, int]:
-    """Bits and words of the memory of `weft.hw.output.pending_tiles.PendingTiles`."""
+    """Bits and words of the memory of `weft.hw.output.reorder_buffer.PendingTiles`."""
     c, latencies = config, Latencies.of(config)
     a, b = list(memories(c).values())[:2]
     sizes = c.rows.bit_length() + c.cols.bit_length() + (c.jobs - 1).bit_length()

@@ -10,7 +10,7 @@ def __getattr__(name):
 
         return Accelerator
     if name == "GoldenTransport":
-        from weft.host.golden import GoldenTransport
+        from weft.host.emulated import GoldenTransport
 
         return GoldenTransport
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

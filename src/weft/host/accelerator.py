@@ -11,12 +11,12 @@ from weft.config import PAGE_WORDS, Config
 from weft.geometry import memories
 from weft.host.core_session import AcceleratorError, CoreSession
 from weft.host.packing import Packers, pack, unpack
+from weft.host.plan import Pages, ResidencyCache
 from weft.host.planner import Planner
 from weft.host.prepared import PreparedProduct, product_commands
 from weft.host.product import Resident
 from weft.host.product_stream import MAX_JOBS, ProductStream, Setup
 from weft.host.products import PRODUCTS
-from weft.host.residency import Pages, ResidencyCache
 from weft.host.stats import Stats
 from weft.host.transport import Commands, Transport
 

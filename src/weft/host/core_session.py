@@ -203,7 +203,7 @@ def product_transport(transport: Any, timeout: float) -> Transport:
     ask = getattr(transport, "kind_of_core", None)
     if ask is None or ask(timeout) == PRODUCT:
         return transport
-    from weft.host.list_transport import ListTransport
+    from weft.host.emulated import ListTransport
     from weft.host.network_driver import NetworkDriver
 
     return ListTransport(NetworkDriver(transport, timeout=timeout), timeout=timeout)

@@ -1,16 +1,21 @@
-"""A transport to a core that this process emulates: it takes commands and answers at once."""
+"""Transports that answer at once: a golden core, and products as lists of a network core."""
 
-from collections import deque
+import dataclasses
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from weft.commands import HEADER_BYTES, Job, JobFlag, Load, LoadFlag, Region, Status
+from weft.config import Config
+from weft.design import PRODUCT
 from weft.geometry import JobRules
-from weft.host.golden_core import GoldenCore
+from weft.host.golden_core import CORES, GoldenCore, IntegerCore
+from weft.host.list_products import ListProducts
 from weft.host.transport import Command, Packet, TransportClosed, TransportError, TransportTimeout
+from weft.network_core.config import NetworkCoreConfig
 from weft.registers import COUNTERS, REGISTERS, describe
 
-__all__ = ["EmulatedTransport"]
+__all__ = ["EmulatedTransport", "GoldenTransport", "ListTransport", "product_config"]
 
 _FEEDS = (JobFlag.FEED_A, JobFlag.FEED_B)
 _CYCLES = frozenset({"busy", "active", "starved", "stalled"})  # counters of cycles
@@ -210,3 +215,135 @@ def _span(job, operand):
     if operand == Region.C:
         return (job.c_page, job.c_pages) if JobFlag.PRELOAD in job.flags else (0, 0)
     return job.b_page, job.b_pages  # parameters have the addresses of B
+
+
+_MAX_UNCOUNTED = 1 << 20  # maximum commands whose cycles are not counted yet: some 300 MiB
+
+
+class GoldenTransport(EmulatedTransport):
+    """A `Transport` to an exact model of a core; it answers at once.
+
+    The cycle model gives the counters of cycles. It runs when they are read; until then the
+    transport stores the commands, equal batches once.
+
+    `TransportError` reports commands whose effect on a core is undefined: a load outside the
+    buffer, or invalid parameters.
+
+    Parameters
+    ----------
+    config : Config
+        Config of the core.
+    """
+
+    def __init__(self, config: Config):
+        if getattr(config, "kind", None) != PRODUCT:
+            raise TypeError(f"config must be a weft.Config, not {config!r}")
+        super().__init__(CORES[config.dtype](config))
+        self._batch: list = []
+        # Commands whose cycles are not counted yet: number of runs.
+        self._batches: Counter = Counter()
+        self._uncounted = 0  # commands in these batches
+
+    def _executed(self, commands):
+        self._batch += commands
+
+    def _idle(self):
+        if self._batch:
+            self._defer(self._batch)
+            self._batch = []
+
+    def _defer(self, batch):
+        """Store a batch; its cycles are counted when they are read."""
+        commands = tuple(_untagged(command) for command in batch)
+        if commands not in self._batches:
+            self._uncounted += len(batch)
+        self._batches[commands] += 1
+        if self._uncounted > _MAX_UNCOUNTED:
+            self._count_cycles()
+
+    def _count_cycles(self):
+        """Add the cycles of the stored batches to the counters."""
+        from weft.cycles import predict
+
+        for commands, times in self._batches.items():
+            prediction = predict(self._config, list(commands))
+            self._counters["busy"] += times * prediction.cycles
+            for name in ("active", "starved", "stalled"):
+                self._counters[name] += times * getattr(prediction, name)
+        self._batches.clear()
+        self._uncounted = 0
+
+
+def _untagged(command):
+    """Return a command; a job without its tag, which costs no cycles."""
+    return command.tagged(0) if isinstance(command, Job) else command
+
+
+_WORDS = 1 << 16  # of the emulated buffers, which are in this process
+
+
+def product_config(config: NetworkCoreConfig) -> Config:
+    """Return the Config of the product core that a network core stands for."""
+    return dataclasses.replace(config.array, a_words=_WORDS, b_words=_WORDS)
+
+
+class ListTransport(EmulatedTransport):
+    """A `Transport` to a network core: ``Accelerator(ListTransport(NetworkDriver(port)))``.
+
+    This process emulates the command stream and the operand buffers of a product core.
+    The network core computes the products, as `ListProducts` describes. The host adds partial
+    sums, and converts those to results.
+
+    The counter ``busy`` has the cycles of all lists, as the core has counted them; of a model that
+    does not count, the predicted ones, which are equal. ``active`` has the array steps, ``starved``
+    all other cycles. The words of the streams are the emulated ones.
+
+    Parameters
+    ----------
+    runner : NetworkDriver
+        Or a model, as for `ListProducts`.
+    timeout : float
+        Maximum seconds of a list.
+
+    Attributes
+    ----------
+    products : ListProducts
+    """
+
+    def __init__(self, runner, *, timeout: float = 60.0):
+        self.products = ListProducts(runner, timeout=timeout)
+        super().__init__(_ListCore(product_config(runner.config), self.products))
+
+    def restart(self, timeout: float) -> None:
+        """Discard the commands that were not executed."""
+        self._waiting.clear()
+
+    def close(self) -> None:
+        super().close()
+        self.products.close()
+
+    def _count_cycles(self):
+        counters = self.products.counters
+        cycles, active = counters.cycles(), counters.steps
+        self._counters |= {"busy": cycles, "active": active, "starved": cycles - active}
+
+
+class _ListCore(IntegerCore):
+    """The buffers of the emulated core; lists compute its sums and results."""
+
+    def __init__(self, config: Config, products: ListProducts):
+        super().__init__(config)
+        self._products = products
+
+    def sums(self, job, a, b, kept):
+        total = self._products.sums(a, b)
+        return total if kept is None else total + kept
+
+    def run(self, job):
+        partial = job.flags & (JobFlag.ACCUMULATE | JobFlag.KEEP)
+        whole = JobFlag.REQUANTIZE in job.flags and not partial
+        if not (whole and self._products.is_whole(job.m, job.k, job.n)):
+            return super().run(job)
+        a = self._operand(Region.A, job.m, job.k, job.a_page, job.a_pitch)
+        b = self._operand(Region.B, job.n, job.k, job.b_page, job.b_pitch)
+        return self._layout(self._products.results(a, b, self.entries(job)))

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from weft.commands import Job, JobFlag, Load, LoadFlag, Region
 from weft.config import PAGE_WORDS, Config
 from weft.geometry import operands
-from weft.host.plan import Blocks, Plan
-from weft.host.residency import Ring
+from weft.host.plan import Blocks, Plan, Ring
 
 __all__ = ["Feed", "PlanStep", "Planner", "tags"]
 

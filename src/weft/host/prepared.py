@@ -7,10 +7,10 @@ from weft.commands import Region
 from weft.config import Config
 from weft.geometry import memories
 from weft.host.packing import Packers, cut, pack, pack_entries
+from weft.host.plan import ResidencyCache
 from weft.host.planner import PlanStep
 from weft.host.product import Product
 from weft.host.product_stream import Packed, ProductStream, table_load
-from weft.host.residency import ResidencyCache
 from weft.host.transport import Command
 
 __all__ = ["PreparedProduct", "product_commands"]

@@ -6,11 +6,10 @@ import json
 import numpy as np
 
 from weft import commands
-from weft.c_names import renamed
 from weft.design import PerKind
 from weft.geometry import memories
 from weft.host.list_products import ListProducts
-from weft.ip import Ip
+from weft.ip import Ip, renamed
 from weft.kit.folder import text
 from weft.network_core.descriptors import ListEnd, ListError, ListReport, join
 from weft.network_core.ip import NetworkIp

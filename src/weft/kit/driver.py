@@ -5,12 +5,11 @@ from typing import Any, NamedTuple
 
 from weft import commands
 from weft.buses import BUSES
-from weft.c_names import renamed
 from weft.descriptors import write_unit
 from weft.design import PerKind
 from weft.geometry import memories, operands
 from weft.hw.bus.fifo_ports import CAPACITY
-from weft.ip import Ip
+from weft.ip import Ip, renamed
 from weft.kit.folder import text
 from weft.network_core.ip import NetworkIp
 from weft.registers import IDENTITY, identity

@@ -1,4 +1,4 @@
-"""Files of a kit: their first lines, the fixed ones, and writing all of them to disk.
+"""Files of a kit: first lines, fixed files, tables in Markdown, and writing all of them to disk.
 
 A kit is written completely or not at all, and only into a new folder or over a kit.
 """
@@ -15,7 +15,12 @@ from weft.files import write_bytes
 from weft.ip import Ip
 from weft.network_core.ip import NetworkIp
 
-__all__ = ["MANIFEST", "check", "command", "head", "manifest", "text", "write"]
+__all__ = ["MANIFEST", "check", "command", "head", "manifest", "table", "text", "write"]
+
+def table(head, rows) -> str:
+    """A table with the titles ``head``; a row is a sequence of texts."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join("| " + " | ".join(row) + " |" for row in lines)
 
 
 def head(ip: Ip | NetworkIp, what: str) -> list[str]:

@@ -7,7 +7,7 @@ from weft.cli.info import cycle_counts, result_types
 from weft.config import Config
 from weft.geometry import operands
 from weft.ip import Ip
-from weft.kit.table import table
+from weft.kit.folder import table
 
 __all__ = ["KIND", "numbers", "parameters", "performance", "use"]
 

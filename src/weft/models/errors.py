@@ -24,7 +24,7 @@ class ModelError(ValueError):
 class UnfitError(ModelError):
     """A valid network that cannot run from the memory of a network core.
 
-    The core can compute its products one by one: `weft.host.list_transport.ListTransport`.
+    The core can compute its products one by one: `weft.host.emulated.ListTransport`.
     """
 
 

@@ -32,7 +32,7 @@ class NetworkTarget:
         Rate of the serial port in bits per second; a byte takes 10 bits.
     by_lists : bool
         The product core is a network core, which computes each product by a list of its own: see
-        `weft.host.list_transport.ListTransport`. Estimates are the ones of a product core with
+        `weft.host.emulated.ListTransport`. Estimates are the ones of a product core with
         the same array.
     """
 

@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from verif.amaranth_bench import play
 from verif.primitives import prove_equal
 from weft.hw.arith import carry
-from weft.hw.arith.carry import Accumulator
+from weft.hw.fabrics.ecp5_primitives import Accumulator
 from weft.sim.primitives import ECP5_MODELS
 
 SIZES = pytest.mark.parametrize("term, acc", [(18, 32), (16, 32), (5, 7), (4, 4)])

@@ -3,7 +3,7 @@
 import pytest
 
 from verif.amaranth_bench import play
-from weft.hw.array.drain import Drain
+from weft.hw.array.edges import Drain
 
 
 @pytest.mark.parametrize("rows, slots, delay", [

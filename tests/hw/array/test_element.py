@@ -11,7 +11,7 @@ from weft.boards.toolchain import to_rtlil
 from weft.config import Config
 from weft.hw.arith.ecp5 import Ecp5PlainMac
 from weft.hw.arith.mac import PlainMac
-from weft.hw.array.element import ProcessingElement
+from weft.hw.array.systolic import ProcessingElement
 from weft.hw.core import Core
 
 CELLS = [

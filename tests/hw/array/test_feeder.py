@@ -15,7 +15,7 @@ from weft.commands import Region
 from weft.geometry import Operand
 from weft.hw.arith.bf16 import Bf16Mac, FlushingBf16Mac
 from weft.hw.arith.mac import PlainMac
-from weft.hw.array.feeder import Feeder
+from weft.hw.array.edges import Feeder
 from weft.hw.buffers.operands import OperandBuffer
 from weft.hw.control.sequencer import ArrayStep
 from weft.hw.control.tile_generator import Tile

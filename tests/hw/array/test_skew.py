@@ -3,7 +3,7 @@
 import random
 
 from verif.amaranth_bench import play
-from weft.hw.array.feeder import Skew
+from weft.hw.array.edges import Skew
 
 
 def test_each_element_is_delayed():

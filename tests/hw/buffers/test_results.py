@@ -7,7 +7,7 @@ from amaranth.hdl import signed
 from amaranth.lib.data import StructLayout
 
 from verif.amaranth_bench import play
-from weft.hw.buffers.results import ResultBuffer
+from weft.hw.buffers.operands import ResultBuffer
 
 SOUTH = StructLayout({"valid": 1, "sum": signed(32)})
 

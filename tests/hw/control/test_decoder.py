@@ -8,8 +8,7 @@ from verif.amaranth_bench import checker, plain, put, receive, send, simulate, t
 from weft.commands import HEADER_BYTES, Job, JobFlag, Load, Region
 from weft.config import Config
 from weft.geometry import memories, operands
-from weft.hw.control.decoder import CommandDecoder
-from weft.hw.control.headers import JobHeader, LoadHeader
+from weft.hw.control.decoder import CommandDecoder, JobHeader, LoadHeader
 
 WIDTHS = [1, 4, 16, 32, 64]
 JOB = Job(m=3, n=5, k=7, a_page=1, a_pitch=2, a_pages=3, b_page=4, b_pitch=5, b_pages=6, tag=0xABCD)

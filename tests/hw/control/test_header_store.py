@@ -8,7 +8,7 @@ from verif.amaranth_bench import play
 from weft.commands import HEADER_BYTES, Job, JobFlag, Load, supported_flags
 from weft.config import Config
 from weft.geometry import memories
-from weft.hw.control.headers import HeaderStore, JobHeader, LoadHeader, header_bits
+from weft.hw.control.decoder import HeaderStore, JobHeader, LoadHeader, header_bits
 
 CONFIGS = [
     Config(target="ice40up", rows=2, cols=2, depth=4, a_words=256, b_words=256, bytes_in=4),

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from verif.amaranth_bench import play
 from weft import commands
-from weft.hw.control.headers import CommonHeader, JobHeader, LoadHeader, exceeds
+from weft.hw.control.decoder import CommonHeader, JobHeader, LoadHeader, exceeds
 
 JOB = commands.Job(
     m=0x0102, n=0x1112, k=0x21222324, a_page=0x3132, a_pitch=0x4142, a_pages=0x5152,

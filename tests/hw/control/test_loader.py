@@ -7,8 +7,8 @@ import pytest
 from verif.amaranth_bench import plain, play
 from weft.commands import Load, LoadFlag, Region
 from weft.geometry import Operand
-from weft.hw.control.headers import LoadHeader
-from weft.hw.control.loader import Loader
+from weft.hw.control.decoder import LoadHeader
+from weft.hw.control.job_table import Loader
 
 PAIRS = [  # edge and depth of A and of B, bytes in
     pytest.param((1, 1), (1, 1), 1, id="bytes"),

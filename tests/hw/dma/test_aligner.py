@@ -7,8 +7,8 @@ import pytest
 from verif.amaranth_bench import plain, send, simulate, ticks
 from weft.config import Config
 from weft.hw.dma.address_generator import PackTask
-from weft.hw.dma.aligner import Aligner
 from weft.hw.dma.layout import layouts, pack_bytes
+from weft.hw.dma.packer import Aligner
 
 CONFIGS = {
     "2-of-16": Config(),

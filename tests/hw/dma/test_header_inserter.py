@@ -7,8 +7,8 @@ from amaranth.lib import data
 
 from verif.amaranth_bench import pulse, simulate, ticks
 from weft.commands import HEADER_BYTES
-from weft.hw.dma.aligner import PackWord
 from weft.hw.dma.engine import HeaderInserter
+from weft.hw.dma.packer import PackWord
 
 TASK = data.StructLayout({"last_row_end": 1, "last_word": 8})
 

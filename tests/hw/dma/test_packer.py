@@ -7,9 +7,8 @@ from verif.amaranth_bench import pulse, put, simulate, ticks
 from weft.config import Config
 from weft.host.packing import pack
 from weft.hw.dma.address_generator import PackTask
-from weft.hw.dma.aligner import PackWord
 from weft.hw.dma.layout import layouts, pack_bytes
-from weft.hw.dma.packer import Packer
+from weft.hw.dma.packer import Packer, PackWord
 
 CONFIGS = {
     "8x8x1": Config(),

@@ -3,7 +3,7 @@
 import pytest
 
 from verif.amaranth_bench import play
-from weft.hw.dma.write_combiner import WriteCombiner, WriteUnit
+from weft.hw.dma.writer import WriteCombiner, WriteUnit
 
 
 def units(rows, word=0x0F0E0D0C0B0A09080706050403020100):

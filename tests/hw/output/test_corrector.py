@@ -10,8 +10,8 @@ from verif.amaranth_bench import play
 from verif.loader_model import random_panel, write_port
 from weft.config import Config
 from weft.geometry import Operand, operands
-from weft.hw.output.corrector import Corrector
 from weft.hw.output.operand_sums import PairSums
+from weft.hw.output.requantizer import Corrector
 from weft.timing import Latencies
 
 SETTLE = 16  # cycles, more than the latency of the sums

@@ -3,7 +3,7 @@
 import pytest
 
 from verif.amaranth_bench import play
-from weft.hw.buffers.results import ResultBuffer
+from weft.hw.buffers.operands import ResultBuffer
 from weft.hw.output.lanes import LaneSelect
 
 

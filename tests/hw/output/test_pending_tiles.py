@@ -9,7 +9,7 @@ from verif.amaranth_bench import checker, put, quiet, receive, simulate
 from weft.commands import Region
 from weft.geometry import Operand
 from weft.hw.control.tile_generator import Tile
-from weft.hw.output.pending_tiles import PendingTile, PendingTiles
+from weft.hw.output.reorder_buffer import PendingTile, PendingTiles
 
 ROWS, COLS, DEPTH = 3, 5, 6
 

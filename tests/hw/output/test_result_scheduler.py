@@ -9,7 +9,7 @@ from verif.amaranth_bench import checker, plain, pulse, put, send, simulate, tic
 from weft.commands import Region
 from weft.geometry import Operand
 from weft.hw.control.tile_generator import Tile
-from weft.hw.output.pending_tiles import PendingTile
+from weft.hw.output.reorder_buffer import PendingTile
 from weft.hw.output.result_scheduler import ResultScheduler
 
 ROWS = 3

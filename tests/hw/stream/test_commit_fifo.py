@@ -5,7 +5,7 @@ import random
 import pytest
 
 from verif.amaranth_bench import checker, pulse, quiet, receive, simulate
-from weft.hw.stream.commit_fifo import CommitFifo
+from weft.hw.stream.fifo import CommitFifo
 
 
 async def fill(ctx, dut, data, end):

@@ -13,7 +13,7 @@ from weft.models.errors import KindError
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.division import divide
 from weft.models.network_core.layers import WeightLayout
-from weft.models.network_core.operators.softmax import NO_UNIT
+from weft.models.network_core.operators.reductions import NO_UNIT
 from weft.models.program import NO_MAP_PRODUCT
 from weft.models.report.placement import remedy_of
 from weft.models.target import target_of

@@ -10,7 +10,7 @@ from onnx_models import Builder
 
 import weft
 from weft.config import Config
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.models.oracles import answers, compare
 
 F32, I64, U8 = np.float32, np.int64, np.uint8

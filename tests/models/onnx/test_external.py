@@ -9,7 +9,7 @@ from onnx_models import Builder
 
 import weft
 from weft.config import Config
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.models.errors import ModelError
 from weft.models.onnx.agreement import ort
 from weft.models.onnx.source import self_contained

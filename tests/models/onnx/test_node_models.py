@@ -11,7 +11,7 @@ from onnx_models import require
 
 import weft
 from weft.config import Config
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.models.errors import ModelError
 
 CONFIG = Config(rows=4, cols=4, depth=4, requantize="onnx")

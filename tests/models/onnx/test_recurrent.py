@@ -7,7 +7,7 @@ from onnx_models import Builder, require, run_runtime
 
 import weft
 from weft.config import Config
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.models import ModelError
 from weft.models.compiler import compile_graph
 from weft.models.ir import Gemm

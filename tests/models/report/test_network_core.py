@@ -5,8 +5,7 @@ import json
 import pytest
 
 from weft.models.report import NetworkCoreReport, report
-from weft.models.report.network_core import _bound
-from weft.models.report.network_core_phases import LayerWork
+from weft.models.report.network_core import LayerWork, _bound
 
 
 class Record:

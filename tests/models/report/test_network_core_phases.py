@@ -1,6 +1,6 @@
 """Phases of lists: what the parts of the core do in each layer, by hand."""
 
-from weft.models.report.network_core_phases import LayerWork, list_phases
+from weft.models.report.network_core import LayerWork, list_phases
 
 
 def test_work_of_layers(network_core_program):

@@ -6,7 +6,7 @@ from graph_runner import run_graph
 from tflite_files import T, build
 
 from weft.config import Config
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.models.compiler import compile_graph
 from weft.models.errors import ModelError
 from weft.models.target import target_of

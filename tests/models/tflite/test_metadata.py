@@ -5,7 +5,7 @@ import pytest
 import tflite
 
 from weft.models.media import Normalization
-from weft.models.tflite.metadata import normalization_of
+from weft.models.tflite.file import normalization_of
 
 
 def table(builder, fields):

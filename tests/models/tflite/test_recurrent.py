@@ -10,7 +10,7 @@ from tflite_files import T, build, runner
 
 import weft
 from weft.config import Config
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.models import ModelError
 from weft.models.compiler import compile_graph
 from weft.models.program import MatrixProduct

@@ -7,7 +7,7 @@ from tflite_files import T, build, micro
 from tflite_operators import q
 
 from weft.config import Config
-from weft.host.golden import GoldenTransport
+from weft.host.emulated import GoldenTransport
 from weft.models.compiler import compile_graph
 from weft.models.exactness import in_mode
 from weft.models.tflite import load

@@ -194,7 +194,7 @@ def test_a_core_for_networks_computes_one_inference_at_once(rng):
 
 
 def test_c_code_has_no_variables(rng):
-    from weft.models.c_code.generate import c_files
+    from weft.models.c_code.generator import c_files
 
     network = weft.load(stream(rng), "net")
     with pytest.raises(ModelError, match="variable past: no C code"):

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from network_cores import BATCH1, LARGE, ODD, SMALL, network_core_config
 
-from weft.network_core.cycles.array import TileTimes
 from weft.network_core.cycles.memory import SidePortTimes
-from weft.network_core.cycles.output import AddedLayer, PlainLayer
+from weft.network_core.cycles.output import AddedLayer, PlainLayer, TileTimes
 from weft.network_core.descriptors import ListJob, join, split
 from weft.network_core.latencies import SUM_PARTS, array_write, lead, rescale, store_sums
 

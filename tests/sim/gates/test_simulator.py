@@ -7,7 +7,7 @@ import pytest
 
 from weft.host.link import Frame
 from weft.sim.gates import GateSim, GateSimError, build_model
-from weft.sim.gates.simulator import TIMEOUT_CYCLES
+from weft.sim.gates.gate_test import TIMEOUT_CYCLES
 
 ECHO = "module gates (input wire clk, rst, rx, output wire tx); assign tx = rx; endmodule\n"
 

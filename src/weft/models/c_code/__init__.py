@@ -12,7 +12,7 @@ module         content
 ============== ===================================================================================
 """
 
-from weft.models.c_code.generate import c_files
+from weft.models.c_code.generator import c_files
 from weft.models.c_code.network_core import network_core_c_files
 
 __all__ = ["c_files", "network_core_c_files"]

@@ -26,16 +26,14 @@ from weft.models.network_core.list_steps import host_step
 from weft.models.network_core.onnx_nodes import ADDITION, AVERAGE, average_of, onnx_addition
 from weft.models.network_core.operators import LOWERINGS
 from weft.models.network_core.operators.builder import OperatorBuilder
-from weft.models.network_core.operators.dilations import with_dilations
+from weft.models.network_core.operators.convolutions import transposed, with_dilations
 from weft.models.network_core.operators.functions import with_functions
 from weft.models.network_core.operators.moves import moved
 from weft.models.network_core.operators.operands import PRODUCTS, SUMS, operand, parameters
-from weft.models.network_core.operators.transposed import transposed
-from weft.models.network_core.padded_maps import PaddedMaps
 from weft.models.network_core.pieces import check_window, job_limits, needed
 from weft.models.network_core.pools import NO_PADDING, average_scale, conversion_scale
 from weft.models.network_core.products import half_of, product_of
-from weft.models.network_core.tensor_places import TensorPlaces, written_size
+from weft.models.network_core.tensor_places import PaddedMaps, TensorPlaces, written_size
 from weft.models.network_core.weights import LayerWords
 from weft.models.program import Step
 from weft.network_core.config import NetworkCoreConfig

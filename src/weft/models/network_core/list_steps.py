@@ -1,7 +1,9 @@
-"""Steps between the lists of a network: operators of the host, and products in own lists."""
+"""Steps between lists: operators of the host, products in own lists; the record of a step."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +22,41 @@ from weft.models.work import HostProduct, HostWork, ListProduct, RecurrentWork, 
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListError, ListReport
 
-__all__ = ["FRAME", "core_sums", "estimated", "frames", "host_step", "products_area", "shape_of"]
+__all__ = [
+    "FRAME", "NetworkCoreRecord", "core_sums", "estimated", "frames", "host_step", "products_area",
+    "shape_of",
+]
+
+if TYPE_CHECKING:
+    from weft.models.network_core.program import NetworkCoreRename, NetworkCoreStep
+    from weft.models.program import Step
+
+
+
+@dataclass(frozen=True)
+class NetworkCoreRecord:
+    """The measured cost of a step.
+
+    Attributes
+    ----------
+    step : NetworkCoreStep, NetworkCoreRename or Step
+        A layer on the core, an operator without work, or an operator of the host.
+    cycles : int or None
+        Cycles of a layer in one inference: from the end of the job before the layer to the layer's
+        last store. Cycles of an operator of the host whose products run on the core: those of the
+        lists of its products, for all inferences that run at once. None for other operators of the
+        host, and if the runner does not count cycles.
+    seconds : float
+        Time of the host; 0 for a layer.
+    """
+
+    step: "NetworkCoreStep | NetworkCoreRename | Step"
+    cycles: int | None
+    seconds: float
+
+    def __add__(self, other: "NetworkCoreRecord") -> "NetworkCoreRecord":
+        """Return the record with the time of further inferences."""
+        return NetworkCoreRecord(self.step, self.cycles, self.seconds + other.seconds)
 
 
 FRAME = 12  # bytes of a frame without its payload: SYNC, type, sequence, length, two checksums

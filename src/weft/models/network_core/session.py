@@ -18,8 +18,7 @@ from weft.host.list_products import ListProducts
 from weft.host.recovery import AcceleratorError
 from weft.models.errors import ModelError
 from weft.models.execution import host_run
-from weft.models.network_core.list_steps import core_sums
-from weft.models.network_core.record import NetworkCoreRecord
+from weft.models.network_core.list_steps import NetworkCoreRecord, core_sums
 from weft.models.network_core.second_place import ListPlace, second_place
 from weft.models.network_core.tensor_maps import input_writes, map_values
 from weft.models.program_session import ProgramSession, Records, read_inputs

@@ -7,7 +7,7 @@ banks that stores write in the same cycle. So the parts that use it are followed
 ====================  =====================================  ===============================
 part                  hardware                               module
 ====================  =====================================  ===============================
-tiles of a job        map reader, step sequencer             `weft.network_core.cycles.array`
+tiles of a job        map reader, step sequencer             `weft.network_core.cycles.output`
 chunks of a job       array section, output section          `weft.network_core.cycles.output`
 loads                 list loader                            `weft.network_core.cycles.heads`
 heads, descriptors    list reader                            `weft.network_core.cycles.heads`
@@ -27,8 +27,8 @@ tiles, loads          step, output and load unit             `weft.network_core.
 """
 
 from weft.network_core.cycles.memory import ProgramTiming
+from weft.network_core.cycles.micro import ListPrediction
 from weft.network_core.cycles.model import predict_list
-from weft.network_core.cycles.prediction import ListPrediction
 from weft.network_core.cycles.softmax import softmax_cycles
 
 __all__ = ["ListPrediction", "ProgramTiming", "predict_list", "softmax_cycles"]

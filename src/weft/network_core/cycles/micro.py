@@ -3,9 +3,9 @@
 import struct
 import types
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from weft.network_core import latencies
-from weft.network_core.cycles.prediction import ListPrediction
 from weft.network_core.descriptors import (
     DESCRIPTOR_BYTES,
     ListError,
@@ -18,7 +18,29 @@ from weft.network_core.descriptors import (
 from weft.network_core.microcode import Condition, In, Kind, Op, Out, Strobe, assemble
 from weft.network_core.microcode import instructions as micro
 
-__all__ = ["EngineTimes", "UnitTimes", "predict_micro"]
+__all__ = ["EngineTimes", "ListPrediction", "UnitTimes", "predict_micro"]
+
+@dataclass(frozen=True)
+class ListPrediction:
+    """The cycles of a list, counted from its START.
+
+    Attributes
+    ----------
+    jobs : tuple of (int, int)
+        For each job, the cycle of its start and the cycle of its last store, as in the log.
+    computed : tuple of int
+        For each job, the cycle of its last array step.
+    loads : tuple of (int, int)
+        For each load, the cycle in which it is taken, and the cycle of its last write.
+    cycles : int
+        Cycles of the list.
+    """
+
+    jobs: tuple[tuple[int, int], ...]
+    computed: tuple[int, ...]
+    loads: tuple[tuple[int, int], ...]
+    cycles: int
+
 
 _JOB_FLAGS = {field.name: 1 << field.low for field in places(ListJob) if field.word == 0}
 _ADD_STORES = 1 << 8  # of the instruction ADD

@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 from weft.network_core.config import NetworkCoreConfig, has_single_port
 from weft.network_core.cycles.heads import DescriptorTimes, HeadTimes, LoaderTimes
 from weft.network_core.cycles.memory import ProgramPortTimes, ProgramTiming, SidePortTimes
-from weft.network_core.cycles.micro import predict_micro
+from weft.network_core.cycles.micro import ListPrediction, predict_micro
 from weft.network_core.cycles.output import AddedLayer, PartialLayer, PlainLayer
-from weft.network_core.cycles.prediction import ListPrediction
 from weft.network_core.cycles.softmax import SoftmaxLayer
 from weft.network_core.descriptors import ListJob, ListLoad, join
 from weft.network_core.latencies import LIST_SETTLE, lead

@@ -12,18 +12,10 @@ A module of this package has functions that take an `OperatorBuilder` and return
 result; `LOWERINGS` names them by their kernels.
 """
 
-from weft.models.network_core.operators import (
-    moves,
-    operands,
-    pools,
-    reductions,
-    resizing,
-    softmax,
-)
+from weft.models.network_core.operators import moves, operands, reductions, resizing
 
 __all__ = ["LOWERINGS"]
 
 LOWERINGS = {
-    **moves.LOWERINGS, **operands.LOWERINGS, **pools.LOWERINGS, **reductions.LOWERINGS,
-    **resizing.LOWERINGS, **softmax.LOWERINGS,
+    **moves.LOWERINGS, **operands.LOWERINGS, **reductions.LOWERINGS, **resizing.LOWERINGS,
 }

@@ -15,7 +15,7 @@ from weft.models.network_core.additions import addition, multiplication
 from weft.models.network_core.layers import Addition, Refusal, WeightLayout
 from weft.models.network_core.operators.builder import OperatorBuilder, pointwise
 from weft.models.network_core.operators.moves import MOST_JOBS
-from weft.models.network_core.operators.pools import corrected
+from weft.models.network_core.operators.reductions import corrected
 from weft.models.network_core.pools import NO_PADDING, fitted_scale
 from weft.models.network_core.products import half_of, narrow
 from weft.models.program import NO_MAP_PRODUCT

@@ -1,4 +1,4 @@
-"""Operators that take many values to one: AVERAGE_POOL_2D, MEAN, SUM, REDUCE_MAX, REDUCE_MIN."""
+"""Operators that take many values together: pools, MEAN, SUM, REDUCE_MAX, REDUCE_MIN, SOFTMAX."""
 
 import itertools
 import math
@@ -6,14 +6,114 @@ import math
 import numpy as np
 
 from weft.models.ir import Window
-from weft.models.network_core.layers import WeightLayout
-from weft.models.network_core.operators.pools import corrected
+from weft.models.kernels.tflite import exponentials
+from weft.models.network_core.layers import Addition, Refusal, WeightLayout
+from weft.models.network_core.operators.builder import OperatorBuilder, pointwise
 from weft.models.network_core.pools import NO_PADDING, average_scale, mean_scale
 from weft.models.network_core.products import half_of
+from weft.network_core.config import MAX_SOFTMAX
 
-__all__ = ["LOWERINGS"]
+__all__ = ["LOWERINGS", "NO_UNIT", "corrected", "maximum"]
 
-_LEAST, _MOST = -128, 127
+_LEAST, _MOST = -128, 127  # the least one is never a maximum of other values
+
+
+def maximum(
+    builder: OperatorBuilder, x: int, other: int, window: Window | None = None, **result
+) -> int:
+    """Return a map with the larger ones of two maps, or of pixels of x and a map.
+
+    ``window`` has one tap; the taps outside x are less than all others. ``result`` are limits, and
+    ``y``.
+    """
+    # What the other map is larger than x, and -128 where it is not.
+    more = builder.sum(x, other, window, x_zero=_LEAST, zero=_LEAST)
+    return corrected(builder, x, more, window, **result)
+
+
+def corrected(
+    builder: OperatorBuilder, x: int, difference: int, window: Window | None = None, *,
+    least: bool = False, **result
+) -> int:
+    """Return x plus what another map is larger: ``x + difference + 128``.
+
+    With ``least``, plus what it is less: ``x + difference - 127``. The layer computes ``-1 - x``,
+    whose negative is added: so the table is that of a difference.
+    """
+    zero = -128 if least else 127
+    return builder.sum(
+        x, difference, window, weight=-1, bias=-1, x_zero=_LEAST, zero=zero, **result
+    )
+
+
+def _max_pool(builder):
+    """The rows of the windows first, then their columns: a maximum of two taps after the other."""
+    given, x = builder.node.attributes, builder.read()
+    low, high = (builder.zero(given[name], builder.tensor(0)) for name in ("low", "high"))
+    for axis in (1, 0):
+        limits = {} if axis else {"low": low, "high": high}
+        x = _maximum_along(
+            builder, x, axis, given["kernel_size"][axis], given["stride"][axis],
+            given["padding"][axis], given["output"][axis], limits,
+        )
+    return x
+
+
+def _maximum_along(builder, x, axis, kernel, stride, before, output, limits):
+    """Return the maxima of windows along an axis of a map."""
+    size = builder.size(x)
+
+    def window(first, taps):
+        """The window of ``taps`` taps from tap ``first`` on."""
+        values = {
+            "kernel": (1, taps), "stride": (1, stride if output > 1 else 1),
+            "output": (size[1 - axis], output), "start": (0, before - first),
+        }
+        if axis == 0:
+            values = {name: value[::-1] for name, value in values.items()}
+        (top, left) = values["start"]
+        return Window(
+            values["kernel"], values["stride"], (1, 1), (top, 0, left, 0), size[:2],
+            values["output"],
+        )
+
+    if kernel == 1:
+        return builder.copy(x, window(0, 1), x_zero=_LEAST, **limits)
+    # The second tap less the first one needs no table.
+    last = kernel == 2
+    more = builder.taps(x, window(0, 2), [-1, 1], x_zero=_LEAST, zero=_LEAST)
+    y = corrected(builder, x, more, window(0, 1), **(limits if last else {}))
+    for tap in range(2, kernel):
+        last = tap == kernel - 1
+        y = maximum(builder, x, y, window(tap, 1), **(limits if last else {}))
+    return y
+
+
+
+
+NO_UNIT = "the core has no unit for it"  # why the host computes it, if another core would
+
+
+def _softmax(builder: OperatorBuilder) -> int:
+    """Append the SOFTMAX of each pixel of a map: the same steps as the kernel's."""
+    x = builder.tensor(0)
+    if builder.config is None or not builder.config.softmax:
+        raise Refusal(NO_UNIT)
+    if builder.output.dtype != x.dtype:
+        raise Refusal(f"its results must have 8 bits, not {8 * builder.output.dtype.itemsize}")
+    number = builder.read()
+    size = builder.size(number)
+    if size[2] > MAX_SOFTMAX:
+        raise Refusal(f"a row must have at most {MAX_SOFTMAX:,} values, not {size[2]:,}")
+    table = exponentials(builder.node.attributes).astype(np.int32).reshape(1, -1)
+    return builder.layer(
+        number, pointwise(size), np.zeros((1, size[2]), np.int8), layout=WeightLayout.NONE,
+        addition=Addition(table, 0, 0, 0, 0, 0),
+    )
+
+
+
+
 _MAX_SIZE = 255  # of a kernel, and of a dilation
 
 
@@ -167,6 +267,7 @@ def _halved_channels(builder, x, _, least):
 
 
 LOWERINGS = {
+    "tflite.max_pool": _max_pool, "tflite.softmax": _softmax,
     "tflite.average_pool": _average_pool,
     **dict.fromkeys(("tflite.mean", "tflite.sum", "litert.sum"), _mean),
     "reduce_max": lambda builder: _extreme(builder, least=False),

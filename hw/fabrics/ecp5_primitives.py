@@ -1,14 +1,13 @@
-"""Hand-made carry chains of the ECP5, and the accumulator of its MAC cells."""
+"""Cells of the ECP5: the settings of its block RAM, and carry chains made by hand."""
 
-from amaranth.hdl import Cat, Const, Instance, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 __all__ = [
-    "ADD", "ADD_MASKED", "ADD_OR_LOAD", "ADD_PRODUCTS", "AND", "SUB_MASKED", "SUB_PRODUCTS",
-    "Accumulator", "chain",
+    "ADD", "ADDRESS_BITS", "ADD_MASKED", "ADD_OR_LOAD", "ADD_PRODUCTS", "AND", "Accumulator",
+    "PORT_BITS", "SUB_MASKED", "SUB_PRODUCTS", "chain", "dp16kd",
 ]
-
 
 # A position is half a CCU2C, with inputs a, b, c and d. Its sum bit is f(a, b, c, d) plus the
 # carry. Its carry out is the carry in if f is 1, otherwise g(a, b). INIT is the truth table of f;
@@ -101,3 +100,45 @@ class Accumulator(wiring.Component):
                 yield ADD_OR_LOAD, bit, term, self.above[n], ~self.shift
             else:
                 yield ADD_MASKED, term, bit, self.clear
+
+
+ADDRESS_BITS = 14  # of a port; the address counts bits
+PORT_BITS = 18  # data bits of a port
+ALWAYS = Const(1)
+_ROW_WORDS, _ROW_STEP = 16, 20  # words of 18 bits in an INITVAL, and bits from one to the next
+
+
+def dp16kd(ports, *, width_a, width_b, read_en=ALWAYS, table=()):
+    """A DP16KD with output registers.
+
+    Parameters
+    ----------
+    ports : dict
+        Addresses, data and write enables of its ports A and B, by the name of the Instance.
+    width_a, width_b : int
+        Width of the words of each port.
+    read_en : Value, optional
+        Clock enable of port B and of all output registers; 1 if absent.
+    table : sequence of int
+        The first words of 18 bits; the others start at 0.
+
+    Source: Lattice FPGA-TN-02204, ECP5 and ECP5-5G Memory Usage Guide: DP16KD. The order of the
+    bits in INITVAL: as Yosys writes them.
+    """
+    ports = {**ports}
+    for port, width, enable in (("A", width_a, ALWAYS), ("B", width_b, read_en)):
+        ports |= {
+            f"i_CLK{port}": ClockSignal(),
+            f"i_CE{port}": enable,
+            f"i_OCE{port}": read_en,
+            f"i_RST{port}": Const(0),
+            **{f"i_CS{port}{n}": Const(0) for n in range(3)},
+            f"p_DATA_WIDTH_{port}": width,
+            f"p_REGMODE_{port}": "OUTREG",
+            f"p_CSDECODE_{port}": "0b000",
+        }
+    for row, first in enumerate(range(0, len(table), _ROW_WORDS)):
+        words = table[first : first + _ROW_WORDS]
+        value = sum(word << _ROW_STEP * n for n, word in enumerate(words))
+        ports[f"p_INITVAL_{row:02X}"] = Const(value, _ROW_WORDS * _ROW_STEP)
+    return Instance("DP16KD", p_RESETMODE="SYNC", p_GSR="DISABLED", **ports)
