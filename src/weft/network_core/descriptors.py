@@ -6,6 +6,7 @@ addresses of vectors. `ListReport` says how a list ended.
 """
 
 import dataclasses
+import functools
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -125,10 +126,15 @@ def _address(word):
 def places(kind, config: NetworkCoreConfig | None = None) -> Iterator[FieldPlace]:
     """Yield the places of all fields of a class of descriptors; with a config, those of its core.
     """
-    for f in dataclasses.fields(kind):
-        place = FieldPlace(f.name, **f.metadata)
+    for place in _places(kind):
         if config is None or not place.option or getattr(config, place.option):
             yield place
+
+
+@functools.cache
+def _places(kind):
+    """The places of a core with all options; lists of networks have thousands of descriptors."""
+    return tuple(FieldPlace(f.name, **f.metadata) for f in dataclasses.fields(kind))
 
 
 class _Descriptor:
