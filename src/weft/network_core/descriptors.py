@@ -8,7 +8,6 @@ addresses of vectors. `ListReport` says how a list ended.
 import dataclasses
 import functools
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import ClassVar, Self
@@ -123,18 +122,11 @@ def _address(word):
     return field(default=0, metadata=place)
 
 
-def places(kind, config: NetworkCoreConfig | None = None) -> Iterator[FieldPlace]:
-    """Yield the places of all fields of a class of descriptors; with a config, those of its core.
-    """
-    for place in _places(kind):
-        if config is None or not place.option or getattr(config, place.option):
-            yield place
-
-
-@functools.cache
-def _places(kind):
-    """The places of a core with all options; lists of networks have thousands of descriptors."""
-    return tuple(FieldPlace(f.name, **f.metadata) for f in dataclasses.fields(kind))
+@functools.cache  # lists of networks have thousands of descriptors
+def places(kind, config: NetworkCoreConfig | None = None) -> tuple[FieldPlace, ...]:
+    """Return the places of all fields of a class of descriptors, or of those of a core."""
+    every = [FieldPlace(f.name, **f.metadata) for f in dataclasses.fields(kind)]
+    return tuple(p for p in every if not config or not p.option or getattr(config, p.option))
 
 
 class _Descriptor:
