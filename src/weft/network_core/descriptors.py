@@ -141,7 +141,7 @@ class _Descriptor:
         """
         words = [0] * DESCRIPTOR_WORDS
         words[0] = self.OPCODE | LIST_VERSION << 4
-        for place in places(type(self)):
+        for place in places(type(self)):  # type: ignore[arg-type]
             value = int(getattr(self, place.name))
             low = -(1 << place.bits - 1) if place.signed else 0
             high = low + (1 << place.bits)
@@ -161,7 +161,7 @@ class _Descriptor:
         """
         values, rest = {}, list(words)
         rest[0] &= ~0xFF
-        for place in places(cls, config):
+        for place in places(cls, config):  # type: ignore[arg-type]
             mask = (1 << place.bits) - 1
             value = words[place.word] >> place.low & mask
             rest[place.word] &= ~(mask << place.low)
