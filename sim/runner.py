@@ -208,12 +208,16 @@ def _simulate(simulator, folder, log, limit, title, arguments):
 
 
 def _environment():
-    """The environment of this process without the variables that configure cocotb."""
+    """The environment of this process without the variables that configure cocotb.
+
+    cocotb loads pytest for its messages; the plugins of pytest would only take time.
+    """
     inherited = {
         name: value for name, value in os.environ.items()
         if not name.startswith(_PREFIXES) and name not in _NAMES
     }
-    return {**inherited, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    path = os.pathsep.join(p for p in sys.path if p)
+    return {**inherited, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 def _filter(testcase):

@@ -1,5 +1,6 @@
 """A model of all that surrounds the output section of a core, and of the maps it must write."""
 
+import functools
 import random
 
 import numpy as np
@@ -18,6 +19,8 @@ from weft.network_core.latencies import result_read
 __all__ = ["OutputBench", "OutputCase", "network_core_of", "random_case"]
 
 BUFFER_ROWS = 16
+# Elaborated once for all tests of a core.
+_section = functools.cache(lambda config: OutputSection(config, buffer_rows=BUFFER_ROWS))
 
 
 def network_core_of(rows, cols, depth, lanes, **fields):
@@ -117,7 +120,7 @@ class OutputBench:
         self.config, self.jobs = config, cases
         self.rng = random.Random(seed)
         self.gap, self.drain = gap, drain
-        self.dut = OutputSection(config, buffer_rows=BUFFER_ROWS)
+        self.dut = _section(config)
         self.port = SidePort(config, [0] * config.vectors, stall=stall, seed=seed)
         self.cycles = []  # of each job, from its start to done
         self.latencies = []  # of each job, from its first row in the result buffer to done

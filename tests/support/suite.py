@@ -7,6 +7,7 @@ marked ``slow``. ``--record-durations`` updates it.
 import json
 import os
 import resource
+import sys
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -15,6 +16,9 @@ import pytest
 
 # Workers use one core each; they inherit the environment.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Without bytecode each process that a test starts compiles numpy and Amaranth again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 DURATIONS = Path(__file__).resolve().parent.parent / "durations.json"
 UNKNOWN = 1.0    # seconds of a file without a record

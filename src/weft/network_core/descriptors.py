@@ -6,8 +6,8 @@ addresses of vectors. `ListReport` says how a list ended.
 """
 
 import dataclasses
+import functools
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import ClassVar, Self
@@ -122,13 +122,11 @@ def _address(word):
     return field(default=0, metadata=place)
 
 
-def places(kind, config: NetworkCoreConfig | None = None) -> Iterator[FieldPlace]:
-    """Yield the places of all fields of a class of descriptors; with a config, those of its core.
-    """
-    for f in dataclasses.fields(kind):
-        place = FieldPlace(f.name, **f.metadata)
-        if config is None or not place.option or getattr(config, place.option):
-            yield place
+@functools.cache  # lists of networks have thousands of descriptors
+def places(kind, config: NetworkCoreConfig | None = None) -> tuple[FieldPlace, ...]:
+    """Return the places of all fields of a class of descriptors, or of those of a core."""
+    every = [FieldPlace(f.name, **f.metadata) for f in dataclasses.fields(kind)]
+    return tuple(p for p in every if not config or not p.option or getattr(config, p.option))
 
 
 class _Descriptor:
@@ -143,7 +141,7 @@ class _Descriptor:
         """
         words = [0] * DESCRIPTOR_WORDS
         words[0] = self.OPCODE | LIST_VERSION << 4
-        for place in places(type(self)):
+        for place in places(type(self)):  # type: ignore[arg-type]
             value = int(getattr(self, place.name))
             low = -(1 << place.bits - 1) if place.signed else 0
             high = low + (1 << place.bits)
@@ -163,7 +161,7 @@ class _Descriptor:
         """
         values, rest = {}, list(words)
         rest[0] &= ~0xFF
-        for place in places(cls, config):
+        for place in places(cls, config):  # type: ignore[arg-type]
             mask = (1 << place.bits) - 1
             value = words[place.word] >> place.low & mask
             rest[place.word] &= ~(mask << place.low)

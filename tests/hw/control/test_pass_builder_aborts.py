@@ -1,5 +1,6 @@
 """An abort in each cycle, through tile gate, pass builder and sequencer, ends exactly one job."""
 
+import functools
 from types import SimpleNamespace
 
 import pytest
@@ -50,6 +51,9 @@ class Control(wiring.Component):
         return m
 
 
+control = functools.cache(Control)  # elaborated once for all tests of a number of slots
+
+
 def job(tag, down, across, k, **fields):
     return {
         "tag": tag, "m": 2 * down, "n": 2 * across, "k": k, "a_pitch": 1,
@@ -72,7 +76,7 @@ class AbortTest:
             job(tag, *sizes, **({} if f is REJECTED else f))
             for tag, (_, *sizes, f) in enumerate(jobs)
         ]
-        self.dut = Control(slots)
+        self.dut = control(slots)
 
     def run(self, *apart):
         """An abort in each cycle of a run; ``apart`` are the distances of further aborts."""

@@ -1,5 +1,6 @@
 """The tile gate: which tiles it sends, in which cycles, and the effect of an abort in each one."""
 
+import functools
 import random
 from types import SimpleNamespace
 
@@ -40,6 +41,15 @@ def job(tag, down, across, *, start=0, rejected=False, panels=always):
     )
 
 
+@functools.cache
+def tile_gate():
+    """The gate of all tests, elaborated once."""
+    return TileGate(
+        geometries=GEOMETRIES, job=JobEntry(GEOMETRIES, ()), count=range(ALL + 1),
+        job_index=range(4),
+    )
+
+
 class GateTest:
     """A tile gate between a model of the job table and a consumer of tiles.
 
@@ -49,10 +59,7 @@ class GateTest:
 
     def __init__(self, jobs, ready=READY["always"]):
         self.jobs, self.ready = jobs, ready
-        self.dut = TileGate(
-            geometries=GEOMETRIES, job=JobEntry(GEOMETRIES, ()), count=range(ALL + 1),
-            job_index=range(4),
-        )
+        self.dut = tile_gate()
 
     async def once(self, ctx, aborts=()):
         """Runs all jobs, with aborts in some cycles; returns the signals in each cycle."""

@@ -1,5 +1,7 @@
 """The link of a network core: order, repeats and damage of frames, at its byte streams."""
 
+import functools
+
 import pytest
 from amaranth.hdl import Module
 from amaranth.lib import data, stream, wiring
@@ -46,6 +48,9 @@ class LinkedMemory(wiring.Component):
         return m
 
 
+linked = functools.cache(LinkedMemory)  # elaborated once for all tests of a kind of link
+
+
 @pytest.fixture(params=[False, True], ids=["serial", "usb"])
 def fast(request):
     """Both kinds of link."""
@@ -53,7 +58,8 @@ def fast(request):
 
 
 def run(bench, fast, limit=150_000):
-    dut = LinkedMemory(fast)
+    dut = linked(fast)
+    dut.memory.clear()
     host = Host(dut)
 
     async def memory(ctx):

@@ -1,8 +1,10 @@
 """The memory of a network: its maps by their lives, and the areas of all else."""
 
 import random
+from bisect import insort
 from collections import Counter
 from dataclasses import dataclass
+from operator import itemgetter
 
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.layers import NetworkCoreGraph, NetworkLayer
@@ -58,17 +60,18 @@ def place(blocks: list[Block]) -> tuple[list[int], int]:
 def _placed(order, blocks):
     """Return places and end of the blocks in an order."""
     places, top = [0] * len(blocks), 0
-    done: list[int] = []
+    done: list[tuple[int, int, Block]] = []  # start, end and block of each, by their starts
     for number in order:
         block, start = blocks[number], 0
-        for other in sorted(done, key=lambda n: places[n]):
-            against, end = blocks[other], places[other] + blocks[other].size
+        for begin, end, against in done:
+            if begin >= start + block.size:
+                break
             together = block.first <= against.last and against.first <= block.last
-            if together and places[other] < start + block.size and start < end:
+            if together and start < end:
                 start = end
         places[number] = start
         top = max(top, start + block.size)
-        done.append(number)
+        insort(done, (start, start + block.size, block), key=itemgetter(0))
     return places, top
 
 

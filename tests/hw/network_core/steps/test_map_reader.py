@@ -1,5 +1,6 @@
 """The map reader, with the step sequencer, against windows by multiplication."""
 
+import functools
 import random
 from dataclasses import replace
 
@@ -101,9 +102,12 @@ class ReaderBench(wiring.Component):
             ctx.set(self.reader.row_data[n], value)
 
 
+reader_bench = functools.cache(ReaderBench)  # elaborated once for all tests of a core
+
+
 def run_jobs(config, cases, **options):
     """The cycles of jobs without a reset between them."""
-    bench, found = ReaderBench(config), []
+    bench, found = reader_bench(config), []
 
     async def play(ctx):
         for job, image in cases:
@@ -287,7 +291,7 @@ def test_no_row_of_an_aborted_panel_is_left(after):
 
 def check_after_an_abort(config, aborted, following, after):
     """Abort a job after some cycles; the following job reads its own rows only."""
-    bench = ReaderBench(config)
+    bench = reader_bench(config)
 
     async def play(ctx):
         await bench.run(ctx, *aborted, cycles=after)
