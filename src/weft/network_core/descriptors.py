@@ -141,14 +141,14 @@ class _Descriptor:
         """
         words = [0] * DESCRIPTOR_WORDS
         words[0] = self.OPCODE | LIST_VERSION << 4
-        for place in places(type(self)):  # type: ignore[arg-type]
+        kind: type = type(self)
+        for place in places(kind):
             value = int(getattr(self, place.name))
             low = -(1 << place.bits - 1) if place.signed else 0
             high = low + (1 << place.bits)
             if not low <= value < high:
-                kind = type(self).__name__
                 raise ValueError(
-                    f"{place.name} of {kind} must be in {low}..{high - 1}, not {value}"
+                    f"{place.name} of {kind.__name__} must be in {low}..{high - 1}, not {value}"
                 )
             words[place.word] |= (value & (1 << place.bits) - 1) << place.low
         return struct.pack(f"<{DESCRIPTOR_WORDS}I", *words)
@@ -161,7 +161,8 @@ class _Descriptor:
         """
         values, rest = {}, list(words)
         rest[0] &= ~0xFF
-        for place in places(cls, config):  # type: ignore[arg-type]
+        kind: type = cls
+        for place in places(kind, config):
             mask = (1 << place.bits) - 1
             value = words[place.word] >> place.low & mask
             rest[place.word] &= ~(mask << place.low)
