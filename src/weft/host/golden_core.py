@@ -144,13 +144,12 @@ def _tiles(band, rows, cols, lanes):
     for tiles in (band[:, :whole].reshape(height, -1, cols), band[:, None, whole:]):
         if not tiles.size:
             continue
-        width = tiles.shape[2]
-        padded = np.zeros((*tiles.shape[:2], width + -width % lanes), band.dtype)
-        padded[..., :width] = tiles
+        if short := -tiles.shape[2] % lanes:
+            tiles = np.pad(tiles, ((0, 0), (0, 0), (0, short)))
         # tile row, row, tile, column -> tile row, tile, row, column
-        moved = padded.reshape(down, rows, *padded.shape[1:]).swapaxes(1, 2)
+        moved = tiles.reshape(down, rows, *tiles.shape[1:]).swapaxes(1, 2)
         parts.append(moved.reshape(down, -1))
-    return np.hstack(parts)
+    return np.hstack(parts) if len(parts) > 1 else parts[0]
 
 
 class IntegerCore(GoldenCore):
@@ -164,13 +163,18 @@ class IntegerCore(GoldenCore):
         self._kept_row_sums = np.zeros(config.rows, np.int64)  # of A
 
     def sums(self, job, a, b, kept):
+        if self.config.b_zero_point != "none":
+            self._sum_rows(job, a, kept)
+        return matmul(a, b.T, start=kept)
+
+    def _sum_rows(self, job, a, kept):
+        """Keep the sums of the rows of A, which are multiplied with zero points of B."""
         rows = a.sum(1, dtype=np.int64)
         if kept is not None:
             rows += self._kept_row_sums[: job.m]
         if JobFlag.KEEP in job.flags:
             self._kept_row_sums[: job.m] = rows
         self._row_sums = rows
-        return matmul(a, b.T, start=kept)
 
     def finish(self, job, sums):
         if JobFlag.REQUANTIZE not in job.flags:
