@@ -81,6 +81,9 @@ class SerialProduct(wiring.Component):
     ----------
     bits : int
         Bits of a digit: a power of two, 2 or more.
+    short_chains : bool
+        The sums have two halves: their carry chains are short, for a fast clock, and take more
+        cells.
 
     Attributes
     ----------
@@ -94,8 +97,8 @@ class SerialProduct(wiring.Component):
     product : Out, signed 32 bits
     """
 
-    def __init__(self, *, bits):
-        self.bits = bits
+    def __init__(self, *, bits, short_chains=True):
+        self.bits, self.short_chains = bits, short_chains
         super().__init__({
             "digit": In(bits), "below": In(1), "first": In(1), "multiplier": In(31),
             "product": Out(signed(32)),
@@ -151,12 +154,16 @@ class SerialProduct(wiring.Component):
     def _sum(self, m, a, b, carry, name):
         """``a + b + carry``, a cycle later, as wide as the wider one of ``a`` and ``b``.
 
-        The sum has two halves, for short carry chains. The upper half is added with and without a
-        carry from the lower half; the carry selects one of both in the next cycle.
+        Of a sum with two halves, the upper half is added with and without a carry from the lower
+        half; the carry selects one of both in the next cycle.
         """
         terms = [Signal(signed(max(len(a), len(b))), name=f"{name}_{part}") for part in "ab"]
         m.d.comb += [terms[0].eq(a), terms[1].eq(b)]
         a, b = terms
+        if not self.short_chains:
+            total = Signal(signed(len(a)), name=name, reset_less=True)
+            m.d.sync += total.eq((Cat(1, a) + Cat(carry, b))[1:])
+            return total
         half = len(a) - _UPPER
         lower = Signal(half, name=f"{name}_lower", reset_less=True)
         without_carry, with_carry = (
@@ -245,7 +252,9 @@ class SerialScaler(wiring.Component):
     Parameters
     ----------
     cycles : int
-        8, 16 or 32. Starts are at least so many cycles apart.
+        4, 8, 16 or 32. Starts are at least so many cycles apart.
+    short_chains : bool
+        As of a `SerialProduct`.
 
     Attributes
     ----------
@@ -261,8 +270,8 @@ class SerialScaler(wiring.Component):
 
     HELD = 3
 
-    def __init__(self, *, cycles):
-        self.cycles = cycles
+    def __init__(self, *, cycles, short_chains=True):
+        self.cycles, self.short_chains = cycles, short_chains
         self.bits = 32 // serial_digits(cycles)
         self.LATENCY = serial_scaler(cycles)
         super().__init__({
@@ -273,20 +282,22 @@ class SerialScaler(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.digits = digits = DigitSource(bits=self.bits)
-        m.submodules.product = product = SerialProduct(bits=self.bits)
+        m.submodules.product = product = SerialProduct(
+            bits=self.bits, short_chains=self.short_chains
+        )
         m.submodules.shifter = shifter = SerialShifter(bits=self.bits)
         times = serial_product(self.cycles)
         starts = [self.start]  # 0, 1, 2, ... cycles ago
         for _ in range(times):
             starts.append(pipeline(m, starts[-1], 1, f"start_{len(starts)}"))
-        right, next_right = Signal(5, reset_less=True), Signal(5, reset_less=True)
         multiplier = Signal(31, reset_less=True)
         negative = self.shift < 0
-        with m.If(self.start):
-            m.d.sync += next_right.eq(Mux(negative, -self.shift, 0))
         # A shift stays until the next sum needs it, a multiplier until the next digits.
-        with m.If(starts[min(self.cycles, times) - 1]):
-            m.d.sync += right.eq(next_right)
+        right = Mux(negative, -self.shift, 0)
+        for number, start in enumerate(starts[:times:self.cycles]):
+            shift, right = right, Signal(5, name=f"right_{number}", reset_less=True)
+            with m.If(start):
+                m.d.sync += right.eq(shift)
         with m.If(starts[DigitSource.LATENCY]):
             m.d.sync += multiplier.eq(self.multiplier)
         first = DigitSource.LATENCY + product.latency() - 1

@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from weft.hw.delay import pipeline
 from weft.hw.network_core.interface import LineRead, MemoryWindow, TableRead
 from weft.hw.network_core.micro.loads import PortRequest
 from weft.hw.network_core.output.rescaler import Issue, Rescaler
@@ -80,6 +81,7 @@ class SlotRescaler(Rescaler):
 
     A chunk is requested in the first cycle of a slot: of every slot, of every second one with ADD,
     or of every fourth one with sums. So a bit for each slot tells the issues of all cycles before.
+
     """
 
     def _issues(self, m):
@@ -98,6 +100,20 @@ class SlotRescaler(Rescaler):
             (phase == 0) & ~Mux(job.sums, slot.any(), job.add & slot[0])
         )
         return _Issues(m, self, Cat(self.request.valid, requests), phase)
+
+    def _total(self, m, lane, y, issues):
+        """The sum of both values of the table, until the next chunk has one.
+
+        One register takes one after the other, in few cells. Two slots are between two sums, so
+        the sum before has been used when the register is cleared.
+        """
+        found, total = self._read_table(m, lane, y, issues), Signal(signed(32), reset_less=True)
+        last = latencies.total_latency(self.config) - 1
+        with m.If(issues[last - 1].layer | issues[last].layer):
+            m.d.sync += total.eq(total + found)
+        with m.If(issues[last - 2].layer):
+            m.d.sync += total.eq(0)
+        return total
 
 
 class _Issues:
@@ -162,8 +178,10 @@ class OutputUnit(wiring.Component):
     may_end : Out, 1 bit
     captured : In, 1 bit
         Pulse: the sums of the tile are held from the next cycle on.
-    select : Out; sums : In, 32 bits
-        A column, and its sum.
+    sums : In, 32 bits
+        Of the first column that was not taken.
+    take : Out, 1 bit
+        Takes ``sums``.
     output, added : In, 16 bits
         First vectors of a pixel of the output map, and of the added map.
     output_taken : Out, 1 bit
@@ -187,7 +205,7 @@ class OutputUnit(wiring.Component):
         super().__init__({
             "fields": In(OutputFields), "start": In(1), "cols": In(range(cols + 1)),
             "first": In(1), "ends": In(1), "may_end": Out(1), "captured": In(1),
-            "select": Out(range(cols)), "sums": In(32), "output": In(16), "added": In(16),
+            "sums": In(32), "take": Out(1), "output": In(16), "added": In(16),
             "output_taken": Out(1),
             "lines": Out(LineRead(config)), "table": Out(TableRead(config)),
             "window": In(MemoryWindow(16)),
@@ -200,42 +218,60 @@ class OutputUnit(wiring.Component):
         m = Module()
         m.submodules.rescaler = rescaler = SlotRescaler(self.config)
         m.submodules.added_vector = added = AddedVector(cols=self.config.array.cols)
-        request, last = rescaler.request, Signal()
         connect(m, flipped(self.window), added.window)
-        cols, first, busy, taken = (
-            Signal.like(self.cols), Signal(), Signal(), Signal()
-        )
-        column, line = Signal(range(self.config.array.cols)), Signal.like(self.lines.address)
-        m.d.comb += [
-            self.may_end.eq(~taken & ~added.pending),
-            request.valid.eq(busy & rescaler.ready), last.eq(column == (cols - 1)[:len(column)]),
-            request.chunk.line.eq(line),
-        ]
-        with m.If(request.valid):
-            m.d.sync += [self.select.eq(column), column.eq(column + 1), line.eq(line + 1)]
-            with m.If(last):
-                m.d.sync += [busy.eq(0), taken.eq(0)]
+        next_cols, next_first = Signal.like(self.cols), Signal()  # of the tile before its sums
         with m.If(self.ends):
-            m.d.sync += [cols.eq(self.cols), first.eq(self.first), taken.eq(1)]
-        with m.If(self.captured):
-            m.d.sync += [busy.eq(1), column.eq(0)]
-            with m.If(first):
-                m.d.sync += line.eq(self.fields.parameter_line)
+            m.d.sync += [next_cols.eq(self.cols), next_first.eq(self.first)]
+        last, first, idle = self._request(m, rescaler, added, next_cols, next_first)
         self._rescale(m, rescaler)
         m.d.comb += [
-            added.tile.eq(self.captured & self.fields.add), added.first.eq(first),
-            added.cols.eq(cols), added.start.eq(self.added),
+            added.tile.eq(self.captured & self.fields.add), added.first.eq(next_first),
+            added.cols.eq(next_cols), added.start.eq(self.added),
             added.read_ready.eq(self.read_ready), added.read_data.eq(self.read_data),
             added.take.eq(rescaler.added.ready),
             self.read.eq(added.read),
             rescaler.added.payload[0].eq(added.value), rescaler.added.valid.eq(1),
         ]
-        stored, beyond = self._store(m, rescaler, request.valid, last, first & (column == 0))
+        stored, beyond = self._store(m, rescaler, last, first)
         m.d.comb += [
-            self.empty.eq(~taken & ~self.ends & stored),
+            self.empty.eq(idle & ~self.ends & stored),
             self.address_error.eq(added.address_error | beyond),
         ]
         return m
+
+    def _request(self, m, rescaler, added, next_cols, next_first):
+        """Request the columns of a tile.
+
+        Returns whether the column is the last one of its tile, and whether it is the first one of
+        its pixel; and whether all are requested.
+        """
+        request, last = rescaler.request, Signal()
+        cols, first, busy, taken = Signal.like(self.cols), Signal(), Signal(), Signal()
+        column, line = Signal(range(self.config.array.cols)), Signal.like(self.lines.address)
+        m.d.comb += [
+            self.may_end.eq(~taken & ~added.pending),
+            request.valid.eq(busy & rescaler.ready), last.eq(column == (cols - 1)[:len(column)]),
+            request.chunk.line.eq(line),
+            self.take.eq(pipeline(m, request.valid, rescaler.join, "take")),
+        ]
+        with m.If(request.valid):
+            m.d.sync += [column.eq(column + 1), line.eq(line + 1)]
+            with m.If(last):
+                m.d.sync += busy.eq(0)
+        ends = request.valid & last
+        if latencies.ends_early(self.config.array):
+            most = self.config.array.cols
+            early = (cols == most) & ~self.fields.add & ~self.fields.sums
+            ends = request.valid & (column == Mux(early, most - 2, cols - 1))
+        with m.If(ends):
+            m.d.sync += taken.eq(0)
+        with m.If(self.ends):
+            m.d.sync += taken.eq(1)
+        with m.If(self.captured):
+            m.d.sync += [busy.eq(1), column.eq(0), cols.eq(next_cols), first.eq(next_first)]
+            with m.If(next_first):
+                m.d.sync += line.eq(self.fields.parameter_line)
+        return last, first & (column == 0), ~taken & ~busy
 
     def _rescale(self, m, rescaler):
         """Connect the rescaler, and the fields of the job that it needs."""
@@ -249,7 +285,7 @@ class OutputUnit(wiring.Component):
         connect(m, rescaler.lines, flipped(self.lines))
         connect(m, rescaler.table, flipped(self.table))
 
-    def _store(self, m, rescaler, requested, last, first):
+    def _store(self, m, rescaler, last, first):
         """Collect the results of a tile, and store them.
 
         Returns whether all are stored, and whether an address is wrong.
@@ -257,7 +293,7 @@ class OutputUnit(wiring.Component):
         ring = 1 << (latencies.chunks_in_flight(self.config) - 1).bit_length()
         lasts, firsts = Signal(ring), Signal(ring)  # of the columns between request and result
         asked, found, beyond = Signal(range(ring)), Signal(range(ring)), Signal()
-        with m.If(requested):
+        with m.If(rescaler.request.valid):
             m.d.sync += [
                 asked.eq(asked + 1), lasts.bit_select(asked, 1).eq(last),
                 firsts.bit_select(asked, 1).eq(first),

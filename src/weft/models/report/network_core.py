@@ -19,8 +19,6 @@ from weft.models.report.placement import (
     placement_line,
     remedy_of,
 )
-from weft.network_core.config import has_single_port
-from weft.network_core.microcode.instructions import LOAD_VECTOR
 
 __all__ = ["NetworkCoreLayer", "NetworkCoreReport"]
 
@@ -143,9 +141,8 @@ class NetworkCoreReport(Report):
         """The peak rates of the array, of loads and of the lanes; the sizes of memory and B."""
         config = self.program.config
         array = config.array
-        vectors = 1 / LOAD_VECTOR if has_single_port(array) else config.read_vectors  # a cycle
         return Ceilings(
-            config.peak, int(vectors * array.depth), array.lanes / array.scale_cycles,
+            config.peak, config.read_vectors * array.depth, array.lanes / array.scale_cycles,
             config.memory_bytes, config.b_words * array.cols * array.depth,
         )
 

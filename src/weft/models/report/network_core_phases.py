@@ -86,7 +86,7 @@ def list_phases(program: NetworkCoreProgram, segment: NetworkCoreSegment) -> Lis
         numbers = range(step.first_job, step.first_job + step.jobs)
         steps = sum(_steps(jobs[n], config) for n in numbers if not jobs[n].softmax)
         layers.append(LayerWork(
-            compute=steps * config.step_cycles,
+            compute=steps,
             drain=sum(_drain(jobs[n], config) for n in numbers),
             wait=sum(phases[n].start - (phases[n - 1].end if n else 0) - 1 for n in numbers),
             load_bytes=sum(loaded[n] for n in numbers),

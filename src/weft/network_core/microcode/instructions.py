@@ -3,8 +3,8 @@
 from enum import IntEnum, IntFlag
 
 __all__ = [
-    "ADDED_READ", "CAPTURE", "DRAIN", "FIRST_INSTRUCTION", "HEAD_REGISTERS", "JUMP", "LOAD_END",
-    "LOAD_VECTOR", "PROGRAM_WORDS", "READ", "REGISTERS", "SLOT", "STEP", "STORE", "SUMS",
+    "ADDED_READ", "DRAIN", "FIRST_INSTRUCTION", "HEAD_REGISTERS", "JUMP", "LOAD_END",
+    "PROGRAM_WORDS", "READ", "REGISTERS", "SLOT", "STORE", "SUMS",
     "TILE_START", "WRITE", "Assembler", "Condition", "In", "Kind", "Op", "Out", "Strobe", "Wait",
 ]
 
@@ -94,7 +94,7 @@ class Out(IntEnum):
     B = 24
     ADDED = 25  # the first vector of a pixel of the added map
     OUTPUT = 26  # the first vector of a pixel of the output map; waits for the one before
-    TILE = 27  # starts a tile with so many columns to come; waits for the steps of the one before
+    TILE = 27  # starts a tile; the columns behind its first one; waits for the steps before
     LOAD_FLAGS = 28
     LOAD_TARGET = 29
     LOAD_WORD = 30
@@ -128,12 +128,9 @@ FIRST_INSTRUCTION = 2  # from the start of the list
 JUMP = 1  # that a jump takes more than other instructions
 READ = 2  # the same of a read of a vector
 WRITE = 1  # the same of a write
-LOAD_VECTOR = 2  # of a load, for each vector
 LOAD_END = 1  # from the last write of a load to the end of its instruction
 
-TILE_START = 2  # from the start of a tile to its first step
-STEP = 2  # from a step to the next one
-CAPTURE = 4  # from the last step of a tile to the cycle before its held sums
+TILE_START = 1  # from the start of a tile to its first step
 SLOT = 1  # from the start of a job to its first slot
 SUMS = 1  # from the biased sums of a column to the output unit
 STORE = 2  # from the last result of a tile to its store

@@ -12,7 +12,7 @@ from weft.latencies import MEMORY_READ
 
 COLS = MICRO.array.cols
 LINE = 12  # parameter line of a job's first column
-CAPTURE = 3  # cycles from the end of the steps of a tile to its sums
+CAPTURE = 5  # cycles from the end of the steps of a tile to its sums
 PATIENCE = 3  # cycles that a request of the memory waits at most
 
 
@@ -71,16 +71,18 @@ class OutputBench:
 
     async def cycle(self, ctx):
         dut = self.dut
-        put(ctx, dut.sums, self.held[ctx.get(dut.select)] % (1 << 32))
+        put(ctx, dut.sums, self.held[0] % (1 << 32))
         put(ctx, dut.lines.data[0], parameters(self.lines.pop(0)))
         put(ctx, dut.table.data[0], TABLE[self.words.pop(0)])
         stores, reads = self.grants(ctx, "store"), self.grants(ctx, "read")
         put(ctx, dut.store_ready, stores)
         put(ctx, dut.read_ready, reads)
-        store, read, line, word, taken, error = (await ctx.tick().sample(
+        store, read, line, word, taken, error, take = (await ctx.tick().sample(
             dut.store, dut.read.address, dut.lines.address, dut.table.address[0],
-            dut.output_taken, dut.address_error,
+            dut.output_taken, dut.address_error, dut.take,
         ))[2:]
+        if take:
+            self.held = [*self.held[1:], 0x5A5A5A5A]
         if stores:
             size = plain(store.enable).bit_length()
             assert store.enable == (1 << size) - 1
@@ -106,6 +108,7 @@ class OutputBench:
         """The end of the steps of a tile, then its sums."""
         dut, first = self.dut, sums is pixel.tiles[0]
         await self.until(ctx, lambda: ctx.get(dut.may_end) and (self.taken or not first))
+        await self.cycle(ctx)  # the last step
         while self.rng.random() < self.idle:
             await self.cycle(ctx)
         if first:
