@@ -24,28 +24,34 @@ from weft.latencies import ICE40_DSP_ACCUMULATOR, ICE40_SKEWED_QUAD
 from weft.mac_cells import MAC_CELLS
 
 __all__ = [
-    "ADD_MASKED", "ADD_MASKED_INVERTED", "LOAD_OR_ADD", "CarryChainAccumulator", "DspAccumulator",
-    "HalvesMultiplier", "Ice40FastInnerProductMac", "Ice40LogicFastInnerProductMac",
-    "Ice40LogicPlainMac", "Ice40PlainMac", "PairMultiplier", "QuadProduct", "SkewedQuadMac",
-    "chain", "registered",
+    "ADD_MASKED", "ADD_MASKED_INVERTED", "COUNT_DOWN_OR_LOAD", "COUNT_UP_OR_LOAD", "LOAD_OR_ADD",
+    "CarryChainAccumulator", "DspAccumulator", "HalvesMultiplier", "Ice40FastInnerProductMac",
+    "Ice40LogicFastInnerProductMac", "Ice40LogicPlainMac", "Ice40PlainMac", "LoadableCounter",
+    "PairMultiplier", "QuadProduct", "SkewedQuadMac", "chain", "registered",
 ]
 
 
 # The carry out of a cell depends on I1, I2 and the carry in. Its LUT also sees I0, the select.
+COUNT_UP_OR_LOAD = 0xA3AC     # b ? select : a + carry
+COUNT_DOWN_OR_LOAD = 0xCA3A   # b ? a - 1 + carry : select
 LOAD_OR_ADD = 0xE1B4          # select ? b : a + b
 ADD_MASKED = 0xC66C           # select ? a + b : a
 ADD_MASKED_INVERTED = 0x3993  # ~(select ? a + b : a)
 
 
-def chain(m, init, select, a, b):
-    """The function ``init`` of ``select``, ``a`` and ``b``; ``a`` and ``b`` are equally wide."""
+def chain(m, init, select, a, b, *, carry=0):
+    """The function ``init`` of ``select``, ``a`` and ``b``; ``a`` and ``b`` are equally wide.
+
+    ``select`` is 1 bit for all bits, or one for each. ``carry`` goes into the lowest bit: 0 or 1.
+    """
     bits = []
-    carry = Const(0, 1)
-    for x, y in zip(a, b, strict=True):
+    carry = Const(carry, 1)
+    selects = [select] * len(a) if len(select) == 1 else select
+    for choice, x, y in zip(selects, a, b, strict=True):
         bits.append(bit := Signal(name="chain"))
         m.submodules += Instance(
             "SB_LUT4", p_LUT_INIT=Const(init, 16),
-            i_I0=select, i_I1=x, i_I2=y, i_I3=carry, o_O=bit,
+            i_I0=choice, i_I1=x, i_I2=y, i_I3=carry, o_O=bit,
         )
         if len(bits) < len(a):
             next_carry = Signal(name="carry")
@@ -123,6 +129,45 @@ class CarryChainAccumulator(Ice40Accumulator):
         ]
         with m.If(self.write_en):
             m.d.sync += self.sum.eq(chain(m, LOAD_OR_ADD, load, self.sum, term))
+        return m
+
+
+class LoadableCounter(wiring.Component):
+    """``value <= (start if load else value + 1)`` in a cycle of ``en``, in one logic cell a bit.
+
+    Without it, a tool takes another LUT a bit, which selects ``start``. The register has no reset.
+
+    Parameters
+    ----------
+    width : int
+    down : bool
+        Count down.
+
+    Attributes
+    ----------
+    en, load : In, 1 bit each
+    start : In, ``width`` bits
+    value : Out, ``width`` bits
+    """
+
+    def __init__(self, width, *, down=False):
+        self.down = down
+        super().__init__({
+            "en": In(1), "load": In(1), "start": In(width), "value": Out(width),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        value = Signal.like(self.value, reset_less=True)
+        m.d.comb += self.value.eq(value)
+        following = Mux(self.load, self.start, value - 1 if self.down else value + 1)
+        if platform is not None:
+            # The carries see no ``start``.
+            init = COUNT_DOWN_OR_LOAD if self.down else COUNT_UP_OR_LOAD
+            counts = (~self.load if self.down else self.load).replicate(len(value))
+            following = chain(m, init, self.start, value, counts, carry=not self.down)
+        with m.If(self.en):
+            m.d.sync += value.eq(following)
         return m
 
 

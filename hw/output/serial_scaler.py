@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.delay import pipeline
-from weft.latencies import serial_digits, serial_product, serial_scaler
+from weft.latencies import serial_digits, serial_fine_shift, serial_product, serial_scaler
 
 __all__ = ["DigitSource", "SerialProduct", "SerialScaler", "SerialShifter"]
 
@@ -255,6 +255,8 @@ class SerialScaler(wiring.Component):
         4, 8, 16 or 32. Starts are at least so many cycles apart.
     short_chains : bool
         As of a `SerialProduct`.
+    holds_multiplier : bool
+        A register holds the multiplier. Otherwise the output of a memory does.
 
     Attributes
     ----------
@@ -263,19 +265,23 @@ class SerialScaler(wiring.Component):
     acc : In, signed 32 bits
         Valid from the cycle after ``start`` to the next ``start``.
     multiplier, shift : In, 32 bits, signed 8 bits
-        Valid with ``start``, for HELD cycles.
+        Valid with ``start``, for HELD cycles; a multiplier that is not held comes a cycle after
+        ``reads_multiplier``, and stays until the cycle of the next one.
+    reads_multiplier : Out, 1 bit; only if the multiplier is not held
     y : Out, signed
         Valid for one cycle.
     """
 
     HELD = 3
 
-    def __init__(self, *, cycles, short_chains=True):
+    def __init__(self, *, cycles, short_chains=True, holds_multiplier=True):
         self.cycles, self.short_chains = cycles, short_chains
+        self.holds_multiplier = holds_multiplier
         self.bits = 32 // serial_digits(cycles)
         self.LATENCY = serial_scaler(cycles)
         super().__init__({
             "start": In(1), "acc": In(signed(32)), "multiplier": In(32), "shift": In(signed(8)),
+            **({} if holds_multiplier else {"reads_multiplier": Out(1)}),
             "y": Out(signed(11 + self.bits)),
         })
 
@@ -290,7 +296,9 @@ class SerialScaler(wiring.Component):
         starts = [self.start]  # 0, 1, 2, ... cycles ago
         for _ in range(times):
             starts.append(pipeline(m, starts[-1], 1, f"start_{len(starts)}"))
-        multiplier = Signal(31, reset_less=True)
+        multiplier = self.multiplier[:31]
+        if self.holds_multiplier:
+            multiplier = Signal(31, reset_less=True)
         negative = self.shift < 0
         # A shift stays until the next sum needs it, a multiplier until the next digits.
         right = Mux(negative, -self.shift, 0)
@@ -298,8 +306,12 @@ class SerialScaler(wiring.Component):
             shift, right = right, Signal(5, name=f"right_{number}", reset_less=True)
             with m.If(start):
                 m.d.sync += right.eq(shift)
-        with m.If(starts[DigitSource.LATENCY]):
-            m.d.sync += multiplier.eq(self.multiplier)
+        takes = starts[DigitSource.LATENCY]
+        if self.holds_multiplier:
+            with m.If(takes):
+                m.d.sync += multiplier.eq(self.multiplier)
+        else:
+            m.d.comb += self.reads_multiplier.eq(takes)
         first = DigitSource.LATENCY + product.latency() - 1
         m.d.comb += [
             digits.start.eq(self.start), digits.acc.eq(self.acc),
@@ -314,7 +326,12 @@ class SerialScaler(wiring.Component):
 
     def _round(self, m, shifter):
         """A tie of a value below 0 is rounded down; what does not fit saturates."""
-        round_up = shifter.half & (~shifter.negative | shifter.sticky)
-        most = (1 << len(shifter.y) - 1) - 1
-        bound = Mux(shifter.negative, -most - 1, most)
-        m.d.sync += self.y.eq(Mux(shifter.fits, shifter.y + round_up, bound))
+        stages = serial_fine_shift(self.cycles)
+        y, fits, negative, half, sticky = (
+            pipeline(m, getattr(shifter, name), stages, name)
+            for name in ("y", "fits", "negative", "half", "sticky")
+        )
+        round_up = half & (~negative | sticky)
+        most = (1 << len(y) - 1) - 1
+        bound = Mux(negative, -most - 1, most)
+        m.d.sync += self.y.eq(Mux(fits, y + round_up, bound))

@@ -66,9 +66,18 @@ def serial_product(cycles: int) -> int:
     return digits + tree(16 // digits) + 4
 
 
+def serial_fine_shift(cycles: int) -> int:
+    """From a sum that a serial scaler has shifted by whole digits to its shift by the rest.
+
+    The rest of a digit of 8 bits takes a cycle of its own; a shorter one is shifted and rounded in
+    one cycle.
+    """
+    return int(serial_digits(cycles) <= 4)
+
+
 def serial_scaler(cycles: int) -> int:
     """Latency of a serial scaler: the product, its shift digit by digit, the rounding."""
-    return serial_product(cycles) + serial_digits(cycles) + 1
+    return serial_product(cycles) + serial_digits(cycles) + serial_fine_shift(cycles) + 1
 
 
 def requantizer_join(sum_latency: int, zero_points: bool) -> int:

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from weft.config import Config
 from weft.hw.arith.cells import MACS
-from weft.hw.arith.ice40 import SkewedQuadMac
+from weft.hw.arith.ice40 import LoadableCounter, SkewedQuadMac
 from weft.hw.delay import pipeline
 from weft.hw.network_core.interface import MemoryWindow
 from weft.network_core import latencies
@@ -116,7 +116,8 @@ class StepUnit(wiring.Component):
     fields : In, `TapFields`
         Taken while ``idle``.
     x, y, origin, b_word : In
-        Place and vector of the first tap, and the first word of B: taken with ``start``.
+        Place and vector of the first tap, and the first word of B: taken with ``start``. ``x``
+        stays until the unit is ``idle``.
     start : In, 1 bit
         Pulse, while ``idle``.
     idle : Out, 1 bit
@@ -156,7 +157,12 @@ class StepUnit(wiring.Component):
         fields, address, idle, step = self.fields, self.address, self.idle, self.read
         vector_last, tap_last, last = self._count(m, step)
         m.d.comb += step.eq(~idle & self.free & (self.may_end | ~last))
-        x, y, first_x = (Signal.like(s) for s in (self.x, self.y, self.x))
+        x, y = Signal.like(self.x), Signal.like(self.y)
+        m.submodules.b_address = b_address = LoadableCounter(len(self.b_word))
+        m.d.comb += [
+            b_address.en.eq(step | idle), b_address.load.eq(idle),
+            b_address.start.eq(self.b_word), self.b_address.eq(b_address.value),
+        ]
         inside, allowed = Signal(), Signal()
         # The place is checked while the memory reads the vector.
         m.d.sync += [
@@ -169,20 +175,16 @@ class StepUnit(wiring.Component):
         ]
         to_next = Mux(tap_last, fields.tap_y_step, fields.tap_x_step)
         with m.If(step):
-            m.d.sync += [
-                address.eq(address + Mux(vector_last, to_next, 1)),
-                self.b_address.eq(self.b_address + 1),
-            ]
+            m.d.sync += address.eq(address + Mux(vector_last, to_next, 1))
             with m.If(vector_last):
                 m.d.sync += x.eq(x + fields.dilation_x)
                 with m.If(tap_last):
-                    m.d.sync += [x.eq(first_x), y.eq(y + fields.dilation_y)]
+                    m.d.sync += [x.eq(self.x), y.eq(y + fields.dilation_y)]
             with m.If(last):
                 m.d.sync += idle.eq(1)
         with m.If(idle):
             m.d.sync += [
-                address.eq(self.origin), x.eq(self.x), first_x.eq(self.x), y.eq(self.y),
-                self.b_address.eq(self.b_word), idle.eq(~self.start),
+                address.eq(self.origin), x.eq(self.x), y.eq(self.y), idle.eq(~self.start),
             ]
         return m
 
@@ -198,13 +200,13 @@ class StepUnit(wiring.Component):
             ("taps", self.fields.kernel_width, tap_last),
             ("rows", self.fields.kernel_height, row_last),
         ):
-            left, following = (
-                Signal(len(count), name=f"{name}_{part}") for part in ("left", "following")
-            )
+            m.submodules[name] = left = LoadableCounter(len(count), down=True)
             # After the last row, the unit is idle.
             again = self.idle if is_last is row_last else self.idle | is_last
-            m.d.comb += following.eq(Mux(again, count, left - 1))
-            with m.If(advances | self.idle):
-                m.d.sync += [left.eq(following), is_last.eq(following == 1)]
+            m.d.comb += [
+                left.en.eq(advances | self.idle), left.load.eq(again), left.start.eq(count),
+            ]
+            with m.If(left.en):
+                m.d.sync += is_last.eq(Mux(again, count == 1, left.value == 2))
             advances = advances & is_last
         return vector_last, tap_last, vector_last & tap_last & row_last

@@ -2,8 +2,10 @@
 
 from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
 
 from weft.hw.buffers.bank import Bank
+from weft.hw.delay import pipeline
 from weft.hw.network_core.interface import NetworkInterface
 from weft.hw.network_core.micro.columns import ArrayColumns, StepUnit, TapFields
 from weft.hw.network_core.micro.engine import MicroEngine
@@ -109,6 +111,10 @@ class MicroCore(wiring.Component):
             value = Signal(len(getattr(steps, name)), name=name)
             self._set(m, engine, target, value)
             m.d.comb += getattr(steps, name).eq(value)
+        # When a list ends, there are no more tiles.
+        m.d.comb += [
+            self.status.result.word.eq(steps.x), self.status.result_bytes.eq(steps.y),
+        ]
         first, full, drained, most = Signal(), Signal(), Signal(), self.config.array.cols
         more = engine.accumulator  # columns behind the first one
         cols, is_first = Signal(range(most + 1)), Signal()  # of the tile whose steps come
@@ -157,15 +163,31 @@ class MicroCore(wiring.Component):
             weights.read_address.eq(steps.b_address), columns.b.eq(weights.read_data),
         ]
         line = output.lines.data[0]
-        for n, (name, field) in enumerate((
-            ("bias", line.bias), ("multiplier", line.multiplier), ("shift", line.shift),
-        )):
-            valid = write.valid[LoadTarget.PARAMETERS] & (write.group == n)
-            self._bank(m, name, config.lines, len(field), valid, write, output.lines.address, field)
+        valid = [write.valid[LoadTarget.PARAMETERS] & (write.group == n) for n in range(3)]
+        for name, field, is_written in (
+            ("bias", line.bias, valid[0]), ("shift", line.shift, valid[2]),
+        ):
+            self._bank(
+                m, name, config.lines, len(field), is_written, write, output.lines.address, field
+            )
+        self._multipliers(m, output, write, valid[1])
         self._bank(
             m, "table", ADD_TABLE_WORDS, 32, write.valid[LoadTarget.ADD_TABLE], write,
             output.table.address[0], output.table.data[0],
         )
+
+    def _multipliers(self, m, output, write, valid):
+        """The buffer of the multipliers of lines, whose output holds the one that is in use."""
+        m.submodules.multiplier = memory = Memory(
+            shape=32, depth=self.config.lines, init=[],
+            attrs={"ram_style": "block", "no_rw_check": 1},
+        )
+        port, read = memory.write_port(), memory.read_port()
+        m.d.comb += [
+            port.en.eq(valid), port.addr.eq(write.word), port.data.eq(write.data),
+            read.addr.eq(pipeline(m, output.lines.address, 1, "line")),
+            read.en.eq(output.reads_multiplier), output.lines.data[0].multiplier.eq(read.data),
+        ]
 
     def _bank(self, m, name, words, width, valid, write, address, value):
         """A buffer of words of one vector."""
@@ -192,7 +214,9 @@ class MicroCore(wiring.Component):
         """The clients of the memory."""
         written = Signal()
         m.d.comb += [
-            port.step.valid.eq(steps.read), port.step.address.eq(steps.address),
+            # A step that waits for the columns has the port, too: the address need not wait for
+            # that decision.
+            port.step.valid.eq(~steps.idle), port.step.address.eq(steps.address),
             steps.free.eq(port.step_free),
             columns.vector.eq(port.read_data),
             port.store.eq(output.store), output.store_ready.eq(port.store_ready),
@@ -243,8 +267,6 @@ class MicroCore(wiring.Component):
         ]
         m.d.sync += self.finished.eq(0)
         self._set(m, engine, Target.JOB, status.job)
-        self._set(m, engine, Target.RESULT, status.result.word)
-        self._set(m, engine, Target.RESULT_BYTES, status.result_bytes)
         with m.If(halt):
             with m.If(begin.valid):
                 m.d.sync += [

@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from weft.hw.arith.ice40 import LoadableCounter
 from weft.hw.buffers.bank import SinglePortBank
 from weft.hw.delay import pipeline
 from weft.network_core.descriptors import LoadTarget
@@ -221,36 +222,42 @@ class LoadUnit(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         diagonal, fill, target = Signal(), Signal(), Signal(2)
-        fill_value, word, words_left, group = Signal(8), Signal(16), Signal(16), Signal(2)
+        m.submodules.word = word = LoadableCounter(16)
+        m.submodules.words_left = words_left = LoadableCounter(16, down=True)
+        fill_value, group = Signal(8), Signal(2)
         single, last_group, last_word = Signal(), Signal(), Signal()
         is_b, write = target == LoadTarget.B, self.write
         busy, more = Signal(), Signal()
+        takes = busy & last_group  # the last vector of a word
         m.d.comb += [
             single.eq(Mux(is_b, diagonal, target == LoadTarget.ADD_TABLE)),
             write.valid.eq(Mux(busy, 1 << target, 0)),
-            write.word.eq(word), write.group.eq(group), write.diagonal.eq(diagonal & is_b),
+            word.en.eq(self.set_word | takes), word.load.eq(self.set_word),
+            word.start.eq(self.value), write.word.eq(word.value), write.group.eq(group),
+            write.diagonal.eq(diagonal & is_b),
             write.data.eq(Mux(fill, fill_value.replicate(4), self.data)),
             # The next vector is read while the buffer takes this one.
             more.eq(self.load & ~self.done & ~(busy & last_group & last_word)),
             self.read.eq(more & ~fill),
         ]
-        next_group, next_words = Signal.like(group), Signal.like(words_left)
-        m.d.comb += [next_group.eq(group), next_words.eq(words_left)]
+        next_group = Signal.like(group)
+        m.d.comb += [
+            next_group.eq(group), words_left.en.eq(self.set_words | takes),
+            words_left.load.eq(self.set_words), words_left.start.eq(self.value),
+        ]
         m.d.sync += [
-            busy.eq(more & (fill | self.read_ready)),
-            group.eq(next_group), words_left.eq(next_words), last_word.eq(next_words == 1),
+            busy.eq(more & (fill | self.read_ready)), group.eq(next_group),
+            last_word.eq(Mux(takes, words_left.value == 2, words_left.value == 1)),
             last_group.eq(single | (next_group == Mux(is_b, self.cols, LINE_GROUPS) - 1)),
         ]
         with m.If(busy):
             m.d.comb += next_group.eq(Mux(last_group, 0, group + 1))
             with m.If(last_group):
-                m.d.comb += next_words.eq(words_left - 1)
-                m.d.sync += [word.eq(word + 1), self.done.eq(last_word)]
+                m.d.sync += self.done.eq(last_word)
         for port, fields in (
             (self.set_flags, [diagonal.eq(self.value[8]), fill.eq(self.value[9])]),
             (self.set_target, [target.eq(self.value), fill_value.eq(self.value[8:])]),
-            (self.set_word, [word.eq(self.value)]),
-            (self.set_words, [words_left.eq(self.value), group.eq(0), self.done.eq(0)]),
+            (self.set_words, [group.eq(0), self.done.eq(0)]),
         ):
             with m.If(port):
                 m.d.sync += fields

@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from weft.hw.arith.ice40 import LoadableCounter
 from weft.hw.delay import pipeline
 from weft.hw.network_core.interface import LineRead, MemoryWindow, TableRead
 from weft.hw.network_core.micro.loads import PortRequest
@@ -27,7 +28,7 @@ class AddedVector(wiring.Component):
         Pulse: a tile needs its vector. Not while ``pending`` is 1.
     cols : In; first : In, 1 bit; start : In, 16 bits
         Of the tile: its columns, whether it is the first one of a pixel, and the first vector of
-        that pixel, which stays until the vector was read.
+        that pixel.
     pending : Out, 1 bit
         The vector of a tile was not read yet.
     window : In, `weft.hw.network_core.interface.MemoryWindow` of 16 bits
@@ -50,17 +51,19 @@ class AddedVector(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        vector, first = Signal(32), Signal()
+        m.submodules.address = counter = LoadableCounter(16)
+        vector = Signal(32)
         left, cols = Signal.like(self.cols), Signal.like(self.cols)
-        following, arrives, wants, inside = Signal(16), Signal(), Signal(), Signal()
-        address = self.read.address
+        arrives, wants, inside = Signal(), Signal(), Signal()
+        begins, address = self.tile & self.first, self.read.address
         # The address is checked a cycle before the read.
         m.d.sync += [
             wants.eq(self.pending & (left == 0) & ~self.read_ready & ~arrives),
             inside.eq((address >= self.window.base) & (address < self.window.limit)),
         ]
         m.d.comb += [
-            address.eq(Mux(first, self.start, following)),
+            counter.en.eq(begins | self.read_ready), counter.load.eq(begins),
+            counter.start.eq(self.start), address.eq(counter.value),
             self.read.valid.eq(wants), self.address_error.eq(wants & ~inside),
             self.value.eq(vector[:8]),
         ]
@@ -68,11 +71,11 @@ class AddedVector(wiring.Component):
         with m.If(self.take):
             m.d.sync += [vector.eq(vector >> 8), left.eq(left - 1)]
         with m.If(self.read_ready):
-            m.d.sync += [following.eq(address + 1), self.pending.eq(0)]
+            m.d.sync += self.pending.eq(0)
         with m.If(arrives):
             m.d.sync += [vector.eq(self.read_data), left.eq(cols)]
         with m.If(self.tile):
-            m.d.sync += [self.pending.eq(1), cols.eq(self.cols), first.eq(self.first)]
+            m.d.sync += [self.pending.eq(1), cols.eq(self.cols)]
         return m
 
 
@@ -82,7 +85,23 @@ class SlotRescaler(Rescaler):
     A chunk is requested in the first cycle of a slot: of every slot, of every second one with ADD,
     or of every fourth one with sums. So a bit for each slot tells the issues of all cycles before.
 
+    Attributes
+    ----------
+    reads_multiplier : Signal
+        The multiplier of the line comes a cycle later, and stays until the next one; 1 bit. Of a
+        serial scaler only.
     """
+
+    HOLDS_MULTIPLIER = False
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.reads_multiplier = Signal()
+
+    def _serial_scaler(self, m, lane, biased, column, issues):
+        scaler = super()._serial_scaler(m, lane, biased, column, issues)
+        m.d.comb += self.reads_multiplier.eq(scaler.reads_multiplier)
+        return scaler
 
     def _issues(self, m):
         cycles, job = self.core.scale_cycles, self.job.fields
@@ -187,6 +206,8 @@ class OutputUnit(wiring.Component):
     output_taken : Out, 1 bit
         Pulse: ``output`` and ``added`` are not needed any more.
     lines : Out, `weft.hw.network_core.interface.LineRead`
+    reads_multiplier : Out, 1 bit
+        As of a `SlotRescaler`. The address of the line was there in the cycle before.
     table : Out, `weft.hw.network_core.interface.TableRead`
     window : In, `weft.hw.network_core.interface.MemoryWindow` of 16 bits
     store, read : Out, `PortRequest`; store_ready, read_ready : In, 1 bit
@@ -207,7 +228,8 @@ class OutputUnit(wiring.Component):
             "first": In(1), "ends": In(1), "may_end": Out(1), "captured": In(1),
             "sums": In(32), "take": Out(1), "output": In(16), "added": In(16),
             "output_taken": Out(1),
-            "lines": Out(LineRead(config)), "table": Out(TableRead(config)),
+            "lines": Out(LineRead(config)), "reads_multiplier": Out(1),
+            "table": Out(TableRead(config)),
             "window": In(MemoryWindow(16)),
             "store": Out(PortRequest(write=True)), "store_ready": In(1),
             "read": Out(PortRequest(write=False)), "read_ready": In(1), "read_data": In(32),
@@ -281,6 +303,7 @@ class OutputUnit(wiring.Component):
             m.d.comb += job[name].eq(fields[name])
         m.d.comb += [
             rescaler.job.start.eq(self.start), rescaler.sums[0].eq(self.sums),
+            self.reads_multiplier.eq(rescaler.reads_multiplier),
         ]
         connect(m, rescaler.lines, flipped(self.lines))
         connect(m, rescaler.table, flipped(self.table))
@@ -303,18 +326,22 @@ class OutputUnit(wiring.Component):
         sums_come = Signal()
         m.d.sync += sums_come.eq(rescaler.biased_next)
         byte, arrives, complete, pending = Signal(2), Signal(), Signal(), Signal()
+        m.submodules.address = counter = LoadableCounter(16)
         vector, enable, address = self.store.data, Signal(4), self.store.address
         is_last, is_first = lasts.bit_select(found, 1), firsts.bit_select(found, 1)
         m.d.comb += [
             arrives.eq(comes[-1] | sums_come), self.output_taken.eq(arrives & is_first),
         ]
+        for n in range(4):  # an enable a byte: a choice among old and new bytes costs more cells
+            part = slice(8 * n, 8 * n + 8)
+            with m.If(sums_come | (comes[-1] & (byte == n))):
+                m.d.sync += vector[part].eq(
+                    Mux(sums_come, rescaler.biased[0][part], rescaler.results[0])
+                )
         with m.If(sums_come):
-            m.d.sync += [vector.eq(rescaler.biased[0]), enable.eq(0xF)]
+            m.d.sync += enable.eq(0xF)
         with m.If(comes[-1]):
-            m.d.sync += [
-                vector.word_select(byte, 8).eq(rescaler.results[0]), byte.eq(byte + 1),
-                enable.eq((Const(2, 5) << byte) - 1),
-            ]
+            m.d.sync += [byte.eq(byte + 1), enable.eq((Const(2, 5) << byte) - 1)]
             with m.If(is_last):
                 m.d.sync += byte.eq(0)
         with m.If(arrives):
@@ -333,7 +360,10 @@ class OutputUnit(wiring.Component):
         with m.If(complete):
             m.d.sync += pending.eq(1)
         with m.If(self.store_ready):
-            m.d.sync += [pending.eq(0), address.eq(address + 1)]
-        with m.If(self.output_taken):
-            m.d.sync += address.eq(self.output)
+            m.d.sync += pending.eq(0)
+        m.d.comb += [
+            counter.en.eq(self.store_ready | self.output_taken),
+            counter.load.eq(self.output_taken), counter.start.eq(self.output),
+            address.eq(counter.value),
+        ]
         return stored, beyond

@@ -139,6 +139,7 @@ class Rescaler(wiring.Component):
     """
 
     NEXT = latencies.CHUNK_STORE
+    HOLDS_MULTIPLIER = True  # as of a serial scaler
 
     def __init__(self, config):
         self.config = config
@@ -256,7 +257,8 @@ class Rescaler(wiring.Component):
         """A scaler that starts when the sum meets its parameters."""
         # An UltraPlus has few cells, and a slow clock.
         m.submodules[f"scaler_{lane}"] = scaler = SerialScaler(
-            cycles=self.core.scale_cycles, short_chains=not self.core.family.has_dsp
+            cycles=self.core.scale_cycles, short_chains=not self.core.family.has_dsp,
+            holds_multiplier=self.HOLDS_MULTIPLIER,
         )
         start, acc, parameters = self._shared(
             m, lane, issues[self.join].as_value().any(), biased, column

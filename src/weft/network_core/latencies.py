@@ -8,8 +8,8 @@ __all__ = [
     "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_PRODUCT",
     "MAP_READ", "OPERANDS", "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ",
     "SOFTMAX_STEPS", "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot", "added_chunks",
-    "added_take", "array_write", "chunks_in_flight", "ends_early", "has_serial_scaler", "is_skewed", "join",
-    "lead", "read_delay", "rescale", "rescale_total", "result_read", "result_rows", "scale",
+    "added_take", "array_write", "chunks_in_flight", "ends_early", "has_serial_scaler", "is_skewed",
+    "join", "lead", "read_delay", "rescale", "rescale_total", "result_read", "result_rows", "scale",
     "softmax_reciprocal", "store_sums", "sum_latency", "sums", "total_latency",
 ]
 

@@ -10,6 +10,7 @@ from weft.hw.arith.ice40 import (
     CarryChainAccumulator,
     DspAccumulator,
     HalvesMultiplier,
+    LoadableCounter,
     PairMultiplier,
     QuadProduct,
 )
@@ -39,6 +40,11 @@ class WithoutReset(wiring.Component):
 @pytest.mark.parametrize("bits", [8, 9])
 def test_multiplier_in_logic(bits):
     prove_equal(HalvesMultiplier(a=signed(bits), b=signed(bits)), steps=3, models=MODELS)
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_counter(down):
+    prove_equal(LoadableCounter(5, down=down), steps=3, models=MODELS)
 
 
 @pytest.mark.slow

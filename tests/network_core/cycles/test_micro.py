@@ -40,12 +40,12 @@ def test_a_job_by_hand():
 
     From the start of the job, in cycle 0, the log takes 6 cycles, and the tile starts in cycle 30.
     Its step is in 31, and its sum is held from 39 on. The slots begin in 1, 5, 9, ..., so the
-    column is requested in 41. Its result follows after 23 cycles; it is stored 2 cycles later, and
+    column is requested in 41. Its result follows after 24 cycles; it is stored 2 cycles later, and
     after 3 more the log reads the cycle.
     """
     (start, end), = predict(JOB).jobs
     assert predict(JOB).computed == (start + 31,)
-    assert end - start == 41 + 23 + 2 + 3
+    assert end - start == 41 + 24 + 2 + 3
 
 
 def test_long_tiles_reach_the_peak():

@@ -34,11 +34,10 @@ class UnitTimes:
     A method tells in which cycle its instruction, which comes in cycle ``now``, is complete.
 
     A tile may end a cycle after the request of the last column but one of a whole tile before, if
-    the core `ends_early`. In a job with ADD or sums, and behind a smaller tile, it may end a cycle after the
-    request of the last column. With ADD the vector of the added map for the tile
-    before must have been read, too. This read waits until the last byte of the vector before that
-    one was taken. A step waits for a cycle in which the memory stores no vector and reads no added
-    one.
+    the core `ends_early`. In a job with ADD or sums, and behind a smaller tile, it may end a cycle
+    after the request of the last column. With ADD the vector of the added map for the tile before
+    must have been read, too. This read waits until the last byte of the vector before that one was
+    taken. A step waits for a cycle in which the memory stores no vector and reads no added one.
 
     Parameters
     ----------
@@ -285,12 +284,17 @@ class EngineTimes:
     def _out_flags(self, _):
         self._units.set_flags(self._accumulator)
 
+    def _out_x(self, port):
+        self._op_out(port)
+        self.now = max(self.now, self._units.last_step + 1)
+
     def _out_tile(self, _):
         self.now = self._units.tile(self.now, self._accumulator)
 
     _OUTS = {
         Out.MEMORY: _out_memory, Out.WRITE_LOW: _out_write, Out.WRITE_HIGH: _out_write,
-        Out.STATE: _out_state, Out.OUTPUT: _out_output, Out.TILE: _out_tile, Out.FLAGS: _out_flags,
+        Out.STATE: _out_state, Out.X: _out_x, Out.OUTPUT: _out_output, Out.TILE: _out_tile,
+        Out.FLAGS: _out_flags,
     }
 
     def _op_do(self, strobes):

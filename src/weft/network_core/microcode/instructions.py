@@ -72,8 +72,8 @@ class Out(IntEnum):
     WRITE_HIGH = 2  # writes its other bytes; the address moves on
     STATE = 3  # state and error; the list ends
     JOB = 4
-    RESULT = 5
-    RESULT_BYTES = 6
+    X = 5  # waits for the steps before; when the list ends, the vector of its result
+    Y = 6  # when the list ends, the bytes of its result
     FLAGS = 7
     KERNEL = 8
     TAP_VECTORS = 9
@@ -88,17 +88,15 @@ class Out(IntEnum):
     LIMITS = 18  # low and high
     SUM_ZERO = 19
     SUM_LIMITS = 20
-    X = 21
-    Y = 22
-    ORIGIN = 23
-    B = 24
-    ADDED = 25  # the first vector of a pixel of the added map
-    OUTPUT = 26  # the first vector of a pixel of the output map; waits for the one before
-    TILE = 27  # starts a tile; the columns behind its first one; waits for the steps before
-    LOAD_FLAGS = 28
-    LOAD_TARGET = 29
-    LOAD_WORD = 30
-    LOAD_WORDS = 31
+    ORIGIN = 21
+    B = 22
+    ADDED = 23  # the first vector of a pixel of the added map
+    OUTPUT = 24  # the first vector of a pixel of the output map; waits for the one before
+    TILE = 25  # starts a tile; the columns behind its first one; waits likewise
+    LOAD_FLAGS = 26
+    LOAD_TARGET = 27
+    LOAD_WORD = 28
+    LOAD_WORDS = 29
 
 
 class Strobe(IntFlag):

@@ -112,7 +112,7 @@ zeros:  DO ZEROS; DO ZEROS; DO ZEROS; DO ZEROS; DO ZEROS; DO ZEROS; DO ZEROS
         SUB result_bytes; J NC address
 inside: LD =1; J to_loads
 loads_end: LD ended; J Z deadlock
-        LD result; ADD base; OUT RESULT; LD result_bytes; OUT RESULT_BYTES
+        LD result; ADD base; OUT X; LD result_bytes; OUT Y
         LD {DONE}; OUT STATE
 """
 # The next descriptor, or another turn of a loop.
