@@ -83,9 +83,9 @@ RUNS = [
     Run("ad01_int8", "ad01", "anomaly detection", BATCH1_85F, 10.5, 6),
     Run("kws_int8", "kws", "keyword spotting", NETWORKS_85F, 106, 4),
     Run("kws_int8", "kws", "keyword spotting", NETWORKS_25F, 350, 4),
-    Run("kws_int8", "kws", "keyword spotting", NETWORKS_UP5K, 20_000, 25),
+    Run("kws_int8", "kws", "keyword spotting", NETWORKS_UP5K, 13_000, 16),
     Run("resnet8_int8", "resnet8", "image classification", NETWORKS_85F, 271, 14),
-    Run("resnet8_int8", "resnet8", "image classification", NETWORKS_UP5K, 60_000, 65),
+    Run("resnet8_int8", "resnet8", "image classification", NETWORKS_UP5K, 40_000, 46),
     Run("vww_96_int8", "vww", "visual wake words", NETWORKS_85F, 268, 110),
 ]
 

@@ -20,31 +20,38 @@ from amaranth.lib.wiring import In, Out
 
 from weft.hw.arith.mac import FastInnerProducts, PlainProducts, ProductsMac
 from weft.hw.delay import pipeline
-from weft.latencies import ICE40_DSP_ACCUMULATOR
+from weft.latencies import ICE40_DSP_ACCUMULATOR, ICE40_SKEWED_QUAD
 from weft.mac_cells import MAC_CELLS
 
 __all__ = [
-    "ADD_MASKED", "ADD_MASKED_INVERTED", "LOAD_OR_ADD", "CarryChainAccumulator", "DspAccumulator",
-    "HalvesMultiplier", "Ice40FastInnerProductMac", "Ice40LogicFastInnerProductMac",
-    "Ice40LogicPlainMac", "Ice40PlainMac", "PairMultiplier", "chain", "registered",
+    "ADD_MASKED", "ADD_MASKED_INVERTED", "COUNT_DOWN_OR_LOAD", "COUNT_UP_OR_LOAD", "LOAD_OR_ADD",
+    "CarryChainAccumulator", "DspAccumulator", "HalvesMultiplier", "Ice40FastInnerProductMac",
+    "Ice40LogicFastInnerProductMac", "Ice40LogicPlainMac", "Ice40PlainMac", "LoadableCounter",
+    "PairMultiplier", "QuadProduct", "SkewedQuadMac", "chain", "registered",
 ]
 
 
 # The carry out of a cell depends on I1, I2 and the carry in. Its LUT also sees I0, the select.
+COUNT_UP_OR_LOAD = 0xA3AC     # b ? select : a + carry
+COUNT_DOWN_OR_LOAD = 0xCA3A   # b ? a - 1 + carry : select
 LOAD_OR_ADD = 0xE1B4          # select ? b : a + b
 ADD_MASKED = 0xC66C           # select ? a + b : a
 ADD_MASKED_INVERTED = 0x3993  # ~(select ? a + b : a)
 
 
-def chain(m, init, select, a, b):
-    """The function ``init`` of ``select``, ``a`` and ``b``; ``a`` and ``b`` are equally wide."""
+def chain(m, init, select, a, b, *, carry=0):
+    """The function ``init`` of ``select``, ``a`` and ``b``; ``a`` and ``b`` are equally wide.
+
+    ``select`` is 1 bit for all bits, or one for each. ``carry`` goes into the lowest bit: 0 or 1.
+    """
     bits = []
-    carry = Const(0, 1)
-    for x, y in zip(a, b, strict=True):
+    carry = Const(carry, 1)
+    selects = [select] * len(a) if len(select) == 1 else select
+    for choice, x, y in zip(selects, a, b, strict=True):
         bits.append(bit := Signal(name="chain"))
         m.submodules += Instance(
             "SB_LUT4", p_LUT_INIT=Const(init, 16),
-            i_I0=select, i_I1=x, i_I2=y, i_I3=carry, o_O=bit,
+            i_I0=choice, i_I1=x, i_I2=y, i_I3=carry, o_O=bit,
         )
         if len(bits) < len(a):
             next_carry = Signal(name="carry")
@@ -122,6 +129,45 @@ class CarryChainAccumulator(Ice40Accumulator):
         ]
         with m.If(self.write_en):
             m.d.sync += self.sum.eq(chain(m, LOAD_OR_ADD, load, self.sum, term))
+        return m
+
+
+class LoadableCounter(wiring.Component):
+    """``value <= (start if load else value + 1)`` in a cycle of ``en``, in one logic cell a bit.
+
+    Without it, a tool takes another LUT a bit, which selects ``start``. The register has no reset.
+
+    Parameters
+    ----------
+    width : int
+    down : bool
+        Count down.
+
+    Attributes
+    ----------
+    en, load : In, 1 bit each
+    start : In, ``width`` bits
+    value : Out, ``width`` bits
+    """
+
+    def __init__(self, width, *, down=False):
+        self.down = down
+        super().__init__({
+            "en": In(1), "load": In(1), "start": In(width), "value": Out(width),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        value = Signal.like(self.value, reset_less=True)
+        m.d.comb += self.value.eq(value)
+        following = Mux(self.load, self.start, value - 1 if self.down else value + 1)
+        if platform is not None:
+            # The carries see no ``start``.
+            init = COUNT_DOWN_OR_LOAD if self.down else COUNT_UP_OR_LOAD
+            counts = (~self.load if self.down else self.load).replicate(len(value))
+            following = chain(m, init, self.start, value, counts, carry=not self.down)
+        with m.If(self.en):
+            m.d.sync += value.eq(following)
         return m
 
 
@@ -274,6 +320,44 @@ class HalvesMultiplier(wiring.Component):
         return Cat(bits, row).as_signed()
 
 
+# Outputs of a half of a DSP block: its adder, the register behind it, or its product of bytes.
+BLOCK_SUM, BLOCK_REGISTER, BLOCK_PRODUCT = 0, 1, 2
+
+
+def block_of_pairs(a, b, output, *, c=None, d=None, top, bottom):
+    """An SB_MAC16 that multiplies 8 x 8 bits twice, and drives ``output``.
+
+    ``top`` and ``bottom`` select the output of a half: `BLOCK_SUM`, `BLOCK_REGISTER` or
+    `BLOCK_PRODUCT`. The adder of the upper half adds ``c`` to its product, and the one of the lower
+    half ``d``. The operands and the products have registers.
+
+    Source: Lattice FPGA-TN-02007, DSP Function Usage Guide for iCE40 Devices.
+    """
+    reset = ResetSignal(allow_reset_less=True)
+    halves = {}
+    for half, select in (("TOP", top), ("BOT", bottom)):
+        halves |= {
+            f"p_{half}_8x8_MULT_REG": Const(1, 1),
+            f"p_{half}OUTPUT_SELECT": Const(select, 2),
+            f"p_{half}ADDSUB_LOWERINPUT": Const(1, 2),  # adds the product of 8 x 8 bits
+            f"p_{half}ADDSUB_UPPERINPUT": Const(1, 1),  # to C or D
+            f"p_{half}ADDSUB_CARRYSELECT": Const(0, 2),
+            **{f"i_{name}{half}": Const(0, 1) for name in ("ADDSUB", "OHOLD", "OLOAD")},
+            **{f"i_{name}{half}": reset for name in ("IRST", "ORST")},
+        }
+    return Instance(
+        "SB_MAC16", i_CLK=ClockSignal(), i_CE=Const(1, 1),
+        **{f"p_{name}_REG": Const(name in "AB", 1) for name in "ABCD"},
+        **{f"p_PIPELINE_16x16_MULT_REG{n}": Const(0, 1) for n in (1, 2)},
+        **{f"p_{name}": Const(1, 1) for name in ("A_SIGNED", "B_SIGNED", "MODE_8x8")},
+        p_NEG_TRIGGER=Const(0, 1), **halves,
+        i_A=a, i_B=b, i_C=Const(0, 16) if c is None else c, i_D=Const(0, 16) if d is None else d,
+        o_O=output,
+        **{f"i_{name}HOLD": Const(0, 1) for name in "ABCD"},
+        **{f"i_{name}": Const(0, 1) for name in ("CI", "ACCUMCI", "SIGNEXTIN")},
+    )
+
+
 class PairMultiplier(wiring.Component):
     """``product[n] <= a[n] * b[n]``, LATENCY cycles later, all of it in an SB_MAC16.
 
@@ -303,29 +387,121 @@ class PairMultiplier(wiring.Component):
                 p_product = registered(m, registered(m, a) * registered(m, b))
                 m.d.sync += product.eq(p_product)
             return m
-        reset = ResetSignal(allow_reset_less=True)
-        halves = {}
-        for half in ("TOP", "BOT"):
-            halves |= {
-                f"p_{half}_8x8_MULT_REG": Const(1, 1),
-                f"p_{half}OUTPUT_SELECT": Const(1, 2),  # the register behind the adder
-                f"p_{half}ADDSUB_LOWERINPUT": Const(1, 2),  # adds the product of 8 x 8 bits
-                f"p_{half}ADDSUB_UPPERINPUT": Const(1, 1),  # to C or D
-                f"p_{half}ADDSUB_CARRYSELECT": Const(0, 2),
-                **{f"i_{name}{half}": Const(0, 1) for name in ("ADDSUB", "OHOLD", "OLOAD")},
-                **{f"i_{name}{half}": reset for name in ("IRST", "ORST")},
-            }
-        m.submodules.block = Instance(
-            "SB_MAC16", i_CLK=ClockSignal(), i_CE=Const(1, 1),
-            **{f"p_{name}_REG": Const(name in "AB", 1) for name in "ABCD"},
-            **{f"p_PIPELINE_16x16_MULT_REG{n}": Const(0, 1) for n in (1, 2)},
-            **{f"p_{name}": Const(1, 1) for name in ("A_SIGNED", "B_SIGNED", "MODE_8x8")},
-            p_NEG_TRIGGER=Const(0, 1), **halves,
-            i_A=self.a.as_value(), i_B=self.b.as_value(), i_C=Const(0, 16), i_D=Const(0, 16),
-            o_O=self.product.as_value(),
-            **{f"i_{name}HOLD": Const(0, 1) for name in "ABCD"},
-            **{f"i_{name}": Const(0, 1) for name in ("CI", "ACCUMCI", "SIGNEXTIN")},
+        m.submodules.block = block_of_pairs(
+            self.a.as_value(), self.b.as_value(), self.product.as_value(), top=BLOCK_REGISTER,
+            bottom=BLOCK_REGISTER,
         )
+        return m
+
+
+class QuadProduct(wiring.Component):
+    """``sum = a[0] * b[0] + ... + a[3] * b[3]``, all but its two highest bits in two SB_MAC16.
+
+    Pairs 2 and 3 come a cycle later than pairs 0 and 1, so each adder of 16 bits takes the sum of
+    the one before and its own product: the first block adds products 0 and 1, and the second one
+    products 2 and 3 to their sum. A sum modulo 2^16 and the next one differ by a product, which is
+    in -2^14 + 128..2^14. So their two highest bits tell whether the true sum passed 0 or 2^16.
+
+    Between two registers, a sum passes two adders, of 3.5 ns each, and no logic cell: nextpnr does
+    not know the first of them.
+
+    Attributes
+    ----------
+    a, b : In, 4 x signed 8 bits
+    sum : Out, signed 18 bits
+        `LATENCY` cycles after pairs 0 and 1.
+
+    Source: Lattice FPGA-TN-02007, DSP Function Usage Guide for iCE40 Devices.
+    """
+
+    LATENCY = ICE40_SKEWED_QUAD - 1
+
+    a: In(data.ArrayLayout(signed(8), 4))
+    b: In(data.ArrayLayout(signed(8), 4))
+    sum: Out(signed(18))
+
+    def elaborate(self, platform):
+        m = Module()
+        if platform is None:
+            products = [
+                registered(m, registered(m, a) * registered(m, b))
+                for a, b in zip(self.a, self.b, strict=True)
+            ]
+            first = registered(m, products[0] + products[1])
+            m.d.sync += self.sum.eq(first + products[2] + products[3])
+            return m
+        product, pair, triple, quad = (
+            Signal(16, name=name) for name in ("product", "pair", "triple", "quad")
+        )  # sums of the first products, modulo 2^16
+        a, b = self.a.as_value(), self.b.as_value()
+        first, second = (Signal(32, name="output") for _ in range(2))
+        m.submodules.first = block_of_pairs(
+            a[:16], b[:16], first, c=product, top=BLOCK_REGISTER, bottom=BLOCK_PRODUCT
+        )
+        m.submodules.second = block_of_pairs(
+            a[16:], b[16:], second, d=pair, c=triple, top=BLOCK_REGISTER, bottom=BLOCK_SUM
+        )
+        m.d.comb += [Cat(product, pair).eq(first), Cat(triple, quad).eq(second)]
+        negative, pair_negative, triple_negative, triple_high, is_most = (
+            Signal(name=name) for name in
+            ("negative", "pair_negative", "triple_negative", "triple_high", "is_most")
+        )
+        m.d.sync += [
+            negative.eq(product[15]),
+            triple_negative.eq(Mux(
+                pair_negative, triple[14:].any(), triple[14:].all() & ~pair[15]
+            )),
+            triple_high.eq(triple[15]),
+        ]
+        m.d.comb += [
+            # 32,768 is the only sum of two products that is not below 2^15.
+            pair_negative.eq(pair[15] & (negative | pair[14])),
+            self.sum[:16].eq(quad),
+            self.sum[17].eq(Mux(
+                triple_negative, quad[14:].any() | ~triple_high, quad[14:].all() & ~triple_high
+            )),
+            # 65,536 is the only sum of four products that is not below 2^16.
+            is_most.eq(~triple_negative & triple_high & ~quad[14:].any()),
+            self.sum[16].eq(self.sum[17] | is_most),
+        ]
+        return m
+
+
+class SkewedQuadMac(wiring.Component):
+    """``sum <= (0 if clear else sum) + dot(a, b)``, as a `Mac` of depth 4.
+
+    Pairs 2 and 3 of a step come a cycle later than pairs 0 and 1.
+
+    Attributes
+    ----------
+    a, b : In, 4 x signed 8 bits
+    en : In, 1 bit
+        A step: valid with pairs 0 and 1.
+    clear : In, 1 bit
+        Start from 0; `LATENCY` - 1 cycles after the step.
+    sum : Out, signed 32 bits
+        `LATENCY` cycles after the step.
+    """
+
+    LATENCY = ICE40_SKEWED_QUAD
+
+    a: In(data.ArrayLayout(signed(8), 4))
+    b: In(data.ArrayLayout(signed(8), 4))
+    en: In(1)
+    clear: In(1)
+    sum: Out(signed(32))
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.product = product = QuadProduct()
+        m.submodules.accumulator = accumulator = CarryChainAccumulator(
+            term=product.sum.shape(), folded=False
+        )
+        m.d.comb += [
+            product.a.eq(self.a), product.b.eq(self.b), accumulator.term.eq(product.sum),
+            accumulator.en.eq(pipeline(m, self.en, product.LATENCY, "en")),
+            accumulator.clear.eq(self.clear), self.sum.eq(accumulator.sum),
+        ]
         return m
 
 

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.delay import pipeline
-from weft.latencies import serial_digits, serial_product, serial_scaler
+from weft.latencies import serial_digits, serial_fine_shift, serial_product, serial_scaler
 
 __all__ = ["DigitSource", "SerialProduct", "SerialScaler", "SerialShifter"]
 
@@ -81,6 +81,9 @@ class SerialProduct(wiring.Component):
     ----------
     bits : int
         Bits of a digit: a power of two, 2 or more.
+    short_chains : bool
+        The sums have two halves: their carry chains are short, for a fast clock, and take more
+        cells.
 
     Attributes
     ----------
@@ -94,8 +97,8 @@ class SerialProduct(wiring.Component):
     product : Out, signed 32 bits
     """
 
-    def __init__(self, *, bits):
-        self.bits = bits
+    def __init__(self, *, bits, short_chains=True):
+        self.bits, self.short_chains = bits, short_chains
         super().__init__({
             "digit": In(bits), "below": In(1), "first": In(1), "multiplier": In(31),
             "product": Out(signed(32)),
@@ -151,12 +154,16 @@ class SerialProduct(wiring.Component):
     def _sum(self, m, a, b, carry, name):
         """``a + b + carry``, a cycle later, as wide as the wider one of ``a`` and ``b``.
 
-        The sum has two halves, for short carry chains. The upper half is added with and without a
-        carry from the lower half; the carry selects one of both in the next cycle.
+        Of a sum with two halves, the upper half is added with and without a carry from the lower
+        half; the carry selects one of both in the next cycle.
         """
         terms = [Signal(signed(max(len(a), len(b))), name=f"{name}_{part}") for part in "ab"]
         m.d.comb += [terms[0].eq(a), terms[1].eq(b)]
         a, b = terms
+        if not self.short_chains:
+            total = Signal(signed(len(a)), name=name, reset_less=True)
+            m.d.sync += total.eq((Cat(1, a) + Cat(carry, b))[1:])
+            return total
         half = len(a) - _UPPER
         lower = Signal(half, name=f"{name}_lower", reset_less=True)
         without_carry, with_carry = (
@@ -245,7 +252,11 @@ class SerialScaler(wiring.Component):
     Parameters
     ----------
     cycles : int
-        8, 16 or 32. Starts are at least so many cycles apart.
+        4, 8, 16 or 32. Starts are at least so many cycles apart.
+    short_chains : bool
+        As of a `SerialProduct`.
+    holds_multiplier : bool
+        A register holds the multiplier. Otherwise the output of a memory does.
 
     Attributes
     ----------
@@ -254,41 +265,53 @@ class SerialScaler(wiring.Component):
     acc : In, signed 32 bits
         Valid from the cycle after ``start`` to the next ``start``.
     multiplier, shift : In, 32 bits, signed 8 bits
-        Valid with ``start``, for HELD cycles.
+        Valid with ``start``, for HELD cycles; a multiplier that is not held comes a cycle after
+        ``reads_multiplier``, and stays until the cycle of the next one.
+    reads_multiplier : Out, 1 bit; only if the multiplier is not held
     y : Out, signed
         Valid for one cycle.
     """
 
     HELD = 3
 
-    def __init__(self, *, cycles):
-        self.cycles = cycles
+    def __init__(self, *, cycles, short_chains=True, holds_multiplier=True):
+        self.cycles, self.short_chains = cycles, short_chains
+        self.holds_multiplier = holds_multiplier
         self.bits = 32 // serial_digits(cycles)
         self.LATENCY = serial_scaler(cycles)
         super().__init__({
             "start": In(1), "acc": In(signed(32)), "multiplier": In(32), "shift": In(signed(8)),
+            **({} if holds_multiplier else {"reads_multiplier": Out(1)}),
             "y": Out(signed(11 + self.bits)),
         })
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.digits = digits = DigitSource(bits=self.bits)
-        m.submodules.product = product = SerialProduct(bits=self.bits)
+        m.submodules.product = product = SerialProduct(
+            bits=self.bits, short_chains=self.short_chains
+        )
         m.submodules.shifter = shifter = SerialShifter(bits=self.bits)
         times = serial_product(self.cycles)
         starts = [self.start]  # 0, 1, 2, ... cycles ago
         for _ in range(times):
             starts.append(pipeline(m, starts[-1], 1, f"start_{len(starts)}"))
-        right, next_right = Signal(5, reset_less=True), Signal(5, reset_less=True)
-        multiplier = Signal(31, reset_less=True)
+        multiplier = self.multiplier[:31]
+        if self.holds_multiplier:
+            multiplier = Signal(31, reset_less=True)
         negative = self.shift < 0
-        with m.If(self.start):
-            m.d.sync += next_right.eq(Mux(negative, -self.shift, 0))
         # A shift stays until the next sum needs it, a multiplier until the next digits.
-        with m.If(starts[min(self.cycles, times) - 1]):
-            m.d.sync += right.eq(next_right)
-        with m.If(starts[DigitSource.LATENCY]):
-            m.d.sync += multiplier.eq(self.multiplier)
+        right = Mux(negative, -self.shift, 0)
+        for number, start in enumerate(starts[:times:self.cycles]):
+            shift, right = right, Signal(5, name=f"right_{number}", reset_less=True)
+            with m.If(start):
+                m.d.sync += right.eq(shift)
+        takes = starts[DigitSource.LATENCY]
+        if self.holds_multiplier:
+            with m.If(takes):
+                m.d.sync += multiplier.eq(self.multiplier)
+        else:
+            m.d.comb += self.reads_multiplier.eq(takes)
         first = DigitSource.LATENCY + product.latency() - 1
         m.d.comb += [
             digits.start.eq(self.start), digits.acc.eq(self.acc),
@@ -303,7 +326,12 @@ class SerialScaler(wiring.Component):
 
     def _round(self, m, shifter):
         """A tie of a value below 0 is rounded down; what does not fit saturates."""
-        round_up = shifter.half & (~shifter.negative | shifter.sticky)
-        most = (1 << len(shifter.y) - 1) - 1
-        bound = Mux(shifter.negative, -most - 1, most)
-        m.d.sync += self.y.eq(Mux(shifter.fits, shifter.y + round_up, bound))
+        stages = serial_fine_shift(self.cycles)
+        y, fits, negative, half, sticky = (
+            pipeline(m, getattr(shifter, name), stages, name)
+            for name in ("y", "fits", "negative", "half", "sticky")
+        )
+        round_up = half & (~negative | sticky)
+        most = (1 << len(y) - 1) - 1
+        bound = Mux(negative, -most - 1, most)
+        m.d.sync += self.y.eq(Mux(fits, y + round_up, bound))

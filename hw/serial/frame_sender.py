@@ -37,6 +37,9 @@ class FrameSender(wiring.Component):
     Parameters
     ----------
     fast : bool
+    holds_header : bool
+        Registers hold the header of a frame. Otherwise the frame is accepted when its header was
+        sent.
 
     Attributes
     ----------
@@ -55,14 +58,15 @@ class FrameSender(wiring.Component):
     done: Out(1)
     bytes: Out(stream.Signature(8))
 
-    def __init__(self, *, fast=False):
+    def __init__(self, *, fast=False, holds_header=True):
         self.fast = fast
+        self.holds_header = holds_header
         super().__init__()
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.crc = crc = ByteCrc32() if self.fast else Crc32()
-        frame = Signal(FrameHeader)
+        frame = Signal(FrameHeader) if self.holds_header else self.frame.payload
         # The current field, the index of the current byte in the header, and the bytes of the field
         # not yet sent.
         field, index, remaining = Signal(_Field), Signal(range(_HEADER)), Signal(11)
@@ -87,10 +91,11 @@ class FrameSender(wiring.Component):
 
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += [crc.start.eq(1), self.frame.ready.eq(1)]
-                m.d.sync += [
-                    frame.eq(self.frame.payload), *start_field(_Field.HEADER, _HEADER), index.eq(0),
-                ]
+                m.d.comb += crc.start.eq(1)
+                if self.holds_header:
+                    m.d.comb += self.frame.ready.eq(1)
+                    m.d.sync += frame.eq(self.frame.payload)
+                m.d.sync += [*start_field(_Field.HEADER, _HEADER), index.eq(0)]
                 with m.If(self.frame.valid):
                     m.next = "WAIT_DATA"
             with m.State("SELECT"):
@@ -111,6 +116,8 @@ class FrameSender(wiring.Component):
                 with m.Switch(field):
                     with m.Case(_Field.HEADER):
                         m.d.sync += start_field(_Field.PAYLOAD, frame.length)
+                        if not self.holds_header:
+                            m.d.comb += self.frame.ready.eq(1)
                     with m.Case(_Field.PAYLOAD):
                         m.d.sync += start_field(_Field.CRC, _CRC)
                     with m.Default():

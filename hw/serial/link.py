@@ -11,6 +11,7 @@ from weft.hw.interface import CoreInterface
 from weft.hw.serial.frame_receiver import NETWORK_FRAMES, FrameReceiver, FrameRequest
 from weft.hw.serial.frame_sender import FrameHeader, FrameSender
 from weft.hw.serial.frame_transmitter import FrameTransmitter
+from weft.targets import TARGETS
 
 __all__ = ["HostFrames", "Link", "NetworkLink"]
 
@@ -143,7 +144,10 @@ class NetworkLink(wiring.Component):
             bytes_in=1, target=self.target,
             frames=replace(NETWORK_FRAMES, max_payload=self.max_write), fast=self.fast,
         )
-        m.submodules.sender = sender = FrameSender(fast=self.fast)
+        # The host port keeps the header of a frame until the frame is accepted.
+        m.submodules.sender = sender = FrameSender(
+            fast=self.fast, holds_header=not TARGETS[self.target].serial_epilogue
+        )
         frames = self.frames
         connect(m, flipped(self.rx_bytes), receiver.bytes)
         connect(m, receiver.commands, flipped(frames.commands))

@@ -16,7 +16,7 @@ endmodule
 // Source: Lattice FPGA-TN-02007, DSP Function Usage Guide for iCE40 Devices.
 module SB_MAC16_half #(parameter UPPERINPUT = 0, parameter [1:0] OUTPUT_SELECT = 0) (
     input wire CLK, CE, RST, LOAD, HOLD, SUBTRACT, CI,
-    input wire [15:0] base, term, product,
+    input wire [15:0] base, term, byte_product, product,
     output wire [15:0] O,
     output wire CO
 );
@@ -25,7 +25,7 @@ module SB_MAC16_half #(parameter UPPERINPUT = 0, parameter [1:0] OUTPUT_SELECT =
     wire [16:0] total = {1'b0, term} + {1'b0, SUBTRACT ? ~addend : addend} + {16'b0, CI};
     wire [15:0] next = LOAD ? base : SUBTRACT ? ~total[15:0] : total[15:0];
     assign CO = total[16];
-    assign O = OUTPUT_SELECT == 0 ? next : OUTPUT_SELECT == 1 ? sum : OUTPUT_SELECT == 3 ? product : 16'bx;
+    assign O = OUTPUT_SELECT == 0 ? next : OUTPUT_SELECT == 1 ? sum : OUTPUT_SELECT == 2 ? byte_product : product;
     always @(posedge CLK or posedge RST) begin
         if (RST) sum <= 0;
         else if (CE & !HOLD) sum <= next;
@@ -109,10 +109,11 @@ module SB_MAC16 #(
     wire high_carry_in = TOPADDSUB_CARRYSELECT == 0 ? 1'b0 : TOPADDSUB_CARRYSELECT == 1 ? 1'b1
         : TOPADDSUB_CARRYSELECT == 2 ? low_carry_out : low_carry_out ^ ADDSUBBOT;
     SB_MAC16_half #(BOTADDSUB_UPPERINPUT, BOTOUTPUT_SELECT) low (
-        clock, CE, ORSTBOT, OLOADBOT, OHOLDBOT, ADDSUBBOT, low_carry_in, d, low_term, h[15:0], O[15:0], low_carry_out
+        clock, CE, ORSTBOT, OLOADBOT, OHOLDBOT, ADDSUBBOT, low_carry_in, d, low_term, g, h[15:0], O[15:0],
+        low_carry_out
     );
     SB_MAC16_half #(TOPADDSUB_UPPERINPUT, TOPOUTPUT_SELECT) high (
-        clock, CE, ORSTTOP, OLOADTOP, OHOLDTOP, ADDSUBTOP, high_carry_in, c, high_term, h[31:16], O[31:16],
+        clock, CE, ORSTTOP, OLOADTOP, OHOLDTOP, ADDSUBTOP, high_carry_in, c, high_term, f, h[31:16], O[31:16],
         high_carry_out
     );
 endmodule

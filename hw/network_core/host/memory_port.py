@@ -3,12 +3,13 @@
 `PixelWriter` and `MemoryBytes` convert between bytes and vectors; the host port has them, too.
 """
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw.network_core.interface import ReadPort, VectorWrite
 from weft.hw.network_core.layouts import VectorAddress, add_vectors, in_memory, later_sum
+from weft.network_core.config import has_single_port
 
 __all__ = ["MemoryBytes", "MemoryPort", "PixelPlacement", "PixelWriter"]
 
@@ -109,6 +110,9 @@ class PixelWriter(wiring.Component):
 
     The vectors between two pixels take a cycle each. Addresses beyond the memory are not written.
 
+    The memory of a core with a microprogram gets zeros for a vector, and then each byte by itself:
+    so no register collects a vector.
+
     Parameters
     ----------
     config : NetworkCoreConfig
@@ -145,7 +149,6 @@ class PixelWriter(wiring.Component):
         address, first = Signal.like(place.address), Signal.like(place.address)  # first: of a pixel
         offset = Signal(8)  # vectors from first to address
         byte_index, run_left, row_left = Signal(range(depth)), Signal(8), Signal(16)
-        vector = Signal(8 * depth)
         pixel_end, row_end = Signal(), Signal()  # the last vector of its pixel, pixel of its row
         run_end = Signal()  # the next byte is the last one of its pixel
 
@@ -156,28 +159,16 @@ class PixelWriter(wiring.Component):
         m.d.sync += [
             inside.eq(in_memory(self.config, address)), row_end.eq(row_left == 1),
         ]
-        m.d.comb += [
-            self.writes.payload.address.eq(address),
-            self.writes.payload.data.eq(vector),
-            self.writes.payload.enable.eq(-1),
+        m.d.comb += self.writes.payload.address.eq(address)
+        take = [
+            run_left.eq(run_left - 1), run_end.eq((run_left == 2) & (place.run != 0)),
+            pixel_end.eq(run_end),
         ]
-        new_vector = [byte_index.eq(0), vector.eq(0)]
+        ends = (byte_index == depth - 1) | run_end | self.last
+        write = self._write_bytes if has_single_port(self.config.array) else self._write_vectors
 
         with m.FSM():
-            with m.State("FILL"):
-                m.d.comb += [self.bytes.ready.eq(1), self.idle.eq(1)]
-                with m.If(self.bytes.valid & self.bytes.ready):
-                    m.d.sync += [
-                        vector.word_select(byte_index, 8).eq(self.bytes.payload),
-                        byte_index.eq(byte_index + 1), run_left.eq(run_left - 1),
-                        run_end.eq((run_left == 2) & (place.run != 0)), pixel_end.eq(run_end),
-                    ]
-                    with m.If((byte_index == depth - 1) | run_end | self.last):
-                        m.next = "WRITE"
-            with m.State("WRITE"):
-                m.d.comb += self.writes.valid.eq(inside)
-                with m.If(self.writes.ready | ~inside):
-                    m.next = "WRITTEN"
+            new_vector = write(m, byte_index, inside, take, ends)
             with m.State("WRITTEN"):  # a state of its own: ready arrives late
                 m.d.sync += [*new_vector, address.eq(following), offset.eq(offset + 1)]
                 m.next = "FILL"
@@ -209,12 +200,64 @@ class PixelWriter(wiring.Component):
         return m
 
 
+    def _write_vectors(self, m, byte_index, inside, take, ends):
+        """The states that collect a vector, and write it; returns what begins the next one."""
+        vector = Signal.like(self.writes.payload.data, name="vector")
+        m.d.comb += [self.writes.payload.data.eq(vector), self.writes.payload.enable.eq(-1)]
+        with m.State("FILL"):
+            m.d.comb += [self.bytes.ready.eq(1), self.idle.eq(1)]
+            with m.If(self.bytes.valid & self.bytes.ready):
+                m.d.sync += [
+                    vector.word_select(byte_index, 8).eq(self.bytes.payload),
+                    byte_index.eq(byte_index + 1), *take,
+                ]
+                with m.If(ends):
+                    m.next = "WRITE"
+        with m.State("WRITE"):
+            m.d.comb += self.writes.valid.eq(inside)
+            with m.If(self.writes.ready | ~inside):
+                m.next = "WRITTEN"
+        return [byte_index.eq(0), vector.eq(0)]
+
+    def _write_bytes(self, m, byte_index, inside, take, ends):
+        """The same, byte by byte."""
+        byte, complete = Signal(8), Signal()
+        empty = Signal(init=1)  # the vector in the memory is not 0 yet
+        data, enable = self.writes.payload.data, self.writes.payload.enable
+        m.d.comb += [
+            data.eq(byte.replicate(len(enable))), enable.eq(Mux(empty, -1, 1 << byte_index)),
+        ]
+        written = self.writes.ready | ~inside
+        with m.State("FILL"):
+            m.d.comb += [self.bytes.ready.eq(~empty), self.idle.eq(1)]
+            with m.If(self.bytes.valid):
+                m.next = "WRITE"
+                with m.If(empty):
+                    m.next = "CLEAR"
+                with m.Else():
+                    m.d.sync += [byte.eq(self.bytes.payload), complete.eq(ends), *take]
+        with m.State("CLEAR"):
+            m.d.comb += self.writes.valid.eq(inside)
+            with m.If(written):
+                m.d.sync += empty.eq(0)
+                m.next = "FILL"
+        with m.State("WRITE"):
+            m.d.comb += self.writes.valid.eq(inside)
+            with m.If(written):
+                m.d.sync += byte_index.eq(byte_index + 1)
+                m.next = "FILL"
+                with m.If(complete):
+                    m.next = "WRITTEN"
+        return [byte_index.eq(0), byte.eq(0), empty.eq(1)]
+
+
 class MemoryPort(wiring.Component):
     """Transfers bytes, four in a word, the first one lowest; one transfer at a time.
 
-    A word to write takes 4 cycles, and a vector 1 more. A word to read takes 5 cycles, and a vector
-    as many more as a read of the memory takes. Bytes of the last word beyond the transfer are
-    ignored, or 0. Words that arrive while no write is in progress are dropped.
+    A word to write takes 4 cycles, and a vector 1 more. In a core with a microprogram a byte takes
+    2 cycles, and a vector 3 more. A word to read takes 5 cycles, and a vector as many more as a
+    read of the memory takes. Bytes of the last word beyond the transfer are ignored, or 0. Words
+    that arrive while no write is in progress are dropped.
 
     Parameters
     ----------

@@ -1,14 +1,17 @@
 """The network core of one row, in few logic cells: the micro engine and its units."""
 
-from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
+from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
 
 from weft.hw.buffers.bank import Bank
+from weft.hw.delay import pipeline
 from weft.hw.network_core.interface import NetworkInterface
 from weft.hw.network_core.micro.columns import ArrayColumns, StepUnit, TapFields
 from weft.hw.network_core.micro.engine import MicroEngine
 from weft.hw.network_core.micro.loads import LoadUnit, SharedPort, WeightBuffer
 from weft.hw.network_core.micro.output import OutputFields, OutputUnit
+from weft.network_core import latencies
 from weft.network_core.config import ADD_TABLE_WORDS
 from weft.network_core.descriptors import ListError, LoadTarget, NetworkState
 from weft.network_core.microcode import Out as Target
@@ -48,7 +51,7 @@ class MicroCore(wiring.Component):
         halt = Signal(init=1)
         resets = ResetInserter(halt)
         steps, output = StepUnit(b_words=config.b_words), OutputUnit(config)
-        columns = ArrayColumns(cols=config.array.cols, in_blocks=config.array.family.has_dsp)
+        columns = ArrayColumns(config.array)
         loads = LoadUnit(cols=config.array.cols)
         for name, unit in (
             ("steps", steps), ("output", output), ("columns", columns), ("loads", loads),
@@ -108,7 +111,12 @@ class MicroCore(wiring.Component):
             value = Signal(len(getattr(steps, name)), name=name)
             self._set(m, engine, target, value)
             m.d.comb += getattr(steps, name).eq(value)
+        # When a list ends, there are no more tiles.
+        m.d.comb += [
+            self.status.result.word.eq(steps.x), self.status.result_bytes.eq(steps.y),
+        ]
         first, full, drained, most = Signal(), Signal(), Signal(), self.config.array.cols
+        more = engine.accumulator  # columns behind the first one
         cols, is_first = Signal(range(most + 1)), Signal()  # of the tile whose steps come
         out = engine.out
         output_pixel, added_pixel = Signal(16), Signal(16)
@@ -125,13 +133,12 @@ class MicroCore(wiring.Component):
         with m.If(steps.start):
             m.d.sync += [
                 first.eq(0), is_first.eq(first),
-                cols.eq(Mux(engine.accumulator > most, most, engine.accumulator)),
+                cols.eq(Mux(more[2:].any(), most, more[:2] + 1)),
             ]
         m.d.comb += [
             output.cols.eq(cols), output.first.eq(is_first), output.ends.eq(ends),
             steps.may_end.eq(output.may_end), output.captured.eq(columns.captured),
-            columns.first_half.eq(steps.first_half), columns.second_half.eq(steps.second_half),
-            columns.ends.eq(ends), columns.select.eq(output.select),
+            columns.valid.eq(steps.valid), columns.ends.eq(ends), columns.take.eq(output.take),
             output.sums.eq(columns.sums), columns.is_outside.eq(steps.outside),
             output.start.eq(engine.strobe[Strobe.START.bit_length() - 1]),
             engine.ready[Wait.TILE].eq(steps.idle), engine.ready[Wait.OUTPUT].eq(~full),
@@ -142,33 +149,51 @@ class MicroCore(wiring.Component):
     def _buffers(self, m, steps, columns, loads, output):
         """The buffers that loads write."""
         config, write = self.config, loads.write
-        m.submodules.weights = weights = WeightBuffer(cols=config.array.cols, words=config.b_words)
+        m.submodules.weights = weights = WeightBuffer(
+            cols=config.array.cols, words=config.b_words,
+            is_skewed=latencies.is_skewed(config.array),
+        )
         for column in range(config.array.cols):
             m.d.comb += weights.enable[column].eq(
                 write.valid[LoadTarget.B] & (write.diagonal | (write.group == column))
             )
         m.d.comb += [
-            weights.write_address.eq(Cat(write.half, write.word)),
-            weights.write_data.eq(write.part),
+            weights.write_address.eq(write.word), weights.write_data.eq(write.data),
             weights.diagonal.eq(write.diagonal),
             weights.read_address.eq(steps.b_address), columns.b.eq(weights.read_data),
         ]
         line = output.lines.data[0]
-        for n, (name, field) in enumerate((
-            ("bias", line.bias), ("multiplier", line.multiplier), ("shift", line.shift),
-        )):
-            valid = write.valid[LoadTarget.PARAMETERS] & (write.group == n)
-            self._bank(m, name, config.lines, len(field), valid, write, output.lines.address, field)
+        valid = [write.valid[LoadTarget.PARAMETERS] & (write.group == n) for n in range(3)]
+        for name, field, is_written in (
+            ("bias", line.bias, valid[0]), ("shift", line.shift, valid[2]),
+        ):
+            self._bank(
+                m, name, config.lines, len(field), is_written, write, output.lines.address, field
+            )
+        self._multipliers(m, output, write, valid[1])
         self._bank(
             m, "table", ADD_TABLE_WORDS, 32, write.valid[LoadTarget.ADD_TABLE], write,
             output.table.address[0], output.table.data[0],
         )
 
+    def _multipliers(self, m, output, write, valid):
+        """The buffer of the multipliers of lines, whose output holds the one that is in use."""
+        m.submodules.multiplier = memory = Memory(
+            shape=32, depth=self.config.lines, init=[],
+            attrs={"ram_style": "block", "no_rw_check": 1},
+        )
+        port, read = memory.write_port(), memory.read_port()
+        m.d.comb += [
+            port.en.eq(valid), port.addr.eq(write.word), port.data.eq(write.data),
+            read.addr.eq(pipeline(m, output.lines.address, 1, "line")),
+            read.en.eq(output.reads_multiplier), output.lines.data[0].multiplier.eq(read.data),
+        ]
+
     def _bank(self, m, name, words, width, valid, write, address, value):
         """A buffer of words of one vector."""
         m.submodules[name] = bank = Bank(width=width, depth=words, target=self.config.array.target)
         m.d.comb += [
-            bank.write_en.eq(valid & ~write.half), bank.write_addr.eq(write.word),
+            bank.write_en.eq(valid), bank.write_addr.eq(write.word),
             bank.write_data.eq(write.data), bank.read_addr.eq(address), value.eq(bank.read_data),
         ]
 
@@ -187,9 +212,12 @@ class MicroCore(wiring.Component):
 
     def _memory(self, m, engine, steps, columns, output, port):
         """The clients of the memory."""
-        written, loaded = Signal(), Signal()
+        written = Signal()
         m.d.comb += [
-            port.step.valid.eq(steps.read), port.step.address.eq(steps.address),
+            # A step that waits for the columns has the port, too: the address need not wait for
+            # that decision.
+            port.step.valid.eq(~steps.idle), port.step.address.eq(steps.address),
+            steps.free.eq(port.step_free),
             columns.vector.eq(port.read_data),
             port.store.eq(output.store), output.store_ready.eq(port.store_ready),
             port.added.eq(output.read), output.read_ready.eq(port.added_ready),
@@ -201,7 +229,7 @@ class MicroCore(wiring.Component):
             port.engine_write.enable.eq(Mux(engine.write_high, 0b1100, 0b0011)),
             port.engine_write.data.eq(engine.accumulator.replicate(2)),
             engine.ready[Wait.WRITE].eq(written),
-            engine.next_address.eq(loaded | (engine.write_high & written)),
+            engine.next_address.eq(port.load_ready | (engine.write_high & written)),
             port.host_write.address.eq(self.writes.payload.address.word),
             port.host_write.enable.eq(self.writes.payload.enable),
             port.host_write.data.eq(self.writes.payload.data),
@@ -211,8 +239,7 @@ class MicroCore(wiring.Component):
             self.reads.data[0].eq(port.read_data),
         ]
         m.d.sync += [
-            self.reads.data_valid.eq(port.host_read_ready),
-            written.eq(port.engine_write_ready), loaded.eq(port.load_ready),
+            self.reads.data_valid.eq(port.host_read_ready), written.eq(port.engine_write_ready),
         ]
 
         self._host(m, port)
@@ -240,8 +267,6 @@ class MicroCore(wiring.Component):
         ]
         m.d.sync += self.finished.eq(0)
         self._set(m, engine, Target.JOB, status.job)
-        self._set(m, engine, Target.RESULT, status.result.word)
-        self._set(m, engine, Target.RESULT_BYTES, status.result_bytes)
         with m.If(halt):
             with m.If(begin.valid):
                 m.d.sync += [

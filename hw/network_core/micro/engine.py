@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from weft.hw.arith.ice40 import LoadableCounter
 from weft.hw.network_core.interface import MemoryWindow
 from weft.network_core.microcode import Condition, Kind, MicroProgram, Op, Strobe, Wait
 from weft.network_core.microcode import In as Source
@@ -141,7 +142,7 @@ class MicroEngine(wiring.Component):
             Wait.WRITE: is_(Op.OUT) & (port == Target.WRITE_HIGH)
             | is_(Op.OUT) & (port == Target.WRITE_LOW),
             Wait.OUTPUT: is_(Op.OUT) & (port == Target.OUTPUT),
-            Wait.TILE: is_(Op.OUT) & (port == Target.TILE),
+            Wait.TILE: is_(Op.OUT) & ((port == Target.TILE) | (port == Target.X)),
             Wait.LOAD: is_(Op.DO) & _bit(strobes, Strobe.LOAD),
             Wait.DRAIN: is_(Op.DO) & _bit(strobes, Strobe.DRAIN),
         }
@@ -174,10 +175,12 @@ class MicroEngine(wiring.Component):
             m.d.sync += memory_data.eq(self.data)
         with m.Elif(_bit(self.strobe, Strobe.CYCLES)):
             m.d.sync += memory_data.eq(self.cycles)
-        with m.If(self.out[Target.MEMORY]):
-            m.d.sync += self.address.eq(self.accumulator)
-        with m.Elif(reading | self.next_address):
-            m.d.sync += self.address.eq(self.address + 1)
+        m.submodules.address = counter = LoadableCounter(16)
+        loads = self.out[Target.MEMORY]
+        m.d.comb += [
+            counter.en.eq(loads | reading | self.next_address), counter.load.eq(loads),
+            counter.start.eq(self.accumulator), self.address.eq(counter.value),
+        ]
         return memory_data, loaded
 
     def _sum(self, m, decoded, instruction, memory_data, operand):

@@ -1,11 +1,13 @@
 """The one port of the memory of a micro core, and the load unit that copies words by it."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from weft.hw.arith.ice40 import LoadableCounter
 from weft.hw.buffers.bank import SinglePortBank
+from weft.hw.delay import pipeline
 from weft.network_core.descriptors import LoadTarget
 
 __all__ = ["LINE_GROUPS", "LoadUnit", "LoadWrite", "PortRequest", "SharedPort", "WeightBuffer"]
@@ -34,10 +36,10 @@ class SharedPort(wiring.Component):
 
     Attributes
     ----------
-    step : In, `PortRequest`
-        The array: it cannot wait.
-    store, added, host_write, host_read : In, `PortRequest`
-        Only one request of the host at a time.
+    store, added, step, host_write, host_read : In, `PortRequest`
+        In this order. Only one request of the host at a time.
+    step_free : Out, 1 bit
+        A request of the array is served.
     load, engine_read : In, 1 bit each; engine_write : In, `PortRequest`
         In this order. The engine writes only while no tile is in progress. The names with
         ``_ready`` tell that a request is served.
@@ -46,7 +48,7 @@ class SharedPort(wiring.Component):
     """
 
     CLIENTS = {
-        "step": False, "store": True, "added": False, "host_write": True, "host_read": False,
+        "store": True, "added": False, "step": False, "host_write": True, "host_read": False,
         "engine_write": True,
     }
 
@@ -54,7 +56,7 @@ class SharedPort(wiring.Component):
         self.words, self.target = words, target
         super().__init__({
             **{name: In(PortRequest(write=write)) for name, write in self.CLIENTS.items()},
-            "load": In(1), "engine_read": In(1),
+            "load": In(1), "engine_read": In(1), "step_free": Out(1),
             **{
                 f"{name}_ready": Out(1)
                 for name in (*self.CLIENTS, "load", "engine_read") if name != "step"
@@ -74,8 +76,9 @@ class SharedPort(wiring.Component):
         m.d.comb += [
             array.eq(self.step.valid | self.store.valid | self.added.valid),
             host.eq((writes.valid | reads.valid) & quiet),
-            self.store_ready.eq(self.store.valid & ~self.step.valid),
-            self.added_ready.eq(self.added.valid & ~self.step.valid & ~self.store.valid),
+            self.store_ready.eq(self.store.valid),
+            self.added_ready.eq(self.added.valid & ~self.store.valid),
+            self.step_free.eq(~self.store.valid & ~self.added.valid),
             self.host_write_ready.eq(writes.valid & quiet & ~array),
             self.host_read_ready.eq(reads.valid & quiet & ~array),
             *(
@@ -89,7 +92,7 @@ class SharedPort(wiring.Component):
         # What the memory does with the last address does not matter without a write.
         address = Mux(host, Mux(writes.valid, writes.address, reads.address),
                       self.engine_write.address)
-        for name in ("added", "store", "step"):
+        for name in ("step", "added", "store"):
             request = getattr(self, name)
             address = Mux(request.valid, request.address, address)
         m.d.comb += [
@@ -107,51 +110,60 @@ class SharedPort(wiring.Component):
 
 
 class WeightBuffer(wiring.Component):
-    """Words of ``cols`` vectors of 4 bytes, in halves of two bytes of each column.
+    """Words of ``cols`` vectors of 4 bytes.
 
     Parameters
     ----------
     cols, words : int
+    is_skewed : bool
+        The upper half of each vector is read a cycle later.
 
     Attributes
     ----------
     enable : In, 1 bit for each column
     write_address : In
-        ``Cat(half, word)``.
-    write_data : In, 16 bits
+    write_data : In, 32 bits
         For all columns that are enabled.
     diagonal : In, 1 bit
-        All columns are written: column n gets byte n of the word, in its place, and 0 elsewhere.
+        All columns are written: column n gets byte n of the vector, in its place, and 0 elsewhere.
     read_address : In
-    read_data : Out, 16 bits for each column
-        A cycle later.
+    read_data : Out, 32 bits for each column
+        A cycle later; the upper half two cycles later, if skewed.
     """
 
-    def __init__(self, *, cols, words):
-        self.cols, self.words = cols, words
-        bits = (words - 1).bit_length() + 1
+    def __init__(self, *, cols, words, is_skewed):
+        self.cols, self.words, self.is_skewed = cols, words, is_skewed
+        bits = (words - 1).bit_length()
         super().__init__({
-            "enable": In(cols), "write_address": In(bits), "write_data": In(16),
+            "enable": In(cols), "write_address": In(bits), "write_data": In(32),
             "diagonal": In(1), "read_address": In(bits),
-            "read_data": Out(data.ArrayLayout(16, cols)),
+            "read_data": Out(data.ArrayLayout(32, cols)),
         })
 
     def elaborate(self, platform):
         m = Module()
-        half = self.write_address[0]
+        others = self.write_data & ~self.diagonal.replicate(32)
+        parts = [("", slice(0, 32), self.read_address)]
+        if self.is_skewed:
+            late = pipeline(m, self.read_address, 1, "late_address")
+            parts = [("_low", slice(0, 16), self.read_address), ("_high", slice(16, 32), late)]
         for column in range(self.cols):
-            m.submodules[f"column_{column}"] = memory = Memory(
-                shape=16, depth=2 * self.words, init=[],
-                attrs={"ram_style": "block", "no_rw_check": 1},
-            )
-            write, read = memory.write_port(), memory.read_port()
-            mine = half == column // 2
-            kept = [~self.diagonal | (mine if byte == column % 2 else 0) for byte in range(2)]
+            word = Signal(32, name=f"word_{column}")
             m.d.comb += [
-                write.en.eq(self.enable[column]), write.addr.eq(self.write_address),
-                write.data.eq(self.write_data & Cat(bit.replicate(8) for bit in kept)),
-                read.addr.eq(self.read_address), self.read_data[column].eq(read.data),
+                word.eq(others),
+                word.word_select(column, 8).eq(self.write_data.word_select(column, 8)),
             ]
+            for name, bits, address in parts:
+                m.submodules[f"column_{column}{name}"] = memory = Memory(
+                    shape=bits.stop - bits.start, depth=self.words, init=[],
+                    attrs={"ram_style": "block", "no_rw_check": 1},
+                )
+                write, read = memory.write_port(), memory.read_port()
+                m.d.comb += [
+                    write.en.eq(self.enable[column]), write.addr.eq(self.write_address),
+                    write.data.eq(word[bits]), read.addr.eq(address),
+                    self.read_data[column][bits].eq(read.data),
+                ]
         return m
 
 
@@ -165,17 +177,14 @@ class LoadWrite(data.StructLayout):
     ``valid``    a write, of the buffer with this bit (`weft.network_core.descriptors.LoadTarget`)
     ``word``     of the buffer
     ``group``    the vector of the word
-    ``half``     the half of the vector that B takes; the other buffers take a vector with half 0
     ``diagonal`` of B
-    ``data``     the vector, with half 0
-    ``part``     the half for B
+    ``data``     the vector
     ============ ==============================================================================
     """
 
     def __init__(self):
         super().__init__({
-            "valid": len(LoadTarget), "word": 16, "group": 2, "half": 1, "diagonal": 1, "data": 32,
-            "part": 16,
+            "valid": len(LoadTarget), "word": 16, "group": 2, "diagonal": 1, "data": 32,
         })
 
 
@@ -213,43 +222,43 @@ class LoadUnit(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         diagonal, fill, target = Signal(), Signal(), Signal(2)
-        fill_value, word, words_left, group = Signal(8), Signal(16), Signal(16), Signal(2)
-        for port, fields in (
-            (self.set_flags, [diagonal.eq(self.value[8]), fill.eq(self.value[9])]),
-            (self.set_target, [target.eq(self.value), fill_value.eq(self.value[8:])]),
-            (self.set_word, [word.eq(self.value)]),
-            (self.set_words, [words_left.eq(self.value), group.eq(0), self.done.eq(0)]),
-        ):
-            with m.If(port):
-                m.d.sync += fields
+        m.submodules.word = word = LoadableCounter(16)
+        m.submodules.words_left = words_left = LoadableCounter(16, down=True)
+        fill_value, group = Signal(8), Signal(2)
         single, last_group, last_word = Signal(), Signal(), Signal()
         is_b, write = target == LoadTarget.B, self.write
-        groups = Mux(is_b, self.cols, LINE_GROUPS)
-        busy, half, final, more, high = Signal(), Signal(), Signal(), Signal(), Signal(16)
+        busy, more = Signal(), Signal()
+        takes = busy & last_group  # the last vector of a word
         m.d.comb += [
             single.eq(Mux(is_b, diagonal, target == LoadTarget.ADD_TABLE)),
             write.valid.eq(Mux(busy, 1 << target, 0)),
-            write.word.eq(word), write.group.eq(group), write.half.eq(half),
+            word.en.eq(self.set_word | takes), word.load.eq(self.set_word),
+            word.start.eq(self.value), write.word.eq(word.value), write.group.eq(group),
             write.diagonal.eq(diagonal & is_b),
             write.data.eq(Mux(fill, fill_value.replicate(4), self.data)),
-            write.part.eq(Mux(half, high, write.data[:16])),
-            # The next vector is read while the buffer takes the second half of this one.
-            more.eq(self.load & Mux(busy, half & ~final, ~self.done)),
+            # The next vector is read while the buffer takes this one.
+            more.eq(self.load & ~self.done & ~(busy & last_group & last_word)),
             self.read.eq(more & ~fill),
         ]
-        m.d.sync += [
-            half.eq(busy & ~half), high.eq(write.data[16:]),
-            # Used in the second cycle of a vector; they change after it.
-            last_group.eq(single | (group == groups - 1)), last_word.eq(words_left == 1),
-            final.eq((single | (group == groups - 1)) & (words_left == 1)),
+        next_group = Signal.like(group)
+        m.d.comb += [
+            next_group.eq(group), words_left.en.eq(self.set_words | takes),
+            words_left.load.eq(self.set_words), words_left.start.eq(self.value),
         ]
-        with m.If(~busy | half):
-            m.d.sync += busy.eq(more & (fill | self.read_ready))
-        with m.If(busy & half):
-            m.d.sync += group.eq(group + 1)
+        m.d.sync += [
+            busy.eq(more & (fill | self.read_ready)), group.eq(next_group),
+            last_word.eq(Mux(takes, words_left.value == 2, words_left.value == 1)),
+            last_group.eq(single | (next_group == Mux(is_b, self.cols, LINE_GROUPS) - 1)),
+        ]
+        with m.If(busy):
+            m.d.comb += next_group.eq(Mux(last_group, 0, group + 1))
             with m.If(last_group):
-                m.d.sync += [
-                    group.eq(0), word.eq(word + 1), words_left.eq(words_left - 1),
-                    self.done.eq(last_word),
-                ]
+                m.d.sync += self.done.eq(last_word)
+        for port, fields in (
+            (self.set_flags, [diagonal.eq(self.value[8]), fill.eq(self.value[9])]),
+            (self.set_target, [target.eq(self.value), fill_value.eq(self.value[8:])]),
+            (self.set_words, [group.eq(0), self.done.eq(0)]),
+        ):
+            with m.If(port):
+                m.d.sync += fields
         return m

@@ -4,6 +4,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from weft.hw.arith.ice40 import LoadableCounter
+from weft.hw.delay import pipeline
 from weft.hw.network_core.interface import LineRead, MemoryWindow, TableRead
 from weft.hw.network_core.micro.loads import PortRequest
 from weft.hw.network_core.output.rescaler import Issue, Rescaler
@@ -26,7 +28,7 @@ class AddedVector(wiring.Component):
         Pulse: a tile needs its vector. Not while ``pending`` is 1.
     cols : In; first : In, 1 bit; start : In, 16 bits
         Of the tile: its columns, whether it is the first one of a pixel, and the first vector of
-        that pixel, which stays until the vector was read.
+        that pixel.
     pending : Out, 1 bit
         The vector of a tile was not read yet.
     window : In, `weft.hw.network_core.interface.MemoryWindow` of 16 bits
@@ -49,17 +51,19 @@ class AddedVector(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        vector, first = Signal(32), Signal()
+        m.submodules.address = counter = LoadableCounter(16)
+        vector = Signal(32)
         left, cols = Signal.like(self.cols), Signal.like(self.cols)
-        following, arrives, wants, inside = Signal(16), Signal(), Signal(), Signal()
-        address = self.read.address
+        arrives, wants, inside = Signal(), Signal(), Signal()
+        begins, address = self.tile & self.first, self.read.address
         # The address is checked a cycle before the read.
         m.d.sync += [
             wants.eq(self.pending & (left == 0) & ~self.read_ready & ~arrives),
             inside.eq((address >= self.window.base) & (address < self.window.limit)),
         ]
         m.d.comb += [
-            address.eq(Mux(first, self.start, following)),
+            counter.en.eq(begins | self.read_ready), counter.load.eq(begins),
+            counter.start.eq(self.start), address.eq(counter.value),
             self.read.valid.eq(wants), self.address_error.eq(wants & ~inside),
             self.value.eq(vector[:8]),
         ]
@@ -67,11 +71,11 @@ class AddedVector(wiring.Component):
         with m.If(self.take):
             m.d.sync += [vector.eq(vector >> 8), left.eq(left - 1)]
         with m.If(self.read_ready):
-            m.d.sync += [following.eq(address + 1), self.pending.eq(0)]
+            m.d.sync += self.pending.eq(0)
         with m.If(arrives):
             m.d.sync += [vector.eq(self.read_data), left.eq(cols)]
         with m.If(self.tile):
-            m.d.sync += [self.pending.eq(1), cols.eq(self.cols), first.eq(self.first)]
+            m.d.sync += [self.pending.eq(1), cols.eq(self.cols)]
         return m
 
 
@@ -80,7 +84,24 @@ class SlotRescaler(Rescaler):
 
     A chunk is requested in the first cycle of a slot: of every slot, of every second one with ADD,
     or of every fourth one with sums. So a bit for each slot tells the issues of all cycles before.
+
+    Attributes
+    ----------
+    reads_multiplier : Signal
+        The multiplier of the line comes a cycle later, and stays until the next one; 1 bit. Of a
+        serial scaler only.
     """
+
+    HOLDS_MULTIPLIER = False
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.reads_multiplier = Signal()
+
+    def _serial_scaler(self, m, lane, biased, column, issues):
+        scaler = super()._serial_scaler(m, lane, biased, column, issues)
+        m.d.comb += self.reads_multiplier.eq(scaler.reads_multiplier)
+        return scaler
 
     def _issues(self, m):
         cycles, job = self.core.scale_cycles, self.job.fields
@@ -98,6 +119,20 @@ class SlotRescaler(Rescaler):
             (phase == 0) & ~Mux(job.sums, slot.any(), job.add & slot[0])
         )
         return _Issues(m, self, Cat(self.request.valid, requests), phase)
+
+    def _total(self, m, lane, y, issues):
+        """The sum of both values of the table, until the next chunk has one.
+
+        One register takes one after the other, in few cells. Two slots are between two sums, so
+        the sum before has been used when the register is cleared.
+        """
+        found, total = self._read_table(m, lane, y, issues), Signal(signed(32), reset_less=True)
+        last = latencies.total_latency(self.config) - 1
+        with m.If(issues[last - 1].layer | issues[last].layer):
+            m.d.sync += total.eq(total + found)
+        with m.If(issues[last - 2].layer):
+            m.d.sync += total.eq(0)
+        return total
 
 
 class _Issues:
@@ -162,13 +197,17 @@ class OutputUnit(wiring.Component):
     may_end : Out, 1 bit
     captured : In, 1 bit
         Pulse: the sums of the tile are held from the next cycle on.
-    select : Out; sums : In, 32 bits
-        A column, and its sum.
+    sums : In, 32 bits
+        Of the first column that was not taken.
+    take : Out, 1 bit
+        Takes ``sums``.
     output, added : In, 16 bits
         First vectors of a pixel of the output map, and of the added map.
     output_taken : Out, 1 bit
         Pulse: ``output`` and ``added`` are not needed any more.
     lines : Out, `weft.hw.network_core.interface.LineRead`
+    reads_multiplier : Out, 1 bit
+        As of a `SlotRescaler`. The address of the line was there in the cycle before.
     table : Out, `weft.hw.network_core.interface.TableRead`
     window : In, `weft.hw.network_core.interface.MemoryWindow` of 16 bits
     store, read : Out, `PortRequest`; store_ready, read_ready : In, 1 bit
@@ -187,9 +226,10 @@ class OutputUnit(wiring.Component):
         super().__init__({
             "fields": In(OutputFields), "start": In(1), "cols": In(range(cols + 1)),
             "first": In(1), "ends": In(1), "may_end": Out(1), "captured": In(1),
-            "select": Out(range(cols)), "sums": In(32), "output": In(16), "added": In(16),
+            "sums": In(32), "take": Out(1), "output": In(16), "added": In(16),
             "output_taken": Out(1),
-            "lines": Out(LineRead(config)), "table": Out(TableRead(config)),
+            "lines": Out(LineRead(config)), "reads_multiplier": Out(1),
+            "table": Out(TableRead(config)),
             "window": In(MemoryWindow(16)),
             "store": Out(PortRequest(write=True)), "store_ready": In(1),
             "read": Out(PortRequest(write=False)), "read_ready": In(1), "read_data": In(32),
@@ -200,42 +240,60 @@ class OutputUnit(wiring.Component):
         m = Module()
         m.submodules.rescaler = rescaler = SlotRescaler(self.config)
         m.submodules.added_vector = added = AddedVector(cols=self.config.array.cols)
-        request, last = rescaler.request, Signal()
         connect(m, flipped(self.window), added.window)
-        cols, first, busy, taken = (
-            Signal.like(self.cols), Signal(), Signal(), Signal()
-        )
-        column, line = Signal(range(self.config.array.cols)), Signal.like(self.lines.address)
-        m.d.comb += [
-            self.may_end.eq(~taken & ~added.pending),
-            request.valid.eq(busy & rescaler.ready), last.eq(column == (cols - 1)[:len(column)]),
-            request.chunk.line.eq(line),
-        ]
-        with m.If(request.valid):
-            m.d.sync += [self.select.eq(column), column.eq(column + 1), line.eq(line + 1)]
-            with m.If(last):
-                m.d.sync += [busy.eq(0), taken.eq(0)]
+        next_cols, next_first = Signal.like(self.cols), Signal()  # of the tile before its sums
         with m.If(self.ends):
-            m.d.sync += [cols.eq(self.cols), first.eq(self.first), taken.eq(1)]
-        with m.If(self.captured):
-            m.d.sync += [busy.eq(1), column.eq(0)]
-            with m.If(first):
-                m.d.sync += line.eq(self.fields.parameter_line)
+            m.d.sync += [next_cols.eq(self.cols), next_first.eq(self.first)]
+        last, first, idle = self._request(m, rescaler, added, next_cols, next_first)
         self._rescale(m, rescaler)
         m.d.comb += [
-            added.tile.eq(self.captured & self.fields.add), added.first.eq(first),
-            added.cols.eq(cols), added.start.eq(self.added),
+            added.tile.eq(self.captured & self.fields.add), added.first.eq(next_first),
+            added.cols.eq(next_cols), added.start.eq(self.added),
             added.read_ready.eq(self.read_ready), added.read_data.eq(self.read_data),
             added.take.eq(rescaler.added.ready),
             self.read.eq(added.read),
             rescaler.added.payload[0].eq(added.value), rescaler.added.valid.eq(1),
         ]
-        stored, beyond = self._store(m, rescaler, request.valid, last, first & (column == 0))
+        stored, beyond = self._store(m, rescaler, last, first)
         m.d.comb += [
-            self.empty.eq(~taken & ~self.ends & stored),
+            self.empty.eq(idle & ~self.ends & stored),
             self.address_error.eq(added.address_error | beyond),
         ]
         return m
+
+    def _request(self, m, rescaler, added, next_cols, next_first):
+        """Request the columns of a tile.
+
+        Returns whether the column is the last one of its tile, and whether it is the first one of
+        its pixel; and whether all are requested.
+        """
+        request, last = rescaler.request, Signal()
+        cols, first, busy, taken = Signal.like(self.cols), Signal(), Signal(), Signal()
+        column, line = Signal(range(self.config.array.cols)), Signal.like(self.lines.address)
+        m.d.comb += [
+            self.may_end.eq(~taken & ~added.pending),
+            request.valid.eq(busy & rescaler.ready), last.eq(column == (cols - 1)[:len(column)]),
+            request.chunk.line.eq(line),
+            self.take.eq(pipeline(m, request.valid, rescaler.join, "take")),
+        ]
+        with m.If(request.valid):
+            m.d.sync += [column.eq(column + 1), line.eq(line + 1)]
+            with m.If(last):
+                m.d.sync += busy.eq(0)
+        ends = request.valid & last
+        if latencies.ends_early(self.config.array):
+            most = self.config.array.cols
+            early = (cols == most) & ~self.fields.add & ~self.fields.sums
+            ends = request.valid & (column == Mux(early, most - 2, cols - 1))
+        with m.If(ends):
+            m.d.sync += taken.eq(0)
+        with m.If(self.ends):
+            m.d.sync += taken.eq(1)
+        with m.If(self.captured):
+            m.d.sync += [busy.eq(1), column.eq(0), cols.eq(next_cols), first.eq(next_first)]
+            with m.If(next_first):
+                m.d.sync += line.eq(self.fields.parameter_line)
+        return last, first & (column == 0), ~taken & ~busy
 
     def _rescale(self, m, rescaler):
         """Connect the rescaler, and the fields of the job that it needs."""
@@ -245,11 +303,12 @@ class OutputUnit(wiring.Component):
             m.d.comb += job[name].eq(fields[name])
         m.d.comb += [
             rescaler.job.start.eq(self.start), rescaler.sums[0].eq(self.sums),
+            self.reads_multiplier.eq(rescaler.reads_multiplier),
         ]
         connect(m, rescaler.lines, flipped(self.lines))
         connect(m, rescaler.table, flipped(self.table))
 
-    def _store(self, m, rescaler, requested, last, first):
+    def _store(self, m, rescaler, last, first):
         """Collect the results of a tile, and store them.
 
         Returns whether all are stored, and whether an address is wrong.
@@ -257,7 +316,7 @@ class OutputUnit(wiring.Component):
         ring = 1 << (latencies.chunks_in_flight(self.config) - 1).bit_length()
         lasts, firsts = Signal(ring), Signal(ring)  # of the columns between request and result
         asked, found, beyond = Signal(range(ring)), Signal(range(ring)), Signal()
-        with m.If(requested):
+        with m.If(rescaler.request.valid):
             m.d.sync += [
                 asked.eq(asked + 1), lasts.bit_select(asked, 1).eq(last),
                 firsts.bit_select(asked, 1).eq(first),
@@ -267,18 +326,22 @@ class OutputUnit(wiring.Component):
         sums_come = Signal()
         m.d.sync += sums_come.eq(rescaler.biased_next)
         byte, arrives, complete, pending = Signal(2), Signal(), Signal(), Signal()
+        m.submodules.address = counter = LoadableCounter(16)
         vector, enable, address = self.store.data, Signal(4), self.store.address
         is_last, is_first = lasts.bit_select(found, 1), firsts.bit_select(found, 1)
         m.d.comb += [
             arrives.eq(comes[-1] | sums_come), self.output_taken.eq(arrives & is_first),
         ]
+        for n in range(4):  # an enable a byte: a choice among old and new bytes costs more cells
+            part = slice(8 * n, 8 * n + 8)
+            with m.If(sums_come | (comes[-1] & (byte == n))):
+                m.d.sync += vector[part].eq(
+                    Mux(sums_come, rescaler.biased[0][part], rescaler.results[0])
+                )
         with m.If(sums_come):
-            m.d.sync += [vector.eq(rescaler.biased[0]), enable.eq(0xF)]
+            m.d.sync += enable.eq(0xF)
         with m.If(comes[-1]):
-            m.d.sync += [
-                vector.word_select(byte, 8).eq(rescaler.results[0]), byte.eq(byte + 1),
-                enable.eq((Const(2, 5) << byte) - 1),
-            ]
+            m.d.sync += [byte.eq(byte + 1), enable.eq((Const(2, 5) << byte) - 1)]
             with m.If(is_last):
                 m.d.sync += byte.eq(0)
         with m.If(arrives):
@@ -297,7 +360,10 @@ class OutputUnit(wiring.Component):
         with m.If(complete):
             m.d.sync += pending.eq(1)
         with m.If(self.store_ready):
-            m.d.sync += [pending.eq(0), address.eq(address + 1)]
-        with m.If(self.output_taken):
-            m.d.sync += address.eq(self.output)
+            m.d.sync += pending.eq(0)
+        m.d.comb += [
+            counter.en.eq(self.store_ready | self.output_taken),
+            counter.load.eq(self.output_taken), counter.start.eq(self.output),
+            address.eq(counter.value),
+        ]
         return stored, beyond

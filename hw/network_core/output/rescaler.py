@@ -139,6 +139,7 @@ class Rescaler(wiring.Component):
     """
 
     NEXT = latencies.CHUNK_STORE
+    HOLDS_MULTIPLIER = True  # as of a serial scaler
 
     def __init__(self, config):
         self.config = config
@@ -254,7 +255,11 @@ class Rescaler(wiring.Component):
 
     def _serial_scaler(self, m, lane, biased, column, issues):
         """A scaler that starts when the sum meets its parameters."""
-        m.submodules[f"scaler_{lane}"] = scaler = SerialScaler(cycles=self.core.scale_cycles)
+        # An UltraPlus has few cells, and a slow clock.
+        m.submodules[f"scaler_{lane}"] = scaler = SerialScaler(
+            cycles=self.core.scale_cycles, short_chains=not self.core.family.has_dsp,
+            holds_multiplier=self.HOLDS_MULTIPLIER,
+        )
         start, acc, parameters = self._shared(
             m, lane, issues[self.join].as_value().any(), biased, column
         )
@@ -280,19 +285,12 @@ class Rescaler(wiring.Component):
 
     def _total(self, m, lane, y, issues):
         """The sum or the product of both values of the table, until the next chunk has one."""
-        table = self.table
-        found, address = table.data[lane], Signal.like(table.address[lane], reset_less=True)
+        found = self._read_table(m, lane, y, issues)
         result_value, total = (
             Signal(signed(32), name=f"{name}_{lane}", reset_less=True)
             for name in ("result_value", "total")
         )
-        m.d.comb += table.address[lane].eq(address)
-        end = latencies.rescale(self.core)
         m.d.sync += result_value.eq(found)
-        with m.If(issues[end].layer):
-            m.d.sync += address.eq(Cat(y, 1))
-        with m.Else():
-            m.d.sync += address.eq(self.added.payload[lane].as_unsigned())
         values = result_value, found
         if self.config.multiply_maps:  # the sum is as late as the product
             values = pipeline(m, result_value, 1, f"sum_value_{lane}"), result_value
@@ -304,6 +302,17 @@ class Rescaler(wiring.Component):
         with m.If(self.job.fields.multiply):
             m.d.sync += total.eq(0)
         return total | self._product(m, lane, result_value, found, issues)
+
+    def _read_table(self, m, lane, y, issues):
+        """The value of the result of a chunk, and a cycle later the one of its added value."""
+        table = self.table
+        address = Signal.like(table.address[lane], reset_less=True)
+        m.d.comb += table.address[lane].eq(address)
+        with m.If(issues[latencies.rescale(self.core)].layer):
+            m.d.sync += address.eq(Cat(y, 1))
+        with m.Else():
+            m.d.sync += address.eq(self.added.payload[lane].as_unsigned())
+        return table.data[lane]
 
     def _product(self, m, lane, a, b, issues):
         """The product of both values of the table when the scalers take it; 0 with a sum."""

@@ -160,8 +160,8 @@ _SINGLE_PORT_WORDS = 1 << 14  # of a single-port RAM; each has 16 bits
 
 
 def single_port_dsp_blocks(config: NetworkCoreConfig) -> int:
-    """DSP blocks of a design: each multiplies a pair a cycle, and accumulates the products."""
-    return config.peak if config.array.family.has_dsp else 0
+    """DSP blocks of a design: each multiplies two pairs a cycle."""
+    return config.peak // 2 if config.array.family.has_dsp else 0
 
 
 def single_port_ram_blocks(config: NetworkCoreConfig) -> int:
@@ -182,7 +182,7 @@ def _rows(config):
 
 def _banks(config):
     """Bits and words of the banks in block RAM that depend on the NetworkCoreConfig."""
-    columns = [(_HALF_BITS, 2 * config.b_words)] * config.array.cols
+    columns = [(_VECTOR_BITS, config.b_words)] * config.array.cols
     memory = [] if _rows(config) else [(_VECTOR_BITS, config.words)]
     return [*columns, *((bits, config.lines) for bits in _LINE_BITS), *memory]
 
@@ -198,7 +198,7 @@ def _blocks(bits, words):
 def single_port_features(config: NetworkCoreConfig) -> dict[str, float]:
     """The value of each feature in `SINGLE_PORT_BLOCKS`."""
     return {
-        "1": 1, "MACs in logic": config.peak - single_port_dsp_blocks(config),
+        "1": 1, "MACs in logic": config.peak - 2 * single_port_dsp_blocks(config),
         "rows of single-port RAMs": _rows(config),
         "selected bits": sum(bits * (_blocks(bits, words)[1] - 1) for bits, words in
         _banks(config)),

@@ -98,9 +98,9 @@ GRID = NETWORK_AXES | {
 # By FPGA family. Smaller values take as many blocks.
 SINGLE_PORT_AXES = {
     "ice40up": {
-        "words": (16384, 32768), "b_words": (128, 256, 384, 512), "lines": (256, 512, 768),
+        "words": (16384, 32768), "b_words": (256, 512), "lines": (256, 512),
     },
-    "ice40hx": {"words": (256, 512, 1024), "b_words": (128, 256, 384), "lines": (256, 512)},
+    "ice40hx": {"words": (256, 512, 1024), "b_words": (256, 512), "lines": (256, 512)},
 }
 LUTS_PER_MAC = 160  # of a device, for each MAC/cycle of a random network core
 # of a NetworkCoreConfig, not of its array

@@ -242,9 +242,7 @@ class RoughList:
             tiles = -(-pixels // core.rows) * size.tiles
             slots = 2 if layer.addition is not None else 1  # of a chunk in the lanes
             chunks = core.rows * config.row_chunks * slots
-            steps = tiles * max(
-                size.tile_words * config.step_cycles, core.rows, chunks * core.scale_cycles
-            )
+            steps = tiles * max(size.tile_words, core.rows, chunks * core.scale_cycles)
             cycles += max(steps, waiting) + _LAYER
             vectors = size.words(size.tiles) * (1 if size.diagonal else core.cols)
             waiting = 0.0 if resident else vectors / config.read_vectors

@@ -147,12 +147,14 @@ class NetworkCoreConfig:
         for name, value, rule in (
             ("cols", array.cols, 4), ("depth", array.depth, 4), ("lanes", array.lanes, 1),
             ("multiplier", array.multiplier, "plain"), ("requantize", array.requantize, "tflite"),
-            ("scale_cycles", array.scale_cycles, 8), ("read_vectors", self.read_vectors, 1),
+            ("read_vectors", self.read_vectors, 1),
             ("program_words", self.program_words, 0), ("multiply_maps", self.multiply_maps, False),
             ("softmax", self.softmax, False),
         ):
             if value != rule:
                 yield self._single_port_problem(name, repr(rule), value)
+        if array.scale_cycles not in (4, 8):
+            yield self._single_port_problem("scale_cycles", "4 or 8", array.scale_cycles)
         for name in ("words", "b_words", "lines"):
             value = getattr(self, name)
             if value > MAX_SINGLE_PORT:
@@ -188,17 +190,9 @@ class NetworkCoreConfig:
         return f"{self.array.name}-networks"
 
     @property
-    def step_cycles(self) -> int:
-        """Cycles of a step of the array: each DSP block takes one pair a cycle if it accumulates.
-
-        With a memory of one port, 8 blocks accumulate the products of 4 columns of 4 pairs.
-        """
-        return 2 if has_single_port(self.array) else 1
-
-    @property
     def peak(self) -> int:
         """MAC/cycle when every PE is active."""
-        return self.array.peak // self.step_cycles
+        return self.array.peak
 
     @property
     def banks(self) -> int:

@@ -2,15 +2,15 @@
 
 from weft import latencies
 from weft.config import Config
-from weft.network_core.config import NetworkCoreConfig
+from weft.network_core.config import NetworkCoreConfig, has_single_port
 
 __all__ = [
-    "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_READ",
-    "MAP_PRODUCT", "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ", "SOFTMAX_STEPS",
-    "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot",
-    "added_chunks", "added_take", "array_write", "chunks_in_flight", "has_serial_scaler", "join",
-    "lead", "read_delay", "rescale", "rescale_total", "result_read", "result_rows", "scale",
-    "softmax_reciprocal", "store_sums", "sum_latency", "total_latency",
+    "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_PRODUCT",
+    "MAP_READ", "OPERANDS", "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ",
+    "SOFTMAX_STEPS", "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot", "added_chunks",
+    "added_take", "array_write", "chunks_in_flight", "ends_early", "has_serial_scaler", "is_skewed",
+    "join", "lead", "read_delay", "rescale", "rescale_total", "result_read", "result_rows", "scale",
+    "softmax_reciprocal", "store_sums", "sum_latency", "sums", "total_latency",
 ]
 
 LIST_SETTLE = 7  # cycles without an event, until no event can follow in a list
@@ -21,6 +21,7 @@ CHUNK_START = 3  # from an announced tile to its first chunk
 CHUNK_ADDRESS = 3  # from a chunk to its checked address
 CHUNK_STORE = 1 + CHUNK_ADDRESS  # from a chunk at the map store to its write
 PROGRAM_BEATS = 64  # of the program memory that wait for their data, beside 2 that leave
+OPERANDS = 1  # from a step to its operands, in a core with a microprogram
 SUM_PARTS = 4  # writes of a chunk of sums at most, one a slot
 ROW_READ = 2 + latencies.MEMORY_READ + 1  # from the address of a row to its vector
 SIDE_READ = ROW_READ + 1  # from a read that the memory accepts to its vectors
@@ -61,8 +62,11 @@ def sum_latency(array: Config) -> int:
 
 
 def join(array: Config) -> int:
-    """From an issue to the stage in which values and parameters meet."""
-    return max(sum_latency(array), PARAMETER_READ)
+    """From an issue to the stage in which values and parameters meet.
+
+    A core with a microprogram has no result buffer: its sums are there when the parameters come.
+    """
+    return PARAMETER_READ if has_single_port(array) else max(sum_latency(array), PARAMETER_READ)
 
 
 def read_delay(array: Config) -> int:
@@ -73,7 +77,7 @@ def read_delay(array: Config) -> int:
 def has_serial_scaler(array: Config) -> bool:
     """Whether the lanes scale digit by digit: logic cells are scarce, and a slot is long enough."""
     return (
-        array.family.serial_epilogue and array.requantize == "tflite" and array.scale_cycles >= 8
+        array.family.serial_epilogue and array.requantize == "tflite" and array.scale_cycles >= 4
     )
 
 
@@ -107,6 +111,28 @@ def rescale_total(config: NetworkCoreConfig) -> int:
 def store_sums(array: Config) -> int:
     """From the request of a chunk to the write of the first part of its sums."""
     return join(array) + CHUNK_STORE
+
+
+def is_skewed(array: Config) -> bool:
+    """Whether the upper half of a vector comes later to the array of a core with a microprogram.
+
+    In DSP blocks, it is a cycle later, so the adders of the blocks can add one after the other.
+    """
+    return array.family.has_dsp
+
+
+def sums(array: Config) -> int:
+    """From the operands of a step to the sums of the columns, in a core with a microprogram."""
+    return latencies.ICE40_SKEWED_QUAD if is_skewed(array) else array.cell.latency_of(array.depth)
+
+
+def ends_early(array: Config) -> bool:
+    """Whether a tile of a core with a microprogram may end before the one before was taken.
+
+    Its last step may come a cycle after the request of the last column but one of that tile: its
+    sums come when the last column has been taken.
+    """
+    return array.scale_cycles - 1 + join(array) <= OPERANDS + sums(array)
 
 
 def added_take(array: Config) -> int:

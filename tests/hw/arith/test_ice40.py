@@ -1,16 +1,18 @@
 """The components of the iCE40 MAC cells: primitives and twins are proven equal in all cycles."""
 
 import pytest
-from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Module, signed
+from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Module, Mux, signed
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import In, Out
 
-from verif.primitives import prove_equal
+from verif.primitives import cosimulate, prove_equal
 from weft.hw.arith.ice40 import (
     CarryChainAccumulator,
     DspAccumulator,
     HalvesMultiplier,
+    LoadableCounter,
     PairMultiplier,
+    QuadProduct,
 )
 from weft.sim.primitives import ICE40_MODELS
 
@@ -40,9 +42,48 @@ def test_multiplier_in_logic(bits):
     prove_equal(HalvesMultiplier(a=signed(bits), b=signed(bits)), steps=3, models=MODELS)
 
 
+@pytest.mark.parametrize("down", [False, True])
+def test_counter(down):
+    prove_equal(LoadableCounter(5, down=down), steps=3, models=MODELS)
+
+
 @pytest.mark.slow
 def test_pair_in_a_block():
     prove_equal(WithoutReset(PairMultiplier()), steps=4, models=MODELS)
+
+
+class Edges(wiring.Component):
+    """A `QuadProduct`; in half of all cycles, its operands are -128 and 127."""
+
+    is_edge: In(1)
+    a: In(QuadProduct().signature.members["a"].shape)
+    b: In(QuadProduct().signature.members["b"].shape)
+    sum: Out(signed(18))
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.product = product = QuadProduct()
+        for inner, outer in zip([*product.a, *product.b], [*self.a, *self.b], strict=True):
+            m.d.comb += inner.eq(Mux(self.is_edge, Mux(outer[0], -128, 127), outer))
+        m.d.comb += self.sum.eq(product.sum)
+        return m
+
+
+CYCLES = 6_000  # in one of 1,024, all four products are 2^14
+
+
+def test_four_products_in_two_blocks():
+    assert cosimulate(Edges(), cycles=CYCLES, models=MODELS) == "PASS"
+
+
+@pytest.mark.parametrize("correct, wrong", [
+    ("OUTPUT_SELECT == 2 ? byte_product", "OUTPUT_SELECT == 2 ? sum"),
+    ("low_carry_in, d, low_term, g,", "low_carry_in, d, low_term, f,"),
+])
+def test_wrong_sums_of_four_products_are_detected(correct, wrong):
+    assert correct in MODELS
+    models = MODELS.replace(correct, wrong)
+    assert cosimulate(Edges(), cycles=100, models=models).startswith("FAIL")
 
 
 @pytest.mark.parametrize("folded", [False, True])

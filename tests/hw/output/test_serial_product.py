@@ -13,9 +13,10 @@ MULTIPLIERS = [0, 1, 1 << 30, (1 << 31) - 1, 0x55555555]
 
 @pytest.mark.parametrize("bits", [2, 4, 8, 16])
 @pytest.mark.parametrize("wait", [0, 3])
-def test_products_are_exact(bits, wait):
+@pytest.mark.parametrize("short_chains", [False, True])
+def test_products_are_exact(bits, wait, short_chains):
     rng, count = random.Random(bits), 32 // bits
-    dut = SerialProduct(bits=bits)
+    dut = SerialProduct(bits=bits, short_chains=short_chains)
     pairs = [(total, factor) for total in SUMS for factor in MULTIPLIERS]
     pairs += [(rng.getrandbits(32) - (1 << 31), rng.getrandbits(31)) for _ in range(40)]
     script = [{"first": 0} for _ in range(len(pairs) * (count + wait) + 20)]

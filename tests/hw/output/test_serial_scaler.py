@@ -11,14 +11,20 @@ LOW, HIGH = -(1 << 31), (1 << 31) - 1
 MOST = 1023  # of an exact result
 
 
-def run(cycles, triples, *, wait=0.0):
+def run(cycles, triples, *, wait=0.0, holds_multiplier=True):
     """``y`` of each triple; inputs are random in all cycles in which they need not be valid."""
-    dut, rng = SerialScaler(cycles=cycles), np.random.default_rng(1)
+    dut = SerialScaler(cycles=cycles, holds_multiplier=holds_multiplier)
+    rng = np.random.default_rng(1)
     due, found, now = {}, [], 0
+    multipliers = [multiplier for _, multiplier, _ in triples]  # that were not read
 
     async def step(ctx):
         nonlocal now
-        _, _, y = await ctx.tick().sample(dut.y)
+        _, _, y, *reads = await ctx.tick().sample(
+            dut.y, *([] if holds_multiplier else [dut.reads_multiplier])
+        )
+        if reads == [1]:
+            put(ctx, dut.multiplier, multipliers.pop(0))
         if now in due:
             found.append(y)
         now += 1
@@ -32,7 +38,8 @@ def run(cycles, triples, *, wait=0.0):
                 held = multiplier, shift
                 if age >= dut.HELD:
                     held = int(rng.integers(1 << 31)), int(rng.integers(-31, 31))
-                put(ctx, dut.multiplier, held[0])
+                if holds_multiplier:
+                    put(ctx, dut.multiplier, held[0])
                 put(ctx, dut.shift, held[1])
                 await step(ctx)
                 put(ctx, dut.acc, acc)
@@ -58,7 +65,7 @@ def check(cycles, triples, **options):
 
 
 @pytest.mark.parametrize("wait", [0, 0.6])
-@pytest.mark.parametrize("cycles", [8, 16, 32])
+@pytest.mark.parametrize("cycles", [4, 8, 16, 32])
 def test_random_sums(cycles, wait):
     rng = np.random.default_rng(cycles)
     triples = []
@@ -70,7 +77,7 @@ def test_random_sums(cycles, wait):
     assert small.sum() > len(triples) // 3 and (~small).any()
 
 
-@pytest.mark.parametrize("cycles", [8, 32])
+@pytest.mark.parametrize("cycles", [4, 8, 32])
 def test_ties_and_edges(cycles):
     triples = [
         (sign * odd << more, 1 << 30, -right)
@@ -80,3 +87,15 @@ def test_ties_and_edges(cycles):
         (1 << 30, -31), (HIGH, 0), (HIGH, -24), (1 << 30, 31),
     )]
     check(cycles, triples)
+
+
+@pytest.mark.parametrize("wait", [0, 0.6])
+@pytest.mark.parametrize("cycles", [4, 8])
+def test_a_multiplier_that_a_memory_holds(cycles, wait):
+    """It changes in the cycle after ``reads_multiplier``, and in no other one."""
+    rng = np.random.default_rng(cycles)
+    triples = [
+        (int(rng.integers(-(1 << 20), 1 << 20)), int(rng.integers(1 << 30, 1 << 31)), -12)
+        for _ in range(40)
+    ]
+    assert check(cycles, triples, wait=wait, holds_multiplier=False).any()

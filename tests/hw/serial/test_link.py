@@ -375,9 +375,13 @@ def test_a_fast_receiver_takes_a_byte_of_a_payload_in_each_cycle():
 
 
 @pytest.mark.parametrize(("idle", "stall"), [(0, 0), (0.5, 0.3)])
-def test_a_fast_sender_gives_the_frames_of_the_host(idle, stall):
-    """Payloads around the bytes that it sends one by one; zlib has the CRC."""
-    dut, found = FrameSender(fast=True), []
+@pytest.mark.parametrize(("fast", "holds_header"), [(True, True), (True, False), (False, False)])
+def test_a_sender_gives_the_frames_of_the_host(fast, holds_header, idle, stall):
+    """Payloads around the bytes that a fast sender sends one by one; zlib has the CRC.
+
+    A header changes as soon as it was taken.
+    """
+    dut, found = FrameSender(fast=fast, holds_header=holds_header), []
     sizes = [*range(9), 100]
     expected = [
         Frame(FrameType.DATA, n, bytes(range(n, n + size))) for n, size in enumerate(sizes)

@@ -154,7 +154,7 @@ def test_a_core_that_hides_no_load_has_the_fewest_jobs():
     layers = [demand(8, 15), demand(12, 1), demand(1, 60)]
     one_port, fast = (
         network_core_config(
-            1, 4, 4, 1, b_words=100, lines=20, read_vectors=1, scale_cycles=8, target=target,
+            1, 4, 4, 1, b_words=100, lines=20, read_vectors=1, scale_cycles=4, target=target,
             multiplier="plain",
         )
         for target in ("ice40up", "ecp5")

@@ -21,31 +21,31 @@ def predict(*descriptors, **limits):
 
 
 def test_a_load_by_hand():
-    """A vector takes two cycles; with ``fill`` it is not read, and takes as many."""
+    """A vector takes a cycle; with ``fill`` it is not read, and takes as many."""
     def load(words, **fields):
         prediction = predict(ListLoad(words=words, target=LoadTarget.B, **fields))
         (start, end), = prediction.loads
         return end - start, prediction.cycles
 
-    assert load(1)[0] == 2 * 4
-    assert load(3)[0] == 2 * 4 * 3
-    assert load(3, diagonal=1)[0] == 2 * 3
-    assert load(3)[1] - load(2)[1] == 2 * 4
+    assert load(1)[0] == 4
+    assert load(3)[0] == 4 * 3
+    assert load(3, diagonal=1)[0] == 3
+    assert load(3)[1] - load(2)[1] == 4
     filled = ListLoad(words=5, fill=1, target=LoadTarget.PARAMETERS)
-    assert [end - start for start, end in predict(filled).loads] == [2 * 3 * 5]
+    assert [end - start for start, end in predict(filled).loads] == [3 * 5]
 
 
 def test_a_job_by_hand():
     """A pixel with one column, and a step.
 
     From the start of the job, in cycle 0, the log takes 6 cycles, and the tile starts in cycle 30.
-    Its step is in 32, and its sum is held from 37 on. The slots begin in 1, 9, 17, ..., so the
-    column is requested in 41. Its result follows after 31 cycles; it is stored 2 cycles later, and
+    Its step is in 31, and its sum is held from 39 on. The slots begin in 1, 5, 9, ..., so the
+    column is requested in 41. Its result follows after 24 cycles; it is stored 2 cycles later, and
     after 3 more the log reads the cycle.
     """
     (start, end), = predict(JOB).jobs
-    assert predict(JOB).computed == (start + 32,)
-    assert end - start == 41 + 31 + 2 + 3
+    assert predict(JOB).computed == (start + 31,)
+    assert end - start == 41 + 24 + 2 + 3
 
 
 def test_long_tiles_reach_the_peak():

@@ -12,7 +12,7 @@ STORED = "ST x; ST y; LD =0\n"  # the first three words
     ("LD x", 0x0000), ("ADD y", 0x1001), ("INC y", 0x1101), ("SUB x", 0x2000), ("AND y", 0x3001),
     ("ST y", 0x4001), ("IN LOW", 0x5000), ("IN ADDRESS", 0x5002), ("IN LIMIT", 0x5004),
     ("GET LOW", 0x5008), ("GET ADDRESS", 0x500A),
-    ("OUT MEMORY", 0x6000), ("OUT TILE", 0x601B), ("OUT LOAD_WORDS", 0x601F),
+    ("OUT MEMORY", 0x6000), ("OUT TILE", 0x6019), ("OUT LOAD_WORDS", 0x601D),
     ("DO ZEROS", 0x7001), ("DO CYCLES START", 0x7082),
     ("J end", 0x8004), ("J Z end", 0x9004), ("J NZ end", 0x9804), ("J C end", 0xA004),
     ("J NC end", 0xA804), ("J LOADS end", 0xB004), ("J ISBAD end", 0xC004),

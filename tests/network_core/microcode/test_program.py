@@ -16,7 +16,7 @@ def test_it_fits_and_begins_at_its_start():
 
 def test_its_constants_have_the_errors_and_the_sizes_of_the_core():
     sizes = dict(b_words=300, lines=77)
-    config = network_core_config(1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=8,
+    config = network_core_config(1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=4,
                         read_vectors=1, **sizes)
     found = assemble(config)
     assert found.words == assemble(MICRO).words

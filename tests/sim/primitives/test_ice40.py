@@ -62,17 +62,19 @@ def reference(tmp_path_factory):
 
 def modes(rng):
     """Random parameters of SB_MAC16; they include the modes of the MAC cells."""
-    for _ in range(MODES):
+    for n in range(MODES):
         registers = rng.randint(0, 1)
+        of_bytes = n % 2  # two products of 8 x 8 bits, or one of 16 x 16 bits
         mode = {f"{name}_REG": rng.randint(0, 1) for name in BUSES}
         mode |= {f"{half}_8x8_MULT_REG": registers for half in ("TOP", "BOT")}
+        mode |= {"MODE_8x8": of_bytes}
         mode |= {"PIPELINE_16x16_MULT_REG1": registers}
         mode |= {"PIPELINE_16x16_MULT_REG2": rng.randint(0, 1)}
         mode |= {f"{name}_SIGNED": rng.randint(0, 1) for name in "AB"}
         for half in ("TOP", "BOT"):
             mode |= {
-                f"{half}OUTPUT_SELECT": rng.choice([0, 1, 1, 3]),
-                f"{half}ADDSUB_LOWERINPUT": rng.choice([0, 2, 2]),
+                f"{half}OUTPUT_SELECT": rng.choice([0, 1, 1, 2 if of_bytes else 3]),
+                f"{half}ADDSUB_LOWERINPUT": rng.choice([0, *[1 if of_bytes else 2] * 2]),
                 f"{half}ADDSUB_UPPERINPUT": rng.randint(0, 1),
                 f"{half}ADDSUB_CARRYSELECT": rng.randint(0, 3),
             }

@@ -24,11 +24,9 @@ from weft.models.report.placement import (
     placement_line,
     remedy_of,
 )
-from weft.network_core.config import has_single_port
 from weft.network_core.cycles import softmax_cycles
 from weft.network_core.cycles.output import panel_sizes
 from weft.network_core.descriptors import ListJob, ListLoad, unpack_list
-from weft.network_core.microcode.instructions import LOAD_VECTOR
 
 __all__ = [
     "JobPhases", "LayerWork", "ListPhases", "NetworkCoreLayer", "NetworkCoreReport", "list_phases",
@@ -109,7 +107,7 @@ def list_phases(program: NetworkCoreProgram, segment: NetworkCoreSegment) -> Lis
         numbers = range(step.first_job, step.first_job + step.jobs)
         steps = sum(_steps(jobs[n], config) for n in numbers if not jobs[n].softmax)
         layers.append(LayerWork(
-            compute=steps * config.step_cycles,
+            compute=steps,
             drain=sum(_drain(jobs[n], config) for n in numbers),
             wait=sum(phases[n].start - (phases[n - 1].end if n else 0) - 1 for n in numbers),
             load_bytes=sum(loaded[n] for n in numbers),
@@ -271,9 +269,8 @@ class NetworkCoreReport(Report):
         """The peak rates of the array, of loads and of the lanes; the sizes of memory and B."""
         config = self.program.config
         array = config.array
-        vectors = 1 / LOAD_VECTOR if has_single_port(array) else config.read_vectors  # a cycle
         return Ceilings(
-            config.peak, int(vectors * array.depth), array.lanes / array.scale_cycles,
+            config.peak, config.read_vectors * array.depth, array.lanes / array.scale_cycles,
             config.memory_bytes, config.b_words * array.cols * array.depth,
         )
 

@@ -2,6 +2,7 @@
 
 import struct
 import types
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -54,10 +55,11 @@ class UnitTimes:
 
     A method tells in which cycle its instruction, which comes in cycle ``now``, is complete.
 
-    With ADD a tile may end only when the vector of the added map for the tile before it was read.
-    This read waits until the last byte of the vector before that one was taken. Steps and stores
-    use the memory in other cycles, so they do not delay it. Other reads come before the last
-    request of their tile, so no tile waits for them.
+    A tile may end a cycle after the request of the last column but one of a whole tile before, if
+    the core `ends_early`. In a job with ADD or sums, and behind a smaller tile, it may end a cycle
+    after the request of the last column. With ADD the vector of the added map for the tile before
+    must have been read, too. This read waits until the last byte of the vector before that one was
+    taken. A step waits for a cycle in which the memory stores no vector and reads no added one.
 
     Parameters
     ----------
@@ -79,10 +81,11 @@ class UnitTimes:
         self._may_end_cycle = 0  # the last step of the next tile can be decided on
         self._result_cycle = 0  # the last result of the last tile
         self._taken_cycle = 0  # the last byte of its added vector is taken
+        self._accesses: list[int] = []  # cycles of stores and reads of added vectors, sorted
         # Of the job: steps of a tile, the first cycle of its slots, whether it adds a map, cycles
         # between two requests, and cycles from a request to its result; whether it is partial.
         self._steps = self._slot = self._interval = self._latency = 0
-        self._adds_map = self._partial = False
+        self._adds_map = self._stores_sums = self._partial = False
 
     def load(self, now: int) -> int:
         """A load, whose last write is ``LOAD_END`` cycles before."""
@@ -93,7 +96,7 @@ class UnitTimes:
             LoadTarget.PARAMETERS: self._network_core.line_vectors,
             LoadTarget.ADD_TABLE: self._network_core.add_table_vectors,
         }[LoadTarget(target)]
-        return now + micro.LOAD_VECTOR * vectors * ports[Out.LOAD_WORDS] + micro.LOAD_END
+        return now + vectors * ports[Out.LOAD_WORDS] + micro.LOAD_END
 
     def start(self, now: int) -> None:
         """A job starts."""
@@ -107,12 +110,13 @@ class UnitTimes:
         """The flags of the job, which follow its start."""
         array = self._array
         self._adds_map = bool(flags & _JOB_FLAGS["add"])
+        self._stores_sums = bool(flags & _JOB_FLAGS["sums"])
         self._partial = bool(flags & _JOB_FLAGS["partial"])
         # Slots between two requests, as `weft.hw.network_core.micro.output.SlotRescaler` has them.
         slots, latency = 1, latencies.rescale(array)
         if self._adds_map:
             slots, latency = 2, latencies.rescale_total(self._network_core)
-        elif flags & _JOB_FLAGS["sums"]:
+        elif self._stores_sums:
             slots, latency = 4, latencies.join(array) + micro.SUMS
         self._interval, self._latency = slots * array.scale_cycles, latency
 
@@ -122,13 +126,20 @@ class UnitTimes:
         return max(now, self._output_free_cycle)
 
     def tile(self, now: int, columns: int) -> int:
-        """A tile begins, with so many columns to come."""
+        """A tile begins, with so many columns to come behind its first one."""
         start = max(now, self.last_step + 1)
-        # The last step is decided on a cycle before it.
-        decided = start + micro.TILE_START + micro.STEP * (self._steps - 1) - 1
-        self.last_step = max(decided, self._may_end_cycle) + 1
+        first = start + micro.TILE_START
+        accesses = self._accesses = self._accesses[bisect_left(self._accesses, first) :]
+        waits, before = 0, first + self._steps - 1  # the waits of all steps but the last
+        while waits < len(accesses) and accesses[waits] < before:
+            waits, before = waits + 1, before + 1
+        last = max(before, self._may_end_cycle)
+        while last in accesses:
+            last += 1
+        self.last_step = last
         if not self._partial:
-            self._request(self.last_step + micro.CAPTURE, min(columns, self._array.cols))
+            captured = last + latencies.OPERANDS + latencies.sums(self._array)
+            self._request(captured, min(columns + 1, self._array.cols))
         return start
 
     def drain(self, now: int) -> int:
@@ -146,8 +157,24 @@ class UnitTimes:
         if self._first_tile:
             self._first_tile, self._output_free_cycle = False, first + self._latency + 1
         self._may_end_cycle, self._result_cycle = last + 1, last + self._latency
+        requests = range(first, last + 1, self._interval)
+        stores = [last]
+        if self._stores_sums:
+            stores = requests
+        elif (
+            not self._adds_map and columns == self._array.cols
+            and latencies.ends_early(self._array)
+        ):
+            self._may_end_cycle = requests[-2] + 1
+        for request in stores:
+            insort(self._accesses, request + self._latency + micro.STORE)
         if self._adds_map:
-            self._may_end_cycle = max(self._may_end_cycle, self._taken_cycle + micro.ADDED_READ + 1)
+            # A tile needs its vector a cycle after its sums are captured.
+            read = max(captured, self._taken_cycle) + micro.ADDED_READ
+            if read in self._accesses:
+                read += 1
+            insort(self._accesses, read)
+            self._may_end_cycle = max(self._may_end_cycle, read + 1)
             self._taken_cycle = last + latencies.added_take(self._array)
 
 
@@ -279,12 +306,17 @@ class EngineTimes:
     def _out_flags(self, _):
         self._units.set_flags(self._accumulator)
 
+    def _out_x(self, port):
+        self._op_out(port)
+        self.now = max(self.now, self._units.last_step + 1)
+
     def _out_tile(self, _):
         self.now = self._units.tile(self.now, self._accumulator)
 
     _OUTS = {
         Out.MEMORY: _out_memory, Out.WRITE_LOW: _out_write, Out.WRITE_HIGH: _out_write,
-        Out.STATE: _out_state, Out.OUTPUT: _out_output, Out.TILE: _out_tile, Out.FLAGS: _out_flags,
+        Out.STATE: _out_state, Out.X: _out_x, Out.OUTPUT: _out_output, Out.TILE: _out_tile,
+        Out.FLAGS: _out_flags,
     }
 
     def _op_do(self, strobes):

@@ -3,8 +3,8 @@
 from enum import IntEnum, IntFlag
 
 __all__ = [
-    "ADDED_READ", "CAPTURE", "DRAIN", "FIRST_INSTRUCTION", "HEAD_REGISTERS", "JUMP", "LOAD_END",
-    "LOAD_VECTOR", "PROGRAM_WORDS", "READ", "REGISTERS", "SLOT", "STEP", "STORE", "SUMS",
+    "ADDED_READ", "DRAIN", "FIRST_INSTRUCTION", "HEAD_REGISTERS", "JUMP", "LOAD_END",
+    "PROGRAM_WORDS", "READ", "REGISTERS", "SLOT", "STORE", "SUMS",
     "TILE_START", "WRITE", "Assembler", "Condition", "In", "Kind", "Op", "Out", "Strobe", "Wait",
 ]
 
@@ -72,8 +72,8 @@ class Out(IntEnum):
     WRITE_HIGH = 2  # writes its other bytes; the address moves on
     STATE = 3  # state and error; the list ends
     JOB = 4
-    RESULT = 5
-    RESULT_BYTES = 6
+    X = 5  # waits for the steps before; when the list ends, the vector of its result
+    Y = 6  # when the list ends, the bytes of its result
     FLAGS = 7
     KERNEL = 8
     TAP_VECTORS = 9
@@ -88,17 +88,15 @@ class Out(IntEnum):
     LIMITS = 18  # low and high
     SUM_ZERO = 19
     SUM_LIMITS = 20
-    X = 21
-    Y = 22
-    ORIGIN = 23
-    B = 24
-    ADDED = 25  # the first vector of a pixel of the added map
-    OUTPUT = 26  # the first vector of a pixel of the output map; waits for the one before
-    TILE = 27  # starts a tile with so many columns to come; waits for the steps of the one before
-    LOAD_FLAGS = 28
-    LOAD_TARGET = 29
-    LOAD_WORD = 30
-    LOAD_WORDS = 31
+    ORIGIN = 21
+    B = 22
+    ADDED = 23  # the first vector of a pixel of the added map
+    OUTPUT = 24  # the first vector of a pixel of the output map; waits for the one before
+    TILE = 25  # starts a tile; the columns behind its first one; waits likewise
+    LOAD_FLAGS = 26
+    LOAD_TARGET = 27
+    LOAD_WORD = 28
+    LOAD_WORDS = 29
 
 
 class Strobe(IntFlag):
@@ -128,12 +126,9 @@ FIRST_INSTRUCTION = 2  # from the start of the list
 JUMP = 1  # that a jump takes more than other instructions
 READ = 2  # the same of a read of a vector
 WRITE = 1  # the same of a write
-LOAD_VECTOR = 2  # of a load, for each vector
 LOAD_END = 1  # from the last write of a load to the end of its instruction
 
-TILE_START = 2  # from the start of a tile to its first step
-STEP = 2  # from a step to the next one
-CAPTURE = 4  # from the last step of a tile to the cycle before its held sums
+TILE_START = 1  # from the start of a tile to its first step
 SLOT = 1  # from the start of a job to its first slot
 SUMS = 1  # from the biased sums of a column to the output unit
 STORE = 2  # from the last result of a tile to its store

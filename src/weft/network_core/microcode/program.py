@@ -32,7 +32,8 @@ opcode: LD {OPCODE}; OUT STATE
 field:  LD {FIELD}; OUT STATE
 address: LD {ADDRESS}; OUT STATE
 blocked: J LOADS deadlock
-        LD =0; ST ended; DO LOADS; J walk
+        LD =0
+to_loads: ST ended; DO LOADS; J walk
 deadlock: LD {DEADLOCK}; OUT STATE
 
 job:    LD =2; ST kind
@@ -40,7 +41,7 @@ job:    LD =2; ST kind
         IN LOW; AND =0x0600; SUB =0x0600; BAD Z
         GET LOW; ST need; IN HIGH; AND =0xFF; SUB =1; BAD NZ; IN HIGH; AND =0xFF00; USED NZ
         GET LOW; ST rows_left; BAD Z; IN HIGH; ST out_width; BAD Z
-        GET LOW; ST columns; BAD Z; IN HIGH; BAD Z
+        GET LOW; BAD Z; SUB =1; ST columns; IN HIGH; BAD Z
         GET LOW; OUT KERNEL; AND =0xFF; BAD Z; IN LOW; AND =0xFF00; BAD Z
         IN HIGH; OUT TAP_VECTORS; BAD Z
         GET LOW; ST group_tiles; BAD Z; IN HIGH; USED NZ
@@ -50,18 +51,18 @@ job:    LD =2; ST kind
         GET LOW; AND =0xFF; ST stride_y; IN ADDRESS; AND =0xFF; ST stride_x; IN HIGH; OUT DILATION
         GET ADDRESS; ADD head_input; ST input
         GET ADDRESS; ST input_pixel
-        GET ADDRESS; ST input_row
+        GET ADDRESS; SUB input_pixel; ST input_row
         GET ADDRESS; OUT TAP_X
         GET ADDRESS; OUT TAP_Y
         GET LOW; ST b_word; IN HIGH; ST b_step
         GET LOW; OUT LINE; IN HIGH; OUT ADD_LINE
         GET ADDRESS; ADD head_output; ST output
         GET ADDRESS; ST output_pixel
-        GET ADDRESS; ST output_row
+        GET ADDRESS; SUB output_pixel; ST output_row
         GET LOW; OUT OUTSIDE; IN HIGH; OUT LIMITS
         GET ADDRESS; ADD head_added; ST added
         GET ADDRESS; ST added_pixel
-        GET ADDRESS; ST added_row
+        GET ADDRESS; SUB added_pixel; ST added_row
         GET LOW; OUT SUM_ZERO; AND =0xFF; USED NZ; IN HIGH; OUT SUM_LIMITS
         LD =1; J zeros
 
@@ -109,9 +110,9 @@ zeros:  DO ZEROS; DO ZEROS; DO ZEROS; DO ZEROS; DO ZEROS; DO ZEROS; DO ZEROS
         ST size; DO CLEAR; ADD size; J C inside
         ST size; DO CLEAR; ADD size; J C inside
         SUB result_bytes; J NC address
-inside: LD =1; ST ended; DO LOADS; J walk
+inside: LD =1; J to_loads
 loads_end: LD ended; J Z deadlock
-        LD result; ADD base; OUT RESULT; LD result_bytes; OUT RESULT_BYTES
+        LD result; ADD base; OUT X; LD result_bytes; OUT Y
         LD {DONE}; OUT STATE
 """
 # The next descriptor, or another turn of a loop.
@@ -131,7 +132,7 @@ back:   LD =-32; INC head_at; LD =-1; INC body; J NZ back
 leave:  LD =0; ST head_turn; ST head_passed; ST head_wait; ST head_source
         LD base; ST head_input; ST head_output; ST head_added
         J behind
-check_load: J LOADS own_load
+check_load: J LOADS own
 advance: LD head_passed; ADD =1; J C behind; ST head_passed
 behind: LD =32; INC head_at
         LD kind; SUB =1; J NZ walk
@@ -139,10 +140,13 @@ behind: LD =32; INC head_at
 check_job: J LOADS advance
 """
 # A job: pixel by pixel, and tile by tile. START clears the slots that the sums of the job before
-# left in the rescaler, which FLAGS would turn into results.
+# left in the rescaler, which FLAGS would turn into results. While the steps of a first tile come,
+# the places of the next pixel are computed, so `_row` are relative to them. `columns` are one less:
+# so one jump finds the last tile. Tiles that are groups of their own have their own loop.
 _JOB = """
-        J ISBAD field
+own:    J ISBAD field
         LD need; ADD head_wait; J C blocked; ST need
+        J LOADS own_load
         LD loads; SUB need; J NC blocked
         LD room; SUB log; J NC address; SUB =2; J NC address
         LD log; ADD base; OUT MEMORY
@@ -158,18 +162,24 @@ pixel:  OUT X
         LD output; OUT OUTPUT
         LD added; OUT ADDED
         LD columns; ST columns_left
-tile:   OUT TILE
-        LD =-4; INC columns_left; J Z pixel_end; J NC pixel_end
-        LD b_step; INC b; OUT B
-        LD =-1; INC tiles_left; J Z group
-        LD columns_left; J tile
-group:  LD group_tiles; ST tiles_left
-        LD group_step; INC origin; OUT ORIGIN
-        LD columns_left; J tile
-pixel_end: LD =-1; INC pixels_left; J Z row_end
+        OUT TILE
         LD input_pixel; INC input
         LD output_pixel; INC output
         LD added_pixel; INC added
+        J behind_tile
+tile:   OUT TILE
+behind_tile: LD =-4; INC columns_left; J NC pixel_end
+        LD b_step; INC b; OUT B
+        LD =-1; INC tiles_left; J Z group
+next_tile: LD columns_left; J tile
+group:  LD group_step; INC origin; OUT ORIGIN
+        LD group_tiles; ST tiles_left; SUB =1; J NZ next_tile
+each:   LD columns_left; OUT TILE
+        LD =-4; INC columns_left; J NC pixel_end
+        LD b_step; INC b; OUT B
+        LD group_step; INC origin; OUT ORIGIN
+        J each
+pixel_end: LD =-1; INC pixels_left; J Z row_end
         LD stride_x; INC x
         J pixel
 row_end: LD =-1; INC rows_left; J Z job_end
@@ -185,9 +195,7 @@ job_end: DO DRAIN
         J advance
 """
 _LOAD = """
-own_load: J ISBAD field
-        LD need; ADD head_wait; J C blocked; ST need
-        LD jobs; SUB need; J NC blocked
+own_load: LD jobs; SUB need; J NC blocked
         LD fill; J NZ loaded
         LD room; SUB source; J NC address
         SUB words; J NC address; ST space

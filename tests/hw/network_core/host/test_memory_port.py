@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from network_cores import small_network_core
+from network_cores import MICRO, small_network_core
 
 from verif.amaranth_bench import receive, send, simulate, ticks
 from weft.hw.network_core.host.memory_port import MemoryPort
@@ -46,7 +46,10 @@ class PortBench:
                 port.reads.request.payload,
             )
             if write_valid and ready[0]:
-                self.memory[self.number(write.address)] = list(write.data.to_bytes(depth, "little"))
+                vector = self.memory[self.number(write.address)]
+                for n, byte in enumerate(write.data.to_bytes(depth, "little")):
+                    if write.enable >> n & 1:
+                        vector[n] = byte
             reads.append(self.number(read) if read_valid and ready[1] else None)
             number = reads.pop(0)
             ctx.set(port.reads.data_valid, number is not None)
@@ -83,9 +86,12 @@ class PortBench:
             await ctx.tick()
 
 
-@pytest.mark.parametrize("depth", [1, 2, 4, 8])
-def test_transfers_of_whole_vectors(depth):
-    bench = PortBench(small_network_core(2, 4, depth))
+@pytest.mark.parametrize(
+    "config", [*(small_network_core(2, 4, depth) for depth in (1, 2, 4, 8)), MICRO],
+    ids=["1", "2", "4", "8", "micro"],
+)
+def test_transfers_of_whole_vectors(config):
+    bench, depth = PortBench(config), config.array.depth
     data, before = bytes(range(100, 123)), bench.memory.tobytes()
     padded = data.ljust(-(-len(data) // depth) * depth, b"\0")
     first = 5 * depth
@@ -105,12 +111,16 @@ def test_transfers_of_whole_vectors(depth):
     assert bench.memory.tobytes() == after
 
 
-@pytest.mark.parametrize("program_words, word", [
-    (0, -1), (0, 16), (64, -1), (64, 16), (64, 31), (64, 40),
+BANKS, PROGRAM = small_network_core(2, 4, 4), small_network_core(2, 4, 4, program_words=64)
+
+
+@pytest.mark.parametrize("config, word", [
+    (BANKS, -1), (BANKS, 16), (PROGRAM, -1), (PROGRAM, 16), (PROGRAM, 31), (PROGRAM, 40),
+    (MICRO, -2), (MICRO, 4096),
 ])
-def test_addresses_beyond_the_memory(program_words, word):
+def test_addresses_beyond_the_memory(config, word):
     """They are read as 0, and not written; a larger program memory changes nothing."""
-    bench = PortBench(small_network_core(2, 4, 4, program_words=program_words))
+    bench = PortBench(config)
     wanted, number = bench.memory.copy(), word * bench.config.banks
 
     async def body(ctx):
@@ -121,9 +131,11 @@ def test_addresses_beyond_the_memory(program_words, word):
     assert bench.memory.tolist() == wanted.tolist()
 
 
-def test_pixels_of_rows():
+@pytest.mark.parametrize("stall", [0, 0.5])
+@pytest.mark.parametrize("config", [BANKS, MICRO], ids=["banks", "micro"])
+def test_pixels_of_rows(config, stall):
     """Two rows of two pixels of 5 bytes, 3 vectors apart; rows are 10 vectors apart."""
-    bench = PortBench(small_network_core(2, 4, 4))
+    bench = PortBench(config, stall)
     wanted, data = bench.memory.copy(), bytes(range(1, 21))
     for n, first in enumerate((2, 5, 12, 15)):
         pixel = data[5 * n : 5 * n + 5] + bytes(3)

@@ -11,7 +11,7 @@ from weft.network_core.microcode import Assembler, MicroProgram, Out, Strobe, Wa
 MEMORY = {100: 0x12345678, 101: 0xFFFF0000, 102: 0, 103: 5 << 16, 104: 0x00ABCD00, 105: 0x00000101}
 READY = {  # the port or the strobe that waits
     Wait.WRITE: (Out.WRITE_LOW, Out.WRITE_HIGH), Wait.OUTPUT: (Out.OUTPUT,),
-    Wait.TILE: (Out.TILE,), Wait.LOAD: (Strobe.LOAD,), Wait.DRAIN: (Strobe.DRAIN,),
+    Wait.TILE: (Out.TILE, Out.X), Wait.LOAD: (Strobe.LOAD,), Wait.DRAIN: (Strobe.DRAIN,),
 }
 END = "\nend: OUT STATE; stop: J stop"
 
@@ -82,9 +82,9 @@ def test_a_loop_stores_and_sums_its_counter(idle):
     written, *_ = run("""
         LD =5; ST count; LD =0; ST total
         next: LD count; OUT TILE; INC total; LD =-1; INC count; J NZ next
-        LD total; OUT RESULT
+        LD total; OUT ORIGIN
     """, idle=idle)
-    assert written == [*((Out.TILE, n) for n in range(5, 0, -1)), (Out.RESULT, 15)]
+    assert written == [*((Out.TILE, n) for n in range(5, 0, -1)), (Out.ORIGIN, 15)]
 
 
 @IDLE
@@ -110,13 +110,13 @@ def test_the_first_memory_data_are_the_ones_of_begin():
 
 def faults(text):
     """Whether a field is bad, and whether a bit is used, after a program."""
-    names = {"RESULT": "bad", "LINE": "used"}
+    names = {"ORIGIN": "bad", "LINE": "used"}
     written, *_ = run(f"""
         DO CLEAR
         LD =100; OUT MEMORY
         {text}
         J ISBAD bad; J used_too
-        bad: OUT RESULT
+        bad: OUT ORIGIN
         used_too: J ISUSED used; J end
         used: OUT LINE
     """)

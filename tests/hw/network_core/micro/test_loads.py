@@ -74,17 +74,14 @@ def written(buffers, writes):
     for write in writes:
         word, group = write["word"], write["group"]
         vector = np.frombuffer(write["data"].to_bytes(4, "little"), np.int8)
-        part = np.frombuffer(write["part"].to_bytes(2, "little"), np.int8)
         target = LoadTarget(write["valid"].bit_length() - 1)
         assert write["valid"] == 1 << target
-        half = slice(2 * write["half"], 2 * write["half"] + 2)
         if target == LoadTarget.B and write["diagonal"]:
             for column in range(COLS):
-                keep = np.arange(4)[half] == column
-                buffers.b[word, column, half] = part * keep
+                buffers.b[word, column] = vector * (np.arange(4) == column)
         elif target == LoadTarget.B:
-            buffers.b[word, group, half] = part
-        elif not write["half"]:
+            buffers.b[word, group] = vector
+        else:
             assert not write["diagonal"]
             lines = buffers.lines if target == LoadTarget.PARAMETERS else buffers.table
             lines[word, 4 * group : 4 * group + 4] = vector
@@ -106,30 +103,34 @@ def test_loads_write_what_the_golden_model_writes(idle):
                 assert (getattr(found, name) == getattr(expected, name)).all(), fields
             vectors = load.words * load.word_vectors(MICRO)
             assert reads == (0 if load.fill else vectors)
-            # Two cycles a vector: the first one is read in the first cycle.
-            assert idle and not load.fill or cycles == 2 * vectors + 2
+            # A cycle a vector, which is written in the next one.
+            assert idle and not load.fill or cycles == vectors + 2
 
     simulate(dut, bench, limit=5000)
 
 
-def test_the_weight_buffer_writes_the_columns_that_are_enabled():
+@pytest.mark.parametrize("is_skewed", [False, True])
+def test_the_weight_buffer_writes_the_columns_that_are_enabled(is_skewed):
     rng, script = random.Random(3), []
-    memory, expected = [[0] * COLS for _ in range(32)], []
+    memory, expected = [[0] * COLS for _ in range(16)], []
     for _ in range(300):
-        enable, address, data = rng.randrange(16), rng.randrange(32), rng.getrandbits(16)
+        enable, address, data = rng.randrange(16), rng.randrange(16), rng.getrandbits(32)
         diagonal = int(rng.random() < 0.3)
         enable = 15 if diagonal else enable
         script.append({
             "enable": enable, "write_address": address, "write_data": data, "diagonal": diagonal,
-            "read_address": (address + 1) % 32,
+            "read_address": (address + 1) % 16,
         })
-        expected.append(list(memory[(address + 1) % 32]))
+        expected.append(list(memory[(address + 1) % 16]))
         for column in range(COLS):
-            # The byte of the word that a column keeps lies in its half.
-            byte = column - 2 * (address % 2)
-            mask = 0xFFFF if not diagonal else 0xFF << 8 * byte if byte in (0, 1) else 0
+            mask = 0xFF << 8 * column if diagonal else 0xFFFFFFFF
             if enable >> column & 1:
                 memory[address][column] = data & mask
-    (found,) = play(WeightBuffer(cols=COLS, words=16), script, "read_data", tail=1)
-    assert found[1:] == expected
+    buffer = WeightBuffer(cols=COLS, words=16, is_skewed=is_skewed)
+    (found,) = play(buffer, script, "read_data", tail=2)
+    halves = [[[word >> low & 0xFFFF for word in words] for words in found] for low in (0, 16)]
+    read = halves[0][1:-1], halves[1][2:] if is_skewed else halves[1][1:-1]
+    assert read == tuple(
+        [[word >> low & 0xFFFF for word in words] for words in expected] for low in (0, 16)
+    )
     assert sum(map(any, expected)) > 100

@@ -8,7 +8,7 @@ from verif.amaranth_bench import simulate
 from weft.hw.network_core.micro.loads import SharedPort
 
 WORDS = 16
-ARRAY = "step", "store", "added"
+ARRAY = "store", "added", "step"
 ENGINE = "load", "engine_read", "engine_write"
 HOST = "host_write", "host_read"
 
@@ -56,10 +56,11 @@ def test_requests_are_served_by_priority(busy):
                 ctx.set(getattr(dut, name).data, data[name][1])
             for name in ("load", "engine_read"):
                 ctx.set(getattr(dut, name), name in requests)
-            names = [*ARRAY[1:], *HOST, *ENGINE]
-            *ready, read_data = (await ctx.tick().sample(
-                *(getattr(dut, f"{name}_ready") for name in names), dut.read_data
+            names = ["store", "added", *HOST, *ENGINE]
+            *ready, free, read_data = (await ctx.tick().sample(
+                *(getattr(dut, f"{name}_ready") for name in names), dut.step_free, dut.read_data
             ))[2:]
+            assert free == (not requests & {"store", "added"})
             if expected is not None:
                 assert read_data == expected
             who = served(requests, quiet)

@@ -12,7 +12,7 @@ from weft.latencies import MEMORY_READ
 
 COLS = MICRO.array.cols
 LINE = 12  # parameter line of a job's first column
-CAPTURE = 3  # cycles from the end of the steps of a tile to its sums
+CAPTURE = 5  # cycles from the end of the steps of a tile to its sums
 PATIENCE = 3  # cycles that a request of the memory waits at most
 
 
@@ -57,7 +57,7 @@ class OutputBench:
     def __init__(self, *, idle=0.0, seed=0):
         self.dut, self.rng, self.idle = OutputUnit(MICRO), random.Random(seed), idle
         self.held = [0] * COLS
-        self.lines, self.words = [0] * MEMORY_READ, [0] * MEMORY_READ
+        self.lines, self.words, self.line_held = [0] * MEMORY_READ, [0] * MEMORY_READ, 0
         self.waited = {"store": 0, "read": 0}
         self.stores, self.reads, self.errors, self.taken = [], [], 0, True
 
@@ -71,16 +71,18 @@ class OutputBench:
 
     async def cycle(self, ctx):
         dut = self.dut
-        put(ctx, dut.sums, self.held[ctx.get(dut.select)] % (1 << 32))
-        put(ctx, dut.lines.data[0], parameters(self.lines.pop(0)))
+        put(ctx, dut.sums, self.held[0] % (1 << 32))
+        put(ctx, dut.lines.data[0], parameters(self.lines.pop(0), self.line_held))
         put(ctx, dut.table.data[0], TABLE[self.words.pop(0)])
         stores, reads = self.grants(ctx, "store"), self.grants(ctx, "read")
         put(ctx, dut.store_ready, stores)
         put(ctx, dut.read_ready, reads)
-        store, read, line, word, taken, error = (await ctx.tick().sample(
+        store, read, line, word, taken, error, take, reads_multiplier = (await ctx.tick().sample(
             dut.store, dut.read.address, dut.lines.address, dut.table.address[0],
-            dut.output_taken, dut.address_error,
+            dut.output_taken, dut.address_error, dut.take, dut.reads_multiplier,
         ))[2:]
+        if take:
+            self.held = [*self.held[1:], 0x5A5A5A5A]
         if stores:
             size = plain(store.enable).bit_length()
             assert store.enable == (1 << size) - 1
@@ -90,6 +92,8 @@ class OutputBench:
             self.reads.append(read)
         data = vector_of(read) if reads else [0xBA, 0xD0, 0xBA, 0xD0]
         put(ctx, dut.read_data, int.from_bytes(bytes(data), "little"))
+        if reads_multiplier:
+            self.line_held = self.lines[0]
         self.lines.append(line)
         self.words.append(word)
         self.taken |= taken
@@ -106,6 +110,7 @@ class OutputBench:
         """The end of the steps of a tile, then its sums."""
         dut, first = self.dut, sums is pixel.tiles[0]
         await self.until(ctx, lambda: ctx.get(dut.may_end) and (self.taken or not first))
+        await self.cycle(ctx)  # the last step
         while self.rng.random() < self.idle:
             await self.cycle(ctx)
         if first:

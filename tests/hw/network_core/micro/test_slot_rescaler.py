@@ -36,7 +36,7 @@ class Bench:
         chunks, results, requests = [], [], []
         added = [rng.randrange(-128, 128) for _ in range(count)]
         taken, now, comes = 0, 0, []
-        lines, words = [0] * MEMORY_READ, [0] * MEMORY_READ
+        lines, words, held = [0] * MEMORY_READ, [0] * MEMORY_READ, 0
         due = {}  # the cycle in which a chunk's sums are needed
         put(ctx, dut.added.valid, 1)
         while len(results) < count:
@@ -50,13 +50,14 @@ class Bench:
             put(ctx, dut.request.chunk.line, line if asks else 0)
             put(ctx, dut.sums, [due.get(now, 123456789)])
             put(ctx, dut.added.payload, [added[min(taken, count - 1)]])
-            put(ctx, dut.lines.data, [parameters(lines.pop(0))])
+            put(ctx, dut.lines.data, [parameters(lines.pop(0), held)])
             put(ctx, dut.table.data, [TABLE[words.pop(0)]])
             names = "results", "results_next", "biased", "biased_next"
-            line, table, *values, take = (await ctx.tick().sample(
+            line, table, *values, take, reads = (await ctx.tick().sample(
                 dut.lines.address, dut.table.address, *(getattr(dut, name) for name in names),
-                dut.added.ready,
+                dut.added.ready, dut.reads_multiplier,
             ))[2:]
+            held = lines[0] if reads else held
             found = dict(zip(names, values, strict=True))
             taken += take
             lines.append(line)

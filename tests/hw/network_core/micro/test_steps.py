@@ -64,32 +64,33 @@ async def run_tile(ctx, dut, tile, *, rng, idle=0.0, base=0, limit=BITS):
     trace = []
     while True:
         ctx.set(dut.may_end, rng.random() >= idle)
-        names = ("may_end", "read", "address", "b_address", "first_half", "second_half", "outside",
-                 "ends", "address_error", "idle")
+        ctx.set(dut.free, rng.random() >= idle / 2)
+        names = ("may_end", "free", "read", "address", "b_address", "valid", "outside", "ends",
+                 "address_error", "idle")
         values = (await ctx.tick().sample(*(getattr(dut, name) for name in names)))[2:]
         ctx.set(dut.start, 0)
         trace.append(dict(zip(names, values, strict=True)))
-        if trace[-1]["second_half"] and trace[-2]["ends"]:
+        if trace[-1]["ends"]:
             break
-    starts = [now for now, cycle in enumerate(trace) if cycle["first_half"]]
+    starts = [now for now, cycle in enumerate(trace) if cycle["read"]]
     found = [
-        (trace[now - 1]["address"], trace[now]["outside"], trace[now - 1]["b_address"])
+        (trace[now]["address"], trace[now + 1]["outside"], trace[now]["b_address"])
         for now in starts
     ]
-    expected = [(vector, outside, 2 * word) for vector, outside, word in tile.steps()]
+    expected = list(tile.steps())
     assert found == expected
     errors = []
-    for step, (now, (vector, outside, half)) in enumerate(zip(starts, expected, strict=True)):
-        assert trace[now]["b_address"] == half + 1 and trace[now + 1]["second_half"]
+    for step, (now, (vector, outside, _)) in enumerate(zip(starts, expected, strict=True)):
+        assert trace[now]["free"]
         wrong = not outside and not base <= vector < limit
-        assert trace[now - 1]["address_error"] == wrong
-        assert trace[now - 1]["read"] or outside or wrong
+        assert trace[now + 1]["address_error"] == wrong
         errors += [step] * wrong
-        assert trace[now]["ends"] == (step == len(starts) - 1)
-    assert trace[starts[-1] - 2]["may_end"]
-    reads, wrong = (sum(cycle[name] for cycle in trace) for name in ("read", "address_error"))
-    assert reads <= len(starts) and wrong == len(errors)
-    assert trace[starts[-1]]["idle"] and not any(c["idle"] for c in trace[1 : starts[-1]])
+        assert trace[now + 1]["ends"] == (step == len(starts) - 1)
+    assert [now + 1 for now in starts] == [n for n, cycle in enumerate(trace) if cycle["valid"]]
+    assert trace[starts[-1]]["may_end"]
+    assert sum(cycle["address_error"] for cycle in trace) == len(errors)
+    assert trace[starts[-1] + 1]["idle"]
+    assert not any(c["idle"] for c in trace[1 : starts[-1] + 1])
     return len(trace), errors
 
 
@@ -104,14 +105,14 @@ def test_tiles_follow_the_loops_of_a_job(idle):
             cycles, _ = await run_tile(ctx, dut, tile, rng=rng, idle=idle)
             places = [step[1] for step in tile.steps()]
             inside, outside = inside + places.count(False), outside + places.count(True)
-            # A step begins in the second cycle after start; two halves follow the last one.
-            assert idle or cycles == 2 * len(places) + 3
+            # The first step follows the start, and the operands follow the last one.
+            assert idle or cycles == len(places) + 2
         assert min(inside, outside) > 40
 
     simulate(dut, bench, limit=20000)
 
 
-def test_the_last_step_alone_waits():
+def test_only_the_last_step_waits_for_the_columns_and_each_one_for_the_memory():
     dut, reads = StepUnit(b_words=B_WORDS), []
 
     async def bench(ctx):
@@ -123,14 +124,15 @@ def test_the_last_step_alone_waits():
         ctx.set(dut.window.limit, 100)
         ctx.set(dut.start, 1)
         for now in range(40):
-            ctx.set(dut.may_end, now == 30)
-            (first_half,) = (await ctx.tick().sample(dut.first_half))[2:]
+            ctx.set(dut.may_end, now >= 30)
+            ctx.set(dut.free, now not in (2, 3, 30))
+            (read,) = (await ctx.tick().sample(dut.read))[2:]
             ctx.set(dut.start, 0)
-            if first_half:
-                reads.append(now - 1)
+            if read:
+                reads.append(now)
 
     simulate(dut, bench)
-    assert reads == [2, 4, 6, 31]
+    assert reads == [1, 4, 5, 31]
 
 
 def test_vectors_beyond_the_limits_are_errors_inside_the_map_only():
