@@ -15,7 +15,7 @@ BASE = tuple(
     f"weft.{name}" for name in (
         "config", "hints", "formats", "frames", "registers", "commands",
         "geometry", "timing", "cycles", "buses", "ip", "register_map", "descriptors", "dtypes",
-        "job_rules", "latencies", "serial_schedule", "mac_cells", "registry", "targets", "c_names",
+        "job_rules", "latencies", "serial_schedule", "mac_cells", "registry", "targets",
         "checks", "design", "designs", "files", "network_core", "usb_ids", "visible",
     )
 )

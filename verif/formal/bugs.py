@@ -284,7 +284,7 @@ BUGS = [
          "self.tasks.valid.eq(~self.requests.valid | ~current.has_data)", "self.tasks.valid.eq(1)"),
     ),
     *table(
-        "write combiner alone", "dma.write_combiner",
+        "write combiner alone", "dma.writer",
         ("a beat is sent twice", "room",
          "beats.valid.eq((s_valid &", "beats.valid.eq(self.beats.valid | (s_valid &"),
         ("the beat count does not restart with a burst", "index",
