@@ -70,9 +70,8 @@ class FrameSender(wiring.Component):
         # The current field, the index of the current byte in the header, and the bytes of the field
         # not yet sent.
         field, index, remaining = Signal(_Field), Signal(range(_HEADER)), Signal(11)
-        field_end = Signal()  # remaining is 0; registered
+        field_end, byte = Signal(), self.bytes.payload
         m.d.sync += field_end.eq(remaining == 0)
-        byte = self.bytes.payload
         own_byte = self._own_byte(m, crc, frame, field, index)
         m.d.comb += [
             crc.data.eq(byte), crc.valid.eq(self.bytes.valid & self.bytes.ready),
@@ -81,7 +80,6 @@ class FrameSender(wiring.Component):
                 (field == _Field.PAYLOAD) | ((field == _Field.HEADER) & (index >= len(SYNC)))
             ),
         ]
-
         if self.fast:
             follows = Signal()  # another byte of the payload, although `remaining` is a cycle old
             m.d.sync += follows.eq((field == _Field.PAYLOAD) & remaining[2:].any())

@@ -26,7 +26,7 @@ def test_lists_all_designs(capsys, monkeypatch):
     designs += [(board.name, name) for board in BOARDS.values() for name in board.networks]
     assert len(rows) == len(designs) and {row[0] for row in rows} == set(BOARDS)
     assert "ulx3s-85f LFE5U-85F $$ 8x12x8 125 96 3 Mbaud fujprog".split() in rows
-    assert "icebreaker iCE40UP5K $ networks 1x4x4 36 0.288 3 Mbaud".split() in rows
+    assert "icebreaker iCE40UP5K $ networks 1x4x4 33 0.528 3 Mbaud".split() in rows
     assert "orangecrab-25f LFE5U-25F $$ 4x7x8 120 26.88 USB".split() in rows
     text = " ".join(missing)
     assert text.startswith("missing here, to load bitstreams: ") and "iceprog" in text
@@ -62,7 +62,7 @@ def test_ranks_the_designs_for_a_network(capsys, monkeypatch):
     assert times == sorted(times)
     by_name = {tuple(row[:2]): row for row in rows}
     small = " ".join(by_name["ice40-hx8k-evn", "networks"])
-    assert small.endswith("the memory must have 8,412 bytes, and has 4,096")
+    assert small.endswith("the memory must have 4,520 bytes, and has 4,096")
     assert sum("product by product" in " ".join(row) for row in rows) == len(BOARDS)
     # No time is predicted for USB: these are below the other boards that run it so.
     by_products = [row for row in rows if "product" in row]

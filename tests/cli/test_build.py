@@ -289,9 +289,9 @@ def test_a_core_for_networks(run, monkeypatch, tmp_path):
     place = tmp_path / "out" / "ulx3s-85f-networks"
     assert (place / "ulx3s-85f.bit").read_bytes() == b"bits 512"
     assert "8 x 8 PEs of 8 MAC, 512 MAC/cycle" in (place / "report.md").read_text()
-    assert run("icebreaker", "--for", "networks")[0] == 0  # two cycles for each step
+    assert run("icebreaker", "--for", "networks")[0] == 0
     page = tmp_path / "out" / "icebreaker-networks" / "report.md"
-    assert "1 x 4 PEs of 4 MAC, 8 MAC/cycle" in page.read_text()
+    assert "1 x 4 PEs of 4 MAC, 16 MAC/cycle" in page.read_text()
 
 
 CHIP = "rows = 2\ncols = 4\ndepth = 4\nlanes = 1\nrequantize = 'tflite'\nactivation = 'none'\n"

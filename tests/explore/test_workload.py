@@ -140,13 +140,13 @@ def test_the_rough_cycles_of_a_core_for_networks_are_close(digits):
         assert made.least_memory(config) <= made.cost(config).memory
 
 
-def test_a_step_takes_two_rough_cycles_with_one_port():
-    """A tile has 72 steps, which take longer than its results."""
+def test_a_step_takes_a_rough_cycle_with_one_port():
+    """A tile has 72 steps, which take longer than its results; rough cycles have no control."""
     builder = NetworkBuilder(np.random.default_rng(1), (1, 12, 12, 32))
     builder.convolution(0, 8)
     graph = builder.graph()
     program = compile_network_core(graph, NetworkTarget("micro", MICRO, 36, 1_000_000))
-    assert rough_lists(graph, MICRO.array).cycles(MICRO) == pytest.approx(program.cycles, rel=0.1)
+    assert rough_lists(graph, MICRO.array).cycles(MICRO) == pytest.approx(program.cycles, rel=0.2)
 
 
 def test_a_product_needs_a_core_for_products():

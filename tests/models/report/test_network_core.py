@@ -29,12 +29,12 @@ def test_layers(network_core_program):
 
 
 def test_the_peaks_of_a_core_with_one_port(micro_program):
-    """Its array has 16 PEs, which take 8 pairs in a cycle; it loads 4 bytes in 2 cycles."""
+    """Its array takes 16 pairs in a cycle, and it loads 4 bytes."""
     found = report(micro_program)
-    assert (found.ceilings.peak, found.ceilings.load) == (8, 2)
-    assert found.utilization == pytest.approx(found.macs / (found.cycles * 8))
+    assert (found.ceilings.peak, found.ceilings.load) == (16, 4)
+    assert found.utilization == pytest.approx(found.macs / (found.cycles * 16))
     for layer in found.on_weft:
-        assert layer.utilization == pytest.approx(layer.macs / (layer.cycles * 8))
+        assert layer.utilization == pytest.approx(layer.macs / (layer.cycles * 16))
 
 
 def test_measured_cycles(network_core_program):

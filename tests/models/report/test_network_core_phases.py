@@ -20,13 +20,13 @@ def test_work_of_layers(network_core_program):
     assert isinstance(added, LayerWork) and added.wait > 512  # the list begins with loads
 
 
-def test_a_step_of_a_core_with_one_port_takes_two_cycles(micro_program):
+def test_a_step_of_a_core_with_one_port_takes_a_cycle(micro_program):
     """A layer has 36 pixels, and 2 tiles of 9 taps of 2 vectors."""
     found = [
         layer for part in micro_program.segments
         for layer in list_phases(micro_program, part).layers
     ]
-    assert [layer.compute for layer in found] == [2 * 36 * 2 * 18] * 2
+    assert [layer.compute for layer in found] == [36 * 2 * 18] * 2
 
 
 def test_times_of_jobs_and_loads(network_core_program):
