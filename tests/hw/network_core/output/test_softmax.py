@@ -80,7 +80,8 @@ class Bench:
         pitch = -(-columns // self.config.array.depth) + 1
         self.rows, self.image = rows, NetworkCoreImage(rng, self.config)
         self.source = self.image.take_map(MapPlace(0, pitch, width * pitch + 2), height)
-        self.output = self.source if in_place else self.image.take_map(self.source, height)
+        apart = MapPlace(0, pitch + 1, width * (pitch + 1) + 1)  # its steps differ from the input's
+        self.output = self.source if in_place else self.image.take_map(apart, height)
         self.image.store_map(self.source, rows.x)
         self.job = softmax_job(self.config, rows, self.source, self.output)
         self.dut = dut
