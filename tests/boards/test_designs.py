@@ -42,7 +42,7 @@ def test_an_hx8k_holds_a_small_network():
     builder.dense(builder.dense(builder.dense(0, 24), 16), 10)
     graph = builder.graph()
     equal(graph, compile_network_core(graph, target))
-    with pytest.raises(UnfitError, match="the memory must have 8,412 bytes .* has 4,096"):
+    with pytest.raises(UnfitError, match="the memory must have 4,520 bytes .* has 4,096"):
         weft.load(CNN).compile(target)
 
 

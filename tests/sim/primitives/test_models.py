@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from weft.hw.arith import carry
+from weft.hw.fabrics import ecp5_primitives
 from weft.sim import tools
 from weft.sim.primitives import ECP5_MODELS
 
@@ -87,7 +87,10 @@ def compare(text, low, high, inject):
     yosys(CARRIES.format(ours=ours, parameters=parameters))
 
 
-USED = [value for name, value in vars(carry).items() if isinstance(value, int)]
+USED = [
+    value for name, value in vars(ecp5_primitives).items()
+    if isinstance(value, int) and not name.endswith("_BITS")
+]
 
 
 @pytest.mark.parametrize("inject", ["NO", "YES"])
