@@ -163,7 +163,7 @@ class Toolchain:
             ) from None
         if run.returncode:
             raise ToolchainError(
-                f"pip failed to install Yosys and nextpnr: {_error_lines(run.stdout)}"
+                f"pip failed to install Yosys and nextpnr: {_error_lines(run)}"
             )
 
     def synthesize(self, rtlil: str, device: Device, folder: Path) -> Netlist:
@@ -334,7 +334,7 @@ class Toolchain:
             raise ToolchainError(f"cannot run {program} in {folder}: {error}") from None
         if run.returncode:
             raise ToolchainError(
-                f"{program} failed while {task}: {_error_lines(run.stdout)}", run.stdout
+                f"{program} failed while {task}: {_error_lines(run)}", run.stdout
             )
 
 
@@ -448,11 +448,12 @@ def _require_visible(folder):
         )
 
 
-def _error_lines(output):
-    """The first errors in the output of a tool, or else its last line."""
-    lines = [line for line in output.splitlines() if line.strip()]
+def _error_lines(run):
+    """The first errors in the output of a tool, or else its last line, or else its status."""
+    lines = [line for line in run.stdout.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")]
-    return "; ".join(errors[:3] or lines[-1:]) or "no output"
+    # Yosys is quiet, so a failure of ABC prints nothing.
+    return "; ".join(errors[:3] or lines[-1:]) or f"no output; its status is {run.returncode}"
 
 
 def _overuse(output, device):

@@ -237,6 +237,13 @@ def test_other_errors_are_passed_on(tools, tmp_path):
     assert not isinstance(caught.value, SeedError)
 
 
+def test_a_tool_that_fails_without_a_word_is_reported_with_its_status(tools, tmp_path):
+    with rejects(ToolchainError, (
+        "nextpnr-ecp5 failed while placing and routing the design: no output; its status is 3"
+    )):
+        tools("exit 3").place(netlist(tmp_path), DEVICE, 1)
+
+
 # Errors of nextpnr 0.11.1.
 @pytest.mark.parametrize("line", [
     "Unable to find legal placement for all cells, design is probably at utilisation limit.",

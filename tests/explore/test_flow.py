@@ -62,7 +62,7 @@ def test_each_failure_has_its_reason(rows, limits, failure, detail):
      "unroutable"),
     ("nextpnr-ice40 failed while placing and routing the design: ERROR: Unable to place cell 'x'",
      "unroutable"),
-    ("yosys failed while synthesizing the design: no output", "crash"),
+    ("yosys failed while synthesizing the design: no output; its status is 1", "crash"),
     ("cannot run nextpnr-ecp5 in out: no such file", "crash"),
 ])
 def test_messages_of_the_tools_are_classified(text, kind):
