@@ -7,6 +7,8 @@ from amaranth.hdl import Module, Shape, Signal, Value
 from amaranth.lib import data
 from amaranth.sim import BrokenTrigger, Simulator
 
+from verif.quick_engine import QuickEngine
+
 __all__ = [
     "BenchContext", "ProtocolError", "checker", "plain", "play", "pulse", "put", "quiet", "receive",
     "send", "simulate", "ticks",
@@ -56,7 +58,7 @@ class _Simulation:
         m = Module()
         m.submodules.dut = dut
         m.d.sync += Signal(name="alive").eq(1)  # a clock domain, also for a combinational block
-        self._simulator = Simulator(m)
+        self._simulator = Simulator(m, engine=QuickEngine)
         self._simulator.add_clock(PERIOD)
         for index in range(count):
             self._simulator.add_testbench(self._testbench(index), background=True)
