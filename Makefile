@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs registers help sim demo bench bitstream explore regress program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench usb-bench area estimates presets mutated-lists mutation results compare boards pictures sweep lock clean distclean
+.PHONY: docs registers help sim demo bench bitstream explore regress program gatesim test test-all test-long lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench usb-bench area estimates presets mutation results compare boards pictures sweep lock clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,13 +71,17 @@ gatesim:  ## simulate the board's netlist, gate by gate: make gatesim BOARD=iceb
 	@$(SETUP) sim
 	@$(RUN) weft gatesim $(BOARD) $(ARGS)
 
-test:  ## run the tests except the slow ones, on all cores (14 minutes on two cores)
+test:  ## run the quick tests, on all cores (14 minutes on two cores)
 	@$(SETUP) test
-	@$(RUN) $(PYTEST) -m 'not slow' $(ARGS)
+	@$(RUN) $(PYTEST) -m 'not slow and not long' $(ARGS)
 
-test-all:  ## run all tests, on more designs and sizes (35 minutes on two cores)
+test-all:  ## run all tests except the long ones: more designs and sizes (35 minutes on two cores)
 	@$(SETUP) test
-	@$(RUN) $(PYTEST) $(ARGS)
+	@$(RUN) $(PYTEST) -m 'not long' $(ARGS)
+
+test-long:  ## run the long tests, on the most designs and lists, write their record (half an hour)
+	@$(SETUP) test
+	@$(RUN) python -m tools.long_tests $(ARGS)
 
 docs:  ## build the documents as a site, in build/docs; broken links are errors
 	@$(SETUP) test
@@ -169,10 +173,6 @@ mutation:  ## run the tests on one-line mutants of the sources, list the survivo
 regress:  ## check random Configs on two simulators: make regress ARGS='--configs 20 --seeds 2'
 	@$(SETUP) test
 	@$(RUN) weft regress $(ARGS)
-
-mutated-lists:  ## 2,000 mutated lists for each simulated network core (6 minutes): kind of error, memory
-	@$(SETUP) test
-	@$(RUN) WEFT_MUTATED_LISTS=2000 $(PYTEST) -m slow tests/sim/test_network_errors.py $(ARGS)
 
 sweep:  ## lint 300 random Configs, and multiply with 60 of them, others each day (half an hour)
 	@$(SETUP) test

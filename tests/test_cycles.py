@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from command_sequences import draw
-from covering import CONFIGS as COVERING
+from covering import CASES
 from rejects import rejects
 
 from weft.commands import Job, JobFlag, Load, LoadFlag
@@ -62,10 +62,11 @@ def measure(transport, config, commands):
     return {name: after[name] - before[name] for name in COUNTERS}
 
 
+# Of the quick covering Configs, most models are compiled in slow tests only.
 @pytest.mark.parametrize("config", [
-    pytest.param(config, id=config.name, marks=() if config.name in QUICK else pytest.mark.slow)
-    for config in [*COVERING, *CONFIGS]
-])
+    pytest.param(*case.values, id=case.id, marks=case.marks or pytest.mark.slow)
+    if case.id not in QUICK else case for case in CASES
+] + [pytest.param(config, id=config.name, marks=pytest.mark.slow) for config in CONFIGS])
 def test_equals_the_hardware(config, transports):
     random = np.random.default_rng(SEED)
     transport = transports(config)

@@ -13,6 +13,8 @@ from weft.kit.folder import write
 
 NETWORK_TESTS = 11
 PROGRAM = {"read_vectors": 2, "program_words": 1024}
+# The bus of the quick test, and the one that has most of its bench from another.
+MARKS = {"axi": (), "apb": pytest.mark.long}
 TESTS = 8  # for every bus; with bus stream one of them is skipped, and counts as passed
 
 
@@ -29,10 +31,10 @@ def run(folder, files):
 
 
 @pytest.mark.parametrize("bus, more", [
-    *(pytest.param(bus, {}, marks=[] if bus == "axi" else pytest.mark.slow) for bus in BUSES),
+    *(pytest.param(bus, {}, marks=MARKS.get(bus, pytest.mark.slow)) for bus in BUSES),
     pytest.param(
         "axi", {"target": "ecp5", "rows": 1, "cols": 2, "lanes": 1, "activation": "none",
-                "prefix": "mm"}, marks=pytest.mark.slow,
+                "prefix": "mm"}, marks=pytest.mark.long,
     ),
 ])
 def test_passes(kits, bus, more, tmp_path):
@@ -44,11 +46,14 @@ def test_passes(kits, bus, more, tmp_path):
 
 
 @pytest.mark.parametrize("bus, fields", [
-    ("axi", {}),
-    *(pytest.param(bus, fields, marks=pytest.mark.slow) for bus, fields in (
-        ("apb", {}), ("wishbone", {}), ("wishbone", {"pipelined": True}), ("axi", {"words": 64}),
-        ("axi", {"program_words": 16}), ("axi", PROGRAM),
-    )),
+    pytest.param(bus, fields, marks=mark) for mark, cases in (
+        (pytest.mark.slow, [
+            ("axi", {}), ("apb", {}), ("wishbone", {"pipelined": True}), ("axi", PROGRAM),
+        ]),
+        (pytest.mark.long, [
+            ("wishbone", {}), ("axi", {"words": 64}), ("axi", {"program_words": 16}),
+        ]),
+    ) for bus, fields in cases
 ])
 def test_passes_with_a_network_core(kits, bus, fields, tmp_path):
     ip, files = kits("networks", core=bus, **fields)
@@ -59,7 +64,7 @@ def test_passes_with_a_network_core(kits, bus, fields, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fields", [{}, PROGRAM])
+@pytest.mark.parametrize("fields", [{}, pytest.param(PROGRAM, marks=pytest.mark.long)])
 def test_a_wrong_product_of_a_network_core_fails(kits, fields, tmp_path):
     """The bench expects a product with another value of A than the core gets."""
     ip, files = kits("networks", **fields)

@@ -51,7 +51,8 @@ def test_waivers_name_rules_that_every_version_knows():
 
 
 @pytest.mark.parametrize("bus, more", [
-    case if number < 2 else pytest.param(*case, marks=pytest.mark.slow)
+    case if number < 2
+    else pytest.param(*case, marks=pytest.mark.slow if number % 2 else pytest.mark.long)
     for number, case in enumerate(CASES)
 ])
 def test_lints_clean(kits, bus, more, tmp_path):

@@ -21,7 +21,11 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("one", tiers(CASES))
+# Products of Configs that compile slowly.
+LONG = {f"{number}-products" for number in range(1, SIMULATED)}
+
+
+@pytest.mark.parametrize("one", tiers(CASES, long=LONG))
 def test_any_config_passes(one, tmp_path):
     outcome = check.checked(one, tmp_path)
     assert outcome.done, outcome.detail

@@ -53,8 +53,10 @@ def test_errors_of_the_bus_are_raised(core):
         core.write(0, 1)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("bus", ["axi", "wishbone", "apb"])
+@pytest.mark.parametrize("bus", [
+    pytest.param("axi", marks=pytest.mark.slow),
+    *(pytest.param(bus, marks=pytest.mark.long) for bus in ("wishbone", "apb")),
+])
 def test_a_network(bus, monkeypatch):
     """A network runs; then the same core multiplies."""
     pytest.importorskip("tflite")

@@ -24,8 +24,8 @@ from weft.network_core.descriptors import (
 from weft.sim.network_core import HostTraffic, NetworkSimulation
 
 CHIPS = [
-    SIMULATED, MICRO, ROW,
-    *(pytest.param(config, marks=pytest.mark.slow) for config in SIMULATED_SLOWLY),
+    SIMULATED, MICRO,
+    *(pytest.param(config, marks=pytest.mark.slow) for config in (ROW, *SIMULATED_SLOWLY)),
 ]
 
 
@@ -293,11 +293,13 @@ def test_a_part_at_the_end_of_a_list_has_no_effect_on_the_next_list(core):
 
 
 @pytest.mark.parametrize("parts", [0, 1])
-@pytest.mark.parametrize("stride", [61, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [
+    61, pytest.param(7, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.long),
+])
 def test_a_list_at_once_after_an_abort_in_any_cycle(core, stride, parts):
     """While the aborted list runs, the host writes random bytes to the last map."""
     config = core.config
-    if config != SIMULATED:  # one core is tested in each cycle, the others in every 7th
+    if config != SIMULATED:  # one core has the shorter stride
         stride *= 7
     sizes = {"layers": 2, "most_pixels": 2, "most_channels": 3}
     [case] = lists(config, 1, seed=4, add=False, parts=parts, **sizes)

@@ -1,6 +1,5 @@
 """Lists with several faults on the simulated core: error, state and job are the golden model's."""
 
-import os
 import struct
 from dataclasses import replace
 
@@ -65,12 +64,8 @@ def differences(core, lists):
     return wrong, errors
 
 
-# `make mutated-lists` has more of them.
-MORE = int(os.environ.get("WEFT_MUTATED_LISTS", "300"))
-
-
 @pytest.mark.parametrize("seed, count", [
-    (1, 200), pytest.param(2, MORE, marks=pytest.mark.slow),
+    (1, 200), pytest.param(2, 2000, marks=pytest.mark.long),
 ])
 def test_mutated_lists(core, seed, count):
     lists = mutated_lists(np.random.default_rng(seed), core.config, count)

@@ -1,4 +1,4 @@
-"""Configs for tests: every legal pair of settings is in at least one; and some for quick tests."""
+"""Configs for tests: every legal pair of settings is in at least one; and some for each tier."""
 
 import itertools
 
@@ -6,7 +6,7 @@ import pytest
 
 from weft.config import Config
 
-__all__ = ["CASES", "CONFIGS", "QUICK", "pairs", "settings"]
+__all__ = ["CASES", "CONFIGS", "QUICK", "SLOW", "pairs", "settings"]
 
 
 def settings(config: Config) -> dict:
@@ -171,8 +171,14 @@ CONFIGS = [
 ]
 # Every setting is in at least two of them.
 QUICK = [CONFIGS[n] for n in (0, 5, 7, 14, 16, 17, 18, 27, 29)]
-# All Configs as parameters of a test; most are slow.
-CASES = [
-    pytest.param(config, id=config.name, marks=() if config in QUICK else pytest.mark.slow)
-    for config in CONFIGS
-]
+# With the quick ones they have nine of ten pairs.
+SLOW = [CONFIGS[n] for n in (2, 8, 11, 12, 20, 25, 26, 30)]
+
+
+def _marks(config):
+    """The mark of a test of the Config: the model of each takes seconds to compile."""
+    return () if config in QUICK else pytest.mark.slow if config in SLOW else pytest.mark.long
+
+
+# All Configs as parameters of a test.
+CASES = [pytest.param(config, id=config.name, marks=_marks(config)) for config in CONFIGS]

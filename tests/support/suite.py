@@ -1,7 +1,7 @@
 """A pytest plugin: runs the longest files first, and reports progress and remaining time.
 
 ``tests/durations.json`` has the CPU seconds of each file, of its quick tests and of the tests
-marked ``slow``. ``--record-durations`` updates it.
+marked ``slow`` and ``long``. ``--record-durations`` updates it.
 """
 
 import json
@@ -21,13 +21,14 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 DURATIONS = Path(__file__).resolve().parent.parent / "durations.json"
+TIERS = "quick", "slow", "long"  # the last two are markers
 UNKNOWN = 1.0    # seconds of a file without a record
 INTERVAL = 20.0  # seconds between two lines of progress
 PRIOR = 60.0     # recorded seconds; see `remaining`
 
 
 def read() -> dict:
-    """The record: file -> {"quick": seconds, "slow": seconds}."""
+    """The record: file -> {"quick": seconds, "slow": seconds, "long": seconds}."""
     try:
         return json.loads(DURATIONS.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -80,23 +81,26 @@ def pytest_make_collect_report(collector):
 
 def pytest_collection_modifyitems(config, items):
     """Run the longest files first, so that no worker starts a long file at the end."""
-    record, quick = read(), _is_quick(config)
+    record, tiers = read(), _tiers(config)
     order = {}
     for item in items:
         name = file_of(item.nodeid)
-        order.setdefault(name, -_seconds(record, name, quick))
+        order.setdefault(name, -_seconds(record, name, tiers))
     items.sort(key=lambda item: (order[file_of(item.nodeid)], file_of(item.nodeid)))
 
 
-def _is_quick(config):
-    """Whether the slow tests do not run."""
-    return "not slow" in (config.getoption("markexpr") or "")
+def _tiers(config):
+    """The tiers whose tests run."""
+    chosen = config.getoption("markexpr") or ""
+    if chosen in TIERS:
+        return [chosen]
+    return [tier for tier in TIERS if f"not {tier}" not in chosen]
 
 
-def _seconds(record, name, quick):
+def _seconds(record, name, tiers):
     """The recorded seconds of the tests of a file that run."""
     kinds = record.get(name, {"quick": UNKNOWN})
-    return kinds.get("quick", 0.0) + (0.0 if quick else kinds.get("slow", 0.0))
+    return sum(kinds.get(tier, 0.0) for tier in tiers)
 
 
 def _cpu():
@@ -130,15 +134,15 @@ class Progress:
         self.workers = max(1, len(getattr(config.option, "tx", None) or ()))
         self.seconds = {}  # test -> recorded seconds
         self.done = 0.0
-        self.cpu = defaultdict(lambda: {"quick": 0.0, "slow": 0.0})
+        self.cpu = defaultdict(lambda: dict.fromkeys(TIERS, 0.0))
 
     def plan(self, node_ids):
         """Record the tests to run: the seconds of a file are divided among its tests."""
         record, tests = read(), Counter(map(file_of, node_ids))
-        quick = _is_quick(self.config)
+        tiers = _tiers(self.config)
         for node_id in node_ids:
             name = file_of(node_id)
-            self.seconds[node_id] = max(_seconds(record, name, quick), 0.01) / tests[name]
+            self.seconds[node_id] = max(_seconds(record, name, tiers), 0.01) / tests[name]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids):
@@ -152,7 +156,7 @@ class Progress:
             self.plan([item.nodeid for item in session.items])
 
     def pytest_runtest_logreport(self, report):
-        kind = "slow" if "slow" in report.keywords else "quick"
+        kind = next((tier for tier in TIERS[::-1] if tier in report.keywords), "quick")
         self.cpu[file_of(report.nodeid)][kind] += getattr(report, "cpu", 0.0)
         if report.when != "teardown":
             return
@@ -175,10 +179,11 @@ class Progress:
 
     def pytest_sessionfinish(self):
         if self.config.getoption("record_durations"):
-            durations = read() | {
-                name: {kind: round(value, 1) for kind, value in kinds.items() if value >= 0.05}
-                for name, kinds in self.cpu.items()
-            }
+            durations, ran = read(), _tiers(self.config)
+            for name, kinds in self.cpu.items():
+                kept = {tier: s for tier, s in durations.get(name, {}).items() if tier not in ran}
+                found = {tier: round(kinds[tier], 1) for tier in ran if kinds[tier] >= 0.05}
+                durations[name] = kept | found
             durations = {
                 name: durations[name] for name in sorted(durations) if Path(name).exists()
             }

@@ -1,24 +1,29 @@
-"""Marks the slow cases of a test, which run only in `make test-all`."""
+"""Marks the slow cases of a test, and the long ones; CONTRIBUTING.md has the three tiers."""
+
+from collections.abc import Collection
 
 import pytest
 
 __all__ = ["tiers"]
 
 
-def tiers(cases: dict, *quick: str) -> list:
-    """Parameters named by the keys of ``cases``; all except ``quick`` are marked slow.
+def tiers(cases: dict, *quick: str, long: Collection[str] = ()) -> list:
+    """Parameters named by the keys of ``cases``, each with the mark of its tier.
 
     Parameters
     ----------
     cases : dict
         Name -> parameter.
     quick : str
-        Names of the quick cases.
+        Names of the quick cases, without a mark.
+    long : collection of str
+        Names of the cases that are marked long. The others are marked slow.
     """
-    unknown = set(quick) - set(cases)
+    unknown = {*quick, *long} - set(cases)
     if unknown:
-        raise ValueError(f"quick cases must be some of {', '.join(cases)}, not {sorted(unknown)}")
+        raise ValueError(f"cases must be some of {', '.join(cases)}, not {sorted(unknown)}")
+    marks = dict.fromkeys(cases, pytest.mark.slow) | dict.fromkeys(long, pytest.mark.long)
     return [
-        pytest.param(case, id=name, marks=() if name in quick else pytest.mark.slow)
+        pytest.param(case, id=name, marks=() if name in quick else marks[name])
         for name, case in cases.items()
     ]

@@ -94,8 +94,9 @@ class Workspace:
             Tests to exclude.
         """
         command = [
-            sys.executable, "-u", "-m", "pytest", "-x", "-v", "--tb=no", "-m", "not slow",
-            "-p", "no:cacheprovider", "-p", "no:suite", "-p", "tools.mutation.budget",
+            sys.executable, "-u", "-m", "pytest", "-x", "-v", "--tb=no",
+            "-m", "not slow and not long", "-p", "no:cacheprovider", "-p", "no:suite",
+            "-p", "tools.mutation.budget",
             *(f"--deselect={test}" for test in without), *tests,
         ]
         with self.mutated(mutant), self.log.open("w", encoding="utf-8") as log:

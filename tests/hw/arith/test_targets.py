@@ -1,5 +1,6 @@
 """The MAC cells of the targets: twins against Python integers, and against their primitives."""
 
+import itertools
 import random
 
 import pytest
@@ -136,10 +137,10 @@ QUICK = {
         *case.values, resource, folded,
         id=f"{'folded' if folded else 'overlapped'}-{resource}-{case.id}",
         marks=() if (resource in QUICK.get(case.id, ())) == folded and case.id in QUICK
-        else pytest.mark.slow,
+        else pytest.mark.slow if folded == (number % 2 == 0) else pytest.mark.long,
     )
-    for case in ALL.args[1] for resource in RESOURCES for folded in (True, False)
-    if resource != "ram" or case.values[0].SQUARES
+    for number, (case, resource) in enumerate(itertools.product(ALL.args[1], RESOURCES))
+    for folded in (True, False) if resource != "ram" or case.values[0].SQUARES
 ])
 def test_primitives_equal_the_twin(cell, depth, resource, folded):
     models = ECP5_MODELS if cell in (PLAIN["ecp5"], FAST["ecp5"]) else ICE40_MODELS

@@ -51,7 +51,7 @@ def test_it_is_not_another(netlist, start):
         check_gates(gates, other, seed=1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_bit_of_a_lut_is_missed(netlist, start):
     """In an adder of the PE: the bit for two zeros and a carry."""
     broken = json.loads(json.dumps(netlist))

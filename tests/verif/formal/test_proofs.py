@@ -1,4 +1,7 @@
-"""Tests of the cheap proofs, and of the bugs sown in the hardware: each violates a rule."""
+"""Tests of the cheap proofs, and of some bugs sown in the hardware: each violates a rule.
+
+`make proofs` proves all, and sows all bugs.
+"""
 
 import dataclasses
 import gc
@@ -17,16 +20,13 @@ from weft.hw.bus.wishbone import Wishbone
 CHEAP = [
     "Wishbone alone", "Wishbone alone, pipelined", "registers, stream", "AXI4 reads alone",
     "address generator alone", "APB alone", "apb, networks", "program memory, reads",
-    "program memory, stores", "list execution alone", "list execution alone, jobs start early",
-    "list loader alone",
+    "program memory, stores",
 ]
 SOWN = [
     bug for bug in BUGS
     if bug.proof in (
         "Wishbone alone", "APB alone", "AXI4 reads alone", "address generator alone",
-        "list execution alone", "list execution alone, jobs start early", "list loader alone",
-        "registers, networks",
-        "program memory, reads",
+        "list loader alone", "registers, networks", "program memory, reads",
     )
     or bug.rule in ("w_last", "w_limit")
 ]

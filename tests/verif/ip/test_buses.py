@@ -38,7 +38,9 @@ def benches(ip, simulator, verilog=None, **options):
     )
 
 
-@pytest.mark.parametrize("case", tiers(CASES, "wishbone-pipelined"))
+@pytest.mark.parametrize("case", tiers(
+    CASES, "wishbone-pipelined", long={"apb", "axi-wide", "axi-clocks-verilator"}
+))
 def test_benches_pass(case):
     simulator, ip = case
     outcome = benches(ip, simulator)
