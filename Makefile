@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs registers help sim demo bench bitstream explore regress program gatesim test test-all test-long lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench usb-bench area estimates presets mutation results compare boards pictures sweep lock clean distclean
+.PHONY: docs registers help sim demo bench bitstream explore regress program gatesim test test-all test-long lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench usb-bench area estimates presets mutation results compare boards pictures sweep lock clean distclean chips
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -149,6 +149,10 @@ sim-speed:  ## measure the speed of the simulation, write the record
 link-bench:  ## products and networks over simulated serial ports, write the record (an hour)
 	@$(SETUP) sim
 	@$(RUN) python -m tools.link_bench
+
+chips:  ## several simulated cores, and 1 to 64 chips behind links, write the record (minutes)
+	@$(SETUP) sim
+	@$(RUN) python -m tools.chips
 
 usb-bench:  ## networks over simulated USB pins, write the record (an hour)
 	@$(SETUP) test

@@ -22,7 +22,7 @@ NOT_RUN = {"my_board.py", "amaranth_soc.py", "from_pytorch.py"}
 COMPILE = {"batch_on_board.py"}  # a simulation model
 BLOCKS = {
     f"{page}-{number}": block
-    for page in ("quickstart", "python", "ip", "networks")
+    for page in ("quickstart", "python", "parallel", "ip", "networks")
     for number, block in enumerate(re.findall(
         r"^```python\n(.*?)^```", (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"),
         re.M | re.S,

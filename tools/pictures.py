@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 import weft
+from tools import chips
 from weft.boards.presets import PRESETS
 from weft.cli import demo_timeline as demo
 from weft.cli.info import cycle_counts
@@ -85,7 +86,7 @@ def shown() -> dict[str, str]:
     values = {
         "demo.png": [*demo.phases(program, demo.prediction(program))],
         "report.svg": _report().to_json(), "performance.png": measured,
-        "performance-cost.png": measured, **_stairs(),
+        "performance-cost.png": measured, "chips.png": chips.curves(), **_stairs(),
     }
     return {
         name: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
@@ -214,6 +215,7 @@ def main() -> int:
     demo.draw(program, demo.prediction(program), STATIC / "demo.png")
     _draw_report(STATIC / "report.svg")
     _draw_stairs()
+    chips.draw(STATIC / "chips.png")
     _records().save(PRESETS)
     DIGESTS.write_text(json.dumps(shown(), indent=1) + "\n", encoding="utf-8")
     print(*shown(), sep="\n")

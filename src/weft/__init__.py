@@ -2,7 +2,7 @@
 
 from weft.config import Config, ConfigError
 
-__all__ = ["Accelerator", "Config", "ConfigError", "load"]
+__all__ = ["Accelerator", "Config", "ConfigError", "Parallel", "load"]
 
 
 def __getattr__(name):
@@ -11,6 +11,10 @@ def __getattr__(name):
         from weft.host.accelerator import Accelerator
 
         return Accelerator
+    if name == "Parallel":
+        from weft.host.parallel import Parallel
+
+        return Parallel
     if name == "load":
         from weft.models.loading import load
 

@@ -59,6 +59,14 @@ def line():
 
 
 @pytest.fixture
+def far_line():
+    """A second board."""
+    line = Line()
+    yield line
+    line.close()
+
+
+@pytest.fixture
 def fixed_cycles(monkeypatch):
     """The cycle model has the same counts for any commands."""
     def predict(config, commands):

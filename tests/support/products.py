@@ -3,11 +3,11 @@
 import numpy as np
 from ml_dtypes import bfloat16
 
-from weft import Accelerator, Config
+from weft import Accelerator, Config, Parallel
 from weft.host.emulated import GoldenTransport
 
 __all__ = [
-    "SMALL", "accelerator", "check_equal", "check_sums", "exact", "floats", "integers",
+    "SMALL", "accelerator", "check_equal", "check_sums", "cores", "exact", "floats", "integers",
     "multiplies", "operands", "run_counted",
 ]
 
@@ -41,6 +41,11 @@ def exact(a, b, p=0, q=0) -> np.ndarray:
 def accelerator(config=SMALL, **options) -> Accelerator:
     """The driver on the golden transport."""
     return Accelerator(GoldenTransport(config), config, **options)
+
+
+def cores(count, config=SMALL) -> Parallel:
+    """Several of them."""
+    return Parallel([accelerator(config) for _ in range(count)])
 
 
 def multiplies(accelerator) -> bool:
