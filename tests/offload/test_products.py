@@ -1,5 +1,6 @@
 """Products on an accelerator against the golden models, in both data types."""
 
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -138,7 +139,7 @@ def test_large_products_are_cut_into_parts(monkeypatch):
 def test_streams_follow_operands_that_the_user_loads():
     rng = np.random.default_rng(7)
     p = on("bf16")
-    a, b = floats(rng, 1, 6, 64), floats(rng, 1, 64, 5)
+    a, b = floats(rng, 1, 6, 64), floats(rng, 1, 64, 300)  # B fills the buffer
     want = p.matmul(DOT, a, b)
     loaded = floats(rng, 64, 8, dtype=bfloat16)
     with p.accelerator.load(loaded) as weights:
@@ -157,13 +158,23 @@ def test_kept_streams_are_limited(monkeypatch):
         assert 0 < p._bytes == sum(stream.bytes_in for stream in p._streams.values()) < 3000
 
 
-def test_threads_share_products():
+@pytest.fixture
+def switches():
+    """Threads take turns as often as they can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("kept", [1, 1 << 20])
+def test_threads_share_products(kept, switches, monkeypatch):
+    monkeypatch.setattr(products, "_KEPT", kept)
     rng = np.random.default_rng(8)
     p = on("bf16", rows=2, cols=2, lanes=1)
     cases = [
-        (floats(rng, 1, m, k), floats(rng, 1, k, 3)) for m, k in ((5, 40), (6, 40)) * 6
+        (floats(rng, 1, m, 40), floats(rng, 1, 40, 3)) for m in (5, 6, 7) * 20
     ]
-    cases += [(a + 1, b) for a, b in cases]
     start = threading.Barrier(4)
 
     def work(part):
