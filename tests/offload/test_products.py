@@ -189,6 +189,15 @@ def test_threads_share_products(kept, switches, monkeypatch):
     assert p.record.tallies()[DOT].calls == len(cases)
 
 
+def test_the_kept_streams_are_used_under_the_lock(monkeypatch):
+    p = on("bf16")
+    take, owned = p._stream, []
+    monkeypatch.setattr(p, "_stream", lambda shape: (
+        owned.append(p.accelerator.lock._is_owned()), take(shape))[1])
+    p.matmul(DOT, np.ones((1, 2, 3), np.float32), np.ones((1, 3, 4), np.float32))
+    assert owned == [True]
+
+
 def test_an_error_names_the_operator():
     p = on("int8")
     with pytest.raises(OffloadError) as caught:
