@@ -19,6 +19,7 @@ except ModuleNotFoundError as error:
         f"weft.jax needs the package jax; {to_install(extra='jax')}", name="jax"
     ) from error
 
+from weft.jax.export import export, to_onnx
 from weft.jax.offloading import Offloaded, offload
 
-__all__ = ["Offloaded", "offload"]
+__all__ = ["Offloaded", "export", "offload", "to_onnx"]

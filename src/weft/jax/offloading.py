@@ -127,8 +127,9 @@ def offload(
 class _Evaluation:
     """Evaluates traced functions with their products on an accelerator."""
 
-    def __init__(self, products):
+    def __init__(self, products, derived=False):
         self._products = products
+        self._derived = derived  # from one operator, whose place is the place of all
         self._found = []  # Operators, of the results that are evaluated
 
     def results(self, function, arguments, static, name):
@@ -192,11 +193,14 @@ class _Evaluation:
         a, b = (var.aval for var in eqn.invars)
         shape = product_shape(kind, a.shape, b.shape, params)
         refusal = self._products.refusal(a.dtype, b.dtype, eqn.outvars[0].aval.dtype, shape)
-        operator = Operator(kind, _title(eqn, name), shape, refusal)
+        where = name if self._derived else _title(eqn, name)
+        operator = Operator(kind, where, shape, refusal)
         self._found.append(operator)
         if refusal:
             return eqn.primitive.bind(*inputs, **params)
-        site = Site(self._products, operator, tuple(flags), _derive(self._products))
+        site = Site(
+            self._products, operator, tuple(flags), _derive(self._products, derived=True)
+        )
         return TWINS[kind].bind(*inputs, site=site, **params)
 
     def _kept(self, eqn, name):
@@ -309,9 +313,9 @@ _REWRITTEN = {
 }
 
 
-def _derive(products):
+def _derive(products, derived=False):
     """What evaluates functions that JAX derives later from an operator."""
-    return lambda *arguments: _Evaluation(products).results(*arguments)
+    return lambda *arguments: _Evaluation(products, derived).results(*arguments)
 
 
 def _bind(eqn, inputs, params):
