@@ -37,8 +37,8 @@ its products on a golden core of 8x8x1 in BF16. The parts of its step:
 * `weft.jax`: the rest: XLA, the calls from XLA, conversions to bfloat16, windows of convolutions.
 
 Each time is the least of {RUNS} steps, as processor time of all threads: so other work on the
-machine matters little. `ratio` is the time of `weft.jax` over plain JAX, and `with driver` is that of `weft.jax` and the
-driver. The command fails if the ratio is above {LIMIT:g}."""
+machine matters little. `ratio` is the time of `weft.jax` over plain JAX, and `with driver` is that
+of `weft.jax` and the driver. The command fails if the ratio is above {LIMIT:g}."""
 HEADS = """\
 | batch | plain JAX | step | golden core | driver | weft.jax | ratio | with driver |
 |---:|---:|---:|---:|---:|---:|---:|---:|
