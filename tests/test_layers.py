@@ -57,6 +57,8 @@ LAYERS = {
     "src/weft/models/media": (*NETWORK, "PIL"),
     "src/weft/models/target": (*NETWORK, "weft.boards"),
     "src/weft/models/": NETWORK,
+    "src/weft/jax/": (*NETWORK, "weft.offload", "weft.jax", "jax", "onnx", "onnxruntime"),
+    "src/weft/offload/": (*NETWORK, "weft.offload", "weft.tables"),
     "src/weft/explore/": (
         *NETWORK, "weft.boards", "weft.explore", "weft.hw", "weft.sim.cache", "weft.tasks",
         "amaranth", "matplotlib",

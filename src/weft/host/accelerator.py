@@ -272,7 +272,7 @@ class Accelerator:
             a = np.zeros(a_shape, a_dtype or self.config.data_type.a.name)
             product = self._product(a, b, self, **self._given(**given))
             product.check_prepared()
-            return PreparedProduct(self, product, self._free)
+            return PreparedProduct(self, product, self.free_pages)
 
     def execute(
         self, stream: ProductStream, write, *, macs: int, setup: Setup | None = None,
@@ -305,9 +305,10 @@ class Accelerator:
                 stats = core.stats_since(before, macs=macs, jobs=stream.jobs) if record else None
             return results, stats
 
-    def _free(self):
-        """Return the longest free range of pages of A and of B."""
-        return [pages.free() for pages in self._pages]
+    def free_pages(self) -> list[tuple[int, int]]:
+        """Return the longest free range of the buffers of A and of B: first page, pages."""
+        with self.lock:
+            return [pages.free() for pages in self._pages]
 
     def _given(self, **arguments):
         """Return the arguments other than None; TypeError if one does not fit the core's dtype."""
@@ -378,7 +379,7 @@ class Accelerator:
 
     def _plan(self, product):
         """Return ``(index, step)`` of all products of the batch."""
-        free = self._free()
+        free = self.free_pages()
         key = product.raw_shape, product.k, *product.pages, product.flags, *free
         steps = self._plans.pop(key, None)
         if steps is None:

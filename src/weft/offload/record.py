@@ -1,0 +1,107 @@
+"""The record of an offloaded function: which operators ran where, how often, and why."""
+
+import math
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+
+__all__ = ["Operator", "Record", "Tally"]
+
+Shape = tuple[int, int, int, int]  # count, m, k, n
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of a function.
+
+    Attributes
+    ----------
+    kind : str
+        Its name in the framework: ``dot_general``.
+    name : str
+        Where it is in the function; may be empty.
+    product : (int, int, int, int) or None
+        The products that compute it: count, m, k, n. None if it has none.
+    reason : str
+        Why the framework computes it; empty if the core does.
+    """
+
+    kind: str
+    name: str = ""
+    product: Shape | None = None
+    reason: str = ""
+
+    @property
+    def on_weft(self) -> bool:
+        """Whether the core computes it."""
+        return not self.reason
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulate operations of one call."""
+        return 0 if self.product is None else math.prod(self.product)
+
+    @property
+    def title(self) -> str:
+        """``dot_general at conv1``, for messages."""
+        return f"{self.kind} at {self.name}" if self.name else self.kind
+
+
+@dataclass
+class Tally:
+    """What an operator has done since the record was cleared.
+
+    Attributes
+    ----------
+    calls : int
+        How often the core computed it; 0 for an operator of the framework, whose calls are not
+        seen.
+    uses : int
+        How often it stands in the traced functions.
+    seconds : float
+        Time in the driver and in the core, with the conversion of the operands.
+    streams : Counter of (int, int, int, int)
+        The products that were sent to the core, and how often.
+    """
+
+    calls: int = 0
+    uses: int = 0
+    seconds: float = 0.0
+    streams: Counter[Shape] = field(default_factory=Counter)
+
+
+class Record:
+    """The operators of offloaded functions in the order of their first use. Threads may share it.
+    """
+
+    def __init__(self) -> None:
+        self._tallies: dict[Operator, Tally] = {}
+        self._lock = threading.Lock()
+
+    def found(self, operators: list[Operator]) -> None:
+        """Take note of the operators of a function that was traced."""
+        with self._lock:
+            for operator in operators:
+                self._tallies.setdefault(operator, Tally()).uses += 1
+
+    def ran(self, operator: Operator, streams: list[Shape], seconds: float) -> None:
+        """Take note of one call of an operator on the core."""
+        with self._lock:
+            tally = self._tallies.setdefault(operator, Tally())
+            tally.calls += 1
+            tally.seconds += seconds
+            tally.streams.update(streams)
+
+    def clear(self) -> None:
+        """Set all numbers of calls to 0; the operators stay."""
+        with self._lock:
+            for operator, tally in self._tallies.items():
+                self._tallies[operator] = Tally(uses=tally.uses)
+
+    def tallies(self) -> dict[Operator, Tally]:
+        """Return a copy of all that is recorded."""
+        with self._lock:
+            return {
+                operator: Tally(tally.calls, tally.uses, tally.seconds, Counter(tally.streams))
+                for operator, tally in self._tallies.items()
+            }

@@ -1,0 +1,255 @@
+"""Products on an accelerator against the golden models, in both data types."""
+
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from ml_dtypes import bfloat16
+
+from weft import Accelerator, Config
+from weft.golden import matmul, matmul_bf16
+from weft.host import GoldenTransport
+from weft.offload import OffloadError, Operator, Products, Quantized, Window, products
+from weft.offload.quantization import quantized
+
+DOT = Operator("dot_general", "here")
+CONV = Operator("conv", "there")
+
+
+def on(dtype, **fields):
+    return Products(Accelerator(GoldenTransport(Config(dtype=dtype, **fields))), dtype)
+
+
+def floats(rng, *shape, dtype=np.float32):
+    """Values of both signs and of many magnitudes, with zeros of both signs."""
+    values = rng.normal(size=shape) * np.exp2(rng.integers(-8, 9, shape))
+    values[rng.random(shape) < 0.1] = -0.0
+    return values.astype(dtype)
+
+
+def bits(array):
+    return array.view(f"u{array.itemsize}").tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, bfloat16])
+def test_bf16_products_are_chains_of_fma(dtype):
+    rng = np.random.default_rng(1)
+    p = on("bf16", rows=3, cols=5, lanes=1)
+    for count, m, k, n in ((1, 1, 1, 1), (2, 7, 33, 6), (3, 4, 5, 11)):
+        a, b = floats(rng, count, m, k, dtype=dtype), floats(rng, count, k, n, dtype=dtype)
+        y = p.matmul(DOT, a, b)
+        assert y.dtype == np.float32
+        want = matmul_bf16(*(x.astype(np.float32).astype(bfloat16) for x in (a, b)))
+        assert bits(y) == bits(want)
+
+
+def test_special_values_of_bf16():
+    values = np.float32([np.inf, -np.inf, np.nan, 3e38, 1e-40, -0.0, 0.0, 1])
+    a, b = values.reshape(1, -1, 1), values.reshape(1, 1, -1)
+    with np.errstate(invalid="ignore"):
+        y = on("bf16").matmul(DOT, a, b)
+    assert bits(y) == bits(matmul_bf16(a.astype(bfloat16), b.astype(bfloat16)))
+
+
+def test_int8_products_have_a_scale_of_each_row_and_column():
+    rng = np.random.default_rng(2)
+    p = on("int8", rows=3, cols=4, depth=2, lanes=1)
+    a, b = floats(rng, 2, 5, 19), floats(rng, 2, 19, 6)
+    qa, qb = quantized(a, (2,)), quantized(b, (1,))
+    want = np.float32(matmul(qa.values, qb.values)) * (qa.scale * qb.scale)
+    assert want.dtype == np.float32
+    for left, right in ((a, b), (qa, b), (a, qb), (a, p.static_columns()(b)),
+                        (p.static_rows()(a), b)):
+        assert bits(p.matmul(DOT, left, right)) == bits(want)
+
+
+def test_int8_operands_give_exact_sums():
+    rng = np.random.default_rng(3)
+    p = on("int8")
+    a, b = (rng.integers(-128, 128, shape, np.int8) for shape in ((2, 5, 300), (2, 300, 4)))
+    y = p.matmul(DOT, a, b)
+    assert y.dtype == np.int32 and np.array_equal(y, matmul(a, b))
+
+
+def window(**given):
+    fields = {"strides": (2, 1), "padding": ((1, 0), (2, -1)), "x_dilation": (1, 2),
+              "w_dilation": (1, 1)}
+    return Window(**fields | given)
+
+
+def convolved(window, x, w, product):
+    """The convolution with ``product(a, b)`` of [count, m, k] and [count, k, n]."""
+    count, m, k, _ = window.shape(x.shape, w.shape)
+    kind = f"u{x.itemsize}"
+    rows = np.zeros((count, m, k), kind)
+    window.write_rows(rows, window.spread_map(x.view(kind)), w.shape)
+    y = product(rows.view(x.dtype), window.columns(w).swapaxes(1, 2))
+    return window.results(y, window.size(x.shape, w.shape))
+
+
+GROUPS = [{}, {"groups": 2}, {"batch_groups": 2}]
+
+
+@pytest.mark.parametrize("given", GROUPS)
+def test_bf16_convolutions_are_chains_of_fma(given, monkeypatch):
+    rng = np.random.default_rng(4)
+    w = window(**given)
+    x, kernel = floats(rng, 4, 5, 4, 4), floats(rng, 2, 3, 4 // w.groups, 6)
+    want = convolved(w, x.astype(bfloat16), kernel.astype(bfloat16), matmul_bf16)
+    p = on("bf16")
+    assert bits(p.convolution(CONV, x, kernel, w)) == bits(want)
+    monkeypatch.setattr(products, "_PART", 1)  # each image alone
+    assert bits(p.convolution(CONV, x, kernel, w)) == bits(want)
+
+
+@pytest.mark.parametrize("given", GROUPS)
+def test_int8_convolutions_have_a_scale_of_each_image_and_channel(given):
+    rng = np.random.default_rng(5)
+    w = window(**given)
+    x, kernel = floats(rng, 4, 5, 4, 4), floats(rng, 2, 3, 4 // w.groups, 6)
+    qx, qw = quantized(x, (1, 2, 3)), quantized(kernel, (0, 1, 2))
+    sums = convolved(w, qx.values, qw.values, matmul)
+    images = len(x) // w.batch_groups
+    scale = np.zeros(sums.shape, np.float32)
+    for n in range(images):
+        for o in range(6):
+            image = o // (6 // w.batch_groups) * images + n
+            scale[n, ..., o] = qx.scale.ravel()[image] * qw.scale.ravel()[o]
+    p = on("int8")
+    for given_kernel in (kernel, qw, p.static_kernel()(kernel)):
+        y = p.convolution(CONV, x, given_kernel, w)
+        assert bits(y) == bits(np.float32(sums) * scale)
+    exact = p.convolution(CONV, qx.values, qw.values, w)
+    assert exact.dtype == np.int32 and np.array_equal(exact, sums)
+
+
+def test_large_products_are_cut_into_parts(monkeypatch):
+    rng = np.random.default_rng(6)
+    a, b = floats(rng, 2, 11, 9), floats(rng, 2, 9, 5)
+    p = on("bf16")
+    want = p.matmul(DOT, a, b)
+    p.record.clear()
+    monkeypatch.setattr(products, "_PART", 2 * 9 * 2 * 4)  # 4 rows of both products
+    assert bits(p.matmul(DOT, a, b)) == bits(want)
+    assert p.record.tallies()[DOT].streams == {(2, 4, 9, 5): 2, (2, 3, 9, 5): 1}
+
+
+def test_streams_follow_operands_that_the_user_loads():
+    rng = np.random.default_rng(7)
+    p = on("bf16")
+    a, b = floats(rng, 1, 6, 64), floats(rng, 1, 64, 300)  # B fills the buffer
+    want = p.matmul(DOT, a, b)
+    loaded = floats(rng, 64, 8, dtype=bfloat16)
+    with p.accelerator.load(loaded) as weights:
+        assert bits(p.matmul(DOT, a, b)) == bits(want)
+        y = p.accelerator.matmul(a[0].astype(bfloat16), weights)
+        assert bits(y) == bits(matmul_bf16(a[0].astype(bfloat16), loaded))
+    assert bits(p.matmul(DOT, a, b)) == bits(want)
+
+
+def test_kept_streams_are_limited(monkeypatch):
+    monkeypatch.setattr(products, "_KEPT", 3000)
+    p = on("bf16")
+    for k in (40, 80, 120, 40):
+        a = np.ones((1, 4, k), np.float32)
+        assert p.matmul(DOT, a, a.swapaxes(1, 2)).tolist() == [[[k] * 4] * 4]
+        assert 0 < p._bytes == sum(stream.bytes_in for stream in p._streams.values()) < 3000
+
+
+@pytest.fixture
+def switches():
+    """Threads take turns as often as they can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("kept", [1, 1 << 20])
+def test_threads_share_products(kept, switches, monkeypatch):
+    monkeypatch.setattr(products, "_KEPT", kept)
+    rng = np.random.default_rng(8)
+    p = on("bf16", rows=2, cols=2, lanes=1)
+    cases = [
+        (floats(rng, 1, m, 40), floats(rng, 1, 40, 3)) for m in (5, 6, 7) * 20
+    ]
+    start = threading.Barrier(4)
+
+    def work(part):
+        start.wait()
+        return [p.matmul(DOT, a, b) for a, b in cases[part::4]]
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(work, range(4)))
+    for part in range(4):
+        for (a, b), y in zip(cases[part::4], found[part], strict=True):
+            assert bits(y) == bits(matmul_bf16(a.astype(bfloat16), b.astype(bfloat16)))
+    assert p.record.tallies()[DOT].calls == len(cases)
+
+
+def test_the_kept_streams_are_used_under_the_lock(monkeypatch):
+    p = on("bf16")
+    take, owned = p._stream, []
+    monkeypatch.setattr(p, "_stream", lambda shape: (
+        owned.append(p.accelerator.lock._is_owned()), take(shape))[1])
+    p.matmul(DOT, np.ones((1, 2, 3), np.float32), np.ones((1, 3, 4), np.float32))
+    assert owned == [True]
+
+
+def test_an_error_names_the_operator():
+    p = on("int8")
+    with pytest.raises(OffloadError) as caught:
+        p.matmul(DOT, np.float32([[[np.nan]]]), np.float32([[[1]]]))
+    assert str(caught.value) == (
+        "dot_general at here failed on Weft: operands must be finite to become int8, not nan"
+    )
+    p.accelerator.close()
+    with pytest.raises(OffloadError) as caught:
+        p.convolution(CONV, np.ones((1, 2, 1), np.float32), np.ones((1, 1, 1), np.float32),
+                      Window((1,), ((0, 0),), (1,), (1,)))
+    assert str(caught.value) == "conv at there failed on Weft: the transport is closed"
+    assert p.record.tallies() == {}
+
+
+FLOATS_ONLY = "the core computes products of float32, float16 and bfloat16"
+
+
+@pytest.mark.parametrize("core, types, product, reason", [
+    ("bf16", (np.float32, np.float32, np.float32), (1, 2, 3, 4), ""),
+    ("bf16", (bfloat16, np.float16, np.float32), (1, 2, 1 << 20, 4), ""),
+    ("bf16", (np.float64, np.float32, np.float64), (1, 2, 3, 4),
+     f"float64 x float32 -> float64: {FLOATS_ONLY}"),
+    ("bf16", (np.int8, np.int8, np.int32), (1, 2, 3, 4), f"int8 x int8 -> int32: {FLOATS_ONLY}"),
+    ("bf16", (np.float32, np.float32, np.float32), (1, 2, 0, 4), "the product is empty"),
+    ("int8", (np.float32, bfloat16, np.float16), (1, 2, 131_071, 4), ""),
+    ("int8", (np.float32, np.float32, np.float32), (1, 2, 131_072, 4),
+     "K must be at most 131071 with int8, not 131072"),
+    ("int8", (np.int8, np.int8, np.int32), (1, 2, 3, 4), ""),
+    ("int8", (np.int8, np.int8, np.int8), (1, 2, 3, 4),
+     f"int8 x int8 -> int8: {FLOATS_ONLY}, and of int8 with a sum of int32"),
+])
+def test_refusals(core, types, product, reason):
+    assert on(core).refusal(*types, product) == reason
+
+
+def test_rejects_another_type_or_no_accelerator():
+    accelerator = Accelerator(GoldenTransport(Config()))
+    with pytest.raises(ValueError, match="dtype must be 'int8', the type of the core, not 'bf16'"):
+        Products(accelerator)
+    with pytest.raises(ValueError, match="dtype must be bf16 or int8, not 'fp8'"):
+        Products(accelerator, "fp8")
+    with pytest.raises(TypeError, match="accelerator must be a weft.Accelerator, not 'golden'"):
+        Products("golden", "int8")
+
+
+@pytest.mark.parametrize("operand, message", [
+    (Quantized(np.ones((1, 1, 1), np.int8), np.ones((1, 1, 1), np.float32)),
+     "an operand of a bf16 core must be an array of floats, not Quantized"),
+    (np.ones((1, 1, 1), np.int8), "operands must be bfloat16, or float32 with cast=True, not int8"),
+])
+def test_a_bf16_core_takes_no_int8(operand, message):
+    with pytest.raises(OffloadError) as caught:
+        on("bf16").matmul(DOT, operand, np.ones((1, 1, 1), np.float32))
+    assert str(caught.value) == f"dot_general at here failed on Weft: {message}"
