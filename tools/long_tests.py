@@ -42,7 +42,8 @@ def main(arguments: list[str]) -> int:
         report = Path(folder) / "report.xml"
         status = subprocess.run([
             sys.executable, "-m", "pytest", "-n", "auto", "--maxprocesses", "8", "--dist",
-            "loadfile", "--no-loadscope-reorder", "-m", "long", f"--junitxml={report}", *arguments,
+            "loadfile", "--no-loadscope-reorder", "-m", "long", f"--junitxml={report}",
+            "--record-durations", *arguments,
         ], cwd=results.ROOT).returncode
         if status or arguments:
             return status
