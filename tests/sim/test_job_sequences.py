@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from early_jobs import started_early
 from network_core_softmax import softmax_rows
-from network_cores import MICRO, ROW, SIMULATED, SIMULATED_SLOWLY
+from network_cores import EARLY, EARLY_ROW, MICRO, ROW, SIMULATED, SIMULATED_SLOWLY
 from network_duel import compare_memories
 
 from weft.golden.network_core import run_list
@@ -17,12 +18,13 @@ from weft.network_core.descriptors import (
     ListLoad,
     LoadTarget,
     NetworkState,
+    join,
     split,
 )
 from weft.sim.network_core import HostTraffic, NetworkSimulation
 
 CHIPS = [
-    SIMULATED, MICRO, ROW,
+    SIMULATED, MICRO, ROW, EARLY, pytest.param(EARLY_ROW, marks=pytest.mark.slow),
     *(pytest.param(config, marks=pytest.mark.slow) for config in SIMULATED_SLOWLY),
 ]
 SLOT, SLOTS = 128, 8  # vectors of the place of a map, and places
@@ -122,11 +124,29 @@ def sequence(rng, config, count=12) -> Sequence:
     kinds = kinds_of(config)
     order = kinds + [str(kind) for kind in rng.choice(kinds, count - len(kinds))]
     jobs = [job for kind in rng.permutation(order) for job in jobs_of_kind(rng, config, kind)]
+    if config.early:
+        jobs = chained(rng, config, jobs)
     list_vector = number
     log = list_vector + 128 // depth * (len(jobs) + LOADS + 1)
     limit = -(-(log + 8 * len(jobs) + 8) // banks)
     assert limit < config.words - 64
     return Sequence(config, jobs, memory, loads, limit, list_vector, log)
+
+
+def chained(rng, config, jobs):
+    """The jobs, some early; most of them read the map of the job before, or its neighbours."""
+    changed = []
+    for job in jobs:
+        before = changed[-1] if changed else None
+        if before and not (job.softmax or job.partial or before.partial) and rng.random() < 0.7:
+            source = join(before.output, config.banks) // SLOT
+            written = join(job.output, config.banks)
+            if written // SLOT == source:
+                job = replace(job, output=split((written + SLOT) % (SLOT * SLOTS), config.banks))
+            first = SLOT * source + int(rng.integers(-4, 40))
+            job = replace(job, input=split(max(0, first), config.banks))
+        changed.append(started_early(rng, config, job))
+    return changed
 
 
 def jobs_of_kind(rng, config, kind):

@@ -117,8 +117,8 @@ def _flag(bit, option=""):
     return field(default=0, metadata={"word": 0, "low": bit, "bits": 1, "option": option})
 
 
-def _address(word):
-    place = {"word": word, "low": 0, "bits": 32, "address": True}
+def _address(word, option=""):
+    place = {"word": word, "low": 0, "bits": 32, "address": True, "option": option}
     return field(default=0, metadata=place)
 
 
@@ -261,6 +261,13 @@ class ListJob(_Descriptor):
         Each pixel of the output map is the SOFTMAX of ``columns`` bytes, at most 4,095, of the
         input map. Word d of the ADD table has ``exp`` of a value d less than the largest one, with
         31 fractional bits. Array and lanes do not work. Only with the option ``softmax``.
+    early : flag
+        The job starts when the array has computed the job before, whose results may still be
+        stored. Until they are, a panel waits while ``origin + span >= frontier``: its origin is
+        the first tap of its last pixel, and the frontier is the vector of pixel (0, 0) of the
+        output map of the job before; after each panel that is stored, the vector of the first
+        pixel behind it. Not together with ``partial`` or ``softmax``, and only with the option
+        ``early``.
     loads : int
         Loads that must be complete before the job starts.
     panel_rows : int
@@ -313,6 +320,11 @@ class ListJob(_Descriptor):
         Of the added map.
     sum_zero, sum_low, sum_high : int8
         Zero point and limits of the sum with ``add``.
+    span : address
+        With ``early``: a step. A panel must read no vector that the job before stores later.
+        So this is the largest step from a window origin to a vector that its pixel reads; or
+        ``-banks * words``, with which no panel waits, if the job reads nothing that the job before
+        stores. Only with the option ``early``.
     """
 
     OPCODE: ClassVar[ListOpcode] = ListOpcode.JOB
@@ -322,6 +334,7 @@ class ListJob(_Descriptor):
     partial: int = _flag(11)
     multiply: int = _flag(12, "multiply_maps")
     softmax: int = _flag(13, "softmax")
+    early: int = _flag(14, "early")
     loads: int = _bits(1, 0, 16)
     panel_rows: int = _bits(1, 16, 8)
     out_height: int = _bits(2, 0, 16)
@@ -363,6 +376,7 @@ class ListJob(_Descriptor):
     sum_zero: int = _bits(24, 8, 8, signed=True)
     sum_low: int = _bits(24, 16, 8, signed=True)
     sum_high: int = _bits(24, 24, 8, signed=True)
+    span: int = _address(25, "early")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ from weft.models.report.placement import (
     remedy_of,
 )
 from weft.network_core.cycles import softmax_cycles
-from weft.network_core.cycles.output import panel_sizes
+from weft.network_core.cycles.tiles import panel_sizes
 from weft.network_core.descriptors import ListJob, ListLoad, unpack_list
 
 __all__ = [
