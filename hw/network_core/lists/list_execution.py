@@ -225,18 +225,17 @@ class ListExecution(wiring.Component):
     def _read(self, m, loads, jobs, job_busy):
         """Read descriptors for the heads. The next job comes first while a job runs.
 
-        Where one-row cores start jobs early, it always comes first: layers are short, and their
-        weights stay in the buffers.
+        In cores of one row, it always comes first: layers are short, and their weights stay in the
+        buffers.
         """
         m.submodules.reader = reader = DescriptorReader(self.config)
         connect(m, reader.reads, flipped(self.reads))
         choose_job, for_job, window = Signal(), Signal(), self.window
+        one_row = self.config.array.rows == 1
         m.d.comb += [
             reader.window.base.eq(window.base), reader.window.limit.eq(self._list_limit),
             *([reader.read_error.eq(self.read_error)] if self.config.program_words else []),
-            choose_job.eq(
-                jobs.fetch if lead(self.config) else jobs.fetch & (job_busy | ~loads.fetch)
-            ),
+            choose_job.eq(jobs.fetch if one_row else jobs.fetch & (job_busy | ~loads.fetch)),
             reader.start.eq(~reader.busy & (jobs.fetch | loads.fetch)),
             reader.address.eq(Mux(choose_job, jobs.address, loads.address)),
         ]

@@ -103,7 +103,7 @@ class _ListModel:
 
     def __init__(self, config, descriptors, list_address, log_address, timing, watch):
         self._network_core, self._watch = config, watch
-        self._early, self._leads = config.early, lead(config) > 0
+        self._early, self._one_row = config.early, config.array.rows == 1
         self._starts_steps = starts_steps(config)
         self._loads = HeadTimes(config, descriptors, ListLoad)
         self._jobs = HeadTimes(config, descriptors, ListJob)
@@ -248,7 +248,7 @@ class _ListModel:
         for_job, for_load = jobs.state == "fetch", loads.state == "fetch"
         if self._reader.busy or not (for_job or for_load):
             return None
-        choose_job = for_job and (self._leads or self._job_busy or not for_load)
+        choose_job = for_job and (self._one_row or self._job_busy or not for_load)
         return choose_job, (jobs if choose_job else loads).index
 
     def _waits(self):
