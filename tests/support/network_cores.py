@@ -6,9 +6,9 @@ from weft.config import Config
 from weft.network_core.config import OPTIONS, SIZES, NetworkCoreConfig
 
 __all__ = [
-    "BATCH1", "EARLY", "EARLY_ROW", "LARGE", "MICRO", "MICRO_LOGIC", "ODD", "ONNX", "PROGRAM", "PROGRAM_ROW", "ROW",
-    "SIMULATED", "SIMULATED_SLOWLY", "SMALL", "SPRAM", "TINY", "network_core_config",
-    "small_network_core",
+    "BATCH1", "EARLY", "EARLY_ROW", "LARGE", "MICRO", "MICRO_LOGIC", "ODD", "ONNX", "PROGRAM",
+    "PROGRAM_ROW", "ROW", "SIMULATED", "SIMULATED_SLOWLY", "SMALL", "SPRAM", "TINY",
+    "network_core_config", "small_network_core",
 ]
 
 

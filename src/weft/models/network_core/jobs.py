@@ -33,8 +33,8 @@ class PlacedMap:
 
     def end(self, depth: int) -> int:
         """Return the vector behind the last pixel."""
-        rows = (self.height - 1) * self.pitches.row_pitch
-        return self.first + rows + (self.width - 1) * self.pitches.pitch + -(-self.channels // depth)
+        rows, pitch = (self.height - 1) * self.pitches.row_pitch, self.pitches.pitch
+        return self.first + rows + (self.width - 1) * pitch + -(-self.channels // depth)
 
 
 def shape_of_jobs(layer: NetworkLayer) -> Shape:

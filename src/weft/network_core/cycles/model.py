@@ -58,7 +58,8 @@ def predict_list(
     if not model.ended:
         raise ValueError("loads and jobs of a list must not wait for each other")
     return ListPrediction(
-        tuple(model.times), tuple(model.computed), tuple(model.load_times), model.now + 1
+        tuple(model.times), tuple(model.started), tuple(model.computed), tuple(model.load_times),
+        model.now + 1,
     )
 
 
@@ -125,6 +126,7 @@ class _ListModel:
         self._quiet = 0  # cycles in which only the running job did something
         self.now = 1  # the heads begin in this cycle
         self.times: list[tuple[int, int]] = []
+        self.started: list[int] = []
         self.computed: list[int] = []
         self.load_times: list[tuple[int, int]] = []
 
@@ -195,6 +197,7 @@ class _ListModel:
             self._taken = None
         if job:
             self._quiet = 0  # its head will read the next descriptor
+            self.started.append(self.now)
             if self._starts_steps:
                 self._taken = job, self.now
             else:

@@ -58,8 +58,10 @@ class _Layer:
         self.computed = 0
 
     @property
-    def stored_job(self) -> StoredJob:
-        """The record of the job when it has ended."""
+    def stored_job(self) -> StoredJob | None:
+        """The record of the job when it has ended; None if it stores nothing."""
+        if not self._panel_ends:
+            return None
         return StoredJob(
             self._network_core, self._job, self.computed, self._tiles.released, self._panel_ends
         )
@@ -91,8 +93,6 @@ class PartialLayer(_Layer):
     """
 
     read = None
-
-    stored_job = None
 
     def __init__(self, config, job, start):
         super().__init__(config, job, start, None)

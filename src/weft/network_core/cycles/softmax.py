@@ -49,7 +49,7 @@ class SoftmaxLayer:
 
     def __init__(self, config, job):
         self._network_core, self._job, self._depth = config, job, config.array.depth
-        self._input, self._output = MapPlaces(config, job, "input"), MapPlaces(config, job, "output")
+        self._input, self._output = (MapPlaces(config, job, map_) for map_ in ("input", "output"))
         self._pixels = job.out_height * job.out_width
         self._pixel = self._byte = 0  # the value that is taken
         self._accepted = self._arrived = False
