@@ -18,13 +18,14 @@ CHEAP = [
     "Wishbone alone", "Wishbone alone, pipelined", "registers, stream", "AXI4 reads alone",
     "address generator alone", "APB alone", "apb, networks", "program memory, reads",
     "program memory, stores", "list execution alone", "list execution alone, jobs start early",
-    "list loader alone",
+    "list execution alone, option early", "list loader alone", "panel gate alone",
 ]
 SOWN = [
     bug for bug in BUGS
     if bug.proof in (
         "Wishbone alone", "APB alone", "AXI4 reads alone", "address generator alone",
-        "list execution alone", "list execution alone, jobs start early", "list loader alone",
+        "list execution alone", "list execution alone, jobs start early",
+        "list execution alone, option early", "list loader alone", "panel gate alone",
         "registers, networks",
         "program memory, reads",
     )
