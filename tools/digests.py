@@ -16,11 +16,11 @@ from covering import CONFIGS
 
 from weft.boards import presets
 from weft.boards.catalog import BOARDS
+from weft.design import NETWORK
 from weft.hw.network_core.core import NetworkTop
 from weft.hw.primitives import Primitives
 from weft.hw.serial.accelerator import SerialAccelerator
 from weft.hw.top import Top
-from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["designs", "digest"]
 
@@ -46,7 +46,7 @@ def designs() -> Iterator[tuple[str, Callable, object]]:
     for number, config in enumerate(CONFIGS):
         yield f"product/{number}", lambda config=config: Top(config), None
     for name, config in vars(network_cores).items():
-        if isinstance(config, NetworkCoreConfig):
+        if getattr(config, "kind", None) == NETWORK and not isinstance(config, type):
             yield f"network/{name}", lambda config=config: NetworkTop(config), None
     for number, config in enumerate(network_cores.SIMULATED_SLOWLY):
         yield f"network/{number}", lambda config=config: NetworkTop(config), None

@@ -1,4 +1,4 @@
-"""The gate of panels: it compares vectors by their numbers, also of addresses outside the memory."""
+"""The gate of panels: it compares the numbers of vectors, also outside of the memory."""
 
 import random
 
