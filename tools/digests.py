@@ -46,7 +46,7 @@ def designs() -> Iterator[tuple[str, Callable, object]]:
     for number, config in enumerate(CONFIGS):
         yield f"product/{number}", lambda config=config: Top(config), None
     for name, config in vars(network_cores).items():
-        if getattr(config, "kind", None) == NETWORK:
+        if getattr(config, "kind", None) == NETWORK and not isinstance(config, type):
             yield f"network/{name}", lambda config=config: NetworkTop(config), None
     for number, config in enumerate(network_cores.SIMULATED_SLOWLY):
         yield f"network/{number}", lambda config=config: NetworkTop(config), None

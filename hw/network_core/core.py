@@ -19,7 +19,7 @@ from weft.hw.network_core.steps.map_reader import MapReader
 from weft.hw.network_core.steps.step_sequencer import StepSequencer
 from weft.hw.top import FlatTop
 from weft.network_core.config import has_single_port
-from weft.network_core.latencies import lead, result_rows
+from weft.network_core.latencies import lead, result_rows, starts_steps
 
 __all__ = ["NetworkCore", "NetworkTop", "network_core"]
 
@@ -163,10 +163,17 @@ class NetworkCore(wiring.Component):
             list_reader.job_done.eq(output.done | sequencer.done),
             self.status.eq(list_reader.status), self.finished.eq(list_reader.finished),
         ]
-        # The error of the last store must not come after the end of its job.
-        read_error = Signal()
-        m.d.sync += read_error.eq(map_reader.address_error)
-        m.d.comb += list_reader.address_error.eq(read_error | output.address_error)
+        if self.config.early:
+            m.d.comb += [
+                list_reader.address_error.eq(output.address_error),
+                list_reader.step_error.eq(map_reader.address_error),
+                map_reader.follows.eq(list_reader.follows), map_reader.frontier.eq(output.frontier),
+            ]
+        else:
+            # The error of the last store must not come after the end of its job.
+            read_error = Signal()
+            m.d.sync += read_error.eq(map_reader.address_error)
+            m.d.comb += list_reader.address_error.eq(read_error | output.address_error)
         connect(m, flipped(self.window), list_reader.window, map_reader.window, output.window)
         self._begin(m, list_reader, reads, array)
         return m
@@ -282,9 +289,12 @@ class NetworkCore(wiring.Component):
         connect(m, output.reads, clients["added"])
         if self.config.softmax:
             connect(m, output.softmax_reads, clients["softmax"])
-        if lead(self.config.array):
+        if starts_steps(self.config):
             connect(m, list_reader.output_job, output.job)
-            m.d.comb += list_reader.job_ending.eq(output.ending | sequencer.ending)
+            ending = sequencer.ending
+            if lead(self.config):
+                ending = output.ending | ending
+            m.d.comb += list_reader.job_ending.eq(ending)
         else:
             connect(m, list_reader.job, output.job)
         m.d.comb += [

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from network_core_lists import random_list
-from network_cores import MICRO, ROW, SIMULATED, SIMULATED_SLOWLY
+from network_cores import EARLY, MICRO, ROW, SIMULATED, SIMULATED_SLOWLY
 from network_duel import compare_memories
 
 from weft.golden.network_core import run_list
@@ -24,7 +24,7 @@ from weft.network_core.descriptors import (
 from weft.sim.network_core import HostTraffic, NetworkSimulation
 
 CHIPS = [
-    SIMULATED, MICRO,
+    SIMULATED, MICRO, EARLY,
     *(pytest.param(config, marks=pytest.mark.slow) for config in (ROW, *SIMULATED_SLOWLY)),
 ]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mutated_lists import mutated_lists
-from network_cores import MICRO, PROGRAM, ROW, SIMULATED, SIMULATED_SLOWLY
+from network_cores import EARLY, MICRO, PROGRAM, ROW, SIMULATED, SIMULATED_SLOWLY
 from network_duel import compare_memories
 
 from weft.golden.network_core import run_list
@@ -23,7 +23,7 @@ from weft.network_core.descriptors import (
 )
 from weft.sim.network_core import NetworkSimulation
 
-CORES = {"hardwired": SIMULATED, "microprogram": MICRO, "one row": ROW}
+CORES = {"hardwired": SIMULATED, "microprogram": MICRO, "one row": ROW, "early": EARLY}
 SLOW = {f"slow {n}": config for n, config in enumerate(SIMULATED_SLOWLY)}
 NONE, OPCODE, FIELD, ADDRESS, DEADLOCK = list(ListError)[:5]
 

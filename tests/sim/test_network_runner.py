@@ -5,7 +5,7 @@ import pytest
 from digits import CNN, MLP
 from graph_runner import run_graph
 from network_core_networks import NetworkBuilder
-from network_cores import SIMULATED, network_core_config
+from network_cores import EARLY, SIMULATED, network_core_config
 from network_duel import NetworkDuel
 from network_programs import random_inputs
 from products import integers
@@ -38,7 +38,20 @@ def test_digits(path):
     assert np.array_equal(y.reshape(2, -1), wanted.reshape(2, -1))
 
 
-def test_several_lists():
+def test_the_compiler_lets_jobs_start_early():
+    """All but the first one; the golden model of the other tests refuses a wrong span."""
+    network = weft.load(CNN)
+    early, plain = network.compile(EARLY), network.compile(SIMULATED)
+    jobs = [
+        job for segment in early.segments for job in unpack_list(segment.run)
+        if isinstance(job, ListJob) and not job.softmax
+    ]
+    assert [job.early for job in jobs] == [0] + [1] * (len(jobs) - 1)
+    assert early.cycles < plain.cycles
+
+
+@pytest.mark.parametrize("config", [SIMULATED, EARLY], ids=["plain", "early"])
+def test_several_lists(config):
     """Three lists, a batch of two: the cycles of all lists are the predicted ones."""
     rng = np.random.default_rng(1)
     builder = NetworkBuilder(rng, (1, 5, 5, 3))
@@ -48,8 +61,8 @@ def test_several_lists():
     builder.dense(builder.table(builder.add(builder.convolution(y, 8), x)), 6)
     graph = builder.graph()
     x = integers(rng, np.int8, 2, 5, 5, 3)
-    program = compile_network_core(graph, target_of(SIMULATED), batch=2)
-    duel = NetworkDuel(SIMULATED)
+    program = compile_network_core(graph, target_of(config), batch=2)
+    duel = NetworkDuel(config)
     with program.open(duel) as session:
         y = session(x)
         assert session.cycles == program.cycles

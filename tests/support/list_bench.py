@@ -139,7 +139,7 @@ def run_lists(config, memory, runs, *, base=0, limit=None, timing=Timing(), seed
     async def execute_jobs(ctx):
         # Cycles to the end of the job whose output runs; the job whose steps run, or None.
         left, stored_job, steps = None, 0, None
-        early = lead(config.array)
+        early = lead(config)
         output = dut.output_job if early else dut.job
         taken = 0  # jobs that have started
         while True:

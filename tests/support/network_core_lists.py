@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from early_jobs import started_early
 from network_core_jobs import MapPlace, MapPlan, NetworkCoreImage, job_of, parts_of, plan_map
 from network_core_layers import NetworkCoreLayer, random_layer
 from network_core_packing import PackedLayer, pack_layer
@@ -283,6 +284,7 @@ class _Builder:
             b_word=places.get(LoadTarget.B, 0), loads=self._loads + len(loads),
         )
         jobs = self._parts(parts, job, turns, b_source, loads) if parts else [job]
+        jobs = [started_early(self._rng, self._network_core, job) for job in jobs]
         at = int(self._rng.integers(len(loads) + 1))  # the heads do not depend on the order
         self._descriptors += [*loads[:at], *jobs, *loads[at:]]
         self._loads += turns * len(loads)

@@ -6,9 +6,9 @@ from weft.config import Config
 from weft.network_core.config import OPTIONS, SIZES, NetworkCoreConfig
 
 __all__ = [
-    "BATCH1", "LARGE", "MICRO", "MICRO_LOGIC", "ODD", "ONNX", "PROGRAM", "PROGRAM_ROW", "ROW",
-    "SIMULATED", "SIMULATED_SLOWLY", "SMALL", "SPRAM", "TINY", "network_core_config",
-    "small_network_core",
+    "BATCH1", "EARLY", "EARLY_ROW", "LARGE", "MICRO", "MICRO_LOGIC", "ODD", "ONNX", "PROGRAM",
+    "PROGRAM_ROW", "ROW", "SIMULATED", "SIMULATED_SLOWLY", "SMALL", "SPRAM", "TINY",
+    "network_core_config", "small_network_core",
 ]
 
 
@@ -50,6 +50,9 @@ SIMULATED = network_core_config(
 )
 # Its jobs start early, and can multiply maps.
 ROW = network_core_config(1, 8, 4, 2, hop=2, softmax=True, multiply_maps=True, **_SIZES)
+# The array starts with a job before the results of the job before are stored.
+EARLY = replace(SIMULATED, early=True)
+EARLY_ROW = replace(ROW, early=True)
 # Its lanes have the rounding of onnxruntime.
 ONNX = network_core_config(2, 4, 4, 2, requantize="onnx", read_vectors=2, **_SIZES)
 # With a program memory.

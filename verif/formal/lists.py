@@ -14,7 +14,10 @@ from weft.hw.network_core.loads.loader import ListLoader
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import LoadTarget
 
-__all__ = ["EarlyListRules", "ListRules", "LoaderRules", "list_bench", "loader_bench"]
+__all__ = [
+    "BANK", "EARLY_START", "WORD", "EarlyListRules", "EarlyStartRules", "ListRules", "LoaderRules",
+    "list_bench", "loader_bench",
+]
 
 # One read returns a whole descriptor; the memory has an odd number of banks.
 CHIP = NetworkCoreConfig(
@@ -23,6 +26,8 @@ CHIP = NetworkCoreConfig(
 )
 # Jobs start early. It has 8 banks.
 EARLY_CHIP = replace(CHIP, array=replace(CHIP.array, rows=1))
+# With the option ``early``.
+EARLY_START = replace(CHIP, early=True)
 COUNT_BITS = 3  # of the counts of jobs and loads in the proof
 WORDS = 3  # of a load in the proof, at most
 BANK, WORD = 4, 5  # bits of an address
@@ -183,6 +188,51 @@ class EarlyListRules(ListRules):
         self.cover(m, "early", self.job_start & storing)
 
 
+class EarlyStartRules(ListRules):
+    """The same with the option ``early``.
+
+    It assumes that a job stores its last result long after the start of its output. A job without
+    steps has no ``job_ending``.
+    """
+
+    SHORTEST = 4
+
+    config = EARLY_START
+    PINS = ListRules.PINS | {
+        "job_ending": 1, "output_job_start": 1, "job_fields_early": 1, "follows": 1,
+    }
+    RULES = ListRules.RULES | {
+        "after_stores": "the output of a job starts after the last store of all jobs before it",
+        "after_steps": "a job starts when the steps of the job before have ended",
+        "own_output": "the output of a job starts once, after the job",
+        "one_waits": "a job starts after the start of the output of the job before",
+        "flag": "a job without the flag starts after the last store of all jobs before it",
+        "follows": "while the job before stores, the gate of panels knows it",
+    }
+    COVERS = ListRules.COVERS | {
+        "early": "a job starts before the job before has ended",
+    }
+
+    def job_order(self, m):
+        steps, waiting, storing = Signal(), Signal(), Signal()
+        young = Signal(self.SHORTEST)
+        m.d.sync += [
+            steps.eq(self.job_start | steps & ~self.job_ending & ~(self.job_done & ~waiting)),
+            waiting.eq(self.job_start | waiting & ~self.output_job_start),
+            storing.eq(self.output_job_start | storing & ~self.job_done),
+            young.eq(Cat(self.output_job_start, young)),
+        ]
+        self.assume(m, ~self.job_ending | steps)
+        self.assume(m, ~self.job_done | storing & ~young.any())
+        self.check(m, "after_stores", ~self.output_job_start | ~storing)
+        self.check(m, "after_steps", ~self.job_start | ~steps)
+        self.check(m, "own_output", ~self.output_job_start | waiting)
+        self.check(m, "one_waits", ~self.job_start | ~waiting)
+        self.check(m, "flag", ~self.job_start | self.job_fields_early | ~storing)
+        self.check(m, "follows", ~(waiting & storing) | self.follows)
+        self.cover(m, "early", self.job_start & storing)
+
+
 class LoaderRules(_LimitRules):
     """Reads within the limits, and writes of a load before its end. It assumes short loads."""
 
@@ -259,9 +309,9 @@ class _NarrowExecution(ListExecution):
         return patch.object(ReaderHead, "COUNT_BITS", COUNT_BITS)
 
 
-def list_bench(early: bool = False):
+def list_bench(kind: type = ListRules):
     """The execution of a list, without the memory, the jobs and the loads."""
-    rules = EarlyListRules() if early else ListRules()
+    rules = kind()
     return FormalBench(_NarrowExecution(rules.config), {"": rules})
 
 

@@ -10,8 +10,14 @@ from verif.formal.axi_lite import AxiLiteBounds, AxiLiteRules
 from verif.formal.axi_stream import SinkRules, SourceRules
 from verif.formal.bench import FormalBench
 from verif.formal.core import CoreRules
-from verif.formal.lists import list_bench, loader_bench
+from verif.formal.lists import (
+    EarlyListRules,
+    EarlyStartRules,
+    list_bench,
+    loader_bench,
+)
 from verif.formal.network_registers import NetworkRegisterRules
+from verif.formal.panels import gate_bench
 from verif.formal.register_bus import RegisterBusRules
 from verif.formal.registers import RegisterRules
 from verif.formal.wishbone import ClassicRules, PipelinedRules
@@ -188,7 +194,9 @@ def parts():
         "program memory, stores", program.program_stores_bench, excluded=("aw_burst", "writes"),
     )
     yield Proof("list execution alone", list_bench)
-    yield Proof("list execution alone, jobs start early", partial(list_bench, early=True))
+    yield Proof("list execution alone, jobs start early", partial(list_bench, EarlyListRules))
+    yield Proof("list execution alone, option early", partial(list_bench, EarlyStartRules))
+    yield Proof("panel gate alone", gate_bench)
     yield Proof("list loader alone", loader_bench)
 
 

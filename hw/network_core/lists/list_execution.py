@@ -15,7 +15,7 @@ from weft.hw.network_core.layouts import (
 from weft.hw.network_core.lists.descriptor_reader import DescriptorReader
 from weft.hw.network_core.lists.reader_head import ReaderHead
 from weft.network_core.descriptors import ListError, ListJob, ListLoad
-from weft.network_core.latencies import LIST_SETTLE, lead
+from weft.network_core.latencies import LIST_SETTLE, lead, starts_steps
 
 __all__ = ["ENTRY_BYTES", "JobLog", "ListExecution"]
 
@@ -72,8 +72,8 @@ class JobLog(wiring.Component):
             pending.eq(left != 0),
             self.empty.eq(~ended & ~pending),
             # The times of the last job must have left their register before a job starts. A job
-            # that starts early starts before the last one ends.
-            self.accepts.eq(~ended & ~(pending if lead(config.array) else self.done & pending)),
+            # that starts before the last one ends needs more.
+            self.accepts.eq(~ended & ~(pending if lead(config) else self.done & pending)),
             write.valid.eq(pending),
             write.payload.data.eq(entry),
             write.payload.enable.eq(~0),
@@ -124,7 +124,10 @@ class ListExecution(wiring.Component):
     window, list_limit : In
     reads, writes, written : In or Out
     job, job_done, load : In or Out
-    job_ending, output_job : In or Out; only if jobs start early
+    job_ending, output_job : In or Out; only if `weft.network_core.latencies.starts_steps`
+    step_error, follows : In or Out, 1 bit each; only with the option ``early``
+    step_failed : Out, 1 bit; only with the option ``early``
+        A step of the job was refused, and the job before it has ended.
     read_error, load_read_error, stored : In, 1 bit each; only with a program memory
     jobs : Out, 16 bits
         Jobs that have ended.
@@ -140,7 +143,7 @@ class ListExecution(wiring.Component):
 
     def __init__(self, config):
         self.config = config
-        self.early = lead(config.array) > 0
+        self.starts_steps = starts_steps(config)
         address = VectorAddress(config)
         word = address["word"].width
         super().__init__({
@@ -154,7 +157,10 @@ class ListExecution(wiring.Component):
             "job": Out(JobPort(config)), "job_done": In(1),
             **({
                 "job_ending": In(1), "output_job": Out(JobPort(config)),
-            } if self.early else {}),
+            } if self.starts_steps else {}),
+            **({
+                "step_error": In(1), "step_failed": Out(1), "follows": Out(1),
+            } if config.early else {}),
             "load": Out(LoadPort(config)),
             "writes": Out(stream.Signature(VectorWrite(config))), "written": In(1, init=1),
             "jobs": Out(ReaderHead.COUNT_BITS), "stopped": Out(1), "error": Out(ListError),
@@ -219,16 +225,17 @@ class ListExecution(wiring.Component):
     def _read(self, m, loads, jobs, job_busy):
         """Read descriptors for the heads. The next job comes first while a job runs.
 
-        Where jobs start early, it always comes first: layers are short, and their weights stay in
-        the buffers.
+        In cores of one row, it always comes first: layers are short, and their weights stay in the
+        buffers.
         """
         m.submodules.reader = reader = DescriptorReader(self.config)
         connect(m, reader.reads, flipped(self.reads))
         choose_job, for_job, window = Signal(), Signal(), self.window
+        one_row = self.config.array.rows == 1
         m.d.comb += [
             reader.window.base.eq(window.base), reader.window.limit.eq(self._list_limit),
             *([reader.read_error.eq(self.read_error)] if self.config.program_words else []),
-            choose_job.eq(jobs.fetch if self.early else jobs.fetch & (job_busy | ~loads.fetch)),
+            choose_job.eq(jobs.fetch if one_row else jobs.fetch & (job_busy | ~loads.fetch)),
             reader.start.eq(~reader.busy & (jobs.fetch | loads.fetch)),
             reader.address.eq(Mux(choose_job, jobs.address, loads.address)),
         ]
@@ -253,16 +260,29 @@ class ListExecution(wiring.Component):
         take = Signal()
         job = Signal(self.job.fields.shape(), reset_less=True)
         busy, ending = job_busy, self.job_done
-        if self.early:
+        if self.starts_steps:
             busy, ending = Signal(name="steps_busy"), self.job_ending
-            m.d.comb += job_busy.eq(busy | self._store_jobs(m, job, take))
+            stores, waits = self._store_jobs(m, log, job, take)
+            m.d.comb += job_busy.eq(busy | stores | waits if self.config.early else busy | stores)
+        ready = jobs.ready & jobs.satisfied & log.inside & ~take & ~self.job.start
+        may_take = start_ok & (~busy | ending) & log.accepts
+        if self.config.early:
+            # A job without steps ends them with its output.
+            ending |= self.job_done & ~waits
+            may_take = start_ok & Mux(
+                jobs.next.early, ~busy | ending, ~job_busy | self.job_done
+            )
+            # The place of the next entry of the log is checked two cycles after such a start.
+            output_started = Signal()
+            m.d.sync += output_started.eq(self.output_job.start)
+            ready &= ~waits & ~self.output_job.start & ~output_started
         m.d.comb += [
             jobs.take.eq(self.job.start),
-            take.eq(start_ok & (~busy | ending) & log.accepts),
+            take.eq(may_take),
             self.job.fields.eq(job),
         ]
         m.d.sync += [
-            start_ok.eq(jobs.ready & jobs.satisfied & log.inside & ~take & ~self.job.start),
+            start_ok.eq(ready),
             self.job.start.eq(take),
         ]
         with m.If(ending):
@@ -271,16 +291,28 @@ class ListExecution(wiring.Component):
             m.d.sync += [busy.eq(1), job.eq(jobs.next)]
         return start_ok
 
-    def _store_jobs(self, m, job, take):
-        """Start the output of a job after the end of the job before; returns whether one runs.
+    def _store_jobs(self, m, log, job, take):
+        """Start the output of a job after the end of the job before.
 
-        ``waits``: the output of the job that was taken has not started. ``stores``: one runs.
+        Returns ``stores``: the output of a job runs; and ``waits``: the output of the job that was
+        taken has not started.
         """
         waits, stores = Signal(), Signal()
         begin = Signal()
         fields = Signal.like(self.output_job.fields, reset_less=True)
+        may_begin = waits & (~stores | self.job_done)
+        if self.config.early:
+            failed = Signal()
+            may_begin &= log.accepts & ~failed
+            with m.If(self.step_error):
+                m.d.sync += failed.eq(1)
+            m.d.comb += [
+                self.follows.eq(waits & stores),
+                # The error counts after the job before, whose entry of the log is written.
+                self.step_failed.eq(failed & (~waits | (~stores & log.empty))),
+            ]
         m.d.comb += [
-            begin.eq(waits & (~stores | self.job_done)), self.output_job.fields.eq(fields),
+            begin.eq(may_begin), self.output_job.fields.eq(fields),
         ]
         m.d.sync += self.output_job.start.eq(begin)
         with m.If(self.job_done):
@@ -289,7 +321,7 @@ class ListExecution(wiring.Component):
             m.d.sync += [stores.eq(1), waits.eq(0), fields.eq(job)]
         with m.If(take):
             m.d.sync += waits.eq(1)
-        return stores
+        return stores, waits
 
     def _count_jobs(self, m, jobs, log, load_failed):
         """Count jobs and loads that have ended, and write the log.
@@ -308,7 +340,7 @@ class ListExecution(wiring.Component):
             jobs.counted.eq(loads_done),
             log.begin.eq(self.begin), log.address.eq(self.log), log.cycles.eq(self.cycles),
             log.window.base.eq(self.window.base), log.window.limit.eq(self._list_limit),
-            log.start.eq(self.output_job.start if self.early else self.job.start),
+            log.start.eq(self.output_job.start if self.starts_steps else self.job.start),
             log.done.eq(self.job_done),
         ]
 

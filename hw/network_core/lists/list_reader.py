@@ -16,7 +16,7 @@ from weft.hw.network_core.interface import (
 from weft.hw.network_core.layouts import VectorAddress, beat_place
 from weft.hw.network_core.lists.list_execution import ListExecution
 from weft.network_core.descriptors import ListError, NetworkState
-from weft.network_core.latencies import lead
+from weft.network_core.latencies import starts_steps
 
 __all__ = ["ListReader"]
 
@@ -24,9 +24,10 @@ __all__ = ["ListReader"]
 class ListReader(wiring.Component):
     """Reads descriptors ahead, starts each job and load in order, and ends the list.
 
-    The next job starts in the cycle after ``job_done``, if it waits for nothing else. If jobs start
-    early, it starts in the cycle after ``job_ending``, and its output after ``job_done``. The fault
-    of a load ends the list when no job can start any more, the fault of a job after all jobs before
+    The next job starts in the cycle after ``job_done``, if it waits for nothing else. If steps have
+    a start of their own, it starts in the cycle after ``job_ending``, and its output after
+    ``job_done``; with the option ``early`` only a job with the flag ``early`` does so. The fault of
+    a load ends the list when no job can start any more, the fault of a job after all jobs before
     it: so the job of ``status`` is the one that the fault stops. An ``address_error`` or a
     ``store_error`` ends the list at once.
 
@@ -53,12 +54,17 @@ class ListReader(wiring.Component):
         Stable to ``job_done``, at least.
     job_done : In, 1 bit
         Pulse: the last store of the job.
-    job_ending : In, 1 bit; this and the next one only if jobs start early
-        Pulse, `weft.network_core.latencies.lead` cycles before ``job_done``. ``job`` may change
-        after it.
+    job_ending : In, 1 bit; this and the next one only if `weft.network_core.latencies.starts_steps`
+        Pulse: ``job`` may change after it. It comes `weft.network_core.latencies.lead` cycles
+        before ``job_done``; with the option ``early``, when the last step has read A and B.
     output_job : Out, `JobPort`
         The job whose results are stored; stable to ``job_done``, at least. The log has the cycle of
         its start.
+    step_error : In, 1 bit; this and the next one only with the option ``early``
+        Pulse: a read of a step of ``job`` was suppressed. The list goes on to the end of the job
+        before.
+    follows : Out, 1 bit
+        The results of the job before ``job`` are not stored yet.
     load : Out, `LoadPort`
     address_error : In, 1 bit
         Pulse: an access of the running job was suppressed.
@@ -99,7 +105,8 @@ class ListReader(wiring.Component):
             "job": Out(JobPort(config)), "job_done": In(1),
             **({
                 "job_ending": In(1), "output_job": Out(JobPort(config)),
-            } if lead(config.array) else {}),
+            } if starts_steps(config) else {}),
+            **({"step_error": In(1), "follows": Out(1)} if config.early else {}),
             "load": Out(LoadPort(config)), "address_error": In(1), "timed_out": In(1),
             "writes": Out(stream.Signature(VectorWrite(config))), "written": In(1, init=1),
             "halt": Out(1, init=1),
@@ -121,9 +128,13 @@ class ListReader(wiring.Component):
             run.job_done.eq(self.job_done),
         ]
         connect(m, run.job, flipped(self.job))
-        if lead(self.config.array):
+        if starts_steps(self.config):
             connect(m, run.output_job, flipped(self.output_job))
             m.d.comb += run.job_ending.eq(self.job_ending)
+        address_error = self.address_error
+        if self.config.early:
+            m.d.comb += [run.step_error.eq(self.step_error), self.follows.eq(run.follows)]
+            address_error |= run.step_failed
         m.d.sync += [go.eq(0), self.finished.eq(0)]
         with m.If(self.halt):
             with m.If(self.begin.valid):
@@ -141,7 +152,7 @@ class ListReader(wiring.Component):
                 self._finish(m, NetworkState.ABORTED, ListError.ABORTED)
             with m.Elif(bad_begin):
                 self._finish(m, NetworkState.ERROR, ListError.FIELD)
-            with m.Elif(self.address_error):
+            with m.Elif(address_error):
                 self._finish(m, NetworkState.ERROR, ListError.ADDRESS)
             with m.Elif(self.timed_out):
                 self._finish(m, NetworkState.ERROR, ListError.TIMEOUT)

@@ -91,6 +91,9 @@ def field_faults(config, kind, values, passed):
             ]
         if config.multiply_maps:
             faults.append(values["multiply"] & ~values["add"])
+        if config.early:
+            whole = values["partial"] | values["softmax"] if config.softmax else values["partial"]
+            faults.append(values["early"] & whole)
     elif kind is ListLoop:
         faults.append(passed < values["body"])
     else:

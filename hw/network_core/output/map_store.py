@@ -77,6 +77,9 @@ class ChunkAddresses(wiring.Component):
     i : In, ``valid`` and a `weft.hw.network_core.layouts.MapChunk`
     o : Out, `ChunkAddress`
         `weft.network_core.latencies.CHUNK_ADDRESS` cycles of ``en`` after ``i``.
+    frontier : Out, `weft.hw.network_core.layouts.VectorAddress`; only with the option ``early``
+        Of the first pixel of the panel that ``o`` has not left. It moves on in the cycle before
+        ``o`` has the last chunk of a panel.
     """
 
     def __init__(self, config):
@@ -97,6 +100,7 @@ class ChunkAddresses(wiring.Component):
             "en": In(1),
             "i": In(data.StructLayout({"valid": 1, "chunk": MapChunk(config)})),
             "o": Out(ChunkAddress(config)),
+            **({"frontier": Out(address)} if config.early else {}),
         })
 
     def elaborate(self, platform):
@@ -104,7 +108,7 @@ class ChunkAddresses(wiring.Component):
         bank, s_bank = Signal(self.Stage), Signal(self.Stage)
         advance, s_advance = Signal(), Signal()
         row_last = self._rows(m, advance)
-        pixel_bank, pixel_carry = self._pixel_banks(m, advance, row_last)
+        pixel_bank, pixel_carry, first_bank = self._pixel_banks(m, advance, row_last)
         vector_bank, vector_carry, part = self._column_banks(m, advance)
         m.d.comb += [
             advance.eq(self.en & self.i.valid), s_advance.eq(self.en & s_bank.valid),
@@ -112,7 +116,7 @@ class ChunkAddresses(wiring.Component):
             bank.pixel_carry.eq(pixel_carry), bank.vector_carry.eq(vector_carry),
             bank.bank_sum.eq(pixel_bank + vector_bank), bank.part.eq(part),
         ]
-        pixel_word = self._pixel_words(m, s_advance, s_bank)
+        pixel_word, first_word = self._pixel_words(m, s_advance, s_bank)
         vector_word = self._column_words(m, s_advance, s_bank)
         s_word, carry = Signal.like(self.o), s_bank.bank_sum >= self.config.banks
         with m.If(self.en):
@@ -129,6 +133,10 @@ class ChunkAddresses(wiring.Component):
                     )
                 ),
             ]
+        if self.config.early:
+            m.d.comb += self.frontier.word.eq(first_word)
+            with m.If(self.en):
+                m.d.sync += self.frontier.bank.eq(first_bank)
         return m
 
     def _rows(self, m, advance):
@@ -147,7 +155,9 @@ class ChunkAddresses(wiring.Component):
         return rest[-1]
 
     def _pixel_banks(self, m, advance, row_last):
-        """The bank of the chunk's pixel; the carry into the word of the next pixel."""
+        """The bank of the chunk's pixel; the carry into the word of the next pixel; the bank of the
+        panel's first pixel.
+        """
         chunk, banks = self.i.chunk, self.config.banks
         pixel, first, following = (
             Signal(range(banks), name=name, reset_less=True)
@@ -167,10 +177,10 @@ class ChunkAddresses(wiring.Component):
         with m.If(chunk.tile_end & ~chunk.panel_end):
             m.d.comb += following.eq(first)
         self._follow(m, advance, chunk, pixel, first, following, self.first.bank)
-        return pixel, carry
+        return pixel, carry, first
 
     def _pixel_words(self, m, advance, stage):
-        """The word of the pixel, a cycle after its bank."""
+        """The word of the pixel, and of the panel's first one, a cycle after its bank."""
         chunk = stage.chunk
         pixel, first, following = (
             Signal(len(self.first.word), name=name, reset_less=True)
@@ -181,7 +191,7 @@ class ChunkAddresses(wiring.Component):
         with m.If(chunk.tile_end & ~chunk.panel_end):
             m.d.comb += following.eq(first)
         self._follow(m, advance, chunk, pixel, first, following, self.first.word)
-        return pixel
+        return pixel, first
 
     def _follow(self, m, advance, chunk, pixel, first, following, start):
         """Move ``pixel`` on after each row of a tile; ``first`` is the one of the panel."""
@@ -335,8 +345,11 @@ class MapStore(wiring.Component):
     sums_next : In, 1 bit
         ``sums`` is valid in the next cycle. Pulses are at least four slots apart.
     write : Out, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
-    ending : Out, 1 bit; only if jobs start early
-        Pulse, `weft.network_core.latencies.lead` cycles before ``done``.
+    ending : Out, 1 bit; only if `weft.network_core.latencies.lead` is above 0
+        Pulse, that many cycles before ``done``.
+    frontier : Out, `weft.hw.network_core.layouts.VectorAddress`; only with the option ``early``
+        Of the first pixel of the panel that is not stored. It moves on in the cycle before the last
+        write of a panel.
     done : Out, 1 bit
         Pulse, with the last write of the job.
     address_error : Out, 1 bit
@@ -354,7 +367,8 @@ class MapStore(wiring.Component):
             "sums": In(data.ArrayLayout(signed(32), self.lanes)),
             "sums_next": In(1),
             "write": Out(MemoryWrite(config)),
-            **({"ending": Out(1)} if latencies.lead(config.array) else {}),
+            **({"ending": Out(1)} if latencies.lead(config) else {}),
+            **({"frontier": Out(VectorAddress(config))} if config.early else {}),
             "done": Out(1),
             "address_error": Out(1),
         })
@@ -373,8 +387,10 @@ class MapStore(wiring.Component):
         ))
         job, chunk = self.job.fields, addresses.o
         connect(m, flipped(self.window), addresses.window)
-        if latencies.lead(self.config.array):
+        if latencies.lead(self.config):
             m.d.comb += self.ending.eq(following.valid & following.chunk.last)
+        if self.config.early:
+            m.d.comb += self.frontier.eq(addresses.frontier)
         m.d.comb += [
             chunks.w_en.eq(self.request.valid),
             chunks.w_data.eq(self.request.chunk),

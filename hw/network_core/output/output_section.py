@@ -18,7 +18,7 @@ from weft.hw.network_core.interface import (
     TableRead,
     job_ports,
 )
-from weft.hw.network_core.layouts import ComputedTile, MapChunk
+from weft.hw.network_core.layouts import ComputedTile, MapChunk, VectorAddress
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
 from weft.hw.network_core.output.map_store import ChunkAddresses, MapStore
 from weft.hw.network_core.output.rescaler import Rescaler
@@ -132,6 +132,8 @@ class ChunkScheduler(wiring.Component):
         `weft.network_core.latencies.read_delay` cycles after the request.
     release : Out, 1 bit
         Pulse: all results of a tile have been requested.
+    start : In, 1 bit; only with the option ``early``
+        Pulse: the output of a job with tiles starts. Tiles that come earlier wait for it.
     """
 
     def __init__(self, config, *, buffer_rows):
@@ -150,6 +152,7 @@ class ChunkScheduler(wiring.Component):
             "address": Out(ceil_log2(buffer_rows)),
             "index": Out(self.Chunk["index"].shape),
             "release": Out(1),
+            **({"start": In(1)} if config.early else {}),
         })
 
     def elaborate(self, platform):
@@ -176,7 +179,10 @@ class ChunkScheduler(wiring.Component):
             width=self.Chunk.size, depth=max(4, latencies.added_chunks(self.config.array))
         )
         m.submodules.skid = skid = SkidBuffer(self.Chunk)
-        connect(m, generator.chunks, skid.i)
+        if self.config.early:
+            self._hold(m, generator.chunks, skid.i)
+        else:
+            connect(m, generator.chunks, skid.i)
         chunks = skid.o
         m.d.comb += [
             generator.tiles.eq(self.tiles),
@@ -187,6 +193,18 @@ class ChunkScheduler(wiring.Component):
             fifo.w_data.eq(chunks.payload),
         ]
         return fifo
+
+    def _hold(self, m, generated, chunks):
+        """Hold the chunks of the next job from the last chunk of a job to the next start."""
+        opened = Signal()
+        m.d.comb += [
+            chunks.valid.eq(generated.valid & opened), chunks.payload.eq(generated.payload),
+            generated.ready.eq(chunks.ready & opened),
+        ]
+        with m.If(generated.valid & generated.ready & generated.payload.last):
+            m.d.sync += opened.eq(0)
+        with m.If(self.start):
+            m.d.sync += opened.eq(1)
 
     def _nonempty(self, m):
         """Whether the next row is in the result buffer; counts rows and moves to the next one."""
@@ -340,6 +358,8 @@ class OutputSection(wiring.Component):
     ending : Out, 1 bit; only if `weft.network_core.latencies.lead` is above 0
         Pulse, that many cycles before ``done``: the next job may start. With ``done`` if the job
         has the flag ``softmax``.
+    frontier : Out, `weft.hw.network_core.layouts.VectorAddress`; only with the option ``early``
+        As of `weft.hw.network_core.output.map_store.MapStore`.
     done : Out, 1 bit
         Pulse, with the last write of the job.
     address_error : Out, 1 bit
@@ -360,7 +380,8 @@ class OutputSection(wiring.Component):
             "reads": Out(ReadPort(config)),
             **({"softmax_reads": Out(ReadPort(config))} if config.softmax else {}),
             "write": Out(MemoryWrite(config)),
-            **({"ending": Out(1)} if lead(config.array) else {}),
+            **({"ending": Out(1)} if lead(config) else {}),
+            **({"frontier": Out(VectorAddress(config))} if config.early else {}),
             "done": Out(1),
             "address_error": Out(1),
         })
@@ -405,8 +426,14 @@ class OutputSection(wiring.Component):
             self.done.eq(store.done),
             self.address_error.eq(store.address_error | added.address_error),
         ]
-        if lead(self.config.array):
+        if lead(self.config):
             m.d.comb += self.ending.eq(store.ending)
+        if self.config.early:
+            fields = self.job.fields
+            tiles = ~fields.partial & ~fields.softmax if self.config.softmax else ~fields.partial
+            m.d.comb += [
+                scheduler.start.eq(self.job.start & tiles), self.frontier.eq(store.frontier),
+            ]
         if self.config.softmax:
             self._softmax(m, rescaler)
         return m
@@ -425,6 +452,6 @@ class OutputSection(wiring.Component):
                 self.write.eq(softmax.write),
                 self.done.eq(softmax.done), self.address_error.eq(softmax.address_error),
             ]
-            if lead(self.config.array):
+            if lead(self.config):
                 # The next job may start in the cycle of ``done``, which is soon enough.
                 m.d.comb += self.ending.eq(softmax.done)

@@ -13,6 +13,7 @@ from weft.hw.network_core.steps.panels import (
     LoopCounter,
     OutputPixel,
     PanelBuffer,
+    PanelGate,
     PanelRow,
     PixelGenerator,
     ReadyPanel,
@@ -283,6 +284,8 @@ class MapReader(wiring.Component):
         undefined in rows beyond the panel.
     address_error : Out, 1 bit
         Pulse: a step would read beyond BASE..LIMIT. It has not.
+    follows, frontier : In, 1 bit and `VectorAddress`; only with the option ``early``
+        As of `PanelGate`.
     """
 
     LATENCY = MAP_READ  # RowAddress, the memory, and a register
@@ -299,6 +302,7 @@ class MapReader(wiring.Component):
             "row_data": In(data.ArrayLayout(8 * array.depth, array.rows)),
             "a": Out(data.ArrayLayout(data.ArrayLayout(signed(8), array.depth), array.rows)),
             "address_error": Out(1),
+            **({"follows": In(1), "frontier": In(VectorAddress(config))} if config.early else {}),
         })
 
     def elaborate(self, platform):
@@ -311,7 +315,16 @@ class MapReader(wiring.Component):
         m.submodules.skid = skid = SkidBuffer(OutputPixel(config))
         wiring.connect(m, pixels.pixels, skid.i)
         wiring.connect(m, skid.o, panels.pixels)
-        wiring.connect(m, panels.panel, wiring.flipped(self.panel))
+        if config.early:
+            m.submodules.gate = gate = PanelGate(config)
+            wiring.connect(m, panels.panel, gate.i)
+            wiring.connect(m, gate.o, wiring.flipped(self.panel))
+            m.d.comb += [
+                gate.origin.eq(panels.last_origin), gate.span.eq(self.job.fields.span),
+                gate.follows.eq(self.follows), gate.frontier.eq(self.frontier),
+            ]
+        else:
+            wiring.connect(m, panels.panel, wiring.flipped(self.panel))
         wiring.connect(m, wiring.flipped(self.window), offsets.window)
         wiring.connect(m, wiring.flipped(self.job), pixels.job, offsets.job)
         m.d.comb += [

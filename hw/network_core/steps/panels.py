@@ -1,14 +1,15 @@
 """The panels of a job: the window origins of its pixels, one a cycle, and their buffer."""
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.network_core.interface import JobPort
-from weft.hw.network_core.layouts import JobFields, VectorAddress, add_addresses
+from weft.hw.network_core.layouts import JobFields, VectorAddress, add_addresses, bank_bias
 
 __all__ = [
-    "LoopCounter", "OutputPixel", "POSITION", "PanelBuffer", "PanelRow", "PixelGenerator",
+    "LoopCounter", "OutputPixel", "POSITION", "PanelBuffer", "PanelGate", "PanelRow",
+    "PixelGenerator",
     "ReadyPanel", "WindowOrigin",
 ]
 
@@ -44,6 +45,8 @@ class PanelBuffer(wiring.Component):
     pixels : In, stream of `OutputPixel`
     panel : Out, stream of `ReadyPanel`
     rows : Out, `PanelRow` for each row of the array
+    last_origin : Out, `VectorAddress`; only with the option ``early``
+        Of the pixel that was collected last.
     """
 
     def __init__(self, config):
@@ -53,6 +56,7 @@ class PanelBuffer(wiring.Component):
             "pixels": In(stream.Signature(OutputPixel(config))),
             "panel": Out(stream.Signature(ReadyPanel(config))),
             "rows": Out(data.ArrayLayout(PanelRow(config), config.array.rows)),
+            **({"last_origin": Out(VectorAddress(config))} if config.early else {}),
         })
 
     def elaborate(self, platform):
@@ -89,6 +93,73 @@ class PanelBuffer(wiring.Component):
             ]
             with m.If(panel_end):
                 m.d.sync += panel.valid.eq(1)
+            if self.config.early:
+                m.d.sync += self.last_origin.eq(pixel.origin.address)
+        return m
+
+
+class PanelGate(wiring.Component):
+    """Holds a panel while the job before may still store a vector that the panel reads.
+
+    The job before stores panel after panel, at growing addresses: from now on at ``frontier`` or
+    behind it. A panel reads nothing behind ``origin + span``, where ``origin`` is of its last
+    pixel. So it passes if ``origin + span < frontier``, computed as ``origin < frontier - span``.
+
+    A change of ``frontier`` lets a panel pass two cycles later. A panel is compared in the cycle in
+    which it arrives. While ``follows`` is 0, a panel passes at once.
+
+    Parameters
+    ----------
+    config : NetworkCoreConfig
+
+    Attributes
+    ----------
+    i : In, stream of `ReadyPanel`
+    o : Out, stream of `ReadyPanel`
+    origin : In, `VectorAddress`
+        Of the last pixel of the panel; valid with ``i.valid``.
+    span : In, `VectorAddress`
+        Of the job, a step.
+    frontier : In, `VectorAddress`
+    follows : In, 1 bit
+        The job before has not stored all its results.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        address = VectorAddress(config)
+        panel = stream.Signature(ReadyPanel(config))
+        super().__init__({
+            "i": In(panel), "o": Out(panel), "origin": In(address), "span": In(address),
+            "frontier": In(address), "follows": In(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        frontier, span, bits = self.frontier, self.span, len(self.span.bank)
+        # Bank and word in one carry chain, a bit more than an address: it may lie beyond it on both
+        # sides.
+        rest = Signal(signed(bits + 1 + len(span.word) + 1))
+        limit = Signal(signed(bits + len(span.word) + 1), reset_less=True)
+        reached, passes = Signal(), Signal()
+        m.d.comb += [
+            rest.eq(
+                Cat(frontier.bank, Const(0, 1), frontier.word).as_signed()
+                - Cat(span.bank, Const(0, 1), span.word).as_signed()
+            ),
+            passes.eq(~self.follows | reached),
+            self.o.valid.eq(self.i.valid & passes),
+            self.o.payload.eq(self.i.payload),
+            self.i.ready.eq(self.o.ready & passes),
+        ]
+        bank = Mux(rest[bits], rest[:bits] - bank_bias(self.config.banks), rest[:bits])[:bits]
+        m.d.sync += [
+            limit.eq(Cat(bank, rest[bits + 1 :]).as_signed()),
+            # Of this panel: not of the one that leaves.
+            reached.eq(
+                self.i.valid & ~self.i.ready & (self.origin.as_value().as_signed() < limit)
+            ),
+        ]
         return m
 
 

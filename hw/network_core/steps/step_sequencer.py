@@ -9,7 +9,7 @@ from weft.hw.network_core.interface import JobPort
 from weft.hw.network_core.layouts import ComputedTile
 from weft.hw.network_core.steps.panels import LoopCounter, ReadyPanel
 from weft.latencies import STEP
-from weft.network_core.latencies import MAP_READ, lead
+from weft.network_core.latencies import MAP_READ, lead, starts_steps
 
 __all__ = ["DrainPace", "JobStep", "StepSequencer"]
 
@@ -105,8 +105,9 @@ class StepSequencer(wiring.Component):
         Pulse: the results of a tile have left the result buffer.
     step : Out, `JobStep`
     tiles : Out, `ComputedTile`
-    ending : Out, 1 bit; only if `weft.network_core.latencies.lead` is above 0
-        Pulse, that many cycles before ``done``: the next job may start.
+    ending : Out, 1 bit; only if `weft.network_core.latencies.starts_steps`
+        Pulse, `weft.network_core.latencies.lead` cycles before ``done``: the next job may start.
+        With the option ``early`` each job has it: its last step has read A and B.
     done : Out, 1 bit
         Pulse: a partial job has ended. Its last step has read A and B. Other jobs have none.
     """
@@ -122,7 +123,7 @@ class StepSequencer(wiring.Component):
             "release": In(1),
             "step": Out(JobStep(config)),
             "tiles": Out(ComputedTile(config)),
-            **({"ending": Out(1)} if lead(config.array) else {}),
+            **({"ending": Out(1)} if starts_steps(config) else {}),
             "done": Out(1),
         })
 
@@ -156,16 +157,20 @@ class StepSequencer(wiring.Component):
         ]
         m.d.sync += self.step.eq(step)
         last = self._announce(m, panel_first, tile_end, panel_end, drain, tile_loop.last)
-        self._end(m, panel_end & last & job.partial)
+        self._end(m, panel_end & last, job.partial)
         return m
 
-    def _end(self, m, last):
+    def _end(self, m, last, partial):
         """End a partial job after its last step: a reset must stop the pulse under way."""
         read = STEP + MAP_READ
-        ends = Signal(read + lead(self.config.array))
-        m.d.sync += ends.eq(Cat(last, ends))
+        ends = Signal(read + lead(self.config))
+        if self.config.early:
+            m.d.sync += ends.eq(Cat(last, ends))
+            m.d.comb += [self.ending.eq(ends[-1]), self.done.eq(ends[-1] & partial)]
+            return
+        m.d.sync += ends.eq(Cat(last & partial, ends))
         m.d.comb += self.done.eq(ends[-1])
-        if lead(self.config.array):
+        if lead(self.config):
             m.d.comb += self.ending.eq(ends[read - 1])
 
     def _b_addr(self, m, go, tile_end, panel_end):

@@ -129,7 +129,10 @@ def phases(program, prediction):
         found = []
         for job in range(step.first_job, step.first_job + step.jobs):
             (start, end), computed = prediction.jobs[job], prediction.computed[job]
-            found += [("compute", start, computed), ("drain and store", computed, end)]
+            found += [
+                ("compute", prediction.started[job], computed),
+                ("drain and store", max(start, computed), end),
+            ]
         yield " + ".join(step.operators), found
 
 

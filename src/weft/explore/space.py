@@ -22,7 +22,7 @@ from weft.design import Design, PerKind
 from weft.designs import chosen_fields
 from weft.explore.model import feature_set
 from weft.explore.network_features import lane_blocks
-from weft.network_core.config import NetworkCoreConfig, has_single_port
+from weft.network_core.config import OPTIONS, NetworkCoreConfig, has_single_port
 
 __all__ = [
     "AXES", "GRID", "NETWORK_AXES", "SINGLE_PORT_AXES", "draws", "fields_of", "grid", "line_of",
@@ -47,7 +47,7 @@ def line_of(config: Design) -> str:
 
 
 def _unusual(config):
-    usual = {"ram_cols": 0, "program_words": 0, "multiply_maps": False, "softmax": False}
+    usual = {"ram_cols": 0, "program_words": 0} | dict.fromkeys(OPTIONS, False)
     return {name: value for name, value in _with_array(config).items() if usual.get(name) != value}
 
 

@@ -17,6 +17,7 @@ _SIZES = {
     "program_words": "words of each bank of the program memory; 0: no such memory",
     "softmax": "the core has a unit for SOFTMAX",
     "multiply_maps": "jobs can multiply their results with another map",
+    "early": "the array starts with a job while the results of the job before are stored",
 }
 _TRANSFERS = """\
 To write memory, wait until `status.memory_busy` is 0, set `memory_address`, `memory_layout` and

@@ -52,6 +52,8 @@ class NetworkCoreConfig:
         The core has a unit that computes SOFTMAX.
     multiply_maps : bool
         A job can multiply its results with another map, where ADD adds them: a multiplier a lane.
+    early : bool
+        The array can start with a job while the results of the job before are still stored.
 
     Raises
     ------
@@ -69,6 +71,7 @@ class NetworkCoreConfig:
     program_words: int = 0
     softmax: bool = False
     multiply_maps: bool = False
+    early: bool = False
 
     def __post_init__(self):
         array, problems = self.array, []
@@ -149,7 +152,7 @@ class NetworkCoreConfig:
             ("multiplier", array.multiplier, "plain"), ("requantize", array.requantize, "tflite"),
             ("read_vectors", self.read_vectors, 1),
             ("program_words", self.program_words, 0), ("multiply_maps", self.multiply_maps, False),
-            ("softmax", self.softmax, False),
+            ("softmax", self.softmax, False), ("early", self.early, False),
         ):
             if value != rule:
                 yield self._single_port_problem(name, repr(rule), value)

@@ -20,12 +20,8 @@ __all__ = [
     "LoadTarget", "NetworkState", "join", "places", "split", "unpack", "unpack_list",
 ]
 
-
-# Addresses of vectors: the memory is an array of banks, and neighbours lie in different banks.
-#
 # Vector ``number`` lies in bank ``number % banks``, at word ``number // banks``. Lists contain both
 # parts, so that the hardware adds addresses without a division.
-
 BANK_BITS = 8  # lowest bits of an address in a list
 WORD_BITS = 24  # the other bits, in two's complement
 
@@ -45,8 +41,6 @@ def join(address: int, banks: int) -> int:
     word -= (word >> (WORD_BITS - 1)) << WORD_BITS
     return word * banks + (address & ((1 << BANK_BITS) - 1))
 
-
-# The descriptors.
 
 DESCRIPTOR_WORDS = 32
 DESCRIPTOR_BYTES = 4 * DESCRIPTOR_WORDS
@@ -92,9 +86,8 @@ class FieldPlace:
     name : str
     word, low, bits : int
         The field is bits ``low`` to ``low + bits - 1`` of word ``word``.
-    signed : bool
-    address : bool
-        The field is an address, or a step from address to address (`split`).
+    signed, address : bool
+        An address may also be a step from address to address (`split`).
     option : str
         The option of `NetworkCoreConfig` without which the bits are unused; "" if there is none.
     """
@@ -117,8 +110,8 @@ def _flag(bit, option=""):
     return field(default=0, metadata={"word": 0, "low": bit, "bits": 1, "option": option})
 
 
-def _address(word):
-    place = {"word": word, "low": 0, "bits": 32, "address": True}
+def _address(word, option=""):
+    place = {"word": word, "low": 0, "bits": 32, "address": True, "option": option}
     return field(default=0, metadata=place)
 
 
@@ -249,11 +242,10 @@ class ListJob(_Descriptor):
         Another map is added to the result. The ADD table has the scaled values: byte x of the added
         map has word ``x modulo 256``, and result y has word ``256 + (y modulo 256)``.
     multiply : flag
-        Both words are multiplied, not added: signed values of 16 bits. Only with ``add``, and only
-        with the option ``multiply_maps``.
+        Both words are multiplied: signed values of 16 bits. With ``add`` and ``multiply_maps``.
     sums : flag
-        The output map has sums instead of results: 32 bits each, little-endian, with their biases
-        and modulo 2^32. A pixel has ``4 * columns`` bytes. Not together with ``add``.
+        The output map has sums: 32 bits each, little-endian, with their biases, modulo 2^32. A
+        pixel has ``4 * columns`` bytes. Not together with ``add``.
     partial : flag
         The job stores nothing: the sums of the next job start from its sums. Such jobs have the
         same pixels, in one panel, and the same columns, in one tile.
@@ -261,6 +253,10 @@ class ListJob(_Descriptor):
         Each pixel of the output map is the SOFTMAX of ``columns`` bytes, at most 4,095, of the
         input map. Word d of the ADD table has ``exp`` of a value d less than the largest one, with
         31 fractional bits. Array and lanes do not work. Only with the option ``softmax``.
+    early : flag
+        The job starts while results of the job before are stored. A panel waits until the vector
+        ``span`` behind the first tap of its last pixel lies before all that will be stored. Not
+        with ``partial`` or ``softmax``, and only with the option ``early``.
     loads : int
         Loads that must be complete before the job starts.
     panel_rows : int
@@ -308,11 +304,14 @@ class ListJob(_Descriptor):
         As for the input.
     outside : int8
     zero, low, high : int8
-        Zero point and limits of the result; of the sum with ``add``: see below.
+        Zero point and limits of the result, before ``add``.
     add_input, add_pixel_step, add_row_step : address
         Of the added map.
     sum_zero, sum_low, sum_high : int8
-        Zero point and limits of the sum with ``add``.
+        Of the sum with ``add``.
+    span : address
+        With ``early``: the largest step from the first tap of a pixel to a vector that it reads;
+        or ``-banks * words``, if the job reads nothing that the job before stores.
     """
 
     OPCODE: ClassVar[ListOpcode] = ListOpcode.JOB
@@ -322,6 +321,7 @@ class ListJob(_Descriptor):
     partial: int = _flag(11)
     multiply: int = _flag(12, "multiply_maps")
     softmax: int = _flag(13, "softmax")
+    early: int = _flag(14, "early")
     loads: int = _bits(1, 0, 16)
     panel_rows: int = _bits(1, 16, 8)
     out_height: int = _bits(2, 0, 16)
@@ -363,6 +363,7 @@ class ListJob(_Descriptor):
     sum_zero: int = _bits(24, 8, 8, signed=True)
     sum_low: int = _bits(24, 16, 8, signed=True)
     sum_high: int = _bits(24, 24, 8, signed=True)
+    span: int = _address(25, "early")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ __all__ = [
     "SOFTMAX_STEPS", "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot", "added_chunks",
     "added_take", "array_write", "chunks_in_flight", "ends_early", "has_serial_scaler", "is_skewed",
     "join", "lead", "read_delay", "rescale", "rescale_total", "result_read", "result_rows", "scale",
-    "softmax_reciprocal", "store_sums", "sum_latency", "sums", "total_latency",
+    "softmax_reciprocal", "starts_steps", "store_sums", "sum_latency", "sums", "total_latency",
 ]
 
 LIST_SETTLE = 7  # cycles without an event, until no event can follow in a list
@@ -33,13 +33,19 @@ MAP_PRODUCT = latencies.DSP_MULTIPLIER - 1  # of two words of the ADD table
 _ADDED_ADDRESS = 15  # from a chunk to the read of its added values, at the best
 
 
-def lead(array: Config) -> int:
+def lead(config: NetworkCoreConfig) -> int:
     """Cycles that a job may start before the cycle after the last store of the job before.
 
     With one row, layers of a network have few steps, so these cycles count. The first step still
-    reads after that store. A core with a microprogram has no such start.
+    reads after that store. A core with a microprogram has no such start. A core with the option
+    ``early`` has a better one.
     """
-    return CHUNK_ADDRESS if array.rows == 1 else 0
+    return CHUNK_ADDRESS if config.array.rows == 1 and not config.early else 0
+
+
+def starts_steps(config: NetworkCoreConfig) -> bool:
+    """Whether the steps of a job have a start of their own, before the start of its output."""
+    return config.early or lead(config) > 0
 
 
 def array_write(array: Config) -> int:

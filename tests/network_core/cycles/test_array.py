@@ -2,7 +2,7 @@
 
 from weft.config import Config
 from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.cycles.output import TileTimes, panel_sizes
+from weft.network_core.cycles.tiles import TileTimes, panel_sizes
 from weft.network_core.descriptors import ListJob
 from weft.network_core.latencies import result_rows
 

@@ -5,7 +5,8 @@ import pytest
 from network_cores import BATCH1, LARGE, ODD, SMALL, network_core_config
 
 from weft.network_core.cycles.memory import SidePortTimes
-from weft.network_core.cycles.output import AddedLayer, PlainLayer, TileTimes
+from weft.network_core.cycles.output import AddedLayer, PlainLayer
+from weft.network_core.cycles.tiles import TileTimes
 from weft.network_core.descriptors import ListJob, join, split
 from weft.network_core.latencies import SUM_PARTS, array_write, lead, rescale, store_sums
 
@@ -71,7 +72,7 @@ def test_stores_are_those_of_each_chunk(config, sums):
                 found.append(store)
             now += 1
         assert [(store.cycle, store.bank) for store in found] == expected
-        assert endings == [expected[-1][0] - lead(config.array)]
+        assert endings == [expected[-1][0] - lead(config)]
         skipped = PlainLayer(config, job, start)
         end = skipped.finish(start, None)
         assert end == endings[0]

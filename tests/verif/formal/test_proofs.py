@@ -20,13 +20,13 @@ from weft.hw.bus.wishbone import Wishbone
 CHEAP = [
     "Wishbone alone", "Wishbone alone, pipelined", "registers, stream", "AXI4 reads alone",
     "address generator alone", "APB alone", "apb, networks", "program memory, reads",
-    "program memory, stores",
+    "program memory, stores", "panel gate alone",
 ]
 SOWN = [
     bug for bug in BUGS
     if bug.proof in (
         "Wishbone alone", "APB alone", "AXI4 reads alone", "address generator alone",
-        "list loader alone", "registers, networks", "program memory, reads",
+        "list loader alone", "panel gate alone", "registers, networks", "program memory, reads",
     )
     or bug.rule in ("w_last", "w_limit")
 ]

@@ -9,7 +9,7 @@ from weft.checks import require
 from weft.golden.matmul import matmul
 from weft.golden.requantize import add_bias, requantize
 from weft.network_core.config import has_single_port
-from weft.network_core.descriptors import join
+from weft.network_core.descriptors import ListJob, join
 
 __all__ = ["run_job", "softmax", "write_pixels"]
 
@@ -79,7 +79,9 @@ POSITION_LIMIT = (1 << 16) - 1  # of y and x of a tap
 _LEAST_SCALE = np.finfo(np.float32).smallest_normal
 
 
-def run_job(config, memory, buffers, job, start=None) -> np.ndarray | None:
+def run_job(
+    config, memory, buffers, job, start=None, before: ListJob | None = None
+) -> np.ndarray | None:
     """Compute the layer of a `weft.network_core.descriptors.ListJob`, and store it.
 
     All values are read before the first one is stored. The maps that are read and the output map
@@ -95,6 +97,8 @@ def run_job(config, memory, buffers, job, start=None) -> np.ndarray | None:
     job : ListJob
     start : int32 [pixels, columns], optional
         The sums of the partial job before this one.
+    before : ListJob, optional
+        The job before, whose results may still be stored while this one reads, if it is ``early``.
 
     Raises
     ------
@@ -102,13 +106,15 @@ def run_job(config, memory, buffers, job, start=None) -> np.ndarray | None:
         ADDRESS, if a vector may not be read or written; then nothing is stored.
     ValueError
         If the descriptor has a field that the hardware does not check, and whose effect is
-        undefined.
+        undefined. So is a job with ``early`` that may read a vector before it is stored.
     """
     if job.softmax:
         _run_softmax(config, memory, buffers, job)
         return
     _check(config, job)
     sums = _sums(config, memory, buffers, job)
+    if job.early and before and not (before.partial or before.softmax):
+        _check_early(config, memory, before, job)
     if start is not None or job.partial:
         _check_part(config, job, sums.shape if start is None else start.shape)
     if start is not None:
@@ -141,6 +147,52 @@ def _check_part(config, job, before):
     ):
         if not holds:
             raise ValueError(f"{name} of a job with parts must be {rule}, not {value}")
+
+
+def _check_early(config, memory, before, job):
+    """Raise ValueError if a panel of ``job`` may pass before ``before`` stores what it reads.
+
+    A panel passes if ``origin + span < frontier``: its origin is of its last pixel, and the
+    frontier is the first vector of the panel that ``before`` stores next.
+    """
+    banks, depth = config.banks, config.array.depth
+    panels, pixels = _panels(before), _pixels(before, banks, "output").reshape(-1)
+    size = before.columns * (4 if before.sums else 1)
+    stored_by = np.full(memory.vectors, -1)  # the last panel that stores a vector
+    places = memory.places(pixels[:, None] + np.arange(-(-size // depth)))
+    np.maximum.at(stored_by, places, panels[:, None])
+    frontiers = memory.origins(pixels[np.unique(panels, return_index=True)[1]])
+
+    firsts, offsets, inside = _taps(memory, job, banks)
+    panels = _panels(job).reshape(inside.shape[:2])
+    needed = np.full(panels.max() + 1, -1)  # the last panel whose results each panel reads
+    panel_of_tap = np.broadcast_to(panels[:, :, None, None], inside.shape)[inside]
+    vectors = offsets[inside][:, None] + np.arange(job.tap_vectors)
+    group_step = memory.signed(join(job.group_step, banks))
+    for group in range(-(-_tiles(config, job) // job.group_tiles)):
+        places = memory.tap_places(firsts[inside][:, None], vectors + group * group_step)
+        np.maximum.at(needed, panel_of_tap, stored_by[places].max(1, initial=-1))
+
+    ends = np.append(np.flatnonzero(np.diff(panels.reshape(-1))), panels.size - 1)
+    origins = memory.origins(_pixels(job, banks, "input").reshape(-1)[ends])
+    passes = origins[:, None] < frontiers - memory.signed(join(job.span, banks))
+    # Frontier k: the panels before k are stored.
+    early = (passes & (np.arange(len(frontiers)) <= needed[:, None])).any(1)
+    if early.any():
+        panel = int(early.argmax())
+        raise ValueError(
+            f"span of a job with early must be the largest step from an origin to a vector that"
+            f" its pixel reads, not {memory.signed(join(job.span, banks))}: its panel {panel} may"
+            f" pass before panel {needed[panel]} of the job before is stored"
+        )
+
+
+def _panels(job):
+    """The panel of each pixel of the output map, in their order."""
+    if job.cross:
+        return np.arange(job.out_height * job.out_width) // job.panel_rows
+    row = np.arange(job.out_width) // job.panel_rows
+    return (np.arange(job.out_height)[:, None] * (row[-1] + 1) + row).reshape(-1)
 
 
 def _check(config, job):

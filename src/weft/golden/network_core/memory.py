@@ -77,10 +77,22 @@ class MemoryArea:
         The rows of an array compare a first tap with the limits minus the offset, which has two
         bits more than an address. So their sum is not taken modulo anything.
         """
+        return self._vectors[self.tap_places(firsts, offsets)]
+
+    def tap_places(self, firsts, offsets) -> np.ndarray:
+        """The numbers of these vectors from the start of the memory, as `read_taps`."""
         if self._micro:
-            return self.read(firsts + offsets)
-        firsts = self.signed(np.asarray(firsts, np.int64) + self._base * self._banks)
-        return self._vectors[self._checked(firsts + _signed(offsets, 4 * self._wrap))]
+            return self.places(firsts + offsets)
+        return self._checked(self.origins(firsts) + _signed(offsets, 4 * self._wrap))
+
+    def origins(self, firsts) -> np.ndarray:
+        """Numbers from the start of the memory as a row keeps them: before it they are negative."""
+        return self.signed(np.asarray(firsts, np.int64) + self._base * self._banks)
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of the whole memory."""
+        return len(self._vectors)
 
     def signed(self, numbers) -> np.ndarray:
         """Numbers modulo what the hardware keeps, as numbers with a sign: steps back are negative.

@@ -182,6 +182,8 @@ def _limits(config, descriptor):
                 return False
             if descriptor.softmax and descriptor.columns > MAX_SOFTMAX:
                 return False
+            if descriptor.early and (descriptor.partial or descriptor.softmax):
+                return False
             alone = descriptor.multiply and not descriptor.add
             return descriptor.panel_rows <= config.array.rows and not alone
         case ListEnd():
@@ -287,6 +289,7 @@ class _Run:
         self._log = join(log_address, config.banks)
         self.loads = self.jobs = 0  # executed until now
         self._sums = None  # of the job before, if it is partial
+        self._before: ListJob | None = None
 
     def execute(self, first, eager) -> ListEnd:
         """Execute the list from vector ``first`` on, until its end."""
@@ -320,5 +323,8 @@ class _Run:
     def _job(self, job):
         vectors = -(-LOG_BYTES // self._network_core.array.depth)
         self._lists.places(self._log + self.jobs * vectors + np.arange(vectors))
-        self._sums = run_job(self._network_core, self._area, self._buffers, job, self._sums)
+        self._sums = run_job(
+            self._network_core, self._area, self._buffers, job, self._sums, self._before
+        )
+        self._before = job
         self.jobs += 1

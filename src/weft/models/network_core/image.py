@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weft.models.network_core.jobs import PlacedMap, job_of
+from weft.models.network_core.jobs import PlacedMap, job_of, started_early
 from weft.models.network_core.layers import NetworkCoreGraph
 from weft.models.network_core.map_pitches import Panels
 from weft.models.network_core.schedule import BufferSchedule
@@ -21,6 +21,7 @@ from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import (
     DESCRIPTOR_BYTES,
     ListEnd,
+    ListJob,
     ListLoad,
     ListLoop,
     LoadTarget,
@@ -111,19 +112,27 @@ def _run(parts, data, graph, sizes, panels, schedule, maps, arena, batch, config
     length = len(data) + len(parts) + 1 + (batch > 1)
     loads = [_load(entry, graph, sizes, schedule, config, parts[0]) for entry in data]
     loads = _with_sources(loads, [entry.vectors for entry in data], first, length, config)
-    entries, done = [], 0
+    entries, done, before = [], 0, None
     for number in parts:
         part = schedule.parts[number]
         layer = graph.layers[part.layer]
         own = [load for load, entry in zip(loads, data, strict=True) if entry.part == number]
         done += len(own)
         entries += own
-        entries.append(job_of(
+        job = job_of(
             layer, sizes[part.layer], panels[part.layer], part, maps[layer.x], maps[layer.y],
             maps[layer.read_as_added] if layer.read_as_added >= 0 else None, done if own else 0,
             config,
-        ))
+        )
+        if config.early and before:
+            job = started_early(job, maps[layer.x], before, config)
+        entries.append(job)
+        before = job
     if batch > 1:
+        if config.early:  # its job before is the last one of the inference before
+            first_job = next(n for n, entry in enumerate(entries) if isinstance(entry, ListJob))
+            x = maps[graph.layers[schedule.parts[parts[0]].layer].x]
+            entries[first_job] = started_early(entries[first_job], x, before, config, apart=True)
         step = split(arena, config.banks)
         entries.append(ListLoop(
             times=batch, body=len(entries), body_loads=len(data), body_jobs=len(parts),

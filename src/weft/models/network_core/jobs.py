@@ -1,6 +1,6 @@
 """The descriptor of a job from a layer, its maps and its place in the buffers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weft.models.network_core.layers import NetworkLayer
 from weft.models.network_core.map_pitches import MapPitches, Panels
@@ -8,9 +8,9 @@ from weft.models.network_core.pieces import Shape
 from weft.models.network_core.schedule import Part
 from weft.models.network_core.weights import LayerWords
 from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.descriptors import ListJob, split
+from weft.network_core.descriptors import ListJob, join, split
 
-__all__ = ["PlacedMap", "job_of", "shape_of_jobs"]
+__all__ = ["PlacedMap", "job_of", "shape_of_jobs", "started_early"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,11 @@ class PlacedMap:
     height: int
     width: int
     channels: int
+
+    def end(self, depth: int) -> int:
+        """Return the vector behind the last pixel."""
+        rows, pitch = (self.height - 1) * self.pitches.row_pitch, self.pitches.pitch
+        return self.first + rows + (self.width - 1) * pitch + -(-self.channels // depth)
 
 
 def shape_of_jobs(layer: NetworkLayer) -> Shape:
@@ -124,3 +129,67 @@ def job_of(
         output_row_step=output_row_step, outside=layer.x_zero, zero=layer.zero, low=layer.low,
         high=layer.high, **add_fields,
     )
+
+
+def started_early(
+    job: ListJob, x: PlacedMap, before: ListJob, config: NetworkCoreConfig, *, apart: bool = False
+) -> ListJob:
+    """Return a job that starts while the results of the job before are stored, if it can.
+
+    A panel of it waits until its vectors are stored. For that both jobs must go through their maps
+    from low addresses to high ones.
+
+    Parameters
+    ----------
+    job : ListJob
+    x : PlacedMap
+        Its input.
+    before : ListJob
+    config : NetworkCoreConfig
+    apart : bool
+        The job before belongs to another inference, so it stores nothing that the job reads.
+    """
+    if any(each.partial or each.softmax for each in (job, before)):
+        return job
+    steps = _Steps(job, "input", config)
+    output = _Steps(before, "output", config)
+    size = before.columns * (4 if before.sums else 1)
+    end = output.last + -(-size // config.array.depth)
+    if apart or x.end(config.array.depth) <= output.first or end <= x.first:
+        span = -config.vectors
+    elif steps.rise and output.rise:
+        span = _largest_step(job, config)
+    else:
+        return job
+    return job if span is None else replace(job, early=1, span=split(span, config.banks))
+
+
+class _Steps:
+    """The first and the last pixel of a map, and whether all steps between pixels rise."""
+
+    def __init__(self, job, map_, config):
+        self.first, pixel, row = (
+            join(getattr(job, name), config.banks)
+            for name in (map_, f"{map_}_pixel_step", f"{map_}_row_step")
+        )
+        across = (job.out_width - 1) * pixel
+        self.last = self.first + across + (job.out_height - 1) * (row + across)
+        self.rise = (pixel >= 0 or job.out_width == 1) and (row >= 0 or job.out_height == 1)
+
+
+def _largest_step(job, config):
+    """Return the step from an origin to the last vector of its pixel; None if a step falls."""
+    tap_x, tap_y, group = (
+        join(step, config.banks) for step in (job.tap_x_step, job.tap_y_step, job.group_step)
+    )
+    last, tiles = job.tap_vectors - 1, -(-job.columns // config.array.cols)
+    groups = -(-tiles // job.group_tiles)
+    largest, falls = last, False
+    for step, turns in (
+        (tap_x + last, job.kernel_width),
+        (tap_y + (job.kernel_width - 1) * (tap_x + last) + last, job.kernel_height),
+        (group, groups),
+    ):
+        falls |= turns > 1 and step < 0
+        largest += (turns - 1) * step
+    return None if falls else largest

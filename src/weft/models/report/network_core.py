@@ -25,7 +25,7 @@ from weft.models.report.placement import (
     remedy_of,
 )
 from weft.network_core.cycles import softmax_cycles
-from weft.network_core.cycles.output import panel_sizes
+from weft.network_core.cycles.tiles import panel_sizes
 from weft.network_core.descriptors import ListJob, ListLoad, unpack_list
 
 __all__ = [
@@ -40,11 +40,14 @@ class JobPhases:
     ----------
     start, computed, end : int
         Its start, its last array step, its last store.
+    started : int
+        The start of its array steps: before its own start, if it starts early.
     """
 
     start: int
     computed: int
     end: int
+    started: int
 
 
 @dataclass(frozen=True)
@@ -97,8 +100,9 @@ def list_phases(program: NetworkCoreProgram, segment: NetworkCoreSegment) -> Lis
     loads = sum(isinstance(entry, ListLoad) for entry in descriptors)
     found = predict_run(config, segment.run, segment.run_first, program.log)
     phases = tuple(
-        JobPhases(start, computed, end) for (start, end), computed in zip(
-            found.jobs[: len(jobs)], found.computed, strict=False
+        JobPhases(start, computed, end, started)
+        for (start, end), computed, started in zip(
+            found.jobs[: len(jobs)], found.computed, found.started, strict=False
         )
     )
     loaded = _loaded_bytes(descriptors, config)

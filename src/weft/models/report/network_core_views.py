@@ -149,8 +149,8 @@ def _timeline(report):
     for segment, phases in zip(report.program.segments, report.phases, strict=True):
         bars = {
             "load": phases.loads,
-            "compute": [(job.start, job.computed) for job in phases.jobs],
-            "drain": [(job.computed, job.end) for job in phases.jobs],
+            "compute": [(job.started, job.computed) for job in phases.jobs],
+            "drain": [(max(job.start, job.computed), job.end) for job in phases.jobs],
         }
         for lane, (name, times) in enumerate(bars.items()):
             places = [(first + start, end - start) for start, end in times]

@@ -7,7 +7,7 @@ banks that stores write in the same cycle. So the parts that use it are followed
 ====================  =====================================  ===============================
 part                  hardware                               module
 ====================  =====================================  ===============================
-tiles of a job        map reader, step sequencer             `weft.network_core.cycles.output`
+tiles of a job        map reader, step sequencer             `weft.network_core.cycles.tiles`
 chunks of a job       array section, output section          `weft.network_core.cycles.output`
 loads                 list loader                            `weft.network_core.cycles.heads`
 heads, descriptors    list reader                            `weft.network_core.cycles.heads`

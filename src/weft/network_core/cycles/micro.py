@@ -28,7 +28,10 @@ class ListPrediction:
     Attributes
     ----------
     jobs : tuple of (int, int)
-        For each job, the cycle of its start and the cycle of its last store, as in the log.
+        For each job, the cycle of its start and the cycle of its last store, as in the log. With
+        the option ``early``, the start is the one of its output.
+    started : tuple of int
+        For each job, the cycle in which its array steps start.
     computed : tuple of int
         For each job, the cycle of its last array step.
     loads : tuple of (int, int)
@@ -38,6 +41,7 @@ class ListPrediction:
     """
 
     jobs: tuple[tuple[int, int], ...]
+    started: tuple[int, ...]
     computed: tuple[int, ...]
     loads: tuple[tuple[int, int], ...]
     cycles: int
@@ -402,6 +406,6 @@ def predict_micro(config, descriptors, list_address, log_address, limit, watch) 
     if engine.state != NetworkState.DONE:
         raise ValueError(f"a list must have no error, not {error.name}")
     return ListPrediction(
-        tuple(zip(engine.starts, engine.ends, strict=True)), tuple(engine.computed),
-        tuple(engine.loads), engine.now,
+        tuple(zip(engine.starts, engine.ends, strict=True)), tuple(engine.starts),
+        tuple(engine.computed), tuple(engine.loads), engine.now,
     )

@@ -8,8 +8,9 @@ from weft.network_core.cycles.memory import ProgramPortTimes, ProgramTiming, Sid
 from weft.network_core.cycles.micro import ListPrediction, predict_micro
 from weft.network_core.cycles.output import AddedLayer, PartialLayer, PlainLayer
 from weft.network_core.cycles.softmax import SoftmaxLayer
+from weft.network_core.cycles.tiles import StoredJob
 from weft.network_core.descriptors import ListJob, ListLoad, join
-from weft.network_core.latencies import LIST_SETTLE, lead
+from weft.network_core.latencies import LIST_SETTLE, lead, starts_steps
 
 __all__ = ["predict_list"]
 
@@ -57,7 +58,8 @@ def predict_list(
     if not model.ended:
         raise ValueError("loads and jobs of a list must not wait for each other")
     return ListPrediction(
-        tuple(model.times), tuple(model.computed), tuple(model.load_times), model.now + 1
+        tuple(model.times), tuple(model.started), tuple(model.computed), tuple(model.load_times),
+        model.now + 1,
     )
 
 
@@ -66,7 +68,7 @@ class _LogTimes:
 
     def __init__(self, config, first):
         self._banks = config.banks
-        self._early = lead(config.array) > 0
+        self._starts_early = lead(config) > 0
         self._vectors = -(-LOG_BYTES // config.array.depth)
         self._number = first
         self.ended, self.left = False, 0
@@ -83,7 +85,7 @@ class _LogTimes:
 
     def accepts(self, done):
         """Whether a job may start in the next cycle; ``done``: a job ends in this one."""
-        return not self.ended and not ((done or self._early) and self.left)
+        return not self.ended and not ((done or self._starts_early) and self.left)
 
     def step(self, done, written):
         """A cycle: whether a job ends, and whether the write is accepted in it."""
@@ -102,6 +104,8 @@ class _ListModel:
 
     def __init__(self, config, descriptors, list_address, log_address, timing, watch):
         self._network_core, self._watch = config, watch
+        self._early, self._one_row = config.early, config.array.rows == 1
+        self._starts_steps = starts_steps(config)
         self._loads = HeadTimes(config, descriptors, ListLoad)
         self._jobs = HeadTimes(config, descriptors, ListJob)
         self._reader = DescriptorTimes(config, join(list_address, config.banks))
@@ -109,9 +113,9 @@ class _ListModel:
         self._log = _LogTimes(config, join(log_address, config.banks))
         self._port = SidePortTimes(config)
         self._program = ProgramPortTimes(config, timing) if config.program_words else None
-        self._early = lead(config.array) > 0
         self._layer: _Layer | None = None  # whose results are stored
-        self._taken: _Layer | None = None  # the next one, where jobs start early
+        self._taken: tuple[ListJob, int] | None = None  # the next job whose steps run; their start
+        self._before: StoredJob | None = None  # with the option ``early``: the job before
         self._start = 0  # of the output of this layer
         self._load_start = 0  # of the load that runs
         self._for_job = False  # the descriptor is read for the head of jobs
@@ -122,6 +126,7 @@ class _ListModel:
         self._quiet = 0  # cycles in which only the running job did something
         self.now = 1  # the heads begin in this cycle
         self.times: list[tuple[int, int]] = []
+        self.started: list[int] = []
         self.computed: list[int] = []
         self.load_times: list[tuple[int, int]] = []
 
@@ -148,8 +153,8 @@ class _ListModel:
         if self._program and self._log.left and not self._program.stores(self.now):
             self._program.store(self.now)
             logged = True
-        free = ending or not self._steps_busy
-        take_job = self._start_ok and free and self._log.accepts(done)
+        accepts = self._log.accepts(done)
+        take_job = self._start_ok and self._may_take(ending, done, accepts)
         take_load = self._load_valid and not loader.busy
         job = jobs.next if take_job else None
         load = loads.next if take_load else None
@@ -159,6 +164,7 @@ class _ListModel:
         self._settle = self._settle + 1 if self._waits() else 0
         self._start_ok = (
             jobs.state == "ready" and jobs.satisfied and not (take_job or self._job_taken)
+            and not (self._early and (self._taken or self.now - self._start in (0, 1)))
         )
         self._load_valid = loads.state == "ready" and loads.satisfied and not take_load
         jobs.step(fetched and self._for_job, self._job_taken, self._loads_done)
@@ -180,31 +186,48 @@ class _ListModel:
         if done and self._layer:
             self.times.append((self._start, self.now - 1))
             self.computed.append(self._layer.computed)
+            self._before = self._layer.stored_job if self._early else None
             self._layer = None
             self._jobs_done += 1
             if self._watch:
                 self._watch()
         self._steps_busy = take_job or (self._steps_busy and not ending)
-        if self._taken and not self._layer:
-            self._layer, self._taken, self._start = self._taken, None, self.now
+        if self._taken and not self._layer and (accepts or not self._early):
+            self._begin(*self._taken)
+            self._taken = None
         if job:
-            layer = self._layer_of(job)
-            if self._early:
-                self._taken = layer
+            self._quiet = 0  # its head will read the next descriptor
+            self.started.append(self.now)
+            if self._starts_steps:
+                self._taken = job, self.now
             else:
-                self._layer, self._start = layer, self.now
+                self._begin(job, self.now)
 
-    def _layer_of(self, job):
-        """The layer of a job that starts now."""
+    def _may_take(self, ending, done, accepts):
+        """Whether the next job may start, if it waits for no load."""
+        if not self._early:
+            return accepts and (ending or not self._steps_busy)
+        if self._jobs.next.early:
+            return self._layer is None or self._layer.steps_end(self.now)
+        return done or self._layer is None
+
+    def _begin(self, job, start):
+        """Start the output of a job now, whose steps have started."""
+        config = self._network_core
+        self._start = self.now
         if job.softmax:
-            return SoftmaxLayer(self._network_core, job)
-        kind = PartialLayer if job.partial else AddedLayer if job.add else PlainLayer
-        return kind(self._network_core, job, self.now)
+            self._layer = SoftmaxLayer(config, job)
+        elif job.partial:
+            self._layer = PartialLayer(config, job, start)
+        else:
+            kind = AddedLayer if job.add else PlainLayer
+            overlap = (self._before, self.now) if self._early else ()
+            self._layer = kind(config, job, start, *overlap)
 
     @property
     def _job_busy(self):
         """A job runs, or its results are stored."""
-        return self._steps_busy or self._layer is not None
+        return self._steps_busy or self._layer is not None or self._taken is not None
 
     def skip(self) -> None:
         """Go to the cycle in which the job is ending, if nothing else happens until then."""
@@ -216,7 +239,11 @@ class _ListModel:
         waits = self._loads.state in WAITING and self._jobs.state in WAITING
         self._quiet = 0 if busy or not waits else self._quiet + 1
         if self._quiet > LIST_SETTLE and self._layer:
-            self.now = self._layer.finish(self.now, self._port)
+            steps = (
+                self._early and self._taken is None and self._jobs.state == "ready"
+                and self._jobs.next.early and not self._layer.steps_end(self.now - 1)
+            )
+            self.now = self._layer.finish(self.now, self._port, steps)
 
     def _descriptor(self):
         """What the reader starts with, or None: whether it is for a job, and its index."""
@@ -224,7 +251,7 @@ class _ListModel:
         for_job, for_load = jobs.state == "fetch", loads.state == "fetch"
         if self._reader.busy or not (for_job or for_load):
             return None
-        choose_job = for_job and (self._early or self._job_busy or not for_load)
+        choose_job = for_job and (self._one_row or self._job_busy or not for_load)
         return choose_job, (jobs if choose_job else loads).index
 
     def _waits(self):

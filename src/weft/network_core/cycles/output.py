@@ -1,18 +1,15 @@
-"""Array and output section in the cycle model of lists: tiles, and when chunks are stored."""
+"""The output section in the cycle model of lists: when the chunks of a job are stored."""
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from weft.latencies import STEP
 from weft.network_core.cycles.memory import SidePortTimes
-from weft.network_core.descriptors import join
+from weft.network_core.cycles.tiles import MapPlaces, StoredJob, TileTimes
 from weft.network_core.latencies import (
     CHUNK_ADDRESS,
     CHUNK_START,
     MAP_READ,
-    PANEL_START,
     SUM_PARTS,
     add_slot,
     added_chunks,
@@ -21,105 +18,13 @@ from weft.network_core.latencies import (
     lead,
     rescale,
     rescale_total,
-    result_rows,
     store_sums,
 )
 
-__all__ = [
-    "AddedLayer", "ChunkStore", "MapBanks", "PartialLayer", "PlainLayer", "TileTimes", "TimedTile",
-    "panel_sizes",
-]
-
-@dataclass(frozen=True)
-class TimedTile:
-    """A computed tile.
-
-    Attributes
-    ----------
-    panel : int
-    number : int
-        Of the tile in its panel.
-    rows : int
-    announced : int
-        The cycle in which the sequencer announces it.
-    """
-
-    panel: int
-    number: int
-    rows: int
-    announced: int
-
-
-def panel_sizes(job) -> Iterator[int]:
-    """The pixels of each panel of a `weft.network_core.descriptors.ListJob`."""
-    pixels = job.out_height * job.out_width
-    width, repeat = (pixels, 1) if job.cross else (job.out_width, job.out_height)
-    for _ in range(repeat):
-        for first in range(0, width, job.panel_rows):
-            yield min(job.panel_rows, width - first)
-
-
-class TileTimes:
-    """Iterates over the tiles of a job in their order, as `TimedTile`.
-
-    A tile may be taken when it is :attr:`known`: its time depends on :attr:`released`.
-
-    Parameters
-    ----------
-    config : NetworkCoreConfig
-    job : ListJob
-    start : int
-        The cycle in which the job starts.
-
-    Attributes
-    ----------
-    released : list of int
-        For each tile, the cycle of the request of its last chunk. The output stage appends them.
-    """
-
-    def __init__(self, config, job, start: int):
-        self._rows = config.array.rows
-        self._tiles = -(-job.columns // config.array.cols)
-        self._words = job.tile_words
-        self._credits = result_rows(config) // config.array.rows
-        self._start = start
-        self._sizes = panel_sizes(job)
-        self._count = 0
-        self.released: list[int] = []
-        self._iterator = self._each()
-
-    @property
-    def known(self) -> bool:
-        """Whether the time of the next tile is known."""
-        return len(self.released) > self._count - self._credits
-
-    def __iter__(self):
-        return self
-
-    def __next__(self) -> TimedTile:
-        return next(self._iterator)
-
-    def _each(self):
-        # The cycles in which the sequencer decides on the first step of a panel, and on the last
-        # step of the tile before; before the first tile, values that delay nothing.
-        taken, last = self._start + PANEL_START - STEP, self._start - self._rows
-        for panel, rows in enumerate(self._sizes):
-            # A pixel is prepared in each cycle, from the one in which the panel before was taken.
-            first = taken = max(taken + rows, last + 1)
-            for number in range(self._tiles):
-                end = first + self._words - 1
-                last = max(end, last + self._rows, self._space())  # a tile drains in `rows` cycles
-                self._count += 1
-                yield TimedTile(panel, number, rows, last + STEP)
-                first = last + 1
-
-    def _space(self):
-        """The first cycle in which the result buffer has space for the next tile."""
-        before = self._count - self._credits
-        return self.released[before] + 1 if before >= 0 else 0
-
+__all__ = ["AddedLayer", "ChunkStore", "PartialLayer", "PlainLayer"]
 
 FIFO = 2  # from a write of a buffered FIFO to the read
+HELD = 2  # from the start of the output to the first chunk of a tile that waits for it
 
 
 class ChunkStore(NamedTuple):
@@ -133,42 +38,33 @@ class ChunkStore(NamedTuple):
     last: bool
 
 
-class MapBanks:
-    """The banks of the chunks of a map."""
-
-    def __init__(self, config, job, map_):
-        banks = self._banks = config.banks
-        first = "add_input" if map_ == "add" else map_
-        self._first = join(getattr(job, first), banks)
-        self._pixel = join(getattr(job, f"{map_}_pixel_step"), banks)
-        row_step = join(getattr(job, f"{map_}_row_step"), banks)
-        self._row = row_step + (job.out_width - 1) * self._pixel
-        self._width, self._depth = job.out_width, config.array.depth
-
-    def at(self, pixel, byte):
-        """The bank of the vector with a byte of a pixel."""
-        y, x = divmod(pixel, self._width)
-        number = self._first + y * self._row + x * self._pixel + byte // self._depth
-        return number % self._banks
-
-
 class _Layer:
     """A running job: its tiles, and the chunks of each.
 
     ``computed`` is the cycle of the last step of the latest tile.
     """
 
-    def __init__(self, config, job, start):
+    def __init__(self, config, job, start, before):
         self._network_core, self._job = config, job
-        self._tiles = TileTimes(config, job, start)
-        self._output = MapBanks(config, job, "output")
+        self._tiles = TileTimes(config, job, start, before)
+        self._output = MapPlaces(config, job, "output")
         self._written = array_write(config.array) + 1  # from the announcement to row 0, readable
         self._interval = config.array.scale_cycles
-        self._lead = lead(config.array)
+        self._lead = lead(config)
         self._pixels = 0  # of the panels before
         self._across = -(-job.columns // config.array.cols)
         self._total = job.out_height * job.out_width
+        self._panel_ends: list[int] = []  # the last store of each panel
         self.computed = 0
+
+    @property
+    def stored_job(self) -> StoredJob | None:
+        """The record of the job when it has ended; None if it stores nothing."""
+        if not self._panel_ends:
+            return None
+        return StoredJob(
+            self._network_core, self._job, self.computed, self._tiles.released, self._panel_ends
+        )
 
     def _next_tile(self):
         """The next `TimedTile`, its first pixel, its columns, and whether it is the last one."""
@@ -199,9 +95,13 @@ class PartialLayer(_Layer):
     read = None
 
     def __init__(self, config, job, start):
-        super().__init__(config, job, start)
+        super().__init__(config, job, start, None)
         tile, *_ = self._next_tile()
         self._end = tile.announced + MAP_READ
+
+    def steps_end(self, now: int) -> bool:
+        """Whether the last step has read A and B, in this cycle or before."""
+        return now >= self._end
 
     def ending(self, now: int) -> bool:
         """Whether the next job may start in the next cycle. Call it before `stored`."""
@@ -215,7 +115,7 @@ class PartialLayer(_Layer):
     def step(self, now: int, accepted: bool, arrived: bool) -> None:
         """A cycle, in which nothing depends on the side port."""
 
-    def finish(self, now: int, port: SidePortTimes) -> int:
+    def finish(self, now: int, port: SidePortTimes, steps: bool = False) -> int:
         """Returns the cycle in which the job is `ending`."""
         return max(now, self._end)
 
@@ -243,6 +143,10 @@ class PlainLayer(_Layer):
     job : ListJob
     start : int
         The cycle in which the job starts.
+    before : StoredJob, optional
+        The job before, if its results were stored after the start.
+    opened : int, optional
+        The cycle in which the output starts, if tiles may be computed before.
 
     Attributes
     ----------
@@ -252,12 +156,13 @@ class PlainLayer(_Layer):
 
     read = None
 
-    def __init__(self, config, job, start):
-        super().__init__(config, job, start)
+    def __init__(self, config, job, start, before=None, opened=None):
+        super().__init__(config, job, start, before)
         array = config.array
         self._size = SUM_PARTS if job.sums else 1  # bytes of a value, and writes of a chunk at most
         self._latency = store_sums(array) if job.sums else rescale(array)
-        self._request = 0  # the latest one
+        # The latest request, or one before the first one that the start of the output allows.
+        self._request = 0 if opened is None else opened + HELD + FIFO - self._size * self._interval
         self._stores: deque[_TileStores] = deque()  # the tiles from this cycle on
 
     def ending(self, now: int) -> bool:
@@ -266,6 +171,12 @@ class PlainLayer(_Layer):
         while not stores or (stores[-1].end < now + self._lead and not stores[-1].last):
             stores.append(self._tile())
         return stores[-1].last and stores[-1].end == now + self._lead
+
+    def steps_end(self, now: int) -> bool:
+        """Whether the last step has read A and B, in this cycle or before."""
+        while self._pixels < self._total and self.computed + MAP_READ <= now:
+            self._stores.append(self._tile())
+        return self._pixels == self._total and self.computed + MAP_READ <= now
 
     def stored(self, now: int) -> ChunkStore | None:
         """The store of this cycle."""
@@ -286,20 +197,23 @@ class PlainLayer(_Layer):
         writes = range(self._size * column, self._size * min(column + lanes, columns.stop), lanes)
         if part >= len(writes):
             return None
-        bank = self._output.at(tile.pixel + row, writes[part])
+        bank = self._output.bank(tile.pixel + row, writes[part])
         return ChunkStore(now, bank, tile.last and now == tile.end)
 
     def step(self, now: int, accepted: bool, arrived: bool) -> None:
         """A cycle, in which nothing depends on the side port."""
 
-    def finish(self, now: int, port: SidePortTimes) -> int:
-        """Drop all stores before the job is `ending`; returns the cycle in which it is."""
+    def finish(self, now: int, port: SidePortTimes, steps: bool = False) -> int:
+        """Drop all stores before the job is `ending`, or has its `steps_end` with ``steps``.
+
+        Returns the cycle in which it is.
+        """
         stores = self._stores
         while not (stores and stores[-1].last):
             stores.append(self._tile())
-            if len(stores) > 1 + self._lead:  # each tile has a store, in a cycle of its own
-                stores.popleft()
-        return max(now, stores[-1].end - self._lead)
+            if not steps and len(stores) > 1 + self._lead:
+                stores.popleft()  # each tile has a store, in a cycle of its own
+        return max(now, self.computed + MAP_READ if steps else stores[-1].end - self._lead)
 
     def _tile(self):
         tile, pixel, columns, last = self._next_tile()
@@ -310,6 +224,8 @@ class PlainLayer(_Layer):
         self._tiles.released.append(self._request)
         width = len(columns) - (across - 1) * lanes  # of the last chunk
         end = self._request + (-(-self._size * width // lanes) - 1) * self._interval
+        if tile.number == self._across - 1:
+            self._panel_ends.append(end + self._latency)
         return _TileStores(
             first + self._latency, end + self._latency, period, pixel, columns, last
         )
@@ -323,6 +239,7 @@ class _Chunk(NamedTuple):
     store_bank: int
     added_bank: int
     tile_end: bool
+    panel_end: bool
     last: bool
 
 
@@ -331,7 +248,7 @@ class AddedLayer(_Layer):
 
     Parameters
     ----------
-    chip, job, start
+    config, job, start, before, opened
         As of `PlainLayer`.
 
     Attributes
@@ -340,8 +257,8 @@ class AddedLayer(_Layer):
         The bank of the read that it requests.
     """
 
-    def __init__(self, config, job, start):
-        super().__init__(config, job, start)
+    def __init__(self, config, job, start, before=None, opened=None):
+        super().__init__(config, job, start, before)
         array = config.array
         self.read: int | None = None
         self._space = added_chunks(array)
@@ -349,10 +266,12 @@ class AddedLayer(_Layer):
         self._latency = rescale_total(config)
         self._take_delay = added_take(array)
         self._periods = add_slot(config) // 2
-        self._added = MapBanks(config, job, "add")
+        self._added = MapPlaces(config, job, "add")
+        self._ahead: deque[tuple] = deque()  # tiles whose times are known
         self._generated: deque[_Chunk] = deque()  # of announced tiles
         self._stores: deque[ChunkStore] = deque()  # the next ones
-        self._valid = start  # first cycle in which the chunks of the next tile are valid
+        # The first cycle in which the chunks of the next tile are valid.
+        self._valid = start if opened is None else opened + HELD
         self._waiting: deque[tuple[int, _Chunk]] = deque()  # with the cycle of their acceptance
         # The stages before ``read``.
         self._addresses: deque[int | None] = deque([None] * (CHUNK_ADDRESS - 1))
@@ -366,15 +285,30 @@ class AddedLayer(_Layer):
         stores = self._stores
         return bool(stores) and stores[-1].last and stores[-1].cycle == now + self._lead
 
+    def steps_end(self, now: int) -> bool:
+        """Whether the last step has read A and B, in this cycle or before."""
+        self._look_ahead()
+        return self._pixels == self._total and self.computed + MAP_READ <= now
+
+    def _look_ahead(self):
+        """Take all tiles whose times are known."""
+        while self._pixels < self._total and self._tiles.known:
+            self._ahead.append(self._next_tile())
+
     def stored(self, now: int) -> ChunkStore | None:
         """The store of this cycle."""
         stores = self._stores
         return stores.popleft() if stores and stores[0].cycle == now else None
 
-    def finish(self, now: int, port: SidePortTimes) -> int:
-        """Follow the job alone until it is `ending`; returns the cycle in which it is."""
+    def finish(self, now: int, port: SidePortTimes, steps: bool = False) -> int:
+        """Follow the job alone until it is `ending`, or has its `steps_end` with ``steps``.
+
+        Returns the cycle in which it is.
+        """
         stores = self._stores
         while not (stores and stores[-1].last and stores[-1].cycle <= now + self._lead):
+            if steps and self.steps_end(now):
+                break
             store = self.stored(now)
             arrived = port.arrival(now)
             accepted = port.step(now, (self.read,), store and store.bank)
@@ -404,26 +338,28 @@ class AddedLayer(_Layer):
 
     def _generate(self, now):
         """The next chunk, if it is valid."""
-        if not self._generated and self._tiles.known and self._pixels < self._total:
-            self._generated.extend(self._chunks())
-            announced = self._generated[0].announced
-            self._valid = max(self._valid, announced + CHUNK_START)
+        if not self._generated:
+            self._look_ahead()
+            if self._ahead:
+                self._generated.extend(self._chunks(*self._ahead.popleft()))
+                announced = self._generated[0].announced
+                self._valid = max(self._valid, announced + CHUNK_START)
         if not self._generated or now < self._valid:
             return None
         chunk = self._generated.popleft()
         self._valid = now + 1
         return chunk
 
-    def _chunks(self) -> Iterator[_Chunk]:
-        """The chunks of the next tile, in their order."""
-        tile, pixel, columns, last = self._next_tile()
+    def _chunks(self, tile, pixel, columns, last) -> Iterator[_Chunk]:
+        """The chunks of a tile, in their order."""
         columns = columns[:: self._network_core.array.lanes]
         for row in range(tile.rows):
             for column in columns:
                 tile_end = row == tile.rows - 1 and column == columns[-1]
                 yield _Chunk(
-                    tile.announced, row, self._output.at(pixel + row, column),
-                    self._added.at(pixel + row, column), tile_end, tile_end and last,
+                    tile.announced, row, self._output.bank(pixel + row, column),
+                    self._added.bank(pixel + row, column), tile_end,
+                    tile_end and tile.number == self._across - 1, tile_end and last,
                 )
 
     def _request(self, now):
@@ -438,6 +374,8 @@ class AddedLayer(_Layer):
             self._waiting.popleft()
             self._takes.append(now + self._take_delay)
             self._stores.append(ChunkStore(now + self._latency, chunk.store_bank, chunk.last))
+            if chunk.panel_end:
+                self._panel_ends.append(now + self._latency)
             if chunk.tile_end:
                 self._tiles.released.append(now)
         period = 2 * self._interval

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from weft.latencies import MEMORY_READ
 from weft.network_core.cycles.memory import SidePortTimes
-from weft.network_core.cycles.output import ChunkStore, MapBanks
+from weft.network_core.cycles.output import ChunkStore
+from weft.network_core.cycles.tiles import MapPlaces
 from weft.network_core.latencies import DELIVERY, SIDE_READ, scale, softmax_reciprocal
 
 __all__ = ["SoftmaxLayer", "softmax_cycles"]
@@ -44,9 +45,11 @@ class SoftmaxLayer:
         The cycle of the latest store.
     """
 
+    stored_job = None
+
     def __init__(self, config, job):
         self._network_core, self._job, self._depth = config, job, config.array.depth
-        self._input, self._output = MapBanks(config, job, "input"), MapBanks(config, job, "output")
+        self._input, self._output = (MapPlaces(config, job, map_) for map_ in ("input", "output"))
         self._pixels = job.out_height * job.out_width
         self._pixel = self._byte = 0  # the value that is taken
         self._accepted = self._arrived = False
@@ -66,14 +69,18 @@ class SoftmaxLayer:
         if not self._stores:
             return None
         self.computed = now
-        return ChunkStore(now, self._output.at(self._pixel, self._byte), self.ending(now))
+        return ChunkStore(now, self._output.bank(self._pixel, self._byte), self.ending(now))
 
     def step(self, now: int, accepted: bool, arrived: bool) -> None:
         """A cycle: whether the read is accepted, and whether the data of a read arrive in it."""
         self._accepted, self._arrived = accepted, arrived
         next(self._cycles, None)
 
-    def finish(self, now: int, port: SidePortTimes) -> int:
+    def steps_end(self, now: int) -> bool:
+        """Whether the job ends in this cycle: the array has no steps of it."""
+        return self.ending(now)
+
+    def finish(self, now: int, port: SidePortTimes, steps: bool = False) -> int:
         """Follow the job alone until it is `ending`; returns the cycle in which it is."""
         pixel = self._pixel
         while not self.ending(now):
@@ -139,7 +146,7 @@ class SoftmaxLayer:
     def _vector(self):
         """The cycles in which a vector is checked, requested and awaited."""
         yield
-        self.read = self._input.at(self._pixel, self._byte)
+        self.read = self._input.bank(self._pixel, self._byte)
         yield
         while not self._accepted:
             yield

@@ -1,6 +1,7 @@
 """The addresses of chunks: against products of coordinates and pitches, at any pace."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from network_core_output import network_core_of
@@ -83,6 +84,45 @@ def test_addresses_of_chunks(config, idle, stall):
 
     async def bench(ctx):
         for _ in range(6):
+            await job(ctx, *walk(rng, config))
+
+    simulate(dut, bench)
+
+
+@pytest.mark.parametrize("config", CHIPS[:4], ids=lambda c: f"{c.array.name}-{c.array.lanes}")
+def test_the_frontier_is_the_first_pixel_that_is_not_stored(config):
+    """It moves on in the cycle before the last chunk of a panel leaves, to the pixel behind it."""
+    rng = random.Random(4)
+    config = replace(config, early=True)
+    dut = ChunkAddresses(config)
+
+    async def job(ctx, ports, chunks):
+        for name, value in ({**ports, "start": 1}).items():
+            put(ctx, getattr(dut, name), value)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        put(ctx, dut.i, {"valid": 0, "chunk": chunks[0][0]})
+        await ctx.tick().repeat(2)
+        firsts = [number for n, (_, number, _) in enumerate(chunks)
+                  if not n or chunks[n - 1][0]["panel_end"]]
+        pending, stored, ended, frontiers = list(chunks), 0, 0, []
+        while stored < len(chunks):
+            valid = bool(pending) and rng.random() < 0.7
+            put(ctx, dut.i, {"valid": valid, "chunk": (pending or chunks)[0][0]})
+            if valid:
+                pending.pop(0)
+            _, _, out, frontier = await ctx.tick().sample(dut.o, dut.frontier)
+            if out.valid:
+                ended += chunks[stored][0]["panel_end"]
+                stored += 1
+            if frontiers and ended < len(firsts):
+                assert frontiers[-1] == hardware_address(config, firsts[ended])
+            frontiers.append(plain(frontier))
+
+    async def bench(ctx):
+        put(ctx, dut.en, 1)
+        put(ctx, dut.window.limit, config.words)
+        for _ in range(8):
             await job(ctx, *walk(rng, config))
 
     simulate(dut, bench)
