@@ -116,7 +116,7 @@ def test_the_wheel_does_what_the_checkout_does(installed, tmp_path, monkeypatch,
 
 
 def test_the_extra_all_has_what_the_commands_use():
-    """A new extra must be in it, or here: for checks of Weft, a search on a cluster, a framework."""
+    """A new extra must be in it, or here: for checks of Weft, a cluster, or a framework."""
     extras = PROJECT["project"]["optional-dependencies"]
     (everything,) = extras["all"]
     others = "all", "docs", "explore", "interop", "jax", "test", "train"

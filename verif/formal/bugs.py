@@ -378,6 +378,8 @@ BUGS = [
          "(self.origin.as_value().as_signed() <= limit)"),
         ("a panel passes because the one before it did", "stored",
          "self.i.valid & ~self.i.ready & (self", "(reached | self.i.valid) & (self"),
+        ("a panel waits for a job that has ended", "at_once",
+         "passes.eq(~self.follows | reached)", "passes.eq(reached)"),
     ),
     *table(
         "list execution alone", "network_core.lists.reader_head",
