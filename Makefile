@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs registers help sim demo bench bitstream explore regress program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench usb-bench area estimates presets mutated-lists mutation results compare boards pictures sweep lock clean distclean
+.PHONY: docs registers help sim demo bench bitstream explore regress program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed jax-overhead link-bench usb-bench area estimates presets mutated-lists mutation results compare boards pictures sweep lock clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -141,6 +141,10 @@ program-memory:  ## measure networks behind AXI4, write the record (minutes)
 sim-speed:  ## measure the speed of the simulation, write the record
 	@$(SETUP) sim
 	@$(RUN) python -m tools.sim_speed
+
+jax-overhead:  ## measure a step of training in JAX on a golden core, write the record
+	@$(SETUP) test
+	@$(RUN) python -m tools.jax_overhead
 
 link-bench:  ## products and networks over simulated serial ports, write the record (an hour)
 	@$(SETUP) sim

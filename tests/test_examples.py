@@ -19,7 +19,7 @@ SCRIPTS = {path.name: path for path in sorted((ROOT / "examples").glob("*.py"))}
 NOTEBOOKS = {path.name: path for path in sorted((ROOT / "examples").glob("*.ipynb"))}
 # `weft build --board` reads the board (tests/cli/test_build.py); amaranth-soc is not on PyPI.
 NOT_RUN = {"my_board.py", "amaranth_soc.py", "from_pytorch.py"}
-COMPILE = {"batch_on_board.py"}  # a simulation model
+SLOW = {"batch_on_board.py", "train_jax.py"}  # a simulation model; a training
 BLOCKS = {
     f"{page}-{number}": block
     for page in ("quickstart", "python", "ip", "networks")
@@ -31,7 +31,7 @@ BLOCKS = {
 
 
 @pytest.mark.parametrize("name", [
-    pytest.param(name, marks=[pytest.mark.slow] if name in COMPILE else [])
+    pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
     for name in SCRIPTS if name not in NOT_RUN
 ])
 def test_example_runs(name, tmp_path):
@@ -64,6 +64,19 @@ def test_from_pytorch(capsys):
     assert np.abs(y - wanted).max() < 0.05 * np.abs(wanted).max()
     said = capsys.readouterr().out
     assert "equal to onnxruntime in mode onnx" in said and "top-1 agrees in " in said
+
+
+def test_train_jax(monkeypatch, capsys):
+    """A few steps, and the way to the golden model of the chip."""
+    module = example(ROOT / "examples" / "train_jax.py")
+    monkeypatch.setattr(module, "STEPS", 12)
+    params, program, scores = module.main()
+    images, _ = module.digits()
+    float32 = np.asarray(module.network(params, images[400:]))
+    noise = np.square(scores - float32).mean() / np.square(float32).mean()
+    assert 10 * np.log10(noise) < -20  # dB
+    assert all(not step.macs for step in program.host)
+    assert "8 of " in capsys.readouterr().out
 
 
 def test_data_of_the_soc_example(monkeypatch):

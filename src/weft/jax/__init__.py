@@ -10,14 +10,14 @@ module                content
 ====================  ===========================================================================
 """
 
+from importlib.util import find_spec
+
 from weft.hints import to_install
 
-try:
-    import jax  # the framework, not this package
-except ModuleNotFoundError as error:
+if find_spec("jax") is None:  # the framework, not this package
     raise ModuleNotFoundError(
         f"weft.jax needs the package jax; {to_install(extra='jax')}", name="jax"
-    ) from error
+    )
 
 from weft.jax.export import export, to_onnx
 from weft.jax.offloading import Offloaded, offload

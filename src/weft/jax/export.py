@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
+from jax.extend import source_info_util
 
 from weft.jax.nodes import NODES, Builder, Value
 from weft.models.errors import ModelError
@@ -132,8 +133,11 @@ def _check(model, function, params, x):
         )
 
 
-def _run(build, jaxpr, consts, arguments):
-    """The results of a jaxpr: each a Value, or an array if it is constant."""
+def _run(build, jaxpr, consts, arguments, place=""):
+    """The results of a jaxpr: each a Value, or an array if it is constant.
+
+    ``place`` is where the jaxpr is called: functions of JAX itself have no line of a user.
+    """
     values = dict(zip(jaxpr.constvars, map(np.asarray, consts), strict=True))
     values |= dict(zip(jaxpr.invars, arguments, strict=True))
 
@@ -143,26 +147,24 @@ def _run(build, jaxpr, consts, arguments):
     for eqn in jaxpr.eqns:
         inputs = [read(var) for var in eqn.invars]
         kind = eqn.primitive.name
+        where = source_info_util.summarize(eqn.source_info) or place
         if kind in _INLINED:
             inner = next(eqn.params[key] for key in _FUNCTIONS if key in eqn.params)
             closed = getattr(inner, "jaxpr", inner)
-            found = _run(build, closed, getattr(inner, "consts", ()), inputs)
+            found = _run(build, closed, getattr(inner, "consts", ()), inputs, where)
         elif all(isinstance(x, np.ndarray) for x in inputs):
             found = eqn.primitive.bind(*inputs, **eqn.params)
             found = found if eqn.primitive.multiple_results else [found]
             found = [np.asarray(x) for x in found]
         else:
-            found = [_node(build, eqn, inputs)]
+            found = [_node(build, eqn, inputs, where)]
         values.update(zip(eqn.outvars, found, strict=True))
     return [read(var) for var in jaxpr.outvars]
 
 
-def _node(build, eqn, inputs):
+def _node(build, eqn, inputs, where):
     """The result of an operator that depends on the input."""
-    from jax.extend import source_info_util
-
     kind = eqn.primitive.name
-    where = source_info_util.summarize(eqn.source_info)
     if kind not in NODES:
         known = ", ".join(sorted(NODES))
         raise ModelError(f"{kind} at {where} must be one of the operators of export: {known}")

@@ -170,7 +170,7 @@ def _elementwise(kind: str) -> Callable:
             return build.value(kind, [build.ordered(_wide(x, out)) for x in inputs], out)
         names = [
             x.name if isinstance(x, Value)
-            # A row without axes of size 1 before it: the quantizer takes it as the bias of a matrix.
+            # Without axes of size 1 before it, the quantizer takes a row as the bias of a matrix.
             else build.constant(_narrow(_wide(x, out).transpose(same.order)))
             for x in inputs
         ]
@@ -326,6 +326,10 @@ def _power(build, eqn, x):
     return _elementwise("Pow")(build, eqn, x, exponent)
 
 
+def _square(build, eqn, x):
+    return _elementwise("Mul")(build, eqn, x, x)
+
+
 def _inverse_root(build, eqn, x):
     return _elementwise("Reciprocal")(build, eqn, _elementwise("Sqrt")(build, eqn, x))
 
@@ -364,7 +368,8 @@ NODES: dict[str, Callable] = {
     "reduce_max": _reduce("ReduceMax"), "reduce_min": _reduce("ReduceMin"), "argmax": _argmax,
     "reduce_window_max": _pool("MaxPool"), "reduce_window_sum": _pool("AveragePool"),
     "stop_gradient": _same, "copy": _same, "optimization_barrier": _same,
-    "integer_pow": _power, "rsqrt": _inverse_root, "convert_element_type": _convert,
+    "integer_pow": _power, "square": _square, "rsqrt": _inverse_root,
+    "convert_element_type": _convert,
     "select_n": _select, "concatenate": _concatenate,
 } | {name: _elementwise(kind) for name, kind in {
     "sub": "Sub", "mul": "Mul", "div": "Div", "min": "Min",

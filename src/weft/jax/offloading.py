@@ -55,9 +55,10 @@ class Offloaded:
 
         A ``target`` is a board, or another argument of `weft.models.target.target_of`: the report
         then has its times. Raises ModelError if it is not known, or its core does not fit.
+
+        JAX returns results before they are computed: `jax.block_until_ready` waits for them. Calls
+        that still run are not in the report.
         """
-        # The results of calls may still be on their way.
-        jax.effects_barrier()
         return offload_report(
             self.record, self._products.accelerator.config, FRAMEWORK, target
         )

@@ -157,7 +157,8 @@ class OffloadReport:
         console.print(fitted_table(
             console,
             [Column(name, rank, rank == 0) for name, rank, _ in columns],
-            [[cell(row) for _, _, cell in columns] for row in self.rows],
+            # The headline names the others: a function has many, and they cost no product.
+            [[cell(row) for _, _, cell in columns] for row in self.rows if row.operator.product],
         ))
         print_lines(console, [*self._totals(), *self.reasons()])
 
