@@ -1,13 +1,16 @@
 """The backend ``weft`` of `torch.compile`: its options, and the report of what ran where."""
 
+import re
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import PurePath
 
 import torch
 from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.utils import counters
 from torch._guards import TracingContext
 from torch.fx import GraphModule
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -23,6 +26,7 @@ from weft.torch.graphs import on_accelerator
 __all__ = ["backend", "record", "report"]
 
 FRAMEWORK = "PyTorch"
+_BREAK = "graph break"
 _OPTIONS = ("accelerator", "dtype")
 _lock = threading.RLock()
 _records: "weakref.WeakKeyDictionary[Accelerator, Record]" = weakref.WeakKeyDictionary()
@@ -67,7 +71,7 @@ def backend(graph: GraphModule, inputs: list, *, options: dict | None = None) ->
     products = _products_of(**_checked(options or {}))
     reason = getattr(graph, "compile_subgraph_reason", None)
     if reason is not None and reason.graph_break:
-        products.record.found([Operator("graph break", _line(reason), reason=_break(reason))])
+        products.record.found([_ended(reason)])
     static: set[str] = set()  # names of the values that depend on parameters alone
 
     def forward(graph, inputs):
@@ -109,11 +113,15 @@ def report(accelerator: Accelerator | None = None, target=None) -> OffloadReport
     then has its times. Raises ModelError if it is not known, or its core does not fit.
 
     An operator is in the report after the first run of its graph. Code that `torch.compile` leaves
-    to Python has no graph: a graph that ends before such code is in the report as a graph break.
-    ``fullgraph=True`` of `torch.compile` makes it an error.
+    to Python has no graph. The report has all these graph breaks of the process, of any backend;
+    ``fullgraph=True`` of `torch.compile` makes them an error.
     """
     accelerator = _accelerator(accelerator)
-    return offload_report(record(accelerator), accelerator.config, FRAMEWORK, target)
+    config = accelerator.config
+    found = offload_report(record(accelerator), config, FRAMEWORK, target)
+    known = {row.operator.reason for row in found.rows}
+    breaks = offload_report(_breaks(known), config, FRAMEWORK, target)
+    return replace(found, rows=(*found.rows, *breaks.rows))
 
 
 def _checked(options):
@@ -151,15 +159,29 @@ def _accelerator(given):
         return _default[0]
 
 
-def _line(reason):
-    """Where a graph ends."""
-    if not reason.user_stack:
-        return ""
-    frame = reason.user_stack[-1]
-    return f"{PurePath(frame.filename).name}:{frame.lineno} {frame.name}"
+def _ended(reason):
+    """The operator of the place where a graph ends before code that is left to Python."""
+    where = ""
+    if reason.user_stack:
+        frame = reason.user_stack[-1]
+        where = f"{PurePath(frame.filename).name}:{frame.lineno} {frame.name}"
+    return Operator(_BREAK, where, reason=_left(str(reason.reason)))
 
 
-def _break(reason):
-    """Why a graph ends, in one line."""
-    text = " ".join(str(reason.reason).split("\n")[0].split())
-    return f"what follows is not in this graph: {text}"
+def _breaks(known):
+    """A record of the graph breaks of the process whose reasons are not ``known``."""
+    found = Record()
+    # One counter has those that leave a graph, and the other one those that leave none.
+    for text, times in (counters["graph_break"] | counters["unimplemented"]).items():
+        reason = _left(text)
+        if reason not in known:
+            thing = re.search(r"debug context: (.+)", text)
+            operator = Operator(_BREAK, thing[1].strip() if thing else "", reason=reason)
+            found.found([operator] * times)
+    return found
+
+
+def _left(text):
+    """Why code is left to Python, in one line."""
+    reason = text.strip().splitlines()[0].strip()
+    return f"code is left to Python, and its products are not seen: {reason}"

@@ -13,7 +13,7 @@ from torch._prims_common import suggest_memory_format
 from torch.fx import GraphModule
 from torch.utils.flop_counter import flop_registry
 
-from weft.offload import Operator, Products, StaticWeights, Window
+from weft.offload import NO_PRODUCT, Operator, Products, StaticWeights, Window
 from weft.torch.convolutions import input_gradient, weight_gradient, weight_of
 from weft.torch.products import PRODUCTS
 from weft.torch.quantized import Int8Core, floats, is_quantized, operands
@@ -21,12 +21,12 @@ from weft.torch.quantized import Int8Core, floats, is_quantized, operands
 __all__ = ["on_accelerator"]
 
 aten = torch.ops.aten
-_NO_PRODUCT = "no product"
 _INSIDE = "PyTorch computes the products inside it"
+_FAST_PATH = "; torch.backends.mha.set_fastpath_enabled(False) divides it"
 # Operators of PyTorch with products inside, beside those whose operations its counter knows.
 _FUSED = re.compile(
-    r"lstm|gru|rnn|attention|transformer_encoder|cdist|linalg_(?!vector_norm|diagonal)|cholesky|"
-    r"einsum|bilinear(?!2d)|_mm$|mm_|addr$"
+    r"lstm|gru|rnn|attention|transformer_encoder|trilinear|cdist|mm$|mm_|mv$|"
+    r"linalg_(?!vector_norm|diagonal|cross)|cholesky|lu_solve|triangular_solve"
 )
 
 
@@ -113,8 +113,9 @@ class Part:
             return self._reason
         types = (a, b, self._out)
         known = [_NUMPY.get(kind) for kind in types]
-        if None in known:
-            return f"the core has no type {_text(types[known.index(None)])}"
+        for kind, dtype in zip(types, known, strict=True):
+            if dtype is None:
+                return f"the core has no type {str(kind).removeprefix('torch.')}"
         return self._products.refusal(*known, shape)
 
     def _weights(self, side, array, make: Callable[[], StaticWeights]):
@@ -338,9 +339,11 @@ def _kept(node, backward):
     else:
         return  # Python, such as a size or a part of a result
     if inside:
-        yield Operator(kind, _place(node, backward), reason=_INSIDE)
+        fast = kind in ("_transformer_encoder_layer_fwd", "_native_multi_head_attention")
+        reason = _INSIDE + _FAST_PATH if fast else _INSIDE
+        yield Operator(kind, _place(node, backward), reason=reason)
     else:
-        yield Operator(kind, reason=_NO_PRODUCT)
+        yield Operator(kind, reason=NO_PRODUCT)
 
 
 def _place(node, backward):
@@ -352,6 +355,8 @@ def _place(node, backward):
     if words[:1] == ["L"]:
         words = words[2:]
     module = ".".join(word for word in words if word not in ("_modules", "slice"))
+    if modules and not module:
+        module = getattr(modules[-1][1], "__name__", "")  # the whole model: its class
     lines = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', meta.get("stack_trace") or "")
     parts = [module]
     if lines:
@@ -380,10 +385,6 @@ _NUMPY = {
     torch.int64: np.dtype(np.int64), torch.complex64: np.dtype(np.complex64),
     torch.complex128: np.dtype(np.complex128), torch.bool: np.dtype(bool),
 }
-
-
-def _text(dtype):
-    return str(dtype).removeprefix("torch.")
 
 
 def _array(tensor):
