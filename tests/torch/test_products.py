@@ -21,7 +21,7 @@ def chain(a, b):
 
 def floats(rng, *shape):
     """Values of both signs and of many magnitudes, with zeros of both signs."""
-    values = rng.normal(size=shape) * np.exp2(rng.integers(-8, 9, shape))
+    values = np.asarray(rng.normal(size=shape) * np.exp2(rng.integers(-8, 9, shape)))
     values[rng.random(shape) < 0.1] = -0.0
     return values.astype(np.float32)
 
@@ -66,7 +66,8 @@ def test_products_and_their_gradients(name, a_shape, b_shape, bf16, rng):
     same(y, chain(a, b))
     same(da, chain(ct, sides(b)))
     same(db, chain(sides(a), ct))
-    assert [row.operator.kind for row in all_on_weft(bf16).on_weft] == [name] * 3
+    rows = all_on_weft(bf16).on_weft  # equal ones are one row
+    assert {row.operator.kind for row in rows} == {name} and sum(row.calls for row in rows) == 3
 
 
 @pytest.mark.parametrize("beta, alpha", [(1, 1), (0, 1), (2, 3), (0.5, -1)])

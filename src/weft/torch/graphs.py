@@ -333,7 +333,10 @@ def _kept(node, backward):
     if isinstance(target, torch._ops.OpOverload):
         packet = target.overloadpacket
         kind = packet.__name__
-        inside = packet in flop_registry or _FUSED.search(kind)
+        # A gradient of a convolution without a site is that of its bias.
+        inside = target is not aten.convolution_backward.default and (
+            packet in flop_registry or _FUSED.search(kind)
+        )
     elif isinstance(target, torch._ops.HigherOrderOperator):
         kind, inside = target.__name__, False
     else:

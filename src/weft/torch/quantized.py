@@ -188,7 +188,7 @@ def floats(values: torch.Tensor, scale, zero, axis: int | None) -> torch.Tensor:
         shape = [1] * values.dim()
         shape[axis] = -1
         scale, zero = scale.reshape(shape), zero.reshape(shape)
-    return (values - zero).to(torch.float32) * scale
+    return (values.to(torch.int64) - zero).to(torch.float32) * scale
 
 
 def _name(node) -> str:
