@@ -19,7 +19,7 @@ SCRIPTS = {path.name: path for path in sorted((ROOT / "examples").glob("*.py"))}
 NOTEBOOKS = {path.name: path for path in sorted((ROOT / "examples").glob("*.ipynb"))}
 # `weft build --board` reads the board (tests/cli/test_build.py); amaranth-soc is not on PyPI.
 NOT_RUN = {"my_board.py", "amaranth_soc.py", "from_pytorch.py"}
-SLOW = {"batch_on_board.py", "train_jax.py"}  # a simulation model; a training
+SLOW = {"batch_on_board.py", "train_jax.py", "train_in_jax.ipynb"}  # a simulation, training
 BLOCKS = {
     f"{page}-{number}": block
     for page in ("quickstart", "python", "ip", "networks")
@@ -97,7 +97,9 @@ def described(outputs):
     ]
 
 
-@pytest.mark.parametrize("name", NOTEBOOKS)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in NOTEBOOKS
+])
 def test_notebook_runs_and_shows_its_outputs(name, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "Agg")
     tool = load("notebook")
