@@ -29,7 +29,7 @@ def floats(rng, *shape):
 def same(found, wanted):
     found = found.detach().numpy()
     assert found.dtype == wanted.dtype and found.shape == wanted.shape
-    assert np.array_equal(found.view("u4"), np.ascontiguousarray(wanted).view("u4"))
+    assert np.array_equal(found.view("u4"), np.asarray(wanted, order="C").view("u4"))
 
 
 def compiled(f, accelerator, dtype="bf16", **given):

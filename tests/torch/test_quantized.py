@@ -177,6 +177,8 @@ def test_a_bf16_core_computes_the_floats(bf16, rng):
 
 
 class Classifier(torch.nn.Module):
+    """A convolution and a dense layer."""
+
     def __init__(self):
         super().__init__()
         self.conv = torch.nn.Conv2d(1, 4, 3, padding=1, stride=2)
@@ -188,8 +190,9 @@ class Classifier(torch.nn.Module):
 
 def pt2e():
     """PT2E's steps and a quantizer, from where this PyTorch has them."""
+    old = "torch.ao.quantization"
     for steps, quantizer in (
-        ("torch.ao.quantization.quantize_pt2e", "torch.ao.quantization.quantizer.xnnpack_quantizer"),
+        (f"{old}.quantize_pt2e", f"{old}.quantizer.xnnpack_quantizer"),
         ("torchao.quantization.pt2e.quantize_pt2e", "torchao.testing.pt2e._xnnpack_quantizer"),
     ):
         try:

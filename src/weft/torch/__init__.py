@@ -11,14 +11,14 @@ module                content
 ====================  ===========================================================================
 """
 
+from importlib.util import find_spec
+
 from weft.hints import to_install
 
-try:
-    import torch  # the framework, not this package
-except ModuleNotFoundError as error:
+if find_spec("torch") is None:  # the framework, not this package
     raise ModuleNotFoundError(
         f"weft.torch needs the package torch; {to_install(extra='torch')}", name="torch"
-    ) from error
+    )
 
 from weft.torch.backend import backend, record, report
 

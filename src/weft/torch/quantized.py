@@ -8,7 +8,7 @@ product of two dequantized operands is computed from the int8 values, with the e
 Operands of uint8 become int8: 128 is taken from the values and from the zero point.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
