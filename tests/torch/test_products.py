@@ -234,6 +234,15 @@ def test_layers_of_convolutions(bf16, rng):
         for a, b in zip(torch.autograd.grad(y.square().sum(), inputs),
                         torch.autograd.grad(wanted.square().sum(), inputs), strict=True):
             assert torch.equal(a, b)
+    inputs = [x, layers[0].weight]
+
+    def short(x, w):
+        return torch.ops.aten.convolution(x, w, None, [2], [1], [1], False, [0], 1)
+
+    found = torch.autograd.grad(compiled(short, bf16)(*inputs).square().sum(), inputs)
+    wanted = F.conv2d(*inputs, stride=2, padding=1).square().sum()
+    for a, b in zip(found, torch.autograd.grad(wanted, inputs), strict=True):
+        assert torch.equal(a, b)
     with torch.no_grad():
         one = compiled(layers[0], bf16)(x[0])
     assert torch.equal(one, layers[0](x[0]))

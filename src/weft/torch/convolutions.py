@@ -9,7 +9,12 @@ import torch
 from weft.offload import Window
 from weft.offload.windows import spread
 
-__all__ = ["forward", "input_gradient", "weight_gradient", "weight_of"]
+__all__ = ["each", "forward", "input_gradient", "weight_gradient", "weight_of"]
+
+
+def each(values, x) -> list[int]:
+    """A value for each dimension of a map; PyTorch takes one for all of them, too."""
+    return list(values) * (x.dim() - 2) if len(values) == 1 else list(values)
 
 
 def forward(x, w, stride, padding, dilation, transposed, output_padding, groups):

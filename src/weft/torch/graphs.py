@@ -14,7 +14,7 @@ from torch.fx import GraphModule
 from torch.utils.flop_counter import flop_registry
 
 from weft.offload import NO_PRODUCT, Operator, Products, StaticWeights, Window
-from weft.torch.convolutions import input_gradient, weight_gradient, weight_of
+from weft.torch.convolutions import each, input_gradient, weight_gradient, weight_of
 from weft.torch.products import PRODUCTS
 from weft.torch.quantized import Int8Core, floats, is_quantized, operands
 
@@ -186,6 +186,7 @@ class GradientSite(torch.nn.Module):
         wanted,
     ):
         given = [bias_sizes, stride, padding, dilation, transposed, output_padding, groups]
+        stride, padding, dilation = (each(values, x) for values in (stride, padding, dilation))
 
         def in_pytorch(side):
             only = [n == side for n in range(3)]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import torch
 
-from weft.torch.convolutions import forward
+from weft.torch.convolutions import each, forward
 
 __all__ = ["PRODUCTS"]
 
@@ -72,6 +72,9 @@ def _linear(core, x, w, bias=None):
 def _convolution(
     core, x, w, bias, stride, padding, dilation, transposed, output_padding, groups
 ):
+    stride, padding, dilation, output_padding = (
+        each(values, x) for values in (stride, padding, dilation, output_padding)
+    )
     window, kernel = forward(x, w, stride, padding, dilation, transposed, output_padding, groups)
     y = core.convolution(x.movedim(1, -1), kernel, window).movedim(-1, 1)
     return y if bias is None else y + bias.to(y.dtype).reshape(-1, *[1] * (y.dim() - 2))
