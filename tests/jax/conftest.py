@@ -1,10 +1,14 @@
 """Accelerators and functions for the tests of `weft.jax`."""
 
+import jax
 import numpy as np
 import pytest
 
 from weft import Accelerator, Config
 from weft.host import GoldenTransport
+
+# Functions here run once: to compile them well takes longer than to run them.
+jax.config.update("jax_disable_most_optimizations", True)
 
 
 @pytest.fixture
