@@ -17,7 +17,7 @@ from weft.hints import to_install
 
 if find_spec("torch") is None:  # the framework, not this package
     raise ModuleNotFoundError(
-        f"weft.torch needs the package torch; {to_install(extra='torch')}", name="torch"
+        f"weft.torch needs the package torch; {to_install(extra='torch', make='')}", name="torch"
     )
 
 from weft.torch.backend import backend, record, report
