@@ -1,6 +1,7 @@
 """The documents are up to date: example, cycle counts, links, and names of files and objects."""
 
 import importlib
+import importlib.util
 import pkgutil
 import re
 from pathlib import Path
@@ -158,6 +159,12 @@ def test_named_objects_exist(page):
     text = page.read_text(encoding="utf-8")
     missing = []
     for name in re.findall(r"`((?:weft|verif)(?:\.\w+)+)", text):
+        if name.startswith("weft.torch") and importlib.util.find_spec("torch") is None:
+            # The test environment has no PyTorch: the names are in the source.
+            source = (ROOT / "src/weft/torch/__init__.py").read_text(encoding="utf-8")
+            if not all(f'"{part}"' in source for part in name.split(".")[2:]):
+                missing.append(name)
+            continue
         try:
             pkgutil.resolve_name(name)
         except (ImportError, AttributeError):

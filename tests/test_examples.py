@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = {path.name: path for path in sorted((ROOT / "examples").glob("*.py"))}
 NOTEBOOKS = {path.name: path for path in sorted((ROOT / "examples").glob("*.ipynb"))}
 # `weft build --board` reads the board (tests/cli/test_build.py); amaranth-soc is not on PyPI.
-NOT_RUN = {"my_board.py", "amaranth_soc.py", "from_pytorch.py"}
+NOT_RUN = {"my_board.py", "amaranth_soc.py", "from_pytorch.py", "train_torch.py",
+           "onnxruntime_operator.py"}
 SLOW = {"batch_on_board.py", "train_jax.py", "train_in_jax.ipynb"}  # a simulation, training
 BLOCKS = {
     f"{page}-{number}": block
@@ -64,6 +65,24 @@ def test_from_pytorch(capsys):
     assert np.abs(y - wanted).max() < 0.05 * np.abs(wanted).max()
     said = capsys.readouterr().out
     assert "equal to onnxruntime in mode onnx" in said and "top-1 agrees in " in said
+
+
+def test_train_torch(monkeypatch, capsys):
+    pytest.importorskip("torch", reason="PyTorch is not installed: 5 GB from PyPI")
+    module = example(ROOT / "examples" / "train_torch.py")
+    monkeypatch.setattr(module, "STEPS", 20)
+    report, loss, correct = module.main()
+    assert loss < 1.8 and correct > 0.4
+    assert len(report.on_weft) == 8 and report.reasons() == []
+    assert "8 of " in capsys.readouterr().out
+
+
+def test_onnxruntime_operator(capsys):
+    pytest.importorskip("onnxruntime_extensions", reason="onnxruntime-extensions is not installed")
+    y, wanted = example(ROOT / "examples" / "onnxruntime_operator.py").main()
+    assert y.shape == wanted.shape == (8, 10)
+    assert 0 < np.abs(y - wanted).max() < 0.01 * np.abs(wanted).max()
+    assert "8 samples" in capsys.readouterr().out
 
 
 def test_train_jax(monkeypatch, capsys):

@@ -58,6 +58,7 @@ LAYERS = {
     "src/weft/models/target": (*NETWORK, "weft.boards"),
     "src/weft/models/": NETWORK,
     "src/weft/jax/": (*NETWORK, "weft.offload", "weft.jax", "jax", "onnx", "onnxruntime"),
+    "src/weft/torch/": (*NETWORK, "weft.offload", "weft.torch", "torch", "functorch"),
     "src/weft/offload/": (*NETWORK, "weft.offload", "weft.tables"),
     "src/weft/explore/": (
         *NETWORK, "weft.boards", "weft.explore", "weft.hw", "weft.sim.cache", "weft.tasks",

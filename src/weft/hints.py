@@ -37,11 +37,12 @@ def to_install(
     site : str, optional
         A web page with instructions, used if neither pip nor Debian can install it.
     make : str
-        The command that installs it in a checkout.
+        The command that installs it in a checkout; empty if only pip does.
     """
     commands = []
     if checkout := _in_checkout():
-        commands.append(make)
+        if make:
+            commands.append(make)
         if extra is not None:
             commands.append(f"pip install -e '.[{extra}]'" if extra else "pip install -e .")
     elif extra is not None:

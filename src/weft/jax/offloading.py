@@ -9,13 +9,12 @@ from jax.extend import source_info_util
 
 from weft.host.accelerator import Accelerator
 from weft.jax.primitives import TWINS, Site, product_shape
-from weft.offload import OffloadReport, Operator, Products, Record
+from weft.offload import NO_PRODUCT, OffloadReport, Operator, Products, Record
 from weft.offload.report import offload_report
 
 __all__ = ["Offloaded", "offload"]
 
 FRAMEWORK = "XLA"
-_NO_PRODUCT = "no product"
 # Functions that are evaluated in place: what they mean for XLA, such as a name, does not matter.
 _INLINED = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr"}
 _CUSTOM_VJP = {"custom_vjp_call": "call_jaxpr", "custom_vjp_call_jaxpr": "fun_jaxpr"}
@@ -207,7 +206,7 @@ class _Evaluation:
     def _kept(self, eqn, name):
         """Take note of an operator that XLA computes, and of the products inside it."""
         kind = eqn.primitive.name
-        self._found.append(Operator(kind, reason=_NO_PRODUCT))
+        self._found.append(Operator(kind, reason=NO_PRODUCT))
         for jaxpr in _inner(eqn.params):
             for part in jaxpr.eqns:
                 if part.primitive.name in TWINS:

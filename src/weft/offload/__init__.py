@@ -15,11 +15,11 @@ Nothing here imports a framework: operands and results are numpy arrays.
 
 from weft.offload.products import OffloadError, Products
 from weft.offload.quantization import Quantized, StaticWeights
-from weft.offload.record import Operator, Record
+from weft.offload.record import NO_PRODUCT, Operator, Record
 from weft.offload.report import OffloadReport
 from weft.offload.windows import Window
 
 __all__ = [
-    "OffloadError", "OffloadReport", "Operator", "Products", "Quantized", "Record",
+    "NO_PRODUCT", "OffloadError", "OffloadReport", "Operator", "Products", "Quantized", "Record",
     "StaticWeights", "Window",
 ]

@@ -5,7 +5,9 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field
 
-__all__ = ["Operator", "Record", "Tally"]
+__all__ = ["NO_PRODUCT", "Operator", "Record", "Tally"]
+
+NO_PRODUCT = "no product"  # the reason of operators that no core would compute
 
 Shape = tuple[int, int, int, int]  # count, m, k, n
 

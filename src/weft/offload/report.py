@@ -16,7 +16,7 @@ from weft.models.report.product_core_views import products_text
 from weft.models.report.streams import LayerStreams, streams
 from weft.models.target import NetworkTarget, target_of
 from weft.offload.products import product_stream
-from weft.offload.record import Operator, Record, Shape, Tally
+from weft.offload.record import NO_PRODUCT, Operator, Record, Shape, Tally
 from weft.tables import Column, fitted_table
 
 __all__ = ["OffloadReport", "OffloadRow", "offload_report"]
@@ -128,7 +128,7 @@ class OffloadReport:
         """A line for each reason of an operator that the framework computes."""
         lines = reason_lines(
             (row.operator.kind, False, row.operator.reason, "")
-            for row in self.rows if row.operator.reason and row.operator.product
+            for row in self.rows if row.operator.reason not in ("", NO_PRODUCT)
             for _ in range(row.uses)
         )
         return [line.replace("on the host", f"on {self.framework}", 1) for line in lines]
