@@ -45,6 +45,7 @@ def no_picture(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
 
 
+@pytest.mark.slow
 def test_runs_checks_and_network(here, capsys, monkeypatch):
     whole = runner.run  # all benches take a minute; tests of the runner run them
     monkeypatch.setattr(runner, "run", lambda *a, **k: whole(*a, **k, testcase="shapes"))

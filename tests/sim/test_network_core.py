@@ -24,8 +24,8 @@ from weft.network_core.descriptors import (
 from weft.sim.network_core import HostTraffic, NetworkSimulation
 
 CHIPS = [
-    SIMULATED, MICRO, EARLY,
-    *(pytest.param(config, marks=pytest.mark.slow) for config in (ROW, *SIMULATED_SLOWLY)),
+    SIMULATED, MICRO,
+    *(pytest.param(c, marks=pytest.mark.slow) for c in (EARLY, ROW, *SIMULATED_SLOWLY)),
 ]
 
 

@@ -32,7 +32,8 @@ BYTE = Config(
 linked = functools.cache(LinkedCore)  # elaborated once for all tests of a Config
 
 
-@pytest.fixture(params=[False, True], ids=["serial", "usb"])
+# The link of a serial port takes several cycles for a byte, so its simulations take longer.
+@pytest.fixture(params=[pytest.param(False, marks=pytest.mark.slow), True], ids=["serial", "usb"])
 def fast(request):
     """Both kinds of link."""
     return request.param
