@@ -16,7 +16,7 @@ from weft.hints import to_install
 
 if find_spec("jax") is None:  # the framework, not this package
     raise ModuleNotFoundError(
-        f"weft.jax needs the package jax; {to_install(extra='jax')}", name="jax"
+        f"weft.jax needs the package jax; {to_install(extra='jax', make='')}", name="jax"
     )
 
 from weft.jax.export import export, to_onnx
