@@ -6,6 +6,7 @@ from digits import CNN
 from memory_area import MemoryArea
 from network_cores import PROGRAM, SIMULATED
 from network_programs import check_network, random_inputs
+from tiers import tiers
 
 import weft
 from weft import Accelerator
@@ -23,9 +24,7 @@ CONFIG = Config(
 )
 
 
-@pytest.fixture(scope="module", params=[
-    "axi", *(pytest.param(bus, marks=pytest.mark.slow) for bus in ("wishbone", "apb")),
-])
+@pytest.fixture(scope="module", params=tiers({bus: bus for bus in ("axi", "wishbone", "apb")}))
 def core(request):
     registers = SimRegisters(Ip(config=CONFIG, bus=request.param))
     yield registers

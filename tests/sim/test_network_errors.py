@@ -8,6 +8,7 @@ import pytest
 from mutated_lists import mutated_lists
 from network_cores import EARLY, MICRO, PROGRAM, ROW, SIMULATED, SIMULATED_SLOWLY
 from network_duel import compare_memories
+from tiers import tiers
 
 from weft.golden.network_core import run_list
 from weft.network_core.config import has_single_port
@@ -25,12 +26,11 @@ from weft.sim.network_core import NetworkSimulation
 
 CORES = {"hardwired": SIMULATED, "microprogram": MICRO, "one row": ROW, "early": EARLY}
 SLOW = {f"slow {n}": config for n, config in enumerate(SIMULATED_SLOWLY)}
+QUICK = "hardwired", "microprogram"
 NONE, OPCODE, FIELD, ADDRESS, DEADLOCK = list(ListError)[:5]
 
 
-@pytest.fixture(scope="module", params=[
-    *CORES, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW),
-])
+@pytest.fixture(scope="module", params=tiers({name: name for name in CORES | SLOW}, *QUICK))
 def core(request):
     with NetworkSimulation((CORES | SLOW)[request.param]) as simulation:
         yield simulation
@@ -147,7 +147,9 @@ COMBINATIONS = {
 }
 
 
-@pytest.fixture(scope="module", params=[*CORES, "program memory"])
+@pytest.fixture(
+    scope="module", params=tiers({name: name for name in (*CORES, "program memory")}, *QUICK)
+)
 def any_core(request):
     with NetworkSimulation((CORES | {"program memory": PROGRAM})[request.param]) as simulation:
         yield simulation

@@ -35,7 +35,7 @@ def benches(config, simulator, verilog=None, **options):
     )
 
 
-@pytest.mark.parametrize("case", tiers(CONFIGS, "int8-wide"))
+@pytest.mark.parametrize("case", tiers(CONFIGS))
 def test_benches_pass(case):
     simulator, config = case
     outcome = benches(config, simulator)
