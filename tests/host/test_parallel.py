@@ -152,13 +152,13 @@ def test_rejects_operands_that_cannot_be_shared():
 
 def test_rejects_a_matrix_that_does_not_fit_one_core_and_frees_the_others():
     parallel = cores(2)
-    free = parallel.cores[0]._free()
+    free = parallel.cores[0].free_pages()
     parallel.cores[1].load(np.ones((64, 5), np.int8))
     with pytest.raises(ValueError, match=(
         r"^columns 3\.\.5 on core 1 of 2: b of 100 x 3 must fit in the 2 consecutive free pages"
     )):
         parallel.load(np.ones((100, 6), np.int8))
-    assert parallel.cores[0]._free() == free
+    assert parallel.cores[0].free_pages() == free
 
 
 @pytest.mark.parametrize("change, rule", [
@@ -324,7 +324,7 @@ def test_a_core_that_fails_is_named_and_works_again():
     parallel = Parallel([accelerator(), weak(1)])
     with rejects(ParallelError, "core 1 of 2 failed: the cable was cut"):
         parallel.load(b)
-    assert parallel.cores[0]._free() == accelerator()._free()
+    assert parallel.cores[0].free_pages() == accelerator().free_pages()
 
 
 def test_rejects_a_closed_core():
