@@ -79,9 +79,10 @@ test-all:  ## run all tests except the long ones: more designs and sizes (35 min
 	@$(SETUP) test
 	@$(RUN) $(PYTEST) -m 'not long' $(ARGS)
 
-test-long:  ## run the long tests, on the most designs and lists, write their record (half an hour)
+test-long:  ## run the long tests, on the most designs and lists; without ARGS, write their record
 	@$(SETUP) test
-	@$(RUN) python -m tools.long_tests $(ARGS)
+	@$(RUN) $(PYTEST) -m long --junitxml=build/long-tests.xml $(or $(ARGS),--record-durations)
+	@$(if $(ARGS),,$(RUN) python -m tools.long_tests)
 
 docs:  ## build the documents as a site, in build/docs; broken links are errors
 	@$(SETUP) test

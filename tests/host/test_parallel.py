@@ -202,10 +202,11 @@ def _check_other_results(one, other, rule, calls):
 # Maps.
 
 
-def test_a_map_gives_shard_n_to_core_n_modulo_the_cores():
-    parallel = cores(3)
-    found = parallel.map(lambda core, x: (parallel.cores.index(core), 10 * x), range(8))
-    assert found == [(n % 3, 10 * n) for n in range(8)]
+@pytest.mark.parametrize("count", [3, 5])
+def test_a_map_gives_shard_n_to_core_n_modulo_the_cores(count):
+    parallel = cores(count)
+    found = parallel.map(lambda core, x: (parallel.cores.index(core), 10 * x), range(12))
+    assert found == [(n % count, 10 * n) for n in range(12)]
     assert parallel.map(lambda core, x: x, []) == []
     assert parallel.map(lambda core, x: x, iter("a")) == ["a"]
 

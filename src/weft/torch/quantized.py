@@ -1,4 +1,4 @@
-"""Products of int8 values in graphs that are quantized with PT2E: exact, with their scales.
+"""Products of int8 values in graphs that are quantized with PT2E: exact sums, and their scales.
 
 In such a graph ``quantize_per_tensor`` and ``dequantize_per_tensor`` stand around an operator. A
 product of two dequantized operands is computed from the int8 values, with the exact sum::
