@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from weft.hw.network_core.interface import JobPort
 from weft.hw.network_core.layouts import JobFields, VectorAddress, add_addresses, bank_bias
+from weft.network_core.latencies import has_offset_copy
 
 __all__ = [
     "LoopCounter", "OutputPixel", "POSITION", "PanelBuffer", "PanelGate", "PanelRow",
@@ -32,7 +33,7 @@ class PanelBuffer(wiring.Component):
 
     A panel ends after ``panel_rows`` pixels, at the last pixel, and at the end of a map row if
     ``cross`` is 0. It is offered in the cycle after its last pixel. Its rows are in ``rows`` from
-    the cycle after it was taken. In the cycle in which it is taken, the first pixel of the next
+    the cycle after it was taken, and a cycle later if the core `has_offset_copy`. In the cycle in which it is taken, the first pixel of the next
     panel is accepted. So panels of n pixels can follow each other every n cycles.
 
     Parameters
@@ -81,8 +82,7 @@ class PanelBuffer(wiring.Component):
         ]
         with m.If(take):
             m.d.sync += [panel.valid.eq(0), used.eq(0)]
-            for n, row in enumerate(rows):
-                m.d.sync += [row.used.eq(used[n]), row.origin.eq(origins[n])]
+        self._take_rows(m, take, used, origins, rows)
         for n, origin in enumerate(origins):
             with m.If(write & slot[n]):
                 m.d.sync += [used[n].eq(1), origin.eq(pixel.origin)]
@@ -96,6 +96,18 @@ class PanelBuffer(wiring.Component):
             if self.config.early:
                 m.d.sync += self.last_origin.eq(pixel.origin.address)
         return m
+
+    def _take_rows(self, m, take, used, origins, rows):
+        """Copy the rows when the panel is taken, or a cycle later."""
+        if has_offset_copy(self.config.array):
+            r_take, r_used = Signal(), Signal.like(used, reset_less=True)
+            r_first = Signal.like(origins[0], reset_less=True)
+            m.d.sync += [r_take.eq(take), r_used.eq(used), r_first.eq(origins[0])]
+            # The next panel may have its first pixel by then, and no other one.
+            take, used, origins = r_take, r_used, [r_first, *origins[1:]]
+        with m.If(take):
+            for n, row in enumerate(rows):
+                m.d.sync += [row.used.eq(used[n]), row.origin.eq(origins[n])]
 
 
 class PanelGate(wiring.Component):
