@@ -74,5 +74,7 @@ def test_the_array_section_has_the_latency(config):
 
 
 def test_an_array_by_hand():
-    """From the memory 7, MAC cell 2, result register 1; rows and columns 4 to 7 are a hop later."""
-    assert array_write(core(rows=8, cols=8, depth=4, multiplier="plain")) == 7 + 2 + 1 + 1 + 1
+    """Address 3, as of 8 rows, memory 6, MAC cell 2, result register 1; then a hop for columns 4 to 7,
+    and one for rows 4 to 7.
+    """
+    assert array_write(core(rows=8, cols=8, depth=4, multiplier="plain")) == 9 + 2 + 1 + 1 + 1
