@@ -88,17 +88,20 @@ def convolution(
     )
 
 
-def pair(rng, x, b, tensors, *, raw=False, b_zero=0, position=0):
+def pair(
+    rng, x, b, tensors, *, raw=False, x_transposed=False, b_transposed=False, b_zero=0, position=0
+):
     """A product of the tensors ``x`` and ``b``; appends its output to ``tensors``."""
     left, right = tensors[x], tensors[b]
+    m, k = left.shape[-2:][::-1] if x_transposed else left.shape[-2:]
+    n = right.shape[-2 if b_transposed else -1]
     lead = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-    shape = (*lead, left.shape[-2], right.shape[-1])
-    tensors.append(tensor(shape, np.int32 if raw else np.int8))
+    tensors.append(tensor((*lead, m, n), np.int32 if raw else left.dtype))
     return Gemm(
         operator="BATCH_MATMUL", name=f"pair{position}", position=(position,), inputs=(x, b),
         outputs=(len(tensors) - 1,), x=x, b=b, x_zero=int(left.quantization.zero[0]),
-        w_zero=np.array([b_zero]),
-        requantization=None if raw else requantization(rng, np.int8, 1, left.shape[-1]),
+        w_zero=np.array([b_zero]), x_transposed=x_transposed, b_transposed=b_transposed,
+        requantization=None if raw else requantization(rng, left.dtype, 1, k),
     )
 
 

@@ -119,7 +119,7 @@ def _compiled(graph, exactness, left_out, target, batch, activations, progress, 
     array = config.array
     divided = divide(
         graph, array.requantize, array.cols, array.depth, fuse=not activations, config=config,
-        tables=tables,
+        tables=tables, batch=batch,
     )
     products = [step for step in divided.after if step.macs]
     if products and not divided.layers:
@@ -237,6 +237,7 @@ class _Compiler:
                 layer.title, size, shape_of_jobs(layer), layer_panels,
                 layer.read_as_added >= 0, loads,
                 softmax_cycles(config, layer.columns, layer.pixels) if layer.is_softmax else 0,
+                layer.b >= 0,
             )
             for layer, size, layer_panels, loads in zip(
                 divided.layers, sizes, panels, _table_loads(divided), strict=True
@@ -350,7 +351,7 @@ def _segment(
     """Return one list, after the operators ``before``; ``written`` are maps that are written."""
     segment, (first, run) = divided.segments[number], image.runs[number]
     layers = (divided.layers[number] for number in segment.layers)
-    read = {divided.root(n) for layer in layers for n in (layer.x, layer.added) if n >= 0}
+    read = {divided.root(n) for layer in layers for n in layer.reads}
     new = [
         n for n, network_map in enumerate(divided.maps) if n in read - written and network_map.form
     ]
@@ -385,8 +386,7 @@ def _steps(divided, segment, sizes, panels, schedule, maps, prediction):
         y = layer.y if layer.result < 0 else layer.result
         read = dict.fromkeys(  # in their order
             tensor for each in own
-            for n in (divided.layers[each].x, divided.layers[each].added) if n >= 0
-            for tensor in divided.tensors_in(n)
+            for n in divided.layers[each].reads for tensor in divided.tensors_in(n)
         )
         yield NetworkCoreStep(
             layer.operators, layer.name, layer.position, layer.macs,

@@ -28,6 +28,7 @@ from weft.models.network_core.operators import LOWERINGS
 from weft.models.network_core.operators.builder import OperatorBuilder
 from weft.models.network_core.operators.convolutions import transposed, with_dilations
 from weft.models.network_core.operators.functions import with_functions
+from weft.models.network_core.operators.map_products import product_of_maps
 from weft.models.network_core.operators.moves import moved
 from weft.models.network_core.operators.operands import PRODUCTS, SUMS, operand, parameters
 from weft.models.network_core.pieces import check_window, job_limits, needed
@@ -47,7 +48,7 @@ _BIT8 = np.dtype(np.int8), np.dtype(np.uint8)
 
 def divide(
     graph: Graph, mode: str, cols: int, depth: int, *, fuse: bool = True,
-    config: NetworkCoreConfig | None = None, tables: bool = True,
+    config: NetworkCoreConfig | None = None, tables: bool = True, batch: int = 1,
 ) -> NetworkCoreGraph:
     """Return the layers of a network, and the operators of the host.
 
@@ -69,7 +70,7 @@ def divide(
     graph = in_mode(graph, mode)
     if mode != "onnx":
         graph = with_functions(with_dilations(graph))
-    return _Division(graph, mode, cols, depth, fuse, config, tables).divided()
+    return _Division(graph, mode, cols, depth, fuse, config, tables, batch).divided()
 
 
 def check_kind(graph: Graph, mode: str) -> None:
@@ -91,14 +92,14 @@ class _Division:
     """The state of `divide`: layers, operators of the host, and where each tensor is.
 
     `weft.models.network_core.operators` reads ``tensors``, ``mode``, ``cols``, ``depth``,
-    ``network_core`` and ``places``.
+    ``network_core``, ``batch`` and ``places``.
     """
 
-    def __init__(self, graph, mode, cols, depth, fuse, config, tables):
+    def __init__(self, graph, mode, cols, depth, fuse, config, tables, batch):
         self._view = view = CoreView(graph, depth, convert=fuse)
         self._graph, self.tensors, self.mode = view.graph, view.tensors, mode
         self.cols, self.depth, self._fuse, self.network_core = cols, depth, fuse, config
-        self._has_tables, self._used_tables = tables, False
+        self._has_tables, self._used_tables, self.batch = tables, False, batch
         self.places = TensorPlaces(view.tensors, depth)
         self._layers: list[NetworkLayer] = []
         self._host: list[tuple[int, Step]] = []  # with the list that it is computed before
@@ -238,7 +239,9 @@ class _Division:
             if place is None:
                 continue
             shape = self.tensors[number].shape
-            if isinstance(node, Gemm) and node.window is None and number == node.x:
+            if isinstance(node, Gemm) and node.b is None and node.window is None and (
+                number == node.x
+            ):
                 shape = (math.prod(shape) // node.weights.shape[1], node.weights.shape[1])
             size = OperatorBuilder.map_size(shape)
             try:
@@ -341,6 +344,9 @@ class _Division:
     def _product(self, gemm, written=False):
         """Append the layer of a product; ``written``: of a map that the host writes again."""
         gemm, pad = self._pads.inside(gemm)
+        if gemm.b is not None and not written:
+            self._product_of_maps(gemm)
+            return
         if gemm.window is not None and gemm.window.spread != (1, 1):
             self._take_memory("layers")
             y, layers = transposed(OperatorBuilder(self, gemm), gemm, self._product_of)
@@ -361,6 +367,15 @@ class _Division:
             gemm, x if copies > 1 else form or (gemm.x, size), (*product.window.output, columns),
             pad, columns=columns, macs=macs, left_out=gemm.left_out, **fields,
         )
+
+    def _product_of_maps(self, gemm):
+        """Append the layers of a product of two maps."""
+        if self.places.begins_list(gemm.inputs):
+            raise Refusal("it has no constant weights, and the host computes an operator before it")
+        y, layers = product_of_maps(OperatorBuilder(self, gemm), gemm)
+        self._take_memory("layers")
+        self._layers += layers
+        self.places.put(gemm.outputs[0], y)
 
     def _product_of(self, gemm, written=False):
         """Return the product, over the map as it is, over a view of it, or over one of the host."""

@@ -58,7 +58,8 @@ class _Data:
     """Weights, parameters or table of a part of a layer; in a setup part or in a run part.
 
     In a program memory the vectors are whole beats: their number is a multiple of `_unit`. Parts of
-    a list that load the same bytes have the same array of them, which the memory holds once.
+    a list that load the same bytes have the same array of them, which the memory holds once. With a
+    ``source``, layers compute the vectors: they lie from this one on, in a map.
     """
 
     part: int
@@ -66,6 +67,7 @@ class _Data:
     jobs: int
     resident: bool
     vectors: np.ndarray
+    source: int | None = None
 
 
 def make_image(
@@ -81,7 +83,7 @@ def make_image(
 
     Raises ValueError if a value does not fit its field of a descriptor.
     """
-    data = list(_shared(graph, schedule, _data(graph, sizes, schedule, config)))
+    data = list(_shared(graph, schedule, _data(graph, sizes, schedule, maps, config)))
     kept = [entry for entry in data if entry.resident]
     streamed = [entry for entry in data if not entry.resident]
     depth = config.array.depth
@@ -112,6 +114,11 @@ def _run(parts, data, graph, sizes, panels, schedule, maps, arena, batch, config
     length = len(data) + len(parts) + 1 + (batch > 1)
     loads = [_load(entry, graph, sizes, schedule, config, parts[0]) for entry in data]
     loads = _with_sources(loads, [entry.vectors for entry in data], first, length, config)
+    loads = [
+        load if entry.source is None
+        else dataclasses.replace(load, source=split(entry.source, config.banks))
+        for load, entry in zip(loads, data, strict=True)
+    ]
     entries, done, before = [], 0, None
     for number in parts:
         part = schedule.parts[number]
@@ -143,7 +150,7 @@ def _run(parts, data, graph, sizes, panels, schedule, maps, arena, batch, config
     return _joined(entries, [entry.vectors for entry in data])
 
 
-def _data(graph, sizes, schedule, config):
+def _data(graph, sizes, schedule, maps, config):
     """Yield weights, parameters and tables of all parts, in the order of their loads."""
     made: tuple = None, None, {}
     for number, part in enumerate(schedule.parts):
@@ -153,7 +160,13 @@ def _data(graph, sizes, schedule, config):
             words, pairs = words_of(layer, size, config)
             made = part.layer, (words, *lines_of(layer, size, pairs, config)), {}
         tiles = slice(part.first, part.first + part.tiles)
-        if part.words:
+        if part.words and layer.b >= 0:
+            word = part.first * size.tile_words + part.piece.first_word
+            yield _Data(
+                number, LoadTarget.B, part.b_jobs, False, np.zeros((0, depth), np.int8),
+                maps[layer.b].first + word * config.array.cols,
+            )
+        elif part.words:
             words = made[1][0]
             first, each = part.piece.first_word, 1 if size.diagonal else config.array.cols
             if (part.first, first) not in made[2]:

@@ -174,6 +174,9 @@ class NetworkLayer:
         Multiply-accumulate operations of the operators: computed ones, and those left out.
     x, y : int
         Maps, by their place in `NetworkCoreGraph.maps`.
+    b : int
+        Map whose vectors are the words of B; -1 if ``weights`` has them. The layer may read it as
+        it is: its vectors follow each other, tile by tile.
     added : int
         Map that ADD adds; -1 without ADD. A table reads the place of ``y``, whatever is there. A
         map of one row or one column is added to all rows or columns.
@@ -187,7 +190,8 @@ class NetworkLayer:
     groups : int
         Groups of a DENSE layer.
     weights : int8 array
-        DENSE: [taps, channels of a group, columns]; DIAGONAL, EQUAL: [taps, columns].
+        DENSE: [taps, channels of a group, columns]; DIAGONAL, EQUAL: [taps, columns]. With ``b``,
+        the words that are the same in each inference; 0 for all others.
     parts : int
         More than 1: y has one pixel, with this number of groups of channels. Each group is a pixel
         of the job, so the rows of the array compute different channels.
@@ -205,6 +209,7 @@ class NetworkLayer:
     left_out: int = 0
     x: int
     y: int
+    b: int = -1
     added: int = -1
     result: int = -1
     addition: Addition | None = None
@@ -236,6 +241,11 @@ class NetworkLayer:
     def is_softmax(self) -> bool:
         """Whether it is the SOFTMAX of each pixel."""
         return self.layout == WeightLayout.NONE
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The maps of others that it reads."""
+        return tuple(number for number in (self.x, self.b, self.added) if number >= 0)
 
     @property
     def read_as_added(self) -> int:

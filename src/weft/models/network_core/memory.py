@@ -173,11 +173,10 @@ def lives(graph: NetworkCoreGraph) -> tuple[dict[int, int], dict[int, int]]:
         for number in segment.layers:
             layer = graph.layers[number]
             first_use[layer.y] = last_use[layer.y] = number
-            for read in (layer.x, layer.added):
-                if read >= 0:
-                    last_use[read] = number
-                    if graph.maps[graph.root(read)].form is not None:
-                        first_use.setdefault(read, segment.layers.start)
+            for read in layer.reads:
+                last_use[read] = number
+                if graph.maps[graph.root(read)].form is not None:
+                    first_use.setdefault(read, segment.layers.start)
         for number in segment.results.values():
             last_use[number] = max(last_use.get(number, 0), segment.layers.stop - 1)
     return first_use, last_use
@@ -216,5 +215,5 @@ def _may_overwrite(graph, number, layer: NetworkLayer, results):
         layer.added != layer.x and layer.added not in results
         and graph.maps[layer.added].size == graph.maps[layer.y].size
         and graph.maps[layer.added].form is None
-        and not any(layer.added in (other.x, other.added) for other in later)
+        and not any(layer.added in other.reads for other in later)
     )

@@ -39,6 +39,8 @@ class LayerDemand:
         Whether its first job loads the ADD table: the layer before has another one.
     softmax : int
         Cycles of a SOFTMAX, which uses the ADD table; 0 of other layers.
+    computed : bool
+        The layers before compute its words of B.
     """
 
     name: str
@@ -48,6 +50,7 @@ class LayerDemand:
     adds: bool
     loads_table: bool = False
     softmax: int = 0
+    computed: bool = False
 
     def cycles(self, tiles: int, config: NetworkCoreConfig) -> int:
         """Return the cycles of a job of some tiles, without its latency."""
@@ -124,7 +127,8 @@ def schedule_buffers(
 ) -> BufferSchedule:
     """Divide layers into jobs, and place their weights and parameters in the buffers.
 
-    If all words of B fit, they are resident; parameters likewise. They are not if the lists are not
+    If all words of B fit, they are resident, but for those that a layer computes; parameters
+    likewise. They are not if the lists are not
     ``alone``: then others use the buffers between them. The first job of a layer with
     ADD loads the ADD table, if the layer needs another one. Otherwise a job uses at most a share of
     B, so that weights load while jobs before it compute. The shares of `_SHARES` are tried for all
@@ -409,7 +413,7 @@ class _Search:
                 if sizes.filled and not demand.softmax:  # all jobs of the layer share these words
                     words, b_uses = 0 if found else most, len(firsts) * len(pieces)
                 b_load = line_load = 0
-                if not (self._b_resident or sizes.filled):
+                if demand.computed or not (self._b_resident or sizes.filled):
                     vectors = words * (1 if sizes.diagonal else config.array.cols)
                     b_load = _cycles_of_load(vectors / config.read_vectors)
                 own = 0 if number else lines
@@ -433,10 +437,13 @@ class _Search:
         demand, ends = self._demands[layer], state.ends
         jobs = self._jobs(layer, tiles, lines_resident)
         b_word = line = 0  # a SOFTMAX has none
+        before = len(ends) - 1
         for number, job in enumerate(jobs):
             done, b_jobs, line_jobs = len(ends) - 1, 0, 0
             if job.words:
                 b_word, b_jobs = state.b.take(job.words, done + job.b_uses - 1)
+                if demand.computed:
+                    b_jobs = max(b_jobs, before)
             if job.lines:
                 line, line_jobs = state.lines.take(job.lines, done + job.line_uses - 1)
             table_jobs = state.table_jobs if demand.loads_table and not number else None

@@ -212,7 +212,8 @@ class _Region:
         for layer in own:
             window = layer.window
             sizes = maps[layer.y].size[:2], maps[layer.x].size[:2]
-            if layer.parts > 1 or window.spread != (1, 1) or sizes != (window.output, window.input):
+            has_no_rows = layer.parts > 1 or layer.b >= 0
+            if has_no_rows or window.spread != (1, 1) or sizes != (window.output, window.input):
                 raise _Unfit
         self._lines = {
             number: _Lines.of(graph, number)
@@ -222,7 +223,7 @@ class _Region:
         outside = [layer for n, layer in enumerate(graph.layers) if n not in layers]
         later = {
             graph.root(number) for layer in graph.layers[layers.stop :]
-            for number in (layer.x, layer.added) if number >= 0
+            for number in layer.reads
         }
         later |= {
             graph.root(number) for segment in graph.segments for number in segment.results.values()
@@ -233,7 +234,7 @@ class _Region:
         self._result, = results
         self._between = written - results
         before = {graph.root(layer.y) for layer in outside}
-        read = {self._lines[n].root for layer in own for n in (layer.x, layer.added) if n >= 0}
+        read = {self._lines[n].root for layer in own for n in layer.reads}
         forms = any(maps[root].form is not None for root in written)
         if self._between & before or self._result in read or forms:
             raise _Unfit

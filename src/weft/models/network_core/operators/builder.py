@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from weft.models.arithmetic import lane_parameters
-from weft.models.ir import Host, Tensor, Window
+from weft.models.ir import Gemm, Host, Tensor, Window
 from weft.models.network_core.layers import (
     Addition,
     NetworkLayer,
@@ -39,24 +39,26 @@ class OperatorBuilder:
     Parameters
     ----------
     division : the state of `weft.models.network_core.division.divide`
-    node : Host
+    node : Host or Gemm
 
     Attributes
     ----------
-    node : Host
+    node : Host or Gemm
     mode : str
         Rounding mode.
     cols, depth : int
         Columns of the array, channels of a vector.
     config : NetworkCoreConfig or None
         The core, if it is known.
+    batch : int
+        Inferences of a list.
     layers : list of NetworkLayer
     """
 
-    def __init__(self, division, node: Host):
+    def __init__(self, division, node: Host | Gemm):
         self.node = node
         self.mode, self.cols, self.depth = division.mode, division.cols, division.depth
-        self.config = division.network_core
+        self.config, self.batch = division.network_core, division.batch
         self.layers: list[NetworkLayer] = []
         self._division, self._places = division, division.places
         self._first_list = self._places.core_list(node.inputs)
@@ -159,8 +161,8 @@ class OperatorBuilder:
         self, x: int, window: Window, weights: np.ndarray, *, y: int | None = None,
         layout: str = WeightLayout.DIAGONAL, groups: int = 1, parts: int = 1, bias=0,
         scale: tuple | None = None,
-        x_zero: int = 0, zero: int = 0, low: int = -128, high: int = 127, added: int = -1,
-        addition: Addition | None = None,
+        x_zero: int = 0, zero: int = 0, low: int = -128, high: int = 127, b: int = -1,
+        added: int = -1, addition: Addition | None = None,
     ) -> int:
         """Append a layer, and return its map: ``y``, or a new one.
 
@@ -176,7 +178,7 @@ class OperatorBuilder:
         multiplier, shift = (np.broadcast_to(np.asarray(v, np.int64), columns) for v in scale)
         layer = NetworkLayer(
             operators=(), name=self.node.name, position=self.node.position, macs=0, x=x, y=y,
-            added=added, addition=addition, window=window, layout=layout, groups=groups,
+            b=b, added=added, addition=addition, window=window, layout=layout, groups=groups,
             parts=parts, weights=weights.astype(np.int8), columns=columns, x_zero=x_zero,
             bias=bias, multiplier=multiplier, shift=shift, zero=zero, low=low, high=high,
         )

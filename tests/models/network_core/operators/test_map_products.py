@@ -1,0 +1,116 @@
+"""Products of two maps on a network core: one list, with the bytes of golden."""
+
+import contextlib
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from graphs import pair
+from lowered_operators import OperatorNetwork, check_whole
+from network_cores import EARLY, LARGE, MICRO, ODD, PROGRAM, ROW, SIMULATED, SMALL, TINY
+from tiers import tiers
+
+from weft.models.network_core.compiler import compile_network_core
+from weft.models.target import NetworkTarget
+from weft.sim.network_core import SimulatedRunner
+
+PLAIN = replace(LARGE, array=replace(LARGE.array, multiplier="plain"))
+CORES = {"8x8x8": LARGE, "plain": PLAIN, "8x4x4": SMALL, "3x2x8": ODD, "5x8x2": TINY}
+
+
+class Products(OperatorNetwork):
+    """A network with products of maps."""
+
+    def product(self, x, b, *, zeros=None, **stored):
+        """A product of two tensors."""
+        node = pair(self.rng, x, b, self.tensors, position=len(self.nodes), **stored)
+        x_zero, b_zero = zeros or (self.zero_of(x), self.zero_of(b))
+        self.nodes.append(replace(node, x_zero=x_zero, w_zero=np.array([b_zero])))
+        return node.outputs[0]
+
+
+def stored(shape, transposed):
+    """A shape whose last axes are exchanged if ``transposed``."""
+    return (*shape[:-2], shape[-1], shape[-2]) if transposed else shape
+
+
+@pytest.mark.parametrize("config", tiers(CORES, "8x8x8"))
+@pytest.mark.parametrize("m, k, n", [(5, 7, 9), *(
+    pytest.param(*shape, marks=pytest.mark.slow)
+    for shape in ((1, 1, 1), (16, 16, 16), (3, 40, 2), (20, 9, 33))
+)])
+def test_each_shape(config, m, k, n):
+    """Both operands stored both ways."""
+    outputs, network = [], Products(1, (1, m, k))
+    for x_transposed, b_transposed in itertools.product([False, True], repeat=2):
+        x = network.input(stored((1, m, k), x_transposed)) if x_transposed else 0
+        b = network.input(stored((1, k, n), b_transposed))
+        outputs.append(network.product(
+            x, b, x_transposed=bool(x_transposed), b_transposed=bool(b_transposed)
+        ))
+    check_whole(network, *outputs, config=config)
+
+
+@pytest.mark.parametrize("zeros", [(-128, -128), (0, 0), *(
+    pytest.param(zeros, marks=pytest.mark.slow)
+    for zeros in ((127, 127), (0, -128), (-128, 5), (9, 0), (-1, 1))
+)])
+@pytest.mark.parametrize("config", tiers({"8x8x8": LARGE, "plain": PLAIN}, "8x8x8", "plain"))
+def test_each_zero_point(config, zeros):
+    """A word of -128 would be 128, so two words of 64 are in its place."""
+    network = Products(2, (1, 6, 11))
+    b = network.input((1, 10, 11))
+    y = network.product(0, b, zeros=zeros, b_transposed=True)
+    check_whole(network, y, config=config)
+
+
+@pytest.mark.parametrize("left, right", [
+    ((1, 4, 5), (2, 5, 6)), *(pytest.param(*shapes, marks=pytest.mark.slow) for shapes in (
+        ((2, 3, 4, 5), (2, 3, 5, 6)), ((2, 3, 4, 5), (3, 5, 6)), ((3, 4, 5), (1, 5, 6)),
+        ((4, 5), (5, 6)),
+    ))
+])
+def test_a_batch_of_products(left, right):
+    network = Products(3, left)
+    check_whole(network, network.product(0, network.input(right)), config=LARGE)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_between_layers(dtype):
+    """Both operands are computed, and a layer reads the product."""
+    network = Products(4, (1, 1, 12, 10), dtype)
+    x, b = network.convolution(0, 9), network.convolution(0, 9)
+    y = network.product(x, b, b_transposed=True)
+    check_whole(network, network.convolution(y, 5), config=LARGE)
+
+
+def test_a_square():
+    """Both operands are one map."""
+    network = Products(5, (1, 7, 9))
+    check_whole(network, network.product(0, 0, b_transposed=True), config=SMALL)
+
+
+@pytest.mark.parametrize(
+    "config", tiers({"3x4x4": SIMULATED, "microprogram": MICRO, "early": EARLY, "row": ROW}, "3x4x4")
+)
+def test_on_the_simulated_core(config):
+    """The hardware has the bytes of golden, in the predicted cycles."""
+    network = Products(6, (1, 1, 7, 9))
+    x, b = network.convolution(0, 6), network.convolution(0, 6)
+    y = network.product(x, b, b_transposed=True)
+    y = network.convolution(network.product(y, x), 3)
+    with contextlib.closing(SimulatedRunner(config)) as runner:
+        check_whole(network, y, config=config, runner=runner)
+
+
+@pytest.mark.parametrize("config, batch, reason", [
+    (SIMULATED, 2, "batch must be 1"), (PROGRAM, 1, "a core with program_words"),
+])
+def test_a_product_that_the_host_divides(config, batch, reason):
+    network = Products(7, (1, 1, 4, 5))
+    x = network.convolution(0, 6)
+    y = network.product(x, x, b_transposed=True)
+    program = compile_network_core(network.graph(y), NetworkTarget("core", config), batch=batch)
+    [step] = program.products
+    assert reason in step.placement.reason
