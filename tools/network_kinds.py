@@ -358,6 +358,30 @@ def _attention(w, n):
     return w.sum(y, "x")
 
 
+def _encoder(w, n):
+    """A block of a transformer with several heads, and a classifier of its tokens."""
+    tokens, heads, size = 9 + 4 * n, 2 + n % 2, 8
+    w.input((1, tokens, heads * size), "x")
+
+    def parts():
+        x = w.reshape(w.dense("x", heads * size, keep=True), (1, tokens, heads, size))
+        return w.transpose(x, (0, 2, 1, 3))
+
+    q, k, v = (parts() for _ in range(3))
+    y = w.add(
+        "BATCH_MATMUL", [q, k], w.output((1, heads, tokens, tokens), 0.2),
+        ("BatchMatMulOptions", {"adjY": True}),
+    )
+    y = w.add(
+        "BATCH_MATMUL", [w.softmax(y), v], w.output((1, heads, tokens, size), 0.03),
+        ("BatchMatMulOptions", {}),
+    )
+    y = w.reshape(w.transpose(y, (0, 2, 1, 3)), (1, tokens, heads * size))
+    x = w.sum(w.dense(y, heads * size, keep=True), "x")
+    y = w.dense(w.function(w.dense(x, 32, keep=True), "HARD_SWISH"), heads * size, keep=True)
+    return w.softmax(w.dense(w.mean(w.sum(y, x), (1,), keep=False), 5))
+
+
 def _jobs(w, n):
     """A layer of each kind of job, small: for the simulation of gates."""
     w.input((1, 4 + n, 4, 16), "x")
@@ -380,5 +404,5 @@ KINDS: dict[str, Callable] = {
     "shuffled": _shuffled, "scaled before": _before, "normalized": _norm, "channels first": _torch,
     "unrolled": _unrolled, "steps in time": _steps, "length 1": _unit, "attention": _attention,
     "each job": _jobs,
-    **DETECTORS,
+    **DETECTORS, "encoder": _encoder,
 }

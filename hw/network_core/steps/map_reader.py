@@ -20,7 +20,7 @@ from weft.hw.network_core.steps.panels import (
 )
 from weft.hw.network_core.steps.step_sequencer import JobStep
 from weft.hw.stream.fifo import SkidBuffer
-from weft.network_core.latencies import PANEL_START, has_offset_copy, map_read, row_address
+from weft.network_core.latencies import PANEL_START, has_offset_copy
 
 __all__ = ["AddressOffset", "MapReader", "RowAddress", "StepOffsets", "TapLimits"]
 
@@ -291,8 +291,8 @@ class MapReader(wiring.Component):
     row_data : In, a vector for each row
         `weft.network_core.latencies.ROW_READ` cycles after ``rows``.
     a : Out, ``rows`` x ``depth`` int8
-        `weft.network_core.latencies.map_read` cycles after the step; ``outside`` of the job if the tap lies outside the map, and
-        undefined in rows beyond the panel.
+        `weft.network_core.latencies.map_read` cycles after the step; ``outside`` of the job if the
+        tap lies outside the map, and undefined in rows beyond the panel.
     address_error : Out, 1 bit
         Pulse: a step would read beyond BASE..LIMIT. It has not.
     follows, frontier : In, 1 bit and `VectorAddress`; only with the option ``early``
@@ -347,7 +347,8 @@ class MapReader(wiring.Component):
             m.d.sync += r_en.eq(en)
             en = r_en
             offset, limits = (
-                pipeline(m, value, 1, name) for value, name in ((offset, "offset"), (limits, "limits"))
+                pipeline(m, value, 1, name)
+                for value, name in ((offset, "offset"), (limits, "limits"))
             )
         for n, address in enumerate(addresses):
             m.submodules[f"row_{n}"] = address

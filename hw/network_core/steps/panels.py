@@ -33,8 +33,9 @@ class PanelBuffer(wiring.Component):
 
     A panel ends after ``panel_rows`` pixels, at the last pixel, and at the end of a map row if
     ``cross`` is 0. It is offered in the cycle after its last pixel. Its rows are in ``rows`` from
-    the cycle after it was taken, and a cycle later if the core `has_offset_copy`. In the cycle in which it is taken, the first pixel of the next
-    panel is accepted. So panels of n pixels can follow each other every n cycles.
+    the cycle after it was taken, and a cycle later if the core `has_offset_copy`. In the cycle in
+    which it is taken, the first pixel of the next panel is accepted. So panels of n pixels can
+    follow each other every n cycles.
 
     Parameters
     ----------

@@ -6,12 +6,12 @@ from weft.network_core.config import NetworkCoreConfig, has_single_port
 
 __all__ = [
     "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_PRODUCT",
-    "OPERANDS", "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ",
-    "SOFTMAX_STEPS", "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot", "added_chunks",
-    "added_take", "array_write", "chunks_in_flight", "ends_early", "has_offset_copy", "has_serial_scaler", "is_skewed",
-    "join", "lead", "map_read", "read_delay", "rescale", "rescale_total", "result_read", "result_rows", "row_address",
-    "scale",
-    "softmax_reciprocal", "starts_steps", "store_sums", "sum_latency", "sums", "total_latency",
+    "OPERANDS", "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ", "SOFTMAX_STEPS",
+    "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot", "added_chunks", "added_take", "array_write",
+    "chunks_in_flight", "ends_early", "has_offset_copy", "has_serial_scaler", "is_skewed", "join",
+    "lead", "map_read", "read_delay", "rescale", "rescale_total", "result_read", "result_rows",
+    "row_address", "scale", "softmax_reciprocal", "starts_steps", "store_sums", "sum_latency",
+    "sums", "total_latency",
 ]
 
 LIST_SETTLE = 7  # cycles without an event, until no event can follow in a list

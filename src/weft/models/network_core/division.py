@@ -41,7 +41,6 @@ from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["check_kind", "divide"]
 
-
 _RENAMES = "reshape", "read_variable"  # kernels whose result has the values of their input
 _BIT8 = np.dtype(np.int8), np.dtype(np.uint8)
 
@@ -107,9 +106,8 @@ class _Division:
         self._pads = PaddedMaps()
         self._renamed: list[tuple] = []
         self._delayed: dict[int, Host] = {}  # renames of the host's tensors, by their outputs
-        readers = Counter(number for entry in view.nodes for number in entry.node.inputs)
-        readers.update(graph.results)
-        self._readers = readers
+        self._readers = Counter(graph.results)
+        self._readers.update(number for entry in view.nodes for number in entry.node.inputs)
 
     def divided(self) -> NetworkCoreGraph:
         graph, places = self._graph, self.places
@@ -239,9 +237,7 @@ class _Division:
             if place is None:
                 continue
             shape = self.tensors[number].shape
-            if isinstance(node, Gemm) and node.b is None and node.window is None and (
-                number == node.x
-            ):
+            if isinstance(node, Gemm) and not node.window and number == node.x and node.b is None:
                 shape = (math.prod(shape) // node.weights.shape[1], node.weights.shape[1])
             size = OperatorBuilder.map_size(shape)
             try:
@@ -344,12 +340,12 @@ class _Division:
     def _product(self, gemm, written=False):
         """Append the layer of a product; ``written``: of a map that the host writes again."""
         gemm, pad = self._pads.inside(gemm)
-        if gemm.b is not None and not written:
-            self._product_of_maps(gemm)
-            return
-        if gemm.window is not None and gemm.window.spread != (1, 1):
+        is_spread = gemm.window is not None and gemm.window.spread != (1, 1)
+        if is_spread or gemm.b is not None and not written:
+            builder = OperatorBuilder(self, gemm)
+            made = transposed(builder, gemm, self._product_of) if is_spread else None
+            y, layers = made or product_of_maps(builder, gemm)
             self._take_memory("layers")
-            y, layers = transposed(OperatorBuilder(self, gemm), gemm, self._product_of)
             self._layers += layers
             self.places.put(gemm.outputs[0], y)
             return
@@ -367,15 +363,6 @@ class _Division:
             gemm, x if copies > 1 else form or (gemm.x, size), (*product.window.output, columns),
             pad, columns=columns, macs=macs, left_out=gemm.left_out, **fields,
         )
-
-    def _product_of_maps(self, gemm):
-        """Append the layers of a product of two maps."""
-        if self.places.begins_list(gemm.inputs):
-            raise Refusal("it has no constant weights, and the host computes an operator before it")
-        y, layers = product_of_maps(OperatorBuilder(self, gemm), gemm)
-        self._take_memory("layers")
-        self._layers += layers
-        self.places.put(gemm.outputs[0], y)
 
     def _product_of(self, gemm, written=False):
         """Return the product, over the map as it is, over a view of it, or over one of the host."""

@@ -9,6 +9,7 @@ the weights, parameters and ADD tables that each loads.
 import dataclasses
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,13 +54,21 @@ class MemoryImage:
     areas: dict[str, int]
 
 
+class _Computed(NamedTuple):
+    """Words of B in a map, from vector ``source`` on, and the first word of the buffer."""
+
+    source: int
+    first_word: int
+    words: int
+
+
 @dataclass(frozen=True)
 class _Data:
     """Weights, parameters or table of a part of a layer; in a setup part or in a run part.
 
     In a program memory the vectors are whole beats: their number is a multiple of `_unit`. Parts of
-    a list that load the same bytes have the same array of them, which the memory holds once. With a
-    ``source``, layers compute the vectors: they lie from this one on, in a map.
+    a list that load the same bytes have the same array of them, which the memory holds once. Words
+    that layers ``computed`` have none.
     """
 
     part: int
@@ -67,7 +76,7 @@ class _Data:
     jobs: int
     resident: bool
     vectors: np.ndarray
-    source: int | None = None
+    computed: "_Computed | None" = None
 
 
 def make_image(
@@ -114,11 +123,6 @@ def _run(parts, data, graph, sizes, panels, schedule, maps, arena, batch, config
     length = len(data) + len(parts) + 1 + (batch > 1)
     loads = [_load(entry, graph, sizes, schedule, config, parts[0]) for entry in data]
     loads = _with_sources(loads, [entry.vectors for entry in data], first, length, config)
-    loads = [
-        load if entry.source is None
-        else dataclasses.replace(load, source=split(entry.source, config.banks))
-        for load, entry in zip(loads, data, strict=True)
-    ]
     entries, done, before = [], 0, None
     for number in parts:
         part = schedule.parts[number]
@@ -161,11 +165,11 @@ def _data(graph, sizes, schedule, maps, config):
             made = part.layer, (words, *lines_of(layer, size, pairs, config)), {}
         tiles = slice(part.first, part.first + part.tiles)
         if part.words and layer.b >= 0:
-            word = part.first * size.tile_words + part.piece.first_word
-            yield _Data(
-                number, LoadTarget.B, part.b_jobs, False, np.zeros((0, depth), np.int8),
-                maps[layer.b].first + word * config.array.cols,
-            )
+            for computed in _computed(layer, part, maps[layer.b], config):
+                yield _Data(
+                    number, LoadTarget.B, part.b_jobs, False, np.zeros((0, depth), np.int8),
+                    computed,
+                )
         elif part.words:
             words = made[1][0]
             first, each = part.piece.first_word, 1 if size.diagonal else config.array.cols
@@ -191,6 +195,22 @@ def _data(graph, sizes, schedule, maps, config):
             )
 
 
+def _computed(layer, part, stream, config):
+    """Yield the loads of a part whose words are in a map: of words that follow each other there."""
+    piece, each = part.piece, max(layer.b_order) + 1
+    order = layer.b_order[piece.first_word : piece.first_word + piece.taps.words]
+    places = [
+        tile * each + place for tile in range(part.first, part.first + part.tiles)
+        for place in order
+    ]
+    first = 0
+    for after in range(1, len(places) + 1):
+        if after == len(places) or places[after] != places[after - 1] + 1:
+            source = stream.first + places[first] * config.array.cols
+            yield _Computed(source, part.b_word + first, after - first)
+            first = after
+
+
 def _shared(graph, schedule, data):
     """Yield ``data``, with one array for the equal bytes of a list."""
     lists = {n: number for number, segment in enumerate(graph.segments) for n in segment.layers}
@@ -211,7 +231,10 @@ def _whole_beats(vectors, config):
 
 
 def _load(entry, graph, sizes, schedule, config, before=0):
-    """Return the load of data, without its source; lists with ``before`` jobs have ended."""
+    """Return the load of data, without the source of its vectors.
+
+    Lists with ``before`` jobs have ended.
+    """
     part, jobs = schedule.parts[entry.part], max(0, entry.jobs - before)
     if entry.target == LoadTarget.PARAMETERS:
         return ListLoad(
@@ -220,6 +243,12 @@ def _load(entry, graph, sizes, schedule, config, before=0):
     if entry.target == LoadTarget.ADD_TABLE:
         words = len(entry.vectors) // config.add_table_vectors
         return ListLoad(jobs=jobs, target=entry.target, words=words)
+    if entry.computed:
+        source, first, words = entry.computed
+        return ListLoad(
+            jobs=jobs, target=entry.target, source=split(source, config.banks), first_word=first,
+            words=words,
+        )
     size = sizes[part.layer]
     value = int(graph.layers[part.layer].weights.flat[0]) if size.filled else 0
     return ListLoad(
@@ -233,10 +262,10 @@ def _with_sources(loads, vectors, first, length, config):
     place, places = first + length * DESCRIPTOR_BYTES // config.array.depth, {}
     for data in vectors:
         if id(data) not in places:
-            places[id(data)] = split(place, config.banks) if len(data) else 0
+            places[id(data)] = split(place, config.banks)
             place += len(data)
     return [
-        dataclasses.replace(load, source=places[id(data)])
+        dataclasses.replace(load, source=places[id(data)]) if len(data) else load
         for load, data in zip(loads, vectors, strict=True)
     ]
 

@@ -175,8 +175,10 @@ class NetworkLayer:
     x, y : int
         Maps, by their place in `NetworkCoreGraph.maps`.
     b : int
-        Map whose vectors are the words of B; -1 if ``weights`` has them. The layer may read it as
-        it is: its vectors follow each other, tile by tile.
+        Map whose vectors are the words of B, tile by tile; -1 if ``weights`` has them.
+    b_order : tuple of int
+        For each word of a tile its place among the words of the tile in ``b``, which has each of
+        them once.
     added : int
         Map that ADD adds; -1 without ADD. A table reads the place of ``y``, whatever is there. A
         map of one row or one column is added to all rows or columns.
@@ -210,6 +212,7 @@ class NetworkLayer:
     x: int
     y: int
     b: int = -1
+    b_order: tuple[int, ...] = ()
     added: int = -1
     result: int = -1
     addition: Addition | None = None

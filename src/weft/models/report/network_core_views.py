@@ -23,6 +23,7 @@ from weft.models.report.pictures import (
     svg_of,
     timeline_of,
 )
+from weft.network_core.descriptors import ListLoad, LoadTarget, unpack_list
 from weft.tables import Column, fitted_table
 
 if TYPE_CHECKING:
@@ -83,8 +84,7 @@ def _totals(report):
         f"memory: {program.memory_used:,} of {config.memory_bytes:,} bytes ({areas}; {places})"
     )
     words = sum(layer.words for layer in report.layers)
-    kept = "they stay there" if not program.areas["weights"] else "loaded in each inference"
-    yield f"weights: {words:,} words of B, which has {program.config.b_words:,}: {kept}"
+    yield f"weights: {words:,} words of B, which has {program.config.b_words:,}: {_kept(program)}"
     sent, received = report.link
     yield f"link: {sent:,} bytes to the core, {received:,} from it"
     if report.rate is not None:
@@ -92,6 +92,19 @@ def _totals(report):
         yield f"many inputs: at most {report.rate:,.0f} inferences a second; each is sent {when}"
     yield from report.reasons()
     yield from report.notes
+
+
+def _kept(program):
+    """Which weights stay in B from inference to inference."""
+    if program.areas["weights"]:
+        return "loaded in each inference"
+    computed = sum(
+        entry.words for segment in program.segments for entry in unpack_list(segment.run)
+        if isinstance(entry, ListLoad) and entry.target == LoadTarget.B
+    )
+    if computed:
+        return f"{computed:,} are computed and loaded in each inference, the others stay there"
+    return "they stay there"
 
 
 def _places(program):

@@ -91,9 +91,9 @@ def test_a_square():
     check_whole(network, network.product(0, 0, b_transposed=True), config=SMALL)
 
 
-@pytest.mark.parametrize(
-    "config", tiers({"3x4x4": SIMULATED, "microprogram": MICRO, "early": EARLY, "row": ROW}, "3x4x4")
-)
+@pytest.mark.parametrize("config", tiers(
+    {"3x4x4": SIMULATED, "microprogram": MICRO, "early": EARLY, "row": ROW}, "3x4x4"
+))
 def test_on_the_simulated_core(config):
     """The hardware has the bytes of golden, in the predicted cycles."""
     network = Products(6, (1, 1, 7, 9))

@@ -5,8 +5,9 @@ map into the order of B, its *stream*, and the next layer has its words from the
 
     sum((a - a_zero) * (b - b_zero)) = sum(a * b) + sum(a * -b_zero) + sum(-a_zero * b) + constant
 
-Each of the sums is a tap of the layer, with words of its own. Taps that read A have rows of the
-kernel that lie in one row of the map; a tap with ``-a_zero`` lies outside of it.
+Each of the three sums is taps of the layer. Taps that read A have rows of the kernel that lie in
+one row of the map; taps of ``-a_zero`` lie outside of it. A zero point of -128 needs two of them,
+with 64 each.
 
 A cell with a corrected product adds ``b[2i] * b[2i + 1]`` to its sums. Words whose every second
 value is 0 have no such products: there a sum is two taps, of the even values and of the odd ones.
@@ -14,6 +15,7 @@ value is 0 have no such products: there a sum is two taps, of the even values an
 
 import dataclasses
 import functools
+import itertools
 import math
 
 import numpy as np
@@ -29,7 +31,6 @@ from weft.models.network_core.products import half_of
 __all__ = ["product_of_maps"]
 
 _MOST_LAYERS = 1024  # of an operator: lists with more are larger than what they compute
-_MOST_TAPS = 255  # of a kernel, along an axis
 
 
 def product_of_maps(builder: OperatorBuilder, gemm: Gemm) -> tuple[int, tuple[NetworkLayer, ...]]:
@@ -120,27 +121,34 @@ class _Products:
 
     def product(self, a, stream, zeros, *, bias, **fields):
         """Append the layer of a product; ``fields`` are those of `OperatorBuilder.layer`."""
-        inside, outside = self._taps(zeros)
-        taps, rows = [*inside, *outside], len(inside)
-        if len(taps) > _MOST_TAPS:
-            raise Refusal(f"it must have at most {_MOST_TAPS} taps, not {len(taps)}")
+        constants, outside = _parts(-zeros[1]), _parts(-zeros[0])
+        sums, vectors = len(self._masks), self._vectors(self._k)
+        rows = sums + len(constants)
+        taps = rows + sums * len(outside)
         # The rows of the view lie in one.
         view = self._builder.view(a, (rows, self._m, self._k), line=(0, 0))
-        window = Window(
-            (len(taps), 1), (1, 1), (1, 1), NO_PADDING, (rows, self._m), (1, self._m)
-        )
-        weights = np.zeros((len(taps), self._k, self._n), np.int8)
-        for tap, (_, value) in enumerate(taps):
+        window = Window((taps, 1), (1, 1), (1, 1), NO_PADDING, (rows, self._m), (1, self._m))
+        weights = np.zeros((taps, self._k, self._n), np.int8)
+        for tap, value in enumerate(constants, sums):
             weights[tap] = value
         self._builder.layer(
             view, window, weights, layout=WeightLayout.DENSE, b=stream,
-            bias=bias + self._k * zeros[0] * zeros[1], x_zero=_parts(-zeros[0])[0], **fields,
+            b_order=(*range(rows * vectors), *(*range(sums * vectors),) * len(outside)),
+            bias=bias + self._k * zeros[0] * zeros[1], x_zero=(*outside, 0)[0], **fields,
         )
 
     def stream(self, number, zeros):
-        """Return the words of B of a map of one row, whose pixels are the columns."""
-        inside, outside = self._taps(zeros)
-        return self._stream(number, [*inside, *outside], self._k, self._n)
+        """Return the words of B of a map of one row, whose pixels are the columns.
+
+        A tile has the words of each mask, then those of constants, each with all vectors of K.
+        """
+        constants, vectors = _parts(-zeros[1]), self._vectors(self._k)
+        first = len(self._masks) * vectors
+        order = [(mask * vectors, 1) for mask in range(len(self._masks))]
+        whole = self._stream(number, order, self._k, self._n, first + len(constants) * vectors)
+        for place, value in enumerate(constants):
+            self._constants(number, whole, first + place * vectors, value)
+        return whole
 
     def transposed(self, number):
         """Return a map whose pixels are the channels of a map of one row.
@@ -150,67 +158,77 @@ class _Products:
         """
         builder, depth = self._builder, self._builder.depth
         _, pixels, channels = builder.size(number)
-        vectors = -(-channels // depth)
+        vectors, sums = self._vectors(channels), len(self._masks)
         if self._block is None:
             self._block = constant(builder, np.eye(depth, dtype=np.int64)[None], number)
-        taps = [(mask, 0) for mask in self._masks]
-        stream = self._stream(number, taps, channels, pixels, by_vectors=True)
+        last = (vectors - 1) * sums  # of the last vector, which is the first tap
+        order = [(last + mask, -sums) for mask in range(sums)]
+        stream = self._stream(number, order, channels, pixels, vectors * sums)
         window = Window(
-            (vectors, len(taps)), (1, 1), (1, 0), (vectors - 1, 0, 0, 0), (1, depth),
-            (vectors, depth),
+            (vectors, sums), (1, 1), (1, 0), (vectors - 1, 0, 0, 0), (1, depth), (vectors, depth)
         )
         whole = builder.layer(
-            self._block, window, np.zeros((vectors * len(taps), depth, pixels)),
-            layout=WeightLayout.DENSE, b=stream,
+            self._block, window, np.zeros((vectors * sums, depth, pixels)),
+            layout=WeightLayout.DENSE, b=stream, b_order=(*range(vectors * sums),),
         )
         whole = builder.reshaped(whole, (1, vectors * depth, pixels))
         return builder.view(whole, (1, channels, pixels))
 
-    def _taps(self, zeros):
-        """Return the taps that read A, and those that read ``-a_zero``.
+    def _vectors(self, channels):
+        return -(-channels // self._builder.depth)
 
-        Each is the mask of the values of B, or None, and the value that all words have then.
-        """
-        computed = [(mask, 0) for mask in self._masks]
-        inside = computed + [(None, value) for value in _parts(-zeros[1]) if value]
-        outside = [each for value in _parts(-zeros[0]) if value for each in computed]
-        return inside, outside
+    def _stream(self, number, order, channels, pixels, words):
+        """Append the layers that write the words of a map, and return the map of all words.
 
-    def _stream(self, number, taps, channels, pixels, *, by_vectors=False):
-        """Append the layers that write the words of a map, and return the map of the words.
-
-        ``for tile of pixels: for tap: for vector of channels``, or ``for vector from the last one:
-        for tap`` if ``by_vectors``. A word has a vector for each pixel of its tile.
+        A tile of pixels has ``words`` words, each with a vector for each pixel. ``order`` has for
+        each mask the place of the word of its first vector, and the step to that of the next one.
         """
         builder, depth, cols = self._builder, self._builder.depth, self._builder.cols
-        vectors = -(-channels // depth)
         tiles, rest = divmod(pixels, cols)
-        words = len(taps) * vectors
         whole = builder.map((-(-pixels // cols) * words, cols, depth))
-        for vector in range(vectors):
-            used = np.arange(depth) < channels - vector * depth
-            for tap, (mask, value) in enumerate(taps):
-                word = tap * vectors + vector
-                if by_vectors:
-                    word = (vectors - 1 - vector) * len(taps) + tap
-                for first, size in ((0, (tiles, cols)), (tiles, (1, rest))):
-                    if not math.prod(size):
-                        continue
-                    x = builder.view(
-                        number, (*size, depth), channel=vector * depth, column=first * cols,
-                        line=(0, cols),
-                    )
-                    y = builder.view(
-                        whole, (*size, depth), row=first * words + word, line=(words, 0)
-                    )
-                    weights = used & (mask is not None and mask)
-                    if weights.all():
-                        builder.copy(x, y=y)
-                    else:
-                        builder.layer(x, pointwise(size), weights[None], y=y, bias=used * value)
+        for vector, (mask, (first, step)) in itertools.product(
+            range(self._vectors(channels)), zip(self._masks, order, strict=True)
+        ):
+            weights = mask & (np.arange(depth) < channels - vector * depth)
+            for tile, size in ((0, (tiles, cols)), (tiles, (1, rest))):
+                if not math.prod(size):
+                    continue
+                x = builder.view(
+                    number, (*size, depth), channel=vector * depth, column=tile * cols,
+                    line=(0, cols),
+                )
+                word = tile * words + first + vector * step
+                y = builder.view(whole, (*size, depth), row=word, line=(words, 0))
+                if weights.all():
+                    builder.copy(x, y=y)
+                else:
+                    builder.layer(x, pointwise(size), weights[None], y=y)
         return whole
+
+    def _constants(self, number, whole, word, value):
+        """Append the layers that write a value into the words of all channels of all tiles.
+
+        They read outside of a map. The words of a tile follow each other.
+        """
+        builder, depth, cols = self._builder, self._builder.depth, self._builder.cols
+        vectors, rest = divmod(self._k, depth)
+        tiles = -(-self._n // cols)
+        words = builder.size(whole)[0] // tiles
+        x = builder.view(number, (1, 1, min(depth, self._k)))
+        for first, count, used in ((0, vectors, depth), (vectors, 1, rest)):
+            if not count * used:
+                continue
+            size = tiles, count * cols
+            y = builder.view(whole, (*size, depth), row=word + first, line=(words, 0))
+            window = Window((1, 1), (1, 1), (1, 1), (1, 0, 0, 0), (1, 1), size)
+            builder.layer(
+                x, window, np.zeros((1, builder.size(x)[2], depth)), layout=WeightLayout.DENSE,
+                y=y, bias=value * (np.arange(depth) < used),
+            )
 
 
 def _parts(value):
-    """Return int8 values whose sum is a value of -127..128."""
+    """Return the fewest int8 values, none of them 0, whose sum is a value of -127..128."""
+    if not value:
+        return []
     return [value] if value < 128 else [64, 64]
