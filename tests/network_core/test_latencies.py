@@ -74,5 +74,5 @@ def test_the_array_section_has_the_latency(config):
 
 
 def test_an_array_by_hand():
-    """Address of 8 rows 3, memory 6, MAC cell 2, result register 1; a hop of columns, one of rows."""
+    """Address of 8 rows 3, memory 6, MAC cell 2, register 1; a hop of columns, and one of rows."""
     assert array_write(core(rows=8, cols=8, depth=4, multiplier="plain")) == 9 + 2 + 1 + 1 + 1

@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from weft.hw.delay import pipeline
 from weft.hw.network_core.interface import JobPort
 from weft.hw.network_core.layouts import JobFields, VectorAddress, add_addresses, bank_bias
 from weft.network_core.latencies import has_offset_copy
@@ -65,9 +66,6 @@ class PanelBuffer(wiring.Component):
         m = Module()
         pixel, panel = self.pixels.payload, self.panel
         used = Signal(len(self.rows))  # rows of the next panel that have their pixel
-        origins = Signal(
-            data.ArrayLayout(WindowOrigin(self.config), len(self.rows)), reset_less=True
-        )
         rows = Signal.like(self.rows, reset_less=True)
         slot = Signal(self.config.array.rows, init=1)  # one-hot: the row of the next pixel
         count = Signal.like(panel.payload.rows, init=1)  # pixels of the panel, with this one
@@ -81,12 +79,11 @@ class PanelBuffer(wiring.Component):
                 (count == self.job.panel_rows) | pixel.last | (pixel.row_last & ~self.job.cross)
             ),
         ]
+        slots = slot & write.replicate(len(slot))
+        m.d.sync += used.eq(Mux(take, 0, used) | slots)
         with m.If(take):
-            m.d.sync += [panel.valid.eq(0), used.eq(0)]
-        self._take_rows(m, take, used, origins, rows)
-        for n, origin in enumerate(origins):
-            with m.If(write & slot[n]):
-                m.d.sync += [used[n].eq(1), origin.eq(pixel.origin)]
+            m.d.sync += panel.valid.eq(0)
+        self._collect(m, slots, take, used, rows)
         with m.If(write):
             m.d.sync += [
                 slot.eq(Mux(panel_end, 1, slot << 1)), count.eq(Mux(panel_end, 1, count + 1)),
@@ -98,16 +95,23 @@ class PanelBuffer(wiring.Component):
                 m.d.sync += self.last_origin.eq(pixel.origin.address)
         return m
 
-    def _take_rows(self, m, take, used, origins, rows):
-        """Copy the rows when the panel is taken, or a cycle later."""
+    def _collect(self, m, slots, take, used, rows):
+        """Write each pixel into its slot, and copy all slots to the rows when the panel is taken.
+
+        Both wait for the step that takes the panel. Where the rows come a cycle later, registers
+        stand between that decision and the slots.
+        """
+        origin = self.pixels.payload.origin
+        origins = Signal(data.ArrayLayout(origin.shape(), len(rows)), reset_less=True)
         if has_offset_copy(self.config.array):
-            r_take, r_used = Signal(), Signal.like(used, reset_less=True)
-            r_first = Signal.like(origins[0], reset_less=True)
-            m.d.sync += [r_take.eq(take), r_used.eq(used), r_first.eq(origins[0])]
-            # The next panel may have its first pixel by then, and no other one.
-            take, used, origins = r_take, r_used, [r_first, *origins[1:]]
-        with m.If(take):
-            for n, row in enumerate(rows):
+            r_slots, r_take = Signal.like(slots), Signal()
+            m.d.sync += [r_slots.eq(slots), r_take.eq(take)]
+            slots, take = r_slots, r_take
+            origin, used = pipeline(m, origin, 1, "origin"), pipeline(m, used, 1, "used")
+        for n, row in enumerate(rows):
+            with m.If(slots[n]):
+                m.d.sync += origins[n].eq(origin)
+            with m.If(take):
                 m.d.sync += [row.used.eq(used[n]), row.origin.eq(origins[n])]
 
 

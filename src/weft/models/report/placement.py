@@ -62,6 +62,8 @@ def operator_lines(config: NetworkCoreConfig) -> list[str]:
     options = {field: text for field, text in _OPTIONS.items() if _may_have(config, field)}
     names = {name for group in KERNELS.values() for name in group}
     names |= {*_OTHERS, *(text for field, text in options.items() if getattr(config, field))}
+    if not config.program_words:  # whose loads read no maps
+        names.add("BATCH_MATMUL")
     return [
         f"operators of TensorFlow Lite, {rule} (docs/operators.md): {', '.join(sorted(names))}"
     ] + [

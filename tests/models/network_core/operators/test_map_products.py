@@ -91,6 +91,22 @@ def test_a_square():
     check_whole(network, network.product(0, 0, b_transposed=True), config=SMALL)
 
 
+@pytest.mark.parametrize("shape, axes", [
+    ((1, 1, 90, 70), (0, 1, 3, 2)), *(pytest.param(*case, marks=pytest.mark.slow) for case in (
+        ((70, 90), (1, 0)), ((1, 2, 68, 66), (0, 3, 1, 2)), ((1, 67, 2, 66), (0, 3, 2, 1)),
+        ((1, 67, 2, 66), (0, 2, 3, 1)),
+    ))
+])
+@pytest.mark.parametrize("config", tiers({"8x8x8": LARGE, "plain": PLAIN, "8x4x4": SMALL}, "8x8x8"))
+def test_a_large_transpose(config, shape, axes):
+    """It needs too many jobs that move values."""
+    network = Products(8, shape)
+    y = network.operator(
+        "TRANSPOSE", "transpose", (0,), tuple(shape[axis] for axis in axes), axes=axes
+    )
+    check_whole(network, y, config=config)
+
+
 @pytest.mark.parametrize("config", tiers(
     {"3x4x4": SIMULATED, "microprogram": MICRO, "early": EARLY, "row": ROW}, "3x4x4"
 ))

@@ -12,10 +12,17 @@ A module of this package has functions that take an `OperatorBuilder` and return
 result; `LOWERINGS` names them by their kernels.
 """
 
-from weft.models.network_core.operators import moves, operands, reductions, resizing
+from weft.models.network_core.operators import (
+    map_products,
+    moves,
+    operands,
+    reductions,
+    resizing,
+)
 
 __all__ = ["LOWERINGS"]
 
 LOWERINGS = {
     **moves.LOWERINGS, **operands.LOWERINGS, **reductions.LOWERINGS, **resizing.LOWERINGS,
+    **map_products.LOWERINGS,
 }

@@ -393,7 +393,7 @@ def _cycles(builder, index, size):
 LOWERINGS = {
     **dict.fromkeys([
         "slice", "split", "unstack", "pad", "mirror_pad", "concatenation", "stack", "tile",
-        "broadcast", "gather", "transpose", "rearrange", "reverse",
+        "broadcast", "gather", "rearrange", "reverse",
     ], move),
     "tflite.resize_nearest": _nearest,
 }
