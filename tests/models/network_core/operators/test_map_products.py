@@ -104,6 +104,7 @@ def test_a_large_transpose(config, shape, axes):
     y = network.operator(
         "TRANSPOSE", "transpose", (0,), tuple(shape[axis] for axis in axes), axes=axes
     )
+    y = network.product(y, network.input((shape[axes[-1]], 3)))  # the host would be the last one
     check_whole(network, y, config=config)
 
 
