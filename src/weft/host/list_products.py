@@ -147,7 +147,7 @@ class ListProducts:
     ----------
     runner : NetworkDriver
         Or a model with its attributes and methods: those of
-        `weft.models.network_core.session.NetworkCoreRunner`.
+        `weft.models.network_core.runners.NetworkCoreRunner`.
     timeout : float
         Maximum seconds of a list.
     space : ProductSpace, optional
