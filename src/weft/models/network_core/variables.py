@@ -43,18 +43,24 @@ def assigned(
     sources, added = [], []
     for state in variables:
         try:
-            source, copies = _source(division, state)
+            sources.append(_source(division, state))
         except Refusal as refusal:
             raise NotKept(state) from refusal
-        sources.append(source)
-        added += copies
-    for state, source in zip(variables, sources, strict=True):
-        added += _assigned(division, state, source, [*layers, *added])
+        added += sources[-1][1].layers
+    for state, (source, builder) in zip(variables, sources, strict=True):
+        kept = division.places.variables[state.before]
+        if source == kept:
+            continue  # no operator writes it
+        if not _is_written_there(division.places, kept, source, [*layers, *added]):
+            added += _copied(division, state, source, [*layers, *added])
+        elif builder.layers:
+            copy, = builder.layers
+            added[added.index(copy)], = builder.finished((source,))
     return added
 
 
 def _source(division, state):
-    """Return the map with the new value of a variable, and the layers that copy it there.
+    """Return the map with the new value of a variable, and the builder of a layer that copies it.
 
     A value that lies in a variable is copied: the variable may get its own new value before.
     """
@@ -66,18 +72,14 @@ def _source(division, state):
     source = builder.reshaped(source, builder.size(kept))
     if source != kept and places.root_map(source) in places.variables.values():
         source = builder.copy(source)
-    return source, builder.layers
+    return source, builder
 
 
-def _assigned(division, state, source, layers):
-    """Return the layer that copies the new value of a variable, if one must."""
-    places = division.places
-    kept = places.variables[state.before]
-    if source == kept or _is_written_there(places, kept, source, layers):
-        return ()
-    builder = _builder(division, state)
+def _copied(division, state, source, layers):
+    """Return the layer that copies the new value of a variable, in the last list."""
+    places, builder = division.places, _builder(division, state)
     last = max(places.first_list[layer.y] for layer in layers)
-    y = places.again(kept, state.before, last)
+    y = places.again(places.variables[state.before], state.before, last)
     try:
         builder.copy(source, y=y)
     except Refusal as refusal:
@@ -91,11 +93,15 @@ def _is_written_there(places, kept, source, layers):
         return False
     ordered = sorted(layers, key=lambda layer: places.first_list[layer.y])
     writes = [n for n, layer in enumerate(ordered) if places.root_map(layer.y) == source]
-    reads = [
-        n for n, layer in enumerate(ordered)
-        if any(m >= 0 and places.root_map(m) == kept for m in (layer.x, layer.added))
-    ]
-    early = bool(writes) and max(reads, default=-1) < min(writes)
+    reads = [-1]
+    for number, layer in enumerate(ordered):
+        if places.root_map(layer.x) == kept:
+            reads.append(number)
+        elif layer.added >= 0 and places.root_map(layer.added) == kept:
+            # A job reads each added value before it stores the result in its place.
+            whole = layer.added == kept and layer.y == source
+            reads.append(number - whole)
+    early = bool(writes) and max(reads) < min(writes)
     return early and places.put_into(source, MapView(kept))
 
 
