@@ -141,8 +141,8 @@ def rsqrt(operator, x, y):
         raise Fallback(f"the zero point of x is {x_zero}, not {least}: some values are below 0")
     multiplier, shift = multiplier_and_shift(operator, 1 / (math.sqrt(x_scale) * y_scale))
     values = _values(x) - x_zero
-    roots = [inverse_square_root(value) for value in values.tolist()]
-    fine = np.array([multiply(np.int64(1), m, s + _RSQRT_BITS) for m, s in roots], np.int64)
+    root, root_shift = inverse_square_root(values)
+    fine = multiply(np.ones_like(values), root, root_shift + _RSQRT_BITS)
     results = multiply(fine, multiplier, shift - _RSQRT_BITS) + y_zero
     return _limited(np.where(values == 0, np.iinfo(y.dtype).max, results), y.dtype)
 

@@ -12,10 +12,11 @@ A module of this package has functions that take an `OperatorBuilder` and return
 result; `LOWERINGS` names them by their kernels.
 """
 
-from weft.models.network_core.operators import moves, operands, reductions, resizing
+from weft.models.network_core.operators import moves, operands, reductions, resizing, squares
 
 __all__ = ["LOWERINGS"]
 
 LOWERINGS = {
     **moves.LOWERINGS, **operands.LOWERINGS, **reductions.LOWERINGS, **resizing.LOWERINGS,
+    **squares.LOWERINGS,
 }
