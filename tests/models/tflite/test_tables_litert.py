@@ -36,7 +36,9 @@ def table_file(rng, name, number):
     return build({"x": x, "y": y}, [operator], ["x"], ["y"])
 
 
-@pytest.mark.parametrize("name", ["LOGISTIC", "TANH", "LEAKY_RELU", "QUANTIZE", "ELU", "GELU", "RSQRT"])
+@pytest.mark.parametrize("name", [
+    "LOGISTIC", "TANH", "LEAKY_RELU", "QUANTIZE", "ELU", "GELU", "RSQRT",
+])
 def test_equals_litert(rng, name):
     pytest.importorskip("ai_edge_litert")
     for number in range(60):
