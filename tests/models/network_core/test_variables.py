@@ -1,5 +1,7 @@
 """Variables in the memory of a network core: streams of inferences against TFLite Micro."""
 
+import itertools
+
 import numpy as np
 import pytest
 from network_core_networks import NetworkBuilder
@@ -43,6 +45,15 @@ def expected_of(data, x, outputs=1):
     return [np.concatenate(part) for part in zip(*(run(row[None]) for row in x), strict=True)]
 
 
+def check_places(program):
+    """No map lies in a part of a variable."""
+    others = [step.place for step in program.layers]
+    others += [entry.place for part in program.segments for entry in part.written]
+    for entry, other in itertools.product(program.variables, others):
+        before, after = sorted([entry.place, other], key=lambda place: place.first)
+        assert entry.place == other or before.first + before.pitches.vectors <= after.first
+
+
 @pytest.fixture(scope="module")
 def stream():
     """A file, inputs, and their outputs."""
@@ -62,6 +73,7 @@ def test_a_stream_is_one_list_a_step(stream, config, eager):
     assert [entry.form.tensor for entry in program.segments[0].written] == list(program.inputs)
     assert [result.tensor for result in program.segments[0].results] == list(program.outputs)
     assert "the memory of the core keeps frames, mixes, tail" in program.notes
+    check_places(program)
     with program.open(GoldenRunner(config, eager=eager)) as session:
         np.testing.assert_array_equal(session(x[:25]), expected[:25])
         np.testing.assert_array_equal(session(x[25:]), expected[25:])
@@ -153,6 +165,36 @@ def constant(rng):
     ], {"p", "q"}
 
 
+def unchanged(rng):
+    """A sum of a layer and a variable must not take the variable's place."""
+    tensors = variables("p") | maps("x", "old", "c", "y") | weights(rng)
+    return tensors, [
+        ("CALL_ONCE", [], [], ("CallOnceOptions", {"initSubgraphIndex": 1})),
+        handle("p"), read("p", "old"), conv("x", "c"),
+        ("ADD", ["c", "old"], ["y"], ("AddOptions", {})),
+    ], {"p"}
+
+
+def own_window(rng):
+    """The layer of the new value reads the old one in its window."""
+    tensors = variables("p") | maps("x", "old", "s", "y") | weights(rng)
+    return tensors, [
+        handle("p"), read("p", "old"), conv("old", "s"),
+        ("ADD", ["s", "x"], ["y"], ("AddOptions", {})), assign("p", "y"),
+    ], {"p"}
+
+
+def later_list(rng):
+    """The host computes an operator between the new value and the last reader of the old one."""
+    tensors = variables("p") | maps("x", "old", "c", "d", "y") | weights(rng)
+    tensors["z"] = T(SHAPE, scale=1 / 128)
+    return tensors, [
+        handle("p"), read("p", "old"), conv("x", "c"), assign("p", "c"),
+        ("L2_NORMALIZATION", ["c"], ["z"], ("L2NormOptions", {})), conv("z", "d"),
+        ("ADD", ["d", "old"], ["y"], ("AddOptions", {})),
+    ], {"p"}
+
+
 def in_place(rng):
     """Only the layer of the new value reads the old one."""
     tensors = variables("p") | maps("x", "old", "c", "y") | weights(rng)
@@ -191,13 +233,14 @@ def an_input(rng):
 
 @pytest.mark.parametrize("config", [LARGE, SIMULATED])
 @pytest.mark.parametrize("make", [
-    delay_line, exchanged, turned, constant, in_place, written_twice, output, an_input,
+    delay_line, exchanged, turned, constant, unchanged, own_window, later_list, in_place,
+    written_twice, output, an_input,
 ])
 def test_all_ways_to_write_a_variable(rng, make, config):
     tensors, operators, kept = make(rng)
     tensors = maps("s") | {"factor": T(data=np.int8([40]), scale=0.02)} | tensors
     extra = []
-    if make is constant:
+    if make in (constant, unchanged):
         first = {"first": T(data=integers(rng, np.int8, *SHAPE), **POINT)} | variables("p")
         extra = [(first, [handle("p"), assign("p", "first")], [], [])]
     data = build(tensors, operators, ["x"], ["y"], extra=extra)
@@ -209,11 +252,15 @@ def test_all_ways_to_write_a_variable(rng, make, config):
     program = weft.load(data, "net").compile(config)
     host = {state.name for state in program.host_states}
     assert {state.name for state in program.states} - host == kept
+    assert len(program.segments) == 1 + (make is later_list)
+    check_places(program)
     for eager in (True, False):
         with program.open(GoldenRunner(config, eager=eager)) as session:
             np.testing.assert_array_equal(session(x), expected)
     copies = [step for step in program.steps if step.operators == ("ASSIGN_VARIABLE",)]
-    assert len(copies) == {delay_line: 2, exchanged: 2, turned: 1, constant: 1}.get(make, 0)
+    assert len(copies) == {
+        delay_line: 2, exchanged: 2, turned: 1, constant: 1, own_window: 1, later_list: 1,
+    }.get(make, 0)
 
 
 def test_the_host_has_variables_beside_activations(stream):
