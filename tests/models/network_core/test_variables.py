@@ -340,13 +340,14 @@ def test_products_on_the_same_core(stream):
     session = weft.load(data, "net").compile(SIMULATED).open(core)
     np.testing.assert_array_equal(session(x[:2]), expected[:2])
     a = integers(np.random.default_rng(1), np.int8, 5, 6)
-    y = weft.Accelerator(ListTransport(core)).matmul(a, a.T)
-    assert np.array_equal(y, a.astype(int) @ a.T.astype(int))
+    other = weft.Accelerator(ListTransport(core))
+    assert np.array_equal(other.matmul(a, a.T), a.astype(int) @ a.T.astype(int))
     lost = f"{LOST}another program or another session has used the core{REMEDY}"
     with rejects(AcceleratorError, lost):
         session(x[2:3])
     session.reset()
     np.testing.assert_array_equal(session(x), expected)
+    assert np.array_equal(other.matmul(a, a.T), a.astype(int) @ a.T.astype(int))
 
 
 def test_sessions_without_variables_load_again():
