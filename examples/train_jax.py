@@ -18,7 +18,7 @@ from weft import Accelerator, Config
 from weft.demo import digits_images
 from weft.host import GoldenTransport
 from weft.jax import export, offload
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 from weft.network_core.config import NetworkCoreConfig
 
 TRAINING = Config(dtype="bf16", rows=8, cols=8, lanes=4)

@@ -251,10 +251,13 @@ class SimulatedRunner:
         Bytes of the program memory.
     program_base : int
         First byte of the program memory behind AXI4; 0 at first.
+    uses : int
+        Calls of `write`, `write_program` and `run`.
     """
 
     def __init__(self, config: NetworkCoreConfig):
         self.config = config
+        self.uses = 0
         self.program_bytes = config.program_bytes
         self.program_base = 0
         self._core = NetworkSimulation(config)
@@ -264,6 +267,7 @@ class SimulatedRunner:
 
     def write(self, address, data, *, run=0, pitch=0, pixels=0, row_step=0) -> None:
         """Write bytes to the memory."""
+        self.uses += 1
         depth, banks = self.config.array.depth, self.config.banks
         first = join(address, banks)
         if not run:
@@ -288,6 +292,7 @@ class SimulatedRunner:
 
     def write_program(self, address, data) -> None:
         """Write bytes to the program memory."""
+        self.uses += 1
         self._core.write_program(bytes(data), self._byte(address))
 
     def read_program(self, address, count) -> bytes:
@@ -308,6 +313,7 @@ class SimulatedRunner:
 
         Raises TransportTimeout if the list has not ended then.
         """
+        self.uses += 1
         for write in writes:
             self.write(**write)
         banks, limit = self.config.banks, max(1, int(timeout * _CYCLES_PER_SECOND))

@@ -16,7 +16,7 @@ from weft import Accelerator, Config
 from weft.design import Design, PerKind
 from weft.host import GoldenTransport
 from weft.host.emulated import ListTransport
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 from weft.models.target import target_of
 
 __all__ = ["main", "measure"]

@@ -12,7 +12,7 @@ from rich.text import Text
 from weft.cli import demo_timeline as demo
 from weft.cli import main
 from weft.demo import digits_images
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 
 pytest.importorskip("tflite")
 

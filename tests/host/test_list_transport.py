@@ -16,7 +16,7 @@ from weft.host.list_plan import ProductSpace
 from weft.host.list_products import ListProducts
 from weft.host.packing import ENTRY
 from weft.host.transport import TransportError
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 from weft.network_core.descriptors import ListError, ListReport
 
 # A memory of 1,536 bytes, a buffer of 8 words of B: most products are divided in all directions.

@@ -21,7 +21,7 @@ from weft.host.parallel import ParallelError, even_parts
 from weft.host.serial_port import SerialPort
 from weft.host.tcp import TcpServer, listen
 from weft.host.transport import TransportClosed, TransportError
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 
 GUARD = 600  # seconds after which a test hangs
 SCALED = Config(rows=3, cols=5, depth=2, a_words=64, b_words=256, requantize="tflite",

@@ -20,7 +20,7 @@ from weft.host.opening import NetworkMmioTransport
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
 from weft.models.network_core.compiler import compile_network_core
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 from weft.models.target import target_of
 from weft.network_core.descriptors import ListError, split
 

@@ -15,7 +15,7 @@ from weft import Config
 from weft.jax import export, to_onnx
 from weft.jax.nodes import NODES
 from weft.models.errors import ModelError
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 from weft.network_core.config import NetworkCoreConfig
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "jax.md"

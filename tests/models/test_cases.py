@@ -16,7 +16,7 @@ import weft
 from weft.config import Config
 from weft.host.emulated import GoldenTransport, ListTransport, product_config
 from weft.models.errors import UnfitError
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 from weft.models.oracles import compare
 from weft.models.target import target_of
 

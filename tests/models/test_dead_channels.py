@@ -209,7 +209,8 @@ def test_variables_keep_all_channels():
     graph = network(0, BORDER)
     assert left_out(graph).channels == 1
     state = State(
-        name="s", initial=np.zeros(graph.tensors[1].shape, np.int8), before=0, after=1
+        name="s", initial=np.zeros(graph.tensors[1].shape, np.int8), before=0, after=1,
+        position=(0,),
     )
     assert left_out(dataclasses.replace(graph, states=(state,))).channels == 0
 

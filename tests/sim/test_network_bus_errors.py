@@ -8,7 +8,7 @@ from network_programs import random_inputs
 
 import weft
 from weft.host.recovery import AcceleratorError
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 from weft.network_core.descriptors import (
     DESCRIPTOR_BYTES,
     ListError,

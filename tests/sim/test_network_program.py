@@ -14,7 +14,7 @@ from weft.host.emulated import ListTransport
 from weft.host.recovery import AcceleratorError
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.prediction import predict_run
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 from weft.models.target import target_of
 from weft.network_core.cycles import ProgramTiming
 from weft.network_core.descriptors import NetworkState

@@ -14,7 +14,7 @@ import weft
 from weft.boards.designs import BATCH1_85F
 from weft.host.emulated import ListTransport
 from weft.models.network_core.compiler import compile_network_core
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 from weft.models.oracles import answers
 from weft.models.target import target_of
 from weft.network_core.descriptors import ListJob, unpack_list

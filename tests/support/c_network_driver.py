@@ -1,10 +1,17 @@
 """The C driver of a network core, compiled for this machine, on registers in Python."""
 
+import ctypes
+
+import numpy as np
 from c_network import driver_files, hooked_library, write_sources
+from network_registers import NetworkRegisterModel
 
 from weft.kit.files.weft_driver import Library
+from weft.models.c_code import network_core_c_files
+from weft.models.c_code.generator import public_name
+from weft.network_core.ip import NetworkIp
 
-__all__ = ["CNetworkDriver"]
+__all__ = ["CNetworkDriver", "LoadedChipNetwork"]
 
 HOOKS = """
 void weft_test_flush(const volatile void *pointer, uint32_t bytes);
@@ -75,3 +82,36 @@ class CNetworkDriver(Library):
     def network(self, name, *arguments):
         """Call a function of the network's C code."""
         return getattr(self.lib, name)(self.core, *arguments)
+
+
+class LoadedChipNetwork:
+    """``network(x)`` runs the C code of a program; ``load`` loads it before."""
+
+    def __init__(self, folder, program, device=None, prefix="weft", changes=()):
+        self.program, self.name = program, public_name(program.name, prefix)
+        self.device = device or NetworkRegisterModel(program.config)
+        files = network_core_c_files(program, prefix)
+        self.header, self.source = (files[name].decode() for name in ("net.h", "net.c"))
+        ip = NetworkIp(config=program.config, bus="axi", prefix=prefix)
+        self.driver = CNetworkDriver(folder, ip, self.device, files, changes)
+        assert self.driver.call("init", None) == 0
+        self.driver.call("test_poll_limit", 300)
+
+    def load(self):
+        return self.driver.network(f"{self.name}_load")
+
+    def __call__(self, x, how="run"):
+        """Return the error and the output."""
+        tensor = self.program.tensors[self.program.outputs[0]]
+        self.used = values, y = np.ascontiguousarray(x), np.zeros(tensor.shape, np.int8)
+        error = self.driver.network(
+            f"{self.name}_{how}", *(ctypes.c_void_p(one.ctypes.data) for one in (values, y))
+        )
+        return error, y
+
+    def start(self, x):
+        """Start an inference: the error, and the array that becomes its output."""
+        return self(x, "start")
+
+    def finish(self):
+        return self.driver.network(f"{self.name}_finish")

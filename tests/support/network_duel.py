@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from weft.golden.network_core.runner import LOG_BYTES
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 from weft.network_core.descriptors import ListReport, join
 from weft.sim.network_core import SimulatedRunner
 
@@ -67,6 +67,11 @@ class NetworkDuel:
         self.times, self.cycles = [], []
         self._core, self._golden = SimulatedRunner(config), GoldenRunner(config)
         self._core.write(0, self._golden.memory.tobytes())
+
+    @property
+    def uses(self):
+        """Calls that changed the simulated core."""
+        return self._core.uses
 
     def write(self, address, data, **form):
         """Write bytes to both memories."""

@@ -60,6 +60,20 @@ class Operands(OperatorNetwork):
             [given["multiplier"]], [given["shift"]] = _pairs(scale)
         return self._of("MUL", kernel, a, b, **given)
 
+    def squared_difference(self, a, b):
+        """SQUARED_DIFFERENCE; the largest results saturate, or none does."""
+        first, second = self.rng.uniform(0.02, 0.1, 2)
+        twice, largest = 2 * max(first, second), 255 * max(first, second)
+        y = largest**2 / self.rng.uniform(100, 2000)
+        multipliers, shifts = _pairs(first / twice, second / twice, twice * twice / (1 << 14) / y)
+        limits = {"low": self.half - 128, "high": self.half + 127}
+        return self._of(
+            "SQUARED_DIFFERENCE", "tflite.squared_difference", a, b,
+            zeros=(self.zero_of(a), self.zero_of(b)), zero=self.half - 128, **limits,
+            multipliers=multipliers[:2], shifts=shifts[:2], left_shift=7,
+            multiplier=multipliers[2], shift=shifts[2],
+        )
+
     def prelu(self, x, slope):
         """PRELU."""
         multipliers, shifts = _pairs(*self.rng.uniform((0.5, 0.002), (2, 0.02)))
@@ -78,4 +92,6 @@ class Operands(OperatorNetwork):
             return self.extreme(a, b, kernel)
         if kernel == "tflite.prelu":
             return self.prelu(a, b)
+        if kernel == "tflite.squared_difference":
+            return self.squared_difference(a, b)
         return (self.product if kernel.endswith("mul") else self.total)(a, b, kernel)

@@ -322,7 +322,7 @@ def _runner(args, config, transport):
     from weft.host.transport import TransportError
 
     if args.on == "golden":
-        from weft.models.network_core.session import GoldenRunner
+        from weft.models.network_core.runners import GoldenRunner
 
         return GoldenRunner(config)
     if args.on.startswith(("uio:", "mem:")):

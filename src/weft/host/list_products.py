@@ -147,7 +147,7 @@ class ListProducts:
     ----------
     runner : NetworkDriver
         Or a model with its attributes and methods: those of
-        `weft.models.network_core.session.NetworkCoreRunner`.
+        `weft.models.network_core.runners.NetworkCoreRunner`.
     timeout : float
         Maximum seconds of a list.
     space : ProductSpace, optional
@@ -156,7 +156,7 @@ class ListProducts:
     Attributes
     ----------
     runner : NetworkDriver
-        Or the model. Others must not use the core meanwhile.
+        Or the model. After others have used the core, everything is sent again.
     config : NetworkCoreConfig
     counters : ListCounters
 
@@ -194,6 +194,7 @@ class ListProducts:
         }
         self._a: tuple | None = None
         self._list = b""
+        self._uses = runner.uses  # after the last product
 
     def close(self) -> None:
         """Close the connection to the core."""
@@ -227,6 +228,8 @@ class ListProducts:
 
         Raises AcceleratorError if a list fails, TransportError if the connection fails.
         """
+        if self.runner.uses != self._uses:
+            self.forget()
         shape = plan.m, plan.shape[0]
         y = np.zeros(shape, np.uint32) if plan.sums else np.empty(shape, np.uint8)
         for part in plan.parts:
@@ -239,6 +242,7 @@ class ListProducts:
                 y[part.rows, part.columns] += raw.view("<u4")
             else:
                 y[part.rows, part.columns] = raw
+        self._uses = self.runner.uses
         return y.view(np.int32) if plan.sums else y + plan.offset
 
     def sums(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -50,6 +50,8 @@ class NetworkDriver:
         NetworkCoreConfig of the core.
     program_bytes : int
         Bytes of the program memory that lists may use; 0 without one.
+    uses : int
+        How often `write`, `write_program` or `run` were called: `NetworkCoreRunner` has it, too.
 
     Raises
     ------
@@ -67,6 +69,7 @@ class NetworkDriver:
     ):
         self._lock = threading.RLock()
         self._timeout = timeout
+        self.uses = 0
         self._needs_restart = True
         self._inside = False  # of a transaction
         with contextlib.ExitStack() as undo:
@@ -121,6 +124,7 @@ class NetworkDriver:
         layout = MemoryLayout(run, pitch, pixels, row_step)
         parts = list(self._parts(address, layout, bytes(data)))
         with self._transaction():
+            self.uses += 1
             self._queue(parts)
             self._transport.flush(self._timeout)
 
@@ -146,6 +150,7 @@ class NetworkDriver:
         """
         first = self._program_byte(address, len(data))
         with self._transaction():
+            self.uses += 1
             self._transport.write_program(first, bytes(data))
 
     def read_program(self, address: int, count: int) -> bytes:
@@ -187,6 +192,7 @@ class NetworkDriver:
         ]
         deadline = time.monotonic() + timeout
         with self._transaction():
+            self.uses += 1
             self._queue(parts)
             self._transport.start_list(list_address, log_address)
             try:

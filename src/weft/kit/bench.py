@@ -123,6 +123,8 @@ _ENV = PerKind(product=_product_env, network=_network_env)
 class _Recorder:
     """Records how a product uses the memory of a core; no list is executed."""
 
+    uses = 0  # no others use it
+
     def __init__(self, config):
         self.config, self.program_bytes = config, min(config.program_bytes, _PROGRAM_BYTES)
         self.writes, self.program, self.lists, self.read_at = [], [], [], None

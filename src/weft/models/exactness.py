@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.config import Config
-from weft.models.errors import ModelError
+from weft.models.errors import KindError, ModelError
 from weft.models.ir import Gemm, Graph, Host, Node, Recurrence
 
-__all__ = ["EXACT", "RUNTIMES", "Exactness", "exactness_of", "in_mode"]
+__all__ = ["EXACT", "RUNTIMES", "Exactness", "check_kind", "exactness_of", "in_mode"]
 
 
 def in_mode(graph: Graph, mode: str) -> Graph:
@@ -22,6 +22,21 @@ def in_mode(graph: Graph, mode: str) -> Graph:
     Raises ModelError if the runtime of the mode refuses a node (`Node.refused`).
     """
     return dataclasses.replace(graph, nodes=tuple(_node(node, mode) for node in graph.nodes))
+
+
+def check_kind(graph: Graph, mode: str) -> None:
+    """Raise KindError if a network core with ``mode`` rounds as another runtime than the file's."""
+    if (graph.source == "onnx") == (mode == "onnx"):
+        return
+    runtime, suffix, other = (
+        ("onnxruntime", "onnx", "'tflite'") if mode == "onnx"
+        else ("TensorFlow Lite", "tflite", "'onnx'")
+    )
+    raise KindError(
+        f"{graph.name}: a network core with requantize = {mode!r} has the rounding of {runtime},"
+        f" and the network must be a .{suffix} file, not .{graph.source}; a network core with"
+        f" requantize = {other} computes it"
+    )
 
 
 def _node(node, mode):

@@ -303,12 +303,16 @@ class State:
         Tensor with its value when an inference starts: nodes read it, none writes it.
     after : int
         Tensor whose value it has when the inference has ended; of the same shape and type.
+    position : tuple of int
+        Places in the file of the operators that write it, the last one at the end; without one, of
+        the first one that reads it.
     """
 
     name: str
     initial: np.ndarray
     before: int
     after: int
+    position: tuple[int, ...]
 
     def __post_init__(self):
         _show(self, "name")

@@ -230,9 +230,14 @@ class CompiledNetwork:
         return ()
 
     @property
+    def host_states(self) -> tuple[State, ...]:
+        """The variables whose values the session keeps."""
+        return self.states
+
+    @property
     def results(self) -> tuple[int, ...]:
         """The tensors that are read at the end: outputs, and values of states."""
-        return (*self.outputs, *(state.after for state in self.states))
+        return (*self.outputs, *(state.after for state in self.host_states))
 
     def check(self) -> None:
         """Raise ModelError if a part of the program does not fit the others."""

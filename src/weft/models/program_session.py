@@ -135,12 +135,15 @@ class ProgramSession:
     def reset(self) -> None:
         """Give all variables and states of operators their initial values."""
         with self._lock:
-            self._states = self._initial()
-            for run in self._kept():
-                run.state = {}
+            self._reset()
+
+    def _reset(self):
+        self._states = self._initial()
+        for run in self._kept():
+            run.state = {}
 
     def _initial(self):
-        return {state.before: state.initial for state in self.program.states}
+        return {state.before: state.initial for state in self.program.host_states}
 
     def _all_runs(self) -> Iterable:
         """Return what runs the steps."""
@@ -183,7 +186,7 @@ class ProgramSession:
             run_part(part, count)
             self._states = {
                 state.before: self._value(part, state.after, count)[0, ...].copy()
-                for state in self.program.states
+                for state in self.program.host_states
             }
             parts.append({n: self._value(part, n, count) for n in self.program.outputs})
         if len(parts) == 1:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from c_network import shared_library, write_sources
-from c_network_driver import CNetworkDriver
+from c_network_driver import CNetworkDriver, LoadedChipNetwork
 from digits import CNN
 from graph_runner import run_graph
 from graphs import fully_connected, graph_of, lstm, tensor
@@ -21,7 +21,6 @@ from tflite_files import micro
 
 import weft
 from weft.models.c_code import network_core_c_files
-from weft.models.c_code.generator import public_name
 from weft.models.errors import ModelError
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.target import target_of
@@ -30,39 +29,6 @@ from weft.network_core.register_map import REGISTERS
 
 CHIP = network_core_config(3, 4, 4, 2)
 NOT_LOADED, NULL, ABORTED, REFUSED, IDLE, BUSY = -11, -3, -6, -5, -14, 1
-
-
-class LoadedChipNetwork:
-    """``network(x)`` runs the C code of a program; ``load`` loads it before."""
-
-    def __init__(self, folder, program, device=None, prefix="weft", changes=()):
-        self.program, self.name = program, public_name(program.name, prefix)
-        self.device = device or NetworkRegisterModel(program.config)
-        files = network_core_c_files(program, prefix)
-        self.header, self.source = (files[name].decode() for name in ("net.h", "net.c"))
-        ip = NetworkIp(config=program.config, bus="axi", prefix=prefix)
-        self.driver = CNetworkDriver(folder, ip, self.device, files, changes)
-        assert self.driver.call("init", None) == 0
-        self.driver.call("test_poll_limit", 300)
-
-    def load(self):
-        return self.driver.network(f"{self.name}_load")
-
-    def __call__(self, x, how="run"):
-        """Return the error and the output."""
-        tensor = self.program.tensors[self.program.outputs[0]]
-        self.used = values, y = np.ascontiguousarray(x), np.zeros(tensor.shape, np.int8)
-        error = self.driver.network(
-            f"{self.name}_{how}", *(ctypes.c_void_p(one.ctypes.data) for one in (values, y))
-        )
-        return error, y
-
-    def start(self, x):
-        """Start an inference: the error, and the array that becomes its output."""
-        return self(x, "start")
-
-    def finish(self):
-        return self.driver.network(f"{self.name}_finish")
 
 
 def inputs_of(program, count=2):

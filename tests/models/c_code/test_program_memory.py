@@ -15,7 +15,7 @@ from network_registers import NetworkRegisterModel
 import weft
 from weft.kit.files.weft_driver import compiler
 from weft.models.c_code import network_core_c_files
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 from weft.network_core.descriptors import ListError
 from weft.network_core.ip import NetworkIp
 

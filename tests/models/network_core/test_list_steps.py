@@ -21,7 +21,7 @@ from weft.host.transport import TransportError
 from weft.models.errors import ModelError, UnfitError
 from weft.models.ir import Gemm
 from weft.models.network_core.compiler import compile_network_core
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 from weft.models.report import report
 from weft.models.target import target_of
 from weft.network_core.descriptors import ListError, ListReport

@@ -8,7 +8,7 @@ from network_programs import random_inputs
 
 import weft
 from weft.boards.designs import BATCH1_85F, NETWORKS_85F
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 from weft.models.oracles import answers
 
 pytest.importorskip("tflite")

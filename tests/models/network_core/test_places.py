@@ -9,7 +9,7 @@ from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.layers import InputForm
 from weft.models.network_core.map_pitches import MapPitches
 from weft.models.network_core.program import NetworkCoreInput
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 from weft.models.network_core.tensor_maps import input_writes, map_values
 
 CHIP = network_core_config(3, 4, 4, 2)

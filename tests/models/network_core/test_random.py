@@ -13,7 +13,7 @@ from products import integers
 
 from weft.models.errors import ModelError
 from weft.models.network_core.compiler import compile_network_core
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 from weft.models.program import NO_MAP_PRODUCT
 from weft.models.target import target_of
 

@@ -11,8 +11,8 @@ from network_cores import LARGE, ODD, SMALL, network_core_config
 from products import integers
 
 from weft.models.network_core.compiler import compile_network_core
+from weft.models.network_core.runners import GoldenRunner
 from weft.models.network_core.second_place import second_place
-from weft.models.network_core.session import GoldenRunner
 from weft.models.target import target_of
 from weft.network_core.descriptors import join
 from weft.sim.network_core import SimulatedRunner

@@ -12,7 +12,7 @@ from rejects import rejects
 from weft.host.recovery import AcceleratorError
 from weft.models.errors import ModelError
 from weft.models.network_core.compiler import compile_network_core
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 from weft.models.target import target_of
 from weft.network_core.descriptors import ListError, ListReport, join, split
 

@@ -14,7 +14,7 @@ from weft.models.errors import UnfitError
 from weft.models.network_core import compiler
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.division import divide
-from weft.models.network_core.session import GoldenRunner
+from weft.models.network_core.runners import GoldenRunner
 from weft.models.network_core.stripes import striped
 from weft.models.target import target_of
 from weft.network_core.descriptors import ListJob, unpack_list

@@ -235,7 +235,7 @@ ODD = {
     "divisors": ("DIV", [i8(4), i8(4)], [i8(4)], ("DivOptions", {})),
     "whole divisors": ("DIV", [ints(4), ints(4)], [ints(4)], ("DivOptions", {})),
     "logarithm": ("LOG", [floats(4)], [floats(4)]),
-    "root": ("RSQRT", [T((4,), scale=0.05, zero=-128)], [i8(4)]),
+    "root": ("RSQRT", [T((4,), scale=0.05, zero=-127)], [i8(4)]),
     **{name: (name, [i8(4)], [i8(4)]) for name in ("NEG", "LOG", "ZEROS_LIKE")},
     **{f"{name} of int16": (name, [i16(4)], [i16(4)]) for name in ("EXP", "HARD_SWISH", "RELU")},
     "PRELU of int16": ("PRELU", [i16(2, 4), i16(1, 4)], [i16(2, 4)]),

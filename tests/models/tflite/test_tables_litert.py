@@ -26,6 +26,8 @@ def table_file(rng, name, number):
         y.scale = float(np.exp2(rng.integers(-10, 1)))
     if name in FIXED:
         y = T((1, 256), scale=FIXED[name][0], zero=FIXED[name][1])
+    if name == "RSQRT":
+        x.zero = -128
     if name == "LEAKY_RELU":
         options = "LeakyReluOptions", {"alpha": float(rng.uniform(-0.5, 2))}
     if name == "GELU":
@@ -34,7 +36,9 @@ def table_file(rng, name, number):
     return build({"x": x, "y": y}, [operator], ["x"], ["y"])
 
 
-@pytest.mark.parametrize("name", ["LOGISTIC", "TANH", "LEAKY_RELU", "QUANTIZE", "ELU", "GELU"])
+@pytest.mark.parametrize("name", [
+    "LOGISTIC", "TANH", "LEAKY_RELU", "QUANTIZE", "ELU", "GELU", "RSQRT",
+])
 def test_equals_litert(rng, name):
     pytest.importorskip("ai_edge_litert")
     for number in range(60):

@@ -26,7 +26,7 @@ FIXED = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0)}
 
 
 @pytest.mark.parametrize("name", [
-    "RELU", "RELU6", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU", "ELU", "ABS",
+    "RELU", "RELU6", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU", "ELU", "ABS", "RSQRT",
 ])
 def test_tables(rng, name):
     every = np.arange(256, dtype=np.uint8).view(INT8)
@@ -36,6 +36,8 @@ def test_tables(rng, name):
             y = T((256,), scale=FIXED[name][0], zero=FIXED[name][1])
         if name == "RELU6":
             y = T((256,), scale=x.scale, zero=x.zero)
+        if name == "RSQRT":
+            x.zero, y.scale = -128, y.scale * 20
         if name == "HARD_SWISH":
             y.scale = x.scale * float(rng.uniform(0.3, 1.5))
         options = None
@@ -49,6 +51,13 @@ def test_tables(rng, name):
         assert np.array_equal(found, expected), (x.scale, x.zero, y.scale, found, expected)
         tensors = {"x": x, "y": y}
         check_uint8(name, tensors, ["x"], ["y"], options, [every], [expected])
+
+
+def test_the_runtime_has_roots_of_negative_values(rng):
+    data = build({"x": q(rng, (4,)), "y": q(rng, (4,))}, [("RSQRT", ["x"], ["y"])], ["x"], ["y"])
+    [node] = load(data, "net").nodes
+    assert node.kernel == "tflite.model"
+    assert "not -128: some values are below 0" in node.reason
 
 
 def test_rejects_the_square_root_of_int8(rng):

@@ -68,7 +68,7 @@ def test_a_variable_lasts_from_inference_to_inference(rng, target, given):
     network = weft.load(data, "net")
     assert [state.name for state in network.graph.states] == ["past"]
     program = network.compile(target)
-    assert [step.macs > 0 for step in program.steps][-1]
+    assert any(step.macs > 0 for step in program.steps)
     with program.open("golden") as session:
         found = [session(row[None]) for row in x]
         np.testing.assert_array_equal(np.concatenate(found), expected)

@@ -173,7 +173,10 @@ def filled_sources(
 
 
 def _filled(text, values, prefix):
-    for key in ("includes", "definitions", "load", "load_text", "body", "after"):
+    for key in (
+        "includes", "definitions", "load", "load_text", "reset_text", "reset_declaration", "reset",
+        "first", "reset_function", "body", "after",
+    ):
         text = text.replace(f"@{key}@", renamed(values.get(key, ""), prefix))
     for key, value in values.items():
         text = text.replace(f"@{key}@", str(value))
@@ -203,12 +206,12 @@ def checked_call(call: str) -> list[str]:
 
 
 def require_no_state(program, steps) -> None:
-    """Raise ModelError for variables, a recurrent layer, or another operator with a state."""
-    if program.states:
+    """Raise ModelError for variables of the host, and for operators with a state."""
+    if program.host_states:
         raise ModelError(
-            f"{program.name}: variable {program.states[0].name}: no C code: C code keeps no"
-            f" variables; a program file runs them from Python: weft run {program.name}.weft"
-            " --on PORT"
+            f"{program.name}: variable {program.host_states[0].name}: no C code: C code keeps no"
+            " variables outside the memory of a network core; a program file runs them from Python:"
+            f" weft run {program.name}.weft --on PORT"
         )
     for step in steps:
         is_recurrent = isinstance(step.work, RecurrentWork)

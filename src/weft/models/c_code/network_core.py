@@ -95,7 +95,8 @@ class _NetworkCoreGenerator(Generator):
     def files(self, prefix):
         """Return the files."""
         program, body = self._program, []
-        load = self._load(public_name(program.name, prefix))
+        name = public_name(program.name, prefix)
+        load = self._load(name)
         results = []  # of the list before
         for number, segment in enumerate(program.segments):
             lines = results + [line for step in segment.before for line in self._host(step)]
@@ -112,8 +113,25 @@ class _NetworkCoreGenerator(Generator):
             CHIP_HEADER, CHIP_SOURCE, prefix, cycles=f"{program.cycles:,}", log=program.log,
             ram=max(self._tensors.arena, 1) + self._row, row=self._row,
             hash=f"0x{program.config.hash:08x}u", load="\n".join(load), body="\n".join(body),
-            **self._program_texts(prefix),
+            **self._program_texts(prefix), **self._variable_texts(name),
         )
+
+    def _variable_texts(self, name):
+        """Add the first values of the variables; return the texts about them."""
+        program, lines = self._program, []
+        if not program.variables:
+            return dict.fromkeys(VARIABLE_TEXTS, "")
+        initial = {state.before: state.initial for state in program.states}
+        for number, entry in enumerate(program.variables):
+            value, place = initial[entry.form.tensor], self._map(entry.place)
+            self._texts.append(array("int8_t", f"first{number}", value))
+            self._constant_bytes += value.nbytes
+            call = f"net_write_map(core, &{place}, NULL, first{number}, row)"
+            lines += checked_call(call)
+        return {
+            key: text.replace("@name@", name).replace("@lines@", "\n".join(lines))
+            for key, text in VARIABLE_TEXTS.items()
+        }
 
     def _load(self, name):
         """Add the images of the memory; return the lines that load them.
@@ -236,6 +254,42 @@ def _case(label, lines):
     return [f"    {label}", *(f"    {line}" for line in lines)]
 
 
+VARIABLE_TEXTS = {
+    "reset_text": """
+ *
+ * The network has variables, which stay in the memory of the core from inference to inference.
+ * @name@_load() and @name@_reset() give them their first values. After
+ * WEFT_ERR_NOT_LOADED their values are lost.\
+""",
+    "reset_declaration": "int @name@_reset(weft_core *core);\n",
+    "reset": """\
+/* Write the first values of the variables. */
+static int first_values(weft_core *core)
+{
+    int error;
+@lines@
+    return WEFT_OK;
+}
+
+""",
+    "first": """\
+    error = first_values(core);
+    if (error != WEFT_OK)
+        return error;
+""",
+    "reset_function": """
+int @name@_reset(weft_core *core)
+{
+    if (core == NULL)
+        return WEFT_ERR_NULL;
+    if (core->loaded != @loaded@)
+        return WEFT_ERR_NOT_LOADED;
+    if (running.core != NULL || weft_is_busy(core))
+        return WEFT_ERR_REFUSED;
+    return first_values(core);
+}
+""",
+}
 PROGRAM_TEXT = """\
  * @name@_program has lists, weights and parameters, and space for the log. It is the program memory
  * itself, if weft_program() gets it before @name@_load(). If weft_program() gets other memory of
@@ -273,7 +327,8 @@ CHIP_HEADER = """\
  * the static memory, so inferences must follow each other. The core must have the NetworkCoreConfig
  * for which the network was compiled.
  *
- * An inference takes @cycles@ cycles of the core, beside the time of the processor.@conditions@
+ * An inference takes @cycles@ cycles of the core, beside the time of the
+ * processor.@conditions@@reset_text@
  */
 #ifndef @NAME@_NET_H
 #define @NAME@_NET_H
@@ -292,7 +347,7 @@ enum {
 };
 
 @declaration@int @name@_load(weft_core *core);
-int @name@_run(weft_core *core, const int8_t *input, int8_t *output);
+@reset_declaration@int @name@_run(weft_core *core, const int8_t *input, int8_t *output);
 int @name@_start(weft_core *core, const int8_t *input, int8_t *output);
 int @name@_finish(weft_core *core);
 
@@ -324,7 +379,7 @@ static volatile struct {
     int between; /* no list runs: the processor works for the next one */
 } running;
 
-int @name@_load(weft_core *core)
+@reset@int @name@_load(weft_core *core)
 {
     int error;
     if (core == NULL)
@@ -335,10 +390,10 @@ int @name@_load(weft_core *core)
         running.core = NULL;
     core->loaded = NULL;
 @load@
-    core->loaded = @loaded@;
+@first@    core->loaded = @loaded@;
     return WEFT_OK;
 }
-
+@reset_function@
 /* Start a list. The interrupt at its end waits until @name@_finish() may be called. */
 static int started(weft_core *core, uint32_t list)
 {

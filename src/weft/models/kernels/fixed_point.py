@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 __all__ = [
-    "INT16", "INT32", "FixedPoint", "clamp", "high_mul", "logistic", "multiplier_of", "multiply",
-    "multiply_wide", "reciprocal", "round_shift", "tanh", "wrap32",
+    "INT16", "INT32", "FixedPoint", "clamp", "high_mul", "inverse_square_root", "logistic",
+    "multiplier_of", "multiply", "multiply_wide", "reciprocal", "round_shift", "tanh", "wrap32",
 ]
 
 
@@ -159,6 +159,23 @@ def reciprocal(x, integer_bits):
     zeros = 31 - np.floor(np.log2(np.maximum(x, 1))).astype(np.int64)  # exact below 2**48
     shifted = (x << zeros) - (1 << 31)
     return INT32.one_over_one_plus(wrap32(shifted)), integer_bits - zeros
+
+
+def inverse_square_root(x):
+    """Multiplier and shift of ``1 / sqrt(x)`` (``GetInvSqrtQuantizedMultiplierExp``).
+
+    x is 0 .. 255, and 0 counts as 1.
+    """
+    x = np.asarray(x, np.int64)
+    pairs = (30 - np.floor(np.log2(np.maximum(x, 1))).astype(np.int64)) // 2 - 1
+    half = (x << 2 * pairs) >> 1  # in 28 fractional bits, as all numbers here
+    quarter, y = round_shift(half, 1), np.int64(1 << 28)
+    for _ in range(5):  # Newton: y = 1.5 * y - x / 2 * y**3
+        cube = INT32.saturate(high_mul(high_mul(y, y), y) << 6)
+        y = INT32.saturate(wrap32(high_mul(3 << 27, y) - high_mul(quarter, cube)) << 3)
+    y, shift = high_mul(y, 1518500250), pairs - 11  # sqrt(2) / 2
+    y, shift = y << np.maximum(shift, 0), np.minimum(shift, 0)
+    return np.where(x <= 1, (1 << 31) - 1, y), np.where(x <= 1, 0, shift)
 
 
 def logistic(x):

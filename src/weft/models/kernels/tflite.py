@@ -21,6 +21,7 @@ from weft.models.kernels.fixed_point import (
 
 __all__ = [
     "KERNELS", "MAX_WINDOW", "exponentials", "leaky_relu", "logistic16", "neighbours", "tanh16",
+    "terms",
 ]
 
 
@@ -36,8 +37,8 @@ def _scaled(x, multiplier, shift):
     return round_shift(high_mul(x, multiplier), -shift)
 
 
-def _terms(inputs, attributes):
-    """Both quantized operands in the common scale."""
+def terms(inputs, attributes):
+    """Both quantized operands in the common scale, by the attributes of `_linear`."""
     return [
         _scaled((x.astype(np.int64) - zero) << attributes["left_shift"], multiplier, shift)
         for x, zero, multiplier, shift in zip(
@@ -52,7 +53,7 @@ def _linear(function):
     ``zero``, ``low``, ``high`` of y."""
 
     def kernel(inputs, attributes):
-        total = function(*_terms(inputs, attributes))
+        total = function(*terms(inputs, attributes))
         y = _scaled(total, attributes["multiplier"], attributes["shift"]) + attributes["zero"]
         return [clamp(y, attributes["low"], attributes["high"], inputs[0].dtype)]
 
@@ -70,7 +71,7 @@ def _mul(inputs, attributes):
 
 def _squared_difference(inputs, attributes):
     """The attributes are those of `_linear`; the square of the difference is scaled."""
-    a, b = _terms(inputs, attributes)
+    a, b = terms(inputs, attributes)
     square = (a - b) * (a - b)
     y = multiply(square, attributes["multiplier"], attributes["shift"]) + attributes["zero"]
     return [clamp(y, attributes["low"], attributes["high"], inputs[0].dtype)]
@@ -88,11 +89,11 @@ def _unquantized(function):
 
 
 def _compare(function):
-    """Of raw values, or of quantized ones with the attributes of `_terms`."""
+    """Of raw values, or of quantized ones with the attributes of `terms`."""
 
     def kernel(inputs, attributes):
         if "multipliers" in attributes:
-            inputs = _terms(inputs, attributes)
+            inputs = terms(inputs, attributes)
         return [function(*inputs)]
 
     return kernel

@@ -14,6 +14,7 @@ from weft.models.ir import Graph
 from weft.models.network_core.division import divide
 from weft.models.network_core.image import MemoryImage, make_image
 from weft.models.network_core.jobs import shape_of_jobs
+from weft.models.network_core.layers import InputForm
 from weft.models.network_core.list_steps import estimated, products_area
 from weft.models.network_core.map_pitches import Panels, panels_of, panels_of_parts
 from weft.models.network_core.memory import MapPlacement, plan_maps
@@ -29,11 +30,16 @@ from weft.models.network_core.program import (
     memory_needs,
 )
 from weft.models.network_core.schedule import BufferSchedule, LayerDemand, schedule_buffers
+from weft.models.network_core.size_texts import (
+    larger_program,
+    largest_maps,
+    most_weights,
+    way_out,
+)
 from weft.models.network_core.stripes import striped
 from weft.models.network_core.weights import LayerWords
 from weft.models.progress import Progress, Watch
 from weft.models.target import NetworkTarget
-from weft.network_core.config import MAX_PROGRAM_WORDS, has_single_port
 from weft.network_core.cycles import softmax_cycles
 
 __all__ = ["compile_network_core"]
@@ -113,13 +119,15 @@ class _Refused(Exception):
         self.has_tables = has_tables
 
 
-def _compiled(graph, exactness, left_out, target, batch, activations, progress, tables=True):
-    """Return the program, with lookup ``tables`` on the core or without."""
+def _compiled(
+    graph, exactness, left_out, target, batch, activations, progress, tables=True, variables=True
+):
+    """Return the program, with lookup ``tables`` and ``variables`` on the core or without."""
     config = target.config
     array = config.array
     divided = divide(
         graph, array.requantize, array.cols, array.depth, fuse=not activations, config=config,
-        tables=tables, batch=batch,
+        tables=tables, batch=batch, variables=variables and not activations,
     )
     products = [step for step in divided.after if step.macs]
     if products and not divided.layers:
@@ -135,6 +143,8 @@ def _compiled(graph, exactness, left_out, target, batch, activations, progress, 
         raise _Refused(f"{graph.name}: {error}", divided.has_tables) from error
     except _TooLarge as error:
         refused = error
+    if divided.variables:  # without them there is more room, and stripes may do
+        return _compiled(graph, *arguments, tables=tables, variables=False)
     # Nothing reads the maps of a stripe afterwards, so a program that keeps its maps has none.
     found = []
     for share in () if activations else _SHARES:
@@ -147,7 +157,7 @@ def _compiled(graph, exactness, left_out, target, batch, activations, progress, 
         return min(found, key=lambda program: program.cycles)
     least, stripes = _least_words(divided, config, batch, refused, not activations)
     text = f"{'without stripes of rows ' if stripes else ''}{refused}"
-    text = f"{graph.name}: {text} {_way_out(least, stripes, refused.maps, config)}".rstrip()
+    text = f"{graph.name}: {text} {way_out(least, stripes, refused.maps, config)}".rstrip()
     raise _Refused(text, divided.has_tables) from refused
 
 
@@ -317,7 +327,7 @@ class _Compiler:
                 zip(layout.results, layout.ends, strict=True)
             )
         )
-        notes = tuple(divided.notes)
+        notes = (*divided.notes, *_notes_of_variables(divided))
         if self._network_core.program_words and segments:
             notes += (f"the cycles are for {program_conditions(self._network_core)}",)
         return NetworkCoreProgram(
@@ -325,10 +335,23 @@ class _Compiler:
             tensors=divided.tensors, inputs=divided.inputs, outputs=divided.outputs,
             operators=divided.operators, exactness=self._exactness, notes=notes,
             states=divided.states, batch=self._batch, setup=image.setup, segments=segments,
-            after=self._estimated(divided.after, layout),
+            after=self._estimated(divided.after, layout), variables=tuple(
+                NetworkCoreInput(InputForm(tensor, *divided.maps[n].size), layout.plan.maps[n])
+                for tensor, n in divided.variables.items()
+            ),
             log=image.end, arena=layout.plan.vectors, areas=layout.areas,
             keeps_maps=self._activations, left_out=self._left_out,
         )
+
+
+def _notes_of_variables(divided):
+    """Yield what a user should know about the variables."""
+    for kept, text in (
+        (True, "the memory of the core keeps"), (False, "the session writes and reads"),
+    ):
+        names = [each.name for each in divided.states if (each.before in divided.variables) == kept]
+        if names:
+            yield f"{text} {', '.join(names)}"
 
 
 def _table_loads(divided):
@@ -421,7 +444,7 @@ def _check_size(areas, divided, plan, batch, config):
             f"the memory must have {needed:,} bytes ({what}), and"
             f" has {config.memory_bytes:,}: {config.size_text(config.words)}."
             f" {needed - config.memory_bytes:,} bytes are missing."
-            f" {_largest_maps(divided, plan, batch, config)}",
+            f" {largest_maps(divided, plan, batch, config)}",
             needed=needed, maps=areas["maps"],
             room=(config.memory_bytes - needed + areas["maps"]) // (config.array.depth * batch),
         )
@@ -430,23 +453,8 @@ def _check_size(areas, divided, plan, batch, config):
             f"the program memory must have {program_needed:,} bytes ({each}), and has"
             f" {config.program_bytes:,}: {config.size_text(config.program_words)}."
             f" {program_needed - config.program_bytes:,} bytes are missing."
-            f" {_most_weights(divided)} {_larger_program(program_needed, config)}"
+            f" {most_weights(divided)} {larger_program(program_needed, config)}"
         )
-
-
-def _largest_maps(divided, plan, batch, config):
-    """Return a sentence with the layer whose maps need the most memory."""
-    layer = divided.layers[plan.peak]
-    depth = config.array.depth
-    largest = ", ".join(
-        f"{' x '.join(map(str, divided.maps[number].size))} ({vectors * depth:,} bytes)"
-        for number, vectors in plan.live
-    )
-    times = f", for each of {batch} inferences" if batch > 1 else ""
-    return (
-        f"Operator {layer.position[0]} ({layer.title}) needs the most maps:"
-        f" {largest}{times}."
-    )
 
 
 def _least_words(divided, config, batch, refused, stripes):
@@ -462,32 +470,3 @@ def _least_words(divided, config, batch, refused, stripes):
         if striped(divided, config, refused.room + more) is not None:
             return words, True
     return whole, False
-
-
-def _most_weights(divided):
-    """Return a sentence with the layer that has the most weights."""
-    layer = max(divided.layers, key=lambda layer: layer.weights.size)
-    return f"Operator {layer.position[0]} ({layer.title}) has the most weights."
-
-
-def _larger_program(needed, config):
-    """Return what to do if the program memory must have ``needed`` bytes."""
-    words = 1 << (-(-needed // (config.program_bytes // config.program_words)) - 1).bit_length()
-    if words > MAX_PROGRAM_WORDS:
-        return f"Program_words must be {words:,}, and no such core has so many"
-    return f"Program_words must be at least {words:,}"
-
-
-def _way_out(words, stripes, maps, config):
-    """Return what to do if the memory must have ``words``; nothing if it is large enough."""
-    if words <= config.words:
-        return ""
-    fits = words <= config.most_words
-    number = f"{words:,}{' with stripes' * stripes}"
-    least = f"at least {number}" if fits else f"{number}, and no such core has so many"
-    text = f"words must be {least}; or the input must be smaller"
-    if config.program_words:
-        return f"A program memory has no maps: {text}"
-    if maps <= config.memory_bytes and not has_single_port(config.array):
-        text += "; with program_words only the maps need this memory"
-    return text[0].upper() + text[1:]

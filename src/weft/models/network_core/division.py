@@ -8,8 +8,7 @@ from collections import Counter
 
 import numpy as np
 
-from weft.models.errors import KindError
-from weft.models.exactness import in_mode
+from weft.models.exactness import check_kind, in_mode
 from weft.models.ir import Gemm, Graph, Host, Node, Window
 from weft.models.network_core.additions import lookup
 from weft.models.network_core.channels_first import CoreView, flat_product, order_in
@@ -35,11 +34,12 @@ from weft.models.network_core.pieces import check_window, job_limits, needed
 from weft.models.network_core.pools import NO_PADDING, average_scale, conversion_scale
 from weft.models.network_core.products import half_of, product_of
 from weft.models.network_core.tensor_places import PaddedMaps, TensorPlaces, written_size
+from weft.models.network_core.variables import NotKept, assigned, check_wanted
 from weft.models.network_core.weights import LayerWords
 from weft.models.program import Step
 from weft.network_core.config import NetworkCoreConfig
 
-__all__ = ["check_kind", "divide"]
+__all__ = ["divide"]
 
 _RENAMES = "reshape", "read_variable"  # kernels whose result has the values of their input
 _BIT8 = np.dtype(np.int8), np.dtype(np.uint8)
@@ -48,6 +48,7 @@ _BIT8 = np.dtype(np.int8), np.dtype(np.uint8)
 def divide(
     graph: Graph, mode: str, cols: int, depth: int, *, fuse: bool = True,
     config: NetworkCoreConfig | None = None, tables: bool = True, batch: int = 1,
+    variables: bool = False,
 ) -> NetworkCoreGraph:
     """Return the layers of a network, and the operators of the host.
 
@@ -56,7 +57,8 @@ def divide(
     the layer before it, if only ADD reads this layer's result. With the ``config``, an operator is
     no layer if its weights do not fit the buffers, and products that are no layers have their sums
     from the core. Without ``tables``, the host computes operators that need one, except
-    ADD, or that need several layers, and products whose weights exceed the buffer.
+    ADD, or that need several layers, and products whose weights exceed the buffer. ``variables``:
+    the memory of the core keeps variables from inference to inference, if it can.
 
     Raises
     ------
@@ -69,37 +71,29 @@ def divide(
     graph = in_mode(graph, mode)
     if mode != "onnx":
         graph = with_functions(with_dilations(graph))
-    return _Division(graph, mode, cols, depth, fuse, config, tables, batch).divided()
-
-
-def check_kind(graph: Graph, mode: str) -> None:
-    """Raise KindError if a core with ``mode`` rounds as another runtime than the file's."""
-    if (graph.source == "onnx") == (mode == "onnx"):
-        return
-    runtime, suffix, other = (
-        ("onnxruntime", "onnx", "'tflite'") if mode == "onnx"
-        else ("TensorFlow Lite", "tflite", "'onnx'")
-    )
-    raise KindError(
-        f"{graph.name}: a network core with requantize = {mode!r} has the rounding of {runtime},"
-        f" and the network must be a .{suffix} file, not .{graph.source}; a network core with"
-        f" requantize = {other} computes it"
-    )
+    kept = graph.states if variables else ()
+    while True:
+        division = _Division(graph, mode, cols, depth, fuse, config, tables, batch, kept)
+        try:
+            return division.divided()
+        except NotKept as refused:
+            kept = tuple(state for state in kept if state is not refused.state)
 
 
 class _Division:
     """The state of `divide`: layers, operators of the host, and where each tensor is.
 
-    `weft.models.network_core.operators` reads ``tensors``, ``mode``, ``cols``, ``depth``,
-    ``network_core``, ``batch`` and ``places``.
+    `weft.models.network_core.operators` reads ``operators``, ``tensors``, ``mode``, ``cols``,
+    ``depth``, ``network_core``, ``batch`` and ``places``.
     """
 
-    def __init__(self, graph, mode, cols, depth, fuse, config, tables, batch):
+    def __init__(self, graph, mode, cols, depth, fuse, config, tables, batch, variables):
         self._view = view = CoreView(graph, depth, convert=fuse)
         self._graph, self.tensors, self.mode = view.graph, view.tensors, mode
         self.cols, self.depth, self._fuse, self.network_core = cols, depth, fuse, config
         self._has_tables, self._used_tables, self.batch = tables, False, batch
-        self.places = TensorPlaces(view.tensors, depth)
+        self.operators, self._variables = graph.operators, variables
+        self.places = TensorPlaces(view.tensors, depth, [state.before for state in variables])
         self._layers: list[NetworkLayer] = []
         self._host: list[tuple[int, Step]] = []  # with the list that it is computed before
         self._on_host_already: set[Node] = set()
@@ -118,12 +112,17 @@ class _Division:
                 self._reshaped(entry, str(wrong))
             except Refusal as refusal:
                 self._all_on_host(entry, str(refusal))
-        self._need(graph.results)
+        self._layers += assigned(self, self._layers, self._variables)
+        results = [*graph.outputs, *(
+            state.after for state in graph.states if state.before not in places.variables
+        )]
+        self._need(results)
         self._renamed += ((node, number) for number, node in self._delayed.items())
         layers = sorted(self._layers, key=self._list_of)
         count = self._list_of(layers[-1]) + 1 if layers else 0
         wanted = [number for _, step in self._host for number in step.operands if number >= 0]
-        wanted += [*graph.results, *(form.tensor for form in places.forms)]
+        check_wanted(places, self._variables, [*wanted, *results])
+        wanted += [*results, *(form.tensor for form in places.forms)]
         read = set(wanted)
         tensors = tuple(
             tensor if number in read else dataclasses.replace(tensor, data=None)
@@ -135,7 +134,7 @@ class _Division:
             notes=graph.notes, states=graph.states, maps=tuple(places.maps), layers=tuple(layers),
             segments=tuple(self._segment(n, layers, wanted) for n in range(count)),
             after=tuple(step for first, step in self._host if first == count),
-            has_tables=self._used_tables,
+            variables=dict(places.variables), has_tables=self._used_tables,
         )
 
     def _segment(self, number, layers, wanted):

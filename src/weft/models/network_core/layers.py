@@ -1,6 +1,7 @@
 """The layers of a network as a network core computes them, and the maps between them."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -309,6 +310,8 @@ class NetworkCoreGraph:
     segments : tuple of GraphSegment
     after : tuple of Step
         Operators of the host after the last list.
+    variables : mapping of int to int
+        By tensor, the maps that have the values of variables from inference to inference.
     has_tables : bool
         Operators have tables, several layers, or weights that exceed the buffer, and the program
         would need less memory without them.
@@ -327,6 +330,7 @@ class NetworkCoreGraph:
     layers: tuple[NetworkLayer, ...]
     segments: tuple[GraphSegment, ...]
     after: tuple[Step, ...]
+    variables: Mapping[int, int]
     has_tables: bool
 
     def root(self, number: int) -> int:

@@ -162,7 +162,11 @@ class _Counting:
     ----------
     sent, received : int
         Bytes to the core and from it, with frames.
+    uses : int
+        0: it has no other users.
     """
+
+    uses = 0
 
     def __init__(self, config):
         self.config = config

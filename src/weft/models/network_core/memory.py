@@ -165,7 +165,8 @@ def lives(graph: NetworkCoreGraph) -> tuple[dict[int, int], dict[int, int]]:
     """Return the first and the last layer of each map's life.
 
     The host writes maps before the list of their first reader, and reads results after the list
-    that computes them. A map lives as long as all maps that lie in it.
+    that computes them. A map lives as long as all maps that lie in it. The map of a variable always
+    lives.
     """
     first_use: dict[int, int] = {}
     last_use: dict[int, int] = {}
@@ -179,6 +180,8 @@ def lives(graph: NetworkCoreGraph) -> tuple[dict[int, int], dict[int, int]]:
                     first_use.setdefault(read, segment.layers.start)
         for number in segment.results.values():
             last_use[number] = max(last_use.get(number, 0), segment.layers.stop - 1)
+    for number in graph.variables.values():
+        first_use[number], last_use[number] = 0, max(0, len(graph.layers) - 1)
     return first_use, last_use
 
 
@@ -215,5 +218,6 @@ def _may_overwrite(graph, number, layer: NetworkLayer, results):
         layer.added != layer.x and layer.added not in results
         and graph.maps[layer.added].size == graph.maps[layer.y].size
         and graph.maps[layer.added].form is None
+        and layer.added not in graph.variables.values()
         and not any(layer.added in other.reads for other in later)
     )

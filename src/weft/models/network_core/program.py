@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weft.host.list_plan import ProductSpace
+from weft.models.ir import State
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.layers import InputForm
 from weft.models.program import CompiledNetwork, Step
@@ -176,6 +177,9 @@ class NetworkCoreProgram(CompiledNetwork):
     segments : tuple of NetworkCoreSegment
     after : tuple of Step
         Operators of the host after the last list.
+    variables : tuple of NetworkCoreInput
+        The maps of variables that stay in the memory: the session writes their first values. It
+        writes and reads all other variables with each inference.
     log : int
         First vector of the log.
     arena : int
@@ -193,6 +197,7 @@ class NetworkCoreProgram(CompiledNetwork):
     setup: tuple[bytes, ...]
     segments: tuple[NetworkCoreSegment, ...]
     after: tuple[Step, ...]
+    variables: tuple[NetworkCoreInput, ...]
     log: int
     arena: int
     areas: Mapping[str, int]
@@ -202,6 +207,12 @@ class NetworkCoreProgram(CompiledNetwork):
     def config(self) -> NetworkCoreConfig:
         """The core that it is compiled for."""
         return self.target.config
+
+    @property
+    def host_states(self) -> tuple[State, ...]:
+        """The variables that are not in the memory of the core."""
+        on_core = {entry.form.tensor for entry in self.variables}
+        return tuple(state for state in self.states if state.before not in on_core)
 
     @property
     def layers(self) -> tuple[NetworkCoreStep, ...]:
@@ -274,7 +285,7 @@ class NetworkCoreProgram(CompiledNetwork):
         from weft.models.network_core.session import NetworkCoreSession
 
         if runner == "golden":
-            from weft.models.network_core.session import GoldenRunner
+            from weft.models.network_core.runners import GoldenRunner
 
             runner = GoldenRunner(self.config)
         return NetworkCoreSession(self, runner, timeout=timeout)

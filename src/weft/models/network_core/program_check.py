@@ -43,6 +43,7 @@ def check_network_core_program(program: "NetworkCoreProgram") -> None:
         )
     for part in program.setup:
         _list(part, program, 0)
+    _variables(program)
     for segment in program.segments:
         _segment(program, segment)
 
@@ -64,17 +65,34 @@ def _segment(program, segment):
         if entry.place is None:
             _reshaped(program, entry)
     for entry in segment.written:
-        form = entry.form
-        _place(program, entry.place, form.tensor, form.map_size if _is_form(form) else None)
-        size = form.height * form.width * form.channels
-        require(
-            math.prod(program.tensors[form.tensor].shape) == size,
-            "a written map must have the size of its tensor",
-        )
+        _written(program, entry)
     require(
         not segment.result_bytes or len(segment.results) == 1, "DONE must carry the only result"
     )
     _list(segment.run, program, jobs, segment.result_bytes)
+
+
+def _written(program, entry):
+    """A map that the host writes."""
+    form = entry.form
+    _place(program, entry.place, form.tensor, form.map_size if _is_form(form) else None)
+    size = form.height * form.width * form.channels
+    require(
+        math.prod(program.tensors[form.tensor].shape) == size,
+        "a written map must have the size of its tensor",
+    )
+
+
+def _variables(program):
+    """The maps of variables that stay in the memory."""
+    states = {state.before for state in program.states}
+    seen = set()
+    for entry in program.variables:
+        number = entry.form.tensor
+        require(number in states, "a map of a variable must have the tensor of one")
+        require(number not in seen, "a variable must have one map")
+        _written(program, entry)
+        seen.add(number)
 
 
 def _reshaped(program, entry):

@@ -1,29 +1,24 @@
-"""Runs a compiled network on a network core.
-
-`NetworkCoreSession` does it. It needs a `NetworkCoreRunner`, the interface of such a core;
-`GoldenRunner` is one in NumPy.
-"""
+"""Runs a compiled network on a network core: `NetworkCoreSession`."""
 
 import struct
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from weft.design import NETWORK
-from weft.golden.network_core import NetworkCoreBuffers, run_list, write_pixels
 from weft.host.list_products import ListProducts
 from weft.host.recovery import AcceleratorError
 from weft.models.errors import ModelError
 from weft.models.execution import host_run
 from weft.models.network_core.list_steps import NetworkCoreRecord, core_sums
+from weft.models.network_core.runners import NetworkCoreRunner
 from weft.models.network_core.second_place import ListPlace, second_place
 from weft.models.network_core.tensor_maps import input_writes, map_values
 from weft.models.program_session import ProgramSession, Records, read_inputs
-from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.descriptors import ListError, ListReport, join, split
+from weft.network_core.descriptors import ListError, ListReport, split
 
 if TYPE_CHECKING:
     from weft.models.network_core.program import (
@@ -31,130 +26,10 @@ if TYPE_CHECKING:
         NetworkCoreSegment,
     )
 
-__all__ = ["GoldenRunner", "NetworkCoreRunner", "NetworkCoreSession"]
+__all__ = ["NetworkCoreSession"]
 
 
-class NetworkCoreRunner(Protocol):
-    """A network core: `weft.host.network_driver.NetworkDriver`, or a model.
-
-    Addresses are the addresses of lists (`weft.network_core.descriptors`), relative to BASE or to
-    the start of the program memory.
-
-    Methods raise `weft.host.transport.TransportError` if the connection fails.
-
-    Attributes
-    ----------
-    config : NetworkCoreConfig
-    program_bytes : int
-        Bytes of the program memory, if the core has one. It may be smaller than the core allows.
-    """
-
-    config: NetworkCoreConfig
-    program_bytes: int
-
-    def write(
-        self, address: int, data: bytes, *, run: int = 0, pitch: int = 0, pixels: int = 0,
-        row_step: int = 0,
-    ) -> None:
-        """Write bytes to the memory.
-
-        With ``run`` 0 the data are whole vectors that follow each other. Otherwise they are rows of
-        ``pixels`` pixels of ``run`` bytes; pixels are ``pitch`` vectors apart, and ``row_step`` is
-        the address step from the last pixel of a row to the next row. The rest of the last vector
-        of a pixel becomes 0. Data may have any length: a driver divides them into frames.
-        """
-
-    def read(self, address: int, count: int) -> bytes:
-        """Return ``count`` bytes of the memory, from the first one of a vector on."""
-
-    def write_program(self, address: int, data: bytes) -> None:
-        """Write whole vectors to the program memory; only if the core has one."""
-
-    def read_program(self, address: int, count: int) -> bytes:
-        """Return ``count`` bytes of the program memory; only if the core has one."""
-
-    def run(
-        self, list_address: int, log_address: int, *, timeout: float,
-        beside: Callable[[], None] | None = None, writes: Iterable[Mapping[str, Any]] = (),
-    ) -> ListReport:
-        """Execute a list after ``writes``, and wait at most ``timeout`` seconds for its end.
-
-        While it runs, ``beside`` is called, which may write and read memory that the list does not
-        use. If it raises an exception, the list is aborted. ``writes`` are arguments of `write`;
-        nothing waits for an answer between them and the list.
-        """
-
-    def close(self) -> None:
-        """Close the connection."""
-
-
-class GoldenRunner:
-    """A network core in numpy, with the methods of `NetworkCoreRunner`.
-
-    Its memory is not zero at the start, so that nothing depends on that.
-
-    Parameters
-    ----------
-    config : NetworkCoreConfig
-    eager : bool
-        Execute each load as early as its list allows, otherwise as late as it allows. The results
-        of a correct list are the same.
-    """
-
-    def __init__(self, config: NetworkCoreConfig, *, eager: bool = True):
-        self.config = config
-        self.memory = np.full(config.memory_bytes, 0x5A, np.uint8)
-        self.program_bytes = config.program_bytes
-        self.program = np.full(self.program_bytes, 0x5A, np.uint8)
-        self._buffers = NetworkCoreBuffers(config)
-        self._eager = eager
-
-    def write(self, address, data, *, run=0, pitch=0, pixels=0, row_step=0) -> None:
-        """Write bytes to the memory."""
-        first, step = (join(value, self.config.banks) for value in (address, row_step))
-        write_pixels(
-            self.memory.reshape(-1, self.config.array.depth), first, data, run=run, pitch=pitch,
-            pixels=pixels, row_step=step,
-        )
-
-    def read(self, address, count) -> bytes:
-        """Return ``count`` bytes of the memory."""
-        first = self._byte(address)
-        return self.memory[first : first + count].tobytes()
-
-    def write_program(self, address, data) -> None:
-        """Write bytes to the program memory."""
-        first = self._byte(address)
-        self.program[first : first + len(data)] = np.frombuffer(data, np.uint8)
-
-    def read_program(self, address, count) -> bytes:
-        """Return ``count`` bytes of the program memory."""
-        first = self._byte(address)
-        return self.program[first : first + count].tobytes()
-
-    def run(self, list_address, log_address, *, timeout, beside=None, writes=()) -> ListReport:
-        """Execute a list after ``writes``; an ``eager`` one ends before ``beside`` is called."""
-        for write in writes:
-            self.write(**write)
-        if beside and not self._eager:
-            beside()
-        outcome = run_list(
-            self.config, self.memory, list_address, log_address, buffers=self._buffers,
-            eager=self._eager, program=self.program,
-        )
-        if beside and self._eager:
-            beside()
-        return ListReport(outcome.error, outcome.jobs, outcome.result)
-
-    def _byte(self, address):
-        return join(address, self.config.banks) * self.config.array.depth
-
-    def close(self) -> None:
-        """Do nothing: there is no connection."""
-
-
-# The sessions of compiled networks.
-
+_FIRST, _KEPT = "first", "kept"  # values of variables: to be written, or of the last inference
 _LOG_ENTRY = struct.Struct("<2I")  # the cycles in which a job started and ended
 
 
@@ -214,6 +89,7 @@ class NetworkCoreSession(ProgramSession):
                 f" {runner.program_bytes:,}"
             )
         super().__init__(program)
+        self._variables = _FIRST  # their values in the core, or why these are lost
         self.cycles: int | None = None
         self._runner = runner
         self._timeout = timeout
@@ -226,6 +102,7 @@ class NetworkCoreSession(ProgramSession):
         self._ready = False  # whether the resident weights are in the buffers
         self._second = second_place(program, runner.program_bytes if needed else 0)
         self._write_lists()
+        self._uses = runner.uses
 
     def close(self) -> None:
         """Close the runner."""
@@ -424,13 +301,56 @@ class NetworkCoreSession(ProgramSession):
         next one is written. Without a program memory this is the place of the maps, which have no
         values yet.
         """
-        if self._ready:
-            return
-        if not self._lists_written:
-            self._write_lists()
-        for setup_list in self.program.setup:
-            self._write_program(0, setup_list)
-            self._execute(ListPlace(0, 0, self.program.log), ())
+        if not self._ready:
+            if not self._lists_written:
+                self._write_lists()
+            for setup_list in self.program.setup:
+                self._write_program(0, setup_list)
+                self._execute(ListPlace(0, 0, self.program.log), ())
+        if self._variables == _FIRST:
+            for write in self._first_values():
+                self._runner.write(**write)
+            self._variables = _KEPT
+
+    def _first_values(self):
+        """Yield the writes of the variables' first values."""
+        program = self.program
+        initial = {state.before: state.initial for state in program.states}
+        for entry in program.variables:
+            value = initial[entry.form.tensor]
+            yield from input_writes(entry, value, value.dtype, program.config, 0)
+
+    @contextmanager
+    def _call(self):
+        """As in the base class, but variables in the core are lost if the call fails in a list.
+
+        They are lost, too, if others used the core since the last call.
+        """
+        with super()._call():
+            if self._runner.uses != self._uses:
+                self._ready = self._lists_written = False
+                if self._products is not None:
+                    self._products.forget()
+                if self._variables != _FIRST:
+                    self._variables = "another program or another session has used the core"
+            if self.program.variables and self._variables not in (_FIRST, _KEPT):
+                raise AcceleratorError(
+                    f"{self.program.name}: the variables in the memory of the core are lost:"
+                    f" {self._variables}; reset() gives them their first values"
+                )
+            self._list_began = False
+            try:
+                yield
+            except BaseException:
+                if self._list_began:
+                    self._variables = "a call failed after it had started a list"
+                raise
+            finally:
+                self._uses = self._runner.uses
+
+    def _reset(self):
+        super()._reset()
+        self._variables = _FIRST
 
     def _write_lists(self):
         """Write the lists of an inference."""
@@ -448,6 +368,7 @@ class NetworkCoreSession(ProgramSession):
     @contextmanager
     def _lists_run(self):
         """Lists run: an error or an interrupt empties the buffers, and may mean lost power."""
+        self._list_began = True
         written, self._ready, self._lists_written = self._lists_written, False, False
         yield
         self._ready, self._lists_written = True, written

@@ -217,7 +217,7 @@ class _Region:
                 raise _Unfit
         self._lines = {
             number: _Lines.of(graph, number)
-            for layer in own for number in (layer.x, layer.y, layer.added) if number >= 0
+            for layer in own for number in (*layer.reads, layer.y)
         }
         written = {self._lines[layer.y].root for layer in own}
         outside = [layer for n, layer in enumerate(graph.layers) if n not in layers]
@@ -260,9 +260,8 @@ class _Region:
                 layer = graph.layers[number]
                 first, stop = rows[number]
                 cost += costs[number].cycles((stop - first) * layer.window.output[1])
-                for place in (layer.x, layer.y, layer.added):
-                    if place >= 0:
-                        uses.setdefault(self._lines[place].root, []).append(number)
+                for place in (*layer.reads, layer.y):
+                    uses.setdefault(self._lines[place].root, []).append(number)
             sizes = {
                 root: _vectors(graph.maps[root], depth, stop - first)
                 for root, (first, stop) in needed.items() if root in self._between
@@ -424,7 +423,7 @@ def _read(window, rows: Rows) -> Rows:
 def _without_unused(graph: NetworkCoreGraph) -> NetworkCoreGraph:
     """Return the graph without the maps that nothing uses any more."""
     used: set[int] = set()
-    todo = [n for layer in graph.layers for n in (layer.x, layer.y, layer.added, layer.result)]
+    todo = [n for layer in graph.layers for n in (*layer.reads, layer.y, layer.result)]
     todo += [n for segment in graph.segments for n in segment.results.values()]
     todo += [n for segment in graph.segments for _, _, n in segment.renamed if n is not None]
     while todo:
@@ -446,8 +445,8 @@ def _without_unused(graph: NetworkCoreGraph) -> NetworkCoreGraph:
         graph, maps=tuple(maps),
         layers=tuple(
             dataclasses.replace(
-                layer, x=place[layer.x], y=place[layer.y], added=place[layer.added],
-                result=place[layer.result],
+                layer, x=place[layer.x], y=place[layer.y], b=place[layer.b],
+                added=place[layer.added], result=place[layer.result],
             ) for layer in graph.layers
         ),
         segments=tuple(

@@ -71,9 +71,11 @@ class TensorPlaces:
     first_list : list of int
         For each map: the list that computes it. For a map that the host writes: the first list
         that can read it.
+    variables : dict of int to int
+        By tensor, the maps of variables that stay in the memory. All lists can read them.
     """
 
-    def __init__(self, tensors: Sequence[Tensor], depth: int):
+    def __init__(self, tensors: Sequence[Tensor], depth: int, variables: Sequence[int] = ()):
         self.maps: list[NetworkMap] = []
         self.first_list: list[int] = []
         self._tensors, self._depth = tensors, depth
@@ -81,6 +83,9 @@ class TensorPlaces:
         self._alias: dict[int, int] = {}  # tensors that a reshape only renames
         self._forms: dict[InputForm, int] = {}
         self._host: dict[int, int] = {}  # by tensor of the host: the first list that can read it
+        self.variables: dict[int, int] = {}
+        for number in variables:
+            self.variables[number] = self.computed(number, written_size(tensors[number].shape), 0)
 
     @property
     def forms(self) -> tuple[InputForm, ...]:
@@ -188,6 +193,16 @@ class TensorPlaces:
         """Return a new map for values between the layers of an operator."""
         return self._append(NetworkMap(-1, *size), first_list)
 
+    def again(self, whole: int, number: int, first_list: int) -> int:
+        """Return a map with the place of another one, which list ``first_list`` writes again."""
+        network_map = self.maps[whole]
+        return self._append(NetworkMap(number, *network_map.size, view=MapView(whole)), first_list)
+
+    def root_map(self, number: int) -> int:
+        """Return the map in whose place a map lies, or its own number."""
+        view = self.maps[number].view
+        return number if view is None else self.root_map(view.whole)
+
     def put(self, number: int, map_number: int) -> None:
         """A map has the values of a tensor."""
         self._alias.pop(number, None)
@@ -219,6 +234,8 @@ class TensorPlaces:
         network_map = self.maps[number]
         if network_map.view is not None or network_map.form is not None or view.whole == number:
             return False
+        if number in self.variables.values():
+            return False  # it has values before any layer
         lines = view.line == tuple(network_map.width * n for n in view.pixel)
         in_rows = network_map.height > 1 and network_map.width > 1
         if network_map.linear and in_rows and not lines:

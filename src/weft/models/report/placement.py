@@ -38,13 +38,14 @@ KERNELS = {
     "tflite.mean": ("MEAN",), "tflite.mul": (), "tflite.prelu": ("PRELU",),
     "tflite.resize_bilinear": ("RESIZE_BILINEAR",),
     "tflite.resize_nearest": ("RESIZE_NEAREST_NEIGHBOR",), "tflite.softmax": (),
+    "tflite.squared_difference": ("SQUARED_DIFFERENCE",),
     "tflite.sub": ("SUB",), "tflite.sum": ("SUM",), "tile": ("TILE",), "transpose": ("TRANSPOSE",),
     "unstack": ("UNPACK",),
 }
 _OTHERS = (  # products, new names, and functions of one byte
     "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV", "RESHAPE", "SQUEEZE",
     "EXPAND_DIMS", "MUL by constants", "ABS", "ELU", "GELU", "HARD_SWISH", "LEAKY_RELU",
-    "LOGISTIC", "QUANTIZE", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "TANH",
+    "LOGISTIC", "QUANTIZE", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "RSQRT", "TANH",
 )
 _ONNX = (
     "Add", "AveragePool", "Concat", "Conv", "Flatten", "Gemm", "GlobalAveragePool", "MatMul",

@@ -87,7 +87,7 @@ def _notes(graph, variables, states):
     if states:
         names = ", ".join(state.name for state in states)
         notes.append(
-            f"the session keeps variables from inference to inference ({names}), so inferences run"
+            f"variables keep their values from inference to inference ({names}), so inferences run"
             " one after the other"
         )
     return notes

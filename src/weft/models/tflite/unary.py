@@ -6,14 +6,19 @@ import math
 import numpy as np
 
 from weft.models.kernels import fixed_point, tflite
-from weft.models.kernels.fixed_point import multiplier_of, multiply, round_shift
+from weft.models.kernels.fixed_point import (
+    inverse_square_root,
+    multiplier_of,
+    multiply,
+    round_shift,
+)
 from weft.models.tflite import lite
 from weft.models.tflite.context import Fallback
 from weft.models.tflite.scales import half_away, multiplier_and_shift, per_channel, per_tensor
 
 __all__ = [
     "BUILDERS", "absolute", "elu", "exp", "gelu", "hard_swish", "leaky_attributes", "leaky_relu",
-    "logistic", "relu", "scaled", "tanh",
+    "logistic", "relu", "rsqrt", "scaled", "tanh",
 ]
 
 
@@ -120,6 +125,26 @@ def absolute(operator, x, y):
     if x_scale != y_scale:
         values = multiply(values, *multiplier_and_shift(operator, x_scale / y_scale))
     return _limited(values + y_zero, y.dtype)
+
+
+_RSQRT_BITS = 20  # that the inverse square root has beside the integer
+
+
+def rsqrt(operator, x, y):
+    """``1 / sqrt(x)``, for x of 0 or more; that of 0 is the largest value.
+
+    Source: TFLite Micro, ``elementwise.cc``.
+    """
+    (x_scale, x_zero), (y_scale, y_zero) = per_tensor(operator, x), per_tensor(operator, y)
+    least = np.iinfo(x.dtype).min
+    if x_zero != least:
+        raise Fallback(f"the zero point of x is {x_zero}, not {least}: some values are below 0")
+    multiplier, shift = multiplier_and_shift(operator, 1 / (math.sqrt(x_scale) * y_scale))
+    values = _values(x) - x_zero
+    root, root_shift = inverse_square_root(values)
+    fine = multiply(np.ones_like(values), root, root_shift + _RSQRT_BITS)
+    results = multiply(fine, multiplier, shift - _RSQRT_BITS) + y_zero
+    return _limited(np.where(values == 0, np.iinfo(y.dtype).max, results), y.dtype)
 
 
 def leaky_attributes(operator, x, y, alpha):
@@ -402,7 +427,7 @@ BUILDERS = {
     "ABS": functools.partial(_float, "tflite.abs", absolute),
     "NEG": functools.partial(_float, "tflite.neg", None),
     "SQRT": functools.partial(_float, "tflite.sqrt", None),
-    "RSQRT": functools.partial(_float, "tflite.rsqrt", None),
+    "RSQRT": functools.partial(_float, "tflite.rsqrt", rsqrt),
     "SQUARE": functools.partial(_float, "tflite.square", None),
     "FLOOR": functools.partial(_float, "tflite.floor", None),
     "CEIL": functools.partial(_float, "tflite.ceil", None),

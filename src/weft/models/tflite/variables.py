@@ -31,11 +31,20 @@ class _Variable:
         Tensor of its value when an inference starts.
     current : int
         Tensor of its value now.
+    position : tuple of int
+        As of `State`.
     """
 
     name: str
     before: int
     current: int
+    position: tuple[int, ...]
+    is_written: bool = False
+
+    def assign(self, value: int, place: int) -> None:
+        """The operator at a place in the file gives it the value of a tensor."""
+        self.position = (*self.position, place) if self.is_written else (place,)
+        self.current, self.is_written = value, True
 
 
 class Variables:
@@ -85,7 +94,7 @@ class Variables:
         """Return the states; all operators must have become nodes."""
         return tuple(
             State(name=found.name, initial=self._first_value(key, found), before=found.before,
-                  after=found.current)
+                  after=found.current, position=found.position)
             for key, found in self._found.items()
         )
 
@@ -125,7 +134,7 @@ class Variables:
             operator=operator.name, name=y.name, position=(operator.position,),
             inputs=(found.current,), outputs=operator.outputs, kernel="read_variable",
             attributes={"assigned": self._keys[operator.inputs[0]] in self._initial},
-            reason="the session keeps the variable",
+            reason="the host keeps the variable",
         )
 
     def _assign(self, operator):
@@ -133,7 +142,7 @@ class Variables:
         number = operator.inputs[1]
         if number in self._graph.file.sparse:
             raise Fallback("a constant has a sparse encoding")
-        self._variable(operator, self._graph.input(operator, 1)).current = number
+        self._variable(operator, self._graph.input(operator, 1)).assign(number, operator.position)
 
     def _variable(self, operator, value):
         """The variable of an operator that gives it, or gets from it, a tensor like ``value``."""
@@ -149,7 +158,7 @@ class Variables:
         if key not in self._found:
             name = "/".join(part for part in key if part) or "variable"
             number = self._graph.add(dataclasses.replace(value, name=name, data=None))
-            self._found[key] = _Variable(name, number, number)
+            self._found[key] = _Variable(name, number, number, (operator.position,))
         kept = self._tensor(self._found[key].before)
         if (kept.shape, kept.dtype) != (value.shape, value.dtype):
             raise Fallback("a variable has values of different shapes or types")

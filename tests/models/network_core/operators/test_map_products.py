@@ -85,6 +85,18 @@ def test_between_layers(dtype):
     check_whole(network, network.convolution(y, 5), config=LARGE)
 
 
+def test_behind_stripes():
+    """Large maps are computed in stripes of rows, and the maps of the product keep their places."""
+    network = Products(9, (1, 64, 48, 3))
+    x = network.convolution(network.convolution(0, 24), 16, stride=(8, 8))
+    x, b = network.convolution(x, 8), network.convolution(x, 8)
+    y = network.product(x, b, b_transposed=True)
+    config = replace(LARGE, words=1024)
+    whole = check_whole(network, y, config=replace(LARGE, words=8192))
+    assert whole.memory_used > config.memory_bytes
+    assert check_whole(network, y, config=config).memory_used <= config.memory_bytes
+
+
 def test_a_square():
     """Both operands are one map."""
     network = Products(5, (1, 7, 9))

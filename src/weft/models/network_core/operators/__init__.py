@@ -18,11 +18,12 @@ from weft.models.network_core.operators import (
     operands,
     reductions,
     resizing,
+    squares,
 )
 
 __all__ = ["LOWERINGS"]
 
 LOWERINGS = {
     **moves.LOWERINGS, **operands.LOWERINGS, **reductions.LOWERINGS, **resizing.LOWERINGS,
-    **map_products.LOWERINGS,
+    **map_products.LOWERINGS, **squares.LOWERINGS,
 }

@@ -20,7 +20,7 @@ from weft.models.network_core.pools import NO_PADDING, fitted_scale
 from weft.models.network_core.products import half_of, narrow
 from weft.models.program import NO_MAP_PRODUCT
 
-__all__ = ["LOWERINGS", "PRODUCTS", "SUMS", "operand", "parameters"]
+__all__ = ["LOWERINGS", "PRODUCTS", "SUMS", "operand", "pair", "parameters", "spread"]
 
 SUMS = "tflite.add", "tflite.sub", "litert.add"
 PRODUCTS = "tflite.mul", "litert.mul"
@@ -126,7 +126,7 @@ def _all_channels(builder, x, channels):
     )
 
 
-def _spread(builder, x, size):
+def spread(builder: OperatorBuilder, x: int, size: tuple[int, int, int]) -> int:
     """Return a map of ``size`` that repeats the only row or column of another one.
 
     A layer with weights 0 has the rows and columns, and adds the map to all of them.
@@ -158,18 +158,18 @@ def _one_map(shape):
     return 1, math.prod(shape[:-1]), shape[-1]
 
 
-def _pair(builder):
+def pair(builder: OperatorBuilder) -> tuple[int, int, int]:
     """Return the map with all rows, columns and channels, the other one, and the number of it."""
     if builder.tensor(0).dtype != builder.tensor(1).dtype:
         raise Refusal("its inputs must have one type")
     number, size = _full(builder)
-    full = _spread(builder, operand(builder, number, size), size)
+    full = spread(builder, operand(builder, number, size), size)
     return full, operand(builder, 1 - number, size), 1 - number
 
 
 def _of_pair(builder):
     """ADD, SUB or MUL in a copy of the larger operand."""
-    full, other, number = _pair(builder)
+    full, other, number = pair(builder)
     found = parameters(builder, 1 - number)
     return builder.copy(full, added=other, addition=found)
 
@@ -184,7 +184,7 @@ def _extreme(builder, least):
         values = other.data.astype(np.int64).reshape(-1) - half_of(other.dtype)
         difference = builder.taps(full, pointwise(size), [-1], bias=values, zero=zero)
     else:
-        full, small, _ = _pair(builder)
+        full, small, _ = pair(builder)
         difference = builder.sum(full, small, zero=zero)
     return corrected(builder, full, difference, least=least)
 

@@ -1,0 +1,131 @@
+"""Variables that stay in the memory of a network core from inference to inference.
+
+A variable has a map of its own, which nothing else overwrites. Its value before the inference is in
+this map, for all lists. Behind all other layers, a layer copies the new value there. Without it,
+the layers that compute the new value write it there, if all readers of the old one come before.
+"""
+
+from weft.models.ir import Host, State
+from weft.models.network_core.layers import NetworkLayer, Refusal
+from weft.models.network_core.map_pitches import MapView
+from weft.models.network_core.operators.builder import OperatorBuilder
+from weft.models.network_core.tensor_places import TensorPlaces
+
+__all__ = ["NotKept", "assigned", "check_wanted"]
+
+_BYTES = 1  # of a value
+
+
+class NotKept(Exception):
+    """The memory cannot keep a variable, so the session does.
+
+    Attributes
+    ----------
+    state : State
+    """
+
+    def __init__(self, state: State):
+        super().__init__(state.name)
+        self.state = state
+
+
+def assigned(
+    division, layers: list[NetworkLayer], variables: tuple[State, ...]
+) -> list[NetworkLayer]:
+    """Return the layers that give the variables their new values, after all other ``layers``.
+
+    ``division`` is the state of `weft.models.network_core.division.divide`. Raises NotKept for a
+    variable whose value is not of 8 bits, or is new on the host.
+    """
+    for state in variables:
+        if state.initial.dtype.itemsize != _BYTES or not layers:
+            raise NotKept(state)
+    sources, added = [], []
+    for state in variables:
+        try:
+            sources.append(_source(division, state))
+        except Refusal as refusal:
+            raise NotKept(state) from refusal
+        added += sources[-1][1].layers
+    for state, (source, builder) in zip(variables, sources, strict=True):
+        kept = division.places.variables[state.before]
+        if source == kept:
+            continue  # no operator writes it
+        if not _is_written_there(division.places, kept, source, [*layers, *added]):
+            added += _copied(division, state, source, [*layers, *added])
+        elif builder.layers:
+            copy, = builder.layers
+            added[added.index(copy)], = builder.finished((source,))
+    return added
+
+
+def _source(division, state):
+    """Return the map with the new value of a variable, and the builder of a layer that copies it.
+
+    A value that lies in a variable is copied: the variable may get its own new value before.
+    """
+    places, builder = division.places, _builder(division, state)
+    kept = places.variables[state.before]
+    source = places.map_of(state.after)
+    if source is None:
+        raise Refusal("the host has the new value")
+    source = builder.reshaped(source, builder.size(kept))
+    if source != kept and places.root_map(source) in places.variables.values():
+        source = builder.copy(source)
+    return source, builder
+
+
+def _copied(division, state, source, layers):
+    """Return the layer that copies the new value of a variable, in the last list."""
+    places, builder = division.places, _builder(division, state)
+    last = max(places.first_list[layer.y] for layer in layers)
+    y = places.again(places.variables[state.before], state.before, last)
+    try:
+        builder.copy(source, y=y)
+    except Refusal as refusal:
+        raise NotKept(state) from refusal
+    return builder.finished((y,))
+
+
+def _is_written_there(places, kept, source, layers):
+    """Let the layers that compute a map write it into that of a variable, if they can."""
+    if places.maps[source].size != places.maps[kept].size:
+        return False
+    ordered = sorted(layers, key=lambda layer: places.first_list[layer.y])
+    writes = [n for n, layer in enumerate(ordered) if places.root_map(layer.y) == source]
+    reads = [-1]
+    for number, layer in enumerate(ordered):
+        if places.root_map(layer.x) == kept:
+            reads.append(number)
+        elif layer.added >= 0 and places.root_map(layer.added) == kept:
+            # A job reads each added value before it stores the result in its place.
+            whole = layer.added == kept and layer.y == source
+            reads.append(number - whole)
+    early = bool(writes) and max(reads) < min(writes)
+    return early and places.put_into(source, MapView(kept))
+
+
+def _builder(division, state):
+    """Return a builder for the operators that write a variable."""
+    operators = dict.fromkeys(division.operators[place] for place in state.position)
+    return OperatorBuilder(division, Host(
+        operator="+".join(operators), name=state.name, position=state.position,
+        inputs=(state.after,), outputs=(state.before,), kernel="read_variable", attributes={},
+        reason="",
+    ))
+
+
+def check_wanted(places: TensorPlaces, variables: tuple[State, ...], tensors: list[int]) -> None:
+    """Raise NotKept if the host needs one of ``tensors`` that is the old value of a variable.
+
+    It reads maps after a list, and then a variable has its new value.
+    """
+    states = {places.variables[state.before]: state for state in variables}
+    new = {places.map_of(state.after) for state in variables}
+    for number in tensors:
+        place = places.map_of(number)
+        while place is not None and place not in new:
+            if place in states:
+                raise NotKept(states[place])
+            view = places.maps[place].view
+            place = None if view is None else view.whole

@@ -1,0 +1,61 @@
+"""C code of networks whose variables stay in the memory of a core."""
+
+import numpy as np
+import pytest
+from c_network_driver import LoadedChipNetwork
+from network_cores import SIMULATED
+from streaming_files import FRAME, streaming_file
+from tflite_files import runner
+
+import weft
+from weft.models.c_code import network_core_c_files
+from weft.models.errors import ModelError
+
+TIMEOUT, NULL, REFUSED, NOT_LOADED = -2, -3, -5, -11
+
+
+@pytest.fixture(scope="module")
+def stream():
+    """A file, inputs, and their outputs in TFLite Micro."""
+    rng = np.random.default_rng(1)
+    data, x = streaming_file(rng), rng.integers(-128, 128, (12, *FRAME)).astype(np.int8)
+    run = runner(data)
+    return data, x, [run(row)[0] for row in x]
+
+
+@pytest.mark.parametrize("config, prefix", [
+    (SIMULATED, "weft"), pytest.param(SIMULATED, "mm", marks=pytest.mark.slow),
+])
+def test_a_stream(stream, tmp_path, config, prefix):
+    data, x, expected = stream
+    network = LoadedChipNetwork(tmp_path, weft.load(data, "wake").compile(config), prefix=prefix)
+    run, reset = network, lambda: network.driver.network(f"{network.name}_reset")
+
+    def same(rows, wanted):
+        for row, y in zip(rows, wanted, strict=True):
+            error, found = run(row)
+            assert error == 0
+            np.testing.assert_array_equal(found, y)
+
+    assert reset() == NOT_LOADED
+    assert network.load() == 0
+    same(x, expected)
+    assert reset() == 0
+    same(x[:4], expected[:4])
+    assert network.start(x[4])[0] == 0 and reset() == REFUSED
+    while network.finish() == 1:
+        pass
+    same(x[5:8], expected[5:8])
+    network.device.stuck = "list_busy"
+    assert run(x[8])[0] == TIMEOUT and run(x[8])[0] == NOT_LOADED == reset()
+    network.device.stuck = ""
+    assert network.load() == 0
+    same(x[:4], expected[:4])
+    assert getattr(network.driver.lib, f"{network.name}_reset")(None) == NULL
+    assert f"{network.name}_reset() give them their first values" in network.header
+
+
+def test_rejects_variables_of_the_host(stream):
+    program = weft.load(stream[0], "wake").compile(SIMULATED, activations=True)
+    with pytest.raises(ModelError, match="variable frames: no C code: C code keeps no variables"):
+        network_core_c_files(program)

@@ -1,0 +1,115 @@
+"""TFLite files of streaming networks: each keeps its last frames in variables."""
+
+import numpy as np
+from tflite_files import T, build
+
+__all__ = ["FRAME", "assign", "handle", "read", "streaming_file"]
+
+FRAME = 1, 1, 1, 10  # of the input of `streaming_file`
+_CONV = dict(padding=1, strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
+
+
+def handle(variable):
+    """The operator that names a variable; its output is ``h_`` and the name."""
+    options = {"container": "", "sharedName": variable}
+    return ("VAR_HANDLE", [], [f"h_{variable}"], ("VarHandleOptions", options))
+
+
+def read(variable, tensor):
+    """The operator that reads a variable."""
+    return ("READ_VARIABLE", [f"h_{variable}"], [tensor], ("ReadVariableOptions", {}))
+
+
+def assign(variable, tensor):
+    """The operator that writes a variable."""
+    return ("ASSIGN_VARIABLE", [f"h_{variable}", tensor], [], ("AssignVariableOptions", {}))
+
+
+class _Stream:
+    """Adds operators; each method returns the name of its result."""
+
+    def __init__(self, rng):
+        self.rng, self.tensors, self.operators = rng, {}, []
+
+    def ring(self, name, x, length):
+        """The last ``length`` rows of x, of which a variable has all but the newest one."""
+        like = self.tensors[x]
+        quantized = {"scale": like.scale, "zero": like.zero}
+        columns = like.shape[2:]
+        self.tensors |= {
+            f"h_{name}": T((), "resource"),
+            f"{name}_old": T((1, length - 1, *columns), **quantized),
+            f"{name}_all": T((1, length, *columns), **quantized),
+            f"{name}_new": T((1, length - 1, *columns), **quantized),
+            f"{name}_begin": T(data=np.int32([0, 1, 0, 0])),
+            f"{name}_end": T(data=np.int32([1, length, *columns])),
+            f"{name}_step": T(data=np.int32([1, 1, 1, 1])),
+        }
+        slices = [f"{name}_{part}" for part in ("all", "begin", "end", "step")]
+        self.operators += [
+            handle(name), read(name, f"{name}_old"),
+            ("CONCATENATION", [f"{name}_old", x], [f"{name}_all"], (
+                "ConcatenationOptions", {"axis": 1},
+            )),
+            ("STRIDED_SLICE", slices, [f"{name}_new"], ("StridedSliceOptions", {})),
+            assign(name, f"{name}_new"),
+        ]
+        return f"{name}_all"
+
+    def product(self, operator, y, x, weights, shape, options):
+        columns = shape[-1]
+        scale = 0.3 / np.sqrt(weights[0].size) / 60
+        self.tensors |= {
+            f"{y}_w": T(data=weights, scale=scale),
+            f"{y}_b": T(
+                data=self.rng.integers(-400, 400, columns).astype(np.int32),
+                scale=scale * self.tensors[x].scale,
+            ),
+            y: T(shape, scale=self.tensors[x].scale / 2, zero=-20),
+        }
+        self.operators.append((operator, [x, f"{y}_w", f"{y}_b"], [y], options))
+        return y
+
+    def weights(self, *shape):
+        return self.rng.integers(-127, 128, shape).astype(np.int8)
+
+    def convolution(self, y, x, channels):
+        _, rows, _, depth = self.tensors[x].shape
+        return self.product(
+            "CONV_2D", y, x, self.weights(channels, rows, 1, depth), (1, 1, 1, channels),
+            ("Conv2DOptions", _CONV),
+        )
+
+    def depthwise(self, y, x):
+        _, rows, _, channels = self.tensors[x].shape
+        return self.product(
+            "DEPTHWISE_CONV_2D", y, x, self.weights(1, rows, 1, channels), (1, 1, 1, channels),
+            ("DepthwiseConv2DOptions", _CONV | {"depthMultiplier": 1}),
+        )
+
+    def dense(self, y, x, columns):
+        size = int(np.prod(self.tensors[x].shape))
+        self.tensors[f"{y}_shape"] = T(data=np.int32([1, size]))
+        flat = f"{y}_flat"
+        self.tensors[flat] = T((1, size), scale=self.tensors[x].scale, zero=self.tensors[x].zero)
+        self.operators.append(("RESHAPE", [x, f"{y}_shape"], [flat], ("ReshapeOptions", {})))
+        return self.product(
+            "FULLY_CONNECTED", y, flat, self.weights(columns, size), (1, columns),
+            ("FullyConnectedOptions", {}),
+        )
+
+
+def streaming_file(rng):
+    """A wake word of the usual kind: convolutions in time, each over a ring of frames.
+
+    Its input is a `FRAME`, its output [1, 3].
+    """
+    stream = _Stream(rng)
+    stream.tensors["x"] = T(FRAME, scale=0.1, zero=4)
+    x = stream.convolution("mixed", stream.ring("frames", "x", 3), 12)
+    x = stream.depthwise("filtered", stream.ring("mixes", x, 5))
+    x = stream.convolution("points", x, 8)
+    x = stream.dense("scores", stream.ring("tail", x, 4), 3)
+    stream.tensors["y"] = T((1, 3), scale=1 / 256, zero=-128)
+    stream.operators.append(("LOGISTIC", [x], ["y"], None))
+    return build(stream.tensors, stream.operators, ["x"], ["y"])
