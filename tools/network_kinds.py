@@ -358,14 +358,28 @@ def _attention(w, n):
     return w.sum(y, "x")
 
 
-def _encoder(w, n):
-    """A block of a transformer with several heads, and a classifier of its tokens."""
-    tokens, heads, size = 9 + 4 * n, 2 + n % 2, 8
-    w.input((1, tokens, heads * size), "x")
+def _layer_norm(w, x):
+    """LayerNorm over the channels, as converters write it."""
+    *lead, channels = w.shape(x)
+    rows = (*lead, 1)
+    mean = w.mean(x, (len(lead),), keep=True)
+    square = w.binary("SQUARED_DIFFERENCE", x, mean, scale=0.06)
+    variance = w.mean(square, (len(lead),), keep=True)
+    variance = w.add(
+        "ADD", [variance, w.constant(np.int8([-127]), 0.0001, -128)], w.output(rows, 0.03, -128),
+        ("AddOptions", {}),
+    )
+    factor = w.add("RSQRT", [variance], w.output(rows, 0.05, -128))
+    gains = w.product(factor, w.values(channels), scale=0.03)
+    moved = w.sum(w.product(x, gains), w.values(channels))
+    return w.sum(moved, w.product(mean, gains), operator="SUB")
 
+
+def _attended(w, x, tokens, heads, size):
+    """Attention with several heads: each token takes what the others have."""
     def parts():
-        x = w.reshape(w.dense("x", heads * size, keep=True), (1, tokens, heads, size))
-        return w.transpose(x, (0, 2, 1, 3))
+        part = w.reshape(w.dense(x, heads * size, keep=True), (1, tokens, heads, size))
+        return w.transpose(part, (0, 2, 1, 3))
 
     q, k, v = (parts() for _ in range(3))
     y = w.add(
@@ -377,9 +391,35 @@ def _encoder(w, n):
         ("BatchMatMulOptions", {}),
     )
     y = w.reshape(w.transpose(y, (0, 2, 1, 3)), (1, tokens, heads * size))
-    x = w.sum(w.dense(y, heads * size, keep=True), "x")
-    y = w.dense(w.function(w.dense(x, 32, keep=True), "HARD_SWISH"), heads * size, keep=True)
-    return w.softmax(w.dense(w.mean(w.sum(y, x), (1,), keep=False), 5))
+    return w.dense(y, heads * size, keep=True)
+
+
+def _block(w, x, tokens, heads, size):
+    """A block of a transformer, with LayerNorm before both of its parts."""
+    x = w.sum(_attended(w, _layer_norm(w, x), tokens, heads, size), x)
+    y = w.function(w.dense(_layer_norm(w, x), 2 * heads * size, keep=True), "HARD_SWISH")
+    return w.sum(w.dense(y, heads * size, keep=True), x)
+
+
+def _keywords(w, n):
+    """A transformer whose tokens are steps in time: a spectrogram, and a class."""
+    tokens, heads, size = 10 + 4 * n, 1 + n, 8
+    w.input((1, tokens, 20), "x")
+    x = w.sum(w.dense("x", heads * size, keep=True), w.values(1, tokens, heads * size))
+    for _ in range(1 + n % 2):
+        x = _block(w, x, tokens, heads, size)
+    return w.softmax(w.dense(w.mean(_layer_norm(w, x), (1,), keep=False), 12))
+
+
+def _vision(w, n):
+    """A transformer whose tokens are blocks of pixels."""
+    side, heads, size = 3 + n, 2, 8
+    w.input((1, 4 * side, 4 * side, 3), "x")
+    tokens = side * side
+    x = w.convolution("x", heads * size, 4, stride=4, padding=VALID, activation=NONE)
+    x = w.reshape(x, (1, tokens, heads * size))
+    x = _block(w, w.sum(x, w.values(1, tokens, heads * size)), tokens, heads, size)
+    return w.dense(w.mean(_layer_norm(w, x), (1,), keep=False), 10)
 
 
 def _jobs(w, n):
@@ -404,5 +444,5 @@ KINDS: dict[str, Callable] = {
     "shuffled": _shuffled, "scaled before": _before, "normalized": _norm, "channels first": _torch,
     "unrolled": _unrolled, "steps in time": _steps, "length 1": _unit, "attention": _attention,
     "each job": _jobs,
-    **DETECTORS, "encoder": _encoder,
+    **DETECTORS, "keyword transformer": _keywords, "vision transformer": _vision,
 }

@@ -12,7 +12,7 @@ from weft.models import kernels
 from weft.models.arithmetic import lane_parameters
 from weft.models.ir import Window
 from weft.models.network_core.additions import addition, multiplication
-from weft.models.network_core.layers import Addition, Refusal, WeightLayout
+from weft.models.network_core.layers import Addition, Refusal, WeightLayout, WrongMap
 from weft.models.network_core.operators.builder import OperatorBuilder, pointwise
 from weft.models.network_core.operators.moves import MOST_JOBS
 from weft.models.network_core.operators.reductions import corrected
@@ -71,7 +71,7 @@ def _operand_size(builder, shape, size):
     if math.prod(whole[:-1]) == 1:
         return 1, 1, (1, *whole)[-1]
     if size != builder.map_size(output):
-        raise Refusal(f"its inputs must be maps of {builder.map_size(output)}, not {size}")
+        raise WrongMap(f"its inputs must be maps of {builder.map_size(output)}, not {size}")
     return builder.map_size(whole)
 
 
