@@ -139,7 +139,7 @@ def test_convolutions_and_their_gradients(case, bf16, rng):
     gradients = (jax.jit(lambda f=f: jax.vjp(f, x, w)[1](ct))() for f in (f, conv))
     for found, wanted in zip(*gradients, strict=True):
         same(found, wanted)
-    assert all(row.operator.on_weft for row in f.report().rows if row.operator.product)
+    assert all(row.operator.on_weft for row in f.report().rows if row.operator.products)
     assert f.report().macs > 0
 
 

@@ -81,12 +81,15 @@ def window(**given):
 
 def convolved(window, x, w, product):
     """The convolution with ``product(a, b)`` of [count, m, k] and [count, k, n]."""
-    count, m, k, _ = window.shape(x.shape, w.shape)
-    kind = f"u{x.itemsize}"
-    rows = np.zeros((count, m, k), kind)
-    window.write_rows(rows, window.spread_map(x.view(kind)), w.shape)
-    y = product(rows.view(x.dtype), window.columns(w).swapaxes(1, 2))
-    return window.results(y, window.size(x.shape, w.shape))
+    kind, results = f"u{x.itemsize}", len(x) // window.batch_groups
+    y = np.zeros((results, *window.size(x.shape, w.shape), w.shape[-1]), np.float32)
+    for phase in window.phases(x.shape, w.shape):
+        rows = np.zeros(phase.shape[:3], kind)
+        phase.write_rows(rows, phase.padded(x.view(kind)))
+        part = product(rows.view(x.dtype), phase.columns(w).swapaxes(1, 2))
+        y = y.astype(part.dtype)
+        y[(slice(None), *phase.results)] = phase.unfolded(part)
+    return y
 
 
 GROUPS = [{}, {"groups": 2}, {"batch_groups": 2}]
@@ -231,7 +234,7 @@ FLOATS_ONLY = "the core computes products of float32, float16 and bfloat16"
      f"int8 x int8 -> int8: {FLOATS_ONLY}, and of int8 with a sum of int32"),
 ])
 def test_refusals(core, types, product, reason):
-    assert on(core).refusal(*types, product) == reason
+    assert on(core).refusal(*types, (product,)) == reason
 
 
 def test_rejects_another_type_or_no_accelerator():

@@ -16,9 +16,9 @@ from weft.offload.products import product_stream
 from weft.offload.report import offload_report
 
 CONFIG = Config(dtype="bf16", rows=2, cols=3, lanes=1)
-DOT = Operator("dot_general", "layer 1", (2, 5, 7, 4))
-ADD = Operator("add", "", None, "no product")
-WIDE = Operator("dot_general", "layer 2", (1, 2, 3, 4), "float64: no")
+DOT = Operator("dot_general", "layer 1", ((2, 5, 7, 4),))
+ADD = Operator("add", reason="no product")
+WIDE = Operator("dot_general", "layer 2", ((1, 2, 3, 4),), "float64: no")
 
 
 def recorded():
@@ -34,7 +34,7 @@ def test_calls_and_uses():
     tallies = p.record.tallies()
     assert list(tallies) == [DOT, ADD, WIDE]
     assert [(t.uses, t.calls) for t in tallies.values()] == [(1, 3), (2, 0), (1, 0)]
-    assert tallies[DOT].streams == {DOT.product: 3} and tallies[DOT].seconds > 0
+    assert tallies[DOT].streams == {DOT.products[0]: 3} and tallies[DOT].seconds > 0
     tallies[DOT].streams.clear()  # a copy
     assert p.record.tallies()[DOT].streams
     p.record.clear()
@@ -65,7 +65,7 @@ def test_cycles_and_bytes_are_those_of_the_core():
 def test_the_text_says_what_ran_where_and_why():
     report = offload_report(recorded().record, CONFIG, "XLA")
     lines = str(report).splitlines()
-    cycles = 3 * predict(CONFIG, product_stream(CONFIG, DOT.product).commands).cycles
+    cycles = 3 * predict(CONFIG, product_stream(CONFIG, DOT.products[0]).commands).cycles
     assert lines[0] == (
         "1 of 4 operators on Weft, 3 on XLA (2 add, dot_general); 2x3x1_bf16: 3 calls, 840 MAC,"
         f" {cycles:,} cycles"
@@ -85,7 +85,7 @@ def test_times_of_a_board():
     p = recorded()
     board = NetworkTarget("board", Config(dtype="bf16", rows=4, cols=4, lanes=1), 50.0, 1_000_000)
     report = offload_report(p.record, CONFIG, "XLA", board)
-    cycles = 3 * predict(board.config, product_stream(board.config, DOT.product).commands).cycles
+    cycles = 3 * predict(board.config, product_stream(board.config, DOT.products[0]).commands).cycles
     assert report.cycles == cycles and report.peak == 16
     assert report.core_ms == pytest.approx(cycles / 50e3)
     moved = report.streams

@@ -1,5 +1,6 @@
 """Batched matrix products and convolutions of numpy arrays on an accelerator, for frameworks."""
 
+import functools
 import math
 import time
 from collections import OrderedDict
@@ -94,14 +95,14 @@ class Products:
         """Whether float operands become int8."""
         return self.accelerator.config.dtype == "int8"
 
-    def refusal(self, a, b, result, product: Shape) -> str:
-        """Return why the core cannot compute a product of operands of these types; or "".
+    def refusal(self, a, b, result, products: tuple[Shape, ...]) -> str:
+        """Return why the core cannot compute products of operands of these types; or "".
 
         Parameters
         ----------
         a, b, result : numpy.dtype
-        product : (int, int, int, int)
-            count, m, k and n.
+        products : tuple of (int, int, int, int)
+            count, m, k and n of each product of an operator.
         """
         types = [np.dtype(kind) for kind in (a, b, result)]
         exact = self.quantizes and types == [_INT8, _INT8, _INT32]
@@ -111,11 +112,11 @@ class Products:
                 wanted += ", and of int8 with a sum of int32"
             names = " x ".join(map(str, types[:2]))
             return f"{names} -> {types[2]}: the core computes products of {wanted}"
-        if 0 in product:
+        if not products or any(0 in product for product in products):
             return "the product is empty"
         if self.quantizes:
             try:
-                check_depth(product[2], True)
+                check_depth(max(k for _, _, k, _ in products), True)
             except ValueError as error:
                 return str(error)
         return ""
@@ -168,21 +169,21 @@ class Products:
         def compute():
             image = tuple(range(1, x.ndim)) if isinstance(x, np.ndarray) else ()
             map_, kernel = self._operand(x, image), self._kernel(w)
-            bits, columns = _bits(map_), window.columns(_bits(kernel))
-            w_shape = kernel.values.shape if isinstance(kernel, Quantized) else kernel.shape
-            shape = window.shape(bits.shape, w_shape)
-            size = window.size(bits.shape, w_shape)
-            positions = math.prod(size)
-            wide = window.spread_map(bits)
-            wide = wide.reshape(window.batch_groups, -1, *wide.shape[1:])
-            step = max(1, _PART // (shape[0] * positions * shape[2] * bits.itemsize))
-            works, streams = [], []
-            for start in range(0, wide.shape[1], step):
-                images = wide[:, start : start + step]
-                streams.append((shape[0], images.shape[1] * positions, *shape[2:]))
-                images = images.reshape(-1, *images.shape[2:])
-                works.append((streams[-1], _windows(window, images, w_shape), columns))
-            y = window.results(_joined(self._run(works)), size)
+            bits, weights = _bits(map_), _bits(kernel)
+            phases = window.phases(bits.shape, weights.shape)
+            size, streams = window.size(bits.shape, weights.shape), []
+            y = np.zeros(
+                (len(bits) // window.batch_groups, *size, weights.shape[-1]),
+                self.accelerator.config.data_type.acc.name,
+            )
+            for phase in phases:
+                works = _works(phase, bits, weights)
+                streams += [shape for shape, *_ in works]
+                part = phase.unfolded(_joined(self._run(works)))
+                if phase.size == size:  # the only one
+                    y = part
+                else:
+                    y[(slice(None), *phase.results)] = part
             if isinstance(map_, Quantized):
                 scale = _scale_of_images(map_.scale, window, y.shape)
                 return _times(y, scale, kernel.scale.reshape(-1)), streams
@@ -260,9 +261,19 @@ def _copy(values):
     return write
 
 
-def _windows(window, images, w_shape):
-    """What writes the windows of ``images`` to the rows of a stream."""
-    return lambda rows: window.write_rows(rows, images, w_shape)
+def _works(phase, bits, weights):
+    """The products of a phase, of some images each: shape, what writes A, and the bits of B^T."""
+    whole, columns = phase.padded(bits), phase.columns(weights)
+    whole = whole.reshape(phase.batch_groups, -1, *whole.shape[1:])
+    (count, _, k, n), positions = phase.shape, math.prod(phase.size)
+    step = max(1, _PART // (count * positions * k * bits.itemsize))
+    works = []
+    for start in range(0, whole.shape[1], step):
+        images = whole[:, start : start + step]
+        shape = count, images.shape[1] * positions, k, n
+        images = images.reshape(-1, *images.shape[2:])
+        works.append((shape, functools.partial(phase.write_rows, whole=images), columns))
+    return works
 
 
 def _joined(parts):

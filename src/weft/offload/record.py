@@ -22,15 +22,15 @@ class Operator:
         Its name in the framework: ``dot_general``.
     name : str
         Where it is in the function; may be empty.
-    product : (int, int, int, int) or None
-        The products that compute it: count, m, k, n. None if it has none.
+    products : tuple of (int, int, int, int)
+        The products that compute it: count, m, k, n of each.
     reason : str
         Why the framework computes it; empty if the core does.
     """
 
     kind: str
     name: str = ""
-    product: Shape | None = None
+    products: tuple[Shape, ...] = ()
     reason: str = ""
 
     @property
@@ -41,7 +41,7 @@ class Operator:
     @property
     def macs(self) -> int:
         """Multiply-accumulate operations of one call."""
-        return 0 if self.product is None else math.prod(self.product)
+        return sum(map(math.prod, self.products))
 
     @property
     def title(self) -> str:

@@ -158,7 +158,7 @@ class OffloadReport:
             console,
             [Column(name, rank, rank == 0) for name, rank, _ in columns],
             # The headline names the others: a function has many, and they cost no product.
-            [[cell(row) for _, _, cell in columns] for row in self.rows if row.operator.product],
+            [[cell(row) for _, _, cell in columns] for row in self.rows if row.operator.products],
         ))
         print_lines(console, [*self._totals(), *self.reasons()])
 
@@ -191,7 +191,7 @@ class OffloadReport:
             ("operator", 0, lambda row: row.operator.kind),
             ("where", 0, lambda row: row.operator.name),
             ("on", 0, lambda row: "Weft" if row.operator.on_weft else self.framework),
-            ("M x K x N", 3, lambda row: _shape_text(row.operator.product)),
+            ("M x K x N", 3, lambda row: _shapes_text(row.operator.products)),
             ("uses", 9, lambda row: f"{row.uses:,}"),
             ("calls", 4, lambda row: f"{row.calls:,}" if row.operator.on_weft else ""),
             ("MAC", 5, lambda row: f"{row.macs:,}" if row.macs else ""),
@@ -286,8 +286,5 @@ def _sum(sent: Mapping[Shape, int], cost) -> tuple[int, LayerStreams]:
     return cycles, moved
 
 
-def _shape_text(product):
-    if product is None:
-        return ""
-    count, m, k, n = product
-    return products_text([MatrixProduct(m, k, n, count)])
+def _shapes_text(products):
+    return products_text([MatrixProduct(m, k, n, count) for count, m, k, n in products])
