@@ -105,7 +105,10 @@ def test_rows_times_columns(case):
         assert m == x_shape[0] // w.batch_groups * math.prod(phase.size)
         # The rows of a stream are a part of a larger array.
         rows = np.full((count, m + 2, k + 3), 77, np.uint16)[:, :m, :k]
-        phase.write_rows(rows, phase.padded(x.view(np.uint16)))
+        patches = phase.patches(x_shape, np.uint16)
+        for values in (x[::-1], x):  # what was written before is gone
+            patches.write(values.view(np.uint16))
+        rows.reshape(patches.rows.shape)[...] = patches.rows
         columns = phase.columns(kernel)
         assert columns.shape == (count, n, k)
         sums = rows.view(np.int16).astype(np.int64) @ columns.swapaxes(1, 2).astype(np.int64)
@@ -137,7 +140,9 @@ def test_the_order_of_a_sum(case):
     for phase in w.phases(x.shape, kernel.shape):
         count, m, k, n = phase.shape
         rows = np.zeros((count, m, k), np.uint16)
-        phase.write_rows(rows, phase.padded(x))
+        patches = phase.patches(x.shape, x.dtype)
+        patches.write(x)
+        rows.reshape(patches.rows.shape)[...] = patches.rows
         columns = phase.columns(kernel)
         positions = itertools.product(*(
             range(size)[place]

@@ -16,14 +16,14 @@ from weft.host.product_stream import Packed, ProductStream
 from weft.host.products import PRODUCTS, check_depth
 from weft.offload.quantization import Quantized, StaticWeights, quantized
 from weft.offload.record import Operator, Record, Shape
-from weft.offload.windows import Window
+from weft.offload.windows import Patches, Window
 
 __all__ = ["OffloadError", "Products", "product_stream"]
 
 FLOATS = (np.dtype(np.float32), np.dtype(bfloat16), np.dtype(np.float16))
 _INT8, _INT32, _FLOAT32 = np.dtype(np.int8), np.dtype(np.int32), np.dtype(np.float32)
 _PART = 1 << 25  # bytes of A that are sent at once: larger products are cut into parts
-_KEPT = 1 << 28  # bytes of the command streams that are kept
+_KEPT = 1 << 28  # bytes of the command streams and maps that are kept
 
 Operand = np.ndarray | Quantized
 
@@ -87,8 +87,9 @@ class Products:
             raise ValueError(f"dtype must be {found!r}, the type of the core, not {dtype!r}")
         self.accelerator = accelerator
         self.record = Record()
-        self._streams: OrderedDict[tuple, ProductStream] = OrderedDict()
-        self._bytes = 0  # of these streams
+        # Streams of products and maps, which further calls of the same shapes write again.
+        self._kept: OrderedDict[tuple, ProductStream | Patches] = OrderedDict()
+        self._bytes = 0  # of these
 
     @property
     def quantizes(self) -> bool:
@@ -172,24 +173,51 @@ class Products:
             bits, weights = _bits(map_), _bits(kernel)
             phases = window.phases(bits.shape, weights.shape)
             size, streams = window.size(bits.shape, weights.shape), []
-            y = np.zeros(
-                (len(bits) // window.batch_groups, *size, weights.shape[-1]),
-                self.accelerator.config.data_type.acc.name,
-            )
+            results = len(bits) // window.batch_groups, *size, weights.shape[-1]
+            y = None
             for phase in phases:
-                works = _works(phase, bits, weights)
-                streams += [shape for shape, *_ in works]
-                part = phase.unfolded(_joined(self._run(works)))
+                part, shapes = self._phase(phase, bits, weights)
+                streams += shapes
                 if phase.size == size:  # the only one
                     y = part
-                else:
-                    y[(slice(None), *phase.results)] = part
+                    break
+                if y is None:
+                    y = np.zeros(results, part.dtype)
+                y[(slice(None), *phase.results)] = part
+            if y is None:
+                y = np.zeros(results, self.accelerator.config.data_type.acc.name)
             if isinstance(map_, Quantized):
                 scale = _scale_of_images(map_.scale, window, y.shape)
                 return _times(y, scale, kernel.scale.reshape(-1)), streams
             return y, streams
 
         return self._recorded(operator, compute)
+
+    def _phase(self, phase, bits, weights):
+        """Return the results [N, positions..., O] of a phase, and the products that were sent."""
+        columns, positions = phase.columns(weights), math.prod(phase.size)
+        count, _, k, n = phase.shape
+        groups, images = phase.batch_groups, len(bits) // phase.batch_groups
+        step = max(1, _PART // (count * positions * k * bits.itemsize))
+        works = []
+        for start in range(0, images, step):
+            some = bits
+            if step < images:
+                some = bits.reshape(groups, images, *bits.shape[1:])[:, start : start + step]
+                some = some.reshape(-1, *bits.shape[1:])
+            shape = count, len(some) // groups * positions, k, n
+            works.append((shape, functools.partial(self._write_patches, phase, some), columns))
+        y = phase.unfolded(_joined(self._run(works)))
+        return y, [shape for shape, *_ in works]
+
+    def _write_patches(self, phase, images, rows):
+        """Write A; the lock of the accelerator is held."""
+        patches = self._keep(
+            (phase, images.shape, images.dtype),
+            lambda: phase.patches(images.shape, images.dtype),
+        )
+        patches.write(images)
+        rows.reshape(patches.rows.shape)[...] = patches.rows
 
     def _operand(self, array, axes):
         """Return an operand in the type of the core: bfloat16, int8 or Quantized."""
@@ -233,24 +261,30 @@ class Products:
         return results
 
     def _stream(self, shape):
-        """Return the stream of a shape, which is kept; the latest ones are."""
+        """Return the stream of a shape."""
         # Operands that the user has loaded may have other pages than before.
         free = self.accelerator.free_pages()
-        key = (shape, *free)
-        stream = self._streams.get(key)
-        if stream is None:
-            stream = self._streams[key] = product_stream(self.accelerator.config, shape, free)
-            self._bytes += stream.bytes_in
-            while self._bytes > _KEPT and len(self._streams) > 1:
-                self._bytes -= self._streams.popitem(last=False)[1].bytes_in
-        self._streams.move_to_end(key)
-        return stream
+        return self._keep(
+            (shape, *free), lambda: product_stream(self.accelerator.config, shape, free)
+        )
+
+    def _keep(self, key, make):
+        """Return what was made for a key; the latest are kept."""
+        kept = self._kept
+        found = kept.get(key)
+        if found is None:
+            found = kept[key] = make()
+            self._bytes += found.nbytes
+            while self._bytes > _KEPT and len(kept) > 1:
+                self._bytes -= kept.popitem(last=False)[1].nbytes
+        kept.move_to_end(key)
+        return found
 
 
 def _bits(operand):
     """The bits of an operand as unsigned integers."""
     values = operand.values if isinstance(operand, Quantized) else operand
-    return np.ascontiguousarray(values).view(f"u{values.itemsize}")
+    return values.view(f"u{values.itemsize}")
 
 
 def _copy(values):
@@ -259,21 +293,6 @@ def _copy(values):
         rows[...] = values
 
     return write
-
-
-def _works(phase, bits, weights):
-    """The products of a phase, of some images each: shape, what writes A, and the bits of B^T."""
-    whole, columns = phase.padded(bits), phase.columns(weights)
-    whole = whole.reshape(phase.batch_groups, -1, *whole.shape[1:])
-    (count, _, k, n), positions = phase.shape, math.prod(phase.size)
-    step = max(1, _PART // (count * positions * k * bits.itemsize))
-    works = []
-    for start in range(0, whole.shape[1], step):
-        images = whole[:, start : start + step]
-        shape = count, images.shape[1] * positions, k, n
-        images = images.reshape(-1, *images.shape[2:])
-        works.append((shape, functools.partial(phase.write_rows, whole=images), columns))
-    return works
 
 
 def _joined(parts):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Phase", "Window"]
+__all__ = ["Patches", "Phase", "Window"]
 
 Shape = tuple[int, ...]
 
@@ -71,7 +71,7 @@ class Window:
         return tuple(phase.shape for phase in self.phases(x_shape, w_shape))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # compared by identity: the same window returns the same phases
 class Phase:
     """Results that read the same positions of the kernel.
 
@@ -104,38 +104,9 @@ class Phase:
     groups: int
     batch_groups: int
 
-    def padded(self, x: np.ndarray) -> np.ndarray:
-        """x [N, positions..., C] with zeros around its values."""
-        if not any(map(any, self.padding)):
-            return x
-        target, source, sizes = [slice(None)], [slice(None)], []
-        for length, (low, high) in zip(x.shape[1:-1], self.padding, strict=True):
-            sizes.append(max(0, length + low + high))
-            first = max(0, -low)
-            count = max(0, min(length, length + high) - first)
-            source.append(slice(first, first + count))
-            target.append(slice(max(0, low), max(0, low) + count))
-        whole = np.zeros((x.shape[0], *sizes, x.shape[-1]), x.dtype)
-        whole[tuple(target)] = x[tuple(source)]
-        return whole
-
-    def write_rows(self, rows: np.ndarray, whole: np.ndarray) -> None:
-        """Write A: ``rows`` [count, m, k], from some images of a map of `padded`."""
-        dims = len(self.taps)
-        reach = tuple(map(spread, self.taps, self.gaps))
-        seen = np.lib.stride_tricks.sliding_window_view(whole, reach, tuple(range(1, dims + 1)))
-        steps = [slice(None, None, step) for step in self.strides]
-        gaps = [slice(None, None, gap) for gap in self.gaps]
-        seen = seen[(slice(None), *steps, slice(None), *gaps)]
-        # images, positions, channels, kernel -> batch group, group, images, positions, kernel, ...
-        out = seen.shape[1 : dims + 1]
-        seen = seen.reshape(
-            self.batch_groups, -1, *out, self.groups, whole.shape[-1] // self.groups, *self.taps
-        )
-        group, channel = dims + 2, dims + 3
-        places = tuple(range(2, dims + 2))
-        seen = seen.transpose(0, group, 1, *places, *range(channel + 1, seen.ndim), channel)
-        rows.reshape(seen.shape)[...] = seen
+    def patches(self, x_shape: Shape, dtype) -> "Patches":
+        """The values under the kernel of some images of x [N, positions..., C]."""
+        return Patches(self, x_shape, dtype)
 
     def columns(self, w: np.ndarray) -> np.ndarray:
         """B^T [count, n, k] of a kernel [positions..., C / groups, O]."""
@@ -146,8 +117,57 @@ class Phase:
         """[N, positions..., O] of the products [count, m, n]."""
         count, m, n = y.shape
         images = m // math.prod(self.size)
-        y = y.reshape(count, images, *self.size, n)
-        return np.moveaxis(y, 0, -2).reshape(images, *self.size, -1)
+        y = y.reshape(count, images, -1, n).transpose(1, 2, 0, 3)
+        return y.reshape(images, *self.size, -1)
+
+
+class Patches:
+    """A map with zeros around its values, which can be written again and again.
+
+    Parameters
+    ----------
+    phase : Phase
+    x_shape : tuple of int
+        Of some images: [N, positions..., C].
+    dtype : numpy.dtype
+
+    Attributes
+    ----------
+    rows : array
+        A: the values under the kernel; its axes together are [count, m, k].
+    nbytes : int
+        Bytes of the map.
+    """
+
+    def __init__(self, phase: Phase, x_shape: Shape, dtype):
+        target, source, sizes = [slice(None)], [slice(None)], []
+        for length, (low, high) in zip(x_shape[1:-1], phase.padding, strict=True):
+            sizes.append(max(0, length + low + high))
+            first = max(0, -low)
+            count = max(0, min(length, length + high) - first)
+            source.append(slice(first, first + count))
+            target.append(slice(max(0, low), max(0, low) + count))
+        images, channels = x_shape[0], x_shape[-1]
+        whole = np.zeros((images, *sizes, channels), dtype)
+        self.nbytes = whole.nbytes
+        self._source, self._inside = tuple(source), whole[tuple(target)]
+        of_image, *along, of_channel = whole.strides
+        groups, parts = phase.batch_groups, phase.groups
+        self.rows = np.lib.stride_tricks.as_strided(
+            whole,
+            (groups, parts, images // groups, *phase.size, *phase.taps, channels // parts),
+            (
+                of_image * (images // groups), of_channel * (channels // parts), of_image,
+                *(step * stride for step, stride in zip(phase.strides, along, strict=True)),
+                *(gap * stride for gap, stride in zip(phase.gaps, along, strict=True)),
+                of_channel,
+            ),
+            writeable=False,
+        )
+
+    def write(self, x: np.ndarray) -> None:
+        """Write the values of x."""
+        self._inside[...] = x[self._source]
 
 
 def spread(size: int, gap: int) -> int:
