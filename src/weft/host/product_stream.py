@@ -312,10 +312,16 @@ class _CommandBlock(Commands):
         """Prepare `patch` with the packers of operands; nothing is added any more."""
         self._bytes = np.frombuffer(self.data, np.uint8)
         self._tag_places = np.array(self.tags, np.intp)
-        self._parts = [
-            packers[region].part(index, part, self._bytes[place])
-            for region, index, place, part in self.holes if region in packers
-        ]
+        self._parts, first = [], {}
+        for region, index, place, part in self.holes:
+            if region not in packers:
+                continue
+            # A part that several jobs read is packed once.
+            packed = first.setdefault((region, index, part.start, part.stop), place)
+            self._parts.append(
+                packers[region].part(index, part, self._bytes[place]) if packed is place
+                else (self._bytes[place], self._bytes[packed])
+            )
         self._parameters = [
             (self._bytes[place], index, part)
             for region, index, place, part in self.holes if region not in packers
