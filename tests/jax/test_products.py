@@ -7,7 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from ml_dtypes import bfloat16
+from offload_cores import INT8, CountingTransport
 
+from weft import Accelerator
+from weft.commands import HEADER_BYTES
 from weft.golden import matmul, matmul_bf16
 from weft.jax import offload
 from weft.offload.quantization import quantized
@@ -238,6 +241,37 @@ def test_int8_weights_are_quantized_once(int8, rng, monkeypatch):
     seen.clear()
     f({"w": b + 1}, x)
     assert sorted(seen) == [(1, 4, 6), (1, 4, 9), (1, 9, 6)]
+
+
+def test_int8_weights_are_sent_once(rng):
+    """Weights of an argument, a constant, and a kernel; the map and the rows with each call."""
+    transport = CountingTransport(INT8)
+    core = Accelerator(transport)
+    constant = jnp.asarray(rng.normal(size=(6, 5)), jnp.float32)
+    p = {"w": rng.normal(size=(6, 9)), "k": rng.normal(size=(2, 2, 3, 6))}
+    p = jax.tree.map(lambda w: jnp.asarray(w, jnp.float32), p)
+    x = jnp.asarray(rng.normal(size=(2, 4, 3, 3)), jnp.float32)
+
+    def network(p, x):
+        hidden = jax.lax.conv_general_dilated(
+            x, p["k"], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        return (hidden @ constant).sum() + (hidden @ p["w"])
+
+    f = offload(network, core, "int8", weights=0)
+    y = jax.block_until_ready(f(p, x))
+    # Panels of 4 columns with k of 12, 6 and 6: a word of the stream, 16 bytes, has 4 of k.
+    weights = sorted([2 * 3 * 16, 2 * 2 * 16, 3 * 2 * 16])
+    first, loads = transport.sent, sorted(transport.taken())
+    assert loads == weights
+    same(f(p, x), y)
+    jax.effects_barrier()
+    # Each load of weights had a header, and an empty job after it.
+    assert transport.sent - first == first - sum(weights) - 3 * 2 * HEADER_BYTES
+    assert transport.taken() == []
+    changed = p | {"w": p["w"] + 1}
+    fresh = offload(network, Accelerator(CountingTransport(INT8)), "int8")
+    same(f(changed, x), fresh(changed, x))
+    assert transport.taken() == [3 * 2 * 16]
 
 
 def test_int8_sums_are_exact(int8, rng):
