@@ -112,7 +112,8 @@ def test_times_of_a_board():
     p = recorded()
     board = NetworkTarget("board", Config(dtype="bf16", rows=4, cols=4, lanes=1), 50.0, 1_000_000)
     report = offload_report(p.record, CONFIG, "XLA", board)
-    cycles = 3 * predict(board.config, product_stream(board.config, DOT.products[0]).commands).cycles
+    commands = product_stream(board.config, DOT.products[0]).commands
+    cycles = 3 * predict(board.config, commands).cycles
     assert report.cycles == cycles and report.peak == 16
     assert report.core_ms == pytest.approx(cycles / 50e3)
     moved = report.streams

@@ -102,7 +102,8 @@ def offload(
         ``bf16``; or ``int8`` on an int8 core: float operands are then quantized in each call.
     weights : int or sequence of int
         int8 only: the numbers of the arguments that seldom change. Operands that depend on them and
-        on constants alone are quantized again only after a change.
+        on constants alone are quantized again only after a change; as second operand or kernel
+        they stay in the core's buffer, if there is room.
 
     Raises
     ------

@@ -292,7 +292,8 @@ class Products:
                     pages, loaded = self._stay(b, place, shape, columns)
                     sent += loaded
                 # Operands that the user has loaded may have other pages than before.
-                sent.append(Sent(shape, tuple(accelerator.free_pages()), pages))
+                a_free, b_free = accelerator.free_pages()
+                sent.append(Sent(shape, (a_free, b_free), pages))
                 stream = self._keep(sent[-1], lambda key=sent[-1]: product_stream(
                     accelerator.config, key.shape, key.free, key.b_pages
                 ))
