@@ -28,7 +28,7 @@ from weft.jax import offload
 __all__ = ["main", "measure"]
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "train_jax.py"
-RUNS = 100
+RUNS = 400
 LIMIT = 3.0
 ABOUT = f"""\
 A step of the training in `examples/train_jax.py`, compiled by `jax.jit`: the gradients of a
