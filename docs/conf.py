@@ -25,6 +25,7 @@ suppress_warnings = ["myst.header"]  # the page of changes has versions under it
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
+autodoc_mock_imports = ["torch", "functorch"]  # the page of weft.torch needs no PyTorch
 napoleon_google_docstring = False
 # Else each type "array" of a parameter would be taken for a reference to a member of this name.
 autodoc_default_options = {"exclude-members": "array"}

@@ -40,6 +40,7 @@ def test_the_api_shows_what_people_import(site):
     for name in (
         "weft.host.accelerator.Accelerator.matmul", "weft.config.Config", "weft.cycles.predict",
         "weft.sim.transport.SimTransport", "weft.quantize.tflite_scale", "weft.ip.Ip",
+        "weft.jax.offload", "weft.torch.backend", "weft.torch.report",
     ):
         assert f'id="{name}"' in text
     assert "scale_cycles" in text

@@ -93,7 +93,7 @@ def test_transformations(name, bf16, rng):
     assert np.array_equal(
         jax.jit(jax.vmap(on_core, (0, None)))(xs, w), jax.jit(jax.vmap(f, (0, None)))(xs, w)
     )
-    products = [row for row in on_core.report().rows if row.operator.product]
+    products = [row for row in on_core.report().rows if row.operator.products]
     assert products and all(row.operator.on_weft for row in products)
 
 

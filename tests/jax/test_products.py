@@ -7,7 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from ml_dtypes import bfloat16
+from offload_cores import INT8, CountingTransport
 
+from weft import Accelerator
+from weft.commands import HEADER_BYTES
 from weft.golden import matmul, matmul_bf16
 from weft.jax import offload
 from weft.offload.quantization import quantized
@@ -48,6 +51,43 @@ def chain(numbers, a, b):
     return y
 
 
+def chains(eqn, x, w):
+    """A convolution of float32 by the definition: a golden chain over the kernel, channels inside.
+
+    A position around the map is +0; one between dilated values takes no part.
+    """
+    params, out = eqn.params, eqn.outvars[0].aval
+    numbers, groups = params["dimension_numbers"], params["feature_group_count"]
+    x, w = (
+        a.astype(bfloat16).transpose(spec)
+        for a, spec in ((x, numbers.lhs_spec), (w, numbers.rhs_spec))
+    )
+    y = np.zeros(out.shape, np.float32).transpose(numbers.out_spec)
+    of_batch, channels = y.shape[1] // params["batch_group_count"], w.shape[1]
+    for n, o, *p in np.ndindex(y.shape):
+        image = x[o // of_batch * len(y) + n]
+        image = image[o // (y.shape[1] // groups) * channels :][:channels]
+        row, column = [], []
+        for q in np.ndindex(w.shape[2:]):
+            spread = [
+                at * step + tap * gap - low for at, step, tap, gap, (low, _) in zip(
+                    p, params["window_strides"], q, params["rhs_dilation"], params["padding"],
+                    strict=True,
+                )
+            ]
+            places = [divmod(at, gap) for at, gap in zip(spread, params["lhs_dilation"],
+                                                         strict=True)]
+            if any(rest for _, rest in places):
+                continue
+            place = tuple(at for at, _ in places)
+            inside = all(0 <= at < size for at, size in zip(place, x.shape[2:], strict=True))
+            row += [image[c][place] if inside else bfloat16(0) for c in range(channels)]
+            column += [w[(o, c, *q)] for c in range(channels)]
+        if row:
+            y[(n, o, *p)] = matmul_bf16(np.array([row]), np.array(column)[:, None])[0, 0]
+    return y.transpose(np.argsort(numbers.out_spec))
+
+
 def same(found, wanted):
     found, wanted = np.asarray(found), np.asarray(wanted)
     assert found.dtype == wanted.dtype and found.shape == wanted.shape
@@ -84,10 +124,12 @@ def evaluated(closed, *arguments):
         inputs = [var.val if hasattr(var, "val") else values[var] for var in eqn.invars]
         if eqn.primitive.name == "dot_general":
             y = chain(eqn.params["dimension_numbers"], *map(np.asarray, inputs))
+        elif eqn.primitive.name == "conv_general_dilated":
+            y = chains(eqn, *map(np.asarray, inputs))
         elif eqn.primitive.name in ("jit", "pjit"):
             y = evaluated(eqn.params["jaxpr"], *inputs)
         else:
-            assert eqn.primitive.name in ("transpose", "reshape", "squeeze", "mul")
+            assert eqn.primitive.name in ("transpose", "reshape", "squeeze", "mul", "rev")
             y = eqn.primitive.bind(*map(jnp.asarray, inputs), **eqn.params)
         values[eqn.outvars[0]] = y
     return values[closed.jaxpr.outvars[0]]
@@ -109,29 +151,37 @@ CONVOLUTIONS = {
     "NHWC": ((2, 6, 5, 3), (3, 2, 3, 4), ("NHWC", "HWIO", "NHWC"), {"window_strides": (2, 1)}),
     "NCHW": ((2, 4, 6, 5), (6, 4, 3, 2), ("NCHW", "OIHW", "NHWC"), {"padding": ((1, 2), (0, 3))}),
     "grouped": ((1, 6, 5, 4), (2, 3, 2, 6), ("NHWC", "HWIO", "NCHW"), {"feature_group_count": 2}),
+    "grouped, strides": (
+        (2, 7, 6, 4), (3, 3, 2, 4), ("NHWC", "HWIO", "NHWC"),
+        {"feature_group_count": 2, "window_strides": (3, 2), "padding": ((2, 1), (1, 1))},
+    ),
     "batch groups": ((4, 5, 5, 2), (2, 2, 2, 6), ("NHWC", "HWIO", "NHWC"),
                      {"batch_group_count": 2}),
     "dilated": ((1, 5, 6, 2), (2, 3, 2, 3), ("NHWC", "HWIO", "NHWC"),
                 {"lhs_dilation": (2, 3), "rhs_dilation": (3, 1), "padding": ((3, -1), (2, 2))}),
+    "dilated, strides": (
+        (1, 7, 6, 2), (2, 2, 2, 3), ("NHWC", "HWIO", "NHWC"),
+        {"window_strides": (2, 3), "rhs_dilation": (2, 1), "padding": ((2, 1), (0, 1))},
+    ),
     "one dimension": ((2, 7, 2), (3, 2, 3), ("NWC", "WIO", "NWC"), {"window_strides": (2,)}),
     "three dimensions": ((1, 3, 4, 3, 2), (2, 2, 1, 2, 2), ("NDHWC", "DHWIO", "NDHWC"), {}),
 }
 
 
+def convolution(case):
+    """The shapes of a map and of a kernel, and the function of both."""
+    x_shape, w_shape, names, given = CONVOLUTIONS[case]
+    given = {"window_strides": (1,) * (len(x_shape) - 2), "padding": "VALID"} | given
+    return x_shape, w_shape, lambda x, w: jax.lax.conv_general_dilated(
+        x, w, dimension_numbers=names, **given
+    )
+
+
 @pytest.mark.parametrize("case", CONVOLUTIONS)
 def test_convolutions_and_their_gradients(case, bf16, rng):
     """Small integers are exact in bfloat16 and float32: XLA's results are a third party's."""
-    x_shape, w_shape, names, given = CONVOLUTIONS[case]
-    given = dict(given)
+    x_shape, w_shape, conv = convolution(case)
     x, w = (rng.integers(-8, 9, shape).astype(np.float32) for shape in (x_shape, w_shape))
-    steps = given.pop("window_strides", (1,) * (x.ndim - 2))
-    padding = given.pop("padding", "VALID")
-
-    def conv(x, w):
-        return jax.lax.conv_general_dilated(
-            x, w, steps, padding, dimension_numbers=names, **given
-        )
-
     f = offload(conv, bf16)
     y = conv(x, w)
     same(f(x, w), y)
@@ -139,17 +189,25 @@ def test_convolutions_and_their_gradients(case, bf16, rng):
     gradients = (jax.jit(lambda f=f: jax.vjp(f, x, w)[1](ct))() for f in (f, conv))
     for found, wanted in zip(*gradients, strict=True):
         same(found, wanted)
-    assert all(row.operator.on_weft for row in f.report().rows if row.operator.product)
+    assert all(row.operator.on_weft for row in f.report().rows if row.operator.products)
     assert f.report().macs > 0
 
 
-def test_a_convolution_is_a_chain(bf16, rng):
-    """A 1 x 1 convolution is a product; the order of larger ones is in tests/offload."""
-    x, w = (rng.normal(size=s).astype(np.float32) for s in ((2, 3, 3, 9), (1, 1, 9, 4)))
-    f = offload(lambda x, w: jax.lax.conv_general_dilated(
-        x, w, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")), bf16)
-    want = matmul_bf16(x.reshape(18, 9).astype(bfloat16), w.reshape(9, 4).astype(bfloat16))
-    same(f(x, w), want.reshape(2, 3, 3, 4))
+@pytest.mark.parametrize("case", CONVOLUTIONS)
+def test_convolutions_and_their_gradients_are_chains(case, bf16, rng):
+    """The gradients are convolutions of the cotangent: those of JAX, by the definition."""
+    x_shape, w_shape, conv = convolution(case)
+    x, w = (rng.normal(size=shape).astype(np.float32) for shape in (x_shape, w_shape))
+    f = offload(conv, bf16)
+    y = f(x, w)
+    same(y, evaluated(jax.make_jaxpr(conv)(x, w), x, w))
+    ct = rng.normal(size=y.shape).astype(np.float32)
+    found = jax.vjp(f, x, w)[1](jnp.asarray(ct))
+    for side, linear in enumerate((lambda x: conv(x, w), lambda w: conv(x, w))):
+        closed = jax.make_jaxpr(
+            lambda c, linear=linear, side=side: jax.linear_transpose(linear, (x, w)[side])(c)[0]
+        )(ct)
+        same(found[side], evaluated(closed, ct))
 
 
 def test_int8_scales_rows_and_columns(int8, rng):
@@ -183,6 +241,37 @@ def test_int8_weights_are_quantized_once(int8, rng, monkeypatch):
     seen.clear()
     f({"w": b + 1}, x)
     assert sorted(seen) == [(1, 4, 6), (1, 4, 9), (1, 9, 6)]
+
+
+def test_int8_weights_are_sent_once(rng):
+    """Weights of an argument, a constant, and a kernel; the map and the rows with each call."""
+    transport = CountingTransport(INT8)
+    core = Accelerator(transport)
+    constant = jnp.asarray(rng.normal(size=(6, 5)), jnp.float32)
+    p = {"w": rng.normal(size=(6, 9)), "k": rng.normal(size=(2, 2, 3, 6))}
+    p = jax.tree.map(lambda w: jnp.asarray(w, jnp.float32), p)
+    x = jnp.asarray(rng.normal(size=(2, 4, 3, 3)), jnp.float32)
+
+    def network(p, x):
+        hidden = jax.lax.conv_general_dilated(
+            x, p["k"], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        return (hidden @ constant).sum() + (hidden @ p["w"])
+
+    f = offload(network, core, "int8", weights=0)
+    y = jax.block_until_ready(f(p, x))
+    # Panels of 4 columns with k of 12, 6 and 6: a word of the stream, 16 bytes, has 4 of k.
+    weights = sorted([2 * 3 * 16, 2 * 2 * 16, 3 * 2 * 16])
+    first, loads = transport.sent, sorted(transport.taken())
+    assert loads == weights
+    same(f(p, x), y)
+    jax.effects_barrier()
+    # Each load of weights had a header, and an empty job after it.
+    assert transport.sent - first == first - sum(weights) - 3 * 2 * HEADER_BYTES
+    assert transport.taken() == []
+    changed = p | {"w": p["w"] + 1}
+    fresh = offload(network, Accelerator(CountingTransport(INT8)), "int8")
+    same(f(changed, x), fresh(changed, x))
+    assert transport.taken() == [3 * 2 * 16]
 
 
 def test_int8_sums_are_exact(int8, rng):

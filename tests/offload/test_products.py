@@ -7,8 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from ml_dtypes import bfloat16
+from offload_cores import INT8, CountingTransport
 
 from weft import Accelerator, Config
+from weft.commands import Region
+from weft.geometry import memories
 from weft.golden import matmul, matmul_bf16
 from weft.host import GoldenTransport
 from weft.offload import OffloadError, Operator, Products, Quantized, Window, products
@@ -81,12 +84,17 @@ def window(**given):
 
 def convolved(window, x, w, product):
     """The convolution with ``product(a, b)`` of [count, m, k] and [count, k, n]."""
-    count, m, k, _ = window.shape(x.shape, w.shape)
-    kind = f"u{x.itemsize}"
-    rows = np.zeros((count, m, k), kind)
-    window.write_rows(rows, window.spread_map(x.view(kind)), w.shape)
-    y = product(rows.view(x.dtype), window.columns(w).swapaxes(1, 2))
-    return window.results(y, window.size(x.shape, w.shape))
+    kind, results = f"u{x.itemsize}", len(x) // window.batch_groups
+    y = np.zeros((results, *window.size(x.shape, w.shape), w.shape[-1]), np.float32)
+    for phase in window.phases(x.shape, w.shape):
+        rows = np.zeros(phase.shape[:3], kind)
+        patches = phase.patches(x.shape, kind)
+        patches.write(x.view(kind))
+        rows.reshape(patches.rows.shape)[...] = patches.rows
+        part = product(rows.view(x.dtype), phase.columns(w).swapaxes(1, 2))
+        y = y.astype(part.dtype)
+        y[(slice(None), *phase.results)] = phase.unfolded(part)
+    return y
 
 
 GROUPS = [{}, {"groups": 2}, {"batch_groups": 2}]
@@ -133,7 +141,8 @@ def test_large_products_are_cut_into_parts(monkeypatch):
     p.record.clear()
     monkeypatch.setattr(products, "_PART", 2 * 9 * 2 * 4)  # 4 rows of both products
     assert bits(p.matmul(DOT, a, b)) == bits(want)
-    assert p.record.tallies()[DOT].streams == {(2, 4, 9, 5): 2, (2, 3, 9, 5): 1}
+    streams = {sent.shape: times for sent, times in p.record.tallies()[DOT].streams.items()}
+    assert streams == {(2, 4, 9, 5): 2, (2, 3, 9, 5): 1}
 
 
 def test_streams_follow_operands_that_the_user_loads():
@@ -150,12 +159,13 @@ def test_streams_follow_operands_that_the_user_loads():
 
 
 def test_kept_streams_are_limited(monkeypatch):
-    monkeypatch.setattr(products, "_KEPT", 3000)
+    monkeypatch.setattr(products, "_KEPT", 5000)
     p = on("bf16")
     for k in (40, 80, 120, 40):
         a = np.ones((1, 4, k), np.float32)
         assert p.matmul(DOT, a, a.swapaxes(1, 2)).tolist() == [[[k] * 4] * 4]
-        assert 0 < p._bytes == sum(stream.bytes_in for stream in p._streams.values()) < 3000
+        assert 0 < p._bytes == sum(stream.nbytes for stream in p._kept.values()) < 5000
+    assert len(p._kept) < 3
 
 
 @pytest.fixture
@@ -191,9 +201,9 @@ def test_threads_share_products(kept, switches, monkeypatch):
 
 def test_the_kept_streams_are_used_under_the_lock(monkeypatch):
     p = on("bf16")
-    take, owned = p._stream, []
-    monkeypatch.setattr(p, "_stream", lambda shape: (
-        owned.append(p.accelerator.lock._is_owned()), take(shape))[1])
+    take, owned = p._keep, []
+    monkeypatch.setattr(p, "_keep", lambda *given: (
+        owned.append(p.accelerator.lock._is_owned()), take(*given))[1])
     p.matmul(DOT, np.ones((1, 2, 3), np.float32), np.ones((1, 3, 4), np.float32))
     assert owned == [True]
 
@@ -231,7 +241,7 @@ FLOATS_ONLY = "the core computes products of float32, float16 and bfloat16"
      f"int8 x int8 -> int8: {FLOATS_ONLY}, and of int8 with a sum of int32"),
 ])
 def test_refusals(core, types, product, reason):
-    assert on(core).refusal(*types, product) == reason
+    assert on(core).refusal(*types, (product,)) == reason
 
 
 def test_rejects_another_type_or_no_accelerator():
@@ -253,3 +263,83 @@ def test_a_bf16_core_takes_no_int8(operand, message):
     with pytest.raises(OffloadError) as caught:
         on("bf16").matmul(DOT, operand, np.ones((1, 1, 1), np.float32))
     assert str(caught.value) == f"dot_general at here failed on Weft: {message}"
+
+
+def staying():
+    transport = CountingTransport(INT8)
+    return transport, Products(Accelerator(transport), "int8")
+
+
+def test_quantized_weights_are_sent_once():
+    rng = np.random.default_rng(9)
+    transport, p = staying()
+    x, w = floats(rng, 2, 5, 19), floats(rng, 2, 19, 6)
+    free = p.accelerator.free_pages()
+    cache = p.static_columns()
+    want = bits(p.matmul(DOT, x, w))
+    transport.taken()
+    for loads in ([2 * 10 * 8] * 2, [], []):  # panels of 4 columns, 10 words of 8 bytes each
+        assert bits(p.matmul(DOT, x, cache(w))) == want
+        assert transport.taken() == loads
+    # Operands that change go around them.
+    a, b = floats(rng, 1, 6, 64), floats(rng, 1, 64, 300)
+    qa, qb = quantized(a, (2,)), quantized(b, (1,))
+    assert bits(p.matmul(DOT, a, b)) == bits(
+        np.float32(matmul(qa.values, qb.values)) * (qa.scale * qb.scale))
+    transport.taken()
+    # Other weights take their place.
+    kept = p.accelerator.free_pages()
+    assert kept[1] != free[1]
+    other = floats(rng, 2, 19, 6)
+    want = bits(p.matmul(DOT, x, other))
+    transport.taken()
+    assert bits(p.matmul(DOT, x, cache(other))) == want
+    assert transport.taken() == [2 * 10 * 8] * 2
+    assert p.accelerator.free_pages() == kept
+    del cache
+    p.matmul(DOT, x, p.static_columns()(other))  # the pages of the first ones are free again
+    assert p.accelerator.free_pages()[1][1] >= kept[1][1]
+
+
+def test_kernels_are_sent_once():
+    """Each phase of a dilated map has its own part of the kernel."""
+    rng = np.random.default_rng(10)
+    transport, p = staying()
+    w = window(groups=2)
+    x, kernel = floats(rng, 4, 5, 4, 4), floats(rng, 2, 3, 2, 6)
+    want, cache = bits(p.convolution(CONV, x, kernel, w)), p.static_kernel()
+    sent = transport.taken()
+    assert bits(p.convolution(CONV, x, cache(kernel), w)) == want
+    assert sum(transport.taken()) == sum(sent)
+    for _ in range(2):
+        assert bits(p.convolution(CONV, x, cache(kernel), w)) == want
+        assert transport.taken() == []
+
+
+def test_weights_are_sent_again_after_a_failure():
+    rng = np.random.default_rng(11)
+    transport, p = staying()
+    x, w = floats(rng, 1, 5, 19), floats(rng, 1, 19, 6)
+    cache = p.static_columns()
+    want, free = bits(p.matmul(DOT, x, cache(w))), p.accelerator.free_pages()
+    transport.taken()
+    transport.fails = True
+    with pytest.raises(OffloadError, match="dot_general at here failed on Weft: the cable is out"):
+        p.matmul(DOT, x, cache(w))
+    transport.fails = False
+    assert bits(p.matmul(DOT, x, cache(w))) == want
+    assert transport.taken() == [2 * 10 * 8] and p.accelerator.free_pages() == free
+
+
+def test_weights_without_room_are_sent_with_each_call():
+    rng = np.random.default_rng(12)
+    transport, p = staying()
+    operand = memories(INT8)[Region.B]
+    k, n = operand.page * operand.depth, operand.pages // 2 * operand.edge
+    x, cache = floats(rng, 1, 2, k), [p.static_columns() for _ in range(2)]
+    for part, w in ((0, floats(rng, 1, k, n)), (1, floats(rng, 1, k, 4))):
+        want = bits(p.matmul(DOT, x, w))
+        transport.taken()
+        for loads in (True, bool(part)):  # the first ones fill half of the buffer
+            assert bits(p.matmul(DOT, x, cache[part](w))) == want
+            assert bool(transport.taken()) == loads

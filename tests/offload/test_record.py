@@ -7,18 +7,22 @@ import numpy as np
 import pytest
 
 from weft import Accelerator, Config
+from weft.commands import Region
 from weft.cycles import predict
+from weft.geometry import memories
 from weft.host import GoldenTransport
 from weft.models.errors import ModelError
 from weft.models.target import NetworkTarget
 from weft.offload import Operator, Products
 from weft.offload.products import product_stream
+from weft.offload.record import Sent
 from weft.offload.report import offload_report
 
 CONFIG = Config(dtype="bf16", rows=2, cols=3, lanes=1)
-DOT = Operator("dot_general", "layer 1", (2, 5, 7, 4))
-ADD = Operator("add", "", None, "no product")
-WIDE = Operator("dot_general", "layer 2", (1, 2, 3, 4), "float64: no")
+DOT = Operator("dot_general", "layer 1", ((2, 5, 7, 4),))
+FREE = tuple((0, memories(CONFIG)[side].pages) for side in (Region.A, Region.B))
+ADD = Operator("add", reason="no product")
+WIDE = Operator("dot_general", "layer 2", ((1, 2, 3, 4),), "float64: no")
 
 
 def recorded():
@@ -34,7 +38,7 @@ def test_calls_and_uses():
     tallies = p.record.tallies()
     assert list(tallies) == [DOT, ADD, WIDE]
     assert [(t.uses, t.calls) for t in tallies.values()] == [(1, 3), (2, 0), (1, 0)]
-    assert tallies[DOT].streams == {DOT.product: 3} and tallies[DOT].seconds > 0
+    assert tallies[DOT].streams == {Sent(DOT.products[0], FREE): 3} and tallies[DOT].seconds > 0
     tallies[DOT].streams.clear()  # a copy
     assert p.record.tallies()[DOT].streams
     p.record.clear()
@@ -62,10 +66,33 @@ def test_cycles_and_bytes_are_those_of_the_core():
     assert row.utilization == row.macs / (row.cycles * 6)
 
 
+def test_weights_that_stay_count_once():
+    config = Config(rows=4, cols=4, depth=2, lanes=1)
+    p = Products(Accelerator(GoldenTransport(config)), "int8")
+    rng = np.random.default_rng(1)
+    x, w = (rng.normal(size=shape).astype(np.float32) for shape in ((2, 5, 30), (2, 30, 9)))
+    weights, before = p.static_columns()(w), p.accelerator.counters()
+    for _ in range(3):
+        p.matmul(DOT, x, weights)
+    p.matmul(DOT, x, w)
+    after = p.accelerator.counters()
+    row = offload_report(p.record, config, "XLA").rows[0]
+    assert row.calls == 4
+    assert row.cycles == after["busy"] - before["busy"]
+    assert row.streams.commands == (after["words_in"] - before["words_in"]) * config.bytes_in
+    # A target with a small buffer gets them with each call; one with a large buffer once.
+    small, large = (
+        offload_report(p.record, config, "XLA", NetworkTarget(
+            "other", Config(rows=2, cols=4, depth=2, lanes=1, b_words=words), None, None
+        )).rows[0].streams.commands for words in (64, 2048)
+    )
+    assert large < small
+
+
 def test_the_text_says_what_ran_where_and_why():
     report = offload_report(recorded().record, CONFIG, "XLA")
     lines = str(report).splitlines()
-    cycles = 3 * predict(CONFIG, product_stream(CONFIG, DOT.product).commands).cycles
+    cycles = 3 * predict(CONFIG, product_stream(CONFIG, DOT.products[0]).commands).cycles
     assert lines[0] == (
         "1 of 4 operators on Weft, 3 on XLA (2 add, dot_general); 2x3x1_bf16: 3 calls, 840 MAC,"
         f" {cycles:,} cycles"
@@ -85,7 +112,8 @@ def test_times_of_a_board():
     p = recorded()
     board = NetworkTarget("board", Config(dtype="bf16", rows=4, cols=4, lanes=1), 50.0, 1_000_000)
     report = offload_report(p.record, CONFIG, "XLA", board)
-    cycles = 3 * predict(board.config, product_stream(board.config, DOT.product).commands).cycles
+    commands = product_stream(board.config, DOT.products[0]).commands
+    cycles = 3 * predict(board.config, commands).cycles
     assert report.cycles == cycles and report.peak == 16
     assert report.core_ms == pytest.approx(cycles / 50e3)
     moved = report.streams

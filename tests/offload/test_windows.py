@@ -27,7 +27,10 @@ def positions_of(w, x_shape, w_shape):
 
 
 def terms(w, x, kernel, n, p, o):
-    """The pairs (value of x, weight) of one result, in the order of its sum."""
+    """The pairs (value of x, weight) of one result, in the order of its sum.
+
+    A position around x is 0; one between its values takes no part.
+    """
     images = x.shape[0] // w.batch_groups
     outputs = kernel.shape[-1] // (w.groups * w.batch_groups)
     group, channels = o // outputs, kernel.shape[-2]
@@ -36,13 +39,17 @@ def terms(w, x, kernel, n, p, o):
     else:
         first = group * channels
     for q in itertools.product(*map(range, kernel.shape[:-2])):
-        place = []
-        for d, position in enumerate(p):
-            at = position * w.strides[d] + q[d] * w.w_dilation[d] - w.padding[d][0]
-            value, rest = divmod(at, w.x_dilation[d])
-            place.append(value if not rest and 0 <= value < x.shape[1 + d] else None)
+        places = [
+            divmod(position * step + at * gap - low, apart)
+            for position, at, step, gap, (low, _), apart in zip(
+                p, q, w.strides, w.w_dilation, w.padding, w.x_dilation, strict=True
+            )
+        ]
+        if any(rest for _, rest in places):
+            continue
+        place = [value for value, _ in places]
+        inside = all(0 <= at < size for at, size in zip(place, x.shape[1:-1], strict=True))
         for c in range(channels):
-            inside = None not in place
             yield (x[(n, *place, first + c)] if inside else 0), kernel[(*q, c, o)]
 
 
@@ -92,28 +99,65 @@ def test_rows_times_columns(case):
     kernel = rng.integers(-99, 99, w_shape).astype(np.int16)
     size = w.size(x_shape, w_shape)
     assert size == positions_of(w, x_shape, w_shape)
-    count, m, k, n = w.shape(x_shape, w_shape)
-    assert m == x_shape[0] // w.batch_groups * math.prod(size)
-    # The rows of a stream are a part of a larger array.
-    rows = np.full((count, m + 2, k + 3), 77, np.uint16)[:, :m, :k]
-    w.write_rows(rows, w.spread_map(x.view(np.uint16)), w_shape)
-    columns = w.columns(kernel)
-    assert columns.shape == (count, n, k)
-    sums = rows.view(np.int16).astype(np.int64) @ columns.swapaxes(1, 2).astype(np.int64)
-    assert np.array_equal(w.results(sums, size), plain(w, x, kernel))
+    y = np.zeros((x_shape[0] // w.batch_groups, *size, w_shape[-1]), np.int64)
+    for phase in w.phases(x_shape, w_shape):
+        count, m, k, n = phase.shape
+        assert m == x_shape[0] // w.batch_groups * math.prod(phase.size)
+        # The rows of a stream are a part of a larger array.
+        rows = np.full((count, m + 2, k + 3), 77, np.uint16)[:, :m, :k]
+        patches = phase.patches(x_shape, np.uint16)
+        for values in (x[::-1], x):  # what was written before is gone
+            patches.write(values.view(np.uint16))
+        rows.reshape(patches.rows.shape)[...] = patches.rows
+        columns = phase.columns(kernel)
+        assert columns.shape == (count, n, k)
+        sums = rows.view(np.int16).astype(np.int64) @ columns.swapaxes(1, 2).astype(np.int64)
+        y[(slice(None), *phase.results)] = phase.unfolded(sums)
+    assert np.array_equal(y, plain(w, x, kernel))
 
 
-def test_the_order_of_a_sum():
-    """Row-major positions of the kernel, channels innermost."""
-    w = window(2, padding=((1, 0), (0, 0)), groups=2)
+ORDERS = {
+    "groups": ({"padding": ((1, 0), (0, 0)), "groups": 2}, 1),
+    "strides": ({"strides": (2, 1), "padding": ((0, 0), (2, 1))}, 1),
+    # Of three rows of results, two read one row of the kernel each, and one reads none.
+    "dilated": ({"padding": ((2, 1), (1, 1)), "x_dilation": (3, 2)}, 4),
+    "dilated, strides": (
+        {"strides": (3, 1), "padding": ((2, 4), (0, 1)), "x_dilation": (2, 2),
+         "w_dilation": (1, 2)}, 2,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ORDERS)
+def test_the_order_of_a_sum(case):
+    """Row-major positions of the kernel, channels innermost; without zeros between values of x."""
+    given, phases = ORDERS[case]
+    w = window(2, **given)
     x = np.arange(1, 1 + 2 * 3 * 3 * 4, dtype=np.uint16).reshape(2, 3, 3, 4)
-    kernel = np.arange(2 * 2 * 2 * 4, dtype=np.uint16).reshape(2, 2, 2, 4)
-    count, m, k, _ = w.shape(x.shape, kernel.shape)
-    rows = np.zeros((count, m, k), np.uint16)
-    w.write_rows(rows, w.spread_map(x), kernel.shape)
+    kernel = np.arange(2 * 2 * 4 // w.groups * 4, dtype=np.uint16)
+    kernel = kernel.reshape(2, 2, 4 // w.groups, 4)
+    seen = set()
+    for phase in w.phases(x.shape, kernel.shape):
+        count, m, k, n = phase.shape
+        rows = np.zeros((count, m, k), np.uint16)
+        patches = phase.patches(x.shape, x.dtype)
+        patches.write(x)
+        rows.reshape(patches.rows.shape)[...] = patches.rows
+        columns = phase.columns(kernel)
+        positions = itertools.product(*(
+            range(size)[place]
+            for size, place in zip(w.size(x.shape, kernel.shape), phase.results, strict=True)
+        ))
+        for row, (image, p) in enumerate(itertools.product(range(2), list(positions))):
+            for o in range(4):
+                wanted = list(terms(w, x, kernel, image, p, o))
+                found = zip(rows[o // n, row], columns[o // n, o % n], strict=True)
+                assert [(int(a), int(b)) for a, b in found] == [
+                    (int(a), int(b)) for a, b in wanted
+                ]
+                seen.add((image, *p, o))
+    assert len(w.phases(x.shape, kernel.shape)) == phases
     size = w.size(x.shape, kernel.shape)
-    for o in range(4):
-        for row, (n, *p) in enumerate(itertools.product(range(2), *map(range, size))):
-            wanted = list(terms(w, x, kernel, n, p, o))
-            found = zip(rows[o // 2, row], w.columns(kernel)[o // 2, o % 2], strict=True)
-            assert [(int(a), int(b)) for a, b in wanted] == [(int(a), int(b)) for a, b in found]
+    for image, *p, o in itertools.product(range(2), *map(range, size), range(4)):
+        # Results that no phase computes have no terms.
+        assert ((image, *p, o) in seen) == any(True for _ in terms(w, x, kernel, image, p, o))

@@ -1,27 +1,11 @@
-"""Accelerators for the tests of `weft.torch`, which are skipped without PyTorch."""
+"""Fixtures of the tests of `weft.torch`, which are skipped without PyTorch."""
 
 import sys
 
-import numpy as np
 import pytest
+from offload_cores import bf16, int8, rng
 
-from weft import Accelerator, Config
-from weft.host import GoldenTransport
-
-
-@pytest.fixture
-def bf16():
-    return Accelerator(GoldenTransport(Config(dtype="bf16", rows=4, cols=4, lanes=1)))
-
-
-@pytest.fixture
-def int8():
-    return Accelerator(GoldenTransport(Config(rows=4, cols=4, depth=2, lanes=1)))
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(54)
+__all__ = ["bf16", "fresh", "int8", "rng"]
 
 
 @pytest.fixture(autouse=True)

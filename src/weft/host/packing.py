@@ -4,6 +4,7 @@ Operands are packed into panels, results unpacked from tiles. `Epilogue` makes t
 columns from the arguments of a product.
 """
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -36,7 +37,8 @@ _MAX_KEPT, _MAX_KEPT_BYTES = 32, 1 << 16  # packers, and bytes of the matrix of 
 class PanelPacker:
     """Packs ``count`` operands [R, K] of one shape into the payloads of their loads, repeatedly.
 
-    Write the operands to `rows`, then call `pack`. Both use the same memory each time.
+    Write the operands to `rows`, then call `pack`, or copy each part of `part` to its place. All
+    use the same memory each time.
 
     Parameters
     ----------
@@ -49,6 +51,8 @@ class PanelPacker:
     ----------
     rows : array [count, R, K] of unsigned integers
         Bits of the operands.
+    nbytes : int
+        Bytes of the memory.
     """
 
     def __init__(self, operand: Operand, count: int, size: int, k: int):
@@ -59,10 +63,9 @@ class PanelPacker:
             (count, panels * operand.edge, lines * operand.group * operand.depth),
             f"<u{operand.size}",
         )
-        self.rows = padded[:, :size, :k]
-        self._stream = np.zeros(
-            (count, panels, lines, operand.segments * operand.stream), np.uint8
-        )
+        self.rows, self.nbytes = padded[:, :size, :k], padded.nbytes
+        self._line = operand.segments * operand.stream
+        self._used = operand.group * operand.word_bytes
         # The values of k in a word move as one integer if such an integer exists.
         unit = operand.depth * operand.size
         unit = unit if unit in (2, 4, 8) else operand.size
@@ -70,13 +73,37 @@ class PanelPacker:
             count, panels, operand.edge, lines, operand.group, -1
         )
         self._source = source.transpose(0, 1, 3, 4, 2, 5)
-        used = self._stream[..., : operand.group * operand.word_bytes].view(f"<u{unit}")
-        self._target = used.reshape(self._source.shape)
+
+    @functools.cached_property
+    def _whole(self):
+        """The payloads of all operands, and their values with the values to copy there."""
+        stream = np.zeros((*self._source.shape[:3], self._line), np.uint8)
+        return stream.reshape(len(stream), -1), self._values(stream), self._source
 
     def pack(self) -> np.ndarray:
         """Return the payloads, uint8 [count, bytes]; the next call overwrites them."""
-        np.copyto(self._target, self._source)
-        return self._stream.reshape(len(self._stream), -1)
+        stream, target, source = self._whole
+        np.copyto(target, source)
+        return stream
+
+    def part(self, index: int, part: slice, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return where a part of the payload of an operand goes, and what to copy there.
+
+        ``part`` is a slice of its bytes as from `panel_slice`; ``place`` has as many, uint8.
+        """
+        lines = self._source.shape[2]
+        first, last = part.start // self._line, part.stop // self._line
+        panels = slice(first // lines, -(-last // lines))
+        # Several panels are whole.
+        start = first % lines
+        source = self._source[index, panels, start : start + min(lines, last - first)]
+        place = place.reshape(*source.shape[:2], self._line)
+        return self._values(place, source.shape), source
+
+    def _values(self, lines, shape=None):
+        """The values in some lines of a payload, with the axes of the values to copy there."""
+        kind = self._source.dtype
+        return lines[..., : self._used].view(kind).reshape(shape or self._source.shape)
 
 
 class Packers:
@@ -176,17 +203,20 @@ def unpack(data: bytes, m: int, n: int, config: Config, dtype=np.int32) -> np.nd
 
 
 def unpack_jobs(
-    data: bytes, jobs: int, m: int, n: int, config: Config, dtype=np.int32
+    data: bytes, jobs: int, m: int, n: int, config: Config, dtype=np.int32,
+    out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Unpack the results of equal jobs, [jobs, m, n] of ``dtype``, from their result words.
 
     There are four kinds of tiles, full or partial in height and width; each kind moves at once.
+    They go to ``out``, if it is given.
     """
     dtype = np.dtype(dtype)
     row = _row_slots(n, config)
     results = np.frombuffer(data, f"<u{dtype.itemsize}").reshape(jobs, -1)
-    out = np.empty((jobs, m, n), f"u{dtype.itemsize}")
-    start = 0
+    if out is None:
+        out = np.empty((jobs, m, n), dtype)
+    bits, start = out.view(f"u{dtype.itemsize}"), 0
     for top, down, height in _kinds(m, config.rows):
         # down: rows of tiles of this height; in each, all tiles of one width are consecutive
         end = start + down * height * row
@@ -197,10 +227,9 @@ def unpack_jobs(
             slots = _chunk_slots(width, config)
             tiles = band[:, :, offset : (offset := offset + across * height * slots)]
             tiles = tiles.reshape(jobs, down, across, height, slots)[..., :width]
-            out[:, top : top + down * height, left : left + across * width] = (
-                tiles.swapaxes(2, 3).reshape(jobs, down * height, across * width)
-            )
-    return out.view(dtype)
+            place = bits[:, top : top + down * height, left : left + across * width]
+            place.reshape(jobs, down, height, across, width)[...] = tiles.swapaxes(2, 3)
+    return out
 
 
 def _row_slots(n, config):

@@ -114,6 +114,8 @@ class ProductStream:
     jobs : int
     bytes_in, bytes_out : int
         Bytes on the command stream and on the result stream.
+    nbytes : int
+        Bytes of memory that the stream takes.
     ends_with_loads : bool
         Whether loads follow the last job.
     rows : array [count, m, k] of unsigned integers
@@ -167,12 +169,13 @@ class ProductStream:
         for load, data in after:
             self._add(-1, load, data)
         for part in self._blocks:
-            part.finish()
+            part.finish(self._packers)
         self.jobs = len(self._steps)
         self.bytes_in = sum(len(part.data) for part in self._blocks)
         self._sizes = [self._result_size(step) for _, step in self._steps]
         self.bytes_out = sum(self._sizes)
         self._groups = self._equal_jobs()
+        self.nbytes = self.bytes_in + sum(packer.nbytes for packer in self._packers.values())
 
     def fill(self, tags: Iterator[int]) -> Iterator[tuple[Commands, list[tuple[int, int]]]]:
         """Yield commands to send, and the tag and the result bytes of each job with results.
@@ -180,13 +183,10 @@ class ProductStream:
         A stream of many jobs is cut into several parts: send one after the results of the other.
         The next part, and the next call, overwrite the commands.
         """
-        packed = {region: packer.pack() for region, packer in self._packers.items()}
-        if self._parameters is not None:
-            packed[Region.PARAMETERS] = self._parameters
         start = 0
         for block in self._blocks:
             numbers = list(itertools.islice(tags, len(block.tags)))
-            block.patch(numbers, packed)
+            block.patch(numbers, self._parameters)
             sizes = self._sizes[start : start + len(numbers)]
             start += len(numbers)
             yield block, [pair for pair in zip(numbers, sizes, strict=True) if pair[1]]
@@ -201,15 +201,21 @@ class ProductStream:
         """Return the results [count, m, n] from the result words of each job with results."""
         count, m, _, n = self._shape
         raw = np.empty((count, m, n), self.dtype)
-        for (rows, cols), places in self._groups:
+        for (rows, cols), places, piece in self._groups:
             data = b"".join([results[place] for place, *_ in places])
-            tiles = unpack_jobs(data, len(places), rows, cols, self._config, self.dtype)
-            for tile, (_, index, down, across) in zip(tiles, places, strict=True):
-                raw[index, down, across] = tile
+            out = None if piece is None else raw[piece].reshape(len(places), rows, cols)
+            tiles = unpack_jobs(data, len(places), rows, cols, self._config, self.dtype, out)
+            if piece is None:
+                for tile, (_, index, down, across) in zip(tiles, places, strict=True):
+                    raw[index, down, across] = tile
         return raw
 
     def _equal_jobs(self):
-        """Return the jobs with results by shape: place among them, product, rows and columns."""
+        """Return the jobs with results by shape, and the piece of the results that they fill.
+
+        A job is its place among them, product, rows and columns. There is a piece if one job has
+        the rows below those of the job before it.
+        """
         groups: dict = {}
         place = 0
         for index, step in self._steps:
@@ -217,7 +223,7 @@ class ProductStream:
                 shape = step.job.m, step.job.n
                 groups.setdefault(shape, []).append((place, index, step.rows, step.cols))
                 place += 1
-        return list(groups.items())
+        return [(shape, places, _piece(places)) for shape, places in groups.items()]
 
     def _result_size(self, step):
         if not step.has_results:
@@ -302,19 +308,47 @@ class _CommandBlock(Commands):
         header, place = self._places[-1]
         self._places[-1] = header, slice(place.start, len(self.data))
 
-    def finish(self):
-        """Prepare `patch`; nothing is added any more."""
+    def finish(self, packers):
+        """Prepare `patch` with the packers of operands; nothing is added any more."""
         self._bytes = np.frombuffer(self.data, np.uint8)
         self._tag_places = np.array(self.tags, np.intp)
+        self._parts, first = [], {}
+        for region, index, place, part in self.holes:
+            if region not in packers:
+                continue
+            # A part that several jobs read is packed once.
+            packed = first.setdefault((region, index, part.start, part.stop), place)
+            self._parts.append(
+                packers[region].part(index, part, self._bytes[place]) if packed is place
+                else (self._bytes[place], self._bytes[packed])
+            )
+        self._parameters = [
+            (self._bytes[place], index, part)
+            for region, index, place, part in self.holes if region not in packers
+        ]
 
-    def patch(self, tags, packed):
-        """Write the tags of the jobs, and operands: ``packed[region]`` is [count, bytes]."""
+    def patch(self, tags, parameters):
+        """Write the tags of the jobs, the operands of the packers, and parameters [count, bytes].
+        """
         self._numbers = tags
         numbers = np.array(tags, np.uint16)
         self._bytes[self._tag_places] = numbers & 0xFF
         self._bytes[self._tag_places + 1] = numbers >> 8
-        for region, index, place, part in self.holes:
-            self._bytes[place] = packed[region][index, part]
+        for target, source in self._parts:
+            target[...] = source
+        for target, index, part in self._parameters:
+            target[...] = parameters[index, part]
+
+
+def _piece(places):
+    """The part of the results [count, m, n] that jobs fill from top to bottom, or None."""
+    _, index, rows, cols = places[0]
+    below = rows.start
+    for _, product, down, across in places:
+        if (product, down.start, across) != (index, below, cols):
+            return None
+        below = down.stop
+    return index, slice(rows.start, below), cols
 
 
 def table_load(table: np.ndarray, config: Config) -> tuple[Load, bytes]:

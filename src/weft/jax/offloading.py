@@ -8,7 +8,7 @@ import jax
 from jax.extend import source_info_util
 
 from weft.host.accelerator import Accelerator
-from weft.jax.primitives import TWINS, Site, product_shape
+from weft.jax.primitives import TWINS, Site, products_of
 from weft.offload import NO_PRODUCT, OffloadReport, Operator, Products, Record
 from weft.offload.report import offload_report
 
@@ -102,7 +102,8 @@ def offload(
         ``bf16``; or ``int8`` on an int8 core: float operands are then quantized in each call.
     weights : int or sequence of int
         int8 only: the numbers of the arguments that seldom change. Operands that depend on them and
-        on constants alone are quantized again only after a change.
+        on constants alone are quantized again only after a change; as second operand or kernel
+        they stay in the core's buffer, if there is room.
 
     Raises
     ------
@@ -191,10 +192,10 @@ class _Evaluation:
         """Return the result of a product, on the core if it can."""
         kind, params = eqn.primitive.name, eqn.params
         a, b = (var.aval for var in eqn.invars)
-        shape = product_shape(kind, a.shape, b.shape, params)
-        refusal = self._products.refusal(a.dtype, b.dtype, eqn.outvars[0].aval.dtype, shape)
+        shapes = products_of(kind, a.shape, b.shape, params)
+        refusal = self._products.refusal(a.dtype, b.dtype, eqn.outvars[0].aval.dtype, shapes)
         where = name if self._derived else _title(eqn, name)
-        operator = Operator(kind, where, shape, refusal)
+        operator = Operator(kind, where, shapes, refusal)
         self._found.append(operator)
         if refusal:
             return eqn.primitive.bind(*inputs, **params)
@@ -211,10 +212,10 @@ class _Evaluation:
             for part in jaxpr.eqns:
                 if part.primitive.name in TWINS:
                     a, b = (var.aval.shape for var in part.invars)
-                    shape = product_shape(part.primitive.name, a, b, part.params)
+                    shapes = products_of(part.primitive.name, a, b, part.params)
                     where = _title(part, _place(eqn, name))
                     self._found.append(
-                        Operator(part.primitive.name, where, shape, f"it is inside {kind}")
+                        Operator(part.primitive.name, where, shapes, f"it is inside {kind}")
                     )
                 elif any(True for _ in _inner(part.params)):
                     self._kept(part, _place(eqn, name))

@@ -16,7 +16,7 @@ from jax.interpreters import ad, batching, mlir
 
 from weft.offload import Operator, Products, StaticWeights, Window
 
-__all__ = ["TWINS", "Site", "product_shape"]
+__all__ = ["TWINS", "Site", "products_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +102,10 @@ def _orders(params):
     )
 
 
-def _conv_shape(x_shape, w_shape, params):
+def _conv_products(x_shape, w_shape, params):
     x_order, w_order, _ = _orders(params)
     x_shape, w_shape = [x_shape[axis] for axis in x_order], [w_shape[axis] for axis in w_order]
-    return _window(params).shape(tuple(x_shape), tuple(w_shape))
+    return _window(params).products(tuple(x_shape), tuple(w_shape))
 
 
 def _conv(site, x, w, params):
@@ -117,11 +117,11 @@ def _conv(site, x, w, params):
     return y.transpose(np.argsort(y_order))
 
 
-def product_shape(name: str, a_shape, b_shape, params) -> tuple[int, int, int, int]:
-    """Return count, m, k and n of an operator of JAX."""
-    return {"dot_general": _dot_shape, "conv_general_dilated": _conv_shape}[name](
-        a_shape, b_shape, params
-    )
+def products_of(name: str, a_shape, b_shape, params) -> tuple[tuple[int, int, int, int], ...]:
+    """Return count, m, k and n of each product of an operator of JAX."""
+    if name == "dot_general":
+        return (_dot_shape(a_shape, b_shape, params),)
+    return _conv_products(a_shape, b_shape, params)
 
 
 def _twin(original, compute) -> Primitive:

@@ -1,28 +1,32 @@
 """Batched matrix products and convolutions of numpy arrays on an accelerator, for frameworks."""
 
+import functools
 import math
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, MutableMapping
 
 import numpy as np
 from ml_dtypes import bfloat16
 
-from weft.commands import JobFlag
+from weft.commands import JobFlag, Region
 from weft.config import Config
+from weft.geometry import memories
 from weft.host.accelerator import Accelerator
+from weft.host.product import Resident
 from weft.host.product_stream import Packed, ProductStream
 from weft.host.products import PRODUCTS, check_depth
 from weft.offload.quantization import Quantized, StaticWeights, quantized
-from weft.offload.record import Operator, Record, Shape
-from weft.offload.windows import Window
+from weft.offload.record import Operator, Record, Sent, Shape
+from weft.offload.windows import Patches, Window
 
-__all__ = ["OffloadError", "Products", "product_stream"]
+__all__ = ["OffloadError", "Products", "product_stream", "weight_pages"]
 
 FLOATS = (np.dtype(np.float32), np.dtype(bfloat16), np.dtype(np.float16))
 _INT8, _INT32, _FLOAT32 = np.dtype(np.int8), np.dtype(np.int32), np.dtype(np.float32)
 _PART = 1 << 25  # bytes of A that are sent at once: larger products are cut into parts
-_KEPT = 1 << 28  # bytes of the command streams that are kept
+_KEPT = 1 << 28  # bytes of the command streams and maps that are kept
 
 Operand = np.ndarray | Quantized
 
@@ -31,12 +35,27 @@ class OffloadError(RuntimeError):
     """An operator failed on the accelerator; the message names it."""
 
 
-def product_stream(config: Config, shape: Shape, free=None) -> ProductStream:
-    """The command stream of products of a shape whose operands both change from run to run."""
+def product_stream(config: Config, shape: Shape, free=None, b_pages=None) -> ProductStream:
+    """The command stream of products of a shape whose A changes from run to run.
+
+    Their B does so, too, unless it is in the buffer, from the pages ``b_pages`` on.
+    """
     acc = config.data_type.acc.name
     return ProductStream(
-        config, shape, JobFlag(0), Packed(), acc, computed_b=True, free=free
+        config, shape, JobFlag(0), Packed(), acc, computed_b=b_pages is None, b_pages=b_pages,
+        free=free,
     )
+
+
+def weight_pages(config: Config, shape: Shape) -> int | None:
+    """Pages of a B that stays in the buffer; None if it needs more than half of the buffer.
+
+    So the other half is left for operands that change.
+    """
+    count, _, k, n = shape
+    operand = memories(config)[Region.B]
+    pages = count * operand.panels(n) * operand.panel_pages(k)
+    return pages if 2 * pages <= operand.pages else None
 
 
 class Products:
@@ -53,6 +72,9 @@ class Products:
         float32(sum) * (scale of A * scale of B)
 
     in float32, with the exact sum of int8 products. Products of int8 operands are exact in int32.
+
+    A `Quantized` B stays in the core's buffer, as long as it lives and no product fails. It is sent
+    again only if there is no room: B that stay take at most half of the buffer.
 
     Threads may share it: `Accelerator` lets one product at a time use the core.
 
@@ -86,22 +108,28 @@ class Products:
             raise ValueError(f"dtype must be {found!r}, the type of the core, not {dtype!r}")
         self.accelerator = accelerator
         self.record = Record()
-        self._streams: OrderedDict[tuple, ProductStream] = OrderedDict()
-        self._bytes = 0  # of these streams
+        # Streams of products and maps, which further calls of the same shapes write again.
+        self._kept: OrderedDict[tuple, ProductStream | Patches] = OrderedDict()
+        self._bytes = 0  # of these
+        # For each B that stays, and for each part of a kernel: it in the core's buffer.
+        self._weights: MutableMapping[Quantized, dict[tuple, list[Resident]]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._freed: deque[list[Resident]] = deque()  # of B that do not live any more
 
     @property
     def quantizes(self) -> bool:
         """Whether float operands become int8."""
         return self.accelerator.config.dtype == "int8"
 
-    def refusal(self, a, b, result, product: Shape) -> str:
-        """Return why the core cannot compute a product of operands of these types; or "".
+    def refusal(self, a, b, result, products: tuple[Shape, ...]) -> str:
+        """Return why the core cannot compute products of operands of these types; or "".
 
         Parameters
         ----------
         a, b, result : numpy.dtype
-        product : (int, int, int, int)
-            count, m, k and n.
+        products : tuple of (int, int, int, int)
+            count, m, k and n of each product of an operator.
         """
         types = [np.dtype(kind) for kind in (a, b, result)]
         exact = self.quantizes and types == [_INT8, _INT8, _INT32]
@@ -111,11 +139,11 @@ class Products:
                 wanted += ", and of int8 with a sum of int32"
             names = " x ".join(map(str, types[:2]))
             return f"{names} -> {types[2]}: the core computes products of {wanted}"
-        if 0 in product:
+        if not products or any(0 in product for product in products):
             return "the product is empty"
         if self.quantizes:
             try:
-                check_depth(product[2], True)
+                check_depth(max(k for _, _, k, _ in products), True)
             except ValueError as error:
                 return str(error)
         return ""
@@ -148,12 +176,11 @@ class Products:
             shape = count, m, k, right.shape[1]
             step = max(1, _PART // (count * k * left.itemsize))
             parts = [slice(start, start + step) for start in range(0, m, step)]
-            sums = self._run([
+            sums, sent = self._run([
                 ((count, len(left[0, part]), *shape[2:]), _copy(left[:, part]), right)
                 for part in parts
-            ])
-            streams = [(count, y.shape[1], *shape[2:]) for y in sums]
-            return _scaled(_joined(sums), x, w), streams
+            ], b)
+            return _scaled(_joined(sums), x, w), sent
 
         return self._recorded(operator, compute)
 
@@ -168,27 +195,54 @@ class Products:
         def compute():
             image = tuple(range(1, x.ndim)) if isinstance(x, np.ndarray) else ()
             map_, kernel = self._operand(x, image), self._kernel(w)
-            bits, columns = _bits(map_), window.columns(_bits(kernel))
-            w_shape = kernel.values.shape if isinstance(kernel, Quantized) else kernel.shape
-            shape = window.shape(bits.shape, w_shape)
-            size = window.size(bits.shape, w_shape)
-            positions = math.prod(size)
-            wide = window.spread_map(bits)
-            wide = wide.reshape(window.batch_groups, -1, *wide.shape[1:])
-            step = max(1, _PART // (shape[0] * positions * shape[2] * bits.itemsize))
-            works, streams = [], []
-            for start in range(0, wide.shape[1], step):
-                images = wide[:, start : start + step]
-                streams.append((shape[0], images.shape[1] * positions, *shape[2:]))
-                images = images.reshape(-1, *images.shape[2:])
-                works.append((streams[-1], _windows(window, images, w_shape), columns))
-            y = window.results(_joined(self._run(works)), size)
+            bits, weights = _bits(map_), _bits(kernel)
+            phases = window.phases(bits.shape, weights.shape)
+            size, sent = window.size(bits.shape, weights.shape), []
+            results = len(bits) // window.batch_groups, *size, weights.shape[-1]
+            y = None
+            for phase in phases:
+                part, of_phase = self._phase(phase, bits, weights, w)
+                sent += of_phase
+                if phase.size == size:  # the only one
+                    y = part
+                    break
+                if y is None:
+                    y = np.zeros(results, part.dtype)
+                y[(slice(None), *phase.results)] = part
+            if y is None:
+                y = np.zeros(results, self.accelerator.config.data_type.acc.name)
             if isinstance(map_, Quantized):
                 scale = _scale_of_images(map_.scale, window, y.shape)
-                return _times(y, scale, kernel.scale.reshape(-1)), streams
-            return y, streams
+                return _times(y, scale, kernel.scale.reshape(-1)), sent
+            return y, sent
 
         return self._recorded(operator, compute)
+
+    def _phase(self, phase, bits, weights, given):
+        """Return the results [N, positions..., O] of a phase, and what was sent."""
+        columns, positions = phase.columns(weights), math.prod(phase.size)
+        count, _, k, n = phase.shape
+        groups, images = phase.batch_groups, len(bits) // phase.batch_groups
+        step = max(1, _PART // (count * positions * k * bits.itemsize))
+        works = []
+        for start in range(0, images, step):
+            some = bits
+            if step < images:
+                some = bits.reshape(groups, images, *bits.shape[1:])[:, start : start + step]
+                some = some.reshape(-1, *bits.shape[1:])
+            shape = count, len(some) // groups * positions, k, n
+            works.append((shape, functools.partial(self._write_patches, phase, some), columns))
+        sums, sent = self._run(works, given, tuple((q.start, q.step) for q in phase.kernel))
+        return phase.unfolded(_joined(sums)), sent
+
+    def _write_patches(self, phase, images, rows):
+        """Write A; the lock of the accelerator is held."""
+        patches = self._keep(
+            (phase, images.shape, images.dtype),
+            lambda: phase.patches(images.shape, images.dtype),
+        )
+        patches.write(images)
+        rows.reshape(patches.rows.shape)[...] = patches.rows
 
     def _operand(self, array, axes):
         """Return an operand in the type of the core: bfloat16, int8 or Quantized."""
@@ -207,49 +261,96 @@ class Products:
         return self._operand(w, ())
 
     def _recorded(self, operator, compute):
-        """Run ``compute()``, which returns a result and its streams; record the call."""
+        """Run ``compute()``, which returns a result and what was sent; record the call."""
         start = time.perf_counter()
         try:
-            result, streams = compute()
+            result, sent = compute()
         except Exception as error:
+            with self.accelerator.lock:  # the contents of the core's buffers are not known
+                self._freed.extend(
+                    found for parts in self._weights.values() for found in parts.values()
+                )
+                self._weights.clear()
             raise OffloadError(f"{operator.title} failed on Weft: {error}") from error
-        self.record.ran(operator, streams, time.perf_counter() - start)
+        self.record.ran(operator, sent, time.perf_counter() - start)
         return result
 
-    def _run(self, works: Iterable[tuple[Shape, Callable, np.ndarray]]) -> list[np.ndarray]:
-        """Return the sums [count, m, n] of products: shape, what writes A, and the bits of B^T."""
-        accelerator, results = self.accelerator, []
+    def _run(
+        self, works: Iterable[tuple[Shape, Callable, np.ndarray]], b: Operand,
+        place: tuple = (),
+    ) -> tuple[list[np.ndarray], list[Sent]]:
+        """Return the sums [count, m, n] of products, and what was sent.
+
+        Each has a shape, what writes A, and the bits of B^T. They are those of ``b``, or of the
+        part of it at ``place``.
+        """
+        accelerator, results, sent = self.accelerator, [], []
         for shape, write_rows, columns in works:
             with accelerator.lock:
-                stream = self._stream(shape)
+                pages = None
+                if isinstance(b, Quantized):
+                    pages, loaded = self._stay(b, place, shape, columns)
+                    sent += loaded
+                # Operands that the user has loaded may have other pages than before.
+                a_free, b_free = accelerator.free_pages()
+                sent.append(Sent(shape, (a_free, b_free), pages))
+                stream = self._keep(sent[-1], lambda key=sent[-1]: product_stream(
+                    accelerator.config, key.shape, key.free, key.b_pages
+                ))
 
                 def write(stream=stream, write_rows=write_rows, columns=columns):
                     write_rows(stream.rows)
-                    stream.columns[...] = columns
+                    if stream.columns is not None:
+                        stream.columns[...] = columns
 
                 found, _ = accelerator.execute(stream, write, macs=math.prod(shape))
                 results.append(stream.read(found))
-        return results
+        return results, sent
 
-    def _stream(self, shape):
-        """Return the stream of a shape, which is kept; the latest ones are."""
-        # Operands that the user has loaded may have other pages than before.
-        free = self.accelerator.free_pages()
-        key = (shape, *free)
-        stream = self._streams.get(key)
-        if stream is None:
-            stream = self._streams[key] = product_stream(self.accelerator.config, shape, free)
-            self._bytes += stream.bytes_in
-            while self._bytes > _KEPT and len(self._streams) > 1:
-                self._bytes -= self._streams.popitem(last=False)[1].bytes_in
-        self._streams.move_to_end(key)
-        return stream
+    def _stay(self, b, place, shape, columns):
+        """Return the pages of a B that stays, or None if there is no room; and what was sent."""
+        while self._freed:
+            for resident in self._freed.popleft():
+                resident.free()
+        parts = self._weights.get(b)
+        if parts is None:
+            parts = self._weights[b] = {}
+            weakref.finalize(b, _free, self._freed, parts).atexit = False
+        residents, sent = parts.get(place), []
+        if residents is None:
+            config = self.accelerator.config
+            pages, (_, free) = weight_pages(config, shape), self.accelerator.free_pages()[1]
+            if pages is None or 2 * (free - pages) < memories(config)[Region.B].pages:
+                return None, []
+            residents = parts[place] = []
+            for lines in columns:
+                residents.append(self.accelerator.load(lines.view(np.int8).T))
+            count, _, k, n = shape
+            sent.append(Sent((count, 0, k, n)))
+        return tuple(resident.page for resident in residents), sent
+
+    def _keep(self, key, make):
+        """Return what was made for a key; the latest are kept."""
+        kept = self._kept
+        found = kept.get(key)
+        if found is None:
+            found = kept[key] = make()
+            self._bytes += found.nbytes
+            while self._bytes > _KEPT and len(kept) > 1:
+                self._bytes -= kept.popitem(last=False)[1].nbytes
+        kept.move_to_end(key)
+        return found
+
+
+def _free(freed, parts):
+    """Let the next product free the pages: a finalizer may run at any time, in any thread."""
+    freed.extend(parts.values())
 
 
 def _bits(operand):
     """The bits of an operand as unsigned integers."""
     values = operand.values if isinstance(operand, Quantized) else operand
-    return np.ascontiguousarray(values).view(f"u{values.itemsize}")
+    return values.view(f"u{values.itemsize}")
 
 
 def _copy(values):
@@ -258,11 +359,6 @@ def _copy(values):
         rows[...] = values
 
     return write
-
-
-def _windows(window, images, w_shape):
-    """What writes the windows of ``images`` to the rows of a stream."""
-    return lambda rows: window.write_rows(rows, images, w_shape)
 
 
 def _joined(parts):

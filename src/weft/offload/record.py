@@ -5,7 +5,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field
 
-__all__ = ["NO_PRODUCT", "Operator", "Record", "Tally"]
+__all__ = ["NO_PRODUCT", "Operator", "Record", "Sent", "Tally"]
 
 NO_PRODUCT = "no product"  # the reason of operators that no core would compute
 
@@ -22,15 +22,15 @@ class Operator:
         Its name in the framework: ``dot_general``.
     name : str
         Where it is in the function; may be empty.
-    product : (int, int, int, int) or None
-        The products that compute it: count, m, k, n. None if it has none.
+    products : tuple of (int, int, int, int)
+        The products that compute it: count, m, k, n of each.
     reason : str
         Why the framework computes it; empty if the core does.
     """
 
     kind: str
     name: str = ""
-    product: Shape | None = None
+    products: tuple[Shape, ...] = ()
     reason: str = ""
 
     @property
@@ -41,12 +41,31 @@ class Operator:
     @property
     def macs(self) -> int:
         """Multiply-accumulate operations of one call."""
-        return 0 if self.product is None else math.prod(self.product)
+        return sum(map(math.prod, self.products))
 
     @property
     def title(self) -> str:
         """``dot_general at conv1``, for messages."""
         return f"{self.kind} at {self.name}" if self.name else self.kind
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Products that were sent to a core, or a B that stays in its buffer.
+
+    Attributes
+    ----------
+    shape : (int, int, int, int)
+        count, m, k, n; m is 0 for a B alone.
+    free : pair of (first page, pages), or None
+        Pages of the buffers of A and of B that the products may use; None: all.
+    b_pages : tuple of int, or None
+        First page of the B of each product, if B was in the buffer already.
+    """
+
+    shape: Shape
+    free: tuple[tuple[int, int], tuple[int, int]] | None = None
+    b_pages: tuple[int, ...] | None = None
 
 
 @dataclass
@@ -62,14 +81,14 @@ class Tally:
         How often it stands in the traced functions.
     seconds : float
         Time in the driver and in the core, with the conversion of the operands.
-    streams : Counter of (int, int, int, int)
-        The products that were sent to the core, and how often.
+    streams : Counter of Sent
+        What was sent to the core, and how often.
     """
 
     calls: int = 0
     uses: int = 0
     seconds: float = 0.0
-    streams: Counter[Shape] = field(default_factory=Counter)
+    streams: Counter[Sent] = field(default_factory=Counter)
 
 
 class Record:
@@ -86,7 +105,7 @@ class Record:
             for operator in operators:
                 self._tallies.setdefault(operator, Tally()).uses += 1
 
-    def ran(self, operator: Operator, streams: list[Shape], seconds: float) -> None:
+    def ran(self, operator: Operator, streams: list[Sent], seconds: float) -> None:
         """Take note of one call of an operator on the core."""
         with self._lock:
             tally = self._tallies.setdefault(operator, Tally())

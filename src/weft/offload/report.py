@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from weft.commands import Job, Region
 from weft.config import Config
 from weft.cycles import predict
+from weft.geometry import memories
+from weft.host.product_stream import Packed, resident_loads
 from weft.models.errors import ModelError
 from weft.models.program import MatrixProduct
 from weft.models.report.interface import WIDTH, plain_console, print_lines
@@ -15,12 +18,13 @@ from weft.models.report.placement import reason_lines, time_text
 from weft.models.report.product_core_views import products_text
 from weft.models.report.streams import LayerStreams, streams
 from weft.models.target import NetworkTarget, target_of
-from weft.offload.products import product_stream
-from weft.offload.record import NO_PRODUCT, Operator, Record, Shape, Tally
+from weft.offload.products import product_stream, weight_pages
+from weft.offload.record import NO_PRODUCT, Operator, Record, Sent, Tally
 from weft.tables import Column, fitted_table
 
 __all__ = ["OffloadReport", "OffloadRow", "offload_report"]
 
+_EMPTY = Job(0, 0, 0, 0, 0, 0, 0, 0, 0)  # after a load the driver waits for its answer
 _TIME = (
     "Cycles are predicted by the cycle model, which equals the hardware, from the commands that"
     " were sent. Times leave out the framework, and the driver on the host."
@@ -158,7 +162,7 @@ class OffloadReport:
             console,
             [Column(name, rank, rank == 0) for name, rank, _ in columns],
             # The headline names the others: a function has many, and they cost no product.
-            [[cell(row) for _, _, cell in columns] for row in self.rows if row.operator.product],
+            [[cell(row) for _, _, cell in columns] for row in self.rows if row.operator.products],
         ))
         print_lines(console, [*self._totals(), *self.reasons()])
 
@@ -191,7 +195,7 @@ class OffloadReport:
             ("operator", 0, lambda row: row.operator.kind),
             ("where", 0, lambda row: row.operator.name),
             ("on", 0, lambda row: "Weft" if row.operator.on_weft else self.framework),
-            ("M x K x N", 3, lambda row: _shape_text(row.operator.product)),
+            ("M x K x N", 3, lambda row: _shapes_text(row.operator.products)),
             ("uses", 9, lambda row: f"{row.uses:,}"),
             ("calls", 4, lambda row: f"{row.calls:,}" if row.operator.on_weft else ""),
             ("MAC", 5, lambda row: f"{row.macs:,}" if row.macs else ""),
@@ -245,13 +249,14 @@ def offload_report(record: Record, config: Config, framework: str, target=None) 
             f"the core of {place.name} must be of {config.dtype}, the type of the products, not"
             f" {place.array.dtype}"
         )
-    known: dict[Shape, tuple[int, LayerStreams]] = {}
+    known: dict[Sent, tuple[int, LayerStreams]] = {}
 
-    def cost(shape: Shape) -> tuple[int, LayerStreams]:
-        if shape not in known:
-            commands = product_stream(place.array, shape).commands
-            known[shape] = predict(place.array, commands).cycles, streams(place.array, commands)
-        return known[shape]
+    def cost(sent: Sent) -> tuple[int, LayerStreams]:
+        if sent not in known:
+            commands = _commands(sent, place.array, place.array == config)
+            run = [command for command in commands if command != _EMPTY]
+            known[sent] = predict(place.array, run).cycles, streams(place.array, commands)
+        return known[sent]
 
     rows = tuple(
         _row(operator, tally, place, cost) for operator, tally in record.tallies().items()
@@ -264,7 +269,7 @@ def offload_report(record: Record, config: Config, framework: str, target=None) 
 
 def _row(
     operator: Operator, tally: Tally, target: NetworkTarget,
-    cost: Callable[[Shape], tuple[int, LayerStreams]],
+    cost: Callable[[Sent], tuple[int, LayerStreams]],
 ) -> OffloadRow:
     cycles, moved = _sum(tally.streams, cost)
     macs = operator.macs * (tally.calls if operator.on_weft else tally.uses)
@@ -278,7 +283,7 @@ def _row(
     )
 
 
-def _sum(sent: Mapping[Shape, int], cost) -> tuple[int, LayerStreams]:
+def _sum(sent: Mapping[Sent, int], cost) -> tuple[int, LayerStreams]:
     cycles, moved = 0, LayerStreams()
     for shape, times in sent.items():
         once, of_shape = cost(shape)
@@ -286,8 +291,26 @@ def _sum(sent: Mapping[Shape, int], cost) -> tuple[int, LayerStreams]:
     return cycles, moved
 
 
-def _shape_text(product):
-    if product is None:
-        return ""
-    count, m, k, n = product
-    return products_text([MatrixProduct(m, k, n, count)])
+def _commands(sent, config, same):
+    """The commands for a core; ``same``: for the core that got them."""
+    count, m, k, n = sent.shape
+    pages = weight_pages(config, sent.shape)
+    if m == 0:  # a B that stays
+        if pages is None:
+            return []
+        loads = resident_loads(config, sent.shape, Packed(b=bytes(count)), range(count))
+        return [command for load, _ in loads for command in (load, _EMPTY)]
+    if same or sent.b_pages is None:
+        free = sent.free if same else None
+        return product_stream(config, sent.shape, free, sent.b_pages).commands
+    if pages is None:  # it is sent with each call
+        return product_stream(config, sent.shape).commands
+    a, b = (memories(config)[side].pages for side in (Region.A, Region.B))
+    step = pages // count
+    return product_stream(
+        config, sent.shape, ((0, a), (0, b - pages)), range(b - pages, b, step)
+    ).commands
+
+
+def _shapes_text(products):
+    return products_text([MatrixProduct(m, k, n, count) for count, m, k, n in products])

@@ -45,8 +45,8 @@ def backend(graph: GraphModule, inputs: list, *, options: dict | None = None) ->
     and the `report` says why.
 
     On an int8 core, float operands are quantized in each call; parameters and buffers are
-    quantized again only after a change. A graph that is quantized with PT2E keeps its scales:
-    see `weft.torch.quantized`.
+    quantized again only after a change, and stay in the core's buffer, if there is room. A graph
+    that is quantized with PT2E keeps its scales: see `weft.torch.quantized`.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ class Part:
 
     def matmul(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         """Return the products [count, M, N] of A [count, M, K] and B [count, K, N]."""
-        operator = self._operator((*a.shape, b.shape[2]), a.dtype, b.dtype)
+        operator = self._operator([(*a.shape, b.shape[2])], a.dtype, b.dtype)
         products = self._products
         x = self._weights(0, _array(a), products.static_rows)
         w = self._weights(1, _array(b), products.static_columns)
@@ -78,26 +78,26 @@ class Part:
 
     def convolution(self, x: torch.Tensor, w: torch.Tensor, window: Window) -> torch.Tensor:
         """Return the convolution [N, positions..., O] of x [N, positions..., C] with a kernel."""
-        operator = self._operator(window.shape(x.shape, w.shape), x.dtype, w.dtype)
+        operator = self._operator(window.products(x.shape, w.shape), x.dtype, w.dtype)
         kernel = self._weights(1, _array(w), self._products.static_kernel)
         y = self._products.convolution(operator, _array(x), kernel, window)
         return torch.from_numpy(y).to(x.device)
 
-    def refuse(self, reason: str, shape: tuple[int, int, int, int]) -> NoReturn:
+    def refuse(self, reason: str, shapes: tuple[tuple[int, int, int, int], ...]) -> NoReturn:
         """Record why PyTorch computes the operator; raise Refused."""
-        self._noted((shape, reason), lambda: reason)
+        self._noted((shapes, reason), lambda: reason)
         raise Refused
 
-    def _operator(self, shape, a, b):
-        """Return the operator for a shape; Refused if PyTorch must compute it."""
-        shape = tuple(int(size) for size in shape)
-        operator = self._noted((shape, a, b), lambda: self._refusal(shape, a, b))
+    def _operator(self, shapes, a, b):
+        """Return the operator for some products; Refused if PyTorch must compute it."""
+        shapes = tuple(tuple(int(size) for size in shape) for shape in shapes)
+        operator = self._noted((shapes, a, b), lambda: self._refusal(shapes, a, b))
         if operator.reason:
             raise Refused
         return operator
 
     def _noted(self, key, reason):
-        """Return the operator for a key, which begins with a shape; the record has it."""
+        """Return the operator for a key, which begins with products; the record has it."""
         operator = self._found.get(key)
         if operator is None:
             operator = Operator(self._kind, self._name, key[0], reason())
@@ -108,7 +108,7 @@ class Part:
                     self._found[key] = operator
         return operator
 
-    def _refusal(self, shape, a, b):
+    def _refusal(self, shapes, a, b):
         if self._reason:
             return self._reason
         types = (a, b, self._out)
@@ -116,7 +116,7 @@ class Part:
         for kind, dtype in zip(types, known, strict=True):
             if dtype is None:
                 return f"the core has no type {str(kind).removeprefix('torch.')}"
-        return self._products.refusal(*known, shape)
+        return self._products.refusal(*known, shapes)
 
     def _weights(self, side, array, make: Callable[[], StaticWeights]):
         """Return an operand; parameters for an int8 core are converted once."""

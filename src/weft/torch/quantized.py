@@ -164,12 +164,12 @@ class Int8Core:
         """Return the convolution [N, positions..., O] of x [N, positions..., C] with a kernel."""
         x, x_zero = _int8(x, self._a_zero)
         w, w_zero = _int8(w, self._b_zero)
-        shape = window.shape(x.shape, w.shape)
+        shapes = window.products(x.shape, w.shape)
         if w_zero.any():
-            self._core.refuse("the kernel has a zero point other than 0", shape)
+            self._core.refuse("the kernel has a zero point other than 0", shapes)
         if x_zero.any():
             if any(gap != 1 for gap in window.x_dilation):
-                self._core.refuse("it is transposed, and the map has a zero point", shape)
+                self._core.refuse("it is transposed, and the map has a zero point", shapes)
             # Around the map is the value 0, which is the zero point.
             pads = [0, 0] + [pad for pair in reversed(window.padding) for pad in pair]
             x = torch.nn.functional.pad(x, pads, value=int(x_zero))
