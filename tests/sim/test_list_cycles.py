@@ -11,8 +11,8 @@ from weft.network_core.descriptors import join
 from weft.sim.network_core import NetworkSimulation
 
 CHIPS = [
-    SIMULATED, MICRO, ROW, EARLY,
-    *(pytest.param(config, marks=pytest.mark.slow) for config in SIMULATED_SLOWLY),
+    SIMULATED, MICRO,
+    *(pytest.param(config, marks=pytest.mark.slow) for config in (ROW, EARLY, *SIMULATED_SLOWLY)),
     *(pytest.param(config, marks=pytest.mark.long) for config in SIMULATED_LONG),
 ]
 
