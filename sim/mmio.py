@@ -61,7 +61,8 @@ class SimRegisters:
         harness = Path(__file__).with_name(f"mmio_{kind}.cpp")
         model = verilated.executable(
             "mmio", ip.name,
-            *build.design(lambda: to_verilog(IpTop(ip), name="ip"), repr(ip)), harness, top="ip",
+            *build.design(lambda: to_verilog(IpTop(ip), name="ip", model=True), repr(ip)),
+            harness, top="ip",
             say=lambda: say(f"compiling the {ip.name} model (once, maybe minutes)"),
         )
         self.memory, arguments = None, []

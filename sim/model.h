@@ -13,7 +13,7 @@
 #include "verilated_vcd_c.h"
 #endif
 
-// The model `Top`, whose clock and reset are `clk` and `rst`.
+// The model `Top`, whose clock is `clk`.
 template <class Top>
 class Model {
 public:

@@ -119,7 +119,7 @@ def network_model(config: NetworkCoreConfig) -> Path:
         from weft.hw import export
         from weft.hw.network_core.core import NetworkTop
 
-        return export.to_verilog(NetworkTop(config), name="network")
+        return export.to_verilog(NetworkTop(config), name="network", model=True)
 
     defines = [
         f"DEPTH={config.array.depth}", f"BANKS={config.banks}",

@@ -66,7 +66,10 @@ def measure(transport, config, commands):
 @pytest.mark.parametrize("config", [
     pytest.param(*case.values, id=case.id, marks=case.marks or pytest.mark.slow)
     if case.id not in QUICK else case for case in CASES
-] + [pytest.param(config, id=config.name, marks=pytest.mark.slow) for config in CONFIGS])
+] + [
+    pytest.param(config, id=config.name, marks=pytest.mark.slow if n < 1 else pytest.mark.long)
+    for n, config in enumerate(CONFIGS)
+])
 def test_equals_the_hardware(config, transports):
     random = np.random.default_rng(SEED)
     transport = transports(config)

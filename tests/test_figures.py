@@ -14,7 +14,9 @@ FLOATS = Config(dtype="bf16", rows=4, cols=4)
 SQUARE = Config(rows=8, cols=8, depth=1)
 CUBE = Config(rows=4, cols=4, depth=4)
 PEAK = 64
-both = pytest.mark.parametrize("config", [SQUARE, CUBE], ids=lambda config: config.name)
+both = pytest.mark.parametrize("config", [
+    SQUARE, pytest.param(CUBE, marks=pytest.mark.slow)
+], ids=lambda config: config.name)
 
 
 def run(accelerator, m, k, n, copies=1):
@@ -96,7 +98,9 @@ def test_short_k_at_the_tile_time(k, config, accelerators):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("config", [Config(rows=1, cols=16, depth=8, a_words=512, b_words=1024)])
+@pytest.mark.parametrize("config", [
+    Config(rows=1, cols=16, depth=8, lanes=16, a_words=512, b_words=1024)  # as in test_cycles.py
+])
 def test_vector_with_resident_weights(config, accelerators):
     accelerator = accelerators(config)
     a, b = operands(1, 640, 128)

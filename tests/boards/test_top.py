@@ -26,12 +26,18 @@ def small(board):
     return prepare(board, replace(board.config, **SMALL[board.device.target]))
 
 
+# Other sizes of the same boards.
+LONG = "ulx3s-12f", "ulx3s-25f", "ulx3s-45f", "ecpix5-45f", "orangecrab-25f"
+
+
 @pytest.fixture(scope="module")
 def icebreaker():
     return small(BOARDS["icebreaker"])
 
 
-@pytest.mark.parametrize("board", tiers(BOARDS, "icebreaker", "ulx3s-85f"))
+@pytest.mark.parametrize("board", tiers(
+    BOARDS, "icebreaker", "ulx3s-85f", long=LONG
+))
 def test_every_board_is_elaborated(board):
     design = small(board)
     ecp5 = board.device.target == "ecp5"

@@ -108,7 +108,7 @@ def test_runs_the_network_in_bf16(more, accuracy, capsys, no_picture):
     assert re.search(rf"450 images: {accuracy} BF16 on the hardware, 97\.56% float32\.", said)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_writes_a_trace_of_bf16_products(here, capsys):
     assert main(["sim", *FLOATS, "--waves"]) == 0
     assert "results equal golden" in capsys.readouterr().out

@@ -173,7 +173,10 @@ def guided_best(space, estimates, objective, runs):
     return min(found), min(figures.values())
 
 
-@pytest.mark.parametrize("objective", ["latency", "throughput", "area", "energy"])
+@pytest.mark.parametrize("objective", [
+    "latency", "area",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("throughput", "energy")),
+])
 def test_few_runs_find_a_design_close_to_the_best(objective):
     """A fifth of the runs; each estimate is from a model that has not seen its point."""
     errors = leave_one_out([r for r in recorded("ecp5") if r[1].done])

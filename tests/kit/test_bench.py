@@ -48,10 +48,11 @@ def test_passes(kits, bus, more, tmp_path):
 @pytest.mark.parametrize("bus, fields", [
     pytest.param(bus, fields, marks=mark) for mark, cases in (
         (pytest.mark.slow, [
-            ("axi", {}), ("apb", {}), ("wishbone", {"pipelined": True}), ("axi", PROGRAM),
+            ("wishbone", {"pipelined": True}), ("axi", PROGRAM),
         ]),
         (pytest.mark.long, [
-            ("wishbone", {}), ("axi", {"words": 64}), ("axi", {"program_words": 16}),
+            ("axi", {}), ("apb", {}), ("wishbone", {}), ("axi", {"words": 64}),
+            ("axi", {"program_words": 16}),
         ]),
     ) for bus, fields in cases
 ])

@@ -51,7 +51,10 @@ def check(driver, a, b, **options):
 
 
 @buses
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", [
+    "2x4x1", "16x8x1",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("3x8x4", "4x4x2")),
+])
 def test_multiplies_any_shape(golden, bus, name):
     driver = started(golden, bus, Config(**CONFIGS[name]))
     rng = np.random.default_rng(7)

@@ -21,8 +21,9 @@ CASES = {
 }
 
 
-# Products of Configs that compile slowly.
+# Products of Configs that compile slowly, and further Configs.
 LONG = {f"{number}-products" for number in range(1, SIMULATED)}
+LONG |= {f"{number}-lint" for number in range(10, CONFIGS)}
 
 
 @pytest.mark.parametrize("one", tiers(CASES, long=LONG))

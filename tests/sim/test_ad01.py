@@ -1,10 +1,12 @@
 """MLPerf Tiny's anomaly detector, layer by layer on the simulated hardware, to the byte."""
 
 import numpy as np
+import pytest
 
 from weft.config import Config
 
 
+@pytest.mark.slow
 def test_network(accelerators, mlperf_tiny):
     with np.load(mlperf_tiny / "ad01_int8.npz") as file:
         network = dict(file)

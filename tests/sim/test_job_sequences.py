@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from early_jobs import started_early
 from network_core_softmax import softmax_rows
-from network_cores import EARLY, EARLY_ROW, MICRO, ROW, SIMULATED, SIMULATED_SLOWLY
+from network_cores import (
+    EARLY,
+    EARLY_ROW,
+    MICRO,
+    ROW,
+    SIMULATED,
+    SIMULATED_LONG,
+    SIMULATED_SLOWLY,
+)
 from network_duel import compare_memories, log_vectors
 
 from weft.golden.network_core import run_list
@@ -26,6 +34,7 @@ from weft.sim.network_core import HostTraffic, NetworkSimulation
 CHIPS = [
     SIMULATED, MICRO, ROW, EARLY, pytest.param(EARLY_ROW, marks=pytest.mark.slow),
     *(pytest.param(config, marks=pytest.mark.slow) for config in SIMULATED_SLOWLY),
+    *(pytest.param(config, marks=pytest.mark.long) for config in SIMULATED_LONG),
 ]
 SLOT, SLOTS = 128, 8  # vectors of the place of a map, and places
 IN_PITCH, OUT_PITCH = 4, 17

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from network_core_lists import random_list
-from network_cores import EARLY, MICRO, ONNX, ROW, SIMULATED, SIMULATED_SLOWLY
+from network_cores import EARLY, MICRO, ROW, SIMULATED, SIMULATED_LONG, SIMULATED_SLOWLY
 
 from weft.golden.network_core.runner import LOG_BYTES
 from weft.network_core.cycles import predict_list
@@ -11,8 +11,9 @@ from weft.network_core.descriptors import join
 from weft.sim.network_core import NetworkSimulation
 
 CHIPS = [
-    SIMULATED, MICRO, ROW, ONNX, EARLY,
-    *(pytest.param(config, marks=pytest.mark.slow) for config in SIMULATED_SLOWLY[1:]),
+    SIMULATED, MICRO,
+    *(pytest.param(config, marks=pytest.mark.slow) for config in (ROW, EARLY, *SIMULATED_SLOWLY)),
+    *(pytest.param(config, marks=pytest.mark.long) for config in SIMULATED_LONG),
 ]
 
 

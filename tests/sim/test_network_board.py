@@ -5,7 +5,7 @@ import contextlib
 import numpy as np
 import pytest
 from digits import MLP
-from network_cores import SIMULATED
+from network_cores import MICRO
 from network_programs import check_network
 from rejects import rejects
 
@@ -30,16 +30,16 @@ TIMEOUT = 600
 
 @pytest.fixture(scope="module")
 def driver():
-    with contextlib.closing(SimBoardTransport(SIMULATED)) as board:
-        yield NetworkDriver(board, SIMULATED, timeout=TIMEOUT)
+    with contextlib.closing(SimBoardTransport(MICRO)) as board:
+        yield NetworkDriver(board, MICRO, timeout=TIMEOUT)
 
 
 def at(number):
-    return split(number, SIMULATED.banks)
+    return split(number, MICRO.banks)
 
 
 def test_memory_and_lists_over_the_wires(driver):
-    rng, depth = np.random.default_rng(4), SIMULATED.array.depth
+    rng, depth = np.random.default_rng(4), MICRO.array.depth
     data = rng.bytes(1100)
     driver.write(at(3), data)
     assert driver.read(at(3), 1100) == data
@@ -53,7 +53,7 @@ def test_memory_and_lists_over_the_wires(driver):
 
 def test_the_bytes_on_the_wires_are_recorded(tmp_path):
     events = tmp_path / "events"
-    with NetworkDriver(SimBoardTransport(SIMULATED, events=events), SIMULATED) as driver:
+    with NetworkDriver(SimBoardTransport(MICRO, events=events), MICRO) as driver:
         driver.status()  # the first call restarts the connection
         before = len(events.read_text().splitlines())
         data = np.random.default_rng(5).bytes(40)
@@ -74,19 +74,19 @@ def test_errors_and_aborts_over_the_wires(driver):
     driver.write(at(0), bytes(128))
     report = driver.run(at(0), at(800), timeout=TIMEOUT)
     assert (report.error, report.jobs, report.result) == (ListError.OPCODE, 0, b"")
-    load = ListLoad(fill=1, words=SIMULATED.b_words)
+    load = ListLoad(fill=1, words=MICRO.b_words)
     endless = load, ListLoop(times=65_535, body=1, body_loads=1), ListEnd(result_bytes=4)
     driver.write(at(0), b"".join(descriptor.pack() for descriptor in endless))
     with rejects(TransportTimeout, "the list did not end within 0.1 s"):
         driver.run(at(0), at(800), timeout=0.1)
     assert driver.status()[0] == NetworkState.ABORTED
-    driver.write(at(128 // SIMULATED.array.depth), ListEnd(result_bytes=4).pack())
+    driver.write(at(128 // MICRO.array.depth), ListEnd(result_bytes=4).pack())
     assert driver.run(at(0), at(800), timeout=TIMEOUT).result == load.pack()[:4]
 
 
 def test_a_network_over_the_wires(driver):
     pytest.importorskip("tflite")
-    program = weft.load(MLP).compile(SIMULATED)
+    program = weft.load(MLP).compile(MICRO)
     check_network(program, driver)
 
 

@@ -85,8 +85,10 @@ def outcome(runner, program, timing):
     return runner._core.run(program.segments[0].run_first, program.log)
 
 
-@pytest.mark.parametrize("response", [SLVERR, DECERR])
-@pytest.mark.parametrize("latency", [1, 40])
+@pytest.mark.parametrize("latency, response", [
+    (1, SLVERR), (40, DECERR),
+    *(pytest.param(*case, marks=pytest.mark.long) for case in ((1, DECERR), (40, SLVERR))),
+])
 @pytest.mark.parametrize("kind", ["list", "load", "log"])
 def test_an_error_in_any_beat_names_its_job(runner, program, session, kind, latency, response):
     """In each beat that a list reads or writes: so also in the first and last one of a burst."""

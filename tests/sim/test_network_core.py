@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from network_core_lists import random_list
-from network_cores import EARLY, MICRO, ROW, SIMULATED, SIMULATED_SLOWLY
+from network_cores import EARLY, MICRO, ROW, SIMULATED, SIMULATED_LONG, SIMULATED_SLOWLY
 from network_duel import compare_memories
 
 from weft.golden.network_core import run_list
@@ -26,6 +26,7 @@ from weft.sim.network_core import HostTraffic, NetworkSimulation
 CHIPS = [
     SIMULATED, MICRO,
     *(pytest.param(c, marks=pytest.mark.slow) for c in (EARLY, ROW, *SIMULATED_SLOWLY)),
+    *(pytest.param(c, marks=pytest.mark.long) for c in SIMULATED_LONG),
 ]
 
 

@@ -6,7 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mutated_lists import mutated_lists
-from network_cores import EARLY, MICRO, PROGRAM, ROW, SIMULATED, SIMULATED_SLOWLY
+from network_cores import (
+    EARLY,
+    MICRO,
+    PROGRAM,
+    ROW,
+    SIMULATED,
+    SIMULATED_LONG,
+    SIMULATED_SLOWLY,
+)
 from network_duel import compare_memories
 from tiers import tiers
 
@@ -26,13 +34,15 @@ from weft.sim.network_core import NetworkSimulation
 
 CORES = {"hardwired": SIMULATED, "microprogram": MICRO, "one row": ROW, "early": EARLY}
 SLOW = {f"slow {n}": config for n, config in enumerate(SIMULATED_SLOWLY)}
+LONG = {f"long {n}": config for n, config in enumerate(SIMULATED_LONG)}
+ALL = CORES | SLOW | LONG
 QUICK = "hardwired", "microprogram"
 NONE, OPCODE, FIELD, ADDRESS, DEADLOCK = list(ListError)[:5]
 
 
-@pytest.fixture(scope="module", params=tiers({name: name for name in CORES | SLOW}, *QUICK))
+@pytest.fixture(scope="module", params=tiers({name: name for name in ALL}, *QUICK, long=LONG))
 def core(request):
-    with NetworkSimulation((CORES | SLOW)[request.param]) as simulation:
+    with NetworkSimulation(ALL[request.param]) as simulation:
         yield simulation
 
 

@@ -8,6 +8,7 @@ from network_core_networks import NetworkBuilder
 from network_cores import PROGRAM, PROGRAM_ROW, SIMULATED
 from network_programs import random_inputs
 from products import integers
+from tiers import tiers
 
 import weft
 from weft.host.emulated import ListTransport
@@ -23,7 +24,9 @@ from weft.sim.network_core import AxiTiming, SimulatedRunner
 pytest.importorskip("tflite")
 
 
-@pytest.fixture(scope="module", params=[PROGRAM, PROGRAM_ROW], ids=["2x2x4", "1x2x4"])
+@pytest.fixture(scope="module", params=tiers(
+    {"2x2x4": PROGRAM, "1x2x4": PROGRAM_ROW}, "2x2x4"
+))
 def config(request):
     return request.param
 

@@ -88,7 +88,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", tiers(WRONG, "data", "withdrawn", "waits", "no result"))
+@pytest.mark.parametrize("case", tiers(WRONG, "data", "no result"))
 def test_fails_on_wrong_hardware(benches, tiny, case):
     port, value, testcase, message = case
     with pytest.raises(BenchError, match=message) as caught:

@@ -7,7 +7,8 @@ from weft.network_core.config import OPTIONS, SIZES, NetworkCoreConfig
 
 __all__ = [
     "BATCH1", "EARLY", "EARLY_ROW", "LARGE", "MICRO", "MICRO_LOGIC", "ODD", "ONNX", "PROGRAM",
-    "PROGRAM_ROW", "ROW", "SIMULATED", "SIMULATED_SLOWLY", "SMALL", "SPRAM", "TINY",
+    "PROGRAM_ROW", "ROW", "SIMULATED", "SIMULATED_LONG", "SIMULATED_SLOWLY", "SMALL", "SPRAM",
+    "TINY",
     "network_core_config", "small_network_core",
 ]
 
@@ -43,7 +44,7 @@ SPRAM = network_core_config(
     1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=4, words=32768, b_words=512,
     lines=256, read_vectors=1,
 )
-# The cores that quick tests simulate, sharing their models, and cores of slow tests.
+# The cores that quick tests simulate, sharing their models, and cores of slow and of long tests.
 _SIZES = {"words": 2048, "b_words": 256, "lines": 64}
 SIMULATED = network_core_config(
     3, 4, 4, 2, read_vectors=2, multiplier="fip", softmax=True, **_SIZES
@@ -74,12 +75,14 @@ MICRO_LOGIC = network_core_config(
 )
 SIMULATED_SLOWLY = [
     ONNX,
-    network_core_config(2, 2, 2, 2, read_vectors=2, **_SIZES),
     network_core_config(
         3, 2, 4, 1, read_vectors=1, scale_cycles=4, multiply_maps=True, **_SIZES
     ),
     network_core_config(
         4, 4, 4, 4, target="ecp5", requantize="single", multiply_maps=True, **_SIZES
     ),
+]
+SIMULATED_LONG = [
+    network_core_config(2, 2, 2, 2, read_vectors=2, **_SIZES),
     network_core_config(5, 4, 4, 4, target="ecp5", dsp_cols=2, **_SIZES),  # as many banks as rows
 ]

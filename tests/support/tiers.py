@@ -1,10 +1,10 @@
-"""Marks the slow cases of a test, and the long ones; CONTRIBUTING.md has the three tiers."""
+"""Marks the slow cases of a test, and the long ones; docs/testing.md has the three tiers."""
 
 from collections.abc import Collection
 
 import pytest
 
-__all__ = ["tiers"]
+__all__ = ["seeds", "tiers"]
 
 
 def tiers(cases: dict, *quick: str, long: Collection[str] = ()) -> list:
@@ -27,3 +27,9 @@ def tiers(cases: dict, *quick: str, long: Collection[str] = ()) -> list:
         pytest.param(case, id=name, marks=() if name in quick else marks[name])
         for name, case in cases.items()
     ]
+
+
+def seeds(quick: int, slow: int, count: int) -> list:
+    """The numbers below ``count``: from ``quick`` on they are slow, and from ``slow`` on long."""
+    cases = {str(seed): seed for seed in range(count)}
+    return tiers(cases, *[*cases][:quick], long=[*cases][slow:])

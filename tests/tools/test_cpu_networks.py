@@ -105,8 +105,10 @@ BUGS = [
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("bug", [None, *BUGS], ids=lambda bug: str(bug and bug[1])[:20])
+@pytest.mark.parametrize("bug", [
+    pytest.param(bug, marks=pytest.mark.slow if bug in (None, *BUGS[:2]) else pytest.mark.long)
+    for bug in (None, *BUGS)
+], ids=lambda bug: str(bug and bug[1])[:20])
 def test_plain_c_computes_the_network(tool, tmp_path, bug):
     """Compiled for this machine; a network with a depthwise convolution, and a bug is seen."""
     pytest.importorskip("tflite")

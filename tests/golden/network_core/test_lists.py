@@ -12,7 +12,7 @@ from weft.network_core.descriptors import ListError, ListJob, ListLoad, ListLoop
 MEMORY = {"words": 8192, "b_words": 64, "lines": 24, "read_vectors": 2}
 
 
-@pytest.mark.parametrize("eager", [True, False])
+@pytest.mark.parametrize("eager", [pytest.param(True, marks=pytest.mark.slow), False])
 @pytest.mark.parametrize("config", [
     network_core_config(2, 2, 2, 2, multiplier="fip", softmax=True, **MEMORY),
     network_core_config(4, 4, 4, 2, multiplier="plain", requantize="single", **MEMORY),

@@ -12,7 +12,7 @@ from weft.hw.arith.ecp5 import LogicMultiplier
 from weft.sim.primitives import ECP5_MODELS
 
 
-@pytest.mark.parametrize("width", [8, 9])
+@pytest.mark.parametrize("width", [8, pytest.param(9, marks=pytest.mark.slow)])
 def test_carry_chains_multiply_all_operands(width):
     assert exhaustive_check(LogicMultiplier, width=width) == "PASS"
 

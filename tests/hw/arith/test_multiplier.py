@@ -49,7 +49,7 @@ def test_en_is_1_by_default():
     assert found == [0, 0, 0, -35]
 
 
-@pytest.mark.parametrize("width", [8, 9])
+@pytest.mark.parametrize("width", [8, pytest.param(9, marks=pytest.mark.slow)])
 def test_the_block_multiplies_all_operands(width):
     assert exhaustive_check(Multiplier, width=width) == "PASS"
 

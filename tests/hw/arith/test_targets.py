@@ -137,7 +137,8 @@ QUICK = {
         *case.values, resource, folded,
         id=f"{'folded' if folded else 'overlapped'}-{resource}-{case.id}",
         marks=() if (resource in QUICK.get(case.id, ())) == folded and case.id in QUICK
-        else pytest.mark.slow if folded == (number % 2 == 0) else pytest.mark.long,
+        else pytest.mark.slow if number % 2 == 0 and folded == (number % 4 == 0)
+        else pytest.mark.long,
     )
     for number, (case, resource) in enumerate(itertools.product(ALL.args[1], RESOURCES))
     for folded in (True, False) if resource != "ram" or case.values[0].SQUARES

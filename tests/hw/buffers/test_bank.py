@@ -79,8 +79,12 @@ def test_blocks_equal_the_behavioural_model(width, depth):
 
 
 @pytest.mark.parametrize("width, parts, bytewise", [
-    (128, 1, True), (128, 2, False), (128, 8, False), (64, 2, True), (32, 4, True), (32, 16, False),
-    (64, 32, False), (96, 4, True), (24, 1, True),
+    (64, 2, True), (32, 16, False), (24, 1, True), *(
+        pytest.param(*shape, marks=pytest.mark.slow) for shape in (
+            (128, 1, True), (128, 2, False), (128, 8, False), (32, 4, True), (64, 32, False),
+            (96, 4, True),
+        )
+    ),
 ])
 def test_parts_and_bytes_equal_the_behavioural_model(width, parts, bytewise):
     dut = Bank(width=width, depth=16, target="ecp5", parts=parts, bytewise=bytewise)

@@ -32,7 +32,7 @@ def test_both_ports_read_the_written_bytes():
 
 @pytest.mark.parametrize("width, depth", [
     (64, 16), *(
-        pytest.param(*shape, marks=pytest.mark.slow)
+        pytest.param(*shape, marks=pytest.mark.slow if shape[1] < 8192 else pytest.mark.long)
         for shape in ((24, 1024), (24, 2000), (16, 4096), (16, 8192), (8, 16384))
     ),
 ])

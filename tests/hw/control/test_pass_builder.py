@@ -91,7 +91,10 @@ class Consumer:
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3, 5, 8])
-@pytest.mark.parametrize("idle, stall", [(0, 0), (0.5, 0), (0, 0.5), (0.5, 0.9), (0.9, 0.5)])
+@pytest.mark.parametrize("idle, stall", [
+    (0, 0), (0.5, 0.9), (0.9, 0.5),
+    *(pytest.param(*flow, marks=pytest.mark.slow) for flow in ((0, 0.5), (0.5, 0))),
+])
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_builds_passes_of_the_tiles_of_a_job(slots, idle, stall, rounds):
     dut = PassBuilder(tile=TILE, slots=slots)

@@ -252,7 +252,8 @@ def test_an_abort_ends_only_the_active_job(slots, scene):
 
 
 @pytest.mark.parametrize("apart", [
-    2, *(pytest.param(cycles, marks=pytest.mark.slow) for cycles in (1, 3, 4, 6, 9)),
+    2, *(pytest.param(cycles, marks=pytest.mark.slow) for cycles in (1, 6)),
+    *(pytest.param(cycles, marks=pytest.mark.long) for cycles in (3, 4, 9)),
 ])
 @pytest.mark.parametrize("scene", ["quick", "rejected", "starved-in-a-pass"])
 def test_two_aborts_end_only_active_jobs(apart, scene):

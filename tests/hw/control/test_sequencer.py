@@ -8,8 +8,8 @@ from verif.sequencer_model import DEPTH, EVERY, ROWS, SequencerModel, random_pas
 
 
 @pytest.mark.parametrize("slots, rows", [(1, 1), (1, 3), (2, 3), (3, 1), (3, 3), (8, 2)])
-@pytest.mark.parametrize("idle", [0, 0.5, 0.9])
-@pytest.mark.parametrize("credits", [1, 2, 8])
+@pytest.mark.parametrize("idle", [0, 0.5, pytest.param(0.9, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("credits", [1, pytest.param(2, marks=pytest.mark.slow), 8])
 def test_every_cycle_matches_the_model(slots, rows, idle, credits):
     rng = random.Random(slots)
     passes = list(random_passes(slots, slots + credits, 16))

@@ -9,8 +9,8 @@ from verif.sequencer_model import DEPTH, ROWS, SequencerModel, random_passes, ti
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 5])
-@pytest.mark.parametrize("idle", [0, 0.5, 0.9])
-@pytest.mark.parametrize("credits", [1, 2, 8])
+@pytest.mark.parametrize("idle", [0, 0.5, pytest.param(0.9, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("credits", [1, pytest.param(2, marks=pytest.mark.slow), 8])
 def test_every_cycle_matches_the_model(rows, idle, credits):
     rng = random.Random(rows)
     passes = [

@@ -199,7 +199,8 @@ def test_an_abort_in_any_cycle_ends_only_the_active_job(scene, ready):
 
 
 @pytest.mark.parametrize("apart", [
-    2, *(pytest.param(cycles, marks=pytest.mark.slow) for cycles in (1, 3, 5, 8)),
+    2, *(pytest.param(cycles, marks=pytest.mark.slow) for cycles in (1, 5)),
+    *(pytest.param(cycles, marks=pytest.mark.long) for cycles in (3, 8)),
 ])
 @pytest.mark.parametrize("name", ["pairs", "rejected", "fed-in-time"])
 @pytest.mark.parametrize("flow", ["always", "every-third"])

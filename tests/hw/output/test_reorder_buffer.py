@@ -16,7 +16,10 @@ LANES = 2
     (1, 1, 0), (2, 1, 0), (4, 3, 0), (8, 1, 5),
 ])
 @pytest.mark.parametrize("output_latency", [0, 1, 2])
-@pytest.mark.parametrize("idle, stall", [(0, 0), (0, 0.5), (0.5, 0), (0.5, 0.9), (0.9, 0.5)])
+@pytest.mark.parametrize("idle, stall", [
+    (0, 0), (0.5, 0.9), (0.9, 0.5),
+    *(pytest.param(*flow, marks=pytest.mark.slow) for flow in ((0, 0.5), (0.5, 0))),
+])
 def test_chunks_are_popped_in_order(
     depth, sum_latency, epilogue_latency, idle, stall, output_latency
 ):

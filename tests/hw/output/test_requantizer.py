@@ -26,7 +26,7 @@ ALL = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 
 
 @ALL
-@pytest.mark.parametrize("idle", [0, 0.5])
+@pytest.mark.parametrize("idle", [pytest.param(0, marks=pytest.mark.slow), 0.5])
 def test_results_equal_goldens_after_the_latency(config, idle):
     bench = RequantizerBench(config)
     assert isinstance(bench.dut, Requantizer)

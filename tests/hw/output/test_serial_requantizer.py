@@ -24,7 +24,7 @@ CONFIGS = {
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-@pytest.mark.parametrize("idle", [0, 0.5])
+@pytest.mark.parametrize("idle", [pytest.param(0, marks=pytest.mark.slow), 0.5])
 def test_results_equal_goldens_after_the_latency(config, idle):
     bench = RequantizerBench(config)
     assert isinstance(bench.dut, SerialRequantizer)

@@ -96,7 +96,7 @@ def run(config, bench, fast, limit=60_000, **host):
 @pytest.mark.parametrize("case", tiers({
     "4to8-stall": (CONFIG, {"idle": 0.5, "stall": 0.5}),
     "16to16": (WIDE, {}), "1to1": (BYTE, {}),
-}, "1to1"))
+}, "1to1", long={"16to16"}))
 def test_products_through_the_link(case, fast):
     config, rules = case
     scenario = scenario_of(config, [(3, 4, 5), (1, 1, 1)])
@@ -157,7 +157,8 @@ def flip(data, index, bits):
 
 
 @pytest.mark.parametrize("index", [
-    40, *(pytest.param(index, marks=pytest.mark.slow) for index in (2, 4, 11, -1)),
+    40, *(pytest.param(index, marks=pytest.mark.slow) for index in (4, -1)),
+    *(pytest.param(index, marks=pytest.mark.long) for index in (2, 11)),
 ])
 def test_a_damaged_frame_has_no_effect(index, fast):
     scenario = scenario_of(CONFIG)

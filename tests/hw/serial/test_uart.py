@@ -128,4 +128,4 @@ def test_rejects_an_invalid_divisor(kind, divisor, error, text):
         warnings.simplefilter("ignore", UnusedElaboratable)
         with rejects(error, text):
             kind(divisor=divisor)
-        gc.collect()
+        gc.collect(1)  # not the objects of other tests

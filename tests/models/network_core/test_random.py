@@ -119,15 +119,18 @@ def test_random_networks_of_several_lists():
     assert max(found) > 2 and found.count(1) < len(found) // 2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(12, 76, 32))
+@pytest.mark.parametrize("first", [
+    pytest.param(12, marks=pytest.mark.slow), pytest.param(44, marks=pytest.mark.long),
+])
 def test_more_random_networks_of_several_lists(first):
     for seed in range(first, first + 32):
         check(seed, random_divided_network)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(16, 176, 32))
+@pytest.mark.parametrize("first", [
+    pytest.param(first, marks=pytest.mark.slow if first < 80 else pytest.mark.long)
+    for first in range(16, 176, 32)
+])
 def test_more_random_networks(first):
     for seed in range(first, first + 32):
         check(seed)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from network_cores import network_core_config
 from rejects import rejects
+from tiers import seeds
 
 from weft.models.network_core import schedule as module
 from weft.models.network_core.map_pitches import Panels
@@ -74,7 +75,7 @@ def check_layer(entry, parts):
 
 
 @pytest.mark.parametrize("fewest", [False, True])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(10, 20, 40))
 def test_parts_follow_each_other_and_wait(seed, fewest):
     """Each word is written only after the last job that uses it.
 
@@ -172,7 +173,7 @@ def test_a_part_lies_where_the_fewest_jobs_must_end():
     ]
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(5, 10, 25))
 def test_shares_that_cannot_be_better_change_nothing(seed, monkeypatch):
     """A schedule that stops early is equal to one that follows each of its shares to the end."""
     rng = np.random.default_rng(seed)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from graph_runner import run_graph
 from network_core_networks import NetworkBuilder, random_network
-from network_cores import LARGE, ODD, SMALL, network_core_config
+from network_cores import LARGE, ODD, PROGRAM, SIMULATED, SMALL, network_core_config
 from products import integers
 
 from weft.models.network_core.compiler import compile_network_core
@@ -68,11 +68,8 @@ def inputs(count):
     return integers(np.random.default_rng(2), np.int8, count, 6, 6, 3)
 
 
-@pytest.mark.parametrize("program_words", [0, 1 << 12])
-def test_both_lists_and_all_layers_take_the_predicted_cycles(program_words):
-    config = network_core_config(
-        3, 4, 4, 2, words=1024, b_words=64, lines=24, read_vectors=2, program_words=program_words
-    )
+@pytest.mark.parametrize("config", [SIMULATED, PROGRAM], ids=["maps", "program-memory"])
+def test_both_lists_and_all_layers_take_the_predicted_cycles(config):
     program = compile_network_core(small(), target_of(config))
     simulated = SimulatedRunner(config)
     with program.open(GoldenRunner(config)) as session:

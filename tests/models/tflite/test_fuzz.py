@@ -104,7 +104,8 @@ def run(graph, seed):
 
 
 @pytest.mark.parametrize("seeds", [
-    range(400), pytest.param(range(400, 8000), marks=pytest.mark.slow),
+    range(400), pytest.param(range(400, 2000), marks=pytest.mark.slow),
+    pytest.param(range(2000, 8000), marks=pytest.mark.long),
 ])
 def test_mutants_are_imported_or_refused(seeds):
     data, counts = file(), [0, 0]

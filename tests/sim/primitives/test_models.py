@@ -93,7 +93,7 @@ USED = [
 ]
 
 
-@pytest.mark.parametrize("inject", ["NO", "YES"])
+@pytest.mark.parametrize("inject", ["NO", pytest.param("YES", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("low", [*USED, *random.Random(1).sample(range(1 << 16), 4)])
 def test_carries_equal_yosyss(low, inject):
     compare(models(), low, low * 40503 & 0xFFFF, inject)

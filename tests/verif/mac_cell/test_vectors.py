@@ -91,15 +91,23 @@ def test_every_length_of_a_cancellation(sums):
         assert np.count_nonzero(exact) > 10_000
 
 
+@pytest.fixture(scope="module")
+def tied(sums):
+    """The product, the start, the total and the places of each tie."""
+    ties = sums.ties()
+    return tuple(each[ties] for each in (sums.product, sums.start, sums.total, sums.places))
+
+
 @pytest.mark.parametrize("sign", [-1, 1])
 @pytest.mark.parametrize("last", [0, 1])
 @pytest.mark.parametrize("opposite", [False, True])
 @pytest.mark.parametrize("below", [False, True], ids=["normal", "subnormal"])
-def test_ties(sums, sign, last, opposite, below):
-    ties = sums.ties() & (np.sign(sums.total) == sign) & (np.abs(sums.places) // 1 % 2 == last)
-    ties &= (np.sign(sums.product) != np.sign(sums.start)) == opposite
-    ties &= (np.abs(sums.total) < 2.0**-126) == below
-    assert np.count_nonzero(ties) > 500
+def test_ties(tied, sign, last, opposite, below):
+    product, start, total, places = tied
+    found = (np.sign(total) == sign) & (np.abs(places) // 1 % 2 == last)
+    found &= (np.sign(product) != np.sign(start)) == opposite
+    found &= (np.abs(total) < 2.0**-126) == below
+    assert np.count_nonzero(found) > 500
 
 
 def test_nearly_ties(sums):

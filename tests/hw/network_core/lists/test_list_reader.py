@@ -41,7 +41,10 @@ def log_of(config, memory, run, base):
 
 
 @pytest.mark.parametrize("timing", TIMINGS)
-@pytest.mark.parametrize("name", CHIPS)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=pytest.mark.slow if name in ("2x2x2", "3x4x64") else ())
+    for name in CHIPS
+])
 def test_random_lists(name, timing):
     config, rng = CHIPS[name], random.Random(f"{name}{timing}")
     memory = bytearray(rng.randbytes(config.memory_bytes))

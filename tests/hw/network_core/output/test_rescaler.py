@@ -80,7 +80,11 @@ OPTION = {name: replace(config, multiply_maps=True) for name, config in CONFIGS.
 
 @pytest.mark.parametrize("config, kind", [
     *((config, kind) for config in CONFIGS.values() for kind in ("plain", "add")),
-    *((config, kind) for config in OPTION.values() for kind in ("plain", "add", "multiply")),
+    *((config, "multiply") for config in OPTION.values()),
+    *(
+        pytest.param(config, kind, marks=pytest.mark.slow)
+        for config in OPTION.values() for kind in ("plain", "add")
+    ),
 ], ids=lambda value: value if isinstance(value, str) else "")
 def test_results_follow_the_request(config, kind):
     dut, core = Rescaler(config), config.array

@@ -12,9 +12,12 @@ from weft.models import kernels
 from weft.models.network_core.division import divide
 from weft.sim.network_core import SimulatedRunner
 
-CORES = pytest.mark.parametrize(
-    "config", [LARGE, SMALL, ODD, SPRAM], ids=lambda config: config.array.name
-)
+CORES = pytest.mark.parametrize("config", [
+    pytest.param(config, id=config.array.name, marks=marks)
+    for config, marks in (
+        (LARGE, ()), (SMALL, pytest.mark.slow), (ODD, pytest.mark.slow), (SPRAM, ()),
+    )
+])
 
 
 def full(*bounds):

@@ -9,9 +9,12 @@ from network_cores import LARGE, ODD, SIMULATED, SMALL, SPRAM
 
 from weft.sim.network_core import SimulatedRunner
 
-CORES = pytest.mark.parametrize(
-    "config", [LARGE, SMALL, ODD, SPRAM], ids=lambda config: config.array.name
-)
+CORES = pytest.mark.parametrize("config", [
+    pytest.param(config, id=config.array.name, marks=marks)
+    for config, marks in (
+        (LARGE, ()), (SMALL, pytest.mark.slow), (ODD, pytest.mark.slow), (SPRAM, ()),
+    )
+])
 POOLS = [  # shape, kernel, stride, padding, output
     ((6, 8, 8), (2, 2), (2, 2), (0, 0), (3, 4)),
     ((7, 9, 5), (2, 2), (2, 2), (0, 0), (4, 5)),  # windows reach beyond the map

@@ -12,9 +12,12 @@ from weft.models.network_core.division import divide
 from weft.quantize import quantize_multiplier
 from weft.sim.network_core import SimulatedRunner
 
-CORES = pytest.mark.parametrize(
-    "config", [LARGE, SMALL, ODD, SPRAM], ids=lambda config: config.array.name
-)
+CORES = pytest.mark.parametrize("config", [
+    pytest.param(config, id=config.array.name, marks=marks)
+    for config, marks in (
+        (LARGE, ()), (SMALL, pytest.mark.slow), (ODD, pytest.mark.slow), (SPRAM, ()),
+    )
+])
 TYPES = pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 SINGLE = replace(LARGE, array=replace(LARGE.array, requantize="single"))
 

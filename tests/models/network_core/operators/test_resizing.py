@@ -7,9 +7,12 @@ from network_cores import LARGE, ODD, SMALL, SPRAM
 
 from weft.models.network_core.division import divide
 
-CORES = pytest.mark.parametrize(
-    "config", [LARGE, SMALL, ODD, SPRAM], ids=lambda config: config.array.name
-)
+CORES = pytest.mark.parametrize("config", [
+    pytest.param(config, id=config.array.name, marks=marks)
+    for config, marks in (
+        (LARGE, ()), (SMALL, pytest.mark.slow), (ODD, pytest.mark.slow), (SPRAM, ()),
+    )
+])
 KERNELS = pytest.mark.parametrize("kernel", ["tflite.resize_bilinear", "litert.resize_bilinear"])
 
 
