@@ -274,16 +274,23 @@ def _before(w, n):
     return w.dense(w.mean(x, (1, 2)), 5)
 
 
+def _deviation(w, variance):
+    """``1 / sqrt(variance + epsilon)``: converters see no value below 0."""
+    shape = w.shape(variance)
+    total = w.add(
+        "ADD", [variance, w.constant(np.int8([-127]), 0.0001, -128)], w.output(shape, 0.03, -128),
+        ("AddOptions", {}),
+    )
+    return w.add("RSQRT", [total], w.output(shape, 0.05, -128))
+
+
 def _norm(w, n):
     """Normalization over channels: means, squares of differences, RSQRT."""
     x = w.convolution("x", 8, stride=4, activation=NONE)
     axes = ((3,), (3,), (1, 2))[n]
     mean = w.mean(x, axes)
     squares = w.binary("SQUARED_DIFFERENCE", x, mean, None, 0.02)
-    low = w.mean(squares, axes)
-    low = w.sum(low, w.constant(np.int8([1]), 0.001), 0.03)
-    low = w.function(low, "RSQRT", None, 0.05, -128)
-    y = w.product(w.sum(x, mean, operator="SUB"), low)
+    y = w.product(w.sum(x, mean, operator="SUB"), _deviation(w, w.mean(squares, axes)))
     return w.sum(w.product(y, w.values(8)), w.values(8))
 
 
@@ -361,15 +368,9 @@ def _attention(w, n):
 def _layer_norm(w, x):
     """LayerNorm over the channels, as converters write it."""
     *lead, channels = w.shape(x)
-    rows = (*lead, 1)
     mean = w.mean(x, (len(lead),), keep=True)
     square = w.binary("SQUARED_DIFFERENCE", x, mean, scale=0.06)
-    variance = w.mean(square, (len(lead),), keep=True)
-    variance = w.add(
-        "ADD", [variance, w.constant(np.int8([-127]), 0.0001, -128)], w.output(rows, 0.03, -128),
-        ("AddOptions", {}),
-    )
-    factor = w.add("RSQRT", [variance], w.output(rows, 0.05, -128))
+    factor = _deviation(w, w.mean(square, (len(lead),), keep=True))
     gains = w.product(factor, w.values(channels), scale=0.03)
     moved = w.sum(w.product(x, gains), w.values(channels))
     return w.sum(moved, w.product(mean, gains), operator="SUB")
