@@ -85,4 +85,8 @@ TARGETS = Registry(
         _ICE40HX, name="ice40up", mac_suffix="_ice40up", has_dsp=True, dsp_blocks=8,
         max_fip_depth=2,
     ),
+    Target(
+        name="gowin", mac_suffix="_gowin", has_dsp=True, prefers_fip=True, edge_registers=1,
+        pipelines_results=True, reorder_latency=1, models="gowin.v",
+    ),
 )
