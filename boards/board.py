@@ -287,6 +287,8 @@ class Board:
 
         Raises BoardError if Weft has no target for the FPGA.
         """
+        if (part := getattr(self.platform, "part", None)) is not None:
+            return self._gowin(part, getattr(self.platform, "family", None))
         name, package, speed = (
             getattr(self.platform, part, None) for part in ("device", "package", "speed")
         )
@@ -310,6 +312,17 @@ class Board:
         die = f"LFE5U-{'25' if size == '12' else size}F"  # a 12F has the die of a 25F
         options = option, "--speed", str(speed), "--package", PACKAGES[package]
         return self._in_package(die, name, options)
+
+    def _gowin(self, part, family):
+        """The Gowin FPGA with the name ``part``; nextpnr takes its clock as an option."""
+        if family not in DEVICES or not isinstance(part, str):
+            raise BoardError(
+                f"FPGA of {self.name} must be a GW2AR-18C, if it is of Gowin, not {family}"
+            )
+        _, _, *family_options = DEVICES[family].options
+        return self._in_package(
+            family, family, ("--device", part, *family_options, "--freq", f"{self.clock:g}")
+        )
 
     def _in_package(self, die, name, options):
         placer = () if self.placer == PLACERS[0] else ("--placer", self.placer)

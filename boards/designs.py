@@ -14,7 +14,7 @@ from weft.designs import replace
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
-    "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "ICE40_HX8K", "ICE40_UP5K", "NETWORKS_25F",
+    "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "GOWIN_18", "ICE40_HX8K", "ICE40_UP5K", "NETWORKS_25F",
     "NETWORKS_85F", "NETWORKS_HX8K", "NETWORKS_ONNX_85F", "NETWORKS_UP5K", "configs_by_size",
     "min_luts",
 ]
@@ -26,6 +26,7 @@ ICE40_HX8K = replace(PRESETS["ice40hx8k"].config, rows=3, drain="folded")
 ECP5_25F = PRESETS["ecp5-25f"].config
 ECP5_45F = replace(ECP5_25F, rows=6, cols=10, hop=3, dsp_cols=2, ram_cols=2, lanes=2)
 ECP5_85F = PRESETS["ecp5-85f"].config
+GOWIN_18 = PRESETS["gw2ar-18"].config
 
 
 def _core(hop=2, target="ecp5", **fields):

@@ -41,8 +41,9 @@ class Device:
 
     @property
     def package(self) -> str:
-        """The name of its package in nextpnr."""
-        return self.options[self.options.index("--package") + 1]
+        """The name of its package in nextpnr; of a Gowin FPGA, the whole part."""
+        option = "--package" if "--package" in self.options else "--device"
+        return self.options[self.options.index(option) + 1]
 
     @property
     def flow(self) -> Flow:
@@ -95,6 +96,11 @@ DEVICES = {
         Device(
             "iCE40HX8K", "ice40hx", ("--hx8k", "--package", "ct256"),
             {"LUT": 7680, "FF": 7680, "RAM": 32},
+        ),
+        Device(
+            "GW2AR-18C", "gowin",
+            ("--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C"),
+            {"LUT": 20736, "FF": 15552, "DSP": 96, "RAM": 46},
         ),
     )
 }
