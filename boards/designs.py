@@ -26,7 +26,11 @@ ICE40_HX8K = replace(PRESETS["ice40hx8k"].config, rows=3, drain="folded")
 ECP5_25F = PRESETS["ecp5-25f"].config
 ECP5_45F = replace(ECP5_25F, rows=6, cols=10, hop=3, dsp_cols=2, ram_cols=2, lanes=2)
 ECP5_85F = PRESETS["ecp5-85f"].config
-GOWIN_18 = PRESETS["gw2ar-18"].config
+# All products are in DSP blocks, so all else is in logic, the lane's multipliers too.
+GOWIN_18 = Config(
+    target="gowin", rows=4, cols=5, depth=8, hop=2, lanes=1, jobs=4, activation="none",
+    a_words=512, b_words=512, bytes_in=8, bytes_out=4,
+)
 
 
 def _core(hop=2, target="ecp5", **fields):

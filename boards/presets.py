@@ -106,13 +106,6 @@ PRESETS = {
                 bytes_out=1,
             ),
         ),
-        Preset(
-            name="gw2ar-18", device=DEVICES["GW2AR-18C"], goal=12,
-            config=Config(
-                target="gowin", rows=4, cols=6, depth=8, hop=2, lanes=2, scale_cycles=4, jobs=4,
-                activation="none", a_words=512, b_words=512,
-            ),
-        ),
         _on_85f("ecp5-64", 165, rows=4, cols=8, depth=2, hop=2, lanes=1),
         _on_85f("ecp5-16", 150, rows=2, cols=4, depth=2, lanes=1),
         _on_85f("ecp5-256", 145, rows=8, cols=8, depth=4, hop=3, lanes=1),

@@ -28,7 +28,7 @@ from weft.files import write_text
 from weft.hw.primitives import Primitives
 
 __all__ = [
-    "VERSIONS", "Netlist", "SeedError", "Toolchain", "ToolchainError", "digest", "digests",
+    "GOWIN_VERSIONS", "VERSIONS", "Netlist", "SeedError", "Toolchain", "ToolchainError", "digest", "digests",
     "to_rtlil",
 ]
 

@@ -6,13 +6,15 @@ from weft.boards.devices import DEVICES, RESOURCES
 
 
 def test_names():
-    assert list(DEVICES) == ["LFE5U-25F", "LFE5U-45F", "LFE5U-85F", "iCE40UP5K", "iCE40HX8K"]
+    assert list(DEVICES) == [
+        "LFE5U-25F", "LFE5U-45F", "LFE5U-85F", "iCE40UP5K", "iCE40HX8K", "GW2AR-18C",
+    ]
     assert all(device.name == name for name, device in DEVICES.items())
 
 
 @pytest.mark.parametrize(("name", "dsp", "ram", "spram"), [
     ("LFE5U-25F", 28, 56, None), ("LFE5U-45F", 72, 108, None), ("LFE5U-85F", 156, 208, None),
-    ("iCE40UP5K", 8, 30, 4), ("iCE40HX8K", None, 32, None),
+    ("iCE40UP5K", 8, 30, 4), ("iCE40HX8K", None, 32, None), ("GW2AR-18C", 96, 46, None),
 ])
 def test_capacities(name, dsp, ram, spram):
     found = DEVICES[name].capacity
@@ -35,7 +37,9 @@ def test_ice40_flip_flops_are_counted_in_the_netlist():
 
 
 def test_no_dsp_blocks_are_inferred():
-    assert not any("-dsp" in device.flow.synthesis for device in DEVICES.values())
+    """`synth_gowin` infers them unless it is told not to, `synth_ice40` if it is told to."""
+    assert not any(" -dsp" in device.flow.synthesis for device in DEVICES.values())
+    assert " -nodsp" in DEVICES["GW2AR-18C"].flow.synthesis
 
 
 @pytest.mark.parametrize("name", ["iCE40HX8K", "iCE40UP5K"])
