@@ -136,5 +136,8 @@ _SIZES = PerKind(product=_sizes, network=_no_sizes)
 
 def min_luts(cells: dict[str, int]) -> int:
     """Lower bound of the LUTs of a netlist, from its number of cells by type."""
-    luts = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 4, "SB_LUT4": 1}
+    luts = {
+        "LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 4, "SB_LUT4": 1,
+        "LUT1": 1, "LUT2": 1, "LUT3": 1, "ALU": 1,
+    }
     return sum(luts.get(cell, 0) * count for cell, count in cells.items())

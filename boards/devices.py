@@ -5,9 +5,15 @@ from dataclasses import dataclass
 
 from weft.boards.flows import FLOWS, Flow
 
-__all__ = ["DEVICES", "RESOURCES", "Device"]
+__all__ = ["DEVICES", "RESOURCES", "Device", "amount"]
 
 RESOURCES = "LUT", "FF", "DSP", "RAM", "SPRAM"
+UNTIMED = (
+    "nextpnr does not time DSP blocks: no path in, into or out of them is in these clocks; each"
+    " block uses all its registers, with a register before and after it"
+)
+# Cells of a Gowin FPGA that are counted as another one: an ALU takes the place of a LUT.
+_COUNTED_AS = {"ALU": "LUT4", "SDPB": "BSRAM", "SDPX9B": "BSRAM"}
 
 
 @dataclass(frozen=True)
@@ -24,8 +30,8 @@ class Device:
         the default.
     capacity : dict of int
         Amount of each of `RESOURCES`: LUTs (iCE40: logic cells of a LUT and a flip-flop each),
-        flip-flops, DSP blocks, block RAMs and single-port RAMs; resources that the FPGA lacks are
-        left out.
+        flip-flops, DSP blocks (Gowin: multipliers of 9 x 9 bits), block RAMs and single-port RAMs;
+        resources that the FPGA lacks are left out.
     dsp_sites : pair of tuples of int
         Columns and rows of the groups of four DSP blocks, in nextpnr's coordinates; ECP5 only.
     ram_sites : pair of tuples of int
@@ -50,6 +56,11 @@ class Device:
         """The tools for its FPGA family."""
         return FLOWS[self.target]
 
+    @property
+    def untimed(self) -> str:
+        """A sentence about what the clocks of place and route do not cover; "" if nothing."""
+        return UNTIMED if self.target == "gowin" else ""
+
     def count_resources(
         self, cells: Mapping[str, int], placed: Mapping[str, int]
     ) -> dict[str, int]:
@@ -62,7 +73,7 @@ class Device:
         placed : dict of int
             Number of cells by type, in nextpnr's report.
         """
-        used = {name: placed.get(cell, 0) for name, cell in self.flow.cells.items()}
+        used = {name: amount(placed, cell) for name, cell in self.flow.cells.items()}
         if pattern := self.flow.flip_flops:
             used["FF"] = sum(n for cell, n in cells.items() if pattern.fullmatch(cell))
         return {name: used.get(name, 0) for name in RESOURCES if name in self.capacity}
@@ -70,7 +81,12 @@ class Device:
     def resource(self, cell: str) -> str:
         """The name in `RESOURCES` of a cell type; other cell types are returned unchanged."""
         names = {kind: name for name, kind in self.flow.cells.items()}
-        return names.get(cell, cell)
+        return names.get(_COUNTED_AS.get(cell, cell), cell)
+
+
+def amount(cells: Mapping[str, int], kind: str) -> int:
+    """The number of cells that count as a ``kind`` of cell, from their number by type."""
+    return sum(count for cell, count in cells.items() if _COUNTED_AS.get(cell, cell) == kind)
 
 
 def _ecp5(size, package, luts, ram, columns, rows, ram_rows=()):

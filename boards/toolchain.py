@@ -22,7 +22,7 @@ from weft.boards import floorplan, netlist_passes
 from weft.boards.benchmark import OtherClock, PnrResult, RoutedDesign, critical_path
 from weft.boards.blocks import latest_arrivals
 from weft.boards.design_digest import design_digest
-from weft.boards.devices import Device
+from weft.boards.devices import Device, amount
 from weft.boards.flows import ecp5, flow, ice40
 from weft.files import write_text
 from weft.hw.primitives import Primitives
@@ -264,7 +264,7 @@ class Toolchain:
         # nextpnr packs other cells, but not these; it searches places for too many without an end.
         hard = {name: cell for name, cell in device.flow.cells.items() if name in ("DSP", "RAM")}
         if text := _excess(device, (
-            (name, netlist.cells.get(cell, 0), device.capacity[name])
+            (name, amount(netlist.cells, cell), device.capacity[name])
             for name, cell in hard.items() if name in device.capacity
         )):
             raise ToolchainError(text)

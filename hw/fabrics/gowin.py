@@ -17,9 +17,10 @@ class GowinFabric(Fabric):
     """Primitives of the Gowin FPGAs.
 
     A block RAM has 512 words of 36 bits, 1024 of 18 bits and so on. A bank uses the widest shape
-    that is deep enough, and puts blocks side by side. So only wires follow the output registers. A
-    bank that is read in parts, or written byte by byte, is left to the tool, as is one that is too
-    deep.
+    that is deep enough, and puts blocks side by side. If a bank is written byte by byte, a block
+    has bits of one byte, because Yosys and the open tools handle byte enables wrongly. If it is
+    read in parts, a multiplexer follows the output registers; otherwise only wires do. A bank that
+    is too deep is left to the tool.
 
     All multipliers outside of the array are in logic: nextpnr times logic, but no DSP block.
 
@@ -30,32 +31,48 @@ class GowinFabric(Fabric):
     lut_ram = "distributed"
 
     def add_blocks(self, m, bank):
-        if bank.parts > 1 or bank.bytewise or bank.depth > 1 << ADDRESS_BITS:
+        if bank.depth > 1 << ADDRESS_BITS:
             return False
-        level = max(0, ceil_log2(bank.depth) - 9)
-        for first in range(0, bank.width, WIDTHS[level]):
-            m.submodules[f"block_{first}"] = self._block(m, bank, first, level)
+        level = max(2 * bank.bytewise, ceil_log2(bank.depth) - 9)
+        step = min(8, WIDTHS[level]) if bank.bytewise else WIDTHS[level]
+        word = Signal(bank.width, name="words")
+        for first in range(0, bank.width, step):
+            bits = slice(first, min(first + step, bank.width))
+            m.submodules[f"block_{first}"] = self._block(m, bank, word, bits, level)
+        m.d.comb += bank.read_data.eq(self._part(m, bank, word))
         return True
 
-    def _block(self, m, bank, first, level):
-        """A block for the bits from ``first`` on: port A writes, port B reads."""
+    def _part(self, m, bank, word):
+        """The part of ``word`` that the read address selected when the read began."""
+        if bank.parts == 1:
+            return word
+        part = bank.read_addr[: ceil_log2(bank.parts)]
+        for n in range(bank.LATENCY):
+            register = Signal.like(part, name=f"part_{n}", reset_less=True)
+            with m.If(bank.read_en):
+                m.d.sync += register.eq(part)
+            part = register
+        return word.word_select(part, bank.width // bank.parts)
+
+    def _block(self, m, bank, word, bits, level):
+        """A block for some ``bits`` of the ``word`` that is read: port A writes, port B reads."""
         width = WIDTHS[level]
-        bits = slice(first, min(first + width, bank.width))
         kind, size = ("SDPX9B", 36) if width >= 9 else ("SDPB", 32)
         skipped = ADDRESS_BITS - 9 - level  # low address pins, which have the bit of the word
         byte_enables = (1 << width // 9) - 1 if width >= 18 else 0  # at these pins, for a write
         data = bank.write_data[bits]
-        word = Signal(size, name=f"word_{first}")
-        m.d.comb += bank.read_data[bits].eq(word)
+        write_en = bank.write_en[bits.start // 8] if bank.bytewise else bank.write_en
+        out = Signal(size, name=f"out_{bits.start}")
+        m.d.comb += word[bits].eq(out)
         return Instance(
             kind, p_READ_MODE=Const(1), p_BIT_WIDTH_0=width, p_BIT_WIDTH_1=width,
             p_BLK_SEL_0=Const(0, 3), p_BLK_SEL_1=Const(0, 3), p_RESET_MODE="SYNC",
-            i_CLKA=ClockSignal(), i_CEA=bank.write_en, i_RESETA=Const(0), i_BLKSELA=Const(0, 3),
+            i_CLKA=ClockSignal(), i_CEA=write_en, i_RESETA=Const(0), i_BLKSELA=Const(0, 3),
             i_CLKB=ClockSignal(), i_CEB=bank.read_en, i_OCE=bank.read_en, i_RESETB=Const(0),
             i_BLKSELB=Const(0, 3),
             i_ADA=_pins(bank.write_addr, skipped, byte_enables),
-            i_ADB=_pins(bank.read_addr, skipped, 0),
-            i_DI=Cat(data, Const(0, size - len(data))), o_DO=word,
+            i_ADB=_pins(bank.read_addr[ceil_log2(bank.parts):], skipped, 0),
+            i_DI=Cat(data, Const(0, size - len(data))), o_DO=out,
         )
 
 

@@ -86,6 +86,7 @@ def run(args) -> int:
 def _board(args):
     """The board with the design of the arguments."""
     from weft.boards.board import BoardError, check_pins
+    from weft.sim.gates.netlist import FAMILIES
 
     board = designed_board(args)
     if _TESTS.of(board.config).has_network != bool(args.network):
@@ -97,6 +98,11 @@ def _board(args):
             f"weft gatesim must be for a board with a serial port; the link of {board.name} is USB"
         )
     check_pins(board)
+    if board.device.flow.name not in FAMILIES:
+        raise BoardError(
+            f"weft gatesim must be for an {' or '.join(FAMILIES)} FPGA: it has no models of the"
+            f" cells of a {board.device.name}"
+        )
     return board
 
 

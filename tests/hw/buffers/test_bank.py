@@ -118,6 +118,16 @@ def test_parts_and_bytes_equal_the_behavioural_model(width, parts, bytewise):
     assert cosimulate(dut, cycles=2_000) == "PASS"
 
 
+@pytest.mark.parametrize("width, parts, bytewise, depth", [
+    (32, 4, True, 16), pytest.param(64, 32, False, 16, marks=pytest.mark.slow),
+    pytest.param(24, 1, True, 3000, marks=pytest.mark.slow),
+])
+def test_parts_and_bytes_of_gowin_equal_the_behavioural_model(width, parts, bytewise, depth):
+    dut = Bank(width=width, depth=depth, target="gowin", parts=parts, bytewise=bytewise)
+    models = GOWIN_MODELS.read_text(encoding="utf-8")
+    assert cosimulate(dut, cycles=2 * depth + 2_000, models=models) == "PASS"
+
+
 @pytest.mark.parametrize("target", ["generic", "ice40up"])
 def test_a_part_of_a_word_is_read(target):
     dut = Bank(width=32, depth=4, target=target, parts=4, bytewise=True)
