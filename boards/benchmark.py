@@ -22,7 +22,8 @@ __all__ = [
 
 # The suffix that synthesis appends to the name of a register or net when it maps it to a cell.
 _CELL = re.compile(
-    r"(_(TRELLIS_FF|SB_\w+?|LUT4|PFUMX|L6MUX21|CCU2C|MULT18X18D|DP16KD)(_.*)?)$"
+    r"(_(TRELLIS_FF|SB_\w+?|LUT[1-4]|PFUMX|L6MUX21|CCU2C|MULT18X18D|DP16KD"
+    r"|DFF[RSEN]*|ALU|MUX2_LUT[5-8]|SDP\w+?|MULT9X9)(_.*)?)$"
     r"|((\.U\$\d+)?\$(CCU2|ccu2).*)$"
 )
 

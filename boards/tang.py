@@ -13,7 +13,10 @@ LVCMOS = Attrs(IO_TYPE="LVCMOS33")
 
 
 class TangNano20kPlatform(GowinPlatform):
-    """The pins that Weft uses, from Sipeed's schematic of the board, 3921."""
+    """The pins that Weft uses.
+
+    Source: Sipeed, the page of the board: wiki.sipeed.com/hardware/en/tang/tang-nano-20k.
+    """
 
     part, family, default_clk = "GW2AR-LV18QN88C8/I7", "GW2AR-18C", "clk27"
     resources = [

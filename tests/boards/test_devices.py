@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.boards.devices import DEVICES, RESOURCES
+from weft.boards.devices import DEVICES, RESOURCES, amount
 
 
 def test_names():
@@ -26,6 +26,23 @@ def test_ecp5_resources_are_counted_in_the_report():
     placed = {"TRELLIS_COMB": 103, "TRELLIS_FF": 81, "MULT18X18D": 2, "DCCA": 1}
     used = DEVICES["LFE5U-25F"].count_resources({"LUT4": 65, "TRELLIS_FF": 80}, placed)
     assert used == {"LUT": 103, "FF": 81, "DSP": 2, "RAM": 0}
+
+
+def test_an_alu_of_gowin_is_counted_as_a_lut():
+    device = DEVICES["GW2AR-18C"]
+    placed = {"LUT4": 3906, "ALU": 1180, "DFF": 3223, "BSRAM": 6, "MULT9X9": 4, "RAM16SDP4": 59}
+    assert device.count_resources({}, placed) == {"LUT": 5086, "FF": 3223, "DSP": 4, "RAM": 6}
+    assert device.resource("ALU") == "LUT" and device.resource("BUFG") == "BUFG"
+    assert amount({"SDPX9B": 3, "SDPB": 2, "ALU": 9}, "BSRAM") == 5
+
+
+def test_only_the_clocks_of_gowin_leave_something_out():
+    assert [name for name, device in DEVICES.items() if device.untimed] == ["GW2AR-18C"]
+
+
+def test_the_part_of_a_gowin_fpga_is_its_package():
+    assert DEVICES["GW2AR-18C"].package == "GW2AR-LV18QN88C8/I7"
+    assert DEVICES["LFE5U-25F"].package == "CABGA381"
 
 
 def test_ice40_flip_flops_are_counted_in_the_netlist():

@@ -179,3 +179,12 @@ def test_every_board_has_the_pins():
         assert {io.name for io in platform.lookup("uart", 0).ios if hasattr(io, "name")} >= {
             "rx", "tx",
         }
+
+
+def test_rejects_a_board_whose_cells_have_no_models(run):
+    status, said, _ = run("tang-nano-20k")
+    assert status == 2
+    assert said.err == (
+        "weft: error: weft gatesim must be for an ice40 or ecp5 FPGA: it has no models of the"
+        " cells of a GW2AR-18C\n"
+    )
