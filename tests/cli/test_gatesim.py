@@ -181,10 +181,10 @@ def test_every_board_has_the_pins():
         }
 
 
-def test_rejects_a_board_whose_cells_have_no_models(run):
-    status, said, _ = run("tang-nano-20k")
+def test_rejects_routed_cells_without_models(run):
+    status, said, _ = run("tang-nano-20k", "--stage", "routed")
     assert status == 2
     assert said.err == (
-        "weft: error: weft gatesim must be for an ice40 or ecp5 FPGA: it has no models of the"
-        " cells of a GW2AR-18C\n"
+        "weft: error: --stage must be synthesized for tang-nano-20k: routed cells of a GW2AR-18C"
+        " have no models\n"
     )
