@@ -12,8 +12,13 @@ UNTIMED = (
     "nextpnr does not time DSP blocks: no path in, into or out of them is in these clocks; each"
     " block uses all its registers, with a register before and after it"
 )
-# Cells of a Gowin FPGA that are counted as another one: an ALU takes the place of a LUT.
-_COUNTED_AS = {"ALU": "LUT4", "SDPB": "BSRAM", "SDPX9B": "BSRAM"}
+# Cells of a Gowin FPGA that are counted as another one, in a netlist before and after placement. An
+# ALU takes the place of a LUT.
+_COUNTED_AS = {
+    **dict.fromkeys(("LUT1", "LUT2", "LUT3", "ALU"), "LUT4"),
+    **dict.fromkeys(("DFFE", "DFFR", "DFFRE", "DFFS", "DFFSE"), "DFF"),
+    **dict.fromkeys(("SDP", "SDPB", "SDPX9B"), "BSRAM"),
+}
 
 
 @dataclass(frozen=True)
