@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import statistics
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,14 +16,18 @@ from weft.boards import presets
 from weft.files import write_text
 
 __all__ = [
-    "CriticalPath", "OtherClock", "PnrResult", "ResultCache", "RoutedDesign", "SeedResults",
-    "critical_path", "source_digest",
+    "CriticalPath", "OtherClock", "PnrResult", "ResultCache", "RoutedDesign", "RouterProgress",
+    "SeedResults", "critical_path", "source_digest",
 ]
 
 
+# Lines of nextpnr's router: the connections at the start, and those that remain.
+_CONNECTIONS = re.compile(r"Info: Routing (\d+) arcs")
+_REMAINING = re.compile(r"Info: +\d+ \|.*\| +(\d+)\| +[\d.]+ +[\d.]+\|")
 # The suffix that synthesis appends to the name of a register or net when it maps it to a cell.
 _CELL = re.compile(
-    r"(_(TRELLIS_FF|SB_\w+?|LUT4|PFUMX|L6MUX21|CCU2C|MULT18X18D|DP16KD)(_.*)?)$"
+    r"(_(TRELLIS_FF|SB_\w+?|LUT[1-4]|PFUMX|L6MUX21|CCU2C|MULT18X18D|DP16KD"
+    r"|DFF[RSEN]*|ALU|MUX2_LUT[5-8]|SDP\w+?|MULT9X9)(_.*)?)$"
     r"|((\.U\$\d+)?\$(CCU2|ccu2).*)$"
 )
 
@@ -214,3 +219,23 @@ def source_digest() -> str:
     for path in sorted(paths):
         sources.update(path.read_bytes())
     return sources.hexdigest()[:16]
+
+
+class RouterProgress:
+    """Says how many connections of a design are routed: at the start, and after each quarter."""
+
+    def __init__(self, say):
+        self._say = say
+        self._start, self._all, self._quarters = time.monotonic(), 0, 0
+
+    def __call__(self, line):
+        if start := _CONNECTIONS.match(line):
+            self._all = int(start[1])
+            minutes = (time.monotonic() - self._start) / 60
+            self._say(f"placed after {minutes:.1f} min; routing {self._all:,} connections")
+        elif self._all and (remaining := _REMAINING.match(line)):
+            quarters = 4 * (self._all - int(remaining[1])) // self._all
+            # A connection that is routed may take the wires of another one, which is routed again.
+            if self._quarters < quarters < 4:
+                self._quarters = quarters
+                self._say(f"{quarters * 25} % of the connections are routed")

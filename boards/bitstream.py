@@ -16,7 +16,15 @@ from weft.boards.benchmark import CriticalPath, OtherClock, PnrResult, RoutedDes
 from weft.boards.board import ULPI, Board, BoardError, Ports, check_pins, resource_of, usb_pll
 from weft.boards.flows.ecp5 import LOOP_FILTER
 from weft.boards.pll import Pll
-from weft.boards.toolchain import Netlist, SeedError, Toolchain, ToolchainError, digest, digests
+from weft.boards.toolchain import (
+    Netlist,
+    SeedError,
+    Toolchain,
+    ToolchainError,
+    digest,
+    digests,
+    family_sources,
+)
 from weft.config import Config
 from weft.design import Design
 from weft.files import write_text
@@ -28,6 +36,8 @@ __all__ = [
     "usb_accelerator",
 ]
 
+# The gate of a clock, its input and its output, by family.
+_GATES = {"ecp5": ("DCCA", "CLKI", "CLKO"), "gowin": ("DQCE", "CLKIN", "CLKOUT")}
 _ULPI_HZ = 60e6  # the clock of the PHY
 _ULPI_DIRECTIONS = {"data": "io", "stp": "o", "rst": "o"}  # the others are inputs
 
@@ -187,7 +197,7 @@ class BoardTop(wiring.Component):
 class Clock(wiring.Component):
     """The PLL of a board, and the start-up delay after its lock.
 
-    On an iCE40, ``stable`` releases the reset. A design for an ECP5 has no reset: its registers
+    On an iCE40, ``stable`` releases the reset. Other designs have no reset: their registers
     start with their configured values, and ``clk`` is gated until ``stable``.
 
     Parameters
@@ -241,9 +251,10 @@ class Clock(wiring.Component):
         if self.board.device.flow.reset:
             m.d.comb += self.clk.eq(pll_clk)
         else:
-            m.submodules.gate = Instance(
-                "DCCA", i_CLKI=pll_clk, i_CE=self.stable, o_CLKO=self.clk
-            )
+            kind, source, output = _GATES[flow.name]
+            m.submodules.gate = Instance(kind, **{
+                f"i_{source}": pll_clk, "i_CE": self.stable, f"o_{output}": self.clk,
+            })
         return m
 
 
@@ -308,7 +319,7 @@ class BoardDesign:
     rtlil : str
         The design, in RTLIL.
     constraints : str
-        Pins and clocks for place and route: LPF for an ECP5, PCF for an iCE40.
+        Pins and clocks for place and route: LPF for an ECP5, PCF for an iCE40, CST for Gowin.
     """
 
     board: Board
@@ -324,7 +335,8 @@ class BoardDesign:
     @property
     def key(self) -> str:
         """16 hexadecimal digits: a digest of the design, tools, flows and passes over netlists."""
-        return digest("board", self.board.device, self.rtlil, self.constraints)
+        device = self.board.device
+        return digest("board", device, self.rtlil, self.constraints, *family_sources(device))
 
     @property
     def digests(self) -> dict[str, str]:

@@ -39,7 +39,7 @@ _GROUP = {block: group for group, blocks in GROUPS.items() for block in blocks}
 _CORE = re.compile(r"(?:\$\w+?_)?(?:accelerator\.)?core\.(?:(\w+)(?:\$\d+)?\.)?")
 _LINK = re.compile(r"(?:\$\w+?_)?(?:accelerator\.)?(link|host_port|receiver|transmitter|usb)\.")
 _ACCELERATOR = re.compile(r"(?:\$\w+?_)?accelerator\.")
-_BEL = re.compile(r"X(\d+)/Y(\d+)/(.+)")
+_BEL = re.compile(r"X(\d+)/?Y(\d+)/(.+)")
 
 
 @dataclass(frozen=True)

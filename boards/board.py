@@ -287,6 +287,8 @@ class Board:
 
         Raises BoardError if Weft has no target for the FPGA.
         """
+        if (part := getattr(self.platform, "part", None)) is not None:
+            return self._gowin(part, getattr(self.platform, "family", None))
         name, package, speed = (
             getattr(self.platform, part, None) for part in ("device", "package", "speed")
         )
@@ -298,7 +300,8 @@ class Board:
         ecp5 = re.fullmatch(r"LFE5(U|UM|UM5G)-(12|25|45|85)F", name)
         if not ecp5:
             raise BoardError(
-                f"FPGA of {self.name} must be an ECP5, an iCE40UP5K or an iCE40HX8K, not {name}"
+                f"FPGA of {self.name} must be an ECP5, an iCE40UP5K, an iCE40HX8K or a GW2AR-18C,"
+                f" not {name}"
             )
         for part, value, known in (("speed", str(speed), SPEEDS), ("package", package, PACKAGES)):
             if value not in known:
@@ -310,6 +313,15 @@ class Board:
         die = f"LFE5U-{'25' if size == '12' else size}F"  # a 12F has the die of a 25F
         options = option, "--speed", str(speed), "--package", PACKAGES[package]
         return self._in_package(die, name, options)
+
+    def _gowin(self, part, family):
+        """The Gowin FPGA with the name ``part``; nextpnr takes its clock as an option."""
+        if family not in DEVICES:
+            raise BoardError(f"FPGA of {self.name} must be a GW2AR-18C of Gowin, not a {family}")
+        _, _, *family_options = DEVICES[family].options
+        return self._in_package(
+            family, family, ("--device", part, *family_options, "--freq", f"{self.clock:g}")
+        )
 
     def _in_package(self, die, name, options):
         placer = () if self.placer == PLACERS[0] else ("--placer", self.placer)

@@ -13,6 +13,7 @@ from weft.boards import (
     icesugar,
     icesugar_pro,
     orangecrab,
+    tang,
     ulx3s,
 )
 from weft.boards.board import Board, BoardError
@@ -24,7 +25,7 @@ BOARDS = {
     board.name: board
     for module in (
         icebreaker, icesugar, ice40_hx8k_evn, ulx3s, colorlight, ecpix5,
-        icepi_zero, icesugar_pro, orangecrab, butterstick,
+        icepi_zero, icesugar_pro, orangecrab, butterstick, tang,
     )
     for board in module.BOARDS
 }

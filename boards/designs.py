@@ -14,8 +14,9 @@ from weft.designs import replace
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
-    "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "ICE40_HX8K", "ICE40_UP5K", "NETWORKS_25F",
-    "NETWORKS_85F", "NETWORKS_FAST_85F", "NETWORKS_HX8K", "NETWORKS_ONNX_85F", "NETWORKS_UP5K",
+    "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "GOWIN_18", "ICE40_HX8K", "ICE40_UP5K",
+    "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_FAST_85F", "NETWORKS_HX8K", "NETWORKS_ONNX_85F",
+    "NETWORKS_UP5K",
     "configs_by_size", "min_luts",
 ]
 
@@ -26,6 +27,11 @@ ICE40_HX8K = replace(PRESETS["ice40hx8k"].config, rows=3, drain="folded")
 ECP5_25F = PRESETS["ecp5-25f"].config
 ECP5_45F = replace(ECP5_25F, rows=6, cols=10, hop=3, dsp_cols=2, ram_cols=2, lanes=2)
 ECP5_85F = PRESETS["ecp5-85f"].config
+# All products are in DSP blocks, so all else is in logic, the lane's multipliers too.
+GOWIN_18 = Config(
+    target="gowin", rows=4, cols=5, depth=8, hop=2, lanes=1, jobs=4, activation="none",
+    a_words=512, b_words=512, bytes_in=8, bytes_out=4,
+)
 
 
 def _core(hop=2, target="ecp5", **fields):
@@ -138,5 +144,8 @@ _SIZES = PerKind(product=_sizes, network=_no_sizes)
 
 def min_luts(cells: dict[str, int]) -> int:
     """Lower bound of the LUTs of a netlist, from its number of cells by type."""
-    luts = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 4, "SB_LUT4": 1}
+    luts = {
+        "LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 4, "SB_LUT4": 1,
+        "LUT1": 1, "LUT2": 1, "LUT3": 1, "ALU": 1,
+    }
     return sum(luts.get(cell, 0) * count for cell, count in cells.items())

@@ -5,9 +5,20 @@ from dataclasses import dataclass
 
 from weft.boards.flows import FLOWS, Flow
 
-__all__ = ["DEVICES", "RESOURCES", "Device"]
+__all__ = ["DEVICES", "RESOURCES", "Device", "amount"]
 
 RESOURCES = "LUT", "FF", "DSP", "RAM", "SPRAM"
+UNTIMED = (
+    "nextpnr does not time DSP blocks: no path in, into or out of them is in these clocks; each"
+    " block uses all its registers, with a register before and after it"
+)
+# Cells of a Gowin FPGA that are counted as another one, in a netlist before and after placement. An
+# ALU takes the place of a LUT.
+_COUNTED_AS = {
+    **dict.fromkeys(("LUT1", "LUT2", "LUT3", "ALU"), "LUT4"),
+    **dict.fromkeys(("DFFE", "DFFR", "DFFRE", "DFFS", "DFFSE"), "DFF"),
+    **dict.fromkeys(("SDP", "SDPB", "SDPX9B"), "BSRAM"),
+}
 
 
 @dataclass(frozen=True)
@@ -24,8 +35,8 @@ class Device:
         the default.
     capacity : dict of int
         Amount of each of `RESOURCES`: LUTs (iCE40: logic cells of a LUT and a flip-flop each),
-        flip-flops, DSP blocks, block RAMs and single-port RAMs; resources that the FPGA lacks are
-        left out.
+        flip-flops, DSP blocks (Gowin: multipliers of 9 x 9 bits), block RAMs and single-port RAMs;
+        resources that the FPGA lacks are left out.
     dsp_sites : pair of tuples of int
         Columns and rows of the groups of four DSP blocks, in nextpnr's coordinates; ECP5 only.
     ram_sites : pair of tuples of int
@@ -41,13 +52,19 @@ class Device:
 
     @property
     def package(self) -> str:
-        """The name of its package in nextpnr."""
-        return self.options[self.options.index("--package") + 1]
+        """The name of its package in nextpnr; of a Gowin FPGA, the whole part."""
+        option = "--package" if "--package" in self.options else "--device"
+        return self.options[self.options.index(option) + 1]
 
     @property
     def flow(self) -> Flow:
         """The tools for its FPGA family."""
         return FLOWS[self.target]
+
+    @property
+    def untimed(self) -> str:
+        """A sentence about what the clocks of place and route do not cover; "" if nothing."""
+        return UNTIMED if self.target == "gowin" else ""
 
     def count_resources(
         self, cells: Mapping[str, int], placed: Mapping[str, int]
@@ -61,7 +78,7 @@ class Device:
         placed : dict of int
             Number of cells by type, in nextpnr's report.
         """
-        used = {name: placed.get(cell, 0) for name, cell in self.flow.cells.items()}
+        used = {name: amount(placed, cell) for name, cell in self.flow.cells.items()}
         if pattern := self.flow.flip_flops:
             used["FF"] = sum(n for cell, n in cells.items() if pattern.fullmatch(cell))
         return {name: used.get(name, 0) for name in RESOURCES if name in self.capacity}
@@ -69,7 +86,12 @@ class Device:
     def resource(self, cell: str) -> str:
         """The name in `RESOURCES` of a cell type; other cell types are returned unchanged."""
         names = {kind: name for name, kind in self.flow.cells.items()}
-        return names.get(cell, cell)
+        return names.get(_COUNTED_AS.get(cell, cell), cell)
+
+
+def amount(cells: Mapping[str, int], kind: str) -> int:
+    """The number of cells that count as a ``kind`` of cell, from their number by type."""
+    return sum(count for cell, count in cells.items() if _COUNTED_AS.get(cell, cell) == kind)
 
 
 def _ecp5(size, package, luts, ram, columns, rows, ram_rows=()):
@@ -95,6 +117,11 @@ DEVICES = {
         Device(
             "iCE40HX8K", "ice40hx", ("--hx8k", "--package", "ct256"),
             {"LUT": 7680, "FF": 7680, "RAM": 32},
+        ),
+        Device(
+            "GW2AR-18C", "gowin",
+            ("--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C"),
+            {"LUT": 20736, "FF": 15552, "DSP": 96, "RAM": 46},
         ),
     )
 }

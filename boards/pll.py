@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-__all__ = ["Pll", "PllError", "ecp5", "ecp5_full_speed", "ecp5_phy", "ice40"]
+__all__ = ["Pll", "PllError", "ecp5", "ecp5_full_speed", "ecp5_phy", "gowin", "ice40"]
 
 TOLERANCE = 0.001  # relative error of the output frequency
 # A device may be off by 0.25 % at full speed and by 0.05 % at high speed (USB 2.0, 7.1.11). The
@@ -166,11 +166,43 @@ def _ecp5_parameters(reference, feedback, divider):
     }
 
 
-def _check_source(source, device, most):
-    """Raise PllError if the PLL of a device cannot take ``source`` MHz: 10 MHz to ``most``."""
-    if not 10 <= source <= most:
+def gowin(source: float, target: float) -> Pll:
+    """``source * (FBDIV_SEL + 1) / (IDIV_SEL + 1)``: CLKOUT of an rPLL, its feedback inside.
+
+    The oscillator is ODIV_SEL times as fast.
+
+    Limits of a GW2A or GW2AR of grade C8/I7: 3 to 500 MHz in, and at the phase detector, 3.90625
+    to 625 MHz out, 500 to 1250 MHz in the oscillator (Gowin DS102 and DS226, PLL switching
+    characteristic).
+
+    Raises PllError if ``source`` is beyond these limits, or if no parameters make ``target`` MHz.
+    """
+    _check_source(source, "a Gowin FPGA", 500, least=3)
+    choices = []
+    for reference in range(1, 65):
+        detector = source / reference
+        if not 3 <= detector <= 500:
+            continue
+        for feedback in range(1, 65):
+            frequency = detector * feedback
+            for divider in (2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128):
+                if 500 <= frequency * divider <= 1250 and 3.90625 <= frequency <= 625:
+                    parameters = {
+                        "FCLKIN": f"{source:g}", "IDIV_SEL": reference - 1,
+                        "FBDIV_SEL": feedback - 1, "ODIV_SEL": divider, "DEVICE": "GW2AR-18C",
+                        "CLKFB_SEL": "internal", "DYN_IDIV_SEL": "false",
+                        "DYN_FBDIV_SEL": "false", "DYN_ODIV_SEL": "false",
+                    }
+                    choices.append(Pll(parameters, frequency, frequency * divider, detector))
+    return _nearest(choices, source, target, preference=lambda pll: (-pll.detector, pll.vco))
+
+
+def _check_source(source, device, most, least=10):
+    """Raise PllError if the PLL of a device cannot take ``source`` MHz: ``least`` to ``most``."""
+    if not least <= source <= most:
         raise PllError(
-            f"the clock that feeds the PLL of {device} must be 10 to {most} MHz, not {source:g} MHz"
+            f"the clock that feeds the PLL of {device} must be {least} to {most} MHz, not"
+            f" {source:g} MHz"
         )
 
 

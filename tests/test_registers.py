@@ -126,7 +126,7 @@ def test_rejects_another_hash():
 def test_the_number_of_a_choice_changes_with_the_version_only():
     """A core of the same version has the same numbers: new ones come last."""
     assert MULTIPLIERS[:3] == ["auto", "plain", "fip"]
-    assert list(TARGETS)[:4] == ["generic", "ecp5", "ice40hx", "ice40up"]
+    assert list(TARGETS)[:5] == ["generic", "ecp5", "ice40hx", "ice40up", "gowin"]
     assert list(DTYPES)[:2] == ["int8", "bf16"]
 
 

@@ -115,6 +115,7 @@ def test_memories_read_in_two_cycles():
 @pytest.mark.parametrize("name, cycles", [
     ("plain", 2), ("fip", 2), ("bf16", 11), ("bf16_ftz", 11), ("plain_ecp5", 5), ("fip_ecp5", 5),
     ("plain_ice40hx", 4), ("fip_ice40hx", 4), ("plain_ice40up", 4), ("fip_ice40up", 4),
+    ("plain_gowin", 6), ("fip_gowin", 6),
 ])
 def test_mac_cells_with_one_product(name, cycles):
     cell = MAC_CELLS[name]
@@ -142,7 +143,7 @@ def test_from_a_chunk_request():
 
 
 @pytest.mark.parametrize("target, cycles", [
-    ("generic", 1), ("ecp5", 4), ("ice40hx", 4), ("ice40up", 4),
+    ("generic", 1), ("ecp5", 4), ("ice40hx", 4), ("ice40up", 4), ("gowin", 4),
 ])
 def test_sums_are_read_in_as_many_cycles_as_the_lanes_take(target, cycles):
     registered = TARGETS[target].pipelines_results

@@ -7,6 +7,7 @@ from weft.hw.arith.bf16 import (
     FlushingBf16Mac,
 )
 from weft.hw.arith.ecp5 import Ecp5FastInnerProductMac, Ecp5PlainMac
+from weft.hw.arith.gowin import GowinFastInnerProductMac, GowinPlainMac
 from weft.hw.arith.ice40 import (
     Ice40FastInnerProductMac,
     Ice40LogicFastInnerProductMac,
@@ -26,4 +27,5 @@ MACS = MAC_CELLS.layer(
     plain_ecp5=Ecp5PlainMac, fip_ecp5=Ecp5FastInnerProductMac,
     plain_ice40hx=Ice40LogicPlainMac, fip_ice40hx=Ice40LogicFastInnerProductMac,
     plain_ice40up=Ice40PlainMac, fip_ice40up=Ice40FastInnerProductMac,
+    plain_gowin=GowinPlainMac, fip_gowin=GowinFastInnerProductMac,
 )

@@ -1,4 +1,4 @@
-"""A multiplier with its pipeline registers: a DSP block of the ECP5, or its twin."""
+"""A multiplier with its pipeline registers: a DSP block of the ECP5, its twin, or in logic."""
 
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from weft.latencies import DSP_MULTIPLIER
 
-__all__ = ["Multiplier", "PlainMultiplier"]
+__all__ = ["HalvedMultiplier", "Multiplier", "PlainMultiplier"]
 
 WIDTH = 18  # bits of an operand of the block
 
@@ -98,3 +98,34 @@ class PlainMultiplier(Multiplier):
         m = Module()
         self._twin(m)
         return m
+
+
+class HalvedMultiplier(Multiplier):
+    """A `Multiplier` in logic: both halves of ``b`` are multiplied, and a cycle later added.
+
+    If it is not pipelined, one stage multiplies.
+    """
+
+    def elaborate(self, platform):
+        m = Module()
+        if platform is None or not self.pipelined:
+            self._twin(m)
+        else:
+            self._halves(m)
+        return m
+
+    def _halves(self, m):
+        a = Signal.like(self.a, name="i_a", reset_less=True)
+        b = Signal.like(self.b, name="i_b", reset_less=True)
+        half = len(b) // 2
+        top = b[half:].as_signed() if b.shape().signed else b[half:]
+        low, high = a * b[:half], a * top
+        p_low = Signal(low.shape(), reset_less=True)
+        p_high = Signal(high.shape(), reset_less=True)
+        product = Signal.like(self.product, name="o_product", reset_less=True)
+        with m.If(self.en):
+            m.d.sync += [
+                a.eq(Mux(self.zero, 0, self.a)), b.eq(self.b), p_low.eq(low), p_high.eq(high),
+                product.eq(p_low + (p_high << half)),
+            ]
+        m.d.comb += self.product.eq(product)

@@ -2,6 +2,7 @@
 
 from weft.hw.fabrics.ecp5 import Ecp5Fabric
 from weft.hw.fabrics.fabric import Fabric
+from weft.hw.fabrics.gowin import GowinFabric
 from weft.hw.fabrics.ice40 import Ice40Fabric, Ice40UpFabric
 from weft.targets import TARGETS
 
@@ -11,4 +12,5 @@ __all__ = ["FABRICS", "Fabric"]
 FABRICS = TARGETS.layer(
     "hardware",
     generic=Fabric(), ecp5=Ecp5Fabric(), ice40hx=Ice40Fabric(), ice40up=Ice40UpFabric(),
+    gowin=GowinFabric(),
 )

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from weft.sim.primitives import ECP5_MODELS, ICE40_MODELS
+from weft.sim.primitives import ECP5_MODELS, GOWIN_MODELS, ICE40_MODELS
 
 __all__ = ["FAMILIES", "UnsupportedCell", "verilog"]
 
@@ -15,6 +15,7 @@ _HERE = Path(__file__).parent
 FAMILIES = {
     "ice40": (ICE40_MODELS, *sorted(_HERE.glob("ice40_*.v"))),
     "ecp5": (ECP5_MODELS, *sorted(_HERE.glob("ecp5_*.v"))),
+    "gowin": (GOWIN_MODELS, *sorted(_HERE.glob("gowin_*.v"))),
 }
 # Values of unconnected inputs, by cell type and port. All others are 0.
 _UNCONNECTED = {

@@ -6,8 +6,8 @@ They are data for the hardware and for the cycle model.
 from dataclasses import dataclass
 
 __all__ = [
-    "BF16_MAC", "CLAMP", "CORRECTION", "DSP_MULTIPLIER", "HALVED_CYCLES", "ICE40_DSP_ACCUMULATOR",
-    "ICE40_SKEWED_QUAD",
+    "BF16_MAC", "CLAMP", "CORRECTION", "DSP_MULTIPLIER", "GOWIN_MULTIPLIER", "HALVED_CYCLES",
+    "ICE40_DSP_ACCUMULATOR", "ICE40_SKEWED_QUAD",
     "LOGIC_MULTIPLIER", "MEMORY_READ", "OPERAND_SUMS_READ", "RELEASE", "ROW_SUM", "SCALER_STAGES",
     "STEP", "TABLE", "TWO_STAGE_MAC", "UNPACKER", "SerialSchedule", "bf16_join", "bf16_output",
     "requantizer", "requantizer_join", "scale_product", "scaler", "serial_digits", "serial_product",
@@ -23,6 +23,7 @@ MEMORY_READ = 2  # from an address to the word of a memory bank
 TWO_STAGE_MAC = 2  # the product, then the sum
 DSP_MULTIPLIER = 3  # a DSP block of the ECP5 with all its registers
 LOGIC_MULTIPLIER = 4  # a multiplier in the carry chains of the ECP5
+GOWIN_MULTIPLIER = 5  # a DSP block of a Gowin FPGA, and a register on each side of it
 ICE40_DSP_ACCUMULATOR = 4  # multiplier and accumulator in one SB_MAC16
 ICE40_SKEWED_QUAD = 5  # operands, products, two sums in two SB_MAC16; the accumulator
 BF16_MAC = 10

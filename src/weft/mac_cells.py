@@ -133,11 +133,12 @@ def _bf16(name):
     )
 
 
-# The products of an ECP5 cell get one more register: the sum.
+# The products of an ECP5 or Gowin cell get one more register: the sum.
 _TREES = {
     "_ecp5": latencies.LOGIC_MULTIPLIER + 1,
     "_ice40hx": latencies.ICE40_DSP_ACCUMULATOR,
     "_ice40up": latencies.ICE40_DSP_ACCUMULATOR,
+    "_gowin": latencies.GOWIN_MULTIPLIER + 1,
 }
 # A program can add its own cell: MAC_CELLS.register(MacCell(...), hardware=MyMac).
 MAC_CELLS = _MacCells(

@@ -39,6 +39,8 @@ class Target:
         or the family has large memories with one port.
     narrow_headers : bool
         Whether the command decoder keeps only the bits of a header that the core can use.
+    network_cores : bool
+        Whether its memories serve a network core.
     models : str or None
         File in ``sim/primitives`` with models of the primitives; None if a core uses none.
     fusesoc_arch : str
@@ -57,6 +59,7 @@ class Target:
     serial_epilogue: bool = False
     single_port: bool = False
     narrow_headers: bool = False
+    network_cores: bool = True
     models: str | None = None
     fusesoc_arch: str = "ecp5"
 
@@ -84,5 +87,10 @@ TARGETS = Registry(
     replace(
         _ICE40HX, name="ice40up", mac_suffix="_ice40up", has_dsp=True, dsp_blocks=8,
         max_fip_depth=2,
+    ),
+    Target(
+        name="gowin", mac_suffix="_gowin", has_dsp=True, prefers_fip=True, edge_registers=1,
+        pipelines_results=True, reorder_latency=1, network_cores=False, models="gowin.v",
+        fusesoc_arch="gowin",
     ),
 )

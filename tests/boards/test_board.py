@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 from amaranth.vendor import LatticeECP5Platform
+from amaranth_boards.tang_nano_9k import TangNano9kPlatform
 from rejects import rejects
 
 from weft.boards.board import Board, BoardError
@@ -24,6 +25,9 @@ STATIC = "--placer", "static"
         "--um5g-45k", "--speed", "8", "--package", "CABGA554", *STATIC
     )),
     ("icesugar-pro", "LFE5U-25F", ("--25k", "--speed", "6", "--package", "CABGA256", *STATIC)),
+    ("tang-nano-20k", "GW2AR-18C", (
+        "--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C", "--freq", "81",
+    )),
 ])
 def test_device_is_the_platforms(name, device, options):
     found = BOARDS[name].device
@@ -33,6 +37,13 @@ def test_device_is_the_platforms(name, device, options):
 def test_a_12f_is_the_die_of_a_25f():
     small, large = (BOARDS[f"ulx3s-{size}f"].device for size in (12, 25))
     assert dataclasses.replace(small, name=large.name, options=large.options) == large
+
+
+def test_rejects_another_fpga_of_gowin():
+    with rejects(BoardError, "FPGA of tang-nano-9k must be a GW2AR-18C of Gowin, not a GW1NR-9C"):
+        dataclasses.replace(
+            BOARDS["tang-nano-20k"], name="tang-nano-9k", platform=TangNano9kPlatform
+        )
 
 
 def test_a_core_for_networks_has_its_own_clock():
@@ -96,7 +107,7 @@ def test_rejects_a_wrong_attribute(fields, text):
 @pytest.mark.parametrize(("part", "value", "text"), [
     *(
         ("device", device,
-         f"FPGA of other must be an ECP5, an iCE40UP5K or an iCE40HX8K, not {device}")
+         f"FPGA of other must be an ECP5, an iCE40UP5K, an iCE40HX8K or a GW2AR-18C, not {device}")
         for device in ("LFE5U-90F", "iCE40LP1K", "MachXO2")
     ),
     ("speed", "9", "speed of other must be one of 6, 7, 8, not '9'"),

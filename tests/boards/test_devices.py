@@ -2,17 +2,19 @@
 
 import pytest
 
-from weft.boards.devices import DEVICES, RESOURCES
+from weft.boards.devices import DEVICES, RESOURCES, amount
 
 
 def test_names():
-    assert list(DEVICES) == ["LFE5U-25F", "LFE5U-45F", "LFE5U-85F", "iCE40UP5K", "iCE40HX8K"]
+    assert list(DEVICES) == [
+        "LFE5U-25F", "LFE5U-45F", "LFE5U-85F", "iCE40UP5K", "iCE40HX8K", "GW2AR-18C",
+    ]
     assert all(device.name == name for name, device in DEVICES.items())
 
 
 @pytest.mark.parametrize(("name", "dsp", "ram", "spram"), [
     ("LFE5U-25F", 28, 56, None), ("LFE5U-45F", 72, 108, None), ("LFE5U-85F", 156, 208, None),
-    ("iCE40UP5K", 8, 30, 4), ("iCE40HX8K", None, 32, None),
+    ("iCE40UP5K", 8, 30, 4), ("iCE40HX8K", None, 32, None), ("GW2AR-18C", 96, 46, None),
 ])
 def test_capacities(name, dsp, ram, spram):
     found = DEVICES[name].capacity
@@ -26,6 +28,25 @@ def test_ecp5_resources_are_counted_in_the_report():
     assert used == {"LUT": 103, "FF": 81, "DSP": 2, "RAM": 0}
 
 
+def test_an_alu_of_gowin_is_counted_as_a_lut():
+    device = DEVICES["GW2AR-18C"]
+    placed = {"LUT4": 3906, "ALU": 1180, "DFF": 3223, "BSRAM": 6, "MULT9X9": 4, "RAM16SDP4": 59}
+    assert device.count_resources({}, placed) == {"LUT": 5086, "FF": 3223, "DSP": 4, "RAM": 6}
+    assert [device.resource(kind) for kind in ("ALU", "LUT2", "DFFSE", "SDP", "BUFG")] == [
+        "LUT", "LUT", "FF", "RAM", "BUFG"
+    ]
+    assert amount({"SDPX9B": 3, "SDPB": 2, "ALU": 9}, "BSRAM") == 5
+
+
+def test_only_the_clocks_of_gowin_leave_something_out():
+    assert [name for name, device in DEVICES.items() if device.untimed] == ["GW2AR-18C"]
+
+
+def test_the_part_of_a_gowin_fpga_is_its_package():
+    assert DEVICES["GW2AR-18C"].package == "GW2AR-LV18QN88C8/I7"
+    assert DEVICES["LFE5U-25F"].package == "CABGA381"
+
+
 def test_ice40_flip_flops_are_counted_in_the_netlist():
     cells = {"SB_LUT4": 97, "SB_DFF": 3, "SB_DFFESR": 64, "SB_DFFSR": 17, "SB_CARRY": 31}
     placed = {"ICESTORM_LC": 130, "ICESTORM_DSP": 1, "ICESTORM_RAM": 4, "ICESTORM_SPRAM": 2}
@@ -35,7 +56,9 @@ def test_ice40_flip_flops_are_counted_in_the_netlist():
 
 
 def test_no_dsp_blocks_are_inferred():
-    assert not any("-dsp" in device.flow.synthesis for device in DEVICES.values())
+    """`synth_gowin` infers them unless it is told not to, `synth_ice40` if it is told to."""
+    assert not any(" -dsp" in device.flow.synthesis for device in DEVICES.values())
+    assert " -nodsp" in DEVICES["GW2AR-18C"].flow.synthesis
 
 
 @pytest.mark.parametrize("name", ["iCE40HX8K", "iCE40UP5K"])

@@ -48,6 +48,17 @@ def test_the_second_output_of_an_ecp5_is_that_of_ecppll(
     assert (made.frequency, made.vco) == (wanted, vco)
 
 
+# gowin_pll of Apycula 0.32, -d "GW2AR-18 C8/I7"; it has the values of the data sheet, too.
+@pytest.mark.parametrize(("wanted", "idiv", "fbdiv", "odiv", "vco"), [
+    (81, 0, 2, 8, 648), (108, 0, 3, 8, 864), (27, 0, 0, 32, 864), (94.5, 1, 6, 8, 756),
+])
+def test_gowin_is_that_of_gowin_pll(wanted, idiv, fbdiv, odiv, vco):
+    made = pll.gowin(27, wanted)
+    names = "FCLKIN", "IDIV_SEL", "FBDIV_SEL", "ODIV_SEL"
+    assert [made.parameters[name] for name in names] == ["27", idiv, fbdiv, odiv]
+    assert (made.frequency, made.vco) == (wanted, vco)
+
+
 @pytest.mark.parametrize("source", [10, 12, 25, 48, 100])
 def test_limits_of_the_data_sheets_are_kept(source):
     """For any input and output frequency."""

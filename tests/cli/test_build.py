@@ -11,6 +11,7 @@ from weft.boards.benchmark import CriticalPath, OtherClock, PnrResult, RoutedDes
 from weft.boards.bitstream import BoardDesign
 from weft.boards.catalog import BOARDS
 from weft.boards.designs import NETWORKS_85F
+from weft.boards.devices import DEVICES
 from weft.boards.presets import PRESETS
 from weft.boards.toolchain import Netlist, SeedError, ToolchainError
 from weft.cli import main
@@ -28,6 +29,9 @@ LAYOUT = {"modules": {"top": {"cells": {
     },
     "accelerator.core.array.pe_0_0.mac": {
         "type": "ICESTORM_DSP", "parameters": {}, "attributes": {"NEXTPNR_BEL": "X0/Y5/mac16_0"},
+    },
+    "accelerator.core.array.pe_0_0.mac.block": {
+        "type": "MULT9X9", "parameters": {}, "attributes": {"NEXTPNR_BEL": "X6Y9/MULT9X900"},
     },
     "status_leds.count": {
         "type": "TRELLIS_FF", "parameters": {}, "attributes": {"NEXTPNR_BEL": "X4/Y5/SLICEA.FF0"},
@@ -48,7 +52,7 @@ class Tools:
     def __init__(self, root, *, say):
         pass
 
-    def set_up(self):
+    def set_up(self, target):
         pass
 
     def synthesize(self, design, device, folder):
@@ -109,6 +113,18 @@ def test_leaves_a_bitstream_and_a_report(run, tmp_path):
     assert report["blocks"] == {"array": {"LUT": 1, "FF": 1, "DSP": 1}}
     assert "weft program icebreaker out/icebreaker/icebreaker.bin" in said
     assert not list(place.glob("*.part"))
+
+
+def test_what_a_clock_does_not_cover_is_said(run, tmp_path):
+    code, said = run("tang-nano-20k")
+    place = tmp_path / "out" / "tang-nano-20k"
+    assert code == 0 and (place / "tang-nano-20k.fs").read_bytes() == b"bits 160"
+    untimed = DEVICES["GW2AR-18C"].untimed
+    assert untimed.startswith("nextpnr does not time DSP blocks")
+    assert f"\nnote: {untimed}\n" in said
+    assert f"\n* {untimed}\n" in (place / "report.md").read_text()
+    assert json.loads((place / "report.json").read_text())["untimed"] == untimed
+    assert "does not time" not in run("icebreaker")[1]
 
 
 def test_a_design_of_ones_own(run, tmp_path):

@@ -374,6 +374,8 @@ def test_a_design_that_does_not_fit_is_missed(run):
     (["explore", "record", "--device", "LFE5U-26F"],
      "--device must be one of LFE5U-25F, LFE5U-45F, LFE5U-85F, iCE40UP5K, iCE40HX8K, not"),
     (["estimate", "--board", "icebreaker", "--workload", "none.tflite"], "none.tflite"),
+    (["estimate", "--board", "tang-nano-20k", "--workload", "8x8x8"],
+     "estimates need recorded points, and gowin has none: weft build tells what a design reaches"),
     (["estimate", "--board", "icebreaker", "--workload", "8x8x8", "--words", "512"],
      "words must be for a network core (--for), not for a product core"),
     (["estimate", "--board", "ecpix5-45f", "--for", "networks", "--workload", "8x8x8"],

@@ -179,3 +179,12 @@ def test_every_board_has_the_pins():
         assert {io.name for io in platform.lookup("uart", 0).ios if hasattr(io, "name")} >= {
             "rx", "tx",
         }
+
+
+def test_rejects_routed_cells_without_models(run):
+    status, said, _ = run("tang-nano-20k", "--stage", "routed")
+    assert status == 2
+    assert said.err == (
+        "weft: error: --stage must be synthesized for tang-nano-20k: routed cells of a GW2AR-18C"
+        " have no models\n"
+    )

@@ -168,11 +168,29 @@ CONFIGS = [
         rows=5, cols=1, hop=1, dtype="bf16", flush_subnormals=True, a_words=32, b_words=64,
         c_words=64, lanes=1, bytes_in=2, bytes_out=1,
     ),
+    Config(
+        rows=2, cols=4, depth=6, target="gowin", dsp_cols=1, drain="folded", a_words=32,
+        b_words=32, lanes=2, scale_cycles=2, b_zero_point="column", bytes_in=64, bytes_out=4,
+        jobs=4,
+    ),
+    Config(
+        rows=1, cols=1, hop=1, target="gowin", drain="folded", a_words=32, b_words=32, lanes=1,
+        requantize="single", scale_cycles=8, bytes_out=4, jobs=4,
+    ),
+    Config(
+        rows=1, cols=1, depth=2, hop=1, target="gowin", multiplier="plain", dsp_cols=0,
+        drain="folded", a_words=32, b_words=32, requantize="onnx", activation="none",
+        b_zero_point="column", bytes_in=2, bytes_out=32,
+    ),
+    Config(
+        cols=2, hop=2, target="gowin", dtype="bf16", flush_subnormals=True, a_words=32,
+        b_words=32, c_words=64, bytes_in=8, bytes_out=2, jobs=2,
+    ),
 ]
 # Every setting is in at least two of them.
-QUICK = [CONFIGS[n] for n in (0, 5, 7, 14, 16, 17, 18, 27, 29)]
+QUICK = [CONFIGS[n] for n in (0, 5, 7, 14, 16, 17, 18, 27, 29, 31, 32)]
 # With the quick ones they have nine of ten pairs.
-SLOW = [CONFIGS[n] for n in (2, 8, 11, 12, 20, 25, 26, 30)]
+SLOW = [CONFIGS[n] for n in (2, 8, 11, 12, 20, 25, 26, 30, 33)]
 
 
 def _marks(config):

@@ -35,7 +35,8 @@ def write(folder, design, seed, routed, bitstream) -> None:
             each.name: {"clock": each.required, "fmax": each.fmax} for each in routed.others
         },
         "baud": board.baud if board.link == "serial" else None, "seed": seed,
-        "used": pnr.used, "capacity": board.device.capacity, "blocks": blocks,
+        "untimed": board.device.untimed, "used": pnr.used, "capacity": board.device.capacity,
+        "blocks": blocks,
         "path": pnr.critical_path.names, "design": design.key, "bitstream": bitstream.name,
         "digests": design.digests,
     }
@@ -43,6 +44,8 @@ def write(folder, design, seed, routed, bitstream) -> None:
     floorplan_picture(folder / "floorplan.png", cells, title="\n".join(_title(design, routed)))
     print("\n".join(_title(design, routed)))
     print(f"critical path: {pnr.critical_path}")
+    if untimed := board.device.untimed:
+        print(f"note: {untimed}")
     print(f"{bitstream}: {bitstream.stat().st_size:,} bytes; see also report.md, floorplan.png")
     print(f"to load it: weft program {board.name} {bitstream}")
 
@@ -83,6 +86,8 @@ def _summary(design, seed, routed, bitstream):
 * Config: `{design.config.name}`
 * clock: {routed.clock:.2f} MHz required, {pnr.fmax:.2f} MHz reached, \
 {pnr.fmax / routed.clock - 1:.1%} margin"""
+    if untimed := board.device.untimed:
+        yield f"* {untimed}"
     for each in routed.others:
         yield f"* {each.name}: {each.required:.2f} MHz required, {each.fmax:.2f} MHz reached"
     yield f"* {link_text(board)}\n"

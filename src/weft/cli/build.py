@@ -178,7 +178,7 @@ def _build(board, configs, args, bitstream):
     with progress() as show:
         tools = Toolchain(cache_folder(), say=show.say)
         with show.task("preparing the tools"):
-            tools.set_up()
+            tools.set_up(board.device.target)
         for tried, config in enumerate(configs):
             if args.fit:
                 show.say(f"{config.name}: array {tried + 1} of at most {len(configs)}")

@@ -191,8 +191,9 @@ def _more(args):
     from weft.boards.devices import DEVICES
     from weft.explore import findings
 
-    if args.device not in DEVICES:
-        raise BoardError(f"--device must be one of {', '.join(DEVICES)}, not {args.device!r}")
+    known = [name for name, device in DEVICES.items() if device.target in findings.PEAK]
+    if args.device not in known:
+        raise BoardError(f"--device must be one of {', '.join(known)}, not {args.device!r}")
     device, fresh = DEVICES[args.device], {}
     families = findings.families(device)
     family = args.family or families[0]

@@ -20,7 +20,7 @@ memory and DSP block; the PLL only passes its clock on. The test reads the Confi
 the serial port at the board's baud rate, runs jobs, and compares the results with the golden model.
 
   weft gatesim icebreaker                     the routed netlist, as in the bitstream
-  weft gatesim ulx3s-25f                      ECP5: the synthesized netlist
+  weft gatesim ulx3s-25f                      ECP5 and Gowin: the synthesized netlist
   weft gatesim ulx3s-25f --stage routed       the routed netlist (minutes more)
   weft gatesim ulx3s-25f --rows 1 --cols 2    another design, with the options of weft build
   weft gatesim --board ./my_board.py          a board of your own (docs/boards.md)
@@ -29,6 +29,7 @@ the serial port at the board's baud rate, runs jobs, and compares the results wi
 
 Installs Yosys and nextpnr from PyPI at first use. Exit code 1 if the Config or a result differs.
 """
+_ROUTED = "ice40", "ecp5"  # families whose routed cells have models
 SEEDS = 3  # maximum for place and route, until one meets the clock
 
 
@@ -37,7 +38,7 @@ def add(parser):
     add_board(parser)
     parser.add_argument(
         "--stage", choices=("synthesized", "routed"),
-        help="the netlist to simulate; default routed for an iCE40, synthesized for an ECP5",
+        help="the netlist to simulate; default routed for an iCE40, else synthesized",
     )
     parser.add_argument(
         "--seed", metavar="INT", type=integer("seed", 0), default=1,
@@ -97,6 +98,11 @@ def _board(args):
             f"weft gatesim must be for a board with a serial port; the link of {board.name} is USB"
         )
     check_pins(board)
+    if args.stage == "routed" and board.device.flow.name not in _ROUTED:
+        raise BoardError(
+            f"--stage must be synthesized for {board.name}: routed cells of a {board.device.name}"
+            " have no models"
+        )
     return board
 
 

@@ -140,7 +140,7 @@ def _measured(args, ip, show):
     part = device(args.measure, ip)
     tools = Toolchain(folder(), say=show.say)
     with show.task("preparing the tools"):
-        tools.set_up()
+        tools.set_up(part.target)
     with show.task(f"placing and routing {ip.name} on {part.name}"):
         build_folder = output_folder(folder() / "kit" / f"{ip.name}-{ip.array.hash:08x}")
         return measure(ip, part, tools, folder=build_folder, seed=1)

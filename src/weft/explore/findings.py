@@ -225,6 +225,11 @@ def fitted(config: Config | NetworkCoreConfig, more: Sequence[Record] = ()) -> F
     Raises TooFewPoints if there are too few.
     """
     family = family_of(config)
+    if config.target not in PEAK:
+        raise TooFewPoints(
+            f"estimates need recorded points, and {config.target} has none: weft build tells what"
+            " a design reaches"
+        )
     known = {point.key for point, _ in more}
     done = [record for record in recorded(family) if record[0].key not in known]
     done += [record for record in more if family_of(record[0].config) == family]
@@ -289,11 +294,11 @@ def bench_points(path) -> list[Record]:
 
 
 def board_points(*, packed: bool = False) -> Iterator[Point]:
-    """The product cores of the boards; boards with equal dies share a point."""
+    """The product cores of the boards whose family is recorded; equal dies share a point."""
     from weft.boards.catalog import BOARDS
 
     dies = {tuple(device.capacity.items()): device for device in DEVICES.values()}
-    for board in BOARDS.values():
+    for board in (each for each in BOARDS.values() if each.config.target in PEAK):
         device = dies[tuple(board.device.capacity.items())]
         yield Point(device, board.config, PACKED if packed else 1)
 

@@ -7,8 +7,9 @@ from amaranth.hdl import signed, unsigned
 
 from verif.amaranth_bench import play
 from verif.primitives import exhaustive_check, prove_equal
-from weft.hw.arith.multiplier import Multiplier
-from weft.sim.primitives import ECP5_MODELS
+from weft.hw.arith.gowin import GowinMultiplier
+from weft.hw.arith.multiplier import HalvedMultiplier, Multiplier
+from weft.sim.primitives import ECP5_MODELS, GOWIN_MODELS
 
 SHAPES = [
     (signed(9), signed(9)), (signed(8), signed(8)), (signed(18), unsigned(18)),
@@ -73,4 +74,33 @@ def test_a_changed_block_is_detected(line):
     assert models.count(line) == 1
     with pytest.raises(AssertionError, match="proof did fail"):
         multiplier = Multiplier(a=signed(3), b=signed(3))
+        prove_equal(multiplier, steps=4, models=models.replace(line, broken))
+
+
+@pytest.mark.parametrize("kind, width", [(GowinMultiplier, 9), (HalvedMultiplier, 8)])
+def test_the_multipliers_of_gowin_multiply_all_operands(kind, width):
+    models = GOWIN_MODELS.read_text(encoding="utf-8")
+    assert exhaustive_check(kind, width=width, models=models) == "PASS"
+
+
+@pytest.mark.parametrize("kind, a, b", [
+    (GowinMultiplier, signed(4), signed(3)), (HalvedMultiplier, signed(4), unsigned(3)),
+    (HalvedMultiplier, unsigned(4), signed(4)),
+], ids=str)
+@pytest.mark.parametrize("pipelined", [True, False])
+def test_the_multipliers_of_gowin_equal_their_twin(kind, a, b, pipelined):
+    """With and without ``en`` and ``zero``."""
+    models = GOWIN_MODELS.read_text(encoding="utf-8")
+    prove_equal(kind(a=a, b=b, pipelined=pipelined), steps=Multiplier.LATENCY + 1, models=models)
+
+
+@pytest.mark.parametrize("line, broken", [
+    ("a_reg <= a;", ""), ("if (CE) begin", "begin"), ("pipe_reg <= product;", ""),
+    ("{BSIGN & B[8], B}", "{1'b0, B}"),
+])
+def test_a_changed_block_of_gowin_is_detected(line, broken):
+    models = GOWIN_MODELS.read_text(encoding="utf-8")
+    assert models.count(line) == 1
+    with pytest.raises(AssertionError, match="proof did fail"):
+        multiplier = GowinMultiplier(a=signed(3), b=signed(3))
         prove_equal(multiplier, steps=4, models=models.replace(line, broken))

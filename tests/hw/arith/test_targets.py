@@ -13,6 +13,7 @@ from wrapping import wrap32
 from verif.amaranth_bench import play
 from verif.primitives import cosimulate
 from weft.hw.arith.ecp5 import Ecp5FastInnerProductMac, Ecp5PlainMac
+from weft.hw.arith.gowin import GowinFastInnerProductMac, GowinPlainMac
 from weft.hw.arith.ice40 import (
     Ice40FastInnerProductMac,
     Ice40LogicFastInnerProductMac,
@@ -20,12 +21,15 @@ from weft.hw.arith.ice40 import (
     Ice40PlainMac,
 )
 from weft.hw.delay import pipeline
-from weft.sim.primitives import ECP5_MODELS, ICE40_MODELS
+from weft.sim.primitives import ECP5_MODELS, GOWIN_MODELS, ICE40_MODELS
 
-PLAIN = {"ecp5": Ecp5PlainMac, "ice40up": Ice40PlainMac, "ice40hx": Ice40LogicPlainMac}
+PLAIN = {
+    "ecp5": Ecp5PlainMac, "ice40up": Ice40PlainMac, "ice40hx": Ice40LogicPlainMac,
+    "gowin": GowinPlainMac,
+}
 FAST = {
     "ecp5": Ecp5FastInnerProductMac, "ice40up": Ice40FastInnerProductMac,
-    "ice40hx": Ice40LogicFastInnerProductMac,
+    "ice40hx": Ice40LogicFastInnerProductMac, "gowin": GowinFastInnerProductMac,
 }
 
 
@@ -102,7 +106,8 @@ def test_largest_products_add_up(cell, depth):
 ])
 def test_a_level_of_the_tree_is_a_cycle(target, cells, depth, levels):
     cell = cells[target]
-    assert cell.latency(depth) == cell.LATENCY + levels == 5 - target.startswith("ice40") + levels
+    one = {"ecp5": 5, "gowin": 6}.get(target, 4)
+    assert cell.latency(depth) == cell.LATENCY + levels == one + levels
 
 
 class DelayedShift(wiring.Component):
@@ -127,8 +132,9 @@ class DelayedShift(wiring.Component):
 # Quick cells, and what the folded ones multiply in: each pair of settings is tested quickly.
 QUICK = {
     "ecp5-fip-4": ("dsp", "ram"), "ice40up-fip-4": ("logic",), "ice40hx-fip-4": ("dsp",),
-    "ice40up-one-block-3": ("logic",),
+    "ice40up-one-block-3": ("logic",), "gowin-fip-4": ("logic",), "gowin-plain-2": ("dsp",),
 }
+MODELS = {"ecp5": ECP5_MODELS, "gowin": GOWIN_MODELS}
 
 
 # Each takes two seconds: the cell and its twin are exported, compiled and simulated.
@@ -144,7 +150,7 @@ QUICK = {
     for folded in (True, False) if resource != "ram" or case.values[0].SQUARES
 ])
 def test_primitives_equal_the_twin(cell, depth, resource, folded):
-    models = ECP5_MODELS if cell in (PLAIN["ecp5"], FAST["ecp5"]) else ICE40_MODELS
+    models = MODELS.get(cell.__module__.rpartition(".")[2], ICE40_MODELS)
     dut = cell(depth=depth, resource=resource, folded=folded)
     dut = DelayedShift(dut, cell.latency(depth)) if folded else dut
     assert cosimulate(dut, cycles=2000, models=models.read_text(encoding="utf-8")) == "PASS"

@@ -8,9 +8,9 @@ from amaranth.back import rtlil
 from verif.amaranth_bench import play
 from verif.primitives import cosimulate
 from weft.hw.buffers.bank import Bank
-from weft.hw.fabrics import ecp5
+from weft.hw.fabrics import ecp5, gowin
 from weft.hw.primitives import Primitives
-from weft.sim.primitives import ECP5_MODELS
+from weft.sim.primitives import ECP5_MODELS, GOWIN_MODELS
 
 SHAPES = [
     (8, 4), (36, 512), (50, 300), (128, 64), (18, 1024), (40, 1000), (20, 2048), (8, 4096),
@@ -35,12 +35,12 @@ def test_no_address_comparison_is_requested():
 
 
 @pytest.mark.parametrize("target, lut_ram", [
-    ("ecp5", True), ("ice40hx", False), ("generic", False),
+    ("ecp5", True), ("gowin", True), ("ice40hx", False), ("generic", False),
 ])
 def test_lut_ram_is_used_where_the_family_has_it(target, lut_ram):
     dut = Bank(width=8, depth=16, target=target, lut_ram=True)
     text = rtlil.convert(dut, platform=Primitives())
-    assert "DP16KD" not in text
+    assert "DP16KD" not in text and "SDPX9B" not in text
     assert ('attribute \\ram_style "distributed"' in text) == lut_ram
 
 
@@ -78,6 +78,37 @@ def test_blocks_equal_the_behavioural_model(width, depth):
     assert cosimulate(dut, cycles=2 * depth + 2000) == "PASS"
 
 
+@pytest.mark.parametrize("width, depth", [
+    (50, 300), *(
+        pytest.param(*shape, marks=pytest.mark.slow) for shape in SHAPES if shape != (50, 300)
+    ),
+])
+def test_blocks_of_gowin_equal_the_behavioural_model(width, depth):
+    dut = Bank(width=width, depth=depth, target="gowin")
+    models = GOWIN_MODELS.read_text(encoding="utf-8")
+    assert cosimulate(dut, cycles=2 * depth + 2000, models=models) == "PASS"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line, broken", [
+    ("if (OCE) output_reg", "output_reg"), ("if (CEB) read_reg", "read_reg"),
+    ("posedge CLKA) if (CEA)", "posedge CLKA)"), ("ADA[n / BYTE]", "ADA[n / BYTE + 1]"),
+    ("output_reg : read_reg", "read_reg : read_reg"), ("memory[ADB / BITS]", "memory[ADB]"),
+])
+def test_wrong_block_models_of_gowin_are_detected(line, broken):
+    models = GOWIN_MODELS.read_text(encoding="utf-8")
+    assert models.count(line) == 1
+    dut = Bank(width=40, depth=30, target="gowin")
+    assert cosimulate(dut, cycles=2000, models=models.replace(line, broken)).startswith("FAIL")
+
+
+def test_a_wrong_number_of_address_pins_of_gowin_is_detected(monkeypatch):
+    monkeypatch.setattr(gowin, "ADDRESS_BITS", 13)
+    models = GOWIN_MODELS.read_text(encoding="utf-8")
+    dut = Bank(width=20, depth=600, target="gowin")
+    assert cosimulate(dut, cycles=3000, models=models).startswith("FAIL")
+
+
 @pytest.mark.parametrize("width, parts, bytewise", [
     (64, 2, True), (32, 16, False), (24, 1, True), *(
         pytest.param(*shape, marks=pytest.mark.slow) for shape in (
@@ -89,6 +120,16 @@ def test_blocks_equal_the_behavioural_model(width, depth):
 def test_parts_and_bytes_equal_the_behavioural_model(width, parts, bytewise):
     dut = Bank(width=width, depth=16, target="ecp5", parts=parts, bytewise=bytewise)
     assert cosimulate(dut, cycles=2_000) == "PASS"
+
+
+@pytest.mark.parametrize("width, parts, bytewise, depth", [
+    (32, 4, True, 16), pytest.param(64, 32, False, 16, marks=pytest.mark.slow),
+    pytest.param(24, 1, True, 3000, marks=pytest.mark.slow),
+])
+def test_parts_and_bytes_of_gowin_equal_the_behavioural_model(width, parts, bytewise, depth):
+    dut = Bank(width=width, depth=depth, target="gowin", parts=parts, bytewise=bytewise)
+    models = GOWIN_MODELS.read_text(encoding="utf-8")
+    assert cosimulate(dut, cycles=2 * depth + 2_000, models=models) == "PASS"
 
 
 @pytest.mark.parametrize("target", ["generic", "ice40up"])

@@ -12,6 +12,7 @@ from weft.sim.gates.netlist import FAMILIES
 
 SOURCES = {
     "ice40": ("ice40/cells_sim.v",),
+    "gowin": ("gowin/cells_sim.v",),
     "ecp5": ("lattice/ccu2c_sim.vh", "lattice/common_sim.vh"),
 }
 BENCH = """\

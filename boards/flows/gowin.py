@@ -1,0 +1,53 @@
+"""The flow of the Gowin FPGAs: nextpnr-himbaechel-gowin, gowin_pack, and an rPLL."""
+
+import re
+
+from amaranth.hdl import Const, Instance
+from amaranth.lib import io
+
+from weft.boards import pll
+from weft.boards.flows.flow import Flow
+
+__all__ = ["GowinFlow"]
+
+
+class GowinFlow(Flow):
+    """The GW2A-18.
+
+    nextpnr has no delays of DSP blocks: a path that starts or ends in one counts as nothing. So
+    Yosys infers no block. The MAC cells, which instantiate them, have a register before and after
+    each block.
+
+    Designs have no reset, as for the ECP5.
+    """
+
+    name = "gowin"
+    synthesis = "synth_gowin -family gw2a -nodsp"
+    target_mhz = 100
+    unconstrained = out_of_context = ()
+    constraints_option, config_option, constraints = "--vopt=cst", "", "cst"
+    missing_pin = re.compile(r"Invalid pin '?([^' ]*)'?")
+    packer, packer_options, bitstream = "gowin_pack", ("-d", "GW2A-18C"), "fs"
+    cells = {"LUT": "LUT4", "FF": "DFF", "DSP": "MULT9X9", "RAM": "BSRAM"}
+    reset = False
+    simulated_stage = "synthesized"
+    shapes = ((4, 6, 8), (4, 5, 8), (4, 4, 8), (4, 4, 4), (2, 4, 4), (2, 2, 4))
+
+    @property
+    def program(self):
+        return "nextpnr-himbaechel-gowin"
+
+    def pll(self, source, clock):
+        return pll.gowin(source, clock)
+
+    def add_pll(self, m, pin, settings, *, at_pad, clk, lock):
+        m.submodules.pin = buffer = io.Buffer("i", pin)
+        m.submodules.pll = Instance(
+            "rPLL", **{f"p_{name}": value for name, value in settings.parameters.items()},
+            i_CLKIN=buffer.i, i_CLKFB=Const(0), i_RESET=Const(0), i_RESET_P=Const(0),
+            i_FBDSEL=Const(0, 6), i_IDSEL=Const(0, 6), i_ODSEL=Const(0, 6),
+            i_PSDA=Const(0, 4), i_DUTYDA=Const(0, 4), i_FDLY=Const(0, 4),
+            o_CLKOUT=clk, o_LOCK=lock,
+        )
+        # Not the pin: nextpnr takes one frequency for all clocks of a Gowin FPGA.
+        return clk

@@ -1,0 +1,37 @@
+"""Tang Nano 20K: GW2AR-18C, 27 MHz, serial port and JTAG on a BL616."""
+
+from amaranth.build import Attrs, Clock, Pins, Resource
+from amaranth.vendor import GowinPlatform
+from amaranth_boards.resources import LEDResources, UARTResource
+
+from weft.boards.board import Board
+from weft.boards.designs import GOWIN_18
+
+__all__ = ["BOARDS"]
+
+LVCMOS = Attrs(IO_TYPE="LVCMOS33")
+
+
+class TangNano20kPlatform(GowinPlatform):
+    """The pins that Weft uses.
+
+    Source: Sipeed, the page of the board: wiki.sipeed.com/hardware/en/tang/tang-nano-20k.
+    """
+
+    part, family, default_clk = "GW2AR-LV18QN88C8/I7", "GW2AR-18C", "clk27"
+    resources = [
+        Resource("clk27", 0, Pins("4", dir="i"), Clock(27e6), LVCMOS),
+        *LEDResources(pins="15 16 17 18 19 20", invert=True, attrs=LVCMOS),
+        UARTResource(0, rx="70", tx="69", attrs=LVCMOS),
+    ]
+    connectors = []
+
+
+BOARDS = (
+    Board(
+        name="tang-nano-20k", platform=TangNano20kPlatform, config=GOWIN_18, clock=81,
+        baud=1_000_000, bridge="BL616", price="$",
+        leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
+        programmers=(("openFPGALoader", "-b", "tangnano20k"),),
+    ),
+)
