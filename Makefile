@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs registers help sim demo bench bitstream explore regress program gatesim test test-all test-long lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench usb-bench area estimates presets mutation results compare boards pictures sweep lock clean distclean chips jax-overhead
+.PHONY: docs registers help sim demo bench bitstream explore regress program gatesim test test-all test-long lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench usb-bench area sdram estimates presets mutation results compare boards pictures sweep lock clean distclean chips jax-overhead
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -174,6 +174,10 @@ presets:  ## compare the boards' cores with searches, write the record (minutes)
 area:  ## place and route single components, write the record (minutes)
 	@$(SETUP) sim
 	@$(RUN) python -m tools.area $(ARGS)
+
+sdram:  ## place and route SDRAM controllers, measure their rates, write the record (minutes)
+	@$(SETUP) test
+	@$(RUN) python -m tools.sdram
 
 mutation:  ## run the tests on one-line mutants of the sources, list the survivors
 	@$(SETUP) test

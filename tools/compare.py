@@ -13,7 +13,7 @@ from pathlib import Path
 
 from amaranth.hdl import UnusedElaboratable
 
-from tools import area, board_builds, results, wrappers
+from tools import area, board_builds, results, sdram, wrappers
 from weft.bench.measure import preset_digests
 from weft.boards.presets import PRESETS
 from weft.boards.toolchain import VERSIONS
@@ -31,7 +31,7 @@ def _presets() -> Designs:
 
 TODAY: Mapping[str, Callable[[], Designs]] = {
     "area": area.designs, "bench": _presets, "boards": board_builds.designs,
-    "wrappers": wrappers.designs,
+    "sdram": sdram.designs, "wrappers": wrappers.designs,
 }
 
 

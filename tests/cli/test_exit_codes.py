@@ -17,7 +17,7 @@ WRONG = {  # arguments of a command that are wrong, beside an option that it doe
     "gatesim": ["icebraker"], "selftest": ["/dev/missing"], "monitor": ["/dev/missing"],
     "serve": ["/dev/missing"], "sim": ["--rows", "0"], "generate": ["--rows", "0"],
     "info": ["--rows", "0"], "bench": ["nothing"], "estimate": ["--board", "icebraker"],
-    "explore": ["--board", "icebraker"], "regress": ["--configs", "0"],
+    "explore": ["--board", "icebraker"], "regress": ["--configs", "0"], "sdram": ["--mhz", "9"],
 }
 
 

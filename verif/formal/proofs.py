@@ -20,6 +20,7 @@ from verif.formal.network_registers import NetworkRegisterRules
 from verif.formal.panels import gate_bench
 from verif.formal.register_bus import RegisterBusRules
 from verif.formal.registers import RegisterRules
+from verif.formal.sdram import sdram_bench
 from verif.formal.wishbone import ClassicRules, PipelinedRules
 from weft.buses import BUSES
 from weft.config import Config
@@ -49,6 +50,8 @@ MEMORIES = "memory_collect\ndelete t:$mem* r:SIZE>=256 %i\n"
 DMA = "delete c:*dma.*\n"
 # Cut the beats that wait for their data: each may belong to any client.
 ENTRIES = "delete c:*entries.*\n"
+# Cut the rows that were open, and the words that wait: each read may return any word.
+ROWS = "memory_collect\ndelete t:$mem*\n"
 # Cut all registers of the core's clock, and the memories between the clocks.
 CORE_CELLS = "w:core_clk %co1:+[CLK]"
 CLOCKS = f"""\
@@ -62,6 +65,10 @@ select -assert-none t:$*ff* w:{{clock}} %co1:+[CLK] %d
 # clocks one more is left out: it needs the result stream of the core, which is cut.
 PROVEN_BY_PARTS = "bounded", "wb_bounded", "wb_stall_bounded"
 CUT_WITH_TWO_CLOCKS = *PROVEN_BY_PARTS, "m_axis_one_id"
+# The rules of an SDRAM that depend on the length of an access.
+LONG_ACCESS = tuple(
+    f"pins_{rule}" for rule in ("whole", "not_cut", "one_driver", "driven", "mask", "ahead")
+)
 # The steps of the proof of writes: each assumes the rules that the steps before have proven.
 STEPS = {
     "AXI4 writes alone, in order": ("w_order", "aw_order"),
@@ -193,6 +200,8 @@ def parts():
     yield Proof(
         "program memory, stores", program.program_stores_bench, excluded=("aw_burst", "writes"),
     )
+    yield Proof("SDRAM controller", partial(sdram_bench, 2), ROWS)
+    yield Proof("SDRAM controller, 8 words", partial(sdram_bench, 8), ROWS, selected=LONG_ACCESS)
     yield Proof("list execution alone", list_bench)
     yield Proof("list execution alone, jobs start early", partial(list_bench, EarlyListRules))
     yield Proof("list execution alone, option early", partial(list_bench, EarlyStartRules))

@@ -29,6 +29,7 @@ from weft.cli import (
     regress,
     report,
     run,
+    sdram,
     selftest,
     serve,
     sim,
@@ -41,8 +42,9 @@ __all__ = ["SUBCOMMANDS", "main", "run_program"]
 # Each has the texts HELP and DESCRIPTION, and functions: add(parser) adds its arguments, run(args)
 # returns the exit code.
 SUBCOMMANDS = [
-    demo, sim, new, generate, info, bench, boards, devices, build, estimate, explore, regress,
-    gatesim, program, selftest, monitor, serve, report, run, compile, quantize, doctor, clean,
+    demo, sim, new, generate, sdram, info, bench, boards, devices, build, estimate, explore,
+    regress, gatesim, program, selftest, monitor, serve, report, run, compile, quantize, doctor,
+    clean,
 ]
 
 EPILOG = """\

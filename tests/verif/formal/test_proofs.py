@@ -20,13 +20,14 @@ from weft.hw.bus.wishbone import Wishbone
 CHEAP = [
     "Wishbone alone", "Wishbone alone, pipelined", "registers, stream", "AXI4 reads alone",
     "address generator alone", "APB alone", "apb, networks", "program memory, reads",
-    "program memory, stores", "panel gate alone",
+    "program memory, stores", "panel gate alone", "SDRAM controller, 8 words",
 ]
 SOWN = [
     bug for bug in BUGS
     if bug.proof in (
         "Wishbone alone", "APB alone", "AXI4 reads alone", "address generator alone",
         "list loader alone", "panel gate alone", "registers, networks", "program memory, reads",
+        "SDRAM controller, 8 words",
     )
     or bug.rule in ("w_last", "w_limit")
 ]

@@ -1,0 +1,1 @@
+"""A controller of SDR SDRAM chips behind AXI4."""
