@@ -6,7 +6,10 @@ whole_networks = pytest.importorskip("tools.whole_networks")
 pytest.importorskip("tflite_micro")
 
 
-@pytest.mark.parametrize("kind", ["slices", "wake words", "several inputs"])
+@pytest.mark.parametrize("kind", ["slices", "wake words", "attention", *(
+    pytest.param(kind, marks=pytest.mark.slow)
+    for kind in ("several inputs", "normalized", "keyword transformer", "vision transformer")
+)])
 def test_a_kind_is_whole_and_equal(kind, capsys):
     assert whole_networks.main([kind]) == 0
     *rows, summary = capsys.readouterr().out.splitlines()
