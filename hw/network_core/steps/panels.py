@@ -4,10 +4,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.delay import pipeline
 from weft.hw.network_core.interface import JobPort
 from weft.hw.network_core.layouts import JobFields, VectorAddress, add_addresses, bank_bias
-from weft.network_core.latencies import has_offset_copy
 
 __all__ = [
     "LoopCounter", "OutputPixel", "POSITION", "PanelBuffer", "PanelGate", "PanelRow",
@@ -34,9 +32,8 @@ class PanelBuffer(wiring.Component):
 
     A panel ends after ``panel_rows`` pixels, at the last pixel, and at the end of a map row if
     ``cross`` is 0. It is offered in the cycle after its last pixel. Its rows are in ``rows`` from
-    the cycle after it was taken, and a cycle later if the core `has_offset_copy`. In the cycle in
-    which it is taken, the first pixel of the next panel is accepted. So panels of n pixels can
-    follow each other every n cycles.
+    the cycle after it was taken. In the cycle in which it is taken, the first pixel of the next
+    panel is accepted. So panels of n pixels can follow each other every n cycles.
 
     Parameters
     ----------
@@ -66,6 +63,9 @@ class PanelBuffer(wiring.Component):
         m = Module()
         pixel, panel = self.pixels.payload, self.panel
         used = Signal(len(self.rows))  # rows of the next panel that have their pixel
+        origins = Signal(
+            data.ArrayLayout(WindowOrigin(self.config), len(self.rows)), reset_less=True
+        )
         rows = Signal.like(self.rows, reset_less=True)
         slot = Signal(self.config.array.rows, init=1)  # one-hot: the row of the next pixel
         count = Signal.like(panel.payload.rows, init=1)  # pixels of the panel, with this one
@@ -79,11 +79,13 @@ class PanelBuffer(wiring.Component):
                 (count == self.job.panel_rows) | pixel.last | (pixel.row_last & ~self.job.cross)
             ),
         ]
-        slots = slot & write.replicate(len(slot))
-        m.d.sync += used.eq(Mux(take, 0, used) | slots)
         with m.If(take):
-            m.d.sync += panel.valid.eq(0)
-        self._collect(m, slots, take, used, rows)
+            m.d.sync += [panel.valid.eq(0), used.eq(0)]
+            for n, row in enumerate(rows):
+                m.d.sync += [row.used.eq(used[n]), row.origin.eq(origins[n])]
+        for n, origin in enumerate(origins):
+            with m.If(write & slot[n]):
+                m.d.sync += [used[n].eq(1), origin.eq(pixel.origin)]
         with m.If(write):
             m.d.sync += [
                 slot.eq(Mux(panel_end, 1, slot << 1)), count.eq(Mux(panel_end, 1, count + 1)),
@@ -94,25 +96,6 @@ class PanelBuffer(wiring.Component):
             if self.config.early:
                 m.d.sync += self.last_origin.eq(pixel.origin.address)
         return m
-
-    def _collect(self, m, slots, take, used, rows):
-        """Write each pixel into its slot, and copy all slots to the rows when the panel is taken.
-
-        Both wait for the step that takes the panel. Where the rows come a cycle later, registers
-        stand between that decision and the slots.
-        """
-        origin = self.pixels.payload.origin
-        origins = Signal(data.ArrayLayout(origin.shape(), len(rows)), reset_less=True)
-        if has_offset_copy(self.config.array):
-            r_slots, r_take = Signal.like(slots), Signal()
-            m.d.sync += [r_slots.eq(slots), r_take.eq(take)]
-            slots, take = r_slots, r_take
-            origin, used = pipeline(m, origin, 1, "origin"), pipeline(m, used, 1, "used")
-        for n, row in enumerate(rows):
-            with m.If(slots[n]):
-                m.d.sync += origins[n].eq(origin)
-            with m.If(take):
-                m.d.sync += [row.used.eq(used[n]), row.origin.eq(origins[n])]
 
 
 class PanelGate(wiring.Component):
