@@ -17,7 +17,7 @@ FIELDS = {field.name: field.metadata for field in dataclasses.fields(Config)}
 @pytest.fixture(scope="module")
 def configs():
     rng = np.random.default_rng(1)
-    return [random_config(rng) for _ in range(130)]
+    return [random_config(rng) for _ in range(170)]
 
 
 def powers(low, high):

@@ -269,10 +269,15 @@ def test_products_of_two_activations(builder):
     x = builder.dense(builder.convolution(0, 8), 8)
     node = pair(builder.rng, x, x, builder.tensors, position=2)
     builder.nodes.append(dataclasses.replace(node, b_transposed=True))
-    graph = divide(builder.graph(), "tflite", 8, 8)
+    graph = divide(builder.graph(), "tflite", 8, 8, batch=2)
     [step] = graph.after
-    assert step.placement.reason == "its second operand is computed, and B has constant weights"
+    assert step.placement.reason == (
+        "its second operand is computed, and batch must be 1: a list with several inferences loads"
+        " the same weights for all"
+    )
     assert (step.macs, step.operands) == (8, (x, x))
+    whole = divide(builder.graph(), "tflite", 8, 8)
+    assert not whole.after and whole.layers[-1].macs == 8
 
 
 @pytest.mark.parametrize("mode, runtime, suffix, source, other", [
