@@ -76,7 +76,7 @@ class _Data:
     jobs: int
     resident: bool
     vectors: np.ndarray
-    computed: "_Computed | None" = None
+    computed: _Computed | None = None
 
 
 def make_image(

@@ -128,12 +128,12 @@ def schedule_buffers(
     """Divide layers into jobs, and place their weights and parameters in the buffers.
 
     If all words of B fit, they are resident, but for those that a layer computes; parameters
-    likewise. They are not if the lists are not
-    ``alone``: then others use the buffers between them. The first job of a layer with
-    ADD loads the ADD table, if the layer needs another one. Otherwise a job uses at most a share of
-    B, so that weights load while jobs before it compute. The shares of `_SHARES` are tried for all
-    layers together, and then for each layer alone; jobs of equal sizes are tried, too. A layer of
-    which not even one tile fits a buffer has jobs of one tile, or of pieces of a tile.
+    likewise. They are not if the lists are not ``alone``: then others use the buffers between them.
+    The first job of a layer with ADD loads the ADD table, if the layer needs another one. Otherwise
+    a job uses at most a share of B, so that weights load while jobs before it compute. The shares
+    of `_SHARES` are tried for all layers together, and then for each layer alone; jobs of equal
+    sizes are tried, too. A layer of which not even one tile fits a buffer has jobs of one tile, or
+    of pieces of a tile.
 
     With ``fewest``, each job uses as much of the buffers as it can: so the list has the fewest
     descriptors, but most weights load while no job computes. A core with a microprogram has them

@@ -85,6 +85,16 @@ def test_between_layers(dtype):
     check_whole(network, network.convolution(y, 5), config=LARGE)
 
 
+def test_computed_weights_with_a_bias():
+    """FULLY_CONNECTED."""
+    network = Products(10, (1, 6, 11))
+    y = network.product(0, network.input((1, 10, 11)), b_transposed=True)
+    network.nodes[-1] = replace(
+        network.nodes[-1], operator="FULLY_CONNECTED", bias=np.arange(10) * 5000 - 20_000
+    )
+    check_whole(network, y, config=LARGE)
+
+
 def test_behind_stripes():
     """Large maps are computed in stripes of rows, and the maps of the product keep their places."""
     network = Products(9, (1, 64, 48, 3))

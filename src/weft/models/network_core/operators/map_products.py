@@ -55,8 +55,6 @@ def product_of_maps(builder: OperatorBuilder, gemm: Gemm) -> tuple[int, tuple[Ne
         builder.read(operand, (math.prod(tensor.shape[:-2]), *tensor.shape[-2:]))
         for operand, tensor in ((0, x), (place, b))
     )
-    if len(batch) and not lefts:
-        raise Refusal("its results must have values")
     zeros = builder.zero(gemm.x_zero, x), builder.zero(int(gemm.w_zero[0]), b)
     rescale, half = Rescale.of(given, n, builder.mode), half_of(np.dtype(given.dtype))
     bias = np.zeros(n, np.int64) if gemm.bias is None else gemm.bias.astype(np.int64)
