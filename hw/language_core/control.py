@@ -158,7 +158,7 @@ class PassControl(wiring.Component):
             m.d.sync += self.further[n].eq(following[f"count_{n}"] - 1)
         for n in range(2):
             with m.Switch(following[f"blocks_{n}"]):
-                with m.Case(Blocks.EIGHTS):
+                with m.Case(Blocks.EIGHTHS):
                     m.d.sync += self.further[n].eq(position >> 3)
                 with m.Case(Blocks.SIXTEENTHS):
                     m.d.sync += self.further[n].eq(position >> 4)

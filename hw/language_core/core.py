@@ -1,6 +1,6 @@
 """`LanguageCore`: one row of the array, the lanes after it, their memories and their control."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -25,11 +25,9 @@ from weft.language_core.config import (
 from weft.language_core.descriptors import (
     LEVELS,
     CoreError,
-    Factor,
     Kind,
     OutPlace,
     Reduction,
-    Source,
 )
 from weft.language_core.latencies import PARAMETER_ISSUE, READ
 
@@ -218,12 +216,12 @@ class LanguageCore(wiring.Component):
             lanes.side.eq(side.read_data),
             reductions.masked.eq(pipeline(m, masked, lanes.LATENCY - 1, "masked")),
             reductions.start.eq(control.pass_start), reductions.kind.eq(job.reduction),
-            reductions.results.eq(lanes.results), reductions.wide.eq(lanes.wide),
+            reductions.results.eq(lanes.results),
             reductions.total_head.eq(scales.total_head), scales.total.eq(reductions.total),
             scales.squares.eq(reductions.squares), control.best.eq(reductions.best),
             scales.start.eq(control.pass_start & (job.kind == Kind.SCALAR)),
             scales.heads.eq(job.heads), scales.source.eq(job.source),
-            scales.addend.eq(job.addend), scales.constant.eq(job.constant),
+            scales.addend.eq(job.addend),
             scales.place.eq(control.parameter), scales.lane.eq(control.token[:2]),
         ]
 

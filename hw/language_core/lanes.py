@@ -15,7 +15,7 @@ __all__ = ["ENTRIES", "LaneControl", "Lanes", "clamp"]
 
 PIECES = 512  # of a table
 ENTRIES = 2 * PIECES  # exp, and silu
-_EXP_STEPS = 1024  # differences of exp: 16 with 6 bits after the point
+_EXP_SHIFT = 4  # from a difference of scores, with 8 bits after the point, to 16 of an argument
 
 
 def clamp(value, bits):
@@ -45,11 +45,12 @@ class Lanes(wiring.Component):
     ``x[2n] * cos - x[2n + 1] * sin``, lane 2n + 1 computes ``x[2n] * sin + x[2n + 1] * cos``, with
     cos and sin from parameters 2n and 2n + 1.
 
-    A table has 512 pieces: ``base[i] + ((slope[i] * fraction + 64) >> 7)``.
+    A table has 512 pieces: ``base[i] + ((slope[i] * f + 64) >> 7)``, where i is the upper 9 bits
+    of the argument and f the lower 7 bits.
 
-    * exp: the argument is ``value - maximum``, at most 0, with 6 bits after the point. Two of its
-      steps are a piece. From -16 on and below, and in a lane with ``masked``, the result is 0.
-    * silu: the argument is the value; 128 of its steps are a piece.
+    * exp: the argument is ``16 * (maximum - value)``, at most 65535. In a lane with ``masked`` the
+      result is 0.
+    * silu: the argument is ``value + 32768``.
 
     A group follows no handshake. What comes with it, at the stage that an attribute tells, is the
     task of the parent. Results leave LATENCY cycles after their group.
@@ -72,13 +73,11 @@ class Lanes(wiring.Component):
         At stage TABLE.
     upper_bytes : In, 1 bit
         `Operand.BYTE` is one of the upper four bytes of the parameters. At stage TABLE.
-    scale, exponent : In, 17 bits, 6 bits
+    scale, exponent : In, 16 bits, 6 bits
         At stage TABLE.
     side : In, 4 int16
         At stage TABLE if it is a factor, at stage RESIDUAL if it is a residual.
     results : Out, 4 int16
-    wide : Out, 4 signed values of 33 bits
-        The same before saturation.
     table_write : In, 1 bit
         Pulse, between passes: entry ``table_entry`` gets ``table_base`` and ``table_slope``.
     table_entry : In, 10 bits
@@ -98,10 +97,9 @@ class Lanes(wiring.Component):
             "values": In(data.ArrayLayout(signed(32), LANES)),
             "masked": In(LANES), "maximum": In(signed(16)),
             "parameters": In(data.ArrayLayout(16, LANES)), "upper_bytes": In(1),
-            "scale": In(17), "exponent": In(6),
+            "scale": In(16), "exponent": In(6),
             "side": In(data.ArrayLayout(signed(16), LANES)),
             "results": Out(data.ArrayLayout(signed(16), LANES)),
-            "wide": Out(data.ArrayLayout(signed(33), LANES)),
             "table_write": In(1), "table_entry": In(10),
             "table_base": In(16), "table_slope": In(16),
         })
@@ -121,7 +119,7 @@ class Lanes(wiring.Component):
             side = Mux(self.control.residual, self.side[n], 0)
             wide = pipeline(m, clamped + side, 1, f"wide_{n}")
             narrow = Mux(self.control.narrow, clamp(wide, 8), clamp(wide, 16))
-            m.d.sync += [self.results[n].eq(narrow), self.wide[n].eq(wide)]
+            m.d.sync += self.results[n].eq(narrow)
         return m
 
     def _tables(self, m, values):
@@ -150,29 +148,19 @@ class Lanes(wiring.Component):
 
     def _argument(self, m, value, lane):
         """Entry, fraction with 7 bits after the point, and whether the result is 0: stage 2."""
-        difference = value[:16].as_signed() - self.maximum
-        step = Signal(range(_EXP_STEPS + 1))
-        m.d.comb += step.eq(difference + _EXP_STEPS)
-        entry = Signal(range(ENTRIES), name=f"entry_{lane}", reset_less=True)
-        fraction = Signal(8, name=f"fraction_{lane}", reset_less=True)
-        zero = Signal(name=f"zero_{lane}", reset_less=True)
-        with m.If(self.control.operand == Operand.SILU):
-            m.d.sync += [
-                entry.eq(Cat(value[7:15], ~value[15], Const(1))), fraction.eq(value[:7]),
-                zero.eq(0),
-            ]
-        with m.Else():
-            top = step[-1]  # the difference is 0: the end of the last piece
-            m.d.sync += [
-                entry.eq(Mux(top, PIECES - 1, step[1:])),
-                fraction.eq(Mux(top, 128, Cat(Const(0, 6), step[0]))),
-                zero.eq(self.masked[lane] | (difference < 1 - _EXP_STEPS)),
-            ]
+        silu = self.control.operand == Operand.SILU
+        distance = (self.maximum - value[:16].as_signed())[:16]  # not negative, unless masked
+        scaled = Cat(Const(0, _EXP_SHIFT), distance)
+        exp = Mux(scaled[16:].any(), 0xFFFF, scaled[:16])
+        argument = Mux(silu, Cat(value[:15], ~value[15]), exp)
+        entry = pipeline(m, Cat(argument[7:16], silu), 1, f"entry_{lane}")
+        fraction = pipeline(m, argument[:7], 1, f"fraction_{lane}")
+        zero = pipeline(m, self.masked[lane] & ~silu, 1, f"zero_{lane}")
         return entry, fraction, zero
 
     def _interpolated(self, m, base, slope, fraction, zero):
         """The value of a piece, at stage TABLE."""
-        product = self.multiplier(a=signed(16), b=8)
+        product = self.multiplier(a=signed(16), b=7)
         m.submodules += product
         m.d.comb += [
             product.a.eq(slope), product.b.eq(pipeline(m, fraction, DualPortBank.LATENCY, "part")),
@@ -211,7 +199,7 @@ class Lanes(wiring.Component):
             with m.Case(Factor.ONE):
                 m.d.comb += factor.eq(1)
             with m.Case(Factor.PARAMETER):
-                m.d.comb += factor.eq(self.parameters[n])
+                m.d.comb += factor.eq(self.parameters[n].as_signed())
             with m.Case(Factor.SCALE):
                 m.d.comb += factor.eq(self.scale)
             with m.Case(Factor.SIDE):

@@ -33,7 +33,6 @@ class Reductions(wiring.Component):
     valid : In, 1 bit
         There is a group.
     results : In, 4 int16
-    wide : In, 4 signed values of 33 bits
     masked : In, 4 bits
         Results that a maximum leaves out; a total needs none, for these results are 0.
     index : In, 16 bits
@@ -58,7 +57,6 @@ class Reductions(wiring.Component):
         super().__init__({
             "start": In(1), "kind": In(3), "valid": In(1),
             "results": In(data.ArrayLayout(signed(16), LANES)),
-            "wide": In(data.ArrayLayout(signed(33), LANES)),
             "masked": In(LANES), "index": In(16),
             "first": In(1), "last": In(1), "head": In(range(HEADS)),
             "maximum_head": In(range(HEADS)), "maximum": Out(signed(16)),
@@ -125,10 +123,9 @@ class Reductions(wiring.Component):
 
     def _best(self, m, flags):
         """Keep the largest value and its index; of equal ones the first."""
-        values = [(self.wide[n], n) for n in range(LANES)]
         pairs = []
         for n in (0, 2):
-            (a, _), (b, _) = values[n : n + 2]
+            a, b = self.results[n], self.results[n + 1]
             later = a < b
             pairs.append((
                 pipeline(m, Mux(later, b, a).as_signed(), 1, f"best_pair_{n}"),
@@ -138,7 +135,7 @@ class Reductions(wiring.Component):
         second = a < b
         value = pipeline(m, Mux(second, b, a).as_signed(), 1, "best_of_group")
         lane = pipeline(m, (second << 1) | Mux(second, b_later, a_later), 1, "best_lane")
-        best = Signal(signed(33), reset_less=True)
+        best = Signal(signed(16), reset_less=True)
         empty = Signal()
         with m.If(self.kind == Reduction.BEST):
             with m.If(self.start):

@@ -21,11 +21,10 @@ _NUMBER = 2  # stages before: the number, and its sum with the addend
 class Scales(wiring.Component):
     """A scale ``m * 2^-e`` for each head: of a reciprocal, of a root, or a parameter.
 
-    With ``v = 1.f * 2^k``, the first 8 bits of the fraction f select an entry and 7 more, r,
-    interpolate: ``look = base + ((slope * r + 64) >> 7)``. Then ``m = (look * constant + 2^15) >>
-    16``, and ``e = k + 16`` for the reciprocal ``1 / v``, ``e = k // 2 + 16`` for the root
-    ``1 / sqrt(v)``. An entry is a parameter group: the bits 0 to 15 of the base, its bit 16, and
-    the slope. A reciprocal has 256 entries; a root has 256 for even k, and 256 for odd k.
+    With ``v = 1.f * 2^k``, ``m = base[i] + ((slope[i] * r + 64) >> 7)``. For a reciprocal, i is
+    the first 9 bits of the fraction f, r is the next 7, and ``e = k``. For a root, i is ``k mod 2``
+    followed by the first 8 bits, and ``e = k // 2``. A table has 512 entries of 32 bits, the base
+    and the slope; two are a parameter group.
 
     It takes a head a cycle. The last scale is written LATENCY cycles after its head.
 
@@ -41,7 +40,6 @@ class Scales(wiring.Component):
     heads : In, 5 bits
     source : In, `Source`
     addend : In, 32 bits
-    constant : In, 17 bits
     place : In, 16 bits
         First parameter group of the table, or the group of the parameter.
     lane : In, 2 bits
@@ -57,7 +55,7 @@ class Scales(wiring.Component):
         From the cycle after ``start`` to ``done``.
     done : Out, 1 bit
         Pulse: the last scale is written with the clock edge that ends this cycle.
-    head, scale, exponent : In 4 bits, Out 17 bits, Out 6 bits
+    head, scale, exponent : In 4 bits, Out 16 bits, Out 6 bits
         The scale of a head, in the same cycle.
     """
 
@@ -67,11 +65,11 @@ class Scales(wiring.Component):
         self.multiplier = FABRICS[target].multiplier
         super().__init__({
             "start": In(1), "heads": In(range(HEADS + 1)), "source": In(2), "addend": In(32),
-            "constant": In(17), "place": In(16), "lane": In(2), "squares": In(48),
+            "place": In(16), "lane": In(2), "squares": In(48),
             "total_head": Out(range(HEADS)), "total": In(25),
             "group": Out(16), "parameters": In(data.ArrayLayout(16, LANES)),
             "busy": Out(1), "done": Out(1),
-            "head": In(range(HEADS)), "scale": Out(17), "exponent": Out(6),
+            "head": In(range(HEADS)), "scale": Out(16), "exponent": Out(6),
         })
 
     def elaborate(self, platform):
@@ -86,22 +84,22 @@ class Scales(wiring.Component):
         exponent, fraction = self._normalised(m)
         scale = self._looked_up(m, exponent, fraction)
         root = self.source == Source.ROOT
-        e = Mux(self.source == Source.PARAMETER, 0, Mux(root, exponent >> 1, exponent) + 16)
+        e = Mux(self.source == Source.PARAMETER, 0, Mux(root, exponent >> 1, exponent))
         after = self.LATENCY - _NUMBER - _NORMALISED
         valid = pipeline(m, reading, self.LATENCY, "valid")
-        memory = Memory(shape=17 + 6, depth=HEADS, init=[])
+        memory = Memory(shape=16 + 6, depth=HEADS, init=[])
         m.submodules.scale_of_head = memory
         write, read = memory.write_port(), memory.read_port(domain="comb")
         m.d.comb += [
             self.done.eq(valid & pipeline(m, last, self.LATENCY, "last")),
             write.en.eq(valid), write.addr.eq(pipeline(m, self.total_head, self.LATENCY, "head")),
-            write.data.eq(Cat(scale, pipeline(m, e[:6], after, "e"))),
+            write.data.eq(Cat(scale, pipeline(m, e, after, "e"))),
             read.addr.eq(self.head), Cat(self.scale, self.exponent).eq(read.data),
         ]
         return m
 
     def _normalised(self, m):
-        """The exponent of the number, and the 15 bits after its first one."""
+        """The exponent of the number, and the 16 bits after its first one."""
         number = pipeline(
             m, Mux(self.source == Source.ROOT, self.squares, self.total), 1, "number"
         )
@@ -116,21 +114,19 @@ class Scales(wiring.Component):
                 exponent = (exponent - Mux(small, places, 0))[:6]
             number = pipeline(m, number, 1, f"normalised_{stage + 1}")
             exponent = pipeline(m, exponent, 1, f"exponent_{stage + 1}")
-        return exponent, number[_BITS - 16 : _BITS - 1]
+        return exponent, number[_BITS - 17 : _BITS - 1]
 
     def _looked_up(self, m, exponent, fraction):
         """The scale, from the entry of the fraction or from a parameter."""
-        odd = (self.source == Source.ROOT) & exponent[0]
         given = self.source == Source.PARAMETER
-        m.d.sync += self.group.eq(self.place + Mux(given, 0, Cat(fraction[7:], odd)))
-        rest = pipeline(m, fraction[:7], 1 + SELECTED, "rest")
+        root = self.source == Source.ROOT
+        argument = Mux(root, Cat(fraction[1:], exponent[0]), fraction)
+        m.d.sync += self.group.eq(self.place + Mux(given, 0, argument[8:]))
+        second = pipeline(m, argument[7], 1 + SELECTED, "second")
+        rest = pipeline(m, argument[:7], 1 + SELECTED, "rest")
+        base, slope = (Mux(second, self.parameters[n + 2], self.parameters[n]) for n in (0, 1))
         parameter = self.parameters.as_value().word_select(self.lane, 16)
-        base = Cat(self.parameters[0], self.parameters[1][0])
-        slope = Mux(given, 0, self.parameters[2]).as_signed()
         m.submodules.interpolate = product = self.multiplier(a=signed(16), b=7)
-        m.d.comb += [product.a.eq(slope), product.b.eq(rest)]
+        m.d.comb += [product.a.eq(Mux(given, 0, slope).as_signed()), product.b.eq(rest)]
         base = pipeline(m, Mux(given, parameter, base), product.LATENCY, "base")
-        look = pipeline(m, (base + ((product.product + 64) >> 7))[:17], 1, "look")
-        m.submodules.times = times = self.multiplier(a=17, b=17)
-        m.d.comb += [times.a.eq(look), times.b.eq(self.constant)]
-        return pipeline(m, ((times.product + (1 << 15)) >> 16)[:17], 1, "scale")
+        return pipeline(m, (base + ((product.product + 64) >> 7))[:16], 1, "scale")

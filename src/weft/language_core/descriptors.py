@@ -32,7 +32,7 @@ class Blocks(IntEnum):
     """The number of iterations of a loop."""
 
     FIXED = 0  # the field of the loop
-    EIGHTS = 1  # position // 8 + 1
+    EIGHTHS = 1  # position // 8 + 1
     SIXTEENTHS = 2  # position // 16 + 1
 
 
@@ -58,7 +58,7 @@ class Operand(IntEnum):
     """What a lane multiplies."""
 
     VALUE = 0  # a sum of the array, or a value
-    EXP = 1  # the exponential of a value less the head's maximum, by the first table
+    EXP = 1  # exp(value - the head's maximum), by the first table
     SILU = 2  # the value of the second table
     BYTE = 3  # a byte of the parameter group: an embedding
     PAIR = 4  # two neighbours, rotated
@@ -68,7 +68,7 @@ class Factor(IntEnum):
     """The factor of a lane; `Operand.PAIR` has cosine and sine from parameters."""
 
     ONE = 0
-    PARAMETER = 1  # of the lane, 16 bits unsigned
+    PARAMETER = 1  # of the lane, int16
     SCALE = 2  # of the head; its exponent is added to ``shift``
     SIDE = 3  # a value of the side memory
 
@@ -80,14 +80,14 @@ class Reduction(IntEnum):
     MAXIMUM = 1  # of each head, over the positions up to the current one
     TOTAL = 2  # of each head; later positions become 0
     SQUARES = 3  # the sum of the squares of all results
-    BEST = 4  # the first of the largest results before saturation: the next token
+    BEST = 4  # the first of the largest results: the next token
 
 
 class Source(IntEnum):
     """What a scalar pass computes a scale of."""
 
-    RECIPROCAL = 0  # the total of each head
-    ROOT = 1  # 1 / sqrt(squares + addend)
+    RECIPROCAL = 0  # of the total of each head
+    ROOT = 1  # the reciprocal root of squares + addend
     PARAMETER = 2  # the parameter itself, with exponent 0
 
 
@@ -150,13 +150,12 @@ class Pass:
     residual : bool
         A value of the side memory is added.
     shift : int
-        ``(operand * factor + 2^(shift - 1)) >> shift``; 0 to 47 with the exponent of a scale.
+        ``(operand * factor + 2^(shift - 1)) >> shift``; 0 to 47 with the exponent of a scale,
+        and 0 shifts and rounds nothing.
     reduction : Reduction
     source : Source
     addend : int
         Of `Source.ROOT`.
-    constant : int
-        A scale is ``(m * constant + 2^15) >> 16``; 65536 changes nothing.
     """
 
     kind: int = _bits(2)
@@ -201,7 +200,6 @@ class Pass:
     reduction: int = _bits(3)
     source: int = _bits(2)
     addend: int = _bits(32)
-    constant: int = _bits(17, default=1 << 16)
 
     def __post_init__(self):
         for each in dataclasses.fields(self):

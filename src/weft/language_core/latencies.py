@@ -23,4 +23,4 @@ REDUCED = DSP_MULTIPLIER + 3  # from results to their squares and the sum of all
 EVERY_OTHER = 2  # steps of tiles of one word, and of keys and values, are so many cycles apart
 
 # From the first step of a scalar pass to its scale.
-SCALAR_OUT = 1 + 1 + 3 + 1 + SELECTED + 2 * (DSP_MULTIPLIER + 1)
+SCALAR_OUT = 1 + 1 + 3 + 1 + SELECTED + DSP_MULTIPLIER + 1
