@@ -1,0 +1,107 @@
+"""The dimensions of a language model of the kind llama, and its weights in float32."""
+
+import dataclasses
+
+import numpy as np
+
+__all__ = ["Shape", "Weights"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """The dimensions and constants of a decoder with RMSNorm, RoPE and SwiGLU.
+
+    Attributes
+    ----------
+    dim : int
+        Channels of the residual.
+    layers : int
+    heads : int
+        Heads of the queries. Each has ``dim / heads`` channels.
+    kv_heads : int
+        Heads of keys and values. Head ``h`` of the queries reads head ``h // group`` of them.
+    hidden : int
+        Channels between ``w1``, ``w3`` and ``w2``.
+    vocab : int
+        Tokens.
+    positions : int
+        Tokens of the longest text.
+    rope_theta : float
+        Channels ``2 i`` and ``2 i + 1`` of a head rotate by ``position * rope_theta ** (-2 i /
+        head_dim)``.
+    epsilon : float
+        Added to the mean square of a norm.
+    """
+
+    dim: int
+    layers: int
+    heads: int
+    kv_heads: int
+    hidden: int
+    vocab: int
+    positions: int
+    rope_theta: float = 10000.0
+    epsilon: float = 1e-5
+
+    @property
+    def head_dim(self) -> int:
+        """Channels of a head."""
+        return self.dim // self.heads
+
+    @property
+    def kv_dim(self) -> int:
+        """Channels of all keys, or of all values, of a position."""
+        return self.head_dim * self.kv_heads
+
+    @property
+    def group(self) -> int:
+        """Heads of the queries that share a head of keys and values."""
+        return self.heads // self.kv_heads
+
+    @property
+    def parameters(self) -> int:
+        """Weights of the model; those of a classifier that is the embedding count once."""
+        layer = 2 * self.dim * (self.dim + self.kv_dim + 1) + 3 * self.dim * self.hidden
+        return self.vocab * self.dim + self.layers * layer + self.dim
+
+    def angles(self) -> tuple[np.ndarray, np.ndarray]:
+        """Cosine and sine of each position and pair, float32 [positions, head_dim / 2]."""
+        pair = np.arange(0, self.head_dim, 2, dtype=np.float32)
+        theta = np.float32(self.rope_theta)
+        frequency = np.float32(1) / np.power(theta, pair / np.float32(self.head_dim))
+        angle = np.arange(self.positions, dtype=np.float32)[:, None] * frequency
+        return np.cos(angle), np.sin(angle)
+
+
+@dataclasses.dataclass(frozen=True)
+class Weights:
+    """The weights of a model, arrays of float32.
+
+    Attributes
+    ----------
+    shape : Shape
+    embedding : [vocab, dim]
+    attention_gain, ffn_gain : [layers, dim]
+        Gains of the norms before attention, and before ``w1`` and ``w3``.
+    wq, wo : [layers, dim, dim]
+    wk, wv : [layers, kv_dim, dim]
+    w1, w3 : [layers, hidden, dim]
+    w2 : [layers, dim, hidden]
+    final_gain : [dim]
+    classifier : [vocab, dim]
+        The embedding itself, if the model has no other.
+    """
+
+    shape: Shape
+    embedding: np.ndarray
+    attention_gain: np.ndarray
+    wq: np.ndarray
+    wk: np.ndarray
+    wv: np.ndarray
+    wo: np.ndarray
+    ffn_gain: np.ndarray
+    w1: np.ndarray
+    w2: np.ndarray
+    w3: np.ndarray
+    final_gain: np.ndarray
+    classifier: np.ndarray
