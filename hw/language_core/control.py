@@ -42,7 +42,7 @@ class PassControl(wiring.Component):
         Word of the first descriptor.
     first_position, limit : In, 12 bits
     stop_token : In, 16 bits
-    abort : In, 1 bit
+    run_abort : In, 1 bit
         Pulse: the core stops after the pass that runs, with `CoreError.ABORTED`.
     busy : Out, 1 bit
     error : Out, `CoreError`
@@ -75,7 +75,7 @@ class PassControl(wiring.Component):
     def __init__(self):
         super().__init__({
             "start": In(1), "list": In(12), "first_position": In(12), "limit": In(12),
-            "stop_token": In(16), "abort": In(1),
+            "stop_token": In(16), "run_abort": In(1),
             "busy": Out(1), "error": Out(CoreError), "position": Out(12), "token": Out(16),
             "cycles": Out(32),
             "prompt": In(stream.Signature(Prompt)), "tokens": Out(stream.Signature(16)),
@@ -95,7 +95,7 @@ class PassControl(wiring.Component):
         with m.If(self.fetch):
             m.d.sync += self.fetch_word.eq(self.fetch_word + 1)
         m.d.sync += [
-            aborted.eq((aborted | self.abort) & self.busy), elapsed.eq(elapsed + 1),
+            aborted.eq((aborted | self.run_abort) & self.busy), elapsed.eq(elapsed + 1),
         ]
         with m.FSM() as fsm:
             m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))

@@ -1,14 +1,13 @@
 """`LanguageCore`: one row of the array, the lanes after it, their memories and their control."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 
 from weft.hw.buffers.bank import Bank
 from weft.hw.delay import pipeline
-from weft.hw.language_core.control import PassControl, Prompt
+from weft.hw.language_core.control import PassControl
 from weft.hw.language_core.lanes import Lanes
-from weft.hw.language_core.layouts import HostWrite
 from weft.hw.language_core.loops import LoopNest
 from weft.hw.language_core.memory import MainMemory
 from weft.hw.language_core.products import ProductColumns
@@ -50,22 +49,31 @@ class LanguageCore(wiring.Component):
 
     Attributes
     ----------
-    write : In, stream of `HostWrite`
-        Ready while the core is not busy.
-    start, list, first_position, limit, stop_token, abort, busy, error, position, cycles
+    write_valid, write_ready : In, Out, 1 bit
+        A write of the host; ready while the core is not busy.
+    write_table : In, 1 bit
+        It writes the entry ``write_group`` of a table, whose base and slope are the lowest and
+        the second 16 bits of the data. Otherwise it writes a group of the main memory.
+    write_group, write_data : In, 16 bits, 64 bits
+    start, list, first_position, limit, stop_token, run_abort, busy, error, position, cycles
         As of `weft.hw.language_core.control.PassControl`.
-    prompt : In, stream of `weft.hw.language_core.control.Prompt`
-    tokens : Out, stream of 16 bits
+    prompt_valid, prompt_ready, prompt_token, prompt_last : In, Out, In, In
+        The stream of the prompt.
+    token_valid, token_ready, token : Out, In, Out
+        The stream of the emitted tokens, 16 bits each.
     """
 
     def __init__(self, config):
         self.config = config
         super().__init__({
-            "write": In(stream.Signature(HostWrite)),
+            "write_valid": In(1), "write_ready": Out(1), "write_table": In(1),
+            "write_group": In(16), "write_data": In(8 * PAIR_BYTES),
             "start": In(1), "list": In(12), "first_position": In(12), "limit": In(12),
-            "stop_token": In(16), "abort": In(1),
+            "stop_token": In(16), "run_abort": In(1),
             "busy": Out(1), "error": Out(CoreError), "position": Out(12), "cycles": Out(32),
-            "prompt": In(stream.Signature(Prompt)), "tokens": Out(stream.Signature(16)),
+            "prompt_valid": In(1), "prompt_ready": Out(1), "prompt_token": In(16),
+            "prompt_last": In(1),
+            "token_valid": Out(1), "token_ready": In(1), "token": Out(16),
         })
 
     def elaborate(self, platform):
@@ -83,13 +91,18 @@ class LanguageCore(wiring.Component):
         m.submodules.reductions = reductions = Reductions(target=target)
         m.submodules.scales = scales = Scales(target=target)
         for name in (
-            "start", "list", "first_position", "limit", "stop_token", "abort",
+            "start", "list", "first_position", "limit", "stop_token", "run_abort",
         ):
             m.d.comb += getattr(control, name).eq(getattr(self, name))
         for name in ("busy", "error", "position", "cycles"):
             m.d.comb += getattr(self, name).eq(getattr(control, name))
-        connect(m, flipped(self.prompt), control.prompt)
-        connect(m, control.tokens, flipped(self.tokens))
+        m.d.comb += [
+            control.prompt.valid.eq(self.prompt_valid), self.prompt_ready.eq(control.prompt.ready),
+            control.prompt.payload.token.eq(self.prompt_token),
+            control.prompt.payload.last.eq(self.prompt_last),
+            self.token_valid.eq(control.tokens.valid), control.tokens.ready.eq(self.token_ready),
+            self.token.eq(control.tokens.payload),
+        ]
         groups = self._groups(m, control, memory, activations, lanes)
         parameters, issue = self._parameters(m, memory)
         self._around_lanes(m, control, groups, lanes, reductions, scales, side, parameters)
@@ -194,7 +207,7 @@ class LanguageCore(wiring.Component):
         masked = Signal(LANES, reset_less=True)
         number, of_position = groups["number"], position[2:]
         for n in range(LANES):
-            beyond = (number == of_position) & (position[:2] < n)
+            beyond = (number == of_position) & (position[:2] < n) if n else 0
             m.d.sync += masked[n].eq((of_position < number) | beyond)
         head = pipeline(m, groups["head"], 1, "head")
         before_table, before_residual = (stage - side.LATENCY for stage in (
@@ -245,8 +258,8 @@ class LanguageCore(wiring.Component):
             reductions.index.eq(later["number"] << 2),
         ]
         slow = (job.reduction != Reduction.NONE) | (job.out_place >= OutPlace.KEYS)
-        reduced = pipeline(m, later["end"], reductions.LATENCY, "reduced")
-        m.d.comb += control.pass_done.eq(scales.done | Mux(slow, reduced, later["end"]))
+        reduced = pipeline(m, later["end"] & slow, reductions.LATENCY, "reduced")
+        m.d.comb += control.pass_done.eq(scales.done | reduced | (later["end"] & ~slow))
         return self._cache_write(m, control, valid & ~here, out, later["number"], lanes)
 
     @staticmethod
@@ -275,12 +288,11 @@ class LanguageCore(wiring.Component):
 
         The host writes only while no pass runs.
         """
-        host = self.write.payload
         m.d.comb += [
-            self.write.ready.eq(~control.busy),
-            lanes.table_write.eq(self.write.valid & self.write.ready & host.table),
-            lanes.table_entry.eq(host.group), lanes.table_base.eq(host.data[:16]),
-            lanes.table_slope.eq(host.data[16:32]),
+            self.write_ready.eq(~control.busy),
+            lanes.table_write.eq(self.write_valid & self.write_ready & self.write_table),
+            lanes.table_entry.eq(self.write_group), lanes.table_base.eq(self.write_data[:16]),
+            lanes.table_slope.eq(self.write_data[16:32]),
             issue.eq(pipeline(m, groups["parameter"], PARAMETER_ISSUE, "parameter")),
             memory.b_addr.eq(issue[4:]), memory.b_write_data.eq(write["data"]),
         ]
@@ -291,9 +303,9 @@ class LanguageCore(wiring.Component):
         with m.Elif(control.fetch):
             m.d.comb += memory.b_addr.eq(control.fetch_word)
         with m.Elif(~control.busy):
-            lowest = ((1 << PAIR_BYTES) - 1) << (host.group[:4] * PAIR_BYTES)
+            lowest = ((1 << PAIR_BYTES) - 1) << (self.write_group[:4] * PAIR_BYTES)
             m.d.comb += [
-                memory.b_addr.eq(host.group[4:]),
-                memory.b_write_data.eq(host.data.replicate(GROUPS_OF_WORD)),
-                memory.b_write_en.eq(Mux(self.write.valid & ~host.table, lowest, 0)),
+                memory.b_addr.eq(self.write_group[4:]),
+                memory.b_write_data.eq(self.write_data.replicate(GROUPS_OF_WORD)),
+                memory.b_write_en.eq(Mux(self.write_valid & ~self.write_table, lowest, 0)),
             ]
