@@ -66,9 +66,10 @@ class Reductions(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        # The groups of a pass are still in these registers when the next one has its kind.
         flags = {
             name: pipeline(m, getattr(self, name), 2, name)
-            for name in ("valid", "first", "last", "head", "index")
+            for name in ("first", "last", "head", "index")
         }
         values = [Mux(self.masked[n], _LEAST, self.results[n]).as_signed() for n in range(LANES)]
         largest = self._tree(m, values, lambda a, b: Mux(a < b, b, a), "largest")
@@ -92,6 +93,7 @@ class Reductions(wiring.Component):
 
     def _of_heads(self, m, flags, kind, value, join, head, out):
         """Join the groups of each head; its last one writes the result to a memory."""
+        valid = pipeline(m, self.valid & (self.kind == kind), 2, f"valid_{kind.name.lower()}")
         running = Signal.like(out, name=f"running_{kind.name.lower()}", reset_less=True)
         joined = Signal.like(out, name=f"joined_{kind.name.lower()}")
         memory = Memory(shape=out.shape(), depth=HEADS, init=[])
@@ -99,11 +101,11 @@ class Reductions(wiring.Component):
         write, read = memory.write_port(), memory.read_port(domain="comb")
         m.d.comb += [
             joined.eq(Mux(flags["first"], value, join(running, value))),
-            write.en.eq(flags["valid"] & flags["last"] & (self.kind == kind)),
+            write.en.eq(valid & flags["last"]),
             write.addr.eq(flags["head"]), write.data.eq(joined),
             read.addr.eq(head), out.eq(read.data),
         ]
-        with m.If(flags["valid"]):
+        with m.If(valid):
             m.d.sync += running.eq(joined)
 
     def _squares(self, m):
@@ -114,12 +116,12 @@ class Reductions(wiring.Component):
             m.d.comb += [square.a.eq(self.results[n]), square.b.eq(self.results[n])]
             squares.append(square.product.as_unsigned())
         total = self._tree(m, squares, _sum, "squares")
-        valid = pipeline(m, self.valid, self.multiplier.LATENCY + 2, "squares_valid")
-        with m.If(self.kind == Reduction.SQUARES):
-            with m.If(self.start):
-                m.d.sync += self.squares.eq(0)
-            with m.Elif(valid):
-                m.d.sync += self.squares.eq(self.squares + total)
+        mine = self.kind == Reduction.SQUARES
+        valid = pipeline(m, self.valid & mine, self.multiplier.LATENCY + 2, "valid_squares")
+        with m.If(self.start & mine):
+            m.d.sync += self.squares.eq(0)
+        with m.Elif(valid):
+            m.d.sync += self.squares.eq(self.squares + total)
 
     def _best(self, m, flags):
         """Keep the largest value and its index; of equal ones the first."""
@@ -137,13 +139,12 @@ class Reductions(wiring.Component):
         lane = pipeline(m, (second << 1) | Mux(second, b_later, a_later), 1, "best_lane")
         best = Signal(signed(16), reset_less=True)
         empty = Signal()
-        with m.If(self.kind == Reduction.BEST):
-            with m.If(self.start):
-                m.d.sync += empty.eq(1)
-            with m.Elif(flags["valid"] & (empty | (best < value))):
-                m.d.sync += [
-                    empty.eq(0), best.eq(value), self.best.eq(flags["index"] | lane),
-                ]
+        mine = self.kind == Reduction.BEST
+        valid = pipeline(m, self.valid & mine, 2, "valid_best")
+        with m.If(self.start & mine):
+            m.d.sync += empty.eq(1)
+        with m.Elif(valid & (empty | (best < value))):
+            m.d.sync += [empty.eq(0), best.eq(value), self.best.eq(flags["index"] | lane)]
 
 
 def _sum(a, b):
