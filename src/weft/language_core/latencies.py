@@ -3,12 +3,18 @@
 from weft.latencies import DSP_MULTIPLIER, MEMORY_READ
 
 __all__ = [
-    "CONTROL", "EVERY_OTHER", "GROUP_OF_PRODUCT", "GROUP_OF_VALUE", "LANES_OUT",
-    "PARAMETER_ISSUE", "READ", "REDUCED", "SCALAR_OUT", "SELECTED", "TABLE_OUT", "TREE",
+    "CONTROL", "EVERY_OTHER", "GROUP_OF_PRODUCT", "GROUP_OF_VALUE", "LANES_OUT", "LIST_END",
+    "LIST_START", "PARAMETER_ISSUE", "READ", "REDUCED", "SCALAR_OUT", "SELECTED", "SKIPPED",
+    "TABLE_OUT", "TREE",
 ]
 
-CONTROL = 2  # from the end of a pass to the first step of the next one: job, counts
 READ = 1 + MEMORY_READ  # from a step to its word and its vector: a register for the address
+
+# Of the control.
+CONTROL = 2  # from the end of a pass to the first step of the next one: its job, its start
+LIST_START = READ + 1 + CONTROL  # from the read of the first descriptor to the first step
+LIST_END = -CONTROL  # no pass follows the last one
+SKIPPED = LIST_END + 1  # a pass that is left out has been decoded
 TREE = 2  # the sum of the products of a column
 # From the last step of a tile to its first group, and from a step to its group of values.
 GROUP_OF_PRODUCT = READ + DSP_MULTIPLIER + TREE + 1
