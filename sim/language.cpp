@@ -3,9 +3,12 @@
 // All numbers have 32 bits, little-endian.
 //
 //   'W' table first count, then count * 8 bytes   writes parameter groups, or entries of a table
+//   'R' first count                               answer: count * 8 bytes, of parameter groups
 //   'S' and the numbers of struct Start, then the prompt, a number a token
 //                                                 answer: struct Outcome; then for each position
 //                                                 its cycles, and for each emitted token a number
+//
+// The macro READ_LATENCY (cycles from a group to its data) is required.
 
 #include <unistd.h>
 
@@ -41,13 +44,18 @@ void read_whole(void* to, size_t size) {
 class Core {
 public:
     void store(uint32_t table, uint32_t group, uint64_t data) {
-        top_->write_table = table;
-        top_->write_group = group;
+        top_->table = table;
+        top_->group = group;
         top_->write_data = data;
-        top_->write_valid = 1;
-        if (top_->busy) fail("the core must not be busy");
+        top_->write = 1;
         cycle();
-        top_->write_valid = 0;
+        top_->write = 0;
+    }
+
+    uint64_t load(uint32_t group) {
+        top_->group = group;
+        for (uint32_t n = 0; n <= READ_LATENCY; n++) cycle();
+        return top_->read_data;
     }
 
     Outcome run(const Start& start, const std::vector<uint32_t>& prompt,
@@ -123,8 +131,15 @@ int main() {
             write_all(&out, sizeof out);
             write_all(cycles.data(), 4 * cycles.size());
             write_all(tokens.data(), 4 * tokens.size());
+        } else if (command == 'R') {
+            uint32_t area[2];
+            read_whole(area, sizeof area);
+            for (uint32_t n = 0; n < area[1]; n++) {
+                uint64_t data = core.load(area[0] + n);
+                write_all(&data, sizeof data);
+            }
         } else {
-            fail("a command must be W or S");
+            fail("a command must be W, R or S");
         }
     }
 }

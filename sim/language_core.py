@@ -9,6 +9,7 @@ import numpy as np
 
 from weft.language_core.config import LanguageCoreConfig
 from weft.language_core.descriptors import CoreError
+from weft.language_core.latencies import SELECTED
 from weft.sim import build, verilated
 from weft.sim.transport import wait_or_kill
 
@@ -59,7 +60,7 @@ def language_model(config: LanguageCoreConfig) -> Path:
 
     return verilated.executable(
         "language", f"language{config.words}", *build.design(verilog, repr(config)), HARNESS,
-        top="language",
+        top="language", defines=[f"READ_LATENCY={SELECTED}"],
     )
 
 
@@ -90,6 +91,11 @@ class LanguageSimulation:
     def write(self, data: bytes, first: int = 0):
         """Write parameter groups of the main memory, 8 bytes each, from group ``first`` on."""
         self._write(0, first, data)
+
+    def read(self, first: int, count: int) -> bytes:
+        """The bytes of ``count`` parameter groups from group ``first`` on."""
+        self._send(b"R" + struct.pack("<2I", first, count))
+        return self._receive(8 * count)
 
     def write_tables(self, entries):
         """Write the entries of the tables: bases and slopes, [entries, 2]."""

@@ -49,12 +49,16 @@ class LanguageCore(wiring.Component):
 
     Attributes
     ----------
-    write_valid, write_ready : In, Out, 1 bit
-        A write of the host; ready while the core is not busy.
-    write_table : In, 1 bit
-        It writes the entry ``write_group`` of a table, whose base and slope are the lowest and
-        the second 16 bits of the data. Otherwise it writes a group of the main memory.
-    write_group, write_data : In, 16 bits, 64 bits
+    write : In, 1 bit
+        Pulse of the host, while the core is not busy: ``write_data`` goes to a group of the main
+        memory, or with ``table`` to an entry of the tables: the base and the slope are its lowest
+        and its second 16 bits.
+    table : In, 1 bit
+    group : In, 16 bits
+        Of the main memory, or the number of the entry.
+    write_data : In, 64 bits
+    read_data : Out, 64 bits
+        The group of the main memory, SELECTED cycles after ``group``, while the core is not busy.
     start, list, first_position, limit, stop_token, run_abort, busy, error, position, cycles
         As of `weft.hw.language_core.control.PassControl`.
     prompt_valid, prompt_ready, prompt_token, prompt_last : In, Out, In, In
@@ -66,8 +70,8 @@ class LanguageCore(wiring.Component):
     def __init__(self, config):
         self.config = config
         super().__init__({
-            "write_valid": In(1), "write_ready": Out(1), "write_table": In(1),
-            "write_group": In(16), "write_data": In(8 * PAIR_BYTES),
+            "write": In(1), "table": In(1), "group": In(16),
+            "write_data": In(8 * PAIR_BYTES), "read_data": Out(8 * PAIR_BYTES),
             "start": In(1), "list": In(12), "first_position": In(12), "limit": In(12),
             "stop_token": In(16), "run_abort": In(1),
             "busy": Out(1), "error": Out(CoreError), "position": Out(12), "cycles": Out(32),
@@ -105,6 +109,7 @@ class LanguageCore(wiring.Component):
         ]
         groups = self._groups(m, control, memory, activations, lanes)
         parameters, issue = self._parameters(m, memory)
+        m.d.comb += self.read_data.eq(parameters)
         self._around_lanes(m, control, groups, lanes, reductions, scales, side, parameters)
         write = self._results(m, control, groups, lanes, reductions, scales, activations, side)
         self._port_b(m, control, memory, lanes, scales, groups, write, issue)
@@ -289,9 +294,8 @@ class LanguageCore(wiring.Component):
         The host writes only while no pass runs.
         """
         m.d.comb += [
-            self.write_ready.eq(~control.busy),
-            lanes.table_write.eq(self.write_valid & self.write_ready & self.write_table),
-            lanes.table_entry.eq(self.write_group), lanes.table_base.eq(self.write_data[:16]),
+            lanes.table_write.eq(self.write & self.table & ~control.busy),
+            lanes.table_entry.eq(self.group), lanes.table_base.eq(self.write_data[:16]),
             lanes.table_slope.eq(self.write_data[16:32]),
             issue.eq(pipeline(m, groups["parameter"], PARAMETER_ISSUE, "parameter")),
             memory.b_addr.eq(issue[4:]), memory.b_write_data.eq(write["data"]),
@@ -303,9 +307,9 @@ class LanguageCore(wiring.Component):
         with m.Elif(control.fetch):
             m.d.comb += memory.b_addr.eq(control.fetch_word)
         with m.Elif(~control.busy):
-            lowest = ((1 << PAIR_BYTES) - 1) << (self.write_group[:4] * PAIR_BYTES)
+            lowest = ((1 << PAIR_BYTES) - 1) << (self.group[:4] * PAIR_BYTES)
             m.d.comb += [
-                memory.b_addr.eq(self.write_group[4:]),
+                issue.eq(self.group),
                 memory.b_write_data.eq(self.write_data.replicate(GROUPS_OF_WORD)),
-                memory.b_write_en.eq(Mux(self.write_valid & ~self.write_table, lowest, 0)),
+                memory.b_write_en.eq(Mux(self.write & ~self.table, lowest, 0)),
             ]

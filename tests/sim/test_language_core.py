@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from language_models import random_weights
-from language_programs import CORE, golden_text, program_of, quantized
+from language_programs import CORE, SHAPE, cache_of, golden_text, program_of, quantized
 
-from weft.golden.language import Shape, Weights
+from weft.golden.language import IntegerModel, Shape, Weights
 from weft.language_core.config import LanguageCoreConfig
 from weft.language_core.cycles import token_cycles
 from weft.language_core.descriptors import CoreError
@@ -36,11 +36,16 @@ def _load(core, program):
 
 
 def _check(core, weights, program, prompt, limit):
-    """A text has the golden tokens, and each of its positions the predicted cycles."""
-    text = core.run(prompt, limit)
+    """A text has the golden tokens and the golden cache, and its positions the predicted cycles."""
+    text, model = core.run(prompt, limit), IntegerModel(weights)
     assert text.finished
     assert (text.error, text.position) == (CoreError.NONE, limit)
-    assert text.tokens == golden_text(weights, prompt, limit)
+    assert text.tokens == golden_text(weights, prompt, limit, model)
+    cache = cache_of(
+        program, weights.shape, lambda first, count: core.read(16 * first, 16 * count)
+    )
+    golden = np.array([model._k, model._v])[:, :, 0, :limit]
+    np.testing.assert_array_equal(cache[:, :, :limit], golden.reshape(cache[:, :, :limit].shape))
     assert text.cycles == [
         token_cycles(program.passes, position, emits=position + 1 >= len(prompt))
         for position in range(limit)
@@ -50,13 +55,15 @@ def _check(core, weights, program, prompt, limit):
 
 def test_texts(core):
     """To the last position of the cache; then shorter texts, without a reset."""
-    weights = quantized()
+    weights, rng = quantized(), np.random.default_rng(4)
     program = program_of(weights)
     _load(core, program)
-    tokens = set()
-    for prompt, limit in (([3], 48), ([7, 1, 40], 20), ([*range(17)], 17)):
-        tokens |= set(_check(core, weights, program, prompt, limit).tokens)
-    assert len(tokens) > 5
+    _check(core, weights, program, [3], 48)
+    tokens = []
+    for length in (1, 3, 7, 8, 9, 16, 17, 30):
+        prompt = rng.integers(0, SHAPE.vocab, length).tolist()
+        tokens += _check(core, weights, program, prompt, length + 1).tokens
+    assert len(set(tokens)) > 5
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"heads of {shape.head_dim}")
@@ -94,7 +101,7 @@ def test_abort_and_a_text_after_it(core):
 def test_abort_while_a_token_waits(core):
     _load(core, program_of(quantized()))
     stopped = core.run([3], 48, abort=9000, stall=1 << 30)
-    assert (stopped.error, stopped.tokens, stopped.simulated) == (CoreError.ABORTED, [], 9003)
+    assert (stopped.error, stopped.tokens, stopped.simulated) == (CoreError.ABORTED, [], 9001)
 
 
 def test_a_word_without_a_descriptor_is_an_error(core):

@@ -76,6 +76,15 @@ class ModelPasses:
     weights : IntegerWeights
     positions : int
     image : Image
+
+    Attributes
+    ----------
+    layout : Layout
+    caches : list of pair of int
+        First words of the keys and of the values of each layer, after `list`. Position p of the
+        channel c of a key is byte ``c % 16`` of column ``p % 8`` of word ``first + c // 16 *
+        (positions // 8) + p // 8``; of a value, byte ``p % 16`` of column ``c % 8`` of word
+        ``first + c // 8 * (positions // 16) + p // 16``.
     """
 
     PER_LAYER = 20
@@ -86,6 +95,7 @@ class ModelPasses:
         self.positions = positions
         self.image = image
         self.layout = Layout(weights.shape, positions)
+        self.caches: list[tuple[int, int]] = []
         self._roots = self._table("roots", weights.rsqrt)
         self._reciprocals = self._table("reciprocals", reciprocal_table())
         angles = np.stack([weights.cos, weights.sin], -1)[:positions]  # [position, pair, 2]
@@ -200,6 +210,7 @@ class ModelPasses:
         windows, tiles = shape.kv_dim // DEPTH, shape.kv_dim // COLUMNS
         keys = self.image.take("cache", windows * positions // COLUMNS)
         values = self.image.take("cache", tiles * positions // DEPTH)
+        self.caches.append((keys, values))
         every = np.arange(shape.kv_dim)
         append = self._channels(at.k, layer.k_cache, every, keys)
         passes.append(replace(

@@ -33,6 +33,8 @@ class LanguageProgram:
         Bases and slopes of exp and of silu.
     words : dict
         Words of each kind of contents.
+    caches : list of pair of int
+        First words of the keys and of the values of each layer.
     """
 
     config: LanguageCoreConfig
@@ -42,6 +44,7 @@ class LanguageProgram:
     main: bytes
     tables: np.ndarray
     words: dict[str, int]
+    caches: list[tuple[int, int]]
 
 
 def compile_model(
@@ -87,7 +90,7 @@ def compile_model(
     )]
     return LanguageProgram(
         config, positions, weights.shape.vocab, passes, image.bytes(), np.concatenate(tables),
-        image.sizes,
+        image.sizes, model.caches,
     )
 
 
