@@ -30,7 +30,8 @@ class PassControl(wiring.Component):
 
     The token of a position is the next one of the prompt, until its last one. Then it is the token
     that the position before has emitted. The passes of a position end before the first emitting
-    pass while more of the prompt follows. It stops after the token ``stop_token``, and at ``limit``.
+    pass while more of the prompt follows. It stops after the token ``stop_token``, and at
+    ``limit``.
 
     A pass starts two cycles after the end of the one before: the descriptor comes meanwhile.
 

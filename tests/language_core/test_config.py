@@ -17,7 +17,10 @@ def test_default():
         {"side_groups": 2000, "words": 17},
         "side_groups must be in 4..1024, not 2000; words must be a multiple of 16, not 17",
     ),
-    ({"target": "other"}, "target must be one of generic, ice40hx, ice40up, ecp5, gowin, not other"),
+    (
+        {"target": "other"},
+        "target must be one of generic, ice40hx, ice40up, ecp5, gowin, not other",
+    ),
 ])
 def test_rejects(given, message):
     with pytest.raises(ValueError) as caught:

@@ -1,4 +1,4 @@
-"""Whole language models on the simulated core: tokens of the golden model, cycles of the formula."""
+"""Whole language models on the simulated core: golden tokens and caches, predicted cycles."""
 
 import os
 from pathlib import Path

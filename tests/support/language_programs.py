@@ -20,7 +20,7 @@ SHAPE = Shape(dim=32, layers=2, heads=4, kv_heads=2, hidden=40, vocab=48, positi
 def quantized(shape=SHAPE, seed=1, tied=True):
     """The integers of a model of random weights."""
     weights = random_weights(shape, seed, tied=tied)
-    texts = np.random.default_rng(seed).integers(0, shape.vocab, (4, shape.positions))
+    texts = np.random.default_rng(seed).integers(0, shape.vocab, (4, min(32, shape.positions)))
     return quantize(weights, observe(weights, texts))
 
 

@@ -183,9 +183,8 @@ class ModelPasses:
         shape, at = self.weights.shape, self.layout
         order, key_order = at.channels, np.arange(shape.kv_dim)
         passes = self._norm(layer.attention_norm)
-        for name, part, out, rows in (
-            ("q", layer.q, at.q, order), ("k", layer.k, at.k, key_order),
-            ("v", layer.v, at.v, key_order),
+        for part, out, rows in (
+            (layer.q, at.q, order), (layer.k, at.k, key_order), (layer.v, at.v, key_order),
         ):
             chosen = replace(
                 part, weights=part.weights[rows], multipliers=part.multipliers[rows]

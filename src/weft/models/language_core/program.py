@@ -98,22 +98,26 @@ def _check(weights, positions):
     """Raises ModelError for a model that the core cannot compute."""
     shape = weights.shape
     head = shape.head_dim
-    require(head == COLUMNS or head % DEPTH == 0, f"head_dim must be 8 or a multiple of 16, not {head}")
+    require(
+        head == COLUMNS or head % DEPTH == 0,
+        f"head_dim must be 8 or a multiple of 16, not {head}",
+    )
     for name, value, unit in (
         ("dim", shape.dim, DEPTH), ("kv_dim", shape.kv_dim, DEPTH), ("vocab", shape.vocab, COLUMNS),
         ("positions", positions, DEPTH),
     ):
-        require(value > 0 and value % unit == 0, f"{name} must be a multiple of {unit}, not {value}")
+        good = value > 0 and value % unit == 0
+        require(good, f"{name} must be a multiple of {unit}, not {value}")
     require(shape.heads <= HEADS, f"heads must be in 1..{HEADS}, not {shape.heads}")
     require(
         positions <= shape.positions,
         f"positions must be in 16..{shape.positions}, not {positions}",
     )
     first = weights.layers[0].silu
-    same = all(
-        np.array_equal(first.base, layer.silu.base) for layer in weights.layers
+    require(
+        all(np.array_equal(first.base, layer.silu.base) for layer in weights.layers),
+        "all layers must have the same bits for the input of SiLU, because the core has one table",
     )
-    require(same, "all layers must have the same bits for the input of silu: the core has one table")
     require(
         weights.embedding.multipliers.min() >= 0,
         "the multipliers of the embedding must be at least 0",
