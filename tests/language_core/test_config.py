@@ -19,7 +19,7 @@ def test_default():
     ),
     (
         {"target": "other"},
-        "target must be one of generic, ice40hx, ice40up, ecp5, gowin, not other",
+        "target must be one of generic, ecp5, ice40hx, ice40up, gowin, not other",
     ),
 ])
 def test_rejects(given, message):

@@ -1,6 +1,7 @@
 """Programs of language models: what they need, and models that a core cannot compute."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from language_programs import CORE, SHAPE, program_of, quantized
 from weft.golden.language import Shape
 from weft.golden.language.operations import silu_table
 from weft.language_core.config import LanguageCoreConfig
-from weft.language_core.cycles import token_cycles
+from weft.language_core.cycles import pass_cycles, token_cycles
+from weft.language_core.descriptors import Blocks, Kind, Operand, Reduction
 from weft.models.errors import ModelError
 
 STORIES = Shape(dim=64, layers=5, heads=8, kv_heads=4, hidden=172, vocab=512, positions=256)
@@ -24,6 +26,35 @@ def test_a_model_of_stories260k_shape():
     assert program.words["cache"] == 5 * 2 * 256 * 32 // 128
     assert sum(program.words.values()) == len(program.main) // 128 <= 3072
     assert token_cycles(program.passes, 127) == 8596
+
+
+def _part(each):
+    """The column of the page's table that counts a pass."""
+    if each.kind == Kind.PRODUCT:
+        values = each.blocks_0 == Blocks.SIXTEENTHS
+        scores = each.reduction == Reduction.MAXIMUM
+        return "scores" if scores else "values" if values else "weights"
+    return "exponentials" if each.lane_operand == Operand.EXP else "others"
+
+
+def test_the_page_has_the_cycles():
+    program = program_of(quantized(STORIES), config=LanguageCoreConfig())
+    page = (Path(__file__).parents[3] / "docs/language-core.md").read_text(encoding="utf-8")
+    assert f"needs {len(program.main) // 128:,} words" in page
+    for positions in (1, 128, 256):
+        parts = dict.fromkeys(("weights", "scores", "exponentials", "values", "others"), 0)
+        for each in program.passes:
+            parts[_part(each)] += pass_cycles(each, positions - 1)
+        total = token_cycles(program.passes, positions - 1)
+        parts["others"] += total - sum(parts.values())
+        cells = (f"{number:,}" for number in (positions, *parts.values(), total))
+        assert f"| {' | '.join(cells)} |\n" in page
+
+
+_WORDS = (
+    "253 words (list 46, roots 16, reciprocals 16, angles 6, embedding 12, multipliers 21,"
+    " weights 112, cache 24), but the core has 192"
+)
 
 
 def _program(positions=None, config=CORE, **given):
@@ -52,27 +83,16 @@ def test_rejects_positions_beyond_the_model():
 
 
 @pytest.mark.parametrize("config, message", [
-    (
-        dataclasses.replace(CORE, words=192),
-        "the model with 48 positions needs 253 words (list 46, roots 16, reciprocals 16, angles 6,"
-        " embedding 12, multipliers 21, weights 112, cache 24), but the core has 192; take fewer"
-        " positions or a larger core",
-    ),
-    (
-        dataclasses.replace(CORE, groups=64),
-        "the model with 48 positions needs 106 groups, but the core has 64; take fewer positions"
-        " or a larger core",
-    ),
-    (
-        dataclasses.replace(CORE, side_groups=16),
-        "the model with 48 positions needs 20 side groups, but the core has 16; take fewer"
-        " positions or a larger core",
-    ),
+    (dataclasses.replace(CORE, words=192), _WORDS),
+    (dataclasses.replace(CORE, groups=64), "106 groups, but the core has 64"),
+    (dataclasses.replace(CORE, side_groups=16), "20 side groups, but the core has 16"),
 ])
 def test_rejects_a_small_core(config, message):
     with pytest.raises(ModelError) as caught:
         _program(config=config)
-    assert str(caught.value) == message
+    assert str(caught.value) == (
+        f"the model with 48 positions needs {message}; take fewer positions or a larger core"
+    )
 
 
 def test_rejects_two_tables_of_silu():
