@@ -67,7 +67,7 @@ def executable(kind: str, name: str, verilog: str, *, top: str) -> Path:
 def _sources():
     """The source files that the Verilog of a Config depends on."""
     root, hardware = (Path(package.__file__).parent for package in (weft, weft.hw))
-    names = "", "buses", "dtypes", "network_core", "network_core/microcode"
+    names = "", "buses", "dtypes", "language_core", "network_core", "network_core/microcode"
     flat = (root / name for name in names)
     folders = *(folder.glob("*.py") for folder in flat), hardware.rglob("*.py")
     paths = [path for folder in folders for path in sorted(folder)]

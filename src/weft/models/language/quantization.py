@@ -127,7 +127,13 @@ def quantize(weights: Weights, ranges: Ranges) -> IntegerWeights:
         bits = _bits(f"{name} of layer {layer}", ranges[name, layer], norm_bits)
         return bits, 15 - r - bits
 
-    layers = tuple(_layer(weights, ranges, layer, x_bits, norm) for layer in range(shape.layers))
+    # A core has one table of SiLU, for all layers.
+    h1_bits = min(
+        _bits(f"h1 of layer {layer}", ranges["h1", layer], 15) for layer in range(shape.layers)
+    )
+    layers = tuple(
+        _layer(weights, ranges, layer, x_bits, h1_bits, norm) for layer in range(shape.layers)
+    )
     final_bits, final_norm = norm("final_norm", 0)
     y_bits = _bits("the classifier's operand", ranges["y", 0], 15)
     logit_bits = _bits("logits", ranges["logits", 0], 15)
@@ -149,8 +155,10 @@ def quantize(weights: Weights, ranges: Ranges) -> IntegerWeights:
     return found
 
 
-def _layer(weights, ranges, layer, x_bits, norm):
-    """The integers of a layer; ``norm(name, layer)`` gives bits and shift of a norm."""
+def _layer(weights, ranges, layer, x_bits, h1, norm):
+    """The integers of a layer; ``h1`` has so many bits, ``norm(name, layer)`` gives bits and shift
+    of a norm.
+    """
     shape, where = weights.shape, f"of layer {layer}"
 
     def bits(name, limit=15):
@@ -181,7 +189,7 @@ def _layer(weights, ranges, layer, x_bits, norm):
     q_factor = unit.reshape(-1) * 2.0 ** (SCORE_BITS - qk_bits + score_shift)
     qk_factor = 2.0 ** (qk_bits - attention_bits)
     ffn_gain = weights.ffn_gain[layer].astype(np.float64)
-    h1, h3 = bits("h1"), bits("h3")
+    h3 = bits("h3")
     h = bits("h", h1 + h3 - 1)
     # The mean of V is in units of its channel's scale.
     mean_scale = v_scale.repeat(shape.group, 0).reshape(-1) / 2.0**VALUE_BITS

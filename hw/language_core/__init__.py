@@ -1,0 +1,1 @@
+"""The one-row core for language models."""

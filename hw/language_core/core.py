@@ -1,0 +1,315 @@
+"""`LanguageCore`: one row of the array, the lanes after it, their memories and their control."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.buffers.bank import Bank
+from weft.hw.delay import pipeline
+from weft.hw.language_core.control import PassControl
+from weft.hw.language_core.lanes import Lanes
+from weft.hw.language_core.loops import LoopNest
+from weft.hw.language_core.memory import MainMemory
+from weft.hw.language_core.products import ProductColumns
+from weft.hw.language_core.reductions import Reductions
+from weft.hw.language_core.scales import Scales
+from weft.language_core.config import (
+    COLUMNS,
+    DEPTH,
+    GROUPS_OF_WORD,
+    LANES,
+    PAIR_BYTES,
+    WORD_BYTES,
+)
+from weft.language_core.descriptors import (
+    LEVELS,
+    CoreError,
+    Kind,
+    OutPlace,
+    Reduction,
+)
+from weft.language_core.latencies import PARAMETER_ISSUE, READ
+
+__all__ = ["LanguageCore"]
+
+_HALF = DEPTH // 2
+
+
+class LanguageCore(wiring.Component):
+    """A whole language model: tokens of a prompt in, tokens out.
+
+    A step of a product reads a word of the main memory: 16 weights, keys or values for each of
+    eight columns. There is no operand buffer. Sums, or values of the activation memory, pass the
+    lanes in groups of four. Passes follow each other without an overlap, so the cycles of a token
+    depend on its position alone: `weft.language_core.cycles`.
+
+    Parameters
+    ----------
+    config : weft.language_core.config.LanguageCoreConfig
+
+    Attributes
+    ----------
+    write : In, 1 bit
+        Pulse of the host, while the core is not busy: ``write_data`` goes to a group of the main
+        memory, or with ``table`` to an entry of the tables: the base and the slope are its lowest
+        and its second 16 bits.
+    table : In, 1 bit
+    group : In, 16 bits
+        Of the main memory, or the number of the entry.
+    write_data : In, 64 bits
+    read_data : Out, 64 bits
+        The group of the main memory, SELECTED cycles after ``group``, while the core is not busy.
+    start, list, first_position, limit, stop_token, run_abort, busy, error, position, cycles
+        As of `weft.hw.language_core.control.PassControl`.
+    prompt_valid, prompt_ready, prompt_token, prompt_last : In, Out, In, In
+        The stream of the prompt.
+    token_valid, token_ready, token : Out, In, Out
+        The stream of the emitted tokens, 16 bits each.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        super().__init__({
+            "write": In(1), "table": In(1), "group": In(16),
+            "write_data": In(8 * PAIR_BYTES), "read_data": Out(8 * PAIR_BYTES),
+            "start": In(1), "list": In(12), "first_position": In(12), "limit": In(12),
+            "stop_token": In(16), "run_abort": In(1),
+            "busy": Out(1), "error": Out(CoreError), "position": Out(12), "cycles": Out(32),
+            "prompt_valid": In(1), "prompt_ready": Out(1), "prompt_token": In(16),
+            "prompt_last": In(1),
+            "token_valid": Out(1), "token_ready": In(1), "token": Out(16),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        config, target = self.config, self.config.target
+        m.submodules.control = control = PassControl()
+        m.submodules.memory = memory = MainMemory(
+            width=8 * WORD_BYTES, words=config.words, target=target
+        )
+        m.submodules.activations = activations = Bank(
+            width=16 * DEPTH, depth=config.vectors, target=target, bytewise=True
+        )
+        m.submodules.side = side = Bank(width=16 * LANES, depth=config.side_groups, target=target)
+        m.submodules.lanes = lanes = Lanes(target=target)
+        m.submodules.reductions = reductions = Reductions(target=target)
+        m.submodules.scales = scales = Scales(target=target)
+        for name in (
+            "start", "list", "first_position", "limit", "stop_token", "run_abort",
+        ):
+            m.d.comb += getattr(control, name).eq(getattr(self, name))
+        for name in ("busy", "error", "position", "cycles"):
+            m.d.comb += getattr(self, name).eq(getattr(control, name))
+        m.d.comb += [
+            control.prompt.valid.eq(self.prompt_valid), self.prompt_ready.eq(control.prompt.ready),
+            control.prompt.payload.token.eq(self.prompt_token),
+            control.prompt.payload.last.eq(self.prompt_last),
+            self.token_valid.eq(control.tokens.valid), control.tokens.ready.eq(self.token_ready),
+            self.token.eq(control.tokens.payload),
+        ]
+        groups = self._groups(m, control, memory, activations, lanes)
+        parameters, issue = self._parameters(m, memory)
+        m.d.comb += self.read_data.eq(parameters)
+        self._around_lanes(m, control, groups, lanes, reductions, scales, side, parameters)
+        write = self._results(m, control, groups, lanes, reductions, scales, activations, side)
+        self._port_b(m, control, memory, lanes, scales, groups, write, issue)
+        return m
+
+    def _groups(self, m, control, memory, activations, lanes):
+        """The steps, the array, and what comes with each group at stage 0."""
+        job = control.job
+        m.d.comb += control.descriptor.eq(memory.b_data)
+        m.submodules.steps = steps = LoopNest(
+            levels=LEVELS, count_bits=12, addresses={"main": 12, "operand": 12}
+        )
+        product, scalar = job.kind == Kind.PRODUCT, job.kind == Kind.SCALAR
+        start = control.pass_start & ~scalar
+        waits = Signal()
+        step = Signal()
+        every_other = Mux(product, control.further[0] == 0, job.out_place >= OutPlace.KEYS)
+        m.d.sync += waits.eq(step & every_other)
+        m.d.comb += [
+            step.eq(steps.busy & ~waits), steps.advance.eq(step), steps.start.eq(start),
+            steps.further.eq(control.further),
+            steps.main_start.eq(job.main), steps.operand_start.eq(job.operand),
+            memory.a_addr.eq(steps.main),
+            activations.read_addr.eq(pipeline(m, steps.operand[2:], 1, "vector")),
+        ]
+        for n in range(LEVELS):
+            m.d.comb += [
+                steps.main_steps[n].eq(job[f"main_{n}"]),
+                steps.operand_steps[n].eq(job[f"operand_{n}"]),
+            ]
+        columns = self._columns(m, memory, activations, steps, step & product, job)
+        value_valid = pipeline(m, step & ~product, READ, "value_valid")
+        quarter = pipeline(m, steps.operand[:2], READ, "quarter")
+        values = activations.read_data.word_select(quarter, 16 * LANES)
+        for n in range(LANES):
+            value = values[16 * n : 16 * (n + 1)].as_signed()
+            m.d.comb += lanes.values[n].eq(Mux(columns.group_valid, columns.group[n], value))
+        return self._group_loops(m, control, start, columns.group_valid | value_valid)
+
+    def _columns(self, m, memory, activations, steps, step, job):
+        """The array, READ cycles after a step."""
+        m.submodules.columns = columns = ProductColumns(target=self.config.target)
+        upper = pipeline(m, job.halved & ~steps.odd[2], READ, "without_upper")
+        lower = pipeline(m, job.halved & steps.odd[2], READ, "without_lower")
+        m.d.comb += [
+            columns.valid.eq(pipeline(m, step, READ, "step")),
+            columns.first.eq(pipeline(m, steps.first, READ, "first")),
+            columns.last.eq(pipeline(m, steps.last[0], READ, "last")),
+            columns.word.eq(memory.a_data),
+        ]
+        for k in range(DEPTH):
+            value = activations.read_data[16 * k : 16 * (k + 1)].as_signed()
+            without = upper if k >= _HALF else lower
+            m.d.comb += columns.vector[k].eq(Mux(without, 0, value))
+        return columns
+
+    def _group_loops(self, m, control, start, valid):
+        """The loops over groups; a dict of what comes with a group at stage 0."""
+        job = control.job
+        m.submodules.groups = loops = LoopNest(
+            levels=3, count_bits=12, addresses={"parameter": 16, "out": 12}
+        )
+        product = job.kind == Kind.PRODUCT
+        m.d.comb += [
+            loops.start.eq(start), loops.advance.eq(valid),
+            loops.further[0].eq(Mux(product, COLUMNS // LANES - 1, control.further[0])),
+            loops.further[1].eq(control.further[1]), loops.further[2].eq(job.heads - 1),
+            loops.parameter_start.eq(control.parameter), loops.out_start.eq(control.out),
+        ]
+        for n in range(3):
+            m.d.comb += [
+                loops.parameter_steps[n].eq(job[f"parameter_{n}"]),
+                loops.out_steps[n].eq(job[f"out_{n}"]),
+            ]
+        head, number, side = Signal(4), Signal(14), Signal(10)  # number: of the head's group
+        first = Signal()
+        with m.If(start):
+            m.d.sync += [head.eq(0), number.eq(0), side.eq(job.side), first.eq(1)]
+        with m.Elif(valid):
+            m.d.sync += [number.eq(number + 1), side.eq(side + 1), first.eq(0)]
+            with m.If(loops.last[1]):
+                m.d.sync += [head.eq(head + 1), number.eq(0), first.eq(1)]
+        return {
+            "valid": valid, "parameter": loops.parameter, "out": loops.out, "head": head,
+            "number": number, "side": side, "first": first, "last": loops.last[1],
+            "end": valid & loops.last[2], "odd": loops.odd[0],
+        }
+
+    def _parameters(self, m, memory):
+        """The parameters that port B has read; and its address, a group."""
+        issue = Signal(16)
+        chosen = pipeline(m, issue[:4], READ, "parameter_chosen")
+        group = memory.b_data.word_select(chosen, 8 * PAIR_BYTES)
+        return pipeline(m, group, 1, "parameters"), issue
+
+    def _around_lanes(self, m, control, groups, lanes, reductions, scales, side, parameters):
+        """What comes with a group, at the stages of the lanes."""
+        job = control.job
+        position = control.position
+        masked = Signal(LANES, reset_less=True)
+        number, of_position = groups["number"], position[2:]
+        for n in range(LANES):
+            beyond = (number == of_position) & (position[:2] < n) if n else 0
+            m.d.sync += masked[n].eq((of_position < number) | beyond)
+        head = pipeline(m, groups["head"], 1, "head")
+        before_table, before_residual = (stage - side.LATENCY for stage in (
+            lanes.TABLE, lanes.RESIDUAL,
+        ))
+        early = pipeline(m, groups["side"], before_table, "side_of_factor")
+        late = pipeline(m, early, before_residual - before_table, "side_of_residual")
+        m.d.comb += [
+            lanes.control.operand.eq(job.lane_operand), lanes.control.factor.eq(job.factor),
+            lanes.control.residual.eq(job.residual), lanes.control.shift.eq(job.shift),
+            lanes.control.narrow.eq(job.out_place >= OutPlace.KEYS),
+            lanes.masked.eq(masked), reductions.maximum_head.eq(head),
+            lanes.maximum.eq(reductions.maximum),
+            lanes.parameters.eq(parameters), scales.parameters.eq(parameters),
+            lanes.upper_bytes.eq(pipeline(m, groups["odd"], lanes.TABLE, "odd")),
+            scales.head.eq(pipeline(m, head, lanes.TABLE - 1, "head_of_scale")),
+            lanes.scale.eq(scales.scale), lanes.exponent.eq(scales.exponent),
+            side.read_addr.eq(Mux(job.residual, late, early)),
+            lanes.side.eq(side.read_data),
+            reductions.masked.eq(pipeline(m, masked, lanes.LATENCY - 1, "masked")),
+            reductions.start.eq(control.pass_start), reductions.kind.eq(job.reduction),
+            reductions.results.eq(lanes.results),
+            reductions.total_head.eq(scales.total_head), scales.total.eq(reductions.total),
+            scales.squares.eq(reductions.squares), control.best.eq(reductions.best),
+            scales.start.eq(control.pass_start & (job.kind == Kind.SCALAR)),
+            scales.heads.eq(job.heads), scales.source.eq(job.source),
+            scales.addend.eq(job.addend),
+            scales.place.eq(control.parameter), scales.lane.eq(control.token[:2]),
+        ]
+
+    def _results(self, m, control, groups, lanes, reductions, scales, activations, side):
+        """Store results, and end the pass; the write of keys and values to the main memory."""
+        job = control.job
+        later = {
+            name: pipeline(m, groups[name], lanes.LATENCY, f"{name}_of_result")
+            for name in ("valid", "out", "head", "number", "side", "first", "last", "end")
+        }
+        out, valid = later["out"], later["valid"]
+        here = valid & (job.out_place < OutPlace.KEYS)
+        m.d.comb += [
+            activations.write_addr.eq(out[2:]),
+            activations.write_data.eq(lanes.results.as_value().replicate(DEPTH // LANES)),
+            activations.write_en.eq(Mux(here, 0xFF, 0) << (out[:2] << 3)),
+            side.write_addr.eq(later["side"]), side.write_data.eq(lanes.results),
+            side.write_en.eq(valid & (job.out_place == OutPlace.BOTH)),
+            reductions.valid.eq(valid), reductions.first.eq(later["first"]),
+            reductions.last.eq(later["last"]), reductions.head.eq(later["head"]),
+            reductions.index.eq(later["number"] << 2),
+        ]
+        slow = (job.reduction != Reduction.NONE) | (job.out_place >= OutPlace.KEYS)
+        reduced = pipeline(m, later["end"] & slow, reductions.LATENCY, "reduced")
+        m.d.comb += control.pass_done.eq(scales.done | reduced | (later["end"] & ~slow))
+        return self._cache_write(m, control, valid & ~here, out, later["number"], lanes)
+
+    @staticmethod
+    def _cache_write(m, control, valid, word, number, lanes):
+        """Keys are 4 bytes of a column; values are a byte in each of four columns."""
+        position = control.position
+        keys = control.job.out_place == OutPlace.KEYS
+        narrow = [lanes.results[n][:8] for n in range(LANES)]
+        of_keys = Cat(*narrow).replicate(WORD_BYTES // LANES)
+        of_values = Cat(*(byte.replicate(DEPTH) for byte in narrow)).replicate(COLUMNS // LANES)
+        key_enable = Cat(position[:3] * 4 + number[:2] == n for n in range(WORD_BYTES // LANES))
+        value_enable = Cat(
+            (position[:4] == n % DEPTH) & (number[0] == n // (WORD_BYTES // 2))
+            for n in range(WORD_BYTES)
+        )
+        enable = Mux(keys, Cat(bit.replicate(LANES) for bit in key_enable), value_enable)
+        return {
+            "valid": pipeline(m, valid, 1, "cache_valid"),
+            "word": pipeline(m, word, 1, "cache_word"),
+            "data": pipeline(m, Mux(keys, of_keys, of_values), 1, "cache_data"),
+            "enable": pipeline(m, enable, 1, "cache_enable"),
+        }
+
+    def _port_b(self, m, control, memory, lanes, scales, groups, write, issue):
+        """One user of port B at a time: a pass reads in other cycles than those in which it writes.
+
+        The host writes only while no pass runs.
+        """
+        m.d.comb += [
+            lanes.table_write.eq(self.write & self.table & ~control.busy),
+            lanes.table_entry.eq(self.group), lanes.table_base.eq(self.write_data[:16]),
+            lanes.table_slope.eq(self.write_data[16:32]),
+            issue.eq(pipeline(m, groups["parameter"], PARAMETER_ISSUE, "parameter")),
+            memory.b_addr.eq(issue[4:]), memory.b_write_data.eq(write["data"]),
+        ]
+        with m.If(write["valid"]):
+            m.d.comb += [memory.b_addr.eq(write["word"]), memory.b_write_en.eq(write["enable"])]
+        with m.Elif(scales.busy):
+            m.d.comb += issue.eq(scales.group)
+        with m.Elif(control.fetch):
+            m.d.comb += memory.b_addr.eq(control.fetch_word)
+        with m.Elif(~control.busy):
+            lowest = ((1 << PAIR_BYTES) - 1) << (self.group[:4] * PAIR_BYTES)
+            m.d.comb += [
+                issue.eq(self.group),
+                memory.b_write_data.eq(self.write_data.replicate(GROUPS_OF_WORD)),
+                memory.b_write_en.eq(Mux(self.write & ~self.table, lowest, 0)),
+            ]

@@ -1,0 +1,82 @@
+"""`MainMemory`: the memory of a language core, in banks of a power of two words."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from weft.hw.buffers.bank import DualPortBank
+from weft.hw.delay import pipeline
+from weft.language_core.latencies import READ
+
+__all__ = ["MainMemory", "bank_sizes"]
+
+
+def bank_sizes(words):
+    """Sizes of the banks: the bits of ``words``, the largest first, so 3072 is 2048 and 1024."""
+    return [1 << n for n in reversed(range(words.bit_length())) if words >> n & 1]
+
+
+class MainMemory(wiring.Component):
+    """``a_data <= memory[a_addr]`` and ``b_data <= memory[b_addr]``, LATENCY cycles later.
+
+    The addresses and the writes have a register: they go to all blocks of the memory. A read is
+    undefined if its word is written in the same cycle or later, before the read data is valid.
+
+    Parameters
+    ----------
+    width, words : int
+        Bits of a word, a multiple of 8; and number of words.
+    target : str
+        As in the Config.
+
+    Attributes
+    ----------
+    a_addr, b_addr : In, word address
+    b_write_en : In, 1 bit a byte
+    b_write_data : In, ``width`` bits
+    a_data, b_data : Out, ``width`` bits
+    """
+
+    LATENCY = READ
+
+    def __init__(self, *, width, words, target):
+        self.width = width
+        self.words = words
+        self.target = target
+        addr = ceil_log2(words)
+        super().__init__({
+            "a_addr": In(addr), "b_addr": In(addr),
+            "b_write_en": In(width // 8), "b_write_data": In(width),
+            "a_data": Out(width), "b_data": Out(width),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        addresses = {
+            port: pipeline(m, getattr(self, f"{port}_addr"), 1, f"{port}_address")
+            for port in "ab"
+        }
+        enable = Signal.like(self.b_write_en)
+        m.d.sync += enable.eq(self.b_write_en)
+        data = pipeline(m, self.b_write_data, 1, "b_data")
+        first, words = 0, {"a": [], "b": []}
+        for n, size in enumerate(bank_sizes(self.words)):
+            bank = DualPortBank(width=self.width, depth=size, target=self.target)
+            m.submodules[f"bank_{n}"] = bank
+            bits = ceil_log2(size)  # ``first`` is a multiple of ``size``
+            within = {port: address[bits:] == first >> bits for port, address in addresses.items()}
+            m.d.comb += [
+                bank.a_addr.eq(addresses["a"]), bank.b_addr.eq(addresses["b"]),
+                bank.b_write_en.eq(Mux(within["b"], enable, 0)), bank.b_write_data.eq(data),
+            ]
+            for port, chosen in within.items():
+                later = pipeline(m, chosen, bank.LATENCY, f"{port}_bank_{n}")
+                words[port].append((later, getattr(bank, f"{port}_data")))
+            first += size
+        for port, banks in words.items():
+            *others, (_, word) = banks
+            for chosen, other in reversed(others):
+                word = Mux(chosen, other, word)
+            m.d.comb += getattr(self, f"{port}_data").eq(word)
+        return m

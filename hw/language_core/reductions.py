@@ -1,0 +1,151 @@
+"""`Reductions`: maxima and totals of heads, a sum of squares, and the index of the best value."""
+
+from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.delay import pipeline
+from weft.hw.fabrics import FABRICS
+from weft.language_core.config import HEADS, LANES
+from weft.language_core.descriptors import Reduction
+from weft.language_core.latencies import REDUCED
+
+__all__ = ["Reductions"]
+
+_LEAST = -(1 << 15)
+
+
+class Reductions(wiring.Component):
+    """What a pass computes of its results, LATENCY cycles after the last group at most.
+
+    Parameters
+    ----------
+    target : str
+        As in the Config.
+
+    Attributes
+    ----------
+    start : In, 1 bit
+        Pulse before the first group of a pass.
+    kind : In, `Reduction`
+        Stable during the pass.
+    valid : In, 1 bit
+        There is a group.
+    results : In, 4 int16
+    masked : In, 4 bits
+        Results that a maximum leaves out; a total needs none, for these results are 0.
+    index : In, 16 bits
+        Number of the first result of the group; a multiple of 4.
+    first, last : In, 1 bit
+        Of the groups of a head.
+    head : In, 4 bits
+    maximum_head, maximum : In 4 bits, Out int16
+        The maximum of a head, in the same cycle.
+    total_head, total : In 4 bits, Out 25 bits
+        The total of a head, in the same cycle.
+    squares : Out, 48 bits
+        From the end of a pass with `Reduction.SQUARES` to the start of the next one.
+    best : Out, 16 bits
+        The index, from the end of a pass with `Reduction.BEST` to the start of the next one.
+    """
+
+    LATENCY = REDUCED
+
+    def __init__(self, *, target):
+        self.multiplier = FABRICS[target].multiplier
+        super().__init__({
+            "start": In(1), "kind": In(3), "valid": In(1),
+            "results": In(data.ArrayLayout(signed(16), LANES)),
+            "masked": In(LANES), "index": In(16),
+            "first": In(1), "last": In(1), "head": In(range(HEADS)),
+            "maximum_head": In(range(HEADS)), "maximum": Out(signed(16)),
+            "total_head": In(range(HEADS)), "total": Out(25),
+            "squares": Out(48), "best": Out(16),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        # The groups of a pass are still in these registers when the next one has its kind.
+        flags = {
+            name: pipeline(m, getattr(self, name), 2, name)
+            for name in ("first", "last", "head", "index")
+        }
+        values = [Mux(self.masked[n], _LEAST, self.results[n]).as_signed() for n in range(LANES)]
+        largest = self._tree(m, values, lambda a, b: Mux(a < b, b, a), "largest")
+        self._of_heads(
+            m, flags, Reduction.MAXIMUM, largest, lambda a, b: Mux(a < b, b, a),
+            self.maximum_head, self.maximum,
+        )
+        total = self._tree(m, [self.results[n][:15] for n in range(LANES)], _sum, "total")
+        self._of_heads(m, flags, Reduction.TOTAL, total, _sum, self.total_head, self.total)
+        self._squares(m)
+        self._best(m, flags)
+        return m
+
+    @staticmethod
+    def _tree(m, values, join, name):
+        """Four values become one, in two stages."""
+        pairs = [
+            pipeline(m, join(*values[n : n + 2]), 1, f"{name}_pair_{n}") for n in (0, 2)
+        ]
+        return pipeline(m, join(*pairs), 1, name)
+
+    def _of_heads(self, m, flags, kind, value, join, head, out):
+        """Join the groups of each head; its last one writes the result to a memory."""
+        valid = pipeline(m, self.valid & (self.kind == kind), 2, f"valid_{kind.name.lower()}")
+        running = Signal.like(out, name=f"running_{kind.name.lower()}", reset_less=True)
+        joined = Signal.like(out, name=f"joined_{kind.name.lower()}")
+        memory = Memory(shape=out.shape(), depth=HEADS, init=[])
+        m.submodules[f"{kind.name.lower()}_of_head"] = memory
+        write, read = memory.write_port(), memory.read_port(domain="comb")
+        m.d.comb += [
+            joined.eq(Mux(flags["first"], value, join(running, value))),
+            write.en.eq(valid & flags["last"]),
+            write.addr.eq(flags["head"]), write.data.eq(joined),
+            read.addr.eq(head), out.eq(read.data),
+        ]
+        with m.If(valid):
+            m.d.sync += running.eq(joined)
+
+    def _squares(self, m):
+        """Add the squares of all results."""
+        squares = []
+        for n in range(LANES):
+            m.submodules[f"square_{n}"] = square = self.multiplier(a=signed(16), b=signed(16))
+            m.d.comb += [square.a.eq(self.results[n]), square.b.eq(self.results[n])]
+            squares.append(square.product.as_unsigned())
+        total = self._tree(m, squares, _sum, "squares")
+        mine = self.kind == Reduction.SQUARES
+        valid = pipeline(m, self.valid & mine, self.multiplier.LATENCY + 2, "valid_squares")
+        with m.If(self.start & mine):
+            m.d.sync += self.squares.eq(0)
+        with m.Elif(valid):
+            m.d.sync += self.squares.eq(self.squares + total)
+
+    def _best(self, m, flags):
+        """Keep the largest value and its index; of equal ones the first."""
+        pairs = []
+        for n in (0, 2):
+            a, b = self.results[n], self.results[n + 1]
+            later = a < b
+            pairs.append((
+                pipeline(m, Mux(later, b, a).as_signed(), 1, f"best_pair_{n}"),
+                pipeline(m, later, 1, f"best_later_{n}"),
+            ))
+        (a, a_later), (b, b_later) = pairs
+        second = a < b
+        value = pipeline(m, Mux(second, b, a).as_signed(), 1, "best_of_group")
+        lane = pipeline(m, (second << 1) | Mux(second, b_later, a_later), 1, "best_lane")
+        best = Signal(signed(16), reset_less=True)
+        empty = Signal()
+        mine = self.kind == Reduction.BEST
+        valid = pipeline(m, self.valid & mine, 2, "valid_best")
+        with m.If(self.start & mine):
+            m.d.sync += empty.eq(1)
+        with m.Elif(valid & (empty | (best < value))):
+            m.d.sync += [empty.eq(0), best.eq(value), self.best.eq(flags["index"] | lane)]
+
+
+def _sum(a, b):
+    return a + b

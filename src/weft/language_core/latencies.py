@@ -1,0 +1,32 @@
+"""The latencies of a language core in cycles: data for the hardware and for the cycle model."""
+
+from weft.latencies import DSP_MULTIPLIER, MEMORY_READ
+
+__all__ = [
+    "CONTROL", "EVERY_OTHER", "GROUP_OF_PRODUCT", "GROUP_OF_VALUE", "LANES_OUT", "LIST_END",
+    "LIST_START", "PARAMETER_ISSUE", "READ", "REDUCED", "SCALAR_OUT", "SELECTED", "SKIPPED",
+    "TABLE_OUT", "TREE",
+]
+
+READ = 1 + MEMORY_READ  # from a step to its word and its vector: a register for the address
+
+# Of the control.
+CONTROL = 2  # from the end of a pass to the first step of the next one: its job, its start
+LIST_START = READ + 1 + CONTROL  # from the read of the first descriptor to the first step
+LIST_END = -CONTROL  # no pass follows the last one
+SKIPPED = LIST_END + 1  # a pass that is left out has been decoded
+TREE = 2  # the sum of the products of a column
+# From the last step of a tile to its first group, and from a step to its group of values.
+GROUP_OF_PRODUCT = READ + DSP_MULTIPLIER + TREE + 1
+GROUP_OF_VALUE = READ
+
+# Stages of the lanes, from a group on.
+SELECTED = READ + 1  # from a parameter address to the parameters: a register selects 8 bytes
+TABLE_OUT = 2 + MEMORY_READ + DSP_MULTIPLIER + 1  # group, index; base and slope; product; sum
+PARAMETER_ISSUE = TABLE_OUT - SELECTED  # parameters come with the value of a table
+LANES_OUT = TABLE_OUT + DSP_MULTIPLIER + 7  # sum, rounding, two shifts, clamp, residual, saturation
+REDUCED = DSP_MULTIPLIER + 3  # from results to their squares and the sum of all; others are faster
+EVERY_OTHER = 2  # steps of tiles of one word, and of keys and values, are so many cycles apart
+
+# From the first step of a scalar pass to its scale.
+SCALAR_OUT = 1 + 1 + 3 + 1 + SELECTED + DSP_MULTIPLIER + 1

@@ -1,0 +1,1 @@
+"""The compiler of language models for a language core."""

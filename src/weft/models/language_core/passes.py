@@ -1,0 +1,294 @@
+"""The passes of a token, and the words of the main memory that they read."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from weft.golden.language import IntegerWeights, Shape
+from weft.golden.language.integer_model import VALUE_BITS, Rows
+from weft.golden.language.operations import reciprocal_table
+from weft.language_core.config import COLUMNS, DEPTH, GROUPS_OF_WORD, LANES
+from weft.language_core.descriptors import (
+    Blocks,
+    Factor,
+    Kind,
+    Operand,
+    OutPlace,
+    ParameterPlace,
+    Pass,
+    Reduction,
+    Source,
+)
+from weft.models.language_core.image import Image, matrix_words, table_groups
+
+__all__ = ["Layout", "ModelPasses"]
+
+_GROUPS = DEPTH // LANES  # of a vector
+_TILE = COLUMNS // LANES  # groups of a tile
+
+
+def _vectors(values):
+    return -(-values // DEPTH)
+
+
+class Layout:
+    """The places of maps in the activation memory and in the side memory, in groups.
+
+    Heads of 8 channels share a vector. Then the queries of a vector have keys that share a word:
+    head ``(w * 2 + half) * group + r`` has place ``(w * group + r) * 2 + half``.
+
+    Parameters
+    ----------
+    shape : Shape
+    positions : int
+    """
+
+    def __init__(self, shape: Shape, positions: int):
+        self.shape, self.positions = shape, positions
+        self.halves = max(1, DEPTH // shape.head_dim)  # heads in a vector
+        self.windows = max(1, shape.head_dim // DEPTH)  # vectors of a head
+        self.outer = shape.kv_heads // self.halves  # sets of heads whose keys share words
+        heads = np.arange(shape.heads).reshape(self.outer, self.halves, shape.group)
+        order = heads.swapaxes(1, 2).reshape(-1)
+        channels = np.arange(shape.dim).reshape(shape.heads, shape.head_dim)
+        self.channels = channels[order].reshape(-1)  # of the queries, in their places
+        dim, kv = shape.dim // LANES, shape.kv_dim // LANES
+        hidden = _vectors(shape.hidden) * _GROUPS
+        sizes = {
+            "x": dim, "a": dim, "q": dim, "k": kv, "v": kv,
+            "scores": shape.heads * positions // LANES, "h1": hidden, "h3": hidden, "logits": _TILE,
+        }
+        ends = np.cumsum([*sizes.values()])
+        first = dict(zip(sizes, (ends - [*sizes.values()]).tolist(), strict=True))
+        self.x, self.a, self.q, self.k, self.v = (first[name] for name in ("x", "a", "q", "k", "v"))
+        self.scores, self.h1, self.h3 = first["scores"], first["h1"], first["h3"]
+        self.logits = first["logits"]
+        self.groups = int(ends[-1])
+        self.side_x, self.side_h3 = 0, dim
+        self.side_groups = dim + hidden
+
+
+class ModelPasses:
+    """The passes of a token, in their order; the weights go to an `Image` meanwhile.
+
+    Parameters
+    ----------
+    weights : IntegerWeights
+    positions : int
+    image : Image
+
+    Attributes
+    ----------
+    layout : Layout
+    caches : list of pair of int
+        First words of the keys and of the values of each layer, after `list`. Position p of the
+        channel c of a key is byte ``c % 16`` of column ``p % 8`` of word ``first + c // 16 *
+        (positions // 8) + p // 8``; of a value, byte ``p % 16`` of column ``c % 8`` of word
+        ``first + c // 8 * (positions // 16) + p // 16``.
+    """
+
+    PER_LAYER = 20
+    OTHERS = 6  # two of the embedding, four of the classifier
+
+    def __init__(self, weights: IntegerWeights, positions: int, image: Image):
+        self.weights = weights
+        self.positions = positions
+        self.image = image
+        self.layout = Layout(weights.shape, positions)
+        self.caches: list[tuple[int, int]] = []
+        self._roots = self._table("roots", weights.rsqrt)
+        self._reciprocals = self._table("reciprocals", reciprocal_table())
+        angles = np.stack([weights.cos, weights.sin], -1)[:positions]  # [position, pair, 2]
+        groups = angles.reshape(positions, -1, LANES).swapaxes(0, 1)
+        self._angles = image.put_groups("angles", groups)
+        rows = matrix_words(weights.embedding.weights.T, across=True)
+        self._rows = image.put("embedding", rows)
+
+    def list(self) -> list[Pass]:
+        """The passes of a token; the last one ends the list."""
+        passes = self._embedding()
+        for layer in self.weights.layers:
+            passes += self._attention(layer) + self._swiglu(layer)
+        passes += [replace(each, emitting=1) for each in self._classifier()]
+        passes[-1] = replace(passes[-1], last=1)
+        return passes
+
+    def _table(self, name, table):
+        return self.image.put_groups(name, table_groups(table.base, table.slope))
+
+    def _product(self, rows: Rows, x, out, *, across=None, **others):
+        """``scale(weights @ x)``, of words that are put, or that are there: see `matrix_words`."""
+        outputs, inputs = rows.weights.shape
+        vectors, tiles = _vectors(inputs), -(-outputs // COLUMNS)
+        first = across
+        if across is None:
+            first = self.image.put("weights", matrix_words(rows.weights.T))
+        return Pass(**{
+            "kind": Kind.PRODUCT, "count_0": vectors, "count_1": tiles, "main": first,
+            "main_0": 1 if across is None else tiles, "main_1": vectors if across is None else 1,
+            "operand": x, "operand_0": _GROUPS,
+            "parameter": self.image.put_groups("multipliers", rows.multipliers),
+            "parameter_0": 1, "parameter_1": _TILE, "factor": Factor.PARAMETER,
+            "shift": rows.shift, "out": out, "out_0": 1, "out_1": _TILE, **others,
+        })
+
+    @staticmethod
+    def _map(x, groups, out, **others):
+        """A pass over ``groups`` groups from ``x`` on, to ``out``."""
+        return Pass(**{
+            "kind": Kind.VECTOR, "count_0": groups, "operand": x, "operand_0": 1,
+            "parameter_0": 1, "out": out, "out_0": 1, **others,
+        })
+
+    def _channels(self, x, channels, order, out, **others):
+        """``scale`` with a multiplier for each channel; ``order`` selects them."""
+        multipliers = self.image.put_groups("multipliers", channels.multipliers[order])
+        return self._map(
+            x, len(order) // LANES, out, parameter=multipliers, factor=Factor.PARAMETER,
+            shift=channels.shift, **others,
+        )
+
+    def _norm(self, shift):
+        """``a = rms_norm(x)``; the squares of x are there."""
+        at, groups = self.layout, self.weights.shape.dim // LANES
+        return [
+            Pass(
+                kind=Kind.SCALAR, source=Source.ROOT, addend=self.weights.epsilon,
+                parameter=self._roots,
+            ),
+            self._map(at.x, groups, at.a, factor=Factor.SCALE, shift=shift),
+        ]
+
+    def _embedding(self):
+        """``x = scale(row of the token)``."""
+        rows, at = self.weights.embedding, self.layout
+        vectors, tiles = _vectors(rows.weights.shape[1]), rows.weights.shape[0] // COLUMNS
+        scales = self.image.put_groups("multipliers", rows.multipliers)
+        return [
+            Pass(
+                kind=Kind.SCALAR, source=Source.PARAMETER, heads=vectors, parameter=scales,
+                parameter_place=ParameterPlace.TOKEN,
+            ),
+            self._map(
+                0, 2, at.x, count_1=2, count_2=vectors, heads=vectors, out_1=2, out_2=4,
+                parameter=self._rows * GROUPS_OF_WORD, parameter_0=0, parameter_1=1,
+                parameter_2=tiles * GROUPS_OF_WORD, parameter_place=ParameterPlace.ROW,
+                lane_operand=Operand.BYTE, factor=Factor.SCALE, shift=rows.shift,
+                out_place=OutPlace.BOTH, side=at.side_x, reduction=Reduction.SQUARES,
+            ),
+        ]
+
+    def _attention(self, layer):
+        """``x = x + o @ attention(rms_norm(x))``."""
+        shape, at = self.weights.shape, self.layout
+        order, key_order = at.channels, np.arange(shape.kv_dim)
+        passes = self._norm(layer.attention_norm)
+        for part, out, rows in (
+            (layer.q, at.q, order), (layer.k, at.k, key_order), (layer.v, at.v, key_order),
+        ):
+            chosen = replace(
+                part, weights=part.weights[rows], multipliers=part.multipliers[rows]
+            )
+            passes.append(self._product(chosen, at.a, out))
+        pairs = shape.head_dim // LANES
+        passes.append(self._map(  # q and k follow each other
+            at.q, pairs, at.q, count_1=shape.heads + shape.kv_heads, operand_1=pairs, out_1=pairs,
+            parameter=self._angles, parameter_0=self.positions,
+            parameter_place=ParameterPlace.POSITION, lane_operand=Operand.PAIR, shift=15,
+        ))
+        passes.append(self._channels(at.q, layer.q_scores, order, at.q))
+        cache = self._cache(layer, passes)
+        passes += self._heads(layer, *cache)
+        back = replace(layer.o, weights=layer.o.weights[:, order])
+        passes.append(self._residual(back, at.a))
+        return passes
+
+    def _cache(self, layer, passes):
+        """Append keys and values to the cache; their first words."""
+        shape, at, positions = self.weights.shape, self.layout, self.positions
+        windows, tiles = shape.kv_dim // DEPTH, shape.kv_dim // COLUMNS
+        keys = self.image.take("cache", windows * positions // COLUMNS)
+        values = self.image.take("cache", tiles * positions // DEPTH)
+        self.caches.append((keys, values))
+        every = np.arange(shape.kv_dim)
+        append = self._channels(at.k, layer.k_cache, every, keys)
+        passes.append(replace(
+            append, count_0=_GROUPS, count_1=windows, operand_1=_GROUPS, parameter_1=_GROUPS,
+            out_0=0, out_1=positions // COLUMNS, out_place=OutPlace.KEYS,
+        ))
+        passes.append(self._map(
+            at.v, _TILE, values, count_1=tiles, operand_1=_TILE, out_0=0,
+            out_1=positions // DEPTH, out_place=OutPlace.VALUES,
+        ))
+        return keys, values
+
+    def _heads(self, layer, keys, values):
+        """Scores, exponentials, and means of the values of all heads, to ``a``."""
+        shape, at, positions = self.weights.shape, self.layout, self.positions
+        head, row = positions // LANES, positions // COLUMNS
+        tiles, block = shape.head_dim // COLUMNS, positions // DEPTH
+        loops = {"count_2": at.halves, "count_3": shape.group, "count_4": at.outer}
+        vector = at.windows * _GROUPS  # groups of the queries in it
+        return [
+            Pass(
+                kind=Kind.PRODUCT, count_0=at.windows, blocks_1=Blocks.EIGHTHS, **loops,
+                main=keys, main_0=row, main_1=1, main_4=at.windows * row,
+                operand=at.q, operand_0=_GROUPS, operand_3=vector, operand_4=vector * shape.group,
+                halved=at.halves - 1, heads=shape.heads, shift=layer.score_shift,
+                out=at.scores, out_0=1, out_1=_TILE, out_2=head, reduction=Reduction.MAXIMUM,
+            ),
+            Pass(
+                kind=Kind.VECTOR, count_0=_GROUPS, blocks_1=Blocks.SIXTEENTHS,
+                count_2=shape.heads, heads=shape.heads, lane_operand=Operand.EXP,
+                operand=at.scores, operand_0=1, operand_1=_GROUPS, operand_2=head,
+                out=at.scores, out_0=1, out_1=_GROUPS, out_2=head, reduction=Reduction.TOTAL,
+            ),
+            Pass(
+                kind=Kind.SCALAR, source=Source.RECIPROCAL, heads=shape.heads,
+                parameter=self._reciprocals,
+            ),
+            Pass(
+                kind=Kind.PRODUCT, blocks_0=Blocks.SIXTEENTHS, count_1=tiles, **loops,
+                main=values, main_0=1, main_1=block, main_2=tiles * block,
+                main_4=at.halves * tiles * block,
+                operand=at.scores, operand_0=_GROUPS, operand_2=head, operand_3=at.halves * head,
+                operand_4=at.halves * shape.group * head,
+                heads=shape.heads, factor=Factor.SCALE, shift=16 - VALUE_BITS,
+                out=at.a, out_0=1, out_1=_TILE, out_2=shape.head_dim // LANES,
+            ),
+        ]
+
+    def _residual(self, rows, operand):
+        """``x = x + rows @ operand``, and the squares of x."""
+        at = self.layout
+        return self._product(
+            rows, operand, at.x, out_place=OutPlace.BOTH, side=at.side_x, residual=1,
+            reduction=Reduction.SQUARES,
+        )
+
+    def _swiglu(self, layer):
+        """``x = x + w2 @ (silu(w1 @ a) * (w3 @ a))`` with ``a = rms_norm(x)``."""
+        at = self.layout
+        return [
+            *self._norm(layer.ffn_norm),
+            self._product(layer.w1, at.a, at.h1),
+            self._product(layer.w3, at.a, at.h3, out_place=OutPlace.BOTH, side=at.side_h3),
+            self._map(
+                at.h1, -(-self.weights.shape.hidden // LANES), at.h1, lane_operand=Operand.SILU,
+                factor=Factor.SIDE, side=at.side_h3, shift=layer.gate_shift,
+            ),
+            self._residual(layer.w2, at.h1),
+        ]
+
+    def _classifier(self):
+        """The next token, the index of the largest logit; only the index is kept."""
+        w, at = self.weights, self.layout
+        tied = np.array_equal(w.classifier.weights, w.embedding.weights)
+        return [
+            *self._norm(w.final_norm),
+            self._channels(at.a, w.final_gain, np.arange(w.shape.dim), at.a),
+            self._product(
+                w.classifier, at.a, at.logits, across=self._rows if tied else None, out_0=0,
+                out_1=0, reduction=Reduction.BEST,
+            ),
+        ]

@@ -1,0 +1,124 @@
+"""`LanguageProgram`: a quantized language model as the memory of a language core."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.golden.language import IntegerWeights
+from weft.golden.language.operations import exp_table
+from weft.language_core.config import COLUMNS, DEPTH, HEADS, WORD_BYTES, LanguageCoreConfig
+from weft.language_core.descriptors import DESCRIPTOR_BYTES, Pass
+from weft.models.errors import require
+from weft.models.language_core.image import Image
+from weft.models.language_core.passes import ModelPasses
+
+__all__ = ["LanguageProgram", "compile_model"]
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageProgram:
+    """What a host writes to a language core, and what it executes for each token.
+
+    Attributes
+    ----------
+    config : LanguageCoreConfig
+    positions : int
+        Tokens of the longest text.
+    vocabulary : int
+    passes : list of Pass
+        The list of a token; it starts at word 0.
+    main : bytes
+        The main memory, from word 0 on; keys and values are 0.
+    tables : int [1024, 2]
+        Bases and slopes of exp and of silu.
+    words : dict
+        Words of each kind of contents.
+    caches : list of pair of int
+        First words of the keys and of the values of each layer.
+    """
+
+    config: LanguageCoreConfig
+    positions: int
+    vocabulary: int
+    passes: list[Pass]
+    main: bytes
+    tables: np.ndarray
+    words: dict[str, int]
+    caches: list[tuple[int, int]]
+
+
+def compile_model(
+    weights: IntegerWeights, config: LanguageCoreConfig, positions: int
+) -> LanguageProgram:
+    """Place a model in the memories of a core, and make its list.
+
+    Parameters
+    ----------
+    weights : IntegerWeights
+    config : LanguageCoreConfig
+    positions : int
+        Of the cache; a multiple of 16, at most those of the model.
+
+    Raises
+    ------
+    ModelError
+        If the core cannot compute a shape, or a memory is too small.
+    """
+    _check(weights, positions)
+    image = Image()
+    count = ModelPasses.PER_LAYER * weights.shape.layers + ModelPasses.OTHERS
+    image.take("list", count)
+    model = ModelPasses(weights, positions, image)
+    passes = model.list()
+    packed = np.zeros((count, WORD_BYTES), np.uint8)
+    for n, each in enumerate(passes):
+        packed[n, :DESCRIPTOR_BYTES] = np.frombuffer(each.pack(), np.uint8)
+    image.replace(0, packed)
+    sizes = ", ".join(f"{name} {size}" for name, size in image.sizes.items())
+    for name, needed, available in (
+        (f"words ({sizes})", image.used, config.words),
+        ("groups", model.layout.groups, config.groups),
+        ("side groups", model.layout.side_groups, config.side_groups),
+    ):
+        require(
+            needed <= available,
+            f"the model with {positions} positions needs {needed} {name}, but the core has"
+            f" {available}; take fewer positions or a larger core",
+        )
+    tables = [np.stack([table.base, table.slope], -1) for table in (
+        exp_table(), weights.layers[0].silu,
+    )]
+    return LanguageProgram(
+        config, positions, weights.shape.vocab, passes, image.bytes(), np.concatenate(tables),
+        image.sizes, model.caches,
+    )
+
+
+def _check(weights, positions):
+    """Raises ModelError for a model that the core cannot compute."""
+    shape = weights.shape
+    head = shape.head_dim
+    require(
+        head == COLUMNS or head % DEPTH == 0,
+        f"head_dim must be 8 or a multiple of 16, not {head}",
+    )
+    for name, value, unit in (
+        ("dim", shape.dim, DEPTH), ("kv_dim", shape.kv_dim, DEPTH), ("vocab", shape.vocab, COLUMNS),
+        ("positions", positions, DEPTH),
+    ):
+        good = value > 0 and value % unit == 0
+        require(good, f"{name} must be a multiple of {unit}, not {value}")
+    require(shape.heads <= HEADS, f"heads must be in 1..{HEADS}, not {shape.heads}")
+    require(
+        positions <= shape.positions,
+        f"positions must be in 16..{shape.positions}, not {positions}",
+    )
+    first = weights.layers[0].silu
+    require(
+        all(np.array_equal(first.base, layer.silu.base) for layer in weights.layers),
+        "all layers must have the same bits for the input of SiLU, because the core has one table",
+    )
+    require(
+        weights.embedding.multipliers.min() >= 0,
+        "the multipliers of the embedding must be at least 0",
+    )

@@ -1,0 +1,44 @@
+"""The main memory: both ports over banks of several sizes."""
+
+import random
+
+from verif.amaranth_bench import put, simulate, ticks
+from weft.hw.language_core.memory import MainMemory, bank_sizes
+
+
+def test_bank_sizes():
+    assert bank_sizes(3072) == [2048, 1024]
+    assert bank_sizes(112) == [64, 32, 16]
+    assert bank_sizes(256) == [256]
+
+
+def test_words_and_bytes_of_all_banks():
+    dut, rng = MainMemory(width=16, words=112, target="generic"), random.Random(1)
+    words = [rng.randrange(1 << 16) for _ in range(112)]
+
+    async def bench(ctx):
+        for n, word in enumerate(words):
+            put(ctx, dut.b_addr, n)
+            put(ctx, dut.b_write_en, 3)
+            put(ctx, dut.b_write_data, word)
+            await ctx.tick()
+        for n in (3, 70, 111):  # a byte each
+            put(ctx, dut.b_addr, n)
+            put(ctx, dut.b_write_en, 2)
+            put(ctx, dut.b_write_data, 0x5AFF)
+            words[n] = 0x5A00 | words[n] & 0xFF
+            await ctx.tick()
+        put(ctx, dut.b_write_en, 0)
+        order = [rng.randrange(112) for _ in range(200)] + [3, 70, 111]
+        pairs = list(zip(order, order[::-1], strict=True))
+        for n in range(len(pairs) + dut.LATENCY):
+            if n < len(pairs):
+                put(ctx, dut.a_addr, pairs[n][0])
+                put(ctx, dut.b_addr, pairs[n][1])
+            if n >= dut.LATENCY:
+                a, b = pairs[n - dut.LATENCY]
+                assert (ctx.get(dut.a_data), ctx.get(dut.b_data)) == (words[a], words[b])
+            await ctx.tick()
+        await ticks(ctx, 1)
+
+    simulate(dut, bench)

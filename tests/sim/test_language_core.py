@@ -1,0 +1,164 @@
+"""Whole language models on the simulated core: golden tokens and caches, predicted cycles."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from language_models import random_weights
+from language_programs import CORE, SHAPE, cache_of, golden_text, program_of, quantized
+
+from weft.golden.language import IntegerModel, Shape, Weights
+from weft.language_core.config import LanguageCoreConfig
+from weft.language_core.cycles import token_cycles
+from weft.language_core.descriptors import CoreError
+from weft.models.language.quantization import observe, quantize, sampled_texts
+from weft.models.language_core.program import compile_model
+from weft.sim.language_core import LanguageSimulation
+
+# Heads of 16 channels, and of 32; one key head for all heads; more than one word in each tile.
+SHAPES = [
+    Shape(dim=64, layers=1, heads=8, kv_heads=4, hidden=20, vocab=24, positions=32),
+    Shape(dim=48, layers=1, heads=3, kv_heads=1, hidden=64, vocab=16, positions=32),
+    Shape(dim=64, layers=1, heads=2, kv_heads=2, hidden=33, vocab=16, positions=48),
+]
+
+
+@pytest.fixture(scope="module")
+def core():
+    with LanguageSimulation(CORE) as simulation:
+        yield simulation
+
+
+def _load(core, program):
+    core.write(program.main)
+    core.write_tables(program.tables)
+
+
+def _check(core, weights, program, prompt, limit):
+    """A text has the golden tokens and the golden cache, and its positions the predicted cycles."""
+    text, model = core.run(prompt, limit), IntegerModel(weights)
+    assert text.finished
+    assert (text.error, text.position) == (CoreError.NONE, limit)
+    assert text.tokens == golden_text(weights, prompt, limit, model)
+    cache = cache_of(
+        program, weights.shape, lambda first, count: core.read(16 * first, 16 * count)
+    )
+    golden = np.array([model._k, model._v])[:, :, 0, :limit]
+    np.testing.assert_array_equal(cache[:, :, :limit], golden.reshape(cache[:, :, :limit].shape))
+    assert text.cycles == [
+        token_cycles(program.passes, position, emits=position + 1 >= len(prompt))
+        for position in range(limit)
+    ]
+    return text
+
+
+def test_texts(core):
+    """To the last position of the cache; then shorter texts, without a reset."""
+    weights, rng = quantized(), np.random.default_rng(4)
+    program = program_of(weights)
+    _load(core, program)
+    _check(core, weights, program, [3], 48)
+    tokens = []
+    for length in (1, 3, 7, 8, 9, 16, 17, 30):
+        prompt = rng.integers(0, SHAPE.vocab, length).tolist()
+        tokens += _check(core, weights, program, prompt, length + 1).tokens
+    assert len(set(tokens)) > 5
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"heads of {shape.head_dim}")
+def test_shapes(core, shape):
+    """Other models on the same core, with weights of their own for the classifier."""
+    weights = quantized(shape, seed=3, tied=False)
+    program = program_of(weights)
+    _load(core, program)
+    _check(core, weights, program, [5, 2], shape.positions)
+
+
+def test_goes_on_after_a_stop_token(core):
+    weights = quantized()
+    _load(core, program_of(weights))
+    whole = golden_text(weights, [3, 9], 30)
+    stop = whole[6]
+    first = core.run([3, 9], 30, stop_token=stop, stall=3)
+    assert first.tokens == whole[: whole.index(stop) + 1]
+    rest = core.run([stop], 30, first_position=first.position)
+    assert first.tokens + rest.tokens == whole
+    assert rest.simulated < sum(rest.cycles) + 3 * len(rest.cycles)
+
+
+def test_abort_and_a_text_after_it(core):
+    weights = quantized()
+    _load(core, program_of(weights))
+    stopped = core.run([3], 48, abort=5000)
+    assert (stopped.finished, stopped.error) == (True, CoreError.ABORTED)
+    assert stopped.tokens == golden_text(weights, [3], 48)[: len(stopped.tokens)]
+    # A pass takes some 100 cycles at most.
+    assert 5000 < stopped.simulated < 5200
+    assert core.run([3], 8).tokens == golden_text(weights, [3], 8)
+
+
+def test_abort_while_a_token_waits(core):
+    _load(core, program_of(quantized()))
+    stopped = core.run([3], 48, abort=9000, stall=1 << 30)
+    assert (stopped.error, stopped.tokens, stopped.simulated) == (CoreError.ABORTED, [], 9001)
+
+
+def test_a_word_without_a_descriptor_is_an_error(core):
+    _load(core, program_of(quantized()))
+    core.write(bytes(8), first=16 * 4)  # of the fifth word
+    text = core.run([3], 8)
+    assert (text.finished, text.error, text.tokens) == (True, CoreError.KIND, [])
+
+
+@pytest.mark.slow
+def test_a_model_of_stories260k_shape():
+    """Random weights: the cycles do not depend on values."""
+    shape = Shape(
+        dim=64, layers=5, heads=8, kv_heads=4, hidden=172, vocab=512, positions=256
+    )
+    weights = random_weights(shape, 5)
+    integers = quantize(weights, observe(weights, sampled_texts(weights, 1, 0, texts=2)))
+    config = LanguageCoreConfig()
+    program = compile_model(integers, config, 256)
+    with LanguageSimulation(config) as core:
+        _load(core, program)
+        text = _check(core, integers, program, [1, 2, 3], 140)
+    assert text.cycles[127] <= 10_000
+
+
+def _stories260k(path):
+    """The weights of a file of llama2.c."""
+    data = Path(path).read_bytes()
+    dim, hidden, layers, heads, kv_heads, vocab, positions = np.frombuffer(data, "<i4", 7).tolist()
+    shape = Shape(
+        dim=dim, layers=layers, heads=heads, kv_heads=kv_heads, hidden=hidden, vocab=vocab,
+        positions=positions,
+    )
+    sizes = {
+        "embedding": (vocab, dim), "attention_gain": (layers, dim), "wq": (layers, dim, dim),
+        "wk": (layers, shape.kv_dim, dim), "wv": (layers, shape.kv_dim, dim),
+        "wo": (layers, dim, dim), "ffn_gain": (layers, dim), "w1": (layers, hidden, dim),
+        "w2": (layers, dim, hidden), "w3": (layers, hidden, dim), "final_gain": (dim,),
+    }
+    found, at = {}, 28
+    for name, size in sizes.items():
+        count = int(np.prod(size))
+        found[name] = np.frombuffer(data, "<f4", count, at).reshape(size)
+        at += 4 * count
+    return Weights(shape=shape, classifier=found["embedding"], **found)
+
+
+@pytest.mark.slow
+def test_stories260k():
+    """The trained model, 200 tokens."""
+    path = Path(os.environ.get("WEFT_NETWORKS", ""), "stories260K.bin")
+    if "WEFT_NETWORKS" not in os.environ or not path.exists():
+        pytest.skip("WEFT_NETWORKS must name a folder with stories260K.bin")
+    weights = _stories260k(path)
+    integers = quantize(weights, observe(weights, sampled_texts(weights, 1, 0)))
+    config = LanguageCoreConfig()
+    program = compile_model(integers, config, 256)
+    with LanguageSimulation(config) as core:
+        _load(core, program)
+        _check(core, integers, program, [1], 200)

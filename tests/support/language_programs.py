@@ -1,0 +1,63 @@
+"""Quantized language models of random weights, and the texts of their golden model."""
+
+import functools
+
+import numpy as np
+from language_models import random_weights
+
+from weft.golden.language import IntegerModel, Shape
+from weft.language_core.config import LanguageCoreConfig
+from weft.models.language.quantization import observe, quantize
+from weft.models.language_core.program import compile_model
+
+__all__ = ["CORE", "SHAPE", "cache_of", "golden_text", "program_of", "quantized"]
+
+CORE = LanguageCoreConfig(words=768, groups=512, side_groups=64)  # two banks of words
+SHAPE = Shape(dim=32, layers=2, heads=4, kv_heads=2, hidden=40, vocab=48, positions=48)
+
+
+@functools.cache
+def quantized(shape=SHAPE, seed=1, tied=True):
+    """The integers of a model of random weights."""
+    weights = random_weights(shape, seed, tied=tied)
+    texts = np.random.default_rng(seed).integers(0, shape.vocab, (4, min(32, shape.positions)))
+    return quantize(weights, observe(weights, texts))
+
+
+def program_of(weights, positions=None, config=CORE):
+    """The program of a model, with all its positions if none are given."""
+    return compile_model(weights, config, positions or weights.shape.positions)
+
+
+def cache_of(program, shape, read):
+    """Keys and values of all layers, int8 [2, layers, positions, channels].
+
+    ``read(first, count)`` returns words of the main memory.
+    """
+    positions, channels = program.positions, shape.kv_dim
+    found = []
+    for keys, values in program.caches:
+        words = [
+            np.frombuffer(read(first, positions * channels // 128), np.int8)
+            for first in (keys, values)
+        ]
+        # [channel // 16, position // 8, position % 8, channel % 16]
+        key = words[0].reshape(channels // 16, positions, 16).swapaxes(0, 1)
+        # [channel // 8, position // 16, channel % 8, position % 16]
+        value = words[1].reshape(channels // 8, positions // 16, 8, 16).transpose(1, 3, 0, 2)
+        found.append([part.reshape(positions, channels) for part in (key, value)])
+    return np.array(found).swapaxes(0, 1)
+
+
+def golden_text(weights, prompt, limit, model=None):
+    """The tokens that a greedy text adds to a prompt, up to the position ``limit``.
+
+    ``model`` is the `IntegerModel` that computes them, if its cache is of interest.
+    """
+    model = model or IntegerModel(weights)
+    logits, found = model.step(np.array([prompt]))[0, -1], []
+    while True:
+        found.append(int(logits.argmax()))
+        if model.position == limit:
+            return found
+        logits = model.step(np.array([found[-1:]]))[0, -1]
