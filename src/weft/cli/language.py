@@ -1,5 +1,6 @@
 """Language models in ``weft run``, ``weft compile`` and ``weft report``."""
 
+import contextlib
 import json
 import sys
 import time
@@ -7,9 +8,13 @@ import time
 from weft.cli.options import integer, number, output_file
 from weft.cli.progress import slow_task
 
-__all__ = ["add_text", "compile_model", "is_language", "refuse_text", "report", "run"]
+__all__ = [
+    "CLOCK", "add_text", "compile_model", "is_language", "refuse_text", "report", "run",
+    "simulated_core", "write_text",
+]
 
-_NO_CORE = "no core executes language models yet; the golden model does"
+CLOCK = 100  # MHz, for the rate of a simulated core; no board reaches it yet
+_NO_BOARD = "no board has a language core yet; --on sim simulates it, --on golden computes the same"
 _TOKENS = 200
 
 
@@ -72,7 +77,7 @@ def _refuse_others(args):
     for name, option in (("board", "board"), ("config", "config"), ("purpose", "for")):
         if getattr(args, name) is not None:
             raise ModelError(
-                f"--{option} must not be given for the language model {args.network}: {_NO_CORE}"
+                f"--{option} must not be given for the language model {args.network}: {_NO_BOARD}"
             )
     for name, default in _NETWORK.items():
         if getattr(args, name, default) != default:
@@ -96,23 +101,49 @@ def run(args, found) -> int:
     from weft.models.errors import ModelError
 
     _refuse_others(args)
-    if args.on != "golden":
-        raise ModelError(f"--on must be golden for a language model, not {args.on}: {_NO_CORE}")
+    if args.on not in ("golden", "sim"):
+        raise ModelError(
+            f"--on must be golden or sim for a language model, not {args.on}: {_NO_BOARD}"
+        )
     if args.output is not None:
         raise ModelError(
             f"--output must be for a network of operators; {args.network} is a language model"
         )
     if args.check is not None:
         return _check(args, found)
-    program = _compiled(found)
-    session = program.open()
-    prompt = args.prompt or ""
-    pieces = session.generate(
-        prompt, args.tokens or _TOKENS, temperature=args.temperature or 0.0,
-        min_p=args.min_p or 0.0, seed=args.seed, stop=args.stop or "",
-    )
-    if not args.temperature and args.min_p:
+    if args.min_p and not args.temperature:
         raise ModelError("--min-p must be with a temperature above 0")
+    program = _compiled(found)
+    with contextlib.ExitStack() as undo:
+        writer = undo.enter_context(simulated_core(program)) if args.on == "sim" else None
+        return write_text(
+            program, writer, args.prompt or "", args.tokens or _TOKENS,
+            temperature=args.temperature or 0.0, min_p=args.min_p or 0.0, seed=args.seed,
+            stop=args.stop or "",
+        )
+
+
+@contextlib.contextmanager
+def simulated_core(program):
+    """A `CoreWriter` on a simulated language core; the simulation ends with the block."""
+    from weft.language_core.config import LanguageCoreConfig
+    from weft.models.language_core.writer import CoreWriter
+    from weft.sim.language_core import LanguageSimulation
+
+    with slow_task("building the model of the core (once, maybe minutes)"):
+        core = LanguageSimulation(LanguageCoreConfig())
+    with core:
+        yield CoreWriter(program.weights, core)
+
+
+def write_text(program, writer, prompt, tokens, **how) -> int:
+    """Print a prompt and the text that follows as it comes, then the rates; return the exit code.
+
+    With a ``writer`` on a core, the golden model writes the same text, and the cycle model predicts
+    its cycles: 1 if one of them differs.
+    """
+    session = program.open(writer)
+    pieces = session.generate(prompt, tokens, **how)
     _show(prompt)
     start = time.monotonic()
     for piece in pieces:
@@ -120,18 +151,44 @@ def run(args, found) -> int:
     seconds = time.monotonic() - start
     print(flush=True)
     count = len(session.tokens) - session.prompt_tokens
-    end = _ENDS[session.ended].format(program.weights.shape.positions)
+    end = _ENDS[session.ended].format(session.writer.positions)
+    place = "the golden model" if writer is None else "a simulated core"
     print(
-        f"on the golden model: {count} tokens after {session.prompt_tokens} of the prompt, in"
+        f"on {place}: {count} tokens after {session.prompt_tokens} of the prompt, in"
         f" {seconds:.1f} s; ended by {end}",
         file=sys.stderr,
     )
-    return 0
+    return 0 if writer is None else _check_core(program, session, prompt, tokens, how)
+
+
+def _check_core(program, session, prompt, tokens, how):
+    """Compare the text of a core with golden, and its cycles with the prediction."""
+    from weft.language_core.cycles import token_cycles
+
+    golden = program.open()
+    for _ in golden.generate(prompt, tokens, **how):
+        if len(golden.tokens) >= len(session.tokens):
+            break
+    cycles, passes = session.writer.cycles, session.writer.program.passes
+    predicted = [
+        token_cycles(passes, position, emits=position + 1 >= session.prompt_tokens)
+        for position in range(len(cycles))
+    ]
+    equal = golden.tokens[: len(session.tokens)] == session.tokens
+    last = cycles[-1]
+    print(
+        f"{last:,} cycles for the token at position {len(cycles) - 1}: {1e6 * CLOCK / last:,.0f}"
+        f" tokens/s at {CLOCK} MHz, a clock that no board has reached; text"
+        f" {'equal to' if equal else 'DIFFERENT from'} the golden model, cycles"
+        f" {'as' if cycles == predicted else 'NOT as'} predicted",
+        file=sys.stderr,
+    )
+    return int(not equal or cycles != predicted)
 
 
 _ENDS = {
     "tokens": "--tokens", "stop token": "a token that ends texts", "stop text": "--stop",
-    "cache": "a full cache: the model has {} positions",
+    "cache": "a full cache: it has {} positions",
 }
 
 
@@ -257,4 +314,4 @@ def _facts(program):
         f"a token: {n['macs_per_token']:,} MAC, and {n['macs_per_position']:,} for each position"
         f" before it; the cache has {n['cache_bytes_per_position']:,} bytes a position"
     )
-    yield f"where it runs: {_NO_CORE}"
+    yield f"where it runs: {_NO_BOARD}"

@@ -2,18 +2,19 @@
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 
 from weft.golden.language import IntegerModel, IntegerWeights
 from weft.golden.language.operations import Table
-from weft.golden.language.sampling import sample, sampling, start_state
+from weft.golden.language.sampling import Sampling, sample, sampling, start_state
 from weft.models.errors import ModelError, require
 from weft.models.language.quantization import check_bounds
 from weft.models.language.tokenizer import JsonTokenizer, PieceTokenizer
 from weft.models.program_file import write_language_program
 
-__all__ = ["LanguageProgram", "LanguageSession", "until"]
+__all__ = ["GoldenWriter", "LanguageProgram", "LanguageSession", "Writer", "until"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,9 +42,12 @@ class LanguageProgram:
         """Write the program to a file; `weft.load` reads it."""
         write_language_program(self, path)
 
-    def open(self) -> "LanguageSession":
-        """Return a session on the golden model."""
-        return LanguageSession(self)
+    def open(self, writer: "Writer | None" = None) -> "LanguageSession":
+        """Return a session on a core, for example a `weft.sim.language_core.SimulatedWriter`.
+
+        Without a ``writer``, on the golden model.
+        """
+        return LanguageSession(self, writer or GoldenWriter(self.weights))
 
     def check(self) -> None:
         """Raise ModelError unless all arrays have the sizes, types and ranges of the shape."""
@@ -102,12 +106,60 @@ def _check_table(name, table: Table, low):
         )
 
 
+class Writer(Protocol):
+    """What computes the tokens of a session.
+
+    Attributes
+    ----------
+    positions : int
+        Tokens of the longest text.
+    position : int
+        The next one.
+    """
+
+    positions: int
+    position: int
+
+    def start(self) -> None:
+        """Begin a text, at position 0."""
+
+    def write(self, tokens: list[int], how: Sampling, state: int) -> tuple[int, int]:
+        """Return the token that follows further tokens of the text, and the next random state.
+
+        Raises ModelError for a choice of tokens that it cannot make.
+        """
+
+
+class GoldenWriter:
+    """A `Writer`: the golden model.
+
+    Parameters
+    ----------
+    weights : IntegerWeights
+    """
+
+    def __init__(self, weights: IntegerWeights):
+        self.positions = weights.shape.positions
+        self._model = IntegerModel(weights)
+
+    @property
+    def position(self) -> int:
+        return self._model.position
+
+    def start(self) -> None:
+        self._model.start(1)
+
+    def write(self, tokens: list[int], how: Sampling, state: int) -> tuple[int, int]:
+        return sample(self._model.step(np.array([tokens]))[0, -1], how, state)
+
+
 class LanguageSession:
     """Writes text: ``for text in session.generate("Once upon a time"): ...``
 
     Parameters
     ----------
     program : LanguageProgram
+    writer : Writer
 
     Attributes
     ----------
@@ -120,12 +172,12 @@ class LanguageSession:
         ``cache`` (no position is left).
     """
 
-    def __init__(self, program: LanguageProgram):
+    def __init__(self, program: LanguageProgram, writer: Writer):
         self.program = program
+        self.writer = writer
         self.tokens: list[int] = []
         self.prompt_tokens = 0
         self.ended = ""
-        self._model = IntegerModel(program.weights)
 
     def generate(
         self, prompt: str = "", tokens: int = 200, *, temperature: float = 0.0,
@@ -154,7 +206,7 @@ class LanguageSession:
         ModelError
             At once, for an argument outside its range, or a prompt with too many tokens.
         """
-        positions = self.program.weights.shape.positions
+        positions = self.writer.positions
         require(tokens >= 1, f"tokens must be 1 or more, not {tokens}")
         try:
             how = sampling(temperature, min_p, self.program.weights.logit_bits)
@@ -171,19 +223,18 @@ class LanguageSession:
 
     def _pieces(self, start, count, how, state):
         """Yield the text of each token."""
-        tokenizer, model = self.program.tokenizer, self._model
+        tokenizer, writer = self.program.tokenizer, self.writer
         self.tokens, self.prompt_tokens, self.ended = list(start), len(start), ""
         text = tokenizer.stream()
         for token in start[1:]:
             text.push(token)
-        model.start(1)
+        writer.start()
         new = start
         for _ in range(count):
-            if model.position + len(new) > self.program.weights.shape.positions:
+            if writer.position + len(new) > writer.positions:
                 self.ended = "cache"
                 break
-            logits = model.step(np.array([new]))[0, -1]
-            token, state = sample(logits, how, state)
+            token, state = writer.write(new, how, state)
             if token in tokenizer.stops:
                 self.ended = "stop token"
                 break

@@ -1,4 +1,4 @@
-"""`LanguageProgram`: a quantized language model as the memory of a language core."""
+"""`CoreProgram`: a quantized language model as the memory of a language core."""
 
 from dataclasses import dataclass
 
@@ -8,15 +8,15 @@ from weft.golden.language import IntegerWeights
 from weft.golden.language.operations import exp_table
 from weft.language_core.config import COLUMNS, DEPTH, HEADS, WORD_BYTES, LanguageCoreConfig
 from weft.language_core.descriptors import DESCRIPTOR_BYTES, Pass
-from weft.models.errors import require
+from weft.models.errors import ModelError, require
 from weft.models.language_core.image import Image
 from weft.models.language_core.passes import ModelPasses
 
-__all__ = ["LanguageProgram", "compile_model"]
+__all__ = ["CoreProgram", "compile_model", "largest_program"]
 
 
 @dataclass(frozen=True, eq=False)
-class LanguageProgram:
+class CoreProgram:
     """What a host writes to a language core, and what it executes for each token.
 
     Attributes
@@ -49,7 +49,7 @@ class LanguageProgram:
 
 def compile_model(
     weights: IntegerWeights, config: LanguageCoreConfig, positions: int
-) -> LanguageProgram:
+) -> CoreProgram:
     """Place a model in the memories of a core, and make its list.
 
     Parameters
@@ -88,10 +88,26 @@ def compile_model(
     tables = [np.stack([table.base, table.slope], -1) for table in (
         exp_table(), weights.layers[0].silu,
     )]
-    return LanguageProgram(
+    return CoreProgram(
         config, positions, weights.shape.vocab, passes, image.bytes(), np.concatenate(tables),
         image.sizes, model.caches,
     )
+
+
+def largest_program(weights: IntegerWeights, config: LanguageCoreConfig) -> CoreProgram:
+    """`compile_model` with as many positions as the core has space for.
+
+    Raises ModelError if the core cannot compute a shape, or has no space for 16 positions.
+    """
+    fits = None
+    low, high = 1, weights.shape.positions // DEPTH  # the answer lies in low - 1..high
+    while low <= high:
+        middle = (low + high) // 2
+        try:
+            fits, low = compile_model(weights, config, DEPTH * middle), middle + 1
+        except ModelError:
+            high = middle - 1
+    return fits or compile_model(weights, config, DEPTH)
 
 
 def _check(weights, positions):

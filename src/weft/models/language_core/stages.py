@@ -1,0 +1,42 @@
+"""The stages of a token: groups of passes that have a name, and their cycles."""
+
+from typing import NamedTuple
+
+from weft.language_core.cycles import pass_cycles
+from weft.language_core.latencies import LIST_START
+from weft.models.language_core.passes import ModelPasses
+from weft.models.language_core.program import CoreProgram
+
+__all__ = ["Stage", "token_stages"]
+
+# Names, and how many passes of `ModelPasses.list` belong to each.
+_FIRST = (("embedding", 2),)
+_LAYER = (
+    ("norm", 2), ("q, k, v", 3), ("rope", 2), ("cache", 2), ("scores", 1), ("exp", 2),
+    ("values", 1), ("wo", 1), ("norm", 2), ("w1, w3", 2), ("silu", 1), ("w2", 1),
+)
+_LAST = ("norm", 3), ("classifier", 1)
+assert sum(count for _, count in _LAYER) == ModelPasses.PER_LAYER
+assert sum(count for _, count in (*_FIRST, *_LAST)) == ModelPasses.OTHERS
+
+
+class Stage(NamedTuple):
+    """A stage of a token: its name, and cycles since the start of the token."""
+
+    name: str
+    start: int
+    end: int
+
+
+def token_stages(program: CoreProgram, position: int) -> list[Stage]:
+    """The stages of the token at a position, in their order; the cycles are predicted.
+
+    The last one ends with its last pass, some cycles before the token does.
+    """
+    layers = (len(program.passes) - ModelPasses.OTHERS) // ModelPasses.PER_LAYER
+    found, at, passes = [], LIST_START, iter(program.passes)
+    for name, count in (*_FIRST, *layers * _LAYER, *_LAST):
+        start = at
+        at += sum(pass_cycles(next(passes), position) for _ in range(count))
+        found.append(Stage(name, start, at))
+    return found
