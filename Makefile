@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs registers help sim demo bench bitstream explore regress program gatesim test test-all test-long lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench usb-bench area sdram estimates presets mutation results compare boards pictures sweep lock clean distclean chips jax-overhead
+.PHONY: docs registers help sim demo story bench bitstream explore regress program gatesim test test-all test-long lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench usb-bench area sdram estimates presets mutation results compare boards pictures sweep lock clean distclean chips jax-overhead
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,10 @@ sim:  ## check the default design on two simulators, then run a network on it
 demo:  ## a network whole on a simulated chip: handwritten digits, and the timeline of its layers
 	@$(SETUP) sim
 	@$(RUN) weft demo
+
+story:  ## a language model on a simulated chip tells a story, word by word
+	@$(SETUP) sim
+	@$(RUN) weft story $(ARGS)
 
 bench:  ## place and route whole accelerators, write their record (an hour the first time)
 	@$(SETUP) test

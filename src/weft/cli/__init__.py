@@ -33,6 +33,7 @@ from weft.cli import (
     selftest,
     serve,
     sim,
+    story,
 )
 from weft.cli.options import Parser, Version
 from weft.hints import visible
@@ -42,9 +43,9 @@ __all__ = ["SUBCOMMANDS", "main", "run_program"]
 # Each has the texts HELP and DESCRIPTION, and functions: add(parser) adds its arguments, run(args)
 # returns the exit code.
 SUBCOMMANDS = [
-    demo, sim, new, generate, sdram, info, bench, boards, devices, build, estimate, explore,
-    regress, gatesim, program, selftest, monitor, serve, report, run, compile, quantize, doctor,
-    clean,
+    demo, story, sim, new, generate, sdram, info, bench, boards, devices, build, estimate,
+    explore, regress, gatesim, program, selftest, monitor, serve, report, run, compile, quantize,
+    doctor, clean,
 ]
 
 EPILOG = """\
