@@ -30,7 +30,7 @@ sim:  ## check the default design on two simulators, then run a network on it
 	@$(SETUP) sim
 	@$(RUN) weft sim $(DESIGN)
 
-demo:  ## a network whole on a simulated chip: handwritten digits, and the timeline of its layers
+demo:  ## networks whole on a simulated chip: digits, spoken words, and the timeline of their layers
 	@$(SETUP) sim
 	@$(RUN) weft demo
 
@@ -134,6 +134,8 @@ train:  ## train the demonstration networks again
 	@$(SETUP) train
 	@$(RUN) python -m tools.train_digits
 	@$(RUN) python -m tools.train_digits_cnn
+	@$(SETUP) test
+	@$(RUN) python -m tools.train_words
 
 cycles:  ## write the record of the cycles of common designs
 	@$(SETUP) sim

@@ -21,6 +21,7 @@ import weft
 from tools import chips
 from weft.boards.presets import PRESETS
 from weft.cli import demo_timeline as demo
+from weft.cli import demo_words
 from weft.cli.info import cycle_counts
 from weft.cli.performance import PerformanceRecords
 from weft.config import Config
@@ -81,10 +82,11 @@ def _records():
 
 def shown() -> dict[str, str]:
     """A digest of the values that each picture shows today, by the name of its file."""
-    program = demo.compiled()
+    program, heard = demo.compiled(), demo_words.compiled()
     measured = [dataclasses.asdict(record) for record in _records().latest.values()]
     values = {
         "demo.png": [*demo.phases(program, demo.prediction(program))],
+        "words.png": [[*demo.phases(heard, demo.prediction(heard))], demo_words.SPOKEN],
         "report.svg": _report().to_json(), "performance.png": measured,
         "performance-cost.png": measured, "chips.png": chips.curves(), **_stairs(),
     }
@@ -213,6 +215,7 @@ def main() -> int:
     """Draw all pictures; the exit code."""
     program = demo.compiled()
     demo.draw(program, demo.prediction(program), STATIC / "demo.png")
+    demo_words.draw_golden(STATIC / "words.png")
     _draw_report(STATIC / "report.svg")
     _draw_stairs()
     chips.draw(STATIC / "chips.png")

@@ -21,15 +21,15 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
+from tools.int8_files import NONE, RELU, calibrate
 from tools.tflite_writer import fully_connected_file
 from weft.config import Config
 from weft.models.loading import load
 
-__all__ = ["calibrate", "main", "train"]
+__all__ = ["main", "train"]
 
 OUT = Path(__file__).resolve().parent.parent / "src" / "weft" / "demo"
 DATA = "Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, CC BY 4.0"
-NONE, RELU = 0, 1  # fused activation functions of the schema
 ACTIVATIONS = (RELU, RELU, NONE)
 IMAGE_MAX = 16
 HIDDEN = (64, 32)
@@ -55,13 +55,6 @@ def train():
         model.fit(train_x / IMAGE_MAX, train_y)
     weights = [np.ascontiguousarray(w.T, dtype=np.float32) for w in model.coefs_]
     return weights, [b.astype(np.float32) for b in model.intercepts_], train_x, test_x, test_y
-
-
-def calibrate(values):
-    """Scale (float32) and zero point so that int8 covers ``values`` and 0, as in TFLite."""
-    low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
-    scale = np.float32((high - low) / 255)
-    return scale, int(np.clip(np.rint(-128 - low / float(scale)), -128, 127))
 
 
 def float_layers(weights, biases):

@@ -15,18 +15,17 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
-from tflite_micro import runtime
 from threadpoolctl import threadpool_limits
 
-from tools.tflite_writer import OperatorSpec, TensorSpec, tflite_file
-from tools.train_digits import DATA, IMAGE_MAX, NONE, RELU, SEED, calibrate
+from tools.int8_files import RELU, accuracy, calibrate, operator, weights_and_bias
+from tools.tflite_writer import TensorSpec, tflite_file
+from tools.train_digits import DATA, IMAGE_MAX, SEED
 
 __all__ = ["cnn_file", "main", "train"]
 
 OUT = Path(__file__).resolve().parent.parent / "examples"
 CHANNELS, CLASSES, SIZE, KERNEL = 12, 10, 8, 3
 EPOCHS, BATCH, RATE = 60, 32, 0.004
-SAME = 0           # padding of the schema
 
 
 def images():
@@ -124,21 +123,6 @@ def train(x, labels):
     return w
 
 
-def weights_and_bias(name, weights, bias, x_scale, axis, shape):
-    """The tensors of int8 weights per channel (the columns of ``weights``) and of their bias."""
-    maximum = np.abs(weights).max(axis=0)
-    scale = (np.maximum(maximum, maximum.max() / 1024) / 127).astype(np.float32)
-    values = np.clip(np.rint(weights / scale), -127, 127).astype(np.int8)
-    sum_scale = np.float64(x_scale) * scale
-    if axis == 0:
-        values = values.T
-    bias = np.rint(bias / sum_scale).astype(np.int32)
-    return {
-        f"{name}_weights": TensorSpec(scale=scale, data=values.reshape(shape), axis=axis),
-        f"{name}_bias": TensorSpec(scale=np.float32(sum_scale), data=bias),
-    }
-
-
 def cnn_file(w, x) -> bytes:
     """The quantized network, calibrated on the images ``x``."""
     maps = forward(w, x)
@@ -164,53 +148,24 @@ def cnn_file(w, x) -> bytes:
             name, w[name], w[name + "_bias"], scale[source], axis, shape
         )
     operators = [
-        _operator("CONV_2D", "Conv2DOptions", 3, "image", "conv", "conv", stride=1, relu=RELU),
-        _operator(
+        operator("CONV_2D", "Conv2DOptions", 3, "image", "conv", "conv", stride=1, relu=RELU),
+        operator(
             "DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", 3, "conv", "depthwise", "depthwise",
             stride=1, relu=RELU, depthMultiplier=1,
         ),
-        _operator(
+        operator(
             "CONV_2D", "Conv2DOptions", 3, "depthwise", "pointwise", "pointwise", stride=1,
         ),
-        _operator("ADD", "AddOptions", 2, "conv", "add", other="pointwise", relu=RELU),
-        _operator(
+        operator("ADD", "AddOptions", 2, "conv", "add", other="pointwise", relu=RELU),
+        operator(
             "AVERAGE_POOL_2D", "Pool2DOptions", 2, "add", "pool", stride=2, filterWidth=2,
             filterHeight=2,
         ),
-        _operator("FULLY_CONNECTED", "FullyConnectedOptions", 5, "pool", "logits", "dense"),
+        operator("FULLY_CONNECTED", "FullyConnectedOptions", 5, "pool", "logits", "dense"),
     ]
     return tflite_file(
         tensors, operators, ["image"], ["logits"], description=f"digits CNN; data: {DATA}"
     )
-
-
-def _operator(
-    code, kind, version, x, y, weights=None, *, other=None, stride=None, relu=NONE, **fields
-):
-    fields["fusedActivationFunction"] = relu
-    if stride:
-        fields |= {"padding": SAME, "strideW": stride, "strideH": stride}
-        if "Conv" in kind:
-            fields |= {"dilationWFactor": 1, "dilationHFactor": 1}
-    inputs = (x, f"{weights}_weights", f"{weights}_bias") if weights else (x, other)
-    return OperatorSpec(
-        code, tuple(name for name in inputs if name), (y,), (kind, fields), version
-    )
-
-
-def accuracy(data, x, labels):
-    """The share of images that TFLite Micro classifies correctly; ``x`` has values of 0..1."""
-    model = runtime.Interpreter.from_bytes(data)
-    found = model.get_input_details(0)
-    parameters = found["quantization_parameters"]
-    scale, zero = (np.ravel(parameters[name])[0] for name in ("scales", "zero_points"))
-    values = np.clip(np.rint(x / scale) + zero, -128, 127).astype(np.int8)
-    correct = 0
-    for value, label in zip(values, labels, strict=True):
-        model.set_input(value.reshape(found["shape"]), 0)
-        model.invoke()
-        correct += int(np.argmax(model.get_output(0))) == label
-    return correct / len(labels)
 
 
 def main() -> int:

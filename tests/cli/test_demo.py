@@ -68,8 +68,10 @@ def test_saves_a_network_and_pictures_that_weft_run_takes(here, capsys):
 def test_it_runs(here, capsys):
     pytest.importorskip("matplotlib")
     assert main(["demo"]) == 0
-    assert "16 of 16 digits are right" in capsys.readouterr().out
-    assert (here / "out" / "demo.png").stat().st_size > 10_000
+    text = capsys.readouterr().out
+    assert "16 of 16 digits are right" in text and '"weft" 2 times' in text
+    for name in ("demo.png", "words.png", "words.wav"):
+        assert (here / "out" / name).stat().st_size > 10_000
 
 
 @pytest.mark.exit_code("demo", 1)

@@ -30,7 +30,7 @@ def test_another_value_is_another_digest(monkeypatch):
     phases = pictures.demo.phases
     monkeypatch.setattr(pictures.demo, "phases", lambda *args: [*phases(*args)][1:])
     after = pictures.shown()
-    assert [name for name in before if before[name] != after[name]] == ["demo.png"]
+    assert [name for name in before if before[name] != after[name]] == ["demo.png", "words.png"]
 
 
 def test_the_picture_of_a_report_is_complete(tmp_path):

@@ -12,6 +12,8 @@ HELP = "show a network at work on a simulated chip"
 DESCRIPTION = """\
 A small network core classifies handwritten digits: the whole network runs on the Verilated core,
 from its own memory. Then the timeline of one inference is drawn, in the terminal and as demo.png.
+The same core then hears words in a sound that Weft makes: words.wav. Its spectrogram, the words
+and the timeline are in words.png.
 
 With --save, it writes the network (digits_cnn.tflite), ten pictures and a list of them with labels
 (list.csv) into a folder, and simulates nothing: a first network for the other commands.
@@ -29,7 +31,7 @@ def add(parser):
     """Add the arguments of ``weft demo``."""
     parser.add_argument(
         "--out", metavar="DIR", default="out", type=path("out"),
-        help="folder of the picture, demo.png; default out",
+        help="folder of the pictures, demo.png and words.png, and of words.wav; default out",
     )
     parser.add_argument(
         "--save", metavar="FOLDER", type=path("save"),
@@ -42,12 +44,18 @@ def run(args) -> int:
     if args.save is not None:
         return _save(output_folder(args.save))
     picture = output_file(Path(args.out) / "demo.png")
-    from weft.cli.demo_timeline import show
+    for name in ("words.png", "words.wav"):
+        output_file(Path(args.out) / name)
+    from rich.console import Console
+
+    from weft.cli import demo_timeline, demo_words
     from weft.sim import tools
 
     for require in (tools.verilator, tools.compiler):
         require()
-    return show(picture)
+    console = Console(highlight=False)
+    status = demo_timeline.show(picture, console)
+    return demo_words.show(picture.parent, console) or status
 
 
 def _save(folder):

@@ -20,7 +20,10 @@ from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListEnd, split, unpack
 from weft.sim.network_core import SimulatedRunner
 
-__all__ = ["compiled", "config", "draw", "phases", "prediction", "show", "show_digits"]
+__all__ = [
+    "CLOCK", "compiled", "config", "draw", "draw_phases", "phases", "prediction", "print_timeline",
+    "show", "show_digits", "simulated",
+]
 
 CLOCK = 100  # MHz, for the time of an inference
 SHOWN, ACROSS = 16, 8  # digits, and digits in a line
@@ -44,9 +47,14 @@ def compiled():
     return weft.load(model, "digits_cnn").compile(config())
 
 
-def show(picture: Path) -> int:
+def simulated(core) -> SimulatedRunner:
+    """The simulated core; its model is built the first time."""
+    with slow_task("building the model of the core (once, maybe minutes)"):
+        return SimulatedRunner(core)
+
+
+def show(picture: Path, console: Console) -> int:
     """Classify digits, and draw the timeline of an inference; return the exit code."""
-    console = Console(highlight=False)
     core, program = config(), compiled()
     images, labels = (values[:SHOWN] for values in digits_images())
     macs = sum(step.macs for step in program.layers)
@@ -54,11 +62,9 @@ def show(picture: Path) -> int:
         f"{program.name}: {len(program.layers)} layers, {macs:,} MAC, on a simulated core of"
         f" {core.array.peak} MAC/cycle with {core.memory_bytes // 1024} KB of memory"
     )
-    with slow_task("building the model of the core (once, maybe minutes)"):
-        runner = SimulatedRunner(core)
     shape = program.tensors[program.inputs[0]].shape
     scores, right = [], True
-    with program.open(runner) as session, program.open("golden") as golden:
+    with program.open(simulated(core)) as session, program.open("golden") as golden:
         for image in images:
             x = image.reshape(shape)
             scores.append(session(x).ravel())
@@ -68,7 +74,7 @@ def show(picture: Path) -> int:
         cycles = session.cycles
     predicted = prediction(program)
     correct = sum(int(np.argmax(s)) == label for s, label in zip(scores, labels, strict=True))
-    _timeline(console, program, predicted)
+    print_timeline(console, program, predicted)
     draw(program, predicted, picture)
     console.print(
         f"{correct} of {SHOWN} digits are right. An inference takes {cycles:,} cycles:"
@@ -136,7 +142,7 @@ def phases(program, prediction):
         yield " + ".join(step.operators), found
 
 
-def _timeline(console, program, prediction):
+def print_timeline(console: Console, program, prediction) -> None:
     """Print the timeline of an inference."""
     table = Table.grid(padding=(0, 2))
     scale = WIDTH / prediction.cycles
@@ -166,6 +172,15 @@ def draw(program, prediction, path: Path) -> None:
     rows = list(phases(program, prediction))
     figure = Figure(figsize=(9, 1.2 + 0.45 * len(rows)), layout="constrained")
     axes = figure.subplots()
+    draw_phases(axes, program, prediction)
+    axes.set_title(f"{program.name}: one inference on the chip")
+    with written_whole(path) as part:
+        figure.savefig(part, format="png", dpi=120, metadata={"Software": None})
+
+
+def draw_phases(axes, program, prediction) -> None:
+    """Draw the phases of each row of the timeline, and their key."""
+    rows = list(phases(program, prediction))
     for n, (_, found) in enumerate(rows):
         for phase, start, end in found:
             axes.barh(n, end - start, left=start, color=PHASES[phase][0], height=0.7)
@@ -173,8 +188,5 @@ def draw(program, prediction, path: Path) -> None:
     axes.invert_yaxis()
     axes.set_xlim(0, prediction.cycles)
     axes.set_xlabel("cycles since START")
-    axes.set_title(f"{program.name}: one inference on the chip")
     handles = [Rectangle((0, 0), 1, 1, color=color) for color, _ in PHASES.values()]
-    axes.legend(handles, PHASES, loc="upper center", ncols=len(PHASES), bbox_to_anchor=(0.5, -0.28))
-    with written_whole(path) as part:
-        figure.savefig(part, format="png", dpi=120, metadata={"Software": None})
+    axes.figure.legend(handles, PHASES, loc="outside lower center", ncols=len(PHASES))
