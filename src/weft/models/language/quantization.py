@@ -123,12 +123,12 @@ def quantize(weights: Weights, ranges: Ranges) -> IntegerWeights:
     # The smallest sum of squares is the epsilon; its norm shifts right, too.
     norm_bits = 14 - r + (int(leading_one(epsilon)) >> 1)
 
-    def norm(name, layer):
-        bits = _bits(f"{name} of layer {layer}", ranges[name, layer], norm_bits)
+    def norm(name, layer=0):
+        bits = _bits(f"{name} {layer}", ranges[name, layer], norm_bits)
         return bits, 15 - r - bits
 
     layers = tuple(_layer(weights, ranges, layer, x_bits, norm) for layer in range(shape.layers))
-    final_bits, final_norm = norm("final_norm", 0)
+    final_bits, final_norm = norm("final_norm")
     y_bits = _bits("the classifier's operand", ranges["y", 0], 15)
     logit_bits = _bits("logits", ranges["logits", 0], 15)
     embedding = _rows("embedding", weights.embedding, 2.0**x_bits)
