@@ -8,7 +8,8 @@ import pytest
 from language_models import random_weights
 from language_programs import CORE, SHAPE, cache_of, golden_text, program_of, quantized
 
-from weft.golden.language import IntegerModel, Shape, Weights
+import weft
+from weft.golden.language import IntegerModel, Shape
 from weft.language_core.config import LanguageCoreConfig
 from weft.language_core.cycles import token_cycles
 from weft.language_core.descriptors import CoreError
@@ -127,36 +128,13 @@ def test_a_model_of_stories260k_shape():
     assert text.cycles[127] <= 10_000
 
 
-def _stories260k(path):
-    """The weights of a file of llama2.c."""
-    data = Path(path).read_bytes()
-    dim, hidden, layers, heads, kv_heads, vocab, positions = np.frombuffer(data, "<i4", 7).tolist()
-    shape = Shape(
-        dim=dim, layers=layers, heads=heads, kv_heads=kv_heads, hidden=hidden, vocab=vocab,
-        positions=positions,
-    )
-    sizes = {
-        "embedding": (vocab, dim), "attention_gain": (layers, dim), "wq": (layers, dim, dim),
-        "wk": (layers, shape.kv_dim, dim), "wv": (layers, shape.kv_dim, dim),
-        "wo": (layers, dim, dim), "ffn_gain": (layers, dim), "w1": (layers, hidden, dim),
-        "w2": (layers, dim, hidden), "w3": (layers, hidden, dim), "final_gain": (dim,),
-    }
-    found, at = {}, 28
-    for name, size in sizes.items():
-        count = int(np.prod(size))
-        found[name] = np.frombuffer(data, "<f4", count, at).reshape(size)
-        at += 4 * count
-    return Weights(shape=shape, classifier=found["embedding"], **found)
-
-
 @pytest.mark.slow
 def test_stories260k():
     """The trained model, 200 tokens."""
     path = Path(os.environ.get("WEFT_NETWORKS", ""), "stories260K.bin")
     if "WEFT_NETWORKS" not in os.environ or not path.exists():
         pytest.skip("WEFT_NETWORKS must name a folder with stories260K.bin")
-    weights = _stories260k(path)
-    integers = quantize(weights, observe(weights, sampled_texts(weights, 1, 0)))
+    integers = weft.load(path).compile().weights
     config = LanguageCoreConfig()
     program = compile_model(integers, config, 256)
     with LanguageSimulation(config) as core:

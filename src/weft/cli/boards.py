@@ -48,10 +48,11 @@ def run(args) -> int:
         return 0
     import weft
     from weft.models.errors import KindError, ModelError
-    from weft.models.loading import NeuralNetwork
+    from weft.models.loading import NeuralNetwork, refuse_language
     from weft.models.target import target_of
 
     network = weft.load(args.network)
+    refuse_language(network, args.network)
     if not isinstance(network, NeuralNetwork):
         raise ModelError(
             f"network must be a .tflite or .onnx file: {args.network} is compiled for"

@@ -1,5 +1,6 @@
 """``weft compile``: compiles a network for an accelerator, to a program file."""
 
+from weft.cli import language
 from weft.cli.network_inputs import (
     add_batch,
     add_network,
@@ -22,17 +23,19 @@ neither the network's file nor a package that reads it.
 
   weft compile kws.tflite --board ulx3s-85f -o kws.weft
   weft run kws.weft --on /dev/ttyUSB1
+  weft compile stories260K.gguf -o stories.weft
   weft compile kws.tflite --config ip/config.toml -o kws.weft --c firmware/kws
 
-The last command also writes C code, with which an SoC runs the network without Python. It calls the
-driver of the IP kit in the folder ip, which 'weft generate --bus BUS -o ip' writes.
+A language model has no target yet. The last command also writes C code, with which an SoC runs the
+network without Python. It calls the driver of the IP kit in the folder ip, which 'weft generate
+--bus BUS -o ip' writes.
 """
 
 
 def add(parser):
     """Add the arguments of ``weft compile``."""
-    add_network(parser, ".tflite or .onnx")
-    add_target(parser, required=True)
+    add_network(parser, ".tflite, .onnx, .gguf or .bin")
+    add_target(parser, default=False)
     add_batch(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE", required=True, type=path("output"),
@@ -58,6 +61,10 @@ def run(args) -> int:
     output = output_file(args.output)  # before the work: a file that cannot be written is an error
     target = target_named(args)
     network, program = load_network(args)  # a .weft file has a program, the others a network
+    if language.is_language(network or program):
+        return language.compile_model(args, network or program)
+    if target is None:
+        raise ModelError("one of the arguments --board --config is required")
     if program is not None:
         raise ModelError(
             f"{args.network} must be a .tflite or .onnx file, not a program: it is compiled for"

@@ -119,11 +119,13 @@ def _check_jobs(args, board):
 
 def _check_network(args, board):
     from weft.cli.network_inputs import compile_slowly
-    from weft.models.loading import load
+    from weft.models.loading import load, refuse_language
     from weft.models.target import target_of
     from weft.sim import gates
 
-    program = compile_slowly(load(args.network), target_of(board.config))
+    network = load(args.network)
+    refuse_language(network, args.network)
+    program = compile_slowly(network, target_of(board.config))
     return lambda sim, **options: gates.check_network(sim, program, **options)
 
 

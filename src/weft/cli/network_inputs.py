@@ -23,19 +23,27 @@ def add_network(parser, files: str) -> None:
         help="shape of an input of an .onnx file that has sizes of any value: x=1,3,224,224;"
              " once for each such input",
     )
+    parser.add_argument(
+        "--tokenizer", metavar="FILE", type=path("tokenizer"),
+        help="the tokenizer of a language model in a .bin file; default tok512.bin, for 512 tokens,"
+             " or tokenizer.bin in its folder",
+    )
 
 
 def load_network(args):
     """Read the file that the arguments name: return the network or None, the program or None.
 
-    A .weft file has a program, any other file has a network.
+    A .weft file has a program, any other file has a network. Either may be a language model:
+    `weft.cli.language.is_language`.
     """
     import weft
+    from weft.models.language.program import LanguageProgram
     from weft.models.program import CompiledNetwork
 
     with slow_task(f"reading {args.network}"):
-        found = weft.load(args.network, shapes=dict(args.shape))
-    return (None, found) if isinstance(found, CompiledNetwork) else (found, None)
+        found = weft.load(args.network, shapes=dict(args.shape), tokenizer=args.tokenizer)
+    is_program = isinstance(found, CompiledNetwork | LanguageProgram)
+    return (None, found) if is_program else (found, None)
 
 
 def _shape(text):
@@ -50,13 +58,13 @@ def _shape(text):
 DEFAULT_BOARD = "ulx3s-85f"
 
 
-def add_target(parser, *, required: bool = False) -> None:
+def add_target(parser, *, default: bool = True) -> None:
     """Add ``--board`` and ``--config``, of which at most one may be given, and ``--for``."""
-    group = parser.add_mutually_exclusive_group(required=required)
+    group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--board", metavar="NAME",
         help="a board, see weft boards; or a board file (.py)"
-        + ("" if required else f"; default {DEFAULT_BOARD}"),
+        + (f"; default {DEFAULT_BOARD}" if default else ""),
     )
     group.add_argument(
         "--config", metavar="FILE", type=path("config"),

@@ -143,9 +143,10 @@ def _purpose(board, file, purpose):
     import weft
     from weft.cli.progress import slow_task
     from weft.models.errors import KindError, ModelError, UnfitError
-    from weft.models.loading import NeuralNetwork
+    from weft.models.loading import NeuralNetwork, refuse_language
 
     network = weft.load(file)
+    refuse_language(network, file)
     if not isinstance(network, NeuralNetwork):
         raise ModelError(f"network must be a .tflite or .onnx file: {file} is compiled already")
     if purpose not in (None, PRODUCTS):

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 
+from weft.cli import language
 from weft.cli.network_inputs import (
     DEFAULT_BOARD,
     add_batch,
@@ -30,6 +31,7 @@ host, and why; predicted cycles and milliseconds, bytes at each level, and what 
   weft report kws.onnx --config my.toml --against ulx3s-85f
   weft report kws.tflite --board ulx3s-85f --for networks --against ulx3s-25f-networks
   weft report kws.weft --json                 a program file of weft compile
+  weft report stories260K.gguf                a language model: sizes, and how close to float32
 
 The first line is the placement: operators on Weft, share of the MACs, and the runtime whose results
 are equal. Time on the host is not predicted.
@@ -38,7 +40,7 @@ are equal. Time on the host is not predicted.
 
 def add(parser):
     """Add the arguments of ``weft report``."""
-    add_network(parser, ".tflite, .onnx or .weft")
+    add_network(parser, ".tflite, .onnx, .gguf, .bin or .weft")
     add_target(parser)
     add_batch(parser)
     parser.add_argument(
@@ -56,7 +58,10 @@ def run(args) -> int:
     """Run the command; return its exit code."""
     html = args.html and output_file(args.html)  # before the compilation, which may take minutes
     target = target_named(args)
-    program, against = _programs(args, target)
+    network, program = load_network(args)
+    if language.is_language(network or program):
+        return language.report(args, network or program)
+    program, against = _programs(args, target, network, program)
     from weft.models.report import report
 
     with slow_task(f"making the report of {program.name}"):
@@ -73,11 +78,10 @@ def run(args) -> int:
     return 0
 
 
-def _programs(args, target):
+def _programs(args, target, network, program):
     """The program of the network; and the program of the network for ``--against``, or None."""
     from weft.models.errors import ModelError
 
-    network, program = load_network(args)
     if program is None:
         program = compile_for(args, network, target or DEFAULT_BOARD)
         return program, args.against and _against(network, args.against)

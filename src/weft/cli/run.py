@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 
+from weft.cli import language
 from weft.cli.network_inputs import (
     DEFAULT_BOARD,
     add_batch,
@@ -34,6 +35,7 @@ says what runs on Weft and what on the host.
   weft run net.tflite --input photo.png --top 3 --labels names.txt
   weft run net.tflite --input list.csv --repeat 20        accuracy of files with labels, and times
   weft run kws.tflite --board ulx3s-85f --for networks     the whole network on the chip
+  weft run stories.weft --prompt "Once upon a time" --temperature 0.8      a language model
 
 A network that does not fit the memory of a network core runs there product by product: the
 core gets each one over the link.
@@ -49,7 +51,8 @@ core gets each one over the link.
 golden, sim and board have the design of --board or --config. For the others these are a check: the
 core must have this design; without them, the network is compiled for the core that answers.
 
-Exit code 1 if --check finds a larger difference than the first line allows.
+Exit code 1 if --check finds a larger difference than the first line allows; with --check float, if
+perplexity rises by more than 0.3 %, KL is above 0.002, or fewer than 98 % of greedy tokens agree.
 """
 _PLACES = {
     "golden": "the golden model", "sim": "the simulated core", "board": "the simulated board",
@@ -60,7 +63,7 @@ _TIMEOUT = 60.0  # seconds without an answer
 
 def add(parser):
     """Add the arguments of ``weft run``."""
-    add_network(parser, ".tflite, .onnx or .weft")
+    add_network(parser, ".tflite, .onnx, .gguf, .bin or .weft")
     parser.add_argument(
         "--on", default="golden", metavar="TRANSPORT",
         help="the connection to the core; see above; default golden",
@@ -90,9 +93,10 @@ def add(parser):
         help="run N more times, and print median and 95th percentile of the time of an inference",
     )
     parser.add_argument(
-        "--check", choices=["tflm", "litert", "ort"],
+        "--check", choices=["tflm", "litert", "ort", "float"],
         help="compare every byte of the outputs with TFLite Micro, LiteRT or onnxruntime; if one"
-             " differs, name the first operator whose output differs",
+             " differs, name the first operator whose output differs; float: perplexity, KL and"
+             " equal greedy tokens of a language model, against float32",
     )
     parser.add_argument(
         "--fallback", choices=["allow", "refuse"], default="allow",
@@ -106,6 +110,7 @@ def add(parser):
         "--html", metavar="FILE", type=path("html"),
         help="write the page of weft report with the measured cycles; for one inference",
     )
+    language.add_text(parser)
 
 
 def run(args) -> int:
@@ -114,7 +119,12 @@ def run(args) -> int:
     output, activations, html = (
         name and output_file(name) for name in (args.output, args.activations, args.html)
     )
-    network, program, target = _load(args)
+    target = target_named(args)
+    network, program = load_network(args)
+    if language.is_language(network or program):
+        return language.run(args, network or program)
+    language.refuse_text(args)
+    network, program, target = _with_target(args, target, network, program)
     with contextlib.ExitStack() as undo:
         transport = None
         if target is None:
@@ -151,15 +161,13 @@ def _refuse_unused(args):
         raise ModelError("--labels must be with --top, or with a .csv list as --input")
 
 
-def _load(args):
+def _with_target(args, target, network, program):
     """Return network, program and target: None for what the file, or the options, do not have.
 
     Without a target, the core that answers is the target.
     """
     from weft.models.errors import ModelError
 
-    target = target_named(args)
-    network, program = load_network(args)
     if program is None:
         default = DEFAULT_BOARD if args.on in _SIMULATED else None
         return network, None, target or (default and _target_of(default))

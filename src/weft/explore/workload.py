@@ -185,9 +185,10 @@ def workload_of(text: str) -> MatrixWorkload | NetworkWorkload:
     if match := _SHAPE.fullmatch(text):
         return MatrixWorkload(*map(int, match.groups()))
     import weft
-    from weft.models.loading import NeuralNetwork
+    from weft.models.loading import NeuralNetwork, refuse_language
 
     network = weft.load(text)
+    refuse_language(network, text)
     if not isinstance(network, NeuralNetwork):
         raise ModelError(f"workload must be MxKxN, .tflite or .onnx, not the program {text}")
     return NetworkWorkload(network)

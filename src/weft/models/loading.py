@@ -6,12 +6,14 @@ from pathlib import Path
 from weft.design import PerKind
 from weft.models.errors import ModelError
 from weft.models.ir import Graph
+from weft.models.language.model import LanguageModel
+from weft.models.language.program import LanguageProgram
 from weft.models.network_core.program import NetworkCoreProgram
 from weft.models.program import CompiledNetwork, Program
 from weft.models.progress import Watch
 from weft.models.target import target_of
 
-__all__ = ["NeuralNetwork", "load"]
+__all__ = ["NeuralNetwork", "load", "refuse_language"]
 
 PROGRAMS = PerKind(product=Program, network=NetworkCoreProgram)
 
@@ -100,18 +102,25 @@ class NeuralNetwork:
         return report(self.compile(target), other)
 
 
-def load(source, name: str | None = None, *, shapes=None) -> NeuralNetwork | CompiledNetwork:
-    """Read a trained network (``.tflite``, ``.onnx``) or a compiled program (``.weft``).
+def load(
+    source, name: str | None = None, *, shapes=None, tokenizer=None
+) -> NeuralNetwork | CompiledNetwork | LanguageModel | LanguageProgram:
+    """Read a trained network (``.tflite``, ``.onnx``), a language model (``.gguf``, ``.bin`` of
+    llama2.c, a folder of Hugging Face), or a compiled program (``.weft``).
 
     Parameters
     ----------
     source : path or bytes
-        A file, or its contents. The contents decide which kind it is. An ``.onnx`` file may have
-        tensors in other files of its folder; its contents alone may not.
+        A file or a folder, or the contents of a file. The contents decide which kind it is. An
+        ``.onnx`` file may have tensors in other files of its folder; its contents alone may not.
+        Language models are read from files only.
     name : str, optional
         Name of the network; by default the file's name without its suffix, or ``network``.
     shapes : mapping of str to tuple of int, optional
         Shapes of inputs with dynamic dimensions, for ONNX: ``{"input": (1, 3, 224, 224)}``.
+    tokenizer : path, optional
+        The tokenizer of a ``.bin`` file; by default ``tok512.bin``, for 512 tokens, or
+        ``tokenizer.bin`` in its folder. Other models have it in their files.
 
     Raises
     ------
@@ -124,8 +133,14 @@ def load(source, name: str | None = None, *, shapes=None) -> NeuralNetwork | Com
         data, file, folder = bytes(source), name or "network", None
     elif isinstance(source, str | os.PathLike):
         path = Path(source)
+        model = _language_model(path, name, shapes, tokenizer)
+        if model is not None:
+            return model
         if path.is_dir():
-            raise ModelError(f"network must be a .tflite, .onnx or .weft file: {path} is a folder")
+            raise ModelError(
+                f"network must be a .tflite, .onnx or .weft file, or a folder with config.json:"
+                f" {path} is another folder"
+            )
         data, file, folder = path.read_bytes(), path.name, path.parent
     else:
         raise ModelError(f"source must be a path or bytes, not a {type(source).__name__}")
@@ -134,10 +149,12 @@ def load(source, name: str | None = None, *, shapes=None) -> NeuralNetwork | Com
     is_onnx = data[:2] != b"PK" and data[4:8] != b"TFL3" and suffix in (".onnx", "")
     if shapes and not is_onnx:
         raise ModelError(f"{file}: shapes must be for an .onnx file; other files have fixed shapes")
+    if tokenizer is not None:
+        raise ModelError(f"{file}: tokenizer must be for a .bin file of llama2.c")
     if data[:2] == b"PK" or suffix == ".weft":
         from weft.models.program_file import read_program
 
-        return read_program(data, file, PROGRAMS)
+        return read_program(data, file, PROGRAMS, LanguageProgram)
     if data[4:8] == b"TFL3" or suffix == ".tflite":
         from weft.models.tflite import load as import_file
         from weft.models.tflite.reader import check_kind
@@ -152,5 +169,42 @@ def load(source, name: str | None = None, *, shapes=None) -> NeuralNetwork | Com
             data = self_contained(data, file, folder)
         return NeuralNetwork(import_onnx(data, file, shapes=shapes), data)
     else:
-        raise ModelError(f"{file} must be a .tflite, .onnx or .weft file, not one of {suffix}")
+        raise ModelError(
+            f"{file} must be a .tflite, .onnx, .gguf, .bin or .weft file, not one of {suffix}"
+        )
     return NeuralNetwork(import_file(data, name), data)
+
+
+def _language_model(path, name, shapes, tokenizer):
+    """The language model of a file or a folder; None if it has none."""
+    is_folder = path.is_dir()
+    if is_folder:
+        kind = "Hugging Face" if (path / "config.json").exists() else ""
+    else:
+        kind = {".bin": "llama2.c", ".gguf": "GGUF"}.get(path.suffix, "")
+    if not kind:
+        return None
+    if shapes:
+        raise ModelError(f"{path.name}: shapes must be for an .onnx file; others have fixed shapes")
+    if tokenizer is not None and kind != "llama2.c":
+        raise ModelError(f"{path.name}: tokenizer must be for a .bin file; {kind} has its own")
+    name = name or (path.name if is_folder else path.stem)
+    if kind == "llama2.c":
+        from weft.models.language import llama2c
+
+        return llama2c.load_file(path, name, tokenizer)
+    if kind == "GGUF":
+        from weft.models.language import gguf_file
+
+        return gguf_file.load(path, name)
+    from weft.models.language import hugging_face
+
+    return hugging_face.load(path, name)
+
+
+def refuse_language(found, source) -> None:
+    """Raise ModelError for a language model, which is no network of operators."""
+    if isinstance(found, LanguageModel | LanguageProgram):
+        raise ModelError(
+            f"{source} is a language model: weft run, weft compile and weft report take it"
+        )

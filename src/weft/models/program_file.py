@@ -31,7 +31,10 @@ from weft.models.errors import ModelError
 if TYPE_CHECKING:
     from weft.models.program import CompiledNetwork
 
-__all__ = ["VERSION", "Decoder", "Encoder", "read_program", "write_program"]
+__all__ = [
+    "LANGUAGE_VERSION", "VERSION", "Decoder", "Encoder", "read_program", "write_language_program",
+    "write_program",
+]
 
 
 # Objects of a program as JSON and binary members, and back. Only classes of a program are made:
@@ -84,7 +87,7 @@ class Encoder:
     ----------
     program : type
         Class of the program.
-    design : Design
+    design : Design or None
         Of the program.
 
     Attributes
@@ -93,7 +96,7 @@ class Encoder:
         Contents of the members, equal ones once.
     """
 
-    def __init__(self, program: type, design: Design):
+    def __init__(self, program: type, design: Design | None):
         self._classes = _classes(program)
         self._design = design
         self.members: list[bytes] = []
@@ -145,12 +148,12 @@ class Decoder:
     ----------
     program : type
         Class of the program.
-    design : Design
+    design : Design or None
         Of the program.
     members : list of bytes
     """
 
-    def __init__(self, program: type, design: Design, members: list[bytes]):
+    def __init__(self, program: type, design: Design | None, members: list[bytes]):
         self._classes = _classes(program)
         self._members = members
         self._design = design
@@ -272,6 +275,7 @@ def _fits(value, hint):
 
 FORMAT = "weft program"
 VERSION = 10
+LANGUAGE_VERSION = 1  # of language models, whose format changes at other times
 _MAIN = "program.json"
 _DATE = (1980, 1, 1, 0, 0, 0)  # equal programs give equal files
 
@@ -279,42 +283,46 @@ _DATE = (1980, 1, 1, 0, 0, 0)  # equal programs give equal files
 def write_program(program: "CompiledNetwork", path) -> None:
     """Write a program to a file; an existing file is replaced."""
     design = program.target.config
+    keys = {"version": VERSION, "design": to_dict(design), "hash": design.hash}
+    _write(program, path, design, keys)
+
+
+def write_language_program(program, path) -> None:
+    """Write a `weft.models.language.LanguageProgram`, which has no Design yet, to a file."""
+    _write(program, path, None, {"version": LANGUAGE_VERSION, "language": True})
+
+
+def _write(program, path, design, keys):
     encoder = Encoder(type(program), design)
-    main = {
-        "format": FORMAT, "version": VERSION, "design": to_dict(design), "hash": design.hash,
-        "program": encoder.encode(program),
-    }
+    main = {"format": FORMAT, **keys, "program": encoder.encode(program)}
     with written_whole(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(_MAIN, _DATE), json.dumps(main, separators=(",", ":")))
         for number, data in enumerate(encoder.members):
             archive.writestr(zipfile.ZipInfo(f"{number}.bin", _DATE), data)
 
 
-def read_program(data: bytes, name: str, programs: PerKind[type]) -> "CompiledNetwork":
-    """Read a program from the bytes of its file.
+def read_program(data: bytes, name: str, programs: PerKind[type], language: type):
+    """Read a program from the bytes of its file: a `CompiledNetwork`, or a language model.
 
-    ``name`` is for messages; ``programs`` has the classes of programs.
+    ``name`` is for messages; ``programs`` and ``language`` are the classes of programs.
 
     Raises ModelError if the file is not a program, is damaged, or has another version.
     """
     try:
         main, members = _members(data, name)
-        for key in ("design", "hash", "program"):
+        required = ("program",) if "language" in main else ("design", "hash", "program")
+        for key in required:
             if key not in main:
                 raise ModelError(f"{name}: {_MAIN} must have the key {key!r}")
-        if not isinstance(main["design"], dict):
-            raise ModelError(f"{name}: design must be an object, not {main['design']!r:.40}")
-        design = design_from_dict(main["design"])
-        if design.hash != main["hash"]:
-            raise ModelError(
-                f"{name}: the {design.kind} must have the hash {main['hash']}, not {design.hash};"
-                " the file is damaged, or of another version: compile the network again"
-            )
-        kind = programs.of(design)
+        if "language" in main:
+            kind, design = language, None
+        else:
+            design = _design(main, name)
+            kind = programs.of(design)
         program = Decoder(kind, design, members).decode(main["program"])
         if not isinstance(program, kind):
             raise ModelError(f"{name}: program must be a {kind.__name__}")
-        if program.target.config is not design:
+        if design is not None and program.target.config is not design:
             raise ModelError(f"{name}: the target must have the Design of the file")
         program.check()
     except ModelError as error:
@@ -329,6 +337,19 @@ def read_program(data: bytes, name: str, programs: PerKind[type]) -> "CompiledNe
         first = str(error).partition("\n")[0][:200]
         raise ModelError(f"{name}: {_MAIN} is damaged: {first}") from error
     return program
+
+
+def _design(main, name):
+    """The Design of a file."""
+    if not isinstance(main["design"], dict):
+        raise ModelError(f"{name}: design must be an object, not {main['design']!r:.40}")
+    design = design_from_dict(main["design"])
+    if design.hash != main["hash"]:
+        raise ModelError(
+            f"{name}: the {design.kind} must have the hash {main['hash']}, not {design.hash};"
+            " the file is damaged, or of another version: compile the network again"
+        )
+    return design
 
 
 def _members(data, name):
@@ -352,9 +373,10 @@ def _members(data, name):
         main = json.loads(archive.read(_MAIN))
         if not isinstance(main, dict) or main.get("format") != FORMAT:
             raise ModelError(f"{name}: format must be {FORMAT!r}")
-        if main.get("version") != VERSION:
+        version = LANGUAGE_VERSION if "language" in main else VERSION
+        if main.get("version") != version:
             raise ModelError(
-                f"{name}: version must be {VERSION}, not {str(main.get('version'))[:40]};"
+                f"{name}: version must be {version}, not {str(main.get('version'))[:40]};"
                 " compile the network again"
             )
         return main, [archive.read(member) for member in names[1:]]

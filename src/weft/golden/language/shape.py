@@ -1,6 +1,7 @@
 """The dimensions of a language model of the kind llama, and its weights in float32."""
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -31,6 +32,12 @@ class Shape:
         head_dim)``.
     epsilon : float
         Added to the mean square of a norm.
+
+    Raises
+    ------
+    ValueError
+        For a number outside its range, heads that do not divide the channels, or heads with an odd
+        number of channels.
     """
 
     dim: int
@@ -42,6 +49,20 @@ class Shape:
     positions: int
     rope_theta: float = 10000.0
     epsilon: float = 1e-5
+
+    def __post_init__(self):
+        for field in ("dim", "layers", "heads", "kv_heads", "hidden", "vocab", "positions"):
+            if getattr(self, field) < 1:
+                raise ValueError(f"{field} must be 1 or more, not {getattr(self, field)}")
+        for field in ("rope_theta", "epsilon"):
+            value = getattr(self, field)
+            if not (math.isfinite(value) and value > 0):
+                raise ValueError(f"{field} must be a number above 0, not {value}")
+        for name, whole, part in (
+            ("dim", self.dim, 2 * self.heads), ("heads", self.heads, self.kv_heads),
+        ):
+            if whole % part:
+                raise ValueError(f"{name} must be a multiple of {part}, not {whole}")
 
     @property
     def head_dim(self) -> int:

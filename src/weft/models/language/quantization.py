@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from weft.golden.language import FloatModel, IntegerWeights, Weights
+from weft.golden.language import FloatModel, IntegerWeights, Shape, Weights
 from weft.golden.language.integer_model import (
     SCORE_BITS,
     VALUE_BITS,
@@ -21,14 +21,15 @@ from weft.golden.language.operations import MAX_SHIFT, leading_one, rsqrt_table,
 from weft.models.errors import ModelError, require
 
 __all__ = [
-    "MAX_DIM", "MAX_HEAD_DIM", "MAX_POSITIONS", "MAX_VOCAB", "Ranges", "check_bounds", "observe",
-    "quantize", "sampled_texts",
+    "MAX_POSITIONS", "Ranges", "check_bounds", "check_limits", "logits_of", "observe", "quantize",
+    "sampled_texts",
 ]
 
 MAX_POSITIONS = 512  # sums of p * V: 512 * 32,767 * 128 is below 2**31
 MAX_HEAD_DIM = 511  # sums of scores: 511 * 32,768 * 128 is below 2**31
 MAX_VOCAB = 65536  # sums of exponentials: 65,536 * 32,767 is below 2**31
 MAX_DIM = 65536  # sums of squares: 65,536 * 2**30, and the epsilon, have 48 bits
+MAX_LAYERS = 1024
 _ROW_SUM = 65535  # of magnitudes of a row: times 2**15 it is below 2**31
 _MARGIN = 2.0  # of int16 maps over the largest value seen
 _CACHE_MARGIN = 1.15  # of K and V; int8 has no bits to lose
@@ -77,7 +78,9 @@ def sampled_texts(
     model.start(texts)
     tokens = np.full((texts, length), first)
     for position in range(length - 1):
-        logits = model.step(tokens[:, position:position + 1])[:, 0].astype(np.float64)
+        with np.errstate(all="ignore"):  # of damaged weights, which the next line refuses
+            logits = model.step(tokens[:, position:position + 1])[:, 0].astype(np.float64)
+        require(bool(np.isfinite(logits).all()), "logits must be numbers: the weights are damaged")
         if greedy_from is not None and position + 1 >= greedy_from:
             tokens[:, position + 1] = logits.argmax(-1)
             continue
@@ -89,10 +92,19 @@ def sampled_texts(
 def observe(weights: Weights, tokens) -> Ranges:
     """Return the ranges of all values on texts, int [texts, length]."""
     ranges = Ranges()
-    model = FloatModel(weights, see=ranges)
-    model.start(len(tokens))
-    model.step(tokens)
+    with np.errstate(all="ignore"):  # of damaged weights, which `quantize` refuses
+        logits_of(FloatModel(weights, see=ranges), tokens)
     return ranges
+
+
+def logits_of(model, tokens) -> np.ndarray:
+    """Return the logits of whole texts, int [texts, length], of a model of either kind."""
+    found = []
+    for start in range(0, len(tokens), 4):  # the scores of all texts at once are large
+        part = tokens[start:start + 4]
+        model.start(len(part))
+        found.append(model.step(part))
+    return np.concatenate(found)
 
 
 def quantize(weights: Weights, ranges: Ranges) -> IntegerWeights:
@@ -104,25 +116,23 @@ def quantize(weights: Weights, ranges: Ranges) -> IntegerWeights:
         If the shape, or the scale of a value, is outside the limits of the integers.
     """
     shape = weights.shape
-    _check_shape(shape)
+    check_limits(shape)
     x_bits = _bits("the residual", ranges["x", 0], 15)
     epsilon = max(1, round(shape.epsilon * shape.dim * 4.0**x_bits))
     rsqrt, r = rsqrt_table(shape.dim)
     # The smallest sum of squares is the epsilon; its norm shifts right, too.
     norm_bits = 14 - r + (int(leading_one(epsilon)) >> 1)
 
-    def norm(name, layer):
-        bits = _bits(f"{name} of layer {layer}", ranges[name, layer], norm_bits)
+    def norm(name, layer=0):
+        bits = _bits(f"{name} {layer}", ranges[name, layer], norm_bits)
         return bits, 15 - r - bits
 
     # A core has one table of SiLU, for all layers.
-    h1_bits = min(
-        _bits(f"h1 of layer {layer}", ranges["h1", layer], 15) for layer in range(shape.layers)
-    )
+    h1_bits = min(_bits(f"h1 {layer}", ranges["h1", layer], 15) for layer in range(shape.layers))
     layers = tuple(
         _layer(weights, ranges, layer, x_bits, h1_bits, norm) for layer in range(shape.layers)
     )
-    final_bits, final_norm = norm("final_norm", 0)
+    final_bits, final_norm = norm("final_norm")
     y_bits = _bits("the classifier's operand", ranges["y", 0], 15)
     logit_bits = _bits("logits", ranges["logits", 0], 15)
     embedding = _rows("embedding", weights.embedding, 2.0**x_bits)
@@ -144,8 +154,8 @@ def quantize(weights: Weights, ranges: Ranges) -> IntegerWeights:
 
 
 def _layer(weights, ranges, layer, x_bits, h1, norm):
-    """The integers of a layer; ``h1`` has so many bits, ``norm(name, layer)`` gives bits and shift
-    of a norm.
+    """The integers of a layer. The result of ``w1`` has ``h1`` bits; ``norm(name, layer)`` gives
+    the bits and the shift of a norm.
     """
     shape, where = weights.shape, f"of layer {layer}"
 
@@ -247,14 +257,16 @@ def _rows(what, matrix, factor):
 
 # The bounds.
 
-def _check_shape(shape):
+def check_limits(shape: Shape) -> None:
+    """Raise ModelError for a shape whose sums could leave their width."""
     for name, value, limit in (
-        ("positions", shape.positions, MAX_POSITIONS), ("head_dim", shape.head_dim, MAX_HEAD_DIM),
-        ("vocab", shape.vocab, MAX_VOCAB), ("dim", shape.dim, MAX_DIM),
-        ("hidden", shape.hidden, MAX_DIM),
+        ("dim", shape.dim, MAX_DIM), ("hidden", shape.hidden, MAX_DIM),
+        ("head_dim", shape.head_dim, MAX_HEAD_DIM), ("positions", shape.positions, MAX_POSITIONS),
+        ("vocab", shape.vocab, MAX_VOCAB),
     ):
         if not 1 <= value <= limit:
             raise ModelError(f"{name} must be in 1..{limit:,}, so that sums fit, not {value:,}")
+    require(shape.layers <= MAX_LAYERS, f"layers must be in 1..{MAX_LAYERS}, not {shape.layers:,}")
 
 
 def check_bounds(weights: IntegerWeights) -> None:
@@ -265,7 +277,7 @@ def check_bounds(weights: IntegerWeights) -> None:
 
     Raises ModelError for a row or a shift that breaks the bound.
     """
-    _check_shape(weights.shape)
+    check_limits(weights.shape)
     parts = [("embedding", weights.embedding), ("classifier", weights.classifier)]
     names = ("q", "k", "v", "o", "w1", "w3", "w2")
     for number, layer in enumerate(weights.layers):

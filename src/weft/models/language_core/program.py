@@ -1,4 +1,4 @@
-"""`LanguageProgram`: a quantized language model as the memory of a language core."""
+"""`LanguageCoreProgram`: a quantized language model as the memory of a language core."""
 
 from dataclasses import dataclass
 
@@ -12,11 +12,11 @@ from weft.models.errors import require
 from weft.models.language_core.image import Image
 from weft.models.language_core.passes import ModelPasses
 
-__all__ = ["LanguageProgram", "compile_model"]
+__all__ = ["LanguageCoreProgram", "compile_model"]
 
 
 @dataclass(frozen=True, eq=False)
-class LanguageProgram:
+class LanguageCoreProgram:
     """What a host writes to a language core, and what it executes for each token.
 
     Attributes
@@ -49,7 +49,7 @@ class LanguageProgram:
 
 def compile_model(
     weights: IntegerWeights, config: LanguageCoreConfig, positions: int
-) -> LanguageProgram:
+) -> LanguageCoreProgram:
     """Place a model in the memories of a core, and make its list.
 
     Parameters
@@ -88,7 +88,7 @@ def compile_model(
     tables = [np.stack([table.base, table.slope], -1) for table in (
         exp_table(), weights.layers[0].silu,
     )]
-    return LanguageProgram(
+    return LanguageCoreProgram(
         config, positions, weights.shape.vocab, passes, image.bytes(), np.concatenate(tables),
         image.sizes, model.caches,
     )

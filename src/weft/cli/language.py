@@ -1,0 +1,260 @@
+"""Language models in ``weft run``, ``weft compile`` and ``weft report``."""
+
+import json
+import sys
+import time
+
+from weft.cli.options import integer, number, output_file
+from weft.cli.progress import slow_task
+
+__all__ = ["add_text", "compile_model", "is_language", "refuse_text", "report", "run"]
+
+_NO_CORE = "no core executes language models yet; the golden model does"
+_TOKENS = 200
+
+
+def add_text(parser) -> None:
+    """Add what only language models take to ``weft run``."""
+    group = parser.add_argument_group("language models")
+    group.add_argument("--prompt", metavar="TEXT", help="the text to continue; default none")
+    group.add_argument(
+        "--tokens", metavar="INT", type=integer("tokens", 1),
+        help=f"tokens that follow the prompt, at most; default {_TOKENS}",
+    )
+    group.add_argument(
+        "--temperature", metavar="NUMBER", type=number("temperature", 0, 100),
+        help="0 takes the most probable token (default); 1 takes tokens by their probabilities,"
+             " which --seed decides",
+    )
+    group.add_argument(
+        "--min-p", metavar="NUMBER", type=number("min-p", 0, 1),
+        help="with a temperature: leave out tokens with less than this part of the largest"
+             " probability; default 0",
+    )
+    group.add_argument("--stop", metavar="TEXT", help="end where this text comes")
+
+
+_TEXT = "prompt", "tokens", "temperature", "min_p", "stop"
+# Options that only networks have, with their defaults.
+_NETWORK = {
+    "batch": None, "baud": None, "input": None, "mean": None, "std": None,
+    "activations": None, "top": None, "labels": None, "repeat": None, "fallback": "allow",
+    "layers": False, "html": None, "against": None, "c": None, "prefix": None,
+}
+
+
+
+def is_language(found) -> bool:
+    """Whether a file had a language model, or a program of one."""
+    from weft.models.language.model import LanguageModel
+    from weft.models.language.program import LanguageProgram
+
+    return isinstance(found, LanguageModel | LanguageProgram)
+
+
+def refuse_text(args) -> None:
+    """Raise ModelError if a network gets an option of language models."""
+    from weft.models.errors import ModelError
+
+    for name in _TEXT:
+        if getattr(args, name) is not None:
+            raise ModelError(
+                f"--{name.replace('_', '-')} must be for a language model; {args.network} is none"
+            )
+    if args.check == "float":
+        raise ModelError(f"--check float must be for a language model; {args.network} is none")
+
+
+def _refuse_others(args):
+    """Raise ModelError for an option that has no effect on a language model."""
+    from weft.models.errors import ModelError
+
+    for name, option in (("board", "board"), ("config", "config"), ("purpose", "for")):
+        if getattr(args, name) is not None:
+            raise ModelError(
+                f"--{option} must not be given for the language model {args.network}: {_NO_CORE}"
+            )
+    for name, default in _NETWORK.items():
+        if getattr(args, name, default) != default:
+            raise ModelError(
+                f"--{name} must be for a network of operators; {args.network} is a language model"
+            )
+
+
+def _compiled(found):
+    """The program of a language model."""
+    from weft.models.language.program import LanguageProgram
+
+    if isinstance(found, LanguageProgram):
+        return found
+    with slow_task(f"quantizing {found.name} with texts of its own"):
+        return found.compile()
+
+
+def run(args, found) -> int:
+    """Write text, or compare with float32; return the exit code."""
+    from weft.models.errors import ModelError
+
+    _refuse_others(args)
+    if args.on != "golden":
+        raise ModelError(f"--on must be golden for a language model, not {args.on}: {_NO_CORE}")
+    if args.output is not None:
+        raise ModelError(
+            f"--output must be for a network of operators; {args.network} is a language model"
+        )
+    if args.check is not None:
+        return _check(args, found)
+    program = _compiled(found)
+    session = program.open()
+    prompt = args.prompt or ""
+    pieces = session.generate(
+        prompt, args.tokens or _TOKENS, temperature=args.temperature or 0.0,
+        min_p=args.min_p or 0.0, seed=args.seed, stop=args.stop or "",
+    )
+    if not args.temperature and args.min_p:
+        raise ModelError("--min-p must be with a temperature above 0")
+    _show(prompt)
+    start = time.monotonic()
+    for piece in pieces:
+        _show(piece)
+    seconds = time.monotonic() - start
+    print(flush=True)
+    count = len(session.tokens) - session.prompt_tokens
+    end = _ENDS[session.ended].format(program.weights.shape.positions)
+    print(
+        f"on the golden model: {count} tokens after {session.prompt_tokens} of the prompt, in"
+        f" {seconds:.1f} s; ended by {end}",
+        file=sys.stderr,
+    )
+    return 0
+
+
+_ENDS = {
+    "tokens": "--tokens", "stop token": "a token that ends texts", "stop text": "--stop",
+    "cache": "a full cache: the model has {} positions",
+}
+
+
+def _show(text):
+    """Print text of a model at once, without what a terminal would obey."""
+    from weft.hints import visible
+
+    print(visible(text, keep="\n\t"), end="", flush=True)
+
+
+def _check(args, found):
+    from weft.models.errors import ModelError
+    from weft.models.language.program import LanguageProgram
+
+    if args.check != "float":
+        raise ModelError(f"--check must be float for a language model, not {args.check}")
+    for name in _TEXT:
+        if getattr(args, name) is not None:
+            raise ModelError(
+                f"--{name.replace('_', '-')} must not be with --check: it writes its own texts"
+            )
+    if isinstance(found, LanguageProgram):
+        raise ModelError(
+            f"--check float needs the model in float32, not the program {args.network}"
+        )
+    result = _agreement(found, _compiled(found))
+    for line in _agreement_lines(result):
+        print(line)
+    problems = result.problems()
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+def _agreement(model, program):
+    from weft.models.language.agreement import agreement
+
+    with slow_task(f"comparing {model.name} with float32"):
+        return agreement(model, program)
+
+
+def _agreement_lines(result):
+    yield (
+        f"perplexity {result.perplexity:.4f}, in float32 {result.float_perplexity:.4f}"
+        f" ({result.increase:+.2%}); KL {result.divergence:.5f}"
+    )
+    yield f"equal greedy tokens {result.greedy:.2%}"
+
+
+def compile_model(args, found) -> int:
+    """Write the program file of a language model; return the exit code."""
+    from weft.models.errors import ModelError
+    from weft.models.language.program import LanguageProgram
+
+    _refuse_others(args)
+    if isinstance(found, LanguageProgram):
+        raise ModelError(f"{args.network} must be a language model, not a program of one")
+    output = output_file(args.output)
+    program = _compiled(found)
+    for line in _facts(program):
+        print(line)
+    program.save(output)
+    print(f"{output}: {output.stat().st_size:,} bytes")
+    return 0
+
+
+def report(args, found) -> int:
+    """Print what a language model is, and how close its integers are; return the exit code."""
+    from weft.models.language.program import LanguageProgram
+
+    _refuse_others(args)
+    program = _compiled(found)
+    result = None if isinstance(found, LanguageProgram) else _agreement(found, program)
+    if args.json:
+        values = {"name": program.name, "source": program.source, **_numbers(program)}
+        if result is not None:
+            values |= {
+                "perplexity": result.perplexity, "float_perplexity": result.float_perplexity,
+                "divergence": result.divergence, "greedy": result.greedy,
+            }
+        json.dump(values, sys.stdout, indent=1)
+        print()
+        return 0
+    for line in _facts(program):
+        print(line)
+    if result is not None:
+        for line in _agreement_lines(result):
+            print(line)
+    return 0
+
+
+def _numbers(program):
+    """Sizes and work of a program, by their names in JSON."""
+    shape = program.weights.shape
+    attention = 2 * shape.dim * (shape.dim + shape.kv_dim)
+    products = shape.layers * (attention + 3 * shape.dim * shape.hidden)
+    return {
+        "dim": shape.dim, "layers": shape.layers, "heads": shape.heads,
+        "kv_heads": shape.kv_heads, "hidden": shape.hidden, "vocab": shape.vocab,
+        "positions": shape.positions, "file_positions": program.file_positions,
+        "weights": shape.parameters,
+        "macs_per_token": products + shape.vocab * shape.dim,
+        "macs_per_position": 2 * shape.layers * shape.dim,
+        "cache_bytes_per_position": 2 * shape.layers * shape.kv_dim,
+    }
+
+
+def _facts(program):
+    """Lines about a program."""
+    n = _numbers(program)
+    yield (
+        f"{program.name}: a language model of {n['weights']:,} weights ({program.source}); int8"
+        " weights and cache, int16 maps, int32 sums; the sums fit for all texts"
+    )
+    limit = ""
+    if n["file_positions"] > n["positions"]:
+        limit = f" (the file has {n['file_positions']:,}; sums are proved for {n['positions']})"
+    yield (
+        f"dim {n['dim']}, {n['layers']} layers, {n['heads']} heads, {n['kv_heads']} heads of K and"
+        f" V, hidden {n['hidden']}, {n['vocab']:,} tokens, {n['positions']} positions{limit}"
+    )
+    yield (
+        f"a token: {n['macs_per_token']:,} MAC, and {n['macs_per_position']:,} for each position"
+        f" before it; the cache has {n['cache_bytes_per_position']:,} bytes a position"
+    )
+    yield f"where it runs: {_NO_CORE}"
