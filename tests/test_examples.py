@@ -23,7 +23,7 @@ NOT_RUN = {"my_board.py", "amaranth_soc.py", "from_pytorch.py", "train_torch.py"
 SLOW = {"batch_on_board.py", "train_jax.py", "train_in_jax.ipynb"}  # a simulation, training
 BLOCKS = {
     f"{page}-{number}": block
-    for page in ("quickstart", "python", "parallel", "ip", "networks")
+    for page in ("quickstart", "python", "parallel", "ip", "networks", "language")
     for number, block in enumerate(re.findall(
         r"^```python\n(.*?)^```", (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"),
         re.M | re.S,

@@ -56,6 +56,7 @@ LAYERS = {
     "src/weft/models/onnx/": (*NETWORK, "onnx", "onnxruntime"),
     "src/weft/models/report/": (*NETWORK, "weft.tables", "matplotlib", "rich"),
     "src/weft/models/media": (*NETWORK, "PIL"),
+    "src/weft/models/language/": (*NETWORK, "gguf", "safetensors", "tokenizers"),
     "src/weft/models/target": (*NETWORK, "weft.boards"),
     "src/weft/models/": NETWORK,
     "src/weft/jax/": (*NETWORK, "weft.offload", "weft.jax", "jax", "onnx", "onnxruntime"),
@@ -267,7 +268,7 @@ def texts():
     else:
         paths = [p for p in ROOT.rglob("*") if not NOT_OURS & set(p.relative_to(ROOT).parts)]
     for path in sorted(paths):
-        if path.is_file() and path.suffix not in {".npz", ".png", ".tflite"}:
+        if path.is_file() and path.suffix not in {".npz", ".png", ".tflite", ".weft"}:
             yield path, path.read_text(encoding="utf-8")
 
 

@@ -17,7 +17,7 @@ LOCKS = {
     "sim": ["hw", "sim", "serial", "report", "networks", "onnx", "usb"],
     "test": [
         "hw", "sim", "serial", "report", "networks", "onnx", "usb", "explore", "kit", "docs",
-        "test",
+        "language", "test",
     ],
     "kit": ["hw", "sim", "serial", "report", "networks", "onnx", "usb", "kit", "interop"],
     "train": ["hw", "sim", "serial", "report", "networks", "onnx", "usb", "train"],

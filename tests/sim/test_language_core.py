@@ -1,19 +1,27 @@
 """Whole language models on the simulated core: golden tokens and caches, predicted cycles."""
 
+import itertools
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from language_models import random_weights
+from language_models import SMALL, pieces, random_weights
 from language_programs import CORE, SHAPE, cache_of, golden_text, program_of, quantized
 
-from weft.golden.language import IntegerModel, Shape, Weights
+import weft
+from weft.golden.language import IntegerModel, Shape
 from weft.language_core.config import LanguageCoreConfig
 from weft.language_core.cycles import token_cycles
 from weft.language_core.descriptors import CoreError
+from weft.language_core.latencies import LIST_END
+from weft.models.errors import ModelError
+from weft.models.language.model import LanguageModel
 from weft.models.language.quantization import observe, quantize, sampled_texts
-from weft.models.language_core.program import compile_model
+from weft.models.language_core.program import compile_model, largest_program
+from weft.models.language_core.stages import token_stages
+from weft.models.language_core.writer import CoreWriter
 from weft.sim.language_core import LanguageSimulation
 
 # Heads of 16 channels, and of 32; one key head for all heads; more than one word in each tile.
@@ -111,6 +119,62 @@ def test_a_word_without_a_descriptor_is_an_error(core):
     assert (text.finished, text.error, text.tokens) == (True, CoreError.KIND, [])
 
 
+WORDS = replace(SMALL, vocab=304)  # a multiple of the columns; `pieces` needs 286
+
+
+@pytest.fixture(scope="module")
+def text_program():
+    return LanguageModel("small", "llama2.c", random_weights(WORDS, 5), pieces(304), 48).compile()
+
+
+@pytest.mark.parametrize("prompt", ["", "the sand", "ö"])
+def test_a_session_on_the_core_writes_the_golden_text(core, text_program, prompt):
+    writer = CoreWriter(text_program.weights, core)
+    assert writer.positions == WORDS.positions
+    session, golden = text_program.open(writer), text_program.open()
+    for tokens in (1, 12, 100):
+        assert [*session.generate(prompt, tokens)] == [*golden.generate(prompt, tokens)]
+        assert (session.tokens, session.ended) == (golden.tokens, golden.ended)
+        assert writer.cycles == [
+            token_cycles(writer.program.passes, n, emits=n + 1 >= session.prompt_tokens)
+            for n in range(writer.position)
+        ]
+    assert session.ended == "cache"
+
+
+def test_a_text_ends_where_the_memory_does(text_program):
+    """A model whose cache has fewer positions than it could have."""
+    config = replace(CORE, words=416)
+    program = largest_program(text_program.weights, config)
+    assert program.positions == 32
+    with pytest.raises(ModelError, match=r"with 48 positions needs 4\d\d words"):
+        compile_model(text_program.weights, config, 48)
+    with pytest.raises(ModelError, match="with 16 positions needs"):
+        largest_program(text_program.weights, replace(CORE, words=256))
+
+
+def test_the_core_takes_no_temperature(core, text_program):
+    session = text_program.open(CoreWriter(text_program.weights, core))
+    with pytest.raises(ModelError, match="temperature must be 0 on the core"):
+        [*session.generate("the", 3, temperature=0.8)]
+
+
+def test_an_error_of_the_core_ends_a_session(core, text_program):
+    session = text_program.open(CoreWriter(text_program.weights, core))
+    core.write(bytes(8), first=16 * 4)  # of the fifth word, a descriptor
+    with pytest.raises(RuntimeError, match="it wrote 0, with the error KIND"):
+        [*session.generate("the", 3)]
+
+
+def test_stages_are_all_passes_of_a_token(core, text_program):
+    program = CoreWriter(text_program.weights, core).program
+    for position in (0, 20, 47):
+        stages = token_stages(program, position)
+        assert [stage.name for stage in stages[:4]] == ["embedding", "norm", "q, k, v", "rope"]
+        assert all(a.end == b.start for a, b in itertools.pairwise(stages))
+        assert stages[-1].end + LIST_END == token_cycles(program.passes, position)
+
+
 @pytest.mark.slow
 def test_a_model_of_stories260k_shape():
     """Random weights: the cycles do not depend on values."""
@@ -127,36 +191,13 @@ def test_a_model_of_stories260k_shape():
     assert text.cycles[127] <= 10_000
 
 
-def _stories260k(path):
-    """The weights of a file of llama2.c."""
-    data = Path(path).read_bytes()
-    dim, hidden, layers, heads, kv_heads, vocab, positions = np.frombuffer(data, "<i4", 7).tolist()
-    shape = Shape(
-        dim=dim, layers=layers, heads=heads, kv_heads=kv_heads, hidden=hidden, vocab=vocab,
-        positions=positions,
-    )
-    sizes = {
-        "embedding": (vocab, dim), "attention_gain": (layers, dim), "wq": (layers, dim, dim),
-        "wk": (layers, shape.kv_dim, dim), "wv": (layers, shape.kv_dim, dim),
-        "wo": (layers, dim, dim), "ffn_gain": (layers, dim), "w1": (layers, hidden, dim),
-        "w2": (layers, dim, hidden), "w3": (layers, hidden, dim), "final_gain": (dim,),
-    }
-    found, at = {}, 28
-    for name, size in sizes.items():
-        count = int(np.prod(size))
-        found[name] = np.frombuffer(data, "<f4", count, at).reshape(size)
-        at += 4 * count
-    return Weights(shape=shape, classifier=found["embedding"], **found)
-
-
 @pytest.mark.slow
 def test_stories260k():
     """The trained model, 200 tokens."""
     path = Path(os.environ.get("WEFT_NETWORKS", ""), "stories260K.bin")
     if "WEFT_NETWORKS" not in os.environ or not path.exists():
         pytest.skip("WEFT_NETWORKS must name a folder with stories260K.bin")
-    weights = _stories260k(path)
-    integers = quantize(weights, observe(weights, sampled_texts(weights, 1, 0)))
+    integers = weft.load(path).compile().weights
     config = LanguageCoreConfig()
     program = compile_model(integers, config, 256)
     with LanguageSimulation(config) as core:

@@ -30,11 +30,14 @@ PACKAGES = {
     "matplotlib":      ("3.8",    "report"),
     "distributed":     ("2026.1", "explore"),
     "peakrdl":         ("1.5",    "kit"),
+    "gguf":            ("0.19",   "language"),
+    "safetensors":     ("0.8",    "language"),
+    "tokenizers":      ("0.23",   "language"),
 }
-OPTIONAL = "matplotlib", "distributed", "peakrdl"
+OPTIONAL = "matplotlib", "distributed", "peakrdl", "gguf", "safetensors", "tokenizers"
 _SIMULATORS = {"Verilator", "C++ compiler"}
-# The make commands that install extras, besides `make setup`.
-MAKE = {"kit": "make kit BUS=axi", "explore": "make explore"}
+# The make commands that install extras, besides `make setup`; "" if only pip does.
+MAKE = {"kit": "make kit BUS=axi", "explore": "make explore", "language": ""}
 # Modules with another name than their package.
 MODULES = {
     "serial": "pyserial",

@@ -6,6 +6,7 @@ module                content
 `ir`                  tensors and nodes: what importers write and the compiler reads
 `loading`             opens files: `weft.load`
 `tflite`, `onnx`      importers: a file becomes a `Graph`
+`language`            language models: importers, quantization, sessions
 `kernels`             operators that the host computes, exactly, in numpy
 `target`              the accelerator that a network is compiled for
 `compiler`            makes a `Program` of a `Graph`, with these:

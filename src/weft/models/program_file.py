@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from weft.models.program import CompiledNetwork
 
 __all__ = [
-    "VERSION", "Decoder", "Encoder", "read_program", "write_language_program", "write_program",
+    "LANGUAGE_VERSION", "VERSION", "Decoder", "Encoder", "read_program", "write_language_program",
+    "write_program",
 ]
 
 
@@ -274,6 +275,7 @@ def _fits(value, hint):
 
 FORMAT = "weft program"
 VERSION = 10
+LANGUAGE_VERSION = 1  # of language models, whose format changes at other times
 _MAIN = "program.json"
 _DATE = (1980, 1, 1, 0, 0, 0)  # equal programs give equal files
 
@@ -281,19 +283,18 @@ _DATE = (1980, 1, 1, 0, 0, 0)  # equal programs give equal files
 def write_program(program: "CompiledNetwork", path) -> None:
     """Write a program to a file; an existing file is replaced."""
     design = program.target.config
-    _write(program, path, design, {"design": to_dict(design), "hash": design.hash})
+    keys = {"version": VERSION, "design": to_dict(design), "hash": design.hash}
+    _write(program, path, design, keys)
 
 
 def write_language_program(program, path) -> None:
     """Write a `weft.models.language.LanguageProgram`, which has no Design yet, to a file."""
-    _write(program, path, None, {"language": True})
+    _write(program, path, None, {"version": LANGUAGE_VERSION, "language": True})
 
 
 def _write(program, path, design, keys):
     encoder = Encoder(type(program), design)
-    main = {
-        "format": FORMAT, "version": VERSION, **keys, "program": encoder.encode(program),
-    }
+    main = {"format": FORMAT, **keys, "program": encoder.encode(program)}
     with written_whole(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(_MAIN, _DATE), json.dumps(main, separators=(",", ":")))
         for number, data in enumerate(encoder.members):
@@ -372,9 +373,10 @@ def _members(data, name):
         main = json.loads(archive.read(_MAIN))
         if not isinstance(main, dict) or main.get("format") != FORMAT:
             raise ModelError(f"{name}: format must be {FORMAT!r}")
-        if main.get("version") != VERSION:
+        version = LANGUAGE_VERSION if "language" in main else VERSION
+        if main.get("version") != version:
             raise ModelError(
-                f"{name}: version must be {VERSION}, not {str(main.get('version'))[:40]};"
+                f"{name}: version must be {version}, not {str(main.get('version'))[:40]};"
                 " compile the network again"
             )
         return main, [archive.read(member) for member in names[1:]]

@@ -138,6 +138,34 @@ def test_another_gguf_is_refused_by_name(tmp_path, tied, kind, changes, text):
         weft.load(path)
 
 
+def test_an_array_of_any_length_ends_at_once(tmp_path, tied):
+    """The package would read elements behind the end of the file, as many as it tells."""
+    pytest.importorskip("gguf")
+    path = tmp_path / "small.gguf"
+    write_gguf(path, tied, "F32")
+    data = path.read_bytes()
+    place = data.index(b"tokenizer.ggml.scores") + len(b"tokenizer.ggml.scores") + 8
+    assert data[place:place + 8] == struct.pack("<Q", 300)
+    path.write_bytes(data[:place] + struct.pack("<Q", 1 << 40) + data[place + 8:])
+    with pytest.raises(ModelError, match="the file is damaged: a field ends behind it"):
+        weft.load(path)
+
+
+@pytest.mark.parametrize("change, text", [
+    (lambda d: d[:20], "must have 24 bytes or more, not 20"),
+    (lambda d: b"GGML" + d[4:], "the first bytes must be GGUF, not b'GGML'"),
+    (lambda d: patched(d, 1, 1), "the version must be 2 or 3, little-endian, not 1"),
+    (lambda d: patched(d, 4, 1 << 30), "a field ends behind it"),
+])
+def test_a_wrong_head_of_gguf_is_refused(tmp_path, tied, change, text):
+    pytest.importorskip("gguf")
+    path = tmp_path / "small.gguf"
+    write_gguf(path, tied, "F32")
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(ModelError, match=text):
+        weft.load(path)
+
+
 # Hugging Face
 
 @pytest.mark.parametrize("dtype, tolerance", [
@@ -161,7 +189,7 @@ def test_hugging_face_gives_its_weights(tmp_path, weights, dtype, tolerance):
     ({"rope_parameters": {"rope_type": "yarn"}}, "rope_parameters must be of type default, not"),
     ({"attention_bias": True}, "attention_bias must be False, not True"),
     ({"quantization_config": {"bits": 4}}, "quantization_config must be None, not"),
-    ({"hidden_size": "64"}, "hidden_size must be a int, not '64'"),
+    ({"hidden_size": "64"}, "hidden_size must be an integer, not '64'"),
     ({"num_hidden_layers": 10**9}, "layers must be in 1..1024, not 1,000,000,000"),
     ({"num_hidden_layers": 3}, "must have the tensor model.layers.2"),
     ({"head_dim": 16}, "head_dim must be hidden_size / num_attention_heads, 8, not 16"),

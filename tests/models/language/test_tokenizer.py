@@ -87,7 +87,7 @@ def test_a_character_without_token_is_named():
 @pytest.mark.parametrize("change, text", [
     ({"pieces": (b"a",)}, "must have 300 tokens, not 1"),
     ({"scores": np.zeros(299, np.float32)}, "must have a score for each token"),
-    ({"scores": np.full(300, np.nan, np.float32)}, "a score for each token: a number"),
+    ({"scores": np.full(300, np.nan, np.float32)}, "a score for each token: a float32"),
     ({"bos": 300}, "must be in 0..299, not 300"),
     ({"stops": (2, -1)}, "must be in 0..299, not -1"),
 ])

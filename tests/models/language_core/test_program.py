@@ -10,8 +10,8 @@ from language_programs import CORE, SHAPE, program_of, quantized
 from weft.golden.language import Shape
 from weft.golden.language.operations import silu_table
 from weft.language_core.config import LanguageCoreConfig
-from weft.language_core.cycles import pass_cycles, token_cycles
-from weft.language_core.descriptors import Blocks, Kind, Operand, Reduction
+from weft.language_core.cycles import pass_cycles, steps, token_cycles
+from weft.language_core.descriptors import LEVELS, Blocks, Kind, Operand, Reduction
 from weft.models.errors import ModelError
 
 STORIES = Shape(dim=64, layers=5, heads=8, kv_heads=4, hidden=172, vocab=512, positions=256)
@@ -41,6 +41,14 @@ def test_the_page_has_the_cycles():
     program = program_of(quantized(STORIES), config=LanguageCoreConfig())
     page = (Path(__file__).parents[3] / "docs/language-core.md").read_text(encoding="utf-8")
     assert f"needs {len(program.main) // 128:,} words" in page
+    single = {f"count_{n}": 1 for n in range(LEVELS)} | {"blocks_0": 0, "blocks_1": 0, "heads": 1}
+    added = [pass_cycles(dataclasses.replace(each, **single), 0) - 1 for each in program.passes]
+    weights = sum(
+        steps(each, 0) for each in program.passes
+        if each.kind == Kind.PRODUCT and _part(each) == "weights"
+    )
+    assert f"multiplies weights in {weights:,} of these cycles" in page
+    assert f"Each of the {len(added)} passes adds {min(added)}\nto {max(added)} cycles" in page
     for positions in (1, 128, 256):
         parts = dict.fromkeys(("weights", "scores", "exponentials", "values", "others"), 0)
         for each in program.passes:

@@ -1,6 +1,8 @@
 """Reads language models in GGUF files, with the package `gguf`."""
 
 import math
+import mmap
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ __all__ = ["load"]
 
 _TYPES = "F32", "F16", "Q8_0"
 _SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # for a space in pieces of SentencePiece
+_NAMES = {int: "an integer", float: "a number", str: "text", bool: "a bool", list: "a list"}
 _TENSORS = {  # of each layer
     "attention_gain": "attn_norm", "wq": "attn_q", "wk": "attn_k", "wv": "attn_v",
     "wo": "attn_output", "ffn_gain": "ffn_norm", "w1": "ffn_gate", "w2": "ffn_down",
@@ -31,6 +34,7 @@ def load(path: Path, name: str) -> LanguageModel:
     """
     import gguf
 
+    _check_fields(path, name)
     try:
         reader = gguf.GGUFReader(path)
     except OSError:
@@ -38,6 +42,64 @@ def load(path: Path, name: str) -> LanguageModel:
     except Exception as error:  # the package checks little: a damaged file ends in any error
         raise ModelError(f"{name}: the file is damaged: {str(error)[:100]}") from error
     return _Reader(reader, name).model()
+
+
+_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  # of types
+_STRING, _ARRAY = 8, 9
+
+
+def _check_fields(path, name):
+    """Raise ModelError unless all fields end inside the file.
+
+    The package reads as many elements of an array as the file tells, also behind its end.
+    """
+    size = path.stat().st_size
+    if size < 24:
+        raise ModelError(f"{name}: a GGUF file must have 24 bytes or more, not {size}")
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        if data[:4] != b"GGUF":
+            raise ModelError(f"{name}: the first bytes must be GGUF, not {data[:4]!r}")
+        version, _, fields = struct.unpack_from("<IQQ", data, 4)
+        if version not in (2, 3):
+            raise ModelError(f"{name}: the version must be 2 or 3, little-endian, not {version}")
+        place = 24
+        try:
+            for _ in range(fields):
+                place = _after_string(data, place)
+                (kind,) = struct.unpack_from("<I", data, place)
+                place = _after_value(data, place + 4, kind)
+        except (struct.error, _Outside) as error:
+            raise ModelError(f"{name}: the file is damaged: a field ends behind it") from error
+
+
+class _Outside(Exception):
+    """A value ends behind the file, or has an unknown type."""
+
+
+def _after_string(data, place):
+    (size,) = struct.unpack_from("<Q", data, place)
+    if size > len(data) - place - 8:
+        raise _Outside
+    return place + 8 + size
+
+
+def _after_value(data, place, kind):
+    """The place after a value of this type."""
+    if kind == _STRING:
+        return _after_string(data, place)
+    if kind == _ARRAY:
+        element, count = struct.unpack_from("<IQ", data, place)
+        place += 12
+        if element == _STRING:
+            for _ in range(count):
+                place = _after_string(data, place)
+            return place
+        size = _SIZES.get(element, len(data)) * count
+    else:
+        size = _SIZES.get(kind, len(data))
+    if size > len(data) - place:
+        raise _Outside
+    return place + size
 
 
 class _Reader:
@@ -65,7 +127,7 @@ class _Reader:
         if kind is float and isinstance(value, int):
             value = float(value)
         if not isinstance(value, kind) or isinstance(value, bool) and kind is not bool:
-            raise self._error(f"{key} must be a {kind.__name__}, not {value!r:.60}")
+            raise self._error(f"{key} must be {_NAMES[kind]}, not {value!r:.60}")
         return value
 
     def _must(self, key, wanted, default):

@@ -69,7 +69,8 @@ def _shape(config, name):
     def number(key, kind=int, default=None):
         value = config.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | kind):
-            raise ModelError(f"{name}: {key} must be a {kind.__name__}, not {value!r:.60}")
+            rule = "an integer" if kind is int else "a number"
+            raise ModelError(f"{name}: {key} must be {rule}, not {value!r:.60}")
         return kind(value)
 
     heads = number("num_attention_heads")

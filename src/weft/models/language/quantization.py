@@ -123,18 +123,16 @@ def quantize(weights: Weights, ranges: Ranges) -> IntegerWeights:
     # The smallest sum of squares is the epsilon; its norm shifts right, too.
     norm_bits = 14 - r + (int(leading_one(epsilon)) >> 1)
 
-    def norm(name, layer):
-        bits = _bits(f"{name} of layer {layer}", ranges[name, layer], norm_bits)
+    def norm(name, layer=0):
+        bits = _bits(f"{name} {layer}", ranges[name, layer], norm_bits)
         return bits, 15 - r - bits
 
     # A core has one table of SiLU, for all layers.
-    h1_bits = min(
-        _bits(f"h1 of layer {layer}", ranges["h1", layer], 15) for layer in range(shape.layers)
-    )
+    h1_bits = min(_bits(f"h1 {layer}", ranges["h1", layer], 15) for layer in range(shape.layers))
     layers = tuple(
         _layer(weights, ranges, layer, x_bits, h1_bits, norm) for layer in range(shape.layers)
     )
-    final_bits, final_norm = norm("final_norm", 0)
+    final_bits, final_norm = norm("final_norm")
     y_bits = _bits("the classifier's operand", ranges["y", 0], 15)
     logit_bits = _bits("logits", ranges["logits", 0], 15)
     embedding = _rows("embedding", weights.embedding, 2.0**x_bits)
@@ -156,8 +154,8 @@ def quantize(weights: Weights, ranges: Ranges) -> IntegerWeights:
 
 
 def _layer(weights, ranges, layer, x_bits, h1, norm):
-    """The integers of a layer; ``h1`` has so many bits, ``norm(name, layer)`` gives bits and shift
-    of a norm.
+    """The integers of a layer. The result of ``w1`` has ``h1`` bits; ``norm(name, layer)`` gives
+    the bits and the shift of a norm.
     """
     shape, where = weights.shape, f"of layer {layer}"
 

@@ -92,8 +92,9 @@ class PieceTokenizer:
         found = len(self.pieces)
         require(found == vocab, f"the tokenizer must have {vocab:,} tokens, not {found:,}")
         require(
-            self.scores.shape == (vocab,) and bool(np.isfinite(self.scores).all()),
-            "the tokenizer must have a score for each token: a number",
+            self.scores.dtype == np.float32 and self.scores.shape == (vocab,)
+            and bool(np.isfinite(self.scores).all()),
+            "the tokenizer must have a score for each token: a float32 number",
         )
         for token in (self.bos, *self.stops):
             _check_token(token, vocab)

@@ -1,4 +1,4 @@
-"""`CoreProgram`: a quantized language model as the memory of a language core."""
+"""`LanguageCoreProgram`: a quantized language model as the memory of a language core."""
 
 from dataclasses import dataclass
 
@@ -12,11 +12,11 @@ from weft.models.errors import ModelError, require
 from weft.models.language_core.image import Image
 from weft.models.language_core.passes import ModelPasses
 
-__all__ = ["CoreProgram", "compile_model", "largest_program"]
+__all__ = ["LanguageCoreProgram", "compile_model", "largest_program"]
 
 
 @dataclass(frozen=True, eq=False)
-class CoreProgram:
+class LanguageCoreProgram:
     """What a host writes to a language core, and what it executes for each token.
 
     Attributes
@@ -49,7 +49,7 @@ class CoreProgram:
 
 def compile_model(
     weights: IntegerWeights, config: LanguageCoreConfig, positions: int
-) -> CoreProgram:
+) -> LanguageCoreProgram:
     """Place a model in the memories of a core, and make its list.
 
     Parameters
@@ -88,13 +88,13 @@ def compile_model(
     tables = [np.stack([table.base, table.slope], -1) for table in (
         exp_table(), weights.layers[0].silu,
     )]
-    return CoreProgram(
+    return LanguageCoreProgram(
         config, positions, weights.shape.vocab, passes, image.bytes(), np.concatenate(tables),
         image.sizes, model.caches,
     )
 
 
-def largest_program(weights: IntegerWeights, config: LanguageCoreConfig) -> CoreProgram:
+def largest_program(weights: IntegerWeights, config: LanguageCoreConfig) -> LanguageCoreProgram:
     """`compile_model` with as many positions as the core has space for.
 
     Raises ModelError if the core cannot compute a shape, or has no space for 16 positions.

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from weft.language_core.cycles import pass_cycles
 from weft.language_core.latencies import LIST_START
 from weft.models.language_core.passes import ModelPasses
-from weft.models.language_core.program import CoreProgram
+from weft.models.language_core.program import LanguageCoreProgram
 
 __all__ = ["Stage", "token_stages"]
 
@@ -28,7 +28,7 @@ class Stage(NamedTuple):
     end: int
 
 
-def token_stages(program: CoreProgram, position: int) -> list[Stage]:
+def token_stages(program: LanguageCoreProgram, position: int) -> list[Stage]:
     """The stages of the token at a position, in their order; the cycles are predicted.
 
     The last one ends with its last pass, some cycles before the token does.

@@ -21,7 +21,7 @@ class CoreWriter:
 
     Attributes
     ----------
-    program : CoreProgram
+    program : LanguageCoreProgram
         With as many positions as the memory of the core has space for.
     cycles : list of int
         Of each position of the text.

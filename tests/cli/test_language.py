@@ -1,0 +1,145 @@
+"""``weft run``, ``weft compile`` and ``weft report`` with language models."""
+
+import json
+
+import pytest
+from digits import CNN
+from language_models import SMALL, pieces, random_weights
+
+import weft
+from tools.llama2c_writer import model_file, tokenizer_file
+from weft.cli import main
+from weft.hints import visible
+from weft.models.language import agreement
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with small.bin, its tokenizer, and small.weft."""
+    folder = tmp_path_factory.mktemp("small")
+    (folder / "small.bin").write_bytes(model_file(random_weights(SMALL, 5)))
+    (folder / "tok300.bin").write_bytes(tokenizer_file(pieces()))
+    weft.load(folder / "small.bin").compile().save(folder / "small.weft")
+    return folder
+
+
+@pytest.fixture
+def said(capsys, folder, monkeypatch):
+    """``said(code, words...)``: what a command prints on both outputs, with this exit code."""
+    monkeypatch.chdir(folder)
+
+    def run(code, *words):
+        assert main([*words]) == code
+        found = capsys.readouterr()
+        lines = [line for line in found.err.splitlines() if not line.startswith("   ...  ")]
+        return found.out, "\n".join(lines)
+
+    return run
+
+
+def test_run_prints_prompt_and_text(said, folder):
+    out, err = said(0, "run", "small.weft", "--prompt", "the ants", "--tokens", "9")
+    session = weft.load(folder / "small.weft").open()
+    text = "".join(session.generate("the ants", 9))
+    assert out == visible(f"the ants{text}", keep="\n\t") + "\n"
+    assert err.startswith(
+        f"on the golden model: 9 tokens after {session.prompt_tokens} of the prompt, in "
+    )
+    assert err.endswith(" s; ended by --tokens")
+
+
+def test_run_takes_the_options_of_a_text(said, folder):
+    out, err = said(
+        0, "run", "small.weft", "--tokens", "30", "--temperature", "5", "--min-p", "0.01",
+        "--seed", "4", "--stop", "d",
+    )
+    session = weft.load(folder / "small.weft").open()
+    pieces = session.generate("", 30, temperature=5.0, min_p=0.01, seed=4, stop="d")
+    assert out == visible("".join(pieces), keep="\n\t") + "\n"
+    ends = {"stop text": "--stop", "tokens": "--tokens", "stop token": "a token that ends texts"}
+    assert err.endswith(f"ended by {ends[session.ended]}")
+
+
+def test_a_full_cache_is_told(said):
+    _, err = said(0, "run", "small.weft", "--tokens", "500")
+    assert err.endswith("ended by a full cache: the model has 48 positions")
+
+
+def test_what_a_terminal_obeys_is_escaped(said, monkeypatch):
+    from weft.models.language.program import LanguageSession
+
+    def generate(self, *args, **kwargs):
+        self.ended = "tokens"
+        yield "a\x1b[2J\n"
+
+    monkeypatch.setattr(LanguageSession, "generate", generate)
+    assert said(0, "run", "small.weft")[0] == "a\\x1b[2J\n\n"
+
+
+def test_compile_writes_the_program(said, folder, tmp_path):
+    out, _ = said(0, "compile", "small.bin", "-o", str(tmp_path / "a.weft"))
+    assert (tmp_path / "a.weft").read_bytes() == (folder / "small.weft").read_bytes()
+    lines = out.splitlines()
+    assert lines[0].startswith("small: a language model of 28,192 weights (llama2.c); int8")
+    assert lines[-1] == f"{tmp_path / 'a.weft'}: {(tmp_path / 'a.weft').stat().st_size:,} bytes"
+
+
+def test_report_tells_sizes_and_agreement(said):
+    out, _ = said(0, "report", "small.bin")
+    lines = out.splitlines()
+    # 2 layers of 32 * 32 * 2 + 16 * 32 * 2 + 3 * 32 * 64, and 300 * 32; 2 * 2 * 32 a position.
+    assert "a token: 28,032 MAC, and 128 for each position before it" in lines[2]
+    assert lines[2].endswith("the cache has 64 bytes a position")
+    assert lines[3].startswith("where it runs: no core executes language models yet")
+    assert lines[4].startswith("perplexity ") and lines[5].startswith("equal greedy tokens ")
+    found = json.loads(said(0, "report", "small.bin", "--json")[0])
+    assert found["macs_per_token"] == 28032 and found["positions"] == 48
+    assert f"KL {found['divergence']:.5f}" in lines[4]
+    assert "divergence" not in json.loads(said(0, "report", "small.weft", "--json")[0])
+
+
+def test_the_check_against_float_has_limits(said, monkeypatch):
+    out, _ = said(0, "run", "small.bin", "--check", "float")
+    assert [line.split()[0] for line in out.splitlines()] == ["perplexity", "equal"]
+
+
+@pytest.mark.exit_code("run", 1)
+def test_a_broken_limit_is_exit_code_1(said, monkeypatch):
+    monkeypatch.setattr(agreement, "MIN_GREEDY", 1.01)
+    out, _ = said(1, "run", "small.bin", "--check", "float")
+    assert out.splitlines()[2].startswith("equal greedy tokens must be at least 101%, not ")
+
+
+NO_CORE = "no core executes language models yet; the golden model does"
+
+
+@pytest.mark.parametrize("words, text", [
+    (["run", "small.weft", "--on", "sim"], f"not sim: {NO_CORE}"),
+    (["run", "small.weft", "--on", "/dev/ttyUSB1"], f"not /dev/ttyUSB1: {NO_CORE}"),
+    (["run", "small.weft", "--board", "ulx3s-85f"],
+     f"--board must not be given for the language model small.weft: {NO_CORE}"),
+    (["compile", "small.bin", "--board", "ulx3s-85f", "-o", "x.weft"], NO_CORE),
+    (["compile", "small.bin", "--c", "c", "-o", "x.weft"], "--c must be for a network of"),
+    (["compile", "small.weft", "-o", "x.weft"], "must be a language model, not a program of one"),
+    (["report", "small.bin", "--html", "x.html"], "--html must be for a network of operators"),
+    (["report", "small.bin", "--against", "icebreaker"], "--against must be for a network of"),
+    (["run", "small.weft", "--input", "x.npy"], "--input must be for a network of operators"),
+    (["run", "small.weft", "--output", "x.npy"], "--output must be for a network of operators"),
+    (["run", "small.weft", "--layers"], "--layers must be for a network of operators"),
+    (["run", "small.weft", "--check", "tflm"], "--check must be float for a language model, not"),
+    (["run", "small.weft", "--check", "float"], "needs the model in float32, not the program"),
+    (["run", "small.bin", "--check", "float", "--prompt", "a"], "must not be with --check"),
+    (["run", "small.weft", "--min-p", "0.1"], "--min-p must be with a temperature above 0"),
+    (["run", "small.weft", "--temperature", "0.001"], "must be 0, or in 0.01..100, not 0.001"),
+    (["run", "small.weft", "--prompt", "xyz" * 40], "the prompt must have at most 47 tokens"),
+    (["run", "small.weft", "--tokenizer", "tok300.bin"], "tokenizer must be for a .bin file"),
+    (["run", str(CNN), "--prompt", "a"], "--prompt must be for a language model"),
+    (["run", str(CNN), "--check", "float"], "--check float must be for a language model"),
+    (["boards", "small.bin"], "small.bin is a language model: weft run, weft compile and weft"),
+    (["explore", "--board", "icebreaker", "--workload", "small.weft"], "is a language model"),
+    (["compile", str(CNN), "-o", "x.weft"], "one of the arguments --board --config is required"),
+])
+def test_what_does_not_apply_is_refused(said, words, text):
+    out, err = said(2, *words)
+    assert text in err and err.startswith("weft: error: ") and "\n" not in err
+    assert out == ""
