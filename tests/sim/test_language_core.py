@@ -144,10 +144,10 @@ def test_a_session_on_the_core_writes_the_golden_text(core, text_program, prompt
 
 def test_a_text_ends_where_the_memory_does(text_program):
     """A model whose cache has fewer positions than it could have."""
-    config = replace(CORE, words=416)
+    config = replace(CORE, words=352)
     program = largest_program(text_program.weights, config)
     assert program.positions == 32
-    with pytest.raises(ModelError, match=r"with 48 positions needs 4\d\d words"):
+    with pytest.raises(ModelError, match=r"with 48 positions needs 357 words"):
         compile_model(text_program.weights, config, 48)
     with pytest.raises(ModelError, match="with 16 positions needs"):
         largest_program(text_program.weights, replace(CORE, words=256))
