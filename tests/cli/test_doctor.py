@@ -37,7 +37,7 @@ def test_reports_a_complete_machine(capsys):
 def test_is_aligned(capsys):
     main(["doctor"])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("ok")]
-    assert len(lines) == 15
+    assert len(lines) == 18
     starts = {re.search(r"[0-9.]+ or newer", line).start() for line in lines if "or newer" in line}
     assert len(starts) == 1
 
