@@ -21,7 +21,7 @@ import weft
 from tools import chips
 from weft.boards.presets import PRESETS
 from weft.cli import demo_timeline as demo
-from weft.cli import demo_words
+from weft.cli import demo_words, story_timeline
 from weft.cli.info import cycle_counts
 from weft.cli.performance import PerformanceRecords
 from weft.config import Config
@@ -87,6 +87,7 @@ def shown() -> dict[str, str]:
     values = {
         "demo.png": [*demo.phases(program, demo.prediction(program))],
         "words.png": [[*demo.phases(heard, demo.prediction(heard))], demo_words.SPOKEN],
+        "story.png": story_timeline.predicted()[0],
         "report.svg": _report().to_json(), "performance.png": measured,
         "performance-cost.png": measured, "chips.png": chips.curves(), **_stairs(),
     }
@@ -216,6 +217,7 @@ def main() -> int:
     program = demo.compiled()
     demo.draw(program, demo.prediction(program), STATIC / "demo.png")
     demo_words.draw_golden(STATIC / "words.png")
+    story_timeline.draw(*story_timeline.predicted(), STATIC / "story.png")
     _draw_report(STATIC / "report.svg")
     _draw_stairs()
     chips.draw(STATIC / "chips.png")

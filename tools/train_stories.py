@@ -3,8 +3,9 @@
     python -m tools.train_stories [--out FOLDER] [--steps N]
 
 Writes ``stories.bin`` and ``tok512.bin``, files of llama2.c, into the folder, by default
-``build/stories``; ``weft compile build/stories/stories.bin -o examples/stories.weft`` quantizes
-them. Prints the perplexity of held-out stories beside that of a trigram model of the same corpus.
+``build/stories``. They are quantized by ``weft compile build/stories/stories.bin -o
+src/weft/demo/stories.weft``. Prints the perplexity of held-out stories beside that of a trigram
+model of the same corpus.
 Needs JAX in addition to Weft, and some minutes on one core. All seeds are fixed.
 """
 

@@ -18,6 +18,7 @@ WRONG = {  # arguments of a command that are wrong, beside an option that it doe
     "serve": ["/dev/missing"], "sim": ["--rows", "0"], "generate": ["--rows", "0"],
     "info": ["--rows", "0"], "bench": ["nothing"], "estimate": ["--board", "icebraker"],
     "explore": ["--board", "icebraker"], "regress": ["--configs", "0"], "sdram": ["--mhz", "9"],
+    "story": ["--tokens", "0"],
 }
 
 

@@ -12,12 +12,16 @@ from rich.text import Text
 import weft
 from weft.cli.language import simulated_core, write_text
 from weft.files import written_whole
-from weft.models.language_core.stages import token_stages
+from weft.language_core.config import LanguageCoreConfig
+from weft.language_core.cycles import token_cycles
+from weft.models.language_core.program import largest_program
+from weft.models.language_core.stages import Stage, token_stages
 
-__all__ = ["draw", "show", "stories"]
+__all__ = ["draw", "predicted", "show", "stories"]
 
 WIDTH = 56  # characters of the timeline
 COLOR = "#3b6fb5"
+TITLE = "the token at position {}: {:,} cycles"
 
 
 def stories():
@@ -31,12 +35,19 @@ def show(picture: Path, prompt: str, tokens: int) -> int:
     with simulated_core(program) as writer:
         status = write_text(program, writer, prompt, tokens)
         stages = token_stages(writer.program, writer.position - 1)
-        title = f"the token at position {writer.position - 1}: {writer.cycles[-1]:,} cycles"
+        title = TITLE.format(writer.position - 1, writer.cycles[-1])
     console = Console(highlight=False, stderr=True)
     _print(console, stages, title)
     draw(stages, title, picture)
     console.print(f"Picture: {picture}")
     return status
+
+
+def predicted(position: int = 63) -> tuple[list[Stage], str]:
+    """The stages of the token at a position of a story, and the title of its timeline."""
+    program = largest_program(stories().weights, LanguageCoreConfig())
+    cycles = token_cycles(program.passes, position)
+    return token_stages(program, position), TITLE.format(position, cycles)
 
 
 def _rows(stages):

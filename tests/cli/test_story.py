@@ -1,0 +1,73 @@
+"""``weft story``: its text, its timeline, and what a wrong core is told."""
+
+import contextlib
+
+import pytest
+from golden_language_core import GoldenLanguageCore
+
+from weft.cli import language, main, story_timeline
+from weft.models.language_core.writer import CoreWriter
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture
+def on_core(monkeypatch):
+    """``on_core(wrong=..., late=...)``: commands simulate no core, but use this one."""
+    def use(**faults):
+        @contextlib.contextmanager
+        def core(program):
+            yield CoreWriter(program.weights, GoldenLanguageCore(program.weights, **faults))
+
+        for module in (language, story_timeline):
+            monkeypatch.setattr(module, "simulated_core", core)
+
+    return use
+
+
+def test_a_story_and_its_timeline(here, capsys, on_core):
+    on_core()
+    assert main(["story", "--tokens", "20", "--prompt", "One day"]) == 0
+    said = capsys.readouterr()
+    session = story_timeline.stories().open()
+    text = "".join(session.generate("One day", 20))
+    assert said.out == f"One day{text}\n"
+    lines = said.err.splitlines()
+    assert "text equal to the golden model, cycles as predicted" in lines[1]
+    names = [line.split("  ")[0] for line in lines[3:-1]]
+    assert names == [
+        "embedding", "norm", "q, k, v", "rope", "cache", "scores", "exp", "values", "wo", "w1, w3",
+        "silu", "w2", "classifier",
+    ]
+    cycles = int(lines[1].split()[0].replace(",", ""))
+    spent = sum(int(line.split()[-1].replace(",", "")) for line in lines[3:-1])
+    assert cycles - 40 < spent < cycles
+    assert (here / "out" / "story.png").stat().st_size > 5_000
+
+
+@pytest.mark.exit_code("story", 1)
+@pytest.mark.parametrize("faults, text", [
+    ({"wrong": 9}, "text DIFFERENT from the golden model, cycles as predicted"),
+    ({"late": 1}, "text equal to the golden model, cycles NOT as predicted"),
+])
+def test_a_wrong_core_is_told(here, capsys, on_core, faults, text):
+    on_core(**faults)
+    assert main(["story", "--tokens", "12"]) == 1
+    assert text in capsys.readouterr().err
+
+
+def test_the_command_run_uses_the_core_too(here, capsys, on_core):
+    on_core()
+    story_timeline.stories().save(here / "own.weft")
+    assert main(["run", "own.weft", "--on", "sim", "--tokens", "5"]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("on a simulated core: 5 tokens after 1 of the prompt")
+    assert main(["run", "own.weft", "--on", "sim", "--temperature", "1"]) == 2
+    assert "temperature must be 0 on the core" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_it_runs(here, capsys):
+    """A story of 40 tokens on the simulated core."""
+    assert main(["story", "--tokens", "40"]) == 0
+    assert "text equal to the golden model, cycles as predicted" in capsys.readouterr().err

@@ -1,0 +1,44 @@
+"""A language core whose tokens are golden and whose cycles are predicted, without a simulation."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from weft.golden.language import IntegerModel
+from weft.language_core.config import LanguageCoreConfig
+from weft.language_core.cycles import token_cycles
+from weft.language_core.descriptors import CoreError
+from weft.models.language_core.program import largest_program
+
+__all__ = ["GoldenLanguageCore"]
+
+
+class GoldenLanguageCore:
+    """In place of a `weft.sim.language_core.LanguageSimulation`.
+
+    It writes another token at the position ``wrong``, and each token takes ``late`` cycles more.
+    """
+
+    def __init__(self, weights, *, wrong=None, late=0):
+        self.config = LanguageCoreConfig()
+        self._weights, self._wrong, self._late = weights, wrong, late
+        self._passes = largest_program(weights, self.config).passes
+
+    def write(self, data):
+        assert data
+
+    def write_tables(self, entries):
+        assert len(entries) == 1024
+
+    def run(self, tokens, limit, *, first_position):
+        if first_position == 0:
+            self._model = IntegerModel(self._weights)
+        token = int(self._model.step(np.array([tokens]))[0, -1].argmax())
+        cycles = [
+            self._late + token_cycles(self._passes, n, emits=n + 1 == limit)
+            for n in range(first_position, limit)
+        ]
+        return SimpleNamespace(
+            finished=True, error=CoreError.NONE, cycles=cycles,
+            tokens=[token ^ 1 if limit - 1 == self._wrong else token],
+        )
