@@ -18,7 +18,6 @@ from weft.language_core.descriptors import CoreError
 from weft.language_core.latencies import LIST_END
 from weft.models.errors import ModelError
 from weft.models.language.model import LanguageModel
-from weft.models.language.quantization import observe, quantize, sampled_texts
 from weft.models.language_core.program import compile_model, largest_program
 from weft.models.language_core.stages import token_stages
 from weft.models.language_core.writer import CoreWriter
@@ -175,31 +174,33 @@ def test_stages_are_all_passes_of_a_token(core, text_program):
         assert stages[-1].end + LIST_END == token_cycles(program.passes, position)
 
 
+@pytest.fixture(scope="module")
+def large():
+    """The default core, which holds a model of the shape of stories260K with 256 positions."""
+    with LanguageSimulation(LanguageCoreConfig()) as simulation:
+        yield simulation
+
+
+def _check_file(core, path, prompt, limit):
+    """A text of the model of a file."""
+    model = weft.load(path)
+    weights = getattr(model, "compile", lambda: model)().weights
+    program = compile_model(weights, core.config, 256)
+    _load(core, program)
+    return _check(core, weights, program, model.tokenizer.encode(prompt), limit)
+
+
 @pytest.mark.slow
-def test_a_model_of_stories260k_shape():
-    """Random weights: the cycles do not depend on values."""
-    shape = Shape(
-        dim=64, layers=5, heads=8, kv_heads=4, hidden=172, vocab=512, positions=256
-    )
-    weights = random_weights(shape, 5)
-    integers = quantize(weights, observe(weights, sampled_texts(weights, 1, 0, texts=2)))
-    config = LanguageCoreConfig()
-    program = compile_model(integers, config, 256)
-    with LanguageSimulation(config) as core:
-        _load(core, program)
-        text = _check(core, integers, program, [1, 2, 3], 140)
+def test_the_model_of_the_examples(large):
+    path = Path(__file__).parents[2] / "examples/stories.weft"
+    text = _check_file(large, path, "One day, a girl named Mia", 140)
     assert text.cycles[127] <= 10_000
 
 
 @pytest.mark.slow
-def test_stories260k():
-    """The trained model, 200 tokens."""
+def test_stories260k(large):
+    """The smallest public model, 200 tokens."""
     path = Path(os.environ.get("WEFT_NETWORKS", ""), "stories260K.bin")
     if "WEFT_NETWORKS" not in os.environ or not path.exists():
         pytest.skip("WEFT_NETWORKS must name a folder with stories260K.bin")
-    integers = weft.load(path).compile().weights
-    config = LanguageCoreConfig()
-    program = compile_model(integers, config, 256)
-    with LanguageSimulation(config) as core:
-        _load(core, program)
-        _check(core, integers, program, [1], 200)
+    _check_file(large, path, "", 200)

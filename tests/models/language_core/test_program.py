@@ -48,7 +48,7 @@ def test_the_page_has_the_cycles():
         if each.kind == Kind.PRODUCT and _part(each) == "weights"
     )
     assert f"multiplies weights in {weights:,} of these cycles" in page
-    assert f"Each of the {len(added)} passes adds {min(added)}\nto {max(added)} cycles" in page
+    assert f"Each of the {len(added)} passes adds\n{min(added)} to {max(added)} cycles" in page
     for positions in (1, 128, 256):
         parts = dict.fromkeys(("weights", "scores", "exponentials", "values", "others"), 0)
         for each in program.passes:
