@@ -181,7 +181,13 @@ def _language_model(path, name, shapes, tokenizer):
     if is_folder:
         kind = "Hugging Face" if (path / "config.json").exists() else ""
     else:
+        with path.open("rb") as file:
+            start = file.read(8)
         kind = {".bin": "llama2.c", ".gguf": "GGUF"}.get(path.suffix, "")
+        if start[:4] == b"GGUF":
+            kind = "GGUF"
+        elif start[:4] == b"PK\3\4" or start[4:] == b"TFL3":
+            kind = ""
     if not kind:
         return None
     if shapes:

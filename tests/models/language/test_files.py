@@ -13,6 +13,7 @@ import weft
 from tools.llama2c_writer import model_file, tokenizer_file
 from weft.golden.language import FloatModel
 from weft.models.errors import ModelError
+from weft.models.language.model import LanguageModel
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["tied", "untied"])
@@ -149,6 +150,15 @@ def test_an_array_of_any_length_ends_at_once(tmp_path, tied):
     path.write_bytes(data[:place] + struct.pack("<Q", 1 << 40) + data[place + 8:])
     with pytest.raises(ModelError, match="the file is damaged: a field ends behind it"):
         weft.load(path)
+
+
+def test_the_contents_name_the_kind(tmp_path, tied):
+    pytest.importorskip("gguf")
+    write_gguf(tmp_path / "small.bin", tied, "F32")
+    assert weft.load(tmp_path / "small.bin").source == "GGUF"
+    other = LanguageModel("a", "llama2.c", tied, pieces(), 48).compile()
+    other.save(tmp_path / "program.bin")
+    assert weft.load(tmp_path / "program.bin").name == "a"
 
 
 @pytest.mark.parametrize("change, text", [

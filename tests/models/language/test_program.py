@@ -56,6 +56,16 @@ def test_a_heavy_row_gets_a_scale_so_that_its_sums_fit(model):
     assert (sums * 2**15 < 2**31).all() and sums.max() > 4096 * 14
 
 
+def test_each_channel_of_the_cache_has_its_scale(model):
+    ranges = observe(model.weights, np.arange(48).reshape(2, 24))
+    found = quantize(model.weights, ranges)
+    for layer, parts in enumerate(found.layers):
+        cache = parts.k_cache
+        # A channel's largest key times its multiplier is 127 / 1.15 for all channels.
+        reach = ranges["k", layer].reshape(-1) * cache.multipliers / 2.0**cache.shift
+        np.testing.assert_allclose(reach / reach.mean(), 1, rtol=1e-3)
+
+
 def test_zero_weights_are_quantized(model):
     weights = dataclasses.replace(
         model.weights, wk=np.zeros_like(model.weights.wk), w2=np.zeros_like(model.weights.w2)
