@@ -8,12 +8,13 @@ import pytest
 from lowered_operators import check_whole
 from network_cores import LARGE, ODD, SIMULATED, SMALL, SPRAM
 from operand_networks import Operands
+from tiers import quick
 
 from weft.models.network_core.division import divide
 from weft.sim.network_core import SimulatedRunner
 
 CORES = pytest.mark.parametrize(
-    "config", [LARGE, SMALL, ODD, SPRAM], ids=lambda config: config.array.name
+    "config", quick(2, [LARGE, SPRAM, SMALL, ODD]), ids=lambda config: config.array.name
 )
 TYPES = pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 SINGLE = replace(LARGE, array=replace(LARGE.array, requantize="single"))
