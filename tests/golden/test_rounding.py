@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import quick
 
 from weft.golden import scaled
 
@@ -116,7 +117,7 @@ def in_bulk_onnx(acc, scale):
 
 
 @needs_wide
-@pytest.mark.parametrize("mode", ["tflite", "single"])
+@pytest.mark.parametrize("mode", quick(1, ["tflite", "single"]))
 def test_a_million_triples(mode, triples):
     acc, multiplier, shift = triples(np.random.default_rng(1), MILLION)
     result = scaled(acc, multiplier, shift, mode=mode)
