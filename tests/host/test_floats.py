@@ -54,8 +54,7 @@ def golden(config, a, b, *, start=None, low=None, high=None, out_dtype=np.float3
 SIZE = st.one_of(st.just(1), st.integers(1, 40))
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
-@given(
+OPERANDS = given(
     config=st.sampled_from(CONFIGS), m=SIZE, n=SIZE,
     k=st.one_of(st.just(1), st.integers(1, 60), st.just(150)),
     seed=st.integers(0, 2**32), special=st.sampled_from([0, 0.02, 0.5]),
@@ -64,7 +63,9 @@ SIZE = st.one_of(st.just(1), st.integers(1, 40))
     out_dtype=st.sampled_from([np.float32, bfloat16]),
     resident=st.sampled_from(["", "a", "b", "ab"]),
 )
-def test_multiplies(config, m, n, k, seed, special, start, limits, out_dtype, resident):
+
+
+def multiplies(config, m, n, k, seed, special, start, limits, out_dtype, resident):
     rng = np.random.default_rng(seed)
     a, b = numbers(rng, m, k, special=special), numbers(rng, k, n, special=special)
     shape = {"c": (m, n), "row": (1, n), "column": (m, 1), "bias": (n,), "one": ()}.get(start)
@@ -88,6 +89,11 @@ def test_multiplies(config, m, n, k, seed, special, start, limits, out_dtype, re
             return
     for _ in range(2):
         check_equal(acc.matmul(given["a"], given["b"], **options, **held), want)
+
+
+@pytest.mark.parametrize("examples", quick(1, [60, 200]))
+def test_multiplies(examples):
+    settings(derandomize=True, deadline=None, max_examples=examples)(OPERANDS(multiplies))()
 
 
 @pytest.mark.parametrize("config", quick(3, CONFIGS), ids=lambda config: config.name)

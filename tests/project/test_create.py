@@ -274,6 +274,7 @@ def test_the_kit_is_made_again_when_the_design_has_changed(core, tmp_path):
     assert json.loads((folder / "core" / "kit.json").read_text())["name"] == "weft_wishbone_2x2x1"
 
 
+@pytest.mark.slow
 def test_simulates_an_ip_core(core):
     assert "top on icarus: 2 of 2 tests passed\n" in make(core, "sim", "SIM=icarus")
 
