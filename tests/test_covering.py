@@ -1,5 +1,7 @@
 """The covering Configs have every legal pair of settings, the quick ones every setting."""
 
+from collections import Counter
+
 import numpy as np
 from covering import CONFIGS, QUICK, SLOW, pairs, settings
 
@@ -27,6 +29,14 @@ def test_every_setting_is_in_a_quick_config():
         for configs in (CONFIGS, QUICK)
     )
     assert every - quick == set()
+
+
+def test_every_setting_is_in_two_configs_that_are_not_long():
+    every, most = (
+        Counter(setting for config in configs for setting in settings(config).items())
+        for configs in (CONFIGS, QUICK + SLOW)
+    )
+    assert {setting for setting, count in every.items() if most[setting] < min(2, count)} == set()
 
 
 def test_nine_of_ten_pairs_are_not_long():
