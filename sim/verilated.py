@@ -138,8 +138,9 @@ class _CppCompiler:
         if large:
             units = [f"obj/{name}" for name in generated] + [str(harness)]
             objects = [f"obj/{n}.o" for n in range(len(units))]
+            header = self.header()
             commands = [
-                [*flags, _OPTIMIZE, "-c", unit, "-o", made]
+                ["-include", header, *flags, _OPTIMIZE, "-c", unit, "-o", made]
                 for unit, made in zip(units, objects, strict=True)
             ]
             with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:

@@ -7,11 +7,16 @@ import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
+# Workers use one core each; they inherit the environment. numpy reads it when it is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
+from amaranth.hdl import _nir
 from tflite_files import runner
 
 from tools.tflite_writer import fully_connected_file
+from verif import yosys
 from weft.cycles.array import Array
 from weft.host import Accelerator
 from weft.host.tcp import listen
@@ -27,6 +32,19 @@ LOW, HIGH = -(1 << 31), (1 << 31) - 1
 # Elaboration creates millions of long-lived objects. With the default thresholds, garbage
 # collection doubles the time of the tests.
 gc.set_threshold(200_000, 20, 100)
+
+yosys.load_once()
+
+
+def _value(cls, nets=()):
+    """A value of an exported design without the check of the type of each net.
+
+    The check takes a quarter of the time of an export, and changes no text.
+    """
+    return tuple.__new__(cls, (nets,) if isinstance(nets, _nir.Net) else nets)
+
+
+_nir.Value.__new__ = _value
 
 
 def pytest_configure(config):

@@ -12,7 +12,7 @@ from weft.cycles import predict
 from weft.geometry import memories
 from weft.registers import COUNTERS, REGISTERS
 
-QUICK = "1x1x1", "1x4x1_bf16_ftz_ecp5"  # in a run without slow tests
+QUICK = "1x1x1", "1x2x1_bf16_ftz"  # in a run without slow tests
 SEED = 20261
 SEQUENCES = 20  # of one to six jobs, for each Config
 SMALL = {"a_words": 512, "b_words": 512}

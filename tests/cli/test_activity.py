@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from rejects import rejects
+from tiers import quick
 
 from weft.cli.activity import (
     BUSY,
@@ -56,7 +57,7 @@ def test_picture_of_any_length(tmp_path, cycles):
     assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
 
 
-@pytest.mark.parametrize("flag", COLOURS)
+@pytest.mark.parametrize("flag", quick(2, [*COLOURS]))
 def test_every_flag_has_a_colour_a_place_and_a_legend(tmp_path, flag):
     flags = np.zeros(2000, np.uint8)
     flags[:1000] = flag

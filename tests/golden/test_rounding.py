@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import quick
 
 from weft.golden import scaled
 
@@ -72,18 +73,24 @@ def by_onnx(acc, scale):
     return saturated(even(binary32(binary32(Fraction(acc)) * Fraction(scale))))
 
 
-@settings(max_examples=1000, deadline=None, derandomize=True)
-@given(acc=int32s, multiplier=multipliers, shift=shifts)
-def test_scaled_equals_rationals(acc, multiplier, shift):
+def scaled_equals_rationals(acc, multiplier, shift):
     assert int(scaled(acc, multiplier, shift)) == by_tflite(acc, multiplier, shift)
     single = scaled(acc, multiplier, shift, mode="single")
     assert int(single) == by_single(acc, multiplier, shift)
 
 
-@settings(max_examples=1000, deadline=None, derandomize=True)
-@given(acc=int32s, scale=scales)
-def test_scaled_equals_rationals_in_onnx(acc, scale):
+def scaled_equals_rationals_in_onnx(acc, scale):
     assert int(scaled(acc, scale=np.float32(scale), mode="onnx")) == by_onnx(acc, scale)
+
+
+@pytest.mark.parametrize("examples", quick(1, [300, 1000]))
+@pytest.mark.parametrize("check, scale", [
+    (scaled_equals_rationals, {"multiplier": multipliers, "shift": shifts}),
+    (scaled_equals_rationals_in_onnx, {"scale": scales}),
+], ids=["integers", "onnx"])
+def test_equals_rationals(check, scale, examples):
+    tried = given(acc=int32s, **scale)(check)
+    settings(max_examples=examples, deadline=None, derandomize=True)(tried)()
 
 
 # Many values: floating point with 64 significant bits, where each step is exact, without shifts.
@@ -116,7 +123,7 @@ def in_bulk_onnx(acc, scale):
 
 
 @needs_wide
-@pytest.mark.parametrize("mode", ["tflite", "single"])
+@pytest.mark.parametrize("mode", quick(1, ["tflite", "single"]))
 def test_a_million_triples(mode, triples):
     acc, multiplier, shift = triples(np.random.default_rng(1), MILLION)
     result = scaled(acc, multiplier, shift, mode=mode)

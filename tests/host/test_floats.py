@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from ml_dtypes import bfloat16
 from products import accelerator, check_equal, floats, run_counted
 from rejects import rejects
+from tiers import quick
 
 from weft import Config
 from weft.golden import clamp, matmul_bf16, to_bfloat16
@@ -53,8 +54,7 @@ def golden(config, a, b, *, start=None, low=None, high=None, out_dtype=np.float3
 SIZE = st.one_of(st.just(1), st.integers(1, 40))
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
-@given(
+OPERANDS = given(
     config=st.sampled_from(CONFIGS), m=SIZE, n=SIZE,
     k=st.one_of(st.just(1), st.integers(1, 60), st.just(150)),
     seed=st.integers(0, 2**32), special=st.sampled_from([0, 0.02, 0.5]),
@@ -63,7 +63,9 @@ SIZE = st.one_of(st.just(1), st.integers(1, 40))
     out_dtype=st.sampled_from([np.float32, bfloat16]),
     resident=st.sampled_from(["", "a", "b", "ab"]),
 )
-def test_multiplies(config, m, n, k, seed, special, start, limits, out_dtype, resident):
+
+
+def multiplies(config, m, n, k, seed, special, start, limits, out_dtype, resident):
     rng = np.random.default_rng(seed)
     a, b = numbers(rng, m, k, special=special), numbers(rng, k, n, special=special)
     shape = {"c": (m, n), "row": (1, n), "column": (m, 1), "bias": (n,), "one": ()}.get(start)
@@ -89,7 +91,12 @@ def test_multiplies(config, m, n, k, seed, special, start, limits, out_dtype, re
         check_equal(acc.matmul(given["a"], given["b"], **options, **held), want)
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+@pytest.mark.parametrize("examples", quick(1, [60, 200]))
+def test_multiplies(examples):
+    settings(derandomize=True, deadline=None, max_examples=examples)(OPERANDS(multiplies))()
+
+
+@pytest.mark.parametrize("config", quick(3, CONFIGS), ids=lambda config: config.name)
 @pytest.mark.parametrize("m, n, k", [
     (1, 1, 1), (1, 1, 700), (1, 50, 40), (50, 1, 40), (20, 20, 1), (13, 31, 300), (2, 90, 600),
 ])

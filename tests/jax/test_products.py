@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 from offload_cores import INT8, CountingTransport
+from tiers import quick
 
 from weft import Accelerator
 from weft.commands import HEADER_BYTES
@@ -193,7 +194,7 @@ def test_convolutions_and_their_gradients(case, bf16, rng):
     assert f.report().macs > 0
 
 
-@pytest.mark.parametrize("case", CONVOLUTIONS)
+@pytest.mark.parametrize("case", quick(2, [*CONVOLUTIONS]))
 def test_convolutions_and_their_gradients_are_chains(case, bf16, rng):
     """The gradients are convolutions of the cotangent: those of JAX, by the definition."""
     x_shape, w_shape, conv = convolution(case)

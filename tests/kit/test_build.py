@@ -17,7 +17,10 @@ from weft.kit.build import guide
 from weft.kit.folder import MANIFEST, write
 
 buses = pytest.mark.parametrize("bus", [
-    *BUSES, pytest.param("networks", marks=pytest.mark.slow),
+    "axi", "dma", *(
+        pytest.param(bus, marks=pytest.mark.slow)
+        for bus in (*BUSES, "networks") if bus not in ("axi", "dma")
+    ),
 ])
 ROOT = Path(__file__).resolve().parents[2]
 AGAIN = """\

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 from systemrdl import RDLCompiler
+from tiers import tiers
 
 from weft.buses import BUSES
 from weft.config import Config
@@ -16,7 +17,7 @@ from weft.register_map import fifo_ports, registers
 from weft.registers import REGISTERS, describe
 
 CONFIG = Config(rows=2, cols=4)
-buses = pytest.mark.parametrize("bus", BUSES)
+buses = pytest.mark.parametrize("bus", tiers({bus: bus for bus in BUSES}, "axi", "dma"))
 IPXACT = "{http://www.accellera.org/XMLSchema/IPXACT/1685-2014}"
 
 

@@ -3,10 +3,11 @@
 import re
 
 import pytest
+from tiers import tiers
 
 from weft.buses import BUSES
 
-buses = pytest.mark.parametrize("bus", BUSES)
+buses = pytest.mark.parametrize("bus", tiers({bus: bus for bus in BUSES}, "axi", "dma"))
 
 
 def verilog_ports(text, name):

@@ -17,7 +17,11 @@ def test_draws_levels_and_values():
 
 
 @pytest.mark.parametrize("bus, more", [
-    *((bus, {}) for bus in BUSES), ("wishbone", {"pipelined": True}),
+    ("axi", {}), ("dma", {}), *(
+        pytest.param(bus, fields, marks=pytest.mark.slow)
+        for bus, fields in (*((bus, {}) for bus in BUSES if bus not in ("axi", "dma")),
+                            ("wishbone", {"pipelined": True}))
+    ),
 ])
 def test_draws_ports_of_the_core(kits, bus, more):
     ip, files = kits(bus, **more)

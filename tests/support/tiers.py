@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import pytest
 
-__all__ = ["seeds", "tiers"]
+__all__ = ["quick", "seeds", "tiers"]
 
 
 def tiers(cases: dict, *quick: str, long: Collection[str] = ()) -> list:
@@ -26,6 +26,16 @@ def tiers(cases: dict, *quick: str, long: Collection[str] = ()) -> list:
     return [
         pytest.param(case, id=name, marks=() if name in quick else marks[name])
         for name, case in cases.items()
+    ]
+
+
+def quick(count: int, cases: list) -> list:
+    """``cases``, each a value or a tuple of values: all but the first ``count`` ones are slow."""
+    return [
+        case if number < count else pytest.param(
+            *(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow
+        )
+        for number, case in enumerate(cases)
     ]
 
 

@@ -17,7 +17,7 @@ def area():
     return load("area")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def components(area):
     """All names and components of the page; some of their parts are never elaborated."""
     with warnings.catch_warnings():

@@ -4,16 +4,14 @@ Property directed reachability (IC3) finds one of two things: clauses that hold 
 state, that every step preserves, and that imply the rule; or a sequence of steps that violates it.
 """
 
-import functools
 import re
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from amaranth.back import rtlil
 
-from weft.sim import tools
+from verif import yosys
 from weft.sim.build import folder
 
 __all__ = ["PROVE", "REACH", "Verdict", "decide"]
@@ -147,19 +145,11 @@ def _write_gates(path, components, cuts):
         raise RuntimeError(f"Yosys failed to turn the design into gates: {output}")
 
 
-@functools.cache
-def _program():
-    return tools.yosys().path
-
-
 def _yosys(path, script):
     """Run a script in a folder; returns the output. The exit status does not include ABC's."""
     (path / "script.ys").write_text(script, encoding="utf-8")
-    run = subprocess.run(
-        [_program(), "-q", "script.ys"], cwd=path, capture_output=True, text=True,
-        stdin=subprocess.DEVNULL,
-    )
-    return (run.stderr + run.stdout).strip()[-2000:]
+    done = yosys.run("-q", "script.ys", folder=path)
+    return (done.stderr + done.stdout).strip()[-2000:]
 
 
 def _split(path, task):

@@ -8,6 +8,7 @@ from amaranth.hdl import Module, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
+from verif import yosys
 from weft.hw.export import to_verilog, to_verilogs
 from weft.hw.primitives import Primitives
 from weft.sim import tools
@@ -72,11 +73,9 @@ def prove_equal(component, *, steps, models=None) -> None:
         for name, design in zip(designs, to_verilogs(designs), strict=True)
     )
     script += MITER.format(steps=steps)
-    run = subprocess.run(
-        [tools.yosys().path, "-q", "-"], input=script, capture_output=True, text=True,
-    )
-    if run.returncode:
-        log = (run.stderr + run.stdout).strip()[-2000:]
+    done = yosys.run("-q", "-", script=script)
+    if done.returncode:
+        log = (done.stderr + done.stdout).strip()[-2000:]
         raise AssertionError(f"the primitives are not proven equal to their twin; Yosys: {log}")
 
 

@@ -4,6 +4,7 @@ import random
 
 import pytest
 from amaranth.hdl import signed
+from tiers import quick
 
 from verif.amaranth_bench import play
 from verif.primitives import exhaustive_check, prove_equal
@@ -17,7 +18,7 @@ def test_carry_chains_multiply_all_operands(width):
     assert exhaustive_check(LogicMultiplier, width=width) == "PASS"
 
 
-@pytest.mark.parametrize("a, b", [(2, 8), (2, 9), (3, 9)])
+@pytest.mark.parametrize("a, b", quick(2, [(2, 8), (3, 9), (2, 9)]))
 def test_carry_chains_equal_their_twin(a, b):
     """With and without ``zero``."""
     prove_equal(LogicMultiplier(a=signed(a), b=signed(b)), steps=LogicMultiplier.LATENCY + 1)

@@ -4,6 +4,7 @@ import random
 
 import pytest
 from amaranth.hdl import Module
+from tiers import quick
 
 from verif.amaranth_bench import play, put, simulate, ticks
 from verif.interleaved_mac import interleaved_mac
@@ -162,7 +163,9 @@ def test_several_finished_sums_wait_in_lut_ram(slots, lut_ram, rings):
     assert text.count('attribute \\ram_style "distributed"') == rings
 
 
-@pytest.mark.parametrize(("target", "rings"), [("ecp5", 2), ("generic", 0), ("ice40up", 0)])
+@pytest.mark.parametrize(("target", "rings"), quick(2, [
+    ("ecp5", 2), ("ice40up", 0), ("generic", 0),
+]))
 def test_a_bf16_core_has_lut_ram_if_the_family_has_it(target, rings):
     core = Core(Config(dtype="bf16", target=target, rows=1, cols=2))
     assert to_rtlil(core).count('attribute \\ram_style "distributed"') == rings

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from tiers import quick
 
 from verif.amaranth_bench import play
 from verif.interleaved_mac import interleaved_mac
@@ -27,7 +28,7 @@ STARTED = [
 ]
 ALL = pytest.mark.parametrize("rows, cols, depth, hop, cell", [*PLAIN, *STARTED])
 WITH_START = pytest.mark.parametrize("rows, cols, depth, hop, cell", STARTED)
-BUBBLES = pytest.mark.parametrize("bubble", [0, 0.5])
+BUBBLES = pytest.mark.parametrize("bubble", quick(1, [0.5, 0]))
 
 
 class Schedule:

@@ -4,13 +4,14 @@ import random
 
 import pytest
 from streams import check_transfer, valid_cycles
+from tiers import quick
 
 from verif.amaranth_bench import send, simulate, ticks
 from weft.hw.bus.fifo_ports import CAPACITY, DEPTH, RxFifo, TxFifo
 
 
-@pytest.mark.parametrize("size", [4, 8, 64])
-@pytest.mark.parametrize("stall", [0, 0.6])
+@pytest.mark.parametrize("size", quick(2, [4, 64, 8]))
+@pytest.mark.parametrize("stall", quick(1, [0.6, 0]))
 def test_parts_are_packed_lowest_first(size, stall):
     dut, rng = TxFifo(bytes_in=size, target="generic"), random.Random(1)
     words = [rng.getrandbits(8 * size) for _ in range(30)]
@@ -77,8 +78,8 @@ def expected_parts(size, job):
     return [word >> n & 0xFFFFFFFF for word in words for n in range(0, 8 * size, 32)]
 
 
-@pytest.mark.parametrize("size", [4, 8, 32])
-@pytest.mark.parametrize("idle, stall", [(0, 0), (0.8, 0), (0, 0.9), (0.5, 0.5)])
+@pytest.mark.parametrize("size", quick(2, [4, 32, 8]))
+@pytest.mark.parametrize("idle, stall", quick(2, [(0, 0), (0.5, 0.5), (0.8, 0), (0, 0.9)]))
 def test_one_job_at_a_time_with_its_level_and_status(size, idle, stall):
     dut, rng = RxFifo(bytes_out=size, target="generic"), random.Random(6)
     jobs, done = jobs_of(size, 20, 5), []

@@ -4,6 +4,7 @@ import random
 
 import pytest
 from amaranth.lib import data
+from tiers import quick
 
 from verif.amaranth_bench import checker, plain, pulse, put, quiet, send, simulate, ticks
 from weft.commands import Status
@@ -90,7 +91,7 @@ class Consumer:
         return found
 
 
-@pytest.mark.parametrize("slots", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("slots", quick(3, [1, 3, 8, 2, 5]))
 @pytest.mark.parametrize("idle, stall", [
     (0, 0), (0.5, 0.9), (0.9, 0.5),
     *(pytest.param(*flow, marks=pytest.mark.slow) for flow in ((0, 0.5), (0.5, 0))),

@@ -3,12 +3,13 @@
 import random
 
 import pytest
+from tiers import quick
 
 from verif.amaranth_bench import play
 from verif.sequencer_model import DEPTH, ROWS, SequencerModel, random_passes, tile
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 5])
+@pytest.mark.parametrize("rows", quick(2, [1, 5, 2, 3]))
 @pytest.mark.parametrize("idle", [0, 0.5, pytest.param(0.9, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("credits", [1, pytest.param(2, marks=pytest.mark.slow), 8])
 def test_every_cycle_matches_the_model(rows, idle, credits):

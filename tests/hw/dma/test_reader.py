@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from tiers import quick
 
 from verif.amaranth_bench import send, simulate, ticks
 from verif.axi_memory import AxiMemory
@@ -27,7 +28,7 @@ def request(address, size, width):
 
 
 @pytest.mark.parametrize("width", [4, 16])
-@pytest.mark.parametrize("pause, stall", [(0, 0), (0.5, 0.3), (0, 0.9)])
+@pytest.mark.parametrize("pause, stall", quick(2, [(0, 0), (0.5, 0.3), (0, 0.9)]))
 def test_reads(width, pause, stall):
     rng = random.Random(width)
     runs = [(rng.randrange(4000), rng.choice([1, 2, 17, 600])) for _ in range(25)]

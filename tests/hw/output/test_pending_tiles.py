@@ -4,6 +4,7 @@ import random
 
 import pytest
 from amaranth.lib.data import StructLayout
+from tiers import quick
 
 from verif.amaranth_bench import checker, put, quiet, receive, simulate
 from weft.commands import Region
@@ -54,7 +55,7 @@ def pending(result, lanes):
 
 
 @pytest.mark.parametrize("cols, lanes", [(1, 1), (5, 1), (5, 2), (3, 8)])
-@pytest.mark.parametrize("idle, stall", [(0, 0), (0.5, 0), (0, 0.5), (0.5, 0.9)])
+@pytest.mark.parametrize("idle, stall", quick(2, [(0, 0), (0.5, 0.9), (0.5, 0), (0, 0.5)]))
 def test_tiles_are_offered_in_order_with_their_flags(cols, lanes, idle, stall):
     rng = random.Random(cols)
     dut = PendingTiles(results=results_layout(cols), cols=cols, lanes=lanes, depth=DEPTH)

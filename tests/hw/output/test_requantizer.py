@@ -2,6 +2,7 @@
 
 import pytest
 from requantizer_bench import RequantizerBench
+from tiers import tiers
 
 from weft.config import Config
 from weft.hw.output.requantizer import Requantizer
@@ -22,7 +23,9 @@ CONFIGS = {
         lanes=4, requantize="onnx", activation="none", b_zero_point="column", **SMALL
     ),
 }
-ALL = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+ALL = pytest.mark.parametrize("config", tiers(
+    CONFIGS, "tflite-table", "tflite-zeros", "tflite-fip", "onnx-slow", "onnx-zeros", "single",
+))
 
 
 @ALL

@@ -2,6 +2,7 @@
 
 import pytest
 from requantizer_bench import RequantizerBench
+from tiers import tiers
 
 from weft.config import Config
 from weft.hw.output.serial_requantizer import SerialRequantizer
@@ -23,7 +24,7 @@ CONFIGS = {
 }
 
 
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("config", tiers(CONFIGS, "up", "lanes", "fip"))
 @pytest.mark.parametrize("idle", [pytest.param(0, marks=pytest.mark.slow), 0.5])
 def test_results_equal_goldens_after_the_latency(config, idle):
     bench = RequantizerBench(config)

@@ -2,6 +2,7 @@
 
 import pytest
 from streams import check_transfer, valid_cycles
+from tiers import quick
 
 from verif.amaranth_bench import put, quiet, receive, simulate
 from weft.hw.stream.fifo import Fifo
@@ -13,7 +14,9 @@ def fifo(**options):
     return Fifo(8, **{"depth": 16, "target": "generic", "counted": True, **options})
 
 
-@pytest.mark.parametrize("idle, stall", [(0, 0), (0.5, 0), (0, 0.5), (0.7, 0.7), (0, 0.9)])
+@pytest.mark.parametrize("idle, stall", quick(2, [
+    (0, 0), (0.7, 0.7), (0.5, 0), (0, 0.5), (0, 0.9),
+]))
 @pytest.mark.parametrize("options", [
     {}, {"target": "ice40hx"}, {"counted": False, "depth": 8},
 ], ids=["generic", "ice40", "uncounted"])

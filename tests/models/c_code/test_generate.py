@@ -13,6 +13,7 @@ from graphs import chain, fully_connected, graph_of, tensor
 from lstm_files import lstm as recurrent_file
 from rejects import rejects
 from tflite_files import T, build, micro
+from tiers import quick
 
 import weft
 from weft.config import Config
@@ -36,7 +37,7 @@ def loaded(folder, network: NeuralNetwork, bus, config=CONFIG):
     return LoadedNetwork(folder, Ip(config=config, bus=bus), network.name, files), shape
 
 
-@pytest.mark.parametrize("bus", ["axi", "dma", "stream"])
+@pytest.mark.parametrize("bus", quick(2, ["axi", "dma", "stream"]))
 def test_digits_equal_tflite_micro(tmp_path, bus):
     pytest.importorskip("tflite")
     network, shape = loaded(tmp_path, weft.load(CNN), bus)
@@ -98,7 +99,7 @@ def digits(request, tmp_path):
 
 
 @pytest.mark.parametrize("digits", ["axi", "dma"], indirect=True)
-@pytest.mark.parametrize("level", ["-O0", "-O3"])
+@pytest.mark.parametrize("level", quick(1, ["-O3", "-O0"]))
 def test_needs_no_library_function(digits, level):
     shared_library(digits, digits.glob("*.c"), *FREESTANDING, level)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from network_core_networks import NetworkBuilder, random_divided_network, random_network
 from network_cores import LARGE, MICRO, SMALL
+from tiers import quick
 
 from weft.models.errors import UnfitError
 from weft.models.network_core.compiler import compile_network_core
@@ -153,7 +154,7 @@ def test_results_of_a_list_stay_until_its_end():
 
 
 @pytest.mark.parametrize("config", [LARGE, SMALL], ids=["large", "small"])
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", quick(10, [*range(25)]))
 def test_random_networks(seed, config):
     rng = np.random.default_rng(seed)
     graph = random_network(rng) if seed < 15 else random_divided_network(rng)

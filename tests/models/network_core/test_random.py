@@ -10,6 +10,7 @@ from network_core_networks import NetworkBuilder, random_divided_network, random
 from network_cores import BATCH1, LARGE, ODD, SMALL, TINY, network_core_config
 from network_programs import jobs_of
 from products import integers
+from tiers import quick
 
 from weft.models.errors import ModelError
 from weft.models.network_core.compiler import compile_network_core
@@ -62,7 +63,7 @@ def equal(graph, x, config):
     return program
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", quick(8, [*range(16)]))
 def test_random_networks(seed):
     check(seed)
 
@@ -88,7 +89,7 @@ TINY_BUFFERS = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", quick(3, [*range(6)]))
 def test_random_networks_in_parts(seed):
     """No layer is for the host."""
     rng, config = np.random.default_rng(seed + 100), TINY_BUFFERS[seed % 3]

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from verif import yosys
 from weft.hw.fabrics import ecp5_primitives
 from weft.sim import tools
 from weft.sim.primitives import ECP5_MODELS
@@ -66,12 +67,10 @@ endmodule
 """
 
 
-def yosys(script):
-    run = subprocess.run(
-        [tools.yosys().path, "-"], input=script, capture_output=True, text=True,
-    )
-    assert run.returncode == 0, (run.stderr + run.stdout)[-1500:]
-    return run.stdout
+def run_yosys(script):
+    done = yosys.run("-", script=script)
+    assert done.returncode == 0, (done.stderr + done.stdout)[-1500:]
+    return done.stdout
 
 
 def models(old="", new=""):
@@ -84,7 +83,7 @@ def compare(text, low, high, inject):
     parameters = f'.INIT0({low}), .INIT1({high}), .INJECT1_0("{inject}"), .INJECT1_1("{inject}")'
     carry_models = text[: text.index("// The operands, the pipeline")]
     ours = carry_models.replace("module CCU2C ", "module OURS ")
-    yosys(CARRIES.format(ours=ours, parameters=parameters))
+    run_yosys(CARRIES.format(ours=ours, parameters=parameters))
 
 
 USED = [
@@ -107,7 +106,7 @@ def test_a_changed_carry_is_detected():
 def wrong_products(text, folder, a, b, sign):
     """The number of wrong products in a netlist in which Yosys inferred the block."""
     sizes = {"wa": a - 1, "wb": b - 1, "wp": a + b - 1, "sign": sign}
-    log = yosys(PRODUCT.format(**sizes)).rpartition("Executing Verilog backend")[2]
+    log = run_yosys(PRODUCT.format(**sizes)).rpartition("Executing Verilog backend")[2]
     netlist = re.search(r"^module .*^endmodule", log, re.S | re.M)[0]
     # The model has no ports that the design does not use.
     unused = r"^ *\.(?!([ABP]\d+|SIGNED[AB]|(CLK|CE|RST)0)\()\w+\(.*\n"

@@ -4,6 +4,7 @@ import random
 
 import pytest
 from network_cores import small_network_core
+from tiers import quick
 
 from verif.amaranth_bench import plain, send, simulate, ticks
 from verif.axi_memory import AxiMemory
@@ -81,7 +82,7 @@ def check_reads(bench, wanted):
                 assert data == [bench.vector(n + k) for k in range(VECTORS)]
 
 
-@pytest.mark.parametrize("pause, idle", [(0, 0), (0.4, 0), (0, 0.5), (0.5, 0.3)])
+@pytest.mark.parametrize("pause, idle", quick(2, [(0, 0), (0.5, 0.3), (0.4, 0), (0, 0.5)]))
 def test_reads_of_two_clients(pause, idle):
     rng = random.Random(3)
     wanted = [], []

@@ -5,6 +5,7 @@ import random
 import pytest
 from micro_results import JOB, TABLE, expected, parameters
 from network_cores import MICRO
+from tiers import quick
 
 from verif.amaranth_bench import plain, put, simulate
 from weft.hw.network_core.micro.output import OutputUnit
@@ -161,7 +162,7 @@ def pixels_of(rng, output=7):
     return pixels
 
 
-@pytest.mark.parametrize("idle", [0.0, 0.5])
+@pytest.mark.parametrize("idle", quick(1, [0.5, 0.0]))
 def test_vectors_of_jobs(idle):
     """One job after the other, without a reset between them."""
     bench = OutputBench(idle=idle, seed=3)

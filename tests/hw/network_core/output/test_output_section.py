@@ -8,6 +8,7 @@ from network_core_jobs import case_of
 from network_core_layers import random_layer
 from network_core_output import OutputBench, OutputCase, network_core_of, random_case
 from side_port import hardware_address
+from tiers import tiers
 
 from verif.amaranth_bench import put, simulate
 from weft.hw.network_core.output.output_section import OutputSection
@@ -27,7 +28,10 @@ CHIPS = {
     ),
     "onnx": network_core_of(3, 4, 4, 2, requantize="onnx", multiplier="fip"),
 }
-ALL = pytest.mark.parametrize("config", CHIPS.values(), ids=CHIPS)
+# Each option is in a quick one.
+ALL = pytest.mark.parametrize(
+    "config", tiers(CHIPS, "small", "wide", "slow", "product-ecp5", "onnx")
+)
 
 
 @ALL

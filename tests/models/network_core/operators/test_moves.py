@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from lowered_operators import OperatorNetwork, check_whole
 from network_cores import LARGE, ODD, SIMULATED, SMALL, SPRAM
+from tiers import quick
 
 from weft.models import kernels
 from weft.models.network_core.division import divide
@@ -112,7 +113,7 @@ def test_moves(shape, kernel, attributes, config):
     check_whole(*of_moves(shape, kernel, attributes), config=config)
 
 
-@pytest.mark.parametrize("shape, kernel, attributes", MOVES.values(), ids=MOVES)
+@pytest.mark.parametrize("shape, kernel, attributes", quick(8, [*MOVES.values()]), ids=MOVES)
 def test_moves_of_uint8(shape, kernel, attributes):
     check_whole(*of_moves(shape, kernel, attributes, np.uint8), config=LARGE)
 
@@ -303,7 +304,7 @@ def random_move(rng, shape):
     ][int(rng.integers(9))]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", quick(12, [*range(40)]))
 def test_random_sequences(seed):
     rng = np.random.default_rng(seed)
     shape = (1, *(int(n) for n in rng.integers(1, 5, 2)), int(rng.choice([1, 3, 4, 8, 9])))

@@ -8,12 +8,13 @@ import pytest
 from lowered_operators import check_whole
 from network_cores import LARGE, ODD, SIMULATED, SMALL, SPRAM
 from operand_networks import Operands
+from tiers import quick
 
 from weft.models.network_core.division import divide
 from weft.sim.network_core import SimulatedRunner
 
 CORES = pytest.mark.parametrize(
-    "config", [LARGE, SMALL, ODD, SPRAM], ids=lambda config: config.array.name
+    "config", quick(2, [LARGE, SPRAM, SMALL, ODD]), ids=lambda config: config.array.name
 )
 TYPES = pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 SINGLE = replace(LARGE, array=replace(LARGE.array, requantize="single"))
@@ -47,7 +48,7 @@ def test_of_two_maps(kernel, config):
 
 
 @CORES
-@TYPES
+@pytest.mark.parametrize("dtype", quick(1, [np.int8, np.uint8]))
 @pytest.mark.parametrize("kernel", ["tflite.sub", "maximum", "minimum"])
 def test_of_constants(kernel, dtype, config):
     network = Operands(2, (1, *FULL), dtype)
@@ -105,7 +106,7 @@ def test_products_with_channels(kernel, dtype, config):
     check_whole(network, *outputs, config=config)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", quick(2, [*range(6)]))
 @pytest.mark.parametrize("kernel", ["litert.add", "litert.mul", "tflite.prelu"])
 def test_in_mode_single(kernel, seed):
     network = Operands(10 + seed, (1, *FULL))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from lowered_operators import OperatorNetwork, check_whole
 from network_cores import LARGE, ODD, SMALL, SPRAM
+from tiers import quick
 
 from weft.models.network_core.division import divide
 
@@ -26,7 +27,7 @@ def resized(network, x, kernel, size, half=False, corners=False):
 
 @CORES
 @KERNELS
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("dtype", quick(1, [np.int8, np.uint8]))
 @pytest.mark.parametrize("shape, size, half, corners", [
     ((4, 5, 6), (8, 10), False, False),
     ((4, 5, 6), (8, 10), True, False),

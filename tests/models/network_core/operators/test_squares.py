@@ -9,6 +9,7 @@ from network_cores import LARGE, ODD, SIMULATED, SMALL
 from operand_networks import Operands
 from products import integers
 from tflite_files import T, build, micro
+from tiers import quick
 
 import weft
 from weft.models.network_core.division import divide
@@ -34,9 +35,9 @@ def test_of_two_maps(config, dtype):
     assert all(step.jobs <= 17 for step in program.layers)
 
 
-@pytest.mark.parametrize("ratio, zeros", [
+@pytest.mark.parametrize("ratio, zeros", quick(3, [
     (1.0, (-128, -128)), (1.0, (5, -3)), (0.999, (127, -128)), (7.0, (-20, 40)), (300.0, (0, 0)),
-])
+]))
 def test_equals_tflite_micro(ratio, zeros):
     """The largest result is 255 steps, more, or fewer."""
     rng = np.random.default_rng(int(ratio * 10))

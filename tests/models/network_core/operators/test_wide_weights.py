@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from lowered_operators import OperatorNetwork, check_whole
 from network_cores import LARGE, ODD, SIMULATED, SMALL, SPRAM
+from tiers import quick
 
 from weft.sim.network_core import SimulatedRunner
 
@@ -22,7 +23,7 @@ def wide(network, rng, low, high):
     )
 
 
-@pytest.mark.parametrize("config", [LARGE, SMALL, ODD, SPRAM], ids=lambda c: c.array.name)
+@pytest.mark.parametrize("config", quick(2, [LARGE, SPRAM, SMALL, ODD]), ids=lambda c: c.array.name)
 @pytest.mark.parametrize("low, high", [(-200, 54), (-255, 0), (0, 255), (-127, 128)])
 @pytest.mark.parametrize("fields", [
     dict(kernel=(1, 1), padding=(0, 0, 0, 0)), dict(kernel=(1, 3), padding=(0, 0, 1, 1)),
