@@ -102,10 +102,18 @@ def _cases(config, transport, for_products, seed):
     bytes_of = driver.config.memory_bytes
     cases = [("memory", lambda _: _memory(bytes_of, driver.write, driver.read, seed))]
     if driver.config.program_words:
-        cases.append(("program memory", lambda _: _memory(
-            driver.program_bytes, driver.write_program, driver.read_program, seed
-        )))
+        cases += _program_memory(driver, seed)
     return driver.config, [*cases, *products(sizes, seed)]
+
+
+def _program_memory(driver, seed):
+    """The checks of the program memory."""
+    from weft.host.memory_test import full_test
+
+    return [
+        (f"program memory, {name}", lambda _, check=check: check())
+        for name, check in full_test(driver, seed)
+    ]
 
 
 def _checks(accelerator, transport, for_products, args):
