@@ -11,12 +11,14 @@ from amaranth.lib.io import DifferentialPort
 from weft.boards import pll
 from weft.boards.devices import DEVICES, Device
 from weft.config import Config
+from weft.design import PerKind
 from weft.hints import to_install
 from weft.network_core.config import NetworkCoreConfig
+from weft.sdram import SdramChip
 
 __all__ = [
-    "FULL_SPEED", "LEDS", "ULPI", "Board", "BoardError", "NetworkDesign", "Ports", "check_bridge",
-    "check_pins", "resource_of", "usb_pll",
+    "FULL_SPEED", "LEDS", "ULPI", "Board", "BoardError", "NetworkDesign", "Ports", "Sdram",
+    "check_bridge", "check_pins", "has_sdram", "resource_of", "usb_pll",
 ]
 
 
@@ -31,6 +33,8 @@ PACKAGES = {
 # The pins of a USB connector of full speed, and of a PHY of high speed.
 FULL_SPEED = "d_p", "d_n", "pullup"
 ULPI = "clk", "data", "dir", "nxt", "stp", "rst"
+# The pins of an SDRAM: resources of amaranth-boards have these names.
+SDRAM_PINS = "clk", "clk_en", "cs", "ras", "cas", "we", "ba", "a", "dqm", "dq"
 BAUD_TOLERANCE = 0.01  # relative error of the divided clock
 # The largest rates of USB bridges, by their data sheets (FTDI DS_FT2232H, DS_FT231X).
 BRIDGE_BAUD = {"FT2232H": 12_000_000, "FT231X": 3_000_000}
@@ -62,6 +66,35 @@ class NetworkDesign:
     baud: int
     placer: str = "heap"
     seed: int = 1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sdram:
+    """The SDRAM of a board, for the program memory of a network core.
+
+    Attributes
+    ----------
+    chip : `weft.sdram.SdramChip`
+        The slowest of those that boards of this name have, and the smallest.
+    phase : int
+        Degrees from an edge of the core's clock to that of the chip: 0 to 359. Outputs of the core
+        change after its edge, and the chip must take them, at its own edge, before the next one. It
+        answers after its edge, and the core takes that two edges of its own later.
+    resource : tuple
+        Of the platform, and its number.
+    """
+
+    chip: SdramChip
+    phase: int = 270
+    resource: tuple[str, int] = ("sdram", 0)
+
+
+_PROGRAM_BYTES = PerKind(product=lambda config: 0, network=lambda config: config.program_bytes)
+
+
+def has_sdram(config) -> bool:
+    """Whether a Design needs the SDRAM of its board: it has a program memory."""
+    return _PROGRAM_BYTES.of(config)(config) > 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -103,6 +136,8 @@ class Board:
         A Component that switches on the supply of the pins of USB, where the FPGA controls it. It
         is made with ``clock``, the clock in MHz of its domain ``sync``. Its output ``ready`` is
         high when the pins work.
+    sdram : Sdram, optional
+        The memory of cores with a program memory.
     at_pad : bool
         iCE40 only: the clock enters at the PLL's own pin, so the PLL must be an SB_PLL40_PAD.
     placer : str
@@ -131,6 +166,7 @@ class Board:
     usb: tuple = ()
     link: str = "serial"
     supply: type | None = None
+    sdram: Sdram | None = None
     at_pad: bool = False
     placer: str = "heap"
     seed: int = 1
@@ -177,6 +213,34 @@ class Board:
             raise BoardError(f"clock of {self.name} must be over 0, not {self.clock:g} MHz")
         if self.link == "serial":
             self._check_baud()
+        if has_sdram(self.config):
+            self._check_sdram()
+
+    def _check_sdram(self):
+        """Raise BoardError unless the board has the program memory of its core."""
+        if self.sdram is None:
+            raise BoardError(
+                f"program_words of {self.name} must be 0, not {self.config.program_words}: no SDRAM"
+                " of this board is known"
+            )
+        chip, config = self.sdram.chip, self.config
+        if config.program_bytes > chip.size:
+            row = config.program_bytes // config.program_words
+            most = 1 << (chip.size // row).bit_length() - 1
+            raise BoardError(
+                f"program_words of {self.name} must be at most {most:,}, not"
+                f" {config.program_words:,}: the {chip.name} has {chip.size:,} bytes, and a word of"
+                f" all banks {row}"
+            )
+        if not 2 * chip.word_bytes <= config.beat_bytes:
+            raise BoardError(
+                f"read_vectors * depth of {self.name} must be at least {2 * chip.word_bytes} with"
+                f" its SDRAM, not {config.beat_bytes}"
+            )
+        try:
+            chip.timing(self.clock)
+        except ValueError as error:
+            raise BoardError(f"clock of {self.name}: {error}") from None
 
     def _check_baud(self):
         """Raise BoardError unless the clock can be divided to the baud rate."""
@@ -360,12 +424,14 @@ class Ports:
 
 
 def _uses(board):
-    """The arguments of `Ports.request` for the clock, the link and each LED."""
+    """The arguments of `Ports.request` for the clock, the link, each LED and the memory."""
+    sdram = SDRAM_PINS if has_sdram(board.config) else ()
     link = {f"USB pin {pin}": (*board.usb, pin) for pin in board.usb_pins}
     return {
         "clock": (board.platform.default_clk, 0),
         **(link or {"serial port": ("uart", 0, "rx"), "transmitter": ("uart", 0, "tx")}),
         **{f"LED {led}": pin for led, pin in board.leds.items()},
+        **{f"SDRAM pin {pin}": (*board.sdram.resource, pin) for pin in sdram},
     }
 
 
@@ -432,6 +498,8 @@ def check_pins(board: Board):
             f"clock of {board.name}: {platform.default_clk}#0 must have a frequency:"
             " Clock(hertz) in its Resource"
         )
-    board.device.flow.pll(clock.frequency / 1e6, board.clock)
+    settings = board.device.flow.pll(clock.frequency / 1e6, board.clock)
+    if has_sdram(board.config):
+        pll.ecp5_shifted(settings, board.sdram.phase)
     if board.usb_clocks:
         usb_pll(board, clock.frequency / 1e6)
