@@ -13,17 +13,9 @@ from amaranth.lib.cdc import FFSynchronizer, ResetSynchronizer
 from amaranth.utils import ceil_log2
 
 from weft.boards.benchmark import CriticalPath, OtherClock, PnrResult, RoutedDesign
-from weft.boards.board import (
-    ULPI,
-    Board,
-    BoardError,
-    Ports,
-    check_pins,
-    has_sdram,
-    resource_of,
-    usb_pll,
-)
+from weft.boards.board import ULPI, Board, BoardError, Ports, check_pins, resource_of, usb_pll
 from weft.boards.flows.ecp5 import LOOP_FILTER
+from weft.boards.memory import has_sdram
 from weft.boards.pll import Pll, ecp5_shifted
 from weft.boards.sdram import add_sdram
 from weft.boards.toolchain import (

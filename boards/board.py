@@ -10,15 +10,15 @@ from amaranth.lib.io import DifferentialPort
 
 from weft.boards import pll
 from weft.boards.devices import DEVICES, Device
+from weft.boards.memory import SDRAM_PINS, Sdram, has_sdram, sdram_problem
 from weft.config import Config
-from weft.design import PerKind
 from weft.hints import to_install
 from weft.network_core.config import NetworkCoreConfig
-from weft.sdram import SdramChip
+from weft.network_core.cycles import ProgramTiming
 
 __all__ = [
-    "FULL_SPEED", "LEDS", "ULPI", "Board", "BoardError", "NetworkDesign", "Ports", "Sdram",
-    "check_bridge", "check_pins", "has_sdram", "resource_of", "usb_pll",
+    "FULL_SPEED", "LEDS", "ULPI", "Board", "BoardError", "NetworkDesign", "Ports", "check_bridge",
+    "check_pins", "resource_of", "usb_pll",
 ]
 
 
@@ -33,8 +33,6 @@ PACKAGES = {
 # The pins of a USB connector of full speed, and of a PHY of high speed.
 FULL_SPEED = "d_p", "d_n", "pullup"
 ULPI = "clk", "data", "dir", "nxt", "stp", "rst"
-# The pins of an SDRAM: resources of amaranth-boards have these names.
-SDRAM_PINS = "clk", "clk_en", "cs", "ras", "cas", "we", "ba", "a", "dqm", "dq"
 BAUD_TOLERANCE = 0.01  # relative error of the divided clock
 # The largest rates of USB bridges, by their data sheets (FTDI DS_FT2232H, DS_FT231X).
 BRIDGE_BAUD = {"FT2232H": 12_000_000, "FT231X": 3_000_000}
@@ -66,35 +64,6 @@ class NetworkDesign:
     baud: int
     placer: str = "heap"
     seed: int = 1
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Sdram:
-    """The SDRAM of a board, for the program memory of a network core.
-
-    Attributes
-    ----------
-    chip : `weft.sdram.SdramChip`
-        The slowest of those that boards of this name have, and the smallest.
-    phase : int
-        Degrees from an edge of the core's clock to that of the chip: 0 to 359. Outputs of the core
-        change after its edge, and the chip must take them, at its own edge, before the next one. It
-        answers after its edge, and the core takes that two edges of its own later.
-    resource : tuple
-        Of the platform, and its number.
-    """
-
-    chip: SdramChip
-    phase: int = 270
-    resource: tuple[str, int] = ("sdram", 0)
-
-
-_PROGRAM_BYTES = PerKind(product=lambda config: 0, network=lambda config: config.program_bytes)
-
-
-def has_sdram(config) -> bool:
-    """Whether a Design needs the SDRAM of its board: it has a program memory."""
-    return _PROGRAM_BYTES.of(config)(config) > 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -213,34 +182,8 @@ class Board:
             raise BoardError(f"clock of {self.name} must be over 0, not {self.clock:g} MHz")
         if self.link == "serial":
             self._check_baud()
-        if has_sdram(self.config):
-            self._check_sdram()
-
-    def _check_sdram(self):
-        """Raise BoardError unless the board has the program memory of its core."""
-        if self.sdram is None:
-            raise BoardError(
-                f"program_words of {self.name} must be 0, not {self.config.program_words}: no SDRAM"
-                " of this board is known"
-            )
-        chip, config = self.sdram.chip, self.config
-        if config.program_bytes > chip.size:
-            row = config.program_bytes // config.program_words
-            most = 1 << (chip.size // row).bit_length() - 1
-            raise BoardError(
-                f"program_words of {self.name} must be at most {most:,}, not"
-                f" {config.program_words:,}: the {chip.name} has {chip.size:,} bytes, and a word of"
-                f" all banks {row}"
-            )
-        if not 2 * chip.word_bytes <= config.beat_bytes:
-            raise BoardError(
-                f"read_vectors * depth of {self.name} must be at least {2 * chip.word_bytes} with"
-                f" its SDRAM, not {config.beat_bytes}"
-            )
-        try:
-            chip.timing(self.clock)
-        except ValueError as error:
-            raise BoardError(f"clock of {self.name}: {error}") from None
+        if has_sdram(self.config) and (problem := sdram_problem(self)):
+            raise BoardError(problem)
 
     def _check_baud(self):
         """Raise BoardError unless the clock can be divided to the baud rate."""
@@ -339,6 +282,13 @@ class Board:
     def seeds(self, count: int) -> range:
         """The seeds of nextpnr that a build tries, at most ``count``, until one meets the clock."""
         return range(self.seed, self.seed + count)
+
+    @property
+    def memory(self) -> ProgramTiming | None:
+        """The timing of the program memory of its core, for predictions; None without one."""
+        if not has_sdram(self.config):
+            return None
+        return ProgramTiming.of_sdram(self.sdram.chip, self.clock, self.config.beat_bytes)
 
     @property
     def divisor(self) -> int:

@@ -2,8 +2,9 @@
 
 from amaranth_boards.icesugar_pro import ICESugarProPlatform
 
-from weft.boards.board import Board, Sdram
+from weft.boards.board import Board
 from weft.boards.designs import ECP5_25F
+from weft.boards.memory import Sdram
 from weft.sdram import SDRAM_CHIPS
 
 __all__ = ["BOARDS"]

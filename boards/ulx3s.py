@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from amaranth_boards import ulx3s
 
-from weft.boards.board import Board, Sdram
+from weft.boards.board import Board
 from weft.boards.designs import (
     BATCH1_85F,
     ECP5_25F,
@@ -15,6 +15,7 @@ from weft.boards.designs import (
     NETWORKS_ONNX_85F,
     NETWORKS_SDRAM_85F,
 )
+from weft.boards.memory import Sdram
 from weft.sdram import SDRAM_CHIPS
 
 __all__ = ["BOARDS"]

@@ -253,13 +253,8 @@ class SdramController(wiring.Component):
 
     @property
     def latency(self):
-        """Cycles from the address of a read to its beat, in an open row, with an idle controller.
-
-        4 from the address to the command of the first access, 2 to the pins and from them, 2 to the
-        beat; the CAS latency, and the words of a beat.
-        """
-        words = self.data_bytes // self.chip.word_bytes
-        return 4 + self.PINS + 1 + self.timing.cas + words + 2
+        """`weft.sdram.SdramTiming.read_latency` of a beat."""
+        return self.timing.read_latency(self.data_bytes // self.chip.word_bytes)
 
     def elaborate(self, platform):
         m = Module()

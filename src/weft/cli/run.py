@@ -129,6 +129,7 @@ def run(args) -> int:
         undo.enter_context(core.session)
         y, records, values = _measured(args, core, samples.x)
         print(f"on {_PLACES.get(args.on, args.on)}: {core.cost(records, inferences)}")
+        _say_program(core.connection)
         repeat(args, inferences, lambda: core.session(samples.x))
     outputs = y if isinstance(y, list) else [y]
     write_outputs(output, activations, outputs, values)
@@ -270,7 +271,9 @@ def _answering(args):
 # The core of the command, as its kind runs a program.
 
 def open_core(args, program, target, transport):
-    """Open a session for a program on a core; return what runs it, with ``session``.
+    """Open a session for a program on a core; return what runs it.
+
+    It has ``session``, and ``connection``, which executes lists or products.
 
     Parameters
     ----------
@@ -289,10 +292,22 @@ def open_core(args, program, target, transport):
 
             connection = ListTransport(connection)
             lists = connection.products.counters
-        return _RUNS.of(program)(program.open(connection), lists)
+        with slow_task("writing the program to the core") as task:
+            if hasattr(connection, "watch"):
+                connection.watch = task.watch
+            core = _RUNS.of(program)(program.open(connection), lists)
     except BaseException:
         connection.close()
         raise
+    core.connection = connection
+    return core
+
+
+def _say_program(connection):
+    """Print how much of a program was sent, if it lies in a memory behind a link."""
+    sent, found = (getattr(connection, f"program_{name}", 0) for name in ("sent", "found"))
+    if sent or found:
+        print(f"program memory: {sent:,} bytes sent, {found:,} bytes were there")
 
 
 def refuse_page(program, inferences: int) -> None:

@@ -53,7 +53,8 @@ class NetworkDriver:
     program_bytes : int
         Bytes of the program memory that lists may use; 0 without one.
     program_sent, program_found : int
-        Bytes that calls of `write_program` have sent, and that they have found in the memory.
+        Bytes that calls of `write_program` have sent, and that they have found in the memory, of
+        data that they compare.
     watch : callable or None
         Called in `write_program`, after each piece that is compared, with the part of its data,
         from 0 to 1, that the memory has.
@@ -370,8 +371,10 @@ class NetworkDriver:
         if compare:
             self._test_memory()
         self._transport.write_program(first, piece, self._timeout)
+        if not compare:
+            return
         self.program_sent += len(piece)
-        if compare and not self._has(first, piece):
+        if not self._has(first, piece):
             raise AcceleratorError(
                 "the program memory does not keep what is written: bytes"
                 f" {first:,}..{first + len(piece) - 1:,} are wrong; weft selftest tests the memory"

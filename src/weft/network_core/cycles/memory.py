@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.network_core.latencies import DELIVERY, PROGRAM_BEATS, SIDE_READ, WRITE
+from weft.sdram import SdramChip
 
 __all__ = ["BURST", "ProgramPortTimes", "ProgramTiming", "SidePortTimes", "first_request"]
 
@@ -87,6 +88,7 @@ class SidePortTimes:
 BURST = 16  # beats, aligned
 PERIOD = 256  # of a memory with a beat in each cycle
 STORE = 3  # cycles of a store, beside the latency of the memory
+SDRAM_BURSTS = 3  # of reads inside the controller of an SDRAM
 ADDRESS = 6  # cycles of the latency of an SDRAM until the last access of a burst has started
 FIFO_WORDS = PROGRAM_BEATS - 2  # of beats, beside the 2 that leave
 
@@ -119,9 +121,23 @@ class ProgramTiming:
     bursts: int = 0
 
     def __post_init__(self):
-        for name, least in (("latency", 1), ("period", PERIOD), ("first_beat", 0)):
+        for name, least in (
+            ("latency", 1), ("period", PERIOD), ("first_beat", 0), ("bursts", 0),
+        ):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
+
+    @classmethod
+    def of_sdram(cls, chip: SdramChip, mhz: float, beat_bytes: int) -> "ProgramTiming":
+        """The timing of `weft.hw.sdram.controller.SdramController`, with beats of some bytes.
+
+        Refreshes lengthen each beat by their part of the time, and rows open behind data.
+        """
+        timing, words = chip.timing(mhz), beat_bytes // chip.word_bytes
+        return cls(
+            timing.read_latency(words), round(PERIOD * words / timing.efficiency), ahead=True,
+            bursts=SDRAM_BURSTS,
+        )
 
 
 @dataclass
