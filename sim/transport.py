@@ -11,12 +11,13 @@ from weft.design import PerKind
 from weft.host.board import BoardTransport
 from weft.host.link import FramedTransport
 from weft.network_core.config import NetworkCoreConfig
+from weft.network_core.cycles import ProgramTiming
 from weft.sdram import SDRAM_CHIPS, SdramChip
 from weft.sim import build, verilated
 
 __all__ = [
     "ACK_TIMEOUT", "DIVISOR", "SDRAM_MHZ", "SimBoardTransport", "SimTransport", "simulated_chip",
-    "start", "wait_or_kill",
+    "simulated_memory", "start", "wait_or_kill",
 ]
 
 
@@ -136,6 +137,12 @@ def simulated_chip(config: NetworkCoreConfig) -> SdramChip | None:
             f" {config.program_bytes:,}"
         )
     return min(chips, key=lambda chip: (chip.width, chip.size))
+
+
+def simulated_memory(config: NetworkCoreConfig) -> ProgramTiming | None:
+    """The timing of `simulated_chip`, for predictions; None without a program memory."""
+    chip = simulated_chip(config)
+    return chip and ProgramTiming.of_sdram(chip, SDRAM_MHZ, config.beat_bytes)
 
 
 _MEMORY = PerKind(product=lambda config: None, network=simulated_chip)

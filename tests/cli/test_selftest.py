@@ -216,7 +216,7 @@ def test_a_core_with_a_program_memory(broken, monkeypatch, capsys):
 
 def test_rejects_a_core_of_another_config(monkeypatch, capsys):
     monkeypatch.setattr(
-        "weft.cli.options.given_config", lambda args: Config(rows=5)
+        "weft.cli.options.given_config", lambda *_: Config(rows=5)
     )
     monkeypatch.setattr(
         "weft.host.opening.open_transport",

@@ -13,6 +13,8 @@ from network_programs import random_inputs
 from rejects import rejects
 
 import weft
+from weft.cli import main
+from weft.designs import design_from_toml
 from weft.host import memory_test, network_driver
 from weft.host.board import BoardTransport
 from weft.host.emulated import ListTransport
@@ -20,14 +22,13 @@ from weft.host.network_driver import NetworkDriver
 from weft.host.transport import TransportClosed
 from weft.models.network_core.runners import GoldenRunner
 from weft.models.target import NetworkTarget
-from weft.network_core.cycles import ProgramTiming
 from weft.network_core.descriptors import split
 from weft.sdram import SDRAM_CHIPS
 from weft.sim.transport import (
     ACK_TIMEOUT,
-    SDRAM_MHZ,
     SimBoardTransport,
     simulated_chip,
+    simulated_memory,
     start,
     wait_or_kill,
 )
@@ -36,9 +37,7 @@ pytestmark = pytest.mark.slow
 
 TIMEOUT = 600
 CHIP = simulated_chip(PROGRAM)
-TARGET = NetworkTarget(
-    "board", PROGRAM, memory=ProgramTiming.of_sdram(CHIP, SDRAM_MHZ, PROGRAM.beat_bytes)
-)
+TARGET = NetworkTarget("board", PROGRAM, memory=simulated_memory(PROGRAM))
 DATA = np.random.default_rng(3).bytes(16 << 10)
 
 
@@ -54,7 +53,8 @@ def at(number):
 
 def test_the_chip_of_a_board():
     assert CHIP == SDRAM_CHIPS["IS42S16160G-7"]
-    assert simulated_chip(replace(PROGRAM, program_words=0)) is None
+    for of in simulated_chip, simulated_memory:
+        assert of(replace(PROGRAM, program_words=0)) is None
     with rejects(
         ValueError, "program memory of a simulated board must have at most 67,108,864 bytes, not"
         " 100,663,296"
@@ -87,10 +87,33 @@ def test_matrix_products(driver):
     assert np.array_equal(y, a.astype(int) @ b.astype(int))
 
 
-def test_the_memory_passes_its_test(driver, monkeypatch):
+DESIGN = """\
+rows = 2
+cols = 2
+depth = 4
+lanes = 2
+multiplier = "fip"
+requantize = "tflite"
+activation = "none"
+
+[network_core]
+words = 512
+b_words = 128
+lines = 64
+read_vectors = 2
+program_words = 2048
+"""
+
+
+def test_the_self_test_of_a_board(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(memory_test, "_REST", 0)
-    found = {name: check() for name, check in memory_test.full_test(driver)}
-    assert {failure for _, failure in found.values()} == {None}, found
+    file = tmp_path / "board.toml"
+    file.write_text(DESIGN)
+    assert design_from_toml(file) == PROGRAM
+    assert main(["selftest", "board", "--config", str(file)]) == 0
+    said = capsys.readouterr().out
+    for check in ("data lines", "address lines", "sample", "byte enables", "refresh", "patterns"):
+        assert f"program memory, {check}: passed" in said
 
 
 class Wire:

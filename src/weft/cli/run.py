@@ -163,7 +163,7 @@ def _load(args):
     network, program = load_network(args)
     if program is None:
         default = DEFAULT_BOARD if args.on in _SIMULATED else None
-        return network, None, target or (default and _target_of(default))
+        return network, None, _with_memory(args, target or (default and _target_of(default)))
     if args.check:
         raise ModelError(f"--check needs the network, not the program {args.network}")
     for name in ("activations", "batch"):
@@ -176,6 +176,22 @@ def _load(args):
             f" {target.name} ({target.array.hash:08x})"
         )
     return None, program, own
+
+
+def _with_memory(args, target):
+    """Return the target of a simulated board, with the timing of the memory that it has."""
+    if target is None or args.on != "board":
+        return target
+    return _ON_BOARD.of(target)(target)
+
+
+def _simulated(target):
+    from weft.sim.transport import simulated_memory
+
+    return dataclasses.replace(target, memory=simulated_memory(target.config))
+
+
+_ON_BOARD = PerKind(product=lambda target: target, network=_simulated)
 
 
 def _compiled(args, network, target):
