@@ -3,7 +3,7 @@
 import contextlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +15,9 @@ from amaranth.utils import ceil_log2
 from weft.boards.benchmark import CriticalPath, OtherClock, PnrResult, RoutedDesign
 from weft.boards.board import ULPI, Board, BoardError, Ports, check_pins, resource_of, usb_pll
 from weft.boards.flows.ecp5 import LOOP_FILTER
-from weft.boards.pll import Pll
+from weft.boards.memory import has_sdram
+from weft.boards.pll import Pll, ecp5_shifted
+from weft.boards.sdram import add_sdram
 from weft.boards.toolchain import (
     Netlist,
     SeedError,
@@ -155,7 +157,8 @@ class BoardTop(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.domains.sync = ClockDomain(reset_less=not self.board.device.flow.reset)
-        m.submodules.clock = clock = Clock(self.board)
+        sdram = has_sdram(self.config)
+        m.submodules.clock = clock = Clock(self.board, sdram=sdram)
         serial = self.board.link == "serial"
         if serial:
             m.submodules.accelerator = accelerator = SerialAccelerator(
@@ -170,6 +173,8 @@ class BoardTop(wiring.Component):
             m.submodules.accelerator = accelerator = usb_accelerator(
                 m, platform, ports, self.board, self.config, clock, self._ready(m, clock)
             )
+        if sdram:
+            add_sdram(m, ports, self.board, self.config, accelerator.memory, clock.sdram)
         if self.board.device.flow.reset:
             m.d.comb += ResetSignal().eq(~clock.stable)
         m.d.comb += ClockSignal().eq(clock.clk)
@@ -203,11 +208,16 @@ class Clock(wiring.Component):
     Parameters
     ----------
     board : Board
+    sdram : bool
+        Whether the SDRAM is used.
 
     Attributes
     ----------
     clk : Out(1)
         Clock of the accelerator.
+    sdram : Out(1)
+        Clock of the SDRAM, if it is used. It runs always, as the chip must have it before it gets
+        a command.
     stable : Out(1)
         High from `WAIT` cycles after the PLL has locked, until it loses its lock; on a board with
         the clocks below, after both PLLs.
@@ -216,10 +226,12 @@ class Clock(wiring.Component):
         board with this link, whose `Board.usb_clocks` has them.
     """
 
-    def __init__(self, board: Board):
+    def __init__(self, board: Board, *, sdram=False):
         self.board = board
         self._usb = board.usb_clocks
-        super().__init__({name: wiring.Out(1) for name in ("clk", "stable", *self._usb)})
+        self._sdram = sdram
+        names = "clk", "stable", *(("sdram",) if sdram else ()), *self._usb
+        super().__init__({name: wiring.Out(1) for name in names})
 
     def elaborate(self, platform):
         m = Module()
@@ -228,9 +240,12 @@ class Clock(wiring.Component):
         source = platform.default_clk_frequency / 1e6
         pll_clk, lock, locked = Signal(), Signal(), Signal()
         flow = self.board.device.flow
+        settings, shifted = flow.pll(source, self.board.clock), {}
+        if self._sdram:
+            settings = ecp5_shifted(settings, self.board.sdram.phase)
+            shifted["shifted"] = self.sdram
         start_clk = flow.add_pll(
-            m, pin, flow.pll(source, self.board.clock), at_pad=self.board.at_pad,
-            clk=pll_clk, lock=lock,
+            m, pin, settings, at_pad=self.board.at_pad, clk=pll_clk, lock=lock, **shifted
         )
         if self._usb:
             usb_lock, core_lock, lock = Signal(), lock, Signal()
@@ -351,7 +366,7 @@ def prepare(board: Board, config: Config | NetworkCoreConfig) -> BoardDesign:
     Raises BoardError if the platform lacks the serial port or a pin that the board names, and
     PllError if the PLL cannot make the board's clock.
     """
-    check_pins(board)
+    check_pins(replace(board, config=config))
     plan = board.platform().prepare(BoardTop(board, config), "top", emit_src=False)
     constraints = plan.files[f"top.{board.device.flow.constraints}"]
     return BoardDesign(board, config, plan.files["top.il"], constraints)

@@ -10,9 +10,11 @@ from amaranth.lib.io import DifferentialPort
 
 from weft.boards import pll
 from weft.boards.devices import DEVICES, Device
+from weft.boards.memory import SDRAM_PINS, Sdram, has_sdram, sdram_problem
 from weft.config import Config
 from weft.hints import to_install
 from weft.network_core.config import NetworkCoreConfig
+from weft.network_core.cycles import ProgramTiming
 
 __all__ = [
     "FULL_SPEED", "LEDS", "ULPI", "Board", "BoardError", "NetworkDesign", "Ports", "check_bridge",
@@ -103,6 +105,8 @@ class Board:
         A Component that switches on the supply of the pins of USB, where the FPGA controls it. It
         is made with ``clock``, the clock in MHz of its domain ``sync``. Its output ``ready`` is
         high when the pins work.
+    sdram : Sdram, optional
+        The memory of cores with a program memory.
     at_pad : bool
         iCE40 only: the clock enters at the PLL's own pin, so the PLL must be an SB_PLL40_PAD.
     placer : str
@@ -131,6 +135,7 @@ class Board:
     usb: tuple = ()
     link: str = "serial"
     supply: type | None = None
+    sdram: Sdram | None = None
     at_pad: bool = False
     placer: str = "heap"
     seed: int = 1
@@ -177,6 +182,8 @@ class Board:
             raise BoardError(f"clock of {self.name} must be over 0, not {self.clock:g} MHz")
         if self.link == "serial":
             self._check_baud()
+        if has_sdram(self.config) and (problem := sdram_problem(self)):
+            raise BoardError(problem)
 
     def _check_baud(self):
         """Raise BoardError unless the clock can be divided to the baud rate."""
@@ -277,6 +284,13 @@ class Board:
         return range(self.seed, self.seed + count)
 
     @property
+    def memory(self) -> ProgramTiming | None:
+        """The timing of the program memory of its core, for predictions; None without one."""
+        if not has_sdram(self.config):
+            return None
+        return ProgramTiming.of_sdram(self.sdram.chip, self.clock, self.config.beat_bytes)
+
+    @property
     def divisor(self) -> int:
         """Clock cycles per bit of the serial port."""
         return round(self.clock * 1e6 / self.baud)
@@ -360,12 +374,14 @@ class Ports:
 
 
 def _uses(board):
-    """The arguments of `Ports.request` for the clock, the link and each LED."""
+    """The arguments of `Ports.request` for the clock, the link, each LED and the memory."""
+    sdram = SDRAM_PINS if has_sdram(board.config) else ()
     link = {f"USB pin {pin}": (*board.usb, pin) for pin in board.usb_pins}
     return {
         "clock": (board.platform.default_clk, 0),
         **(link or {"serial port": ("uart", 0, "rx"), "transmitter": ("uart", 0, "tx")}),
         **{f"LED {led}": pin for led, pin in board.leds.items()},
+        **{f"SDRAM pin {pin}": (*board.sdram.resource, pin) for pin in sdram},
     }
 
 
@@ -432,6 +448,8 @@ def check_pins(board: Board):
             f"clock of {board.name}: {platform.default_clk}#0 must have a frequency:"
             " Clock(hertz) in its Resource"
         )
-    board.device.flow.pll(clock.frequency / 1e6, board.clock)
+    settings = board.device.flow.pll(clock.frequency / 1e6, board.clock)
+    if has_sdram(board.config):
+        pll.ecp5_shifted(settings, board.sdram.phase)
     if board.usb_clocks:
         usb_pll(board, clock.frequency / 1e6)

@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import dataclasses
 from typing import Any
 
 from weft.boards.board import Board, BoardError, NetworkDesign
@@ -15,7 +16,8 @@ from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "GOWIN_18", "ICE40_HX8K", "ICE40_UP5K",
-    "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_HX8K", "NETWORKS_ONNX_85F", "NETWORKS_UP5K",
+    "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_HX8K", "NETWORKS_ONNX_85F", "NETWORKS_SDRAM_85F",
+    "NETWORKS_UP5K",
     "configs_by_size", "min_luts",
 ]
 
@@ -49,6 +51,11 @@ NETWORKS_85F = NetworkDesign(
         words=4096, b_words=512, lines=512, read_vectors=4, softmax=True, multiply_maps=True,
     ),
     clock=75, baud=3_000_000, placer="static",
+)
+# The same with lists and weights in an SDRAM of 32 MiB: 18 MiB of it, which is 9 banks of 2^18
+# words. The memory on the chip has the maps alone.
+NETWORKS_SDRAM_85F = dataclasses.replace(
+    NETWORKS_85F, config=replace(NETWORKS_85F.config, program_words=1 << 18)
 )
 # The same for networks of ONNX: the lanes round as onnxruntime, and take a quarter more LUTs. Lanes
 # with both roundings would have the normalizers of the one and the shifters of the other.

@@ -4,6 +4,8 @@ from amaranth_boards.icesugar_pro import ICESugarProPlatform
 
 from weft.boards.board import Board
 from weft.boards.designs import ECP5_25F
+from weft.boards.memory import Sdram
+from weft.sdram import SDRAM_CHIPS
 
 __all__ = ["BOARDS"]
 
@@ -13,6 +15,7 @@ BOARDS = (
         clock=125, baud=1_000_000, bridge="DAPLink", price="$",
         leds={"alive": ("rgb_led", 0, "g"), "busy": ("rgb_led", 0, "b"),
               "error": ("rgb_led", 0, "r")},
+        sdram=Sdram(chip=SDRAM_CHIPS["IS42S16160G-7"]),
         programmers=(("icesprog",), ("openFPGALoader", "-c", "cmsisdap")),
     ),
 )

@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-__all__ = ["Pll", "PllError", "ecp5", "ecp5_full_speed", "ecp5_phy", "gowin", "ice40"]
+__all__ = [
+    "Pll", "PllError", "ecp5", "ecp5_full_speed", "ecp5_phy", "ecp5_shifted", "gowin",
+    "ice40",
+]
 
 TOLERANCE = 0.001  # relative error of the output frequency
 # A device may be off by 0.25 % at full speed and by 0.05 % at high speed (USB 2.0, 7.1.11). The
@@ -110,6 +113,24 @@ def ecp5_phy(source: float) -> Pll:
     Raises PllError as `ecp5_full_speed`.
     """
     return _second_output(source, PHY_MHZ, PHY_TOLERANCE)
+
+
+def ecp5_shifted(settings: Pll, degrees: float) -> Pll:
+    """Settings of `ecp5` with the same clock on CLKOS2, later by a part of its period.
+
+    A step is an eighth of the oscillator's period: ``45 / divider`` degrees. The nearest one is
+    taken.
+
+    Source: Lattice FPGA-TN-02200, ECP5 and ECP5-5G sysCLOCK PLL/DLL: fine and coarse phase. The
+    parameters are those of ecppll.
+    """
+    output = "CLKOS" if "CLKOS_DIV" in settings.parameters else "CLKOP"
+    divider, phase = (settings.parameters[f"{output}_{name}"] for name in ("DIV", "CPHASE"))
+    coarse, fine = divmod(round(8 * divider * (degrees % 360) / 360), 8)
+    return replace(settings, parameters=settings.parameters | {
+        "CLKOS2_DIV": divider, "CLKOS2_CPHASE": phase + coarse, "CLKOS2_FPHASE": fine,
+        "CLKOS2_ENABLE": "ENABLED",
+    })
 
 
 def _second_output(source, target, tolerance, most=128):

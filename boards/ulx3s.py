@@ -1,5 +1,7 @@
 """ULX3S with any of its four ECP5: 25 MHz, serial port and JTAG on an FT231X."""
 
+from dataclasses import replace
+
 from amaranth_boards import ulx3s
 
 from weft.boards.board import Board
@@ -11,9 +13,16 @@ from weft.boards.designs import (
     NETWORKS_25F,
     NETWORKS_85F,
     NETWORKS_ONNX_85F,
+    NETWORKS_SDRAM_85F,
 )
+from weft.boards.memory import Sdram
+from weft.sdram import SDRAM_CHIPS
 
 __all__ = ["BOARDS"]
+
+# Boards have this chip, an MT48LC16M16 with shorter times, or an AS4C32M16 with twice the columns
+# and a longer tRCD and tRP.
+_SDRAM = Sdram(chip=replace(SDRAM_CHIPS["IS42S16160G-7"], rcd=21, rp=21))
 
 
 def _ulx3s(size, platform, config, networks):
@@ -21,7 +30,7 @@ def _ulx3s(size, platform, config, networks):
         name=f"ulx3s-{size}f", platform=platform, config=config, placer="static",
         clock=125, baud=3_000_000, bridge="FT231X", usb=("usb", 0), price="$$", networks=networks,
         leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
-        programmers=(("openFPGALoader", "-b", "ulx3s"), ("fujprog",)),
+        programmers=(("openFPGALoader", "-b", "ulx3s"), ("fujprog",)), sdram=_SDRAM,
     )
 
 
@@ -30,6 +39,7 @@ BOARDS = (
     _ulx3s(25, ulx3s.ULX3S_25F_Platform, ECP5_25F, {"networks": NETWORKS_25F}),
     _ulx3s(45, ulx3s.ULX3S_45F_Platform, ECP5_45F, {}),
     _ulx3s(85, ulx3s.ULX3S_85F_Platform, ECP5_85F, {
-        "networks": NETWORKS_85F, "batch1": BATCH1_85F, "networks-onnx": NETWORKS_ONNX_85F,
+        "networks": NETWORKS_85F, "networks-sdram": NETWORKS_SDRAM_85F,
+        "batch1": BATCH1_85F, "networks-onnx": NETWORKS_ONNX_85F,
     }),
 )

@@ -5,6 +5,7 @@ The boards themselves need Amaranth, whose import takes longer than a report.
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from weft.boards.catalog import BOARDS
@@ -16,7 +17,7 @@ FILE = Path(__file__).resolve().parent.parent / "src" / "weft" / "models" / "boa
 
 
 def text() -> str:
-    """The file: by the name of a core, its clock, its baud rate, and the fields of its Config."""
+    """The file: by the name of a core, its clock, baud rate and Config, and its memory."""
     cores = {board.name: board for board in BOARDS.values()}
     cores |= {
         f"{board.name}-{purpose}": board.built_for(purpose)
@@ -27,7 +28,8 @@ def text() -> str:
 
 def _facts(board):
     config = to_dict(board.config, chosen=True)
-    return {"clock": board.clock, "baud": board.baud, "config": config}
+    facts = {"clock": board.clock, "baud": board.baud, "config": config}
+    return facts if board.memory is None else facts | {"memory": asdict(board.memory)}
 
 
 def main() -> int:

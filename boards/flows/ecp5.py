@@ -75,13 +75,15 @@ class Ecp5Flow(Flow):
     def pll(self, source, clock):
         return pll.ecp5(source, clock)
 
-    def add_pll(self, m, pin, settings, *, at_pad, clk, lock):
+    def add_pll(self, m, pin, settings, *, at_pad, clk, lock, shifted=None):
         m.submodules.pin = buffer = io.Buffer("i", pin)
         feedback = clk
         outputs = {"o_CLKOP": clk}
         if "CLKOS_DIV" in settings.parameters:
             feedback = Signal(name="pll_feedback")
             outputs = {"o_CLKOP": feedback, "o_CLKOS": clk}
+        if shifted is not None:
+            outputs["o_CLKOS2"] = shifted
         m.submodules.pll = Instance(
             "EHXPLLL", **{f"p_{name}": value for name, value in settings.parameters.items()},
             **{f"a_{name}": value for name, value in LOOP_FILTER.items()},

@@ -193,9 +193,13 @@ def vector_number(config, address):
     return sum((address.word << bit for bit in shifts), address.bank)
 
 
-def in_memory(config, address):
-    """Whether the memory has the vector at ``address``, a `VectorAddress`."""
-    return (address.bank < config.banks) & ~address.word[ceil_log2(config.words) :].any()
+def in_memory(config, address, words=None):
+    """Whether a memory has the vector at ``address``, a `VectorAddress`.
+
+    ``words`` are those of each of its banks, by default of the memory on the chip.
+    """
+    words = config.words if words is None else words
+    return (address.bank < config.banks) & ~address.word[ceil_log2(words) :].any()
 
 
 def within(config, address, vectors, base, limit):

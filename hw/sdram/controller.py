@@ -17,7 +17,7 @@ __all__ = ["SdramController", "SdramPins"]
 class SdramPins(wiring.Signature):
     """The pins of a chip but for its clock, as the controller drives them.
 
-    Each output comes from a register and each input goes to one, so these can be registers of pads.
+    Each output comes from a register and each input goes to one, or these are in the pads.
 
     Parameters
     ----------
@@ -58,6 +58,8 @@ class WriteWords(wiring.Component):
         Bits of a word.
     data_bytes : int
         Bytes of a beat.
+    pads : bool
+        As of `SdramController`.
 
     Attributes
     ----------
@@ -72,11 +74,12 @@ class WriteWords(wiring.Component):
     mask : In, 1 bit
         Mask all bytes while no word is written.
     dq, dqm, oe : Out
-        For the pins, a cycle after ``write_word``.
+        For the pins, a cycle after ``write_word``; with ``pads``, in its cycle.
     """
 
-    def __init__(self, *, width, data_bytes):
+    def __init__(self, *, width, data_bytes, pads):
         self.width = width
+        self.pads = pads
         self.words = 8 * data_bytes // width
         super().__init__({
             "load": In(1), "beat": In(8 * data_bytes), "strb": In(data_bytes), "free": Out(1),
@@ -95,8 +98,9 @@ class WriteWords(wiring.Component):
             m.d.sync += full.eq(0)
         with m.If(self.load):
             m.d.sync += [full.eq(1), beat.eq(self.beat), mask.eq(~self.strb)]
-        m.d.sync += [
-            index.eq(index + self.write_word), self.oe.eq(self.write_word),
+        m.d.sync += index.eq(index + self.write_word)
+        m.d["comb" if self.pads else "sync"] += [
+            self.oe.eq(self.write_word),
             self.dq.eq(mux_tree(beat, index, self.width)),
             self.dqm.eq(Mux(self.write_word, mux_tree(mask, index, self.width // 8),
                                self.mask.replicate(len(self.dqm)))),
@@ -117,6 +121,8 @@ class ReadWords(wiring.Component):
         Words of an access.
     latency : int
         Cycles from ``read_word`` to the word in ``dq``.
+    pads : bool
+        As of `SdramController`: ``dq`` comes a cycle later.
 
     Attributes
     ----------
@@ -141,8 +147,9 @@ class ReadWords(wiring.Component):
 
     DEPTH = 16  # words that wait: two accesses of 8 hide the way through the chip
 
-    def __init__(self, *, width, data_bytes, words, latency):
+    def __init__(self, *, width, data_bytes, words, latency, pads):
         self.width = width
+        self.pads = pads
         self.beat_words = 8 * data_bytes // width
         self.words = words
         self.latency = latency
@@ -165,9 +172,9 @@ class ReadWords(wiring.Component):
         index = Signal(range(self.beat_words))
         m.d.sync += [
             coming.eq(Cat(self.read_word, coming)), last.eq(Cat(self.last, last)),
-            word.eq(self.dq), put.eq(put + coming[-1]), get.eq(get + pop),
-            index.eq(index + pop),
+            put.eq(put + coming[-1]), get.eq(get + pop), index.eq(index + pop),
         ]
+        m.d["comb" if self.pads else "sync"] += word.eq(self.dq)
         m.d.comb += [
             write.en.eq(coming[-1]), write.addr.eq(put), write.data.word.eq(word),
             write.data.last.eq(last[-1]), read.addr.eq(get),
@@ -212,6 +219,9 @@ class SdramController(wiring.Component):
         Of this chip, at the clock of the controller.
     data_bytes : int
         Bytes of a beat: a power of two, at least two words, at most a 16th of a row.
+    pads : bool
+        The registers of the pins are outside, in the pads: outputs come a cycle earlier, and
+        ``dq_i`` comes a cycle later. At the chip nothing changes.
 
     Attributes
     ----------
@@ -230,8 +240,9 @@ class SdramController(wiring.Component):
 
     PINS = 1  # register from the scheduler to the pins
 
-    def __init__(self, chip, timing, *, data_bytes):
+    def __init__(self, chip, timing, *, data_bytes, pads=False):
         self.chip = chip
+        self.pads = pads
         self.timing = timing
         self.data_bytes = data_bytes
         self.access = Access(chip, data_bytes=data_bytes)
@@ -242,13 +253,8 @@ class SdramController(wiring.Component):
 
     @property
     def latency(self):
-        """Cycles from the address of a read to its beat, in an open row, with an idle controller.
-
-        4 from the address to the command of the first access, 2 to the pins and from them, 2 to the
-        beat; the CAS latency, and the words of a beat.
-        """
-        words = self.data_bytes // self.chip.word_bytes
-        return 4 + self.PINS + 1 + self.timing.cas + words + 2
+        """`weft.sdram.SdramTiming.read_latency` of a beat."""
+        return self.timing.read_latency(self.data_bytes // self.chip.word_bytes)
 
     def elaborate(self, platform):
         m = Module()
@@ -257,10 +263,12 @@ class SdramController(wiring.Component):
             self.chip, self.timing, data_bytes=data_bytes
         )
         m.submodules.bursts = bursts = Bursts(self.chip, data_bytes=data_bytes)
-        m.submodules.writes = writes = WriteWords(width=width, data_bytes=data_bytes)
+        m.submodules.writes = writes = WriteWords(
+            width=width, data_bytes=data_bytes, pads=self.pads
+        )
         m.submodules.reads = reads = ReadWords(
             width=width, data_bytes=data_bytes, words=self.access.words,
-            latency=self.PINS + self.timing.cas + 1,
+            latency=self.PINS + self.timing.cas + 1, pads=self.pads,
         )
         for name in ("aw", "w", "b", "ar"):
             connect(m, flipped(getattr(self.axi, name)), getattr(bursts, name))
@@ -291,7 +299,7 @@ class SdramController(wiring.Component):
             pins.cke.eq(1), pins.cs_n.eq(0),
             pins.dq_o.eq(writes.dq), pins.dqm.eq(writes.dqm), pins.dq_oe.eq(writes.oe),
         ]
-        m.d.sync += [
+        m.d["comb" if self.pads else "sync"] += [
             Cat(pins.we_n, pins.cas_n, pins.ras_n).eq(command),
             pins.ba.eq(scheduler.ba), pins.a.eq(scheduler.a),
         ]

@@ -2,7 +2,10 @@
 
 from enum import IntEnum
 
-__all__ = ["MAX_DATA", "MAX_PAYLOAD", "MAX_WRITE", "SYNC", "WRITE_FIELDS", "FrameType"]
+__all__ = [
+    "CHECK_BITS", "MAX_CHECK", "MAX_DATA", "MAX_PAYLOAD", "MAX_WRITE", "PROGRAM_BIT", "SYNC",
+    "WRITE_FIELDS", "FrameType",
+]
 
 SYNC = b"WF"  # the first two bytes of every frame
 MAX_PAYLOAD = 256  # maximum payload of a frame to a board, and of results in a frame, in bytes
@@ -11,6 +14,12 @@ MAX_PAYLOAD = 256  # maximum payload of a frame to a board, and of results in a 
 WRITE_FIELDS = 12  # payload of a WRITE before its data
 MAX_WRITE = WRITE_FIELDS + 1000  # maximum payload of a WRITE
 MAX_DATA = 1024  # maximum payload of DATA, and maximum result in DONE
+# With a program memory. Bit of the address in WRITE and READ_MEMORY: it is one of this memory.
+# Addresses have no such bit, because they are not negative. And of the count in READ_MEMORY: DATA
+# has the CRC-32 of these bytes, at most `MAX_CHECK`, instead of the bytes.
+PROGRAM_BIT = 31
+MAX_CHECK = 1 << 16
+CHECK_BITS = MAX_CHECK.bit_length()
 
 
 class FrameType(IntEnum):

@@ -87,6 +87,14 @@ class SdramTiming:
                 f" {self.ras_max}"
             )
 
+    def read_latency(self, words: int) -> int:
+        """Cycles from the address of a read to its beat of ``words``, of an idle controller.
+
+        In an open row: 4 from the address to the command of the first access, 2 to the pins and
+        from them, 2 to the beat; the CAS latency, and the words.
+        """
+        return 8 + self.cas + words
+
     @property
     def gap(self) -> int:
         """Cycles without data that a batch of ``postponed`` refreshes takes from a stream.
@@ -210,22 +218,23 @@ class SdramChip:
 
 
 # The chips of boards. Makers' revisions differ by some nanoseconds: these are the slower values.
+_OF_32_MB = {"rows": 8192, "columns": 512, "width": 16, "refreshes": 8192}
 _CHIPS = (
     SdramChip(
-        name="IS42S16160G-7", rows=8192, columns=512, width=16, refreshes=8192, period_3=7.0,
-        rcd=20, rp=20, ras=45, rc=67.5, rrd=15, rfc=70, wr=20,
+        name="IS42S16160G-7", period_3=7.0, rcd=20, rp=20, ras=45, rc=67.5, rrd=15, rfc=70, wr=20,
+        **_OF_32_MB,
     ),
     SdramChip(
-        name="W9825G6KH-6", rows=8192, columns=512, width=16, refreshes=8192, period_3=6.0,
-        rcd=18, rp=18, ras=42, rc=60, rrd=12, rfc=60, wr=15,
+        name="W9825G6KH-6", period_3=6.0, rcd=18, rp=18, ras=42, rc=60, rrd=12, rfc=60, wr=15,
+        **_OF_32_MB,
     ),
     SdramChip(
-        name="MT48LC16M16A2-75", rows=8192, columns=512, width=16, refreshes=8192, period_3=7.5,
-        rcd=20, rp=20, ras=44, rc=66, rrd=15, rfc=66, wr=15,
+        name="MT48LC16M16A2-75", period_3=7.5, rcd=20, rp=20, ras=44, rc=66, rrd=15, rfc=66, wr=15,
+        **_OF_32_MB,
     ),
     SdramChip(
-        name="AS4C32M16SB-7", rows=8192, columns=1024, width=16, refreshes=8192, period_3=7.0,
-        rcd=21, rp=21, ras=42, rc=63, rrd=14, rfc=63, wr=14,
+        name="AS4C32M16SB-7", period_3=7.0, rcd=21, rp=21, ras=42, rc=63, rrd=14, rfc=63, wr=14,
+        **_OF_32_MB | {"columns": 1024},
     ),
     SdramChip(
         name="EM638325-7", rows=2048, columns=256, width=32, refreshes=4096, period_3=7.0,

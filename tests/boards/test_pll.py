@@ -48,6 +48,21 @@ def test_the_second_output_of_an_ecp5_is_that_of_ecppll(
     assert (made.frequency, made.vco) == (wanted, vco)
 
 
+@pytest.mark.parametrize(("wanted", "degrees", "divider", "coarse", "fine"), [
+    (75, 270, 8, 10, 0), (75, 90, 8, 6, 0), (75, 0, 8, 4, 0), (75, 45, 8, 5, 0),
+    # A second output of 575 MHz / 6, and between two steps of 7.5 degrees.
+    (95.8333, 270, 6, 7, 4), (95.8333, 93, 6, 4, 4),
+])
+def test_a_shifted_clock_is_that_of_ecppll(wanted, degrees, divider, coarse, fine):
+    """As ``ecppll --clkout1 75 --phase1 270``, whose output is CLKOS."""
+    settings = pll.ecp5(25, wanted)
+    made = pll.ecp5_shifted(settings, degrees)
+    assert dict(made.parameters) == dict(settings.parameters) | {
+        "CLKOS2_DIV": divider, "CLKOS2_CPHASE": coarse, "CLKOS2_FPHASE": fine,
+        "CLKOS2_ENABLE": "ENABLED",
+    }
+
+
 # gowin_pll of Apycula 0.32, -d "GW2AR-18 C8/I7"; it has the values of the data sheet, too.
 @pytest.mark.parametrize(("wanted", "idiv", "fbdiv", "odiv", "vco"), [
     (81, 0, 2, 8, 648), (108, 0, 3, 8, 864), (27, 0, 0, 32, 864), (94.5, 1, 6, 8, 756),

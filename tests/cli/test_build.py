@@ -234,6 +234,7 @@ def test_lists_the_designs_of_a_board(run):
     assert code == 0
     assert [line.split()[6:] for line in said.splitlines()] == [
         ["8x12x8_fip_ecp5"], ["8x8x8_fip_ecp5-networks", "--for", "networks"],
+        ["8x8x8_fip_ecp5-networks", "--for", "networks-sdram"],
         ["1x16x32_fip_ecp5-networks", "--for", "batch1"],
         ["8x8x8_fip_ecp5-networks", "--for", "networks-onnx"],
     ]
@@ -384,6 +385,9 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
     )
 
 
+OF_85F = "networks or networks-sdram or batch1 or networks-onnx"
+
+
 @pytest.mark.parametrize(("arguments", "text"), [
     (["icebraker"], f"board must be one of {NAMES}, not 'icebraker'; did you mean icebreaker?"),
     ([], f"no board given; name one of {NAMES}, or give --board FILE"),
@@ -398,7 +402,7 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
     (["icebreaker", "--baud", "0"],
      "baud of icebreaker must be over 0, not 0"),
     (["ulx3s-85f", "--for", "network"],
-     "--for of ulx3s-85f must be networks or batch1 or networks-onnx, not 'network'"),
+     f"--for of ulx3s-85f must be {OF_85F}, not 'network'"),
     (["ecpix5-45f", "--for", "networks"], "ecpix5-45f has no network core"),
     (["ulx3s-85f", "--for", "networks", "--fit"],
      "--fit must be with a design for matrix products, not for networks"),

@@ -298,3 +298,31 @@ def test_a_network_without_a_product_for_the_core_says_so(folder, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith("The core has no product to compute.")
     assert lines[1].startswith("lstm: 0 of 1 operators on Weft (0 % of ")
+
+
+def test_a_program_in_a_memory_behind_the_link_is_sent_once(folder, capsys, monkeypatch):
+    design = CONFIG.replace("rows = 3", "rows = 2") + "program_words = 2048\n"
+    (folder / "network_core.toml").write_text(design)
+    board = PipedNetworkBoard(design_from_toml("network_core.toml"))
+
+    def opened(*_, **__):
+        end = End(board)
+        return BoardTransport(end, end)
+
+    monkeypatch.setattr("weft.host.opening.open_transport", opened)
+    said = []
+    for _ in range(2):
+        assert main(["run", "net.tflite", "--on", "/dev/board"]) == 0
+        said.append(re.search(
+            r"^program memory: ([\d,]+) bytes sent, ([\d,]+) bytes were there$",
+            capsys.readouterr().out, re.MULTILINE,
+        ).groups())
+    (sent, before), (again, found) = said
+    assert (before, again) == ("0", "0") and sent == found != "0"
+    board.place = lambda numbers: numbers & ~(1 << 7)
+    board.program[:] = 0
+    assert main(["run", "net.tflite", "--on", "/dev/board"]) == 2
+    assert (
+        "the program memory fails its test: address lines: byte addresses that differ by 0x200 are"
+        " the same place" in capsys.readouterr().err
+    )

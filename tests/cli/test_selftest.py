@@ -186,8 +186,14 @@ def test_a_core_for_networks(stuck, monkeypatch, capsys):
         assert "memory: 1 of 6,144 bytes are wrong\n" in said
 
 
+MEMORY_CHECKS = (
+    "data lines", "address lines", "sample", "byte enables", "refresh", "patterns",
+)
+
+
 @pytest.mark.parametrize("broken", [False, True])
 def test_a_core_with_a_program_memory(broken, monkeypatch, capsys):
+    monkeypatch.setattr("weft.host.memory_test._REST", 0)
     model = NetworkRegisterModel(PROGRAM)
     area = MemoryArea(BusMemory(model, broken), 0x100, 0x900)
     monkeypatch.setattr(
@@ -198,18 +204,19 @@ def test_a_core_with_a_program_memory(broken, monkeypatch, capsys):
     said = capsys.readouterr().out
     found = table(said)
     assert set(found) == {
-        *CHECKS, "memory", "program memory", "finished on the chip"
+        *CHECKS, "memory", "finished on the chip",
+        *(f"program memory, {check}" for check in MEMORY_CHECKS),
     } - {"A buffer", "B buffer", "link"}
-    assert found["program memory"] == ("NO" if broken else "yes")
+    assert found["program memory, patterns"] == ("NO" if broken else "yes")
     if broken:
-        assert "program memory: 1 of 4,608 bytes are wrong\n" in said
+        assert "program memory, patterns: 1 of 4,608 bytes are wrong\n" in said
     else:
         assert set(found.values()) == {"yes"}
 
 
 def test_rejects_a_core_of_another_config(monkeypatch, capsys):
     monkeypatch.setattr(
-        "weft.cli.options.given_config", lambda args: Config(rows=5)
+        "weft.cli.options.given_config", lambda *_: Config(rows=5)
     )
     monkeypatch.setattr(
         "weft.host.opening.open_transport",

@@ -109,9 +109,9 @@ def test_a_core_without_a_program_memory():
         NetworkMmioTransport(model, program=area_of(model, 0))
     transport = NetworkMmioTransport(NetworkRegisterModel(SIMULATED))
     with rejects(ValueError, "the core must have a program memory"):
-        transport.write_program(0, b"1")
+        transport.write_program(0, b"1", 1.0)
     driver = NetworkDriver(transport)
-    with rejects(ValueError, "the core must be an IP core with a program memory"):
+    with rejects(ValueError, "the core must have a program memory"):
         driver.read_program(0, 1)
 
 

@@ -1,11 +1,12 @@
 """A board with a network core as docs/network-core.md defines it, with the golden runner."""
 
 import struct
+import zlib
 
 import numpy as np
 from faulty_pipe import PipedBoard
 
-from weft.frames import MAX_DATA, MAX_WRITE, WRITE_FIELDS, FrameType
+from weft.frames import MAX_CHECK, MAX_DATA, MAX_WRITE, WRITE_FIELDS, FrameType
 from weft.golden.network_core import NetworkCoreBuffers, run_list, write_pixels
 from weft.host.link import Frame
 from weft.network_core.descriptors import ListError, NetworkState, join
@@ -38,7 +39,9 @@ class GoldenNetworkBoard:
     def __init__(self, config):
         self.config, self.fails = config, None
         self.memory = np.full(config.memory_bytes, 0x5A, np.uint8)
-        self.program = None  # bytes of the program memory
+        self.program = np.full(config.program_bytes, 0x5A, np.uint8)
+        self.place = lambda numbers: numbers  # of vectors of the program memory
+        self.kept = lambda numbers, vectors: vectors  # what it keeps of vectors
         self.full = self.busy = False
         self.reset()
 
@@ -65,8 +68,13 @@ class GoldenNetworkBoard:
             self.say(Frame(FrameType.REGISTERS, frame.sequence, struct.pack(f"<{count}I", *words)))
         elif kind == FrameType.READ_MEMORY:
             address, count = struct.unpack("<II", payload)
-            assert count <= MAX_DATA
-            data = self.bytes_at(address, count)
+            if count >> 31:
+                assert count & ~(1 << 31) <= MAX_CHECK
+                crc = zlib.crc32(self.bytes_at(address, count & ~(1 << 31)))
+                data = crc.to_bytes(4, "little")
+            else:
+                assert count <= MAX_DATA
+                data = self.bytes_at(address, count)
             self.say(Frame(FrameType.DATA, frame.sequence, data))
         elif kind == FrameType.ABORT:
             self.abort()
@@ -96,12 +104,27 @@ class GoldenNetworkBoard:
     def write(self, payload):
         """Store the pixels of a WRITE frame."""
         address, run, pitch, pixels, row_step = struct.unpack_from("<IBBHI", payload)
+        if address >> 31:
+            assert not (run or pitch or pixels or row_step)
+            self.write_program(address & ~(1 << 31), payload[WRITE_FIELDS:])
+            return
         first, step = (join(a, self.config.banks) for a in (address, row_step))
         write_pixels(
             self.memory.reshape(-1, self.config.array.depth), first, payload[WRITE_FIELDS:],
             run=run,
             pitch=pitch, pixels=pixels, row_step=step,
         )
+
+    def write_program(self, address, data):
+        """Store whole vectors in the program memory."""
+        depth = self.config.array.depth
+        data += bytes(-len(data) % depth)
+        first = join(address, self.config.banks)
+        numbers = np.arange(first, first + len(data) // depth)
+        vectors = self.kept(numbers, np.frombuffer(data, np.uint8).reshape(-1, depth))
+        memory = self.program.reshape(-1, depth)
+        for number, vector in zip(self.place(numbers), vectors, strict=True):
+            memory[number] = vector
 
     def finish(self):
         """End the running list."""
@@ -134,8 +157,13 @@ class GoldenNetworkBoard:
         return words
 
     def bytes_at(self, address, count):
-        """Bytes of the memory; 0 beyond it."""
-        first = join(address, self.config.banks) * self.config.array.depth
+        """Bytes of a memory; 0 beyond it."""
+        depth = self.config.array.depth
+        if address >> 31:
+            first = join(address & ~(1 << 31), self.config.banks)
+            numbers = self.place(np.arange(first, first + -(-count // depth)))
+            return self.program.reshape(-1, depth)[numbers].tobytes()[:count]
+        first = join(address, self.config.banks) * depth
         return self.memory[first : first + count].tobytes().ljust(count, b"\0")
 
     def say(self, frame):

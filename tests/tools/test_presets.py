@@ -23,8 +23,11 @@ def test_every_core_of_every_board_has_a_line():
     found = list(presets.uses(Path("nets")))
     names = [name for use in found for name in use.boards]
     networks = {f"{name} --for {purpose}" for name in BOARDS for purpose in BOARDS[name].networks}
-    # For networks of a few bytes, and for networks of ONNX.
-    others = {"ice40-hx8k-evn --for networks", "ulx3s-85f --for networks-onnx"}
+    # For networks of a few bytes, for those of ONNX, and for those larger than the chip.
+    others = {
+        "ice40-hx8k-evn --for networks", "ulx3s-85f --for networks-onnx",
+        "ulx3s-85f --for networks-sdram",
+    }
     assert set(names) == {*BOARDS, *networks} - others
     for use in found:
         assert len(use.boards) == len(set(use.boards))

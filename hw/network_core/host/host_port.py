@@ -4,8 +4,10 @@ from amaranth.hdl import Array, C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.frames import WRITE_FIELDS, FrameType
+from weft.frames import CHECK_BITS, PROGRAM_BIT, WRITE_FIELDS, FrameType
+from weft.hw.dma.axi import Axi4
 from weft.hw.network_core.host.memory_port import MemoryBytes, PixelWriter
+from weft.hw.network_core.host.program_access import ProgramAccess
 from weft.hw.network_core.interface import (
     ListBegin,
     NetworkInterface,
@@ -15,6 +17,7 @@ from weft.hw.network_core.interface import (
     VectorWrite,
 )
 from weft.hw.network_core.layouts import VectorAddress
+from weft.hw.serial.crc import ByteCrc32
 from weft.hw.serial.frame_receiver import NETWORK_FRAMES, FrameRequest, RequestOp
 from weft.hw.serial.frame_sender import FrameHeader
 from weft.hw.serial.frame_transmitter import NAK_TEXTS
@@ -27,6 +30,15 @@ from weft.network_core.register_map import LATENCY, REGISTERS
 __all__ = ["HostAnswers", "HostCommands", "HostPort"]
 
 _HEADER, _START = 6, 8  # bytes of a header without SYNC, and of START's payload
+
+
+def _by_memory(m, program, given, chip, other):
+    """Connect a stream to the one of the memory on the chip, or of the program memory."""
+    m.d.comb += [
+        chip.payload.eq(given.payload), other.payload.eq(given.payload),
+        chip.valid.eq(given.valid & ~program), other.valid.eq(given.valid & program),
+        given.ready.eq(Mux(program, other.ready, chip.ready)),
+    ]
 
 
 class HostCommands(wiring.Component):
@@ -43,6 +55,7 @@ class HostCommands(wiring.Component):
     idle : Out, 1 bit
         The last byte of a frame was executed, and no frame has begun.
     writes : Out, stream of `weft.hw.network_core.interface.VectorWrite`
+    program_writes : Out, stream of the same; only with a program memory
     list : Out, stream of `weft.hw.network_core.interface.ListBegin`
         A list to begin. Its ``valid`` repeats the one of the stream.
     sequence : Out, 8 bits
@@ -55,14 +68,17 @@ class HostCommands(wiring.Component):
             "commands": In(stream.Signature(8)),
             "idle": Out(1),
             "writes": Out(stream.Signature(VectorWrite(config))),
+            **({
+                "program_writes": Out(stream.Signature(VectorWrite(config))),
+            } if config.program_words else {}),
             "list": Out(stream.Signature(ListBegin(config))),
             "sequence": Out(8),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.writer = writer = PixelWriter(self.config)
-        connect(m, writer.writes, flipped(self.writes))
+        both = self.config.program_words > 0
+        m.submodules.writer = writer = PixelWriter(self.config, both=both)
         commands = self.commands
 
         def address(value):
@@ -78,6 +94,11 @@ class HostCommands(wiring.Component):
         self._count(m, fire, missing, length, complete, last, no_more)
         with m.If(fire & ~in_data):
             m.d.sync += fields.eq(Cat(fields, commands.payload)[8:])
+        if both:
+            m.d.comb += writer.program.eq(fields[PROGRAM_BIT])
+            _by_memory(m, writer.program, writer.writes, self.writes, self.program_writes)
+        else:
+            connect(m, writer.writes, flipped(self.writes))
         place, begin, start = writer.placement, self.list.payload, fields[-8 * _START:]
         m.d.comb += [
             place.address.eq(address(fields[:32])), place.run.eq(fields[32:40]),
@@ -189,10 +210,12 @@ class HostAnswers(wiring.Component):
     frame : Out, stream of `weft.hw.serial.frame_sender.FrameHeader`
     payload : Out, stream of 8 bits
     reads : Out, `weft.hw.network_core.interface.ReadPort`
+    program_reads : Out, the same; only with a program memory
     """
 
     def __init__(self, config):
         self.config = config
+        self.both = config.program_words > 0
         super().__init__({
             "request": In(stream.Signature(FrameRequest(NETWORK_FRAMES))),
             "ack": In(stream.Signature(8)),
@@ -205,16 +228,20 @@ class HostAnswers(wiring.Component):
             "frame": Out(stream.Signature(FrameHeader)),
             "payload": Out(stream.Signature(8)),
             "reads": Out(ReadPort(config)),
+            **({"program_reads": Out(ReadPort(config))} if self.both else {}),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = memory = MemoryBytes(self.config, length_bits=11)
-        connect(m, memory.reads, flipped(self.reads))
+        m.submodules.memory = memory = MemoryBytes(
+            self.config, length_bits=CHECK_BITS if self.both else 11, both=self.both
+        )
+        crc = self._connect_memories(m, memory)
         address, words = Signal(8), Signal(8)  # of registers: the next one, and how many follow
         m.submodules.registers = registers = StateRegisters(self.config)
         m.d.comb += [registers.address.eq(address), registers.status.eq(self.status)]
         word, byte_index, wait = Signal(32), Signal(2), Signal(range(LATENCY + 1))
+        checked = Signal()  # the frame has the CRC of bytes
         payload = self.payload
 
         m.d.sync += memory.start.eq(0)  # a cycle after the frame was selected
@@ -224,7 +251,12 @@ class HostAnswers(wiring.Component):
             with m.State("IDLE"):
                 m.d.comb += self.idle.eq(1)
                 m.d.sync += [byte_index.eq(0), wait.eq(LATENCY)]
-                self._select_frame(m, memory, address, words, word)
+                if self.both:
+                    m.d.comb += crc.start.eq(1)
+                    m.d.sync += [checked.eq(0), memory.program.eq(0)]
+                self._select_frame(m, memory, checked, address, words, word)
+            if self.both:
+                self._check(m, memory, crc, word)
             with m.State("ABORT"):
                 with m.If(self.executed):
                     m.d.comb += self.request.ready.eq(1)
@@ -233,8 +265,9 @@ class HostAnswers(wiring.Component):
                 m.d.comb += self.frame.valid.eq(1)
                 with m.If(self.frame.ready):
                     m.next = "NEXT"
-                    with m.If(self.frame.payload.type == FrameType.ERROR):
-                        m.next = "BYTES"  # the text is in word
+                    in_word = self.frame.payload.type == FrameType.ERROR
+                    with m.If(in_word | checked if self.both else in_word):
+                        m.next = "BYTES"  # the text, or the CRC
             with m.State("NEXT"):
                 m.d.sync += wait.eq(wait - 1)
                 with m.If(no_words):
@@ -260,7 +293,30 @@ class HostAnswers(wiring.Component):
                     m.next = "IDLE"
         return m
 
-    def _select_frame(self, m, memory, address, words, word):
+    def _connect_memories(self, m, memory):
+        """Connect the reads of ``memory``; returns the CRC of what it reads."""
+        if not self.both:
+            connect(m, memory.reads, flipped(self.reads))
+            return None
+        chip, other, reads = self.reads, self.program_reads, memory.reads
+        _by_memory(m, memory.program, reads.request, chip.request, other.request)
+        m.d.comb += [
+            reads.data_valid.eq(Mux(memory.program, other.data_valid, chip.data_valid)),
+            reads.data.eq(Mux(memory.program, other.data, chip.data)),
+        ]
+        m.submodules.crc = crc = ByteCrc32()
+        m.d.comb += [crc.data.eq(memory.bytes.payload), crc.include.eq(1)]
+        return crc
+
+    def _check(self, m, memory, crc, word):
+        """The state that computes the CRC of bytes, instead of sending them."""
+        with m.State("CHECK"):
+            m.d.comb += [memory.bytes.ready.eq(1), crc.valid.eq(memory.bytes.valid)]
+            m.d.sync += word.eq(crc.crc)
+            with m.If(memory.idle & crc.idle & ~memory.start):
+                m.next = "FRAME"
+
+    def _select_frame(self, m, memory, checked, address, words, word):
         """Select the next frame, if one is waiting; its header goes to ``frame``."""
         request, status, header = self.request.payload, self.status, self.frame.payload
         texts = Array(C(int.from_bytes(text, "little"), 32) for text in NAK_TEXTS)
@@ -278,13 +334,18 @@ class HostAnswers(wiring.Component):
                         words.eq(count), address.eq(operands[32:40]),
                     ]
                 with m.Case(RequestOp.READ_MEMORY):
-                    length = operands[32:43]
+                    length = operands[32 : 32 + memory.length_bits]
                     start = VectorAddress(self.config).from_list(operands[:32])
                     m.d.sync += [header.type.eq(FrameType.DATA), header.length.eq(length)]
                     m.d.sync += [
                         memory.start.eq(1), memory.length.eq(length),
                         memory.address.eq(Cat(*start.values())),
                     ]
+                    if self.both:
+                        m.d.sync += memory.program.eq(operands[PROGRAM_BIT])
+                        with m.If(operands[32 + PROGRAM_BIT]):
+                            m.d.sync += [checked.eq(1), header.length.eq(4)]
+                            m.next = "CHECK"
                 with m.Case(RequestOp.ABORT):
                     m.d.sync += [
                         header.type.eq(FrameType.ABORTED), header.length.eq(0), self.abort.eq(1),
@@ -326,7 +387,8 @@ class HostAnswers(wiring.Component):
 class HostPort(wiring.Component):
     """Translates between frames (``docs/network-core.md``) and the ports of a network core.
 
-    A list may use the whole memory: ``core.window`` is constant.
+    A list may use the whole memory: ``core.window`` is constant. So are the base and the limit of
+    the program memory.
 
     Parameters
     ----------
@@ -336,6 +398,8 @@ class HostPort(wiring.Component):
     ----------
     frames : In, `weft.hw.serial.link.HostFrames`
     core : Out, `weft.hw.network_core.interface.NetworkInterface`
+    memory : Out, `weft.hw.dma.axi.Axi4`; only with a program memory
+        The memory with the lists and weights, for the core and for the frames.
     """
 
     def __init__(self, config):
@@ -343,6 +407,9 @@ class HostPort(wiring.Component):
         super().__init__({
             "frames": In(HostFrames()),
             "core": Out(NetworkInterface(config)),
+            **({
+                "memory": Out(Axi4(data_bytes=config.beat_bytes)),
+            } if config.program_words else {}),
         })
 
     def elaborate(self, platform):
@@ -366,6 +433,13 @@ class HostPort(wiring.Component):
         domain = "comb" if self.config.array.family.serial_epilogue else "sync"
         m.d[domain] += answers.status.eq(core.status)
         self._begin_lists(m, commands, answers, executed)
+        if self.config.program_words:
+            m.submodules.program = program = ProgramAccess(self.config)
+            connect(m, commands.program_writes, program.writes)
+            connect(m, answers.program_reads, program.reads)
+            connect(m, flipped(core.axi), program.core)
+            connect(m, program.memory, flipped(self.memory))
+            m.d.comb += core.program_limit.eq(self.config.program_words)
         return m
 
     def _begin_lists(self, m, commands, answers, executed):

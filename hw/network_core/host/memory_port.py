@@ -14,6 +14,14 @@ from weft.network_core.config import has_single_port
 __all__ = ["MemoryBytes", "MemoryPort", "PixelPlacement", "PixelWriter"]
 
 
+def _inside(block, address):
+    """Whether the memory that ``block`` accesses has the vector at an address."""
+    inside = in_memory(block.config, address)
+    if not block.both:
+        return inside
+    return Mux(block.program, in_memory(block.config, address, block.config.program_words), inside)
+
+
 class MemoryBytes(wiring.Component):
     """Reads vectors that follow each other; the bytes of addresses beyond the memory are 0.
 
@@ -24,9 +32,13 @@ class MemoryBytes(wiring.Component):
     config : NetworkCoreConfig
     length_bits : int
         Bits of ``length``.
+    both : bool
+        It reads the program memory, too.
 
     Attributes
     ----------
+    program : In, 1 bit; only with ``both``
+        Read the program memory. Valid from ``start`` on, until ``idle``.
     start : In, 1 bit
         Pulse: ``address`` and ``length`` are valid. Allowed while ``idle``.
     address : In, `VectorAddress`
@@ -40,10 +52,12 @@ class MemoryBytes(wiring.Component):
         One read at a time; the first vector of its data is used.
     """
 
-    def __init__(self, config, *, length_bits):
+    def __init__(self, config, *, length_bits, both=False):
         self.config = config
         self.length_bits = length_bits
+        self.both = both
         super().__init__({
+            **({"program": In(1)} if both else {}),
             "start": In(1),
             "address": In(VectorAddress(config)),
             "length": In(length_bits),
@@ -59,7 +73,7 @@ class MemoryBytes(wiring.Component):
         following = add_vectors(m, address, 1, banks, "following")
         vector, index, inside = Signal(8 * depth), Signal(range(depth)), Signal()
         bytes_left = Signal(self.length_bits)
-        m.d.sync += inside.eq(in_memory(self.config, address))
+        m.d.sync += inside.eq(_inside(self, address))
         m.d.comb += [self.reads.request.payload.eq(address), self.bytes.payload.eq(vector[:8])]
         with m.FSM():
             with m.State("IDLE"):
@@ -116,9 +130,13 @@ class PixelWriter(wiring.Component):
     Parameters
     ----------
     config : NetworkCoreConfig
+    both : bool
+        It writes the program memory, too.
 
     Attributes
     ----------
+    program : In, 1 bit; only with ``both``
+        Write the program memory. Valid as ``placement``.
     start : In, 1 bit
         Pulse: a frame begins. Allowed while ``idle``, without a byte.
     placement : In, `PixelPlacement`
@@ -131,9 +149,11 @@ class PixelWriter(wiring.Component):
     writes : Out, stream of `weft.hw.network_core.interface.VectorWrite`
     """
 
-    def __init__(self, config):
+    def __init__(self, config, *, both=False):
         self.config = config
+        self.both = both
         super().__init__({
+            **({"program": In(1)} if both else {}),
             "start": In(1),
             "placement": In(PixelPlacement(config)),
             "bytes": In(stream.Signature(8)),
@@ -157,7 +177,7 @@ class PixelWriter(wiring.Component):
         inside = Signal()
         # Used two cycles after a change, or later.
         m.d.sync += [
-            inside.eq(in_memory(self.config, address)), row_end.eq(row_left == 1),
+            inside.eq(_inside(self, address)), row_end.eq(row_left == 1),
         ]
         m.d.comb += self.writes.payload.address.eq(address)
         take = [

@@ -308,7 +308,8 @@ def add_network_core_fields(parser):
     )
     group.add_argument(
         "--for", dest="purpose", metavar="PURPOSE",
-        help="the board's network core: networks, batch1 or networks-onnx; see weft boards",
+        help="the board's network core: networks, networks-sdram, batch1 or networks-onnx; see"
+        " weft boards",
     )
     for name, text in OWN_FIELDS.items():
         flag = f"--{name.replace('_', '-')}"
@@ -439,25 +440,28 @@ def check_baud(baud, name) -> None:
         raise TransportError(f"--baud must be for a serial port, not for {name}")
 
 
-def given_config(args):
-    """The Config of the options; None if no option is given and the transport needs none."""
+def given_config(args, read=config_of):
+    """The Config of the options, or what ``read`` makes of them: `any_config_of`.
+
+    None if no option is given and the transport needs none.
+    """
     import dataclasses
 
     from weft.config import Config
 
     values = [getattr(args, f.name) for f in dataclasses.fields(Config)]
     empty = args.config is None and all(value is None for value in values)
-    return None if empty and args.transport not in _SIMULATED else config_of(args)
+    return None if empty and args.transport not in _SIMULATED else read(args)
 
 
-def open_named(args, show):
+def open_named(args, show, read=config_of):
     """Open the transport that the arguments name.
 
     Returns (transport, Config that the core must have or None). ``show`` reports steps that take
-    long. Raises ConfigError, TransportError or ToolError.
+    long; ``read`` is as of `given_config`. Raises ConfigError, TransportError or ToolError.
     """
     check_baud(args.baud, args.transport)
-    config = given_config(args)
+    config = given_config(args, read)
     return open_by_name(args.transport, config, args.baud, show), config
 
 

@@ -139,6 +139,7 @@ def run(args) -> int:
         undo.enter_context(core.session)
         y, records, values = _measured(args, core, samples.x)
         print(f"on {_PLACES.get(args.on, args.on)}: {core.cost(records, inferences)}")
+        _say_program(core.connection)
         repeat(args, inferences, lambda: core.session(samples.x))
     outputs = y if isinstance(y, list) else [y]
     write_outputs(output, activations, outputs, values)
@@ -170,7 +171,7 @@ def _with_target(args, target, network, program):
 
     if program is None:
         default = DEFAULT_BOARD if args.on in _SIMULATED else None
-        return network, None, target or (default and _target_of(default))
+        return network, None, _with_memory(args, target or (default and _target_of(default)))
     if args.check:
         raise ModelError(f"--check needs the network, not the program {args.network}")
     for name in ("activations", "batch"):
@@ -183,6 +184,22 @@ def _with_target(args, target, network, program):
             f" {target.name} ({target.array.hash:08x})"
         )
     return None, program, own
+
+
+def _with_memory(args, target):
+    """Return the target of a simulated board, with the timing of the memory that it has."""
+    if target is None or args.on != "board":
+        return target
+    return _ON_BOARD.of(target)(target)
+
+
+def _simulated(target):
+    from weft.sim.transport import simulated_memory
+
+    return dataclasses.replace(target, memory=simulated_memory(target.config))
+
+
+_ON_BOARD = PerKind(product=lambda target: target, network=_simulated)
 
 
 def _compiled(args, network, target):
@@ -278,7 +295,9 @@ def _answering(args):
 # The core of the command, as its kind runs a program.
 
 def open_core(args, program, target, transport):
-    """Open a session for a program on a core; return what runs it, with ``session``.
+    """Open a session for a program on a core; return what runs it.
+
+    It has ``session``, and ``connection``, which executes lists or products.
 
     Parameters
     ----------
@@ -297,10 +316,22 @@ def open_core(args, program, target, transport):
 
             connection = ListTransport(connection)
             lists = connection.products.counters
-        return _RUNS.of(program)(program.open(connection), lists)
+        with slow_task("writing the program to the core") as task:
+            if hasattr(connection, "watch"):
+                connection.watch = task.watch
+            core = _RUNS.of(program)(program.open(connection), lists)
     except BaseException:
         connection.close()
         raise
+    core.connection = connection
+    return core
+
+
+def _say_program(connection):
+    """Print how much of a program was sent, if it lies in a memory behind a link."""
+    sent, found = (getattr(connection, f"program_{name}", 0) for name in ("sent", "found"))
+    if sent or found:
+        print(f"program memory: {sent:,} bytes sent, {found:,} bytes were there")
 
 
 def refuse_page(program, inferences: int) -> None:

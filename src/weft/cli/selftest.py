@@ -3,8 +3,9 @@
 import dataclasses
 import time
 
-from weft.cli.options import NAMES, add_transport, integer, open_named
+from weft.cli.options import NAMES, add_transport, any_config_of, integer, open_named
 from weft.config import PAGE_WORDS
+from weft.design import PerKind
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -16,12 +17,23 @@ whole memories are tested instead of the buffers.
 
   weft selftest /dev/ttyUSB1
   weft selftest board --rows 2 --cols 2 --a-words 64 --b-words 64
+  weft selftest board --config my.toml       with a table [network_core]: a network core
 
 {NAMES}
 Exit code 1 if a check fails.
 """
 _TIMEOUT = 60.0  # seconds without an answer
 _READS = 40  # reads of all registers, to load the link towards the host
+
+
+def _emulated(config):
+    """The Config with which a network core computes products."""
+    from weft.host.emulated import product_config
+
+    return product_config(config)
+
+
+_EMULATED = PerKind(product=lambda config: config, network=_emulated)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +62,8 @@ def run(args) -> int:
 
     with progress() as show:
         with show.task(f"opening {args.transport}"):
-            transport, config = open_named(args, show)
+            transport, design = open_named(args, show, any_config_of)
+        config = design and _EMULATED.of(design)(design)
         try:
             for_products = product_transport(transport, _TIMEOUT)
             accelerator = Accelerator(for_products, config, timeout=_TIMEOUT)
@@ -102,10 +115,18 @@ def _cases(config, transport, for_products, seed):
     bytes_of = driver.config.memory_bytes
     cases = [("memory", lambda _: _memory(bytes_of, driver.write, driver.read, seed))]
     if driver.config.program_words:
-        cases.append(("program memory", lambda _: _memory(
-            driver.program_bytes, driver.write_program, driver.read_program, seed
-        )))
+        cases += _program_memory(driver, seed)
     return driver.config, [*cases, *products(sizes, seed)]
+
+
+def _program_memory(driver, seed):
+    """The checks of the program memory."""
+    from weft.host.memory_test import full_test
+
+    return [
+        (f"program memory, {name}", lambda _, check=check: check())
+        for name, check in full_test(driver, seed)
+    ]
 
 
 def _checks(accelerator, transport, for_products, args):
@@ -140,7 +161,7 @@ def _usage(accelerator, transport, args):
                                         (transport.received, "received")))
     text = f"{', '.join(traffic)}; {cycles:,} busy cycles since the core's reset"
     if args.transport == "board":
-        from weft.sim.board import DIVISOR
+        from weft.sim.transport import DIVISOR
 
         clock = DIVISOR * baud
         text += f" ({cycles / clock:.3f} s at {clock / 1e6:g} MHz)"

@@ -4,10 +4,12 @@ import contextlib
 import dataclasses
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from weft.frames import MAX_DATA
+from weft.frames import MAX_CHECK, MAX_DATA
+from weft.host.memory_test import quick_test
 from weft.host.network_frames import MemoryLayout, NetworkTransport, status_of
 from weft.host.opening import open_network_transport
 from weft.host.recovery import AcceleratorError
@@ -50,6 +52,12 @@ class NetworkDriver:
         NetworkCoreConfig of the core.
     program_bytes : int
         Bytes of the program memory that lists may use; 0 without one.
+    program_sent, program_found : int
+        Bytes that calls of `write_program` have sent, and that they have found in the memory, of
+        data that they compare.
+    watch : callable or None
+        Called in `write_program`, after each piece that is compared, with the part of its data,
+        from 0 to 1, that the memory has.
     uses : int
         How often `write`, `write_program` or `run` were called: `NetworkCoreRunner` has it, too.
 
@@ -70,15 +78,18 @@ class NetworkDriver:
         self._lock = threading.RLock()
         self._timeout = timeout
         self.uses = 0
+        self.program_sent = self.program_found = 0
+        self.watch: Callable[[float], None] | None = None
+        self._tested = False  # the program memory
         self._needs_restart = True
         self._inside = False  # of a transaction
         with contextlib.ExitStack() as undo:
             if isinstance(transport, str):
                 transport = open_network_transport(transport)
                 undo.callback(transport.close)
-            self._transport: Any = transport  # only registers have a program memory
+            self._transport = transport
             self.config = self._identify(config)
-            self.program_bytes: int = self._transport.program_bytes
+            self.program_bytes: int = self._transport.open_program(self.config)
             undo.pop_all()
 
     def __enter__(self) -> "NetworkDriver":
@@ -143,15 +154,40 @@ class NetworkDriver:
                 for start in range(0, count, piece)
             )
 
-    def write_program(self, address: int, data: bytes) -> None:
+    def write_program(self, address: int, data: bytes, *, compare: bool = True) -> None:
         """Write bytes to the program memory, from the first one of a vector on.
 
-        Raises ValueError if they are not in the program memory.
+        Data of over ``write_bytes`` of the core are compared first: over a link, the CRC of each
+        piece of at most 64 KiB. A piece that the memory has is not sent. So a call that follows a
+        broken one goes on where that has ended. A piece that was sent is compared, too. Before the
+        first one is sent, the memory is tested: `weft.host.memory_test.quick_test`.
+
+        Parameters
+        ----------
+        address : int
+            Of the first vector.
+        data : bytes
+        compare : bool
+            Without this, the bytes are sent, and nothing is compared or tested.
+
+        Raises
+        ------
+        ValueError
+            If the bytes are not in the program memory.
+        AcceleratorError
+            If the memory fails a test, or does not keep what is written.
+        TransportError
+            If the connection failed.
         """
-        first = self._program_byte(address, len(data))
+        first, data = self._program_byte(address, len(data)), bytes(data)
         with self._transaction():
             self.uses += 1
-            self._transport.write_program(first, bytes(data))
+            compare = compare and len(data) > self.config.write_bytes
+            for start in range(0, len(data), MAX_CHECK):
+                piece = data[start : start + MAX_CHECK]
+                self._write_piece(first + start, piece, compare)
+                if compare and self.watch:
+                    self.watch((start + len(piece)) / len(data))
 
     def read_program(self, address: int, count: int) -> bytes:
         """Return ``count`` bytes of the program memory, from the first one of a vector on.
@@ -160,7 +196,7 @@ class NetworkDriver:
         """
         first = self._program_byte(address, count)
         with self._transaction():
-            return self._transport.read_program(first, count)
+            return self._transport.read_program(first, count, self._timeout)
 
     def run(
         self, list_address: int, log_address: int, *, timeout: float = 60.0,
@@ -303,7 +339,7 @@ class NetworkDriver:
         """Return the first byte of an access to the program memory."""
         size = self.program_bytes
         if not size:
-            raise ValueError("the core must be an IP core with a program memory")
+            raise ValueError("the core must have a program memory")
         first = join(address, self.config.banks) * self.config.array.depth
         if not 0 <= first <= first + count <= size:
             raise ValueError(
@@ -311,6 +347,48 @@ class NetworkDriver:
                 f" {first}..{first + count - 1}"
             )
         return first
+
+    def program_has(self, address: int, data: bytes) -> bool:
+        """Return whether the program memory has these bytes, at most `weft.frames.MAX_CHECK`.
+
+        Over a link their CRC is compared. Raises as `read_program`.
+        """
+        first = self._program_byte(address, len(data))
+        with self._transaction():
+            return self._has(first, data)
+
+    def _has(self, first, data):
+        crc = self._transport.program_crc(first, len(data), self._timeout)
+        if crc is None:
+            return self._transport.read_program(first, len(data), self._timeout) == data
+        return crc == zlib.crc32(data)
+
+    def _write_piece(self, first, piece, compare):
+        """Write a piece of a program, unless it is there."""
+        if compare and self._has(first, piece):
+            self.program_found += len(piece)
+            return
+        if compare:
+            self._test_memory()
+        self._transport.write_program(first, piece, self._timeout)
+        if not compare:
+            return
+        self.program_sent += len(piece)
+        if not self._has(first, piece):
+            raise AcceleratorError(
+                "the program memory does not keep what is written: bytes"
+                f" {first:,}..{first + len(piece) - 1:,} are wrong; weft selftest tests the memory"
+            )
+
+    def _test_memory(self):
+        """Test the program memory once; AcceleratorError if it fails."""
+        if self._tested:
+            return
+        for name, check in quick_test(self):
+            _, failure = check()
+            if failure:
+                raise AcceleratorError(f"the program memory fails its test: {name}: {failure}")
+        self._tested = True
 
     def _read(self, address, count):
         return self._transport.read_memory(address, count, self._timeout)

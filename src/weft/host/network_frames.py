@@ -4,10 +4,11 @@ import struct
 from dataclasses import dataclass
 from typing import Protocol
 
-from weft.frames import FrameType
+from weft.frames import MAX_DATA, PROGRAM_BIT, FrameType
 from weft.host.link import Frame
 from weft.host.transport import TransportError
-from weft.network_core.descriptors import ListError, ListReport, NetworkState
+from weft.network_core.config import NetworkCoreConfig
+from weft.network_core.descriptors import ListError, ListReport, NetworkState, split
 
 __all__ = ["REFUSED", "MemoryLayout", "NetworkFrames", "NetworkTransport", "status_of"]
 
@@ -45,15 +46,25 @@ class NetworkTransport(Protocol):
     Methods raise `TransportError` if the connection fails. One with a ``timeout`` raises
     `TransportTimeout` without an answer in that time.
 
-    Attributes
-    ----------
-    program_bytes : int
-        Bytes of the program memory that lists may use; 0 without one. With one, the transport has
-        ``write_program(offset, data)`` and ``read_program(offset, size)``.
     """
 
-    @property
-    def program_bytes(self) -> int: ...
+    def open_program(self, config: NetworkCoreConfig) -> int:
+        """Return the bytes of the program memory that lists may use; 0 without one.
+
+        It precedes the calls for this memory. ``config`` is the one of the core.
+        """
+
+    def write_program(self, offset: int, data: bytes, timeout: float) -> None:
+        """Write bytes to the program memory; return when it has them."""
+
+    def read_program(self, offset: int, size: int, timeout: float) -> bytes:
+        """Return bytes of the program memory."""
+
+    def program_crc(self, offset: int, size: int, timeout: float) -> int | None:
+        """Return the CRC-32 of at most `weft.frames.MAX_CHECK` bytes of the program memory.
+
+        None for a memory that the host writes itself, without a link.
+        """
 
     def restart_lists(self, timeout: float) -> None:
         """End a running list, and forget what the core has not accepted."""
@@ -90,8 +101,8 @@ class NetworkTransport(Protocol):
 class NetworkFrames:
     """The calls of a `NetworkTransport` as frames; base class of the links that carry them."""
 
-    program_bytes = 0  # a link reaches no program memory
     _list = 0  # number of the last START frame
+    _core: NetworkCoreConfig  # after `open_program`
 
     def post(self, frame_type: FrameType, payload: bytes) -> int:
         """Queue a frame that the core acknowledges; return its sequence number."""
@@ -119,6 +130,45 @@ class NetworkFrames:
         if len(data) != count:
             raise TransportError(f"expected {count} bytes of the memory, received {len(data)}")
         return data
+
+    def flush(self, timeout: float) -> None:
+        """Wait until the core has accepted all frames."""
+        raise NotImplementedError
+
+    def open_program(self, config: NetworkCoreConfig) -> int:
+        """Return the bytes of the program memory, which the board has for the core alone."""
+        self._core = config
+        return config.program_bytes
+
+    def write_program(self, offset: int, data: bytes, timeout: float) -> None:
+        """Send WRITE frames, and wait until the core has accepted them."""
+        piece = self._core.write_bytes // self._core.array.depth * self._core.array.depth
+        for start in range(0, len(data), piece):
+            address = self._program_address(offset + start)
+            self.write_memory(address, MemoryLayout(), data[start : start + piece])
+        self.flush(timeout)
+
+    def read_program(self, offset: int, size: int, timeout: float) -> bytes:
+        """Return the bytes that READ_MEMORY asks for."""
+        piece = MAX_DATA // self._core.array.depth * self._core.array.depth
+        return b"".join(
+            self.read_memory(
+                self._program_address(offset + start), min(piece, size - start), timeout
+            )
+            for start in range(0, size, piece)
+        )
+
+    def program_crc(self, offset: int, size: int, timeout: float) -> int:
+        """Return the CRC-32 that READ_MEMORY asks for."""
+        payload = _PAIR.pack(self._program_address(offset), size | 1 << PROGRAM_BIT)
+        data = self.request(FrameType.READ_MEMORY, payload, FrameType.DATA, timeout)
+        if len(data) != 4:
+            raise TransportError(f"expected 4 bytes of a CRC, received {len(data)}")
+        return int.from_bytes(data, "little")
+
+    def _program_address(self, offset):
+        """Return the address, in a frame, of the vector with byte ``offset``."""
+        return split(offset // self._core.array.depth, self._core.banks) | 1 << PROGRAM_BIT
 
     def start_list(self, list_address: int, log_address: int) -> None:
         """Queue a START frame."""

@@ -20,6 +20,7 @@ from weft.host.network_frames import REFUSED, MemoryLayout
 from weft.host.serial_port import SerialTransport, find, usb_path
 from weft.host.tcp import TcpTransport
 from weft.host.transport import Transport, TransportError
+from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.register_map import REGISTERS, decode, network_fifo_ports, network_registers
 from weft.registers import IDENTITY, kind_of
 
@@ -73,13 +74,16 @@ class NetworkMmioTransport(RegisterTransport):
         """Return `NETWORK` of `weft.design`: the registers are of no other core."""
         return NETWORK
 
-    def write_program(self, offset: int, data: bytes) -> None:
+    def write_program(self, offset: int, data: bytes, timeout: float) -> None:
         """Write bytes of the program memory."""
         self._program_memory().write(offset, data)
 
-    def read_program(self, offset: int, size: int) -> bytes:
+    def read_program(self, offset: int, size: int, timeout: float) -> bytes:
         """Return bytes of the program memory."""
         return self._program_memory().read(offset, size)
+
+    def program_crc(self, offset: int, size: int, timeout: float) -> None:
+        """Return None: this memory is the one of the host."""
 
     def _program_memory(self):
         self._check()
@@ -87,9 +91,8 @@ class NetworkMmioTransport(RegisterTransport):
             raise ValueError("the core must have a program memory")
         return self._program
 
-    @property
-    def program_bytes(self) -> int:
-        """Bytes of the program memory that lists may use; 0 without one."""
+    def open_program(self, config: NetworkCoreConfig) -> int:
+        """Return the bytes of the program memory that lists may use; 0 without one."""
         if not self._config.program_words:
             return 0
         return _program_limit(self._config, self._program) * _row(self._config)

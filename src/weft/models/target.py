@@ -12,6 +12,7 @@ from weft.design import NETWORK, Design
 from weft.designs import design_from_dict, design_from_toml
 from weft.hints import to_install
 from weft.models.errors import ModelError
+from weft.network_core.cycles import ProgramTiming
 
 __all__ = ["NetworkTarget", "board_cores", "target_of", "target_of_file"]
 
@@ -30,6 +31,8 @@ class NetworkTarget:
         Clock of the accelerator in MHz.
     baud : int or None
         Rate of the serial port in bits per second; a byte takes 10 bits.
+    memory : ProgramTiming or None
+        Timing of the program memory; None if it is not known, or if there is none.
     by_lists : bool
         The product core is a network core, which computes each product by a list of its own: see
         `weft.host.emulated.ListTransport`. Estimates are the ones of a product core with
@@ -40,6 +43,7 @@ class NetworkTarget:
     config: Design
     clock: float | None = None
     baud: int | None = None
+    memory: ProgramTiming | None = None
     by_lists: bool = False
 
     @property
@@ -138,7 +142,10 @@ def _known():
 
 def _known_target(name):
     facts = _known()[name]
-    return NetworkTarget(name, design_from_dict(facts["config"]), facts["clock"], facts["baud"])
+    memory = ProgramTiming(**facts["memory"]) if "memory" in facts else None
+    return NetworkTarget(
+        name, design_from_dict(facts["config"]), facts["clock"], facts["baud"], memory
+    )
 
 
 def _board(name, purpose):
@@ -162,4 +169,4 @@ def _board(name, purpose):
     except BoardError as error:
         raise ModelError(str(error)) from error
     name = board.name if purpose is None else f"{board.name}-{purpose}"
-    return NetworkTarget(name, board.config, board.clock, board.baud)
+    return NetworkTarget(name, board.config, board.clock, board.baud, board.memory)

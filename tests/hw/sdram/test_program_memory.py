@@ -1,4 +1,4 @@
-"""The program memory of a network core in an SDRAM: reads of both clients, and stores."""
+"""The program memory of a network core in an SDRAM: reads of both clients, stores, and the host."""
 
 import random
 
@@ -10,6 +10,7 @@ from network_cores import small_network_core
 from verif.amaranth_bench import plain, send, simulate, ticks
 from verif.sdram_bench import short
 from verif.sdram_chip import SdramChipModel
+from weft.hw.network_core.host.program_access import ProgramAccess
 from weft.hw.network_core.memory.program_memory import ProgramMemory
 from weft.hw.sdram.controller import SdramController
 
@@ -19,17 +20,20 @@ CHIP = short(mhz=MHZ, columns=64, interval=130)
 
 
 class Both(wiring.Component):
-    """The two components, connected."""
+    """The memory and the controller, connected, with the access of the host between them."""
 
     def __init__(self):
         super().__init__({})
         self.memory = ProgramMemory(CORE)
+        self.access = ProgramAccess(CORE)
         self.controller = SdramController(CHIP, CHIP.timing(MHZ), data_bytes=DEPTH * VECTORS)
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.memory, m.submodules.controller = self.memory, self.controller
-        connect(m, self.memory.axi, self.controller.axi)
+        m.submodules.access = self.access
+        connect(m, self.memory.axi, self.access.core)
+        connect(m, self.access.memory, self.controller.axi)
         return m
 
 
@@ -81,6 +85,22 @@ def test_reads_and_stores():
             await ctx.tick()
         await ticks(ctx, 30)
 
+    # The host has no base: its vectors are others, and it writes each one before it reads it.
+    by_host = [(number, rng.getrandbits(16), rng.randrange(4)) for number in
+               rng.sample(range(700, 740), 24)]
+    host_found = []
+
+    async def host(ctx):
+        access = both.access
+        for number, data, enable in by_host:
+            await send(ctx, access.writes, [
+                {"address": place(number), "data": data, "enable": enable}
+            ])
+            await send(ctx, access.reads.request, [place(number)])
+            while not ctx.get(access.reads.data_valid):
+                await ctx.tick()
+            host_found.append(plain(ctx.get(access.reads.data))[0])
+
     async def watch(ctx):
         watched = [one.data_valid for one in memory.reads]
         watched += [memory.reads[0].data, memory.stored, memory.store_error, memory.timed_out]
@@ -100,7 +120,8 @@ def test_reads_and_stores():
             _, _, *outputs = await ctx.tick().sample(*model.outputs(pins))
             ctx.set(pins.dq_i, model.edge(*outputs))
 
-    simulate(both, client(0), client(1), storer, background=[chip, watch], limit=20_000)
+    fresh = {number: word(number - BASE // DEPTH) for number, *_ in by_host}
+    simulate(both, client(0), client(1), storer, host, background=[chip, watch], limit=20_000)
     for got, numbers in zip(found, wanted, strict=True):
         assert got == [word(number) for number in numbers]
     assert events == ["stored"] * len(stores)
@@ -108,3 +129,7 @@ def test_reads_and_stores():
         number = store["address"]["word"] * CORE.banks + store["address"]["bank"]
         mask = sum(0xFF << 8 * n for n in range(DEPTH) if store["enable"] >> n & 1)
         assert word(number) == before[number] & ~mask | store["data"] & mask
+    assert len(host_found) == len(by_host)
+    for found_one, (number, data, enable) in zip(host_found, by_host, strict=True):
+        mask = sum(0xFF << 8 * n for n in range(DEPTH) if enable >> n & 1)
+        assert found_one == fresh[number] & ~mask | data & mask

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from network_core_lists import random_list
-from network_cores import PROGRAM_ROW, ROW, network_core_config
+from network_cores import PROGRAM, PROGRAM_ROW, ROW, network_core_config
 
 from weft.config import Config
 from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.cycles import predict_list
+from weft.network_core.cycles import ProgramTiming, predict_list
 from weft.network_core.cycles.model import _ListModel
 from weft.network_core.cycles.output import PlainLayer
-from weft.network_core.descriptors import ListEnd, ListJob, ListLoad, split
+from weft.network_core.descriptors import ListEnd, ListJob, ListLoad, LoadTarget, split
 
 CORE = Config(rows=4, cols=4, depth=4, lanes=2, requantize="tflite", activation="none")
 CHIP = NetworkCoreConfig(array=CORE, words=2048, b_words=256, lines=64, read_vectors=4)  # 5 banks
@@ -54,6 +54,25 @@ def test_an_empty_list_by_hand():
     prediction = predict_list(CHIP, [ListEnd()], split(0, 5), split(100, 5))
     assert prediction.jobs == ()
     assert prediction.cycles == 46 + 7 + 1
+
+
+@pytest.mark.parametrize(("ahead", "least", "most"), [(True, 2, 5), (False, 64, 80)])
+def test_beats_of_a_fraction_of_a_cycle(ahead, least, most):
+    """A load of 64 beats of 4 cycles, and of 4 + 10/256: 2.5 cycles more in all.
+
+    A memory that reads ahead adds up the fractions. Another one begins each beat with a cycle.
+    Beats of descriptors come between those of the load.
+    """
+    load = ListLoad(target=LoadTarget.B, source=split(96, PROGRAM.banks), words=64)
+    times = []
+    for period in (1024, 1034):
+        timing = ProgramTiming(14, period, ahead=ahead, bursts=3)
+        found = predict_list(
+            PROGRAM, [load, ListEnd()], 0, split(3000, PROGRAM.banks), timing=timing
+        )
+        (start, end), = found.loads
+        times.append(end - start)
+    assert least <= times[1] - times[0] <= most
 
 
 def test_a_deadlock_is_refused():

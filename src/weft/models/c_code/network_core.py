@@ -186,14 +186,16 @@ class _NetworkCoreGenerator(Generator):
                 "program": "", "declaration": "", "conditions": "", "loaded": "run0",
                 "constants": f"{what}, and tables",
             }
+        conditions = program_conditions(config, self._program.target.memory)
         return {
             "load_text": PROGRAM_TEXT.replace("@name@", name).replace("@NAME@", name.upper()),
             "program": f"{name.upper()}_PROGRAM_BYTES = {self._program_bytes}, /* of"
             f" {name}_program */\n    ",
             "declaration": PROGRAM_DECLARATION.replace("@name@", name)
             .replace("@NAME@", name.upper()),
-            "conditions": f"\n * The cycles are for {program_conditions(config)}."
-            .replace("cycle, and", "cycle,\n * and"),
+            "conditions": f"\n * The cycles are for {conditions}.".replace(
+                ", and", ",\n * and"
+            ),
             "loaded": f"{name}_program", "constants": "tables",
         }
 

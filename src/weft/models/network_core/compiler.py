@@ -321,7 +321,7 @@ class _Compiler:
             _segment(
                 divided, number, self._estimated(divided.segments[number].before, layout),
                 self._sizes, layout.panels, layout.schedule, layout.plan.maps, image,
-                self._network_core, written, results_of_list, end, self._advance,
+                self._target, written, results_of_list, end, self._advance,
             )
             for number, (results_of_list, (_, end)) in enumerate(
                 zip(layout.results, layout.ends, strict=True)
@@ -329,7 +329,8 @@ class _Compiler:
         )
         notes = (*divided.notes, *_notes_of_variables(divided))
         if self._network_core.program_words and segments:
-            notes += (f"the cycles are for {program_conditions(self._network_core)}",)
+            conditions = program_conditions(self._network_core, self._target.memory)
+            notes += (f"the cycles are for {conditions}",)
         return NetworkCoreProgram(
             name=divided.name, source=divided.source, mode=divided.mode, target=self._target,
             tensors=divided.tensors, inputs=divided.inputs, outputs=divided.outputs,
@@ -368,7 +369,7 @@ def _table_loads(divided):
 
 
 def _segment(
-    divided, number, before, sizes, panels, schedule, maps, image, config, written, results,
+    divided, number, before, sizes, panels, schedule, maps, image, target, written, results,
     result_bytes, watch,
 ):
     """Return one list, after the operators ``before``; ``written`` are maps that are written."""
@@ -379,7 +380,9 @@ def _segment(
         n for n, network_map in enumerate(divided.maps) if n in read - written and network_map.form
     ]
     written.update(new)
-    prediction = predict_run(config, run, first, image.end, watch=watch)
+    prediction = predict_run(
+        target.config, run, first, image.end, timing=target.memory, watch=watch
+    )
     return NetworkCoreSegment(
         before=before,
         written=tuple(NetworkCoreInput(divided.maps[n].form, maps[n]) for n in new),

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import ListPrediction, ProgramTiming, predict_list
-from weft.network_core.cycles.memory import BURST
+from weft.network_core.cycles.memory import BURST, PERIOD
 from weft.network_core.descriptors import ListLoop, split, unpack_list
 
 __all__ = ["TURNS", "predict_run", "program_conditions"]
@@ -48,9 +48,14 @@ def predict_run(
     return replace(prediction, cycles=prediction.cycles + more * turns // (TURNS - 1))
 
 
-def program_conditions(config: NetworkCoreConfig) -> str:
-    """Return the conditions of predicted cycles on the program memory, which the core must have."""
+def program_conditions(config: NetworkCoreConfig, timing: ProgramTiming | None = None) -> str:
+    """Return the conditions of predicted cycles on the program memory, which the core must have.
+
+    ``timing`` is as of `predict_run`.
+    """
+    timing = timing or ProgramTiming()
+    pace = "a cycle" if timing.period == PERIOD else f"each {timing.period / PERIOD:.2f} cycles"
     return (
-        f"a program memory that answers after {ProgramTiming().latency} cycles with a beat a cycle,"
+        f"a program memory that answers after {timing.latency} cycles with a beat {pace},"
         f" and a PROGRAM_BASE that is a multiple of {BURST * config.beat_bytes} bytes"
     )

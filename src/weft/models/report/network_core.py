@@ -98,7 +98,9 @@ def list_phases(program: NetworkCoreProgram, segment: NetworkCoreSegment) -> Lis
     descriptors = unpack_list(segment.run)
     jobs = [entry for entry in descriptors if isinstance(entry, ListJob)]
     loads = sum(isinstance(entry, ListLoad) for entry in descriptors)
-    found = predict_run(config, segment.run, segment.run_first, program.log)
+    found = predict_run(
+        config, segment.run, segment.run_first, program.log, timing=program.target.memory
+    )
     phases = tuple(
         JobPhases(start, computed, end, started)
         for (start, end), computed, started in zip(

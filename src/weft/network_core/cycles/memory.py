@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.network_core.latencies import DELIVERY, PROGRAM_BEATS, SIDE_READ, WRITE
+from weft.sdram import SdramChip
 
 __all__ = ["BURST", "ProgramPortTimes", "ProgramTiming", "SidePortTimes", "first_request"]
 
@@ -87,6 +88,8 @@ class SidePortTimes:
 BURST = 16  # beats, aligned
 PERIOD = 256  # of a memory with a beat in each cycle
 STORE = 3  # cycles of a store, beside the latency of the memory
+SDRAM_BURSTS = 3  # of reads inside the controller of an SDRAM
+ADDRESS = 6  # cycles of the latency of an SDRAM until the last access of a burst has started
 FIFO_WORDS = PROGRAM_BEATS - 2  # of beats, beside the 2 that leave
 
 
@@ -103,16 +106,38 @@ class ProgramTiming:
         Cycles from beat to beat, times 256; at least 256.
     first_beat : int
         PROGRAM_BASE in beats: it decides where bursts end.
+    ahead : bool
+        The memory reads ahead: a beat that waits for the core delays no other. Without this, a
+        beat is read when the core has taken the one before.
+    bursts : int
+        Only with ``ahead``: bursts that it accepts before the first one of them has almost all of
+        its beats; 0 for any number.
     """
 
     latency: int = 32
     period: int = PERIOD
     first_beat: int = 0
+    ahead: bool = False
+    bursts: int = 0
 
     def __post_init__(self):
-        for name, least in (("latency", 1), ("period", PERIOD), ("first_beat", 0)):
+        for name, least in (
+            ("latency", 1), ("period", PERIOD), ("first_beat", 0), ("bursts", 0),
+        ):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
+
+    @classmethod
+    def of_sdram(cls, chip: SdramChip, mhz: float, beat_bytes: int) -> "ProgramTiming":
+        """The timing of `weft.hw.sdram.controller.SdramController`, with beats of some bytes.
+
+        Refreshes lengthen each beat by their part of the time, and rows open behind data.
+        """
+        timing, words = chip.timing(mhz), beat_bytes // chip.word_bytes
+        return cls(
+            timing.read_latency(words), round(PERIOD * words / timing.efficiency), ahead=True,
+            bursts=SDRAM_BURSTS,
+        )
 
 
 @dataclass
@@ -165,6 +190,7 @@ class ProgramPortTimes:
         self._closed = 0
         self._address = 0  # beats of the burst that is offered
         self._due: deque[int] = deque()  # of the beats that the memory reads
+        self._inside: deque[int] = deque()  # cycles in which bursts make space for another one
         self._free = 0  # of the next beat, in cycles / 256
         self._index: int | None = None  # of the next vector of a beat that several reads share
         self._arrives: int | None = None
@@ -193,9 +219,11 @@ class ProgramPortTimes:
     def step(self, now: int, requests) -> int | None:
         """A cycle: the vector that each client wants to read; returns the client accepted."""
         taken = self._deliver(now)
-        for _ in range(self._address):
-            self._due.append(now + self._timing.latency)
-        self._address = 0
+        if self._address and self._accepts_burst(now):
+            for _ in range(self._address):
+                self._due.append(self._read_at(now + self._timing.latency))
+            self._inside.append(self._due[-1] - self._timing.latency + ADDRESS)
+            self._address = 0
         beat, pushed = self._open, None
         same = follows = False
         if beat and self._read and self._read[0] == beat.client:
@@ -203,7 +231,7 @@ class ProgramPortTimes:
             same = number == beat.number and index == beat.last + 1
             follows = number == beat.number + 1 and number % BURST != 0
         if beat and not same:
-            if self._fifo.full:
+            if self._fifo.full or self._address:
                 self._fifo.step(taken, None)
                 return None
             pushed = beat
@@ -220,6 +248,20 @@ class ProgramPortTimes:
         self._number = None if accepted is None else (accepted, requests[accepted])
         return accepted
 
+    def _accepts_burst(self, now):
+        """Whether the memory accepts the address of a burst."""
+        while self._inside and self._inside[0] <= now:
+            self._inside.popleft()
+        return not self._timing.bursts or len(self._inside) < self._timing.bursts
+
+    def _read_at(self, due):
+        """The cycle in which the memory has the next beat, which is asked for: ``due`` or later."""
+        if not self._timing.ahead:
+            return due
+        first = max(self._free, PERIOD * due)
+        self._free = first + self._timing.period
+        return -(-first // PERIOD)
+
     def _opened(self):
         """The beat that the next read opens."""
         if not self._read:
@@ -235,7 +277,8 @@ class ProgramPortTimes:
     def _deliver(self, now):
         """Pass a vector to its client; returns whether its beat ends."""
         beat = self._fifo.output
-        offered = self._due and self._due[0] <= now and self._free <= PERIOD * now
+        ahead = self._timing.ahead
+        offered = self._due and self._due[0] <= now and (ahead or self._free <= PERIOD * now)
         self._arrives = beat.client if beat and offered else None
         if not (beat and offered):
             return False
@@ -243,6 +286,7 @@ class ProgramPortTimes:
         self._index = None if here == beat.last else here + 1
         if self._index is not None:
             return False
-        self._free = max(self._free, PERIOD * now) + self._timing.period
+        if not ahead:
+            self._free = max(self._free, PERIOD * now) + self._timing.period
         self._due.popleft()
         return True

@@ -1,0 +1,55 @@
+"""The SDRAM of a board: its controller, and its pads with their registers."""
+
+from amaranth.hdl import ClockDomain, ClockSignal
+from amaranth.lib import io
+from amaranth.lib.wiring import connect
+
+from weft.boards.board import Board, Ports
+from weft.hw.sdram.controller import SdramController
+
+__all__ = ["add_sdram"]
+
+# Outputs of the controller, and the pins of the resource, which are inverted where the chip's are.
+_OUTPUTS = {"cke": "clk_en", "ba": "ba", "a": "a", "dqm": "dqm"}
+_INVERTED = {"cs_n": "cs", "ras_n": "ras", "cas_n": "cas", "we_n": "we"}
+
+
+def add_sdram(m, ports: Ports, board: Board, config, memory, clock):
+    """Add the controller of the program memory of ``config`` and the pads of its chip to ``m``.
+
+    All signals but the clock have a register in their pad. Those of outputs start at 0, so CKE is
+    low until the clock of the core runs. The clock of the chip comes from a register of its pad,
+    too: it is late by the same time as the other outputs.
+
+    Parameters
+    ----------
+    m : Module
+    ports : Ports
+    board : Board
+        With an `Sdram`.
+    config : NetworkCoreConfig
+    memory : `weft.hw.dma.axi.Axi4`
+        The port of the accelerator.
+    clock : Signal
+        That of the chip; it has `Sdram.phase`.
+    """
+    chip = board.sdram.chip
+    m.submodules.sdram = controller = SdramController(
+        chip, chip.timing(board.clock), data_bytes=config.beat_bytes, pads=True
+    )
+    connect(m, memory, controller.axi)
+    m.domains.sdram = ClockDomain(reset_less=True)
+    m.d.comb += ClockSignal("sdram").eq(clock)
+
+    def port(pin):
+        return ports.request(*board.sdram.resource, pin)
+
+    m.submodules.sdram_clk = output = io.DDRBuffer("o", port("clk"), o_domain="sdram")
+    m.d.comb += [output.o[0].eq(1), output.o[1].eq(0)]
+    pins = controller.pins
+    for name, pin in (_OUTPUTS | _INVERTED).items():
+        m.submodules[f"sdram_{pin}"] = pad = io.FFBuffer("o", port(pin))
+        value = getattr(pins, name)
+        m.d.comb += pad.o.eq(~value if name in _INVERTED else value)
+    m.submodules.sdram_dq = dq = io.FFBuffer("io", port("dq"))
+    m.d.comb += [dq.o.eq(pins.dq_o), dq.oe.eq(pins.dq_oe), pins.dq_i.eq(dq.i)]

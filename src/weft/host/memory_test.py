@@ -1,0 +1,220 @@
+"""Tests of the program memory of a network core, over its link: each names what is broken."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from weft.frames import MAX_CHECK
+from weft.network_core.descriptors import split
+
+__all__ = ["Check", "full_test", "quick_test"]
+
+# Returns details, and what is wrong: None if the memory has passed.
+Check = Callable[[], tuple[str, str | None]]
+
+_SAMPLE = 32  # vectors of the quick test that lie anywhere
+_REST = 1.0  # seconds without an access: 15 times as long as a row of an SDRAM keeps its bits
+_SEED = 1
+_PATTERNS = 0x55, 0xAA, 0x33, 0xCC, 0x0F, 0xF0  # bytes: bits beside equal and other ones
+
+
+def quick_test(driver) -> list[tuple[str, Check]]:
+    """Data lines, address lines and some vectors everywhere, whose values are kept.
+
+    It takes some 200 reads and writes of a vector.
+
+    Parameters
+    ----------
+    driver : NetworkDriver
+        With a program memory.
+
+    Returns
+    -------
+    list of (str, callable)
+        Name of each check, and what makes it. It raises TransportError if the connection fails.
+    """
+    memory = _Vectors(driver)
+    return [
+        ("data lines", lambda: _data_lines(memory)),
+        ("address lines", lambda: _address_lines(memory)),
+        ("sample", lambda: _sample(memory)),
+    ]
+
+
+def full_test(driver, seed: int = _SEED) -> list[tuple[str, Check]]:
+    """The checks of `quick_test`, those of byte enables and refresh, and two patterns everywhere.
+
+    The whole memory is written, so programs in it are lost. ``seed`` is the one of the patterns;
+    ``driver`` and results are as there.
+    """
+    memory = _Vectors(driver)
+    return [
+        *quick_test(driver),
+        ("byte enables", lambda: _byte_enables(memory)),
+        ("refresh", lambda: _refresh(driver)),
+        ("patterns", lambda: _patterns(driver, seed)),
+    ]
+
+
+class _Vectors:
+    """The memory, vector by vector."""
+
+    def __init__(self, driver):
+        self._driver, self._banks = driver, driver.config.banks
+        self.depth = driver.config.array.depth
+        self.count = driver.program_bytes // self.depth
+        self.in_beat = driver.config.read_vectors
+
+    def read(self, number, count=1):
+        """The bytes of vectors."""
+        return self._driver.read_program(split(number, self._banks), count * self.depth)
+
+    def write(self, number, data):
+        """Write bytes of vectors."""
+        self._driver.write_program(split(number, self._banks), data, compare=False)
+
+    def written(self, values):
+        """Write these vectors, by number, and return what is read; then their old values return."""
+        before = {number: self.read(number) for number in values}
+        for number, data in values.items():
+            self.write(number, data)
+        found = {number: self.read(number) for number in values}
+        for number, data in before.items():
+            self.write(number, data)
+        return found
+
+    def value(self, number):
+        """A value that no other vector has: noise that depends on its number."""
+        return np.random.default_rng([_SEED, number]).bytes(self.depth)
+
+
+def _wrong_bits(pairs):
+    """The bits that differ in pairs of bytes of equal length, as one integer."""
+    bits = 0
+    for wanted, found in pairs:
+        bits |= int.from_bytes(wanted, "little") ^ int.from_bytes(found, "little")
+    return bits
+
+
+def _data_lines(memory):
+    """Each bit of a beat is 0 and 1, beside neighbours with both values."""
+    bits = 8 * memory.depth * memory.in_beat
+    before = memory.read(0, memory.in_beat)
+    every, wrong = (1 << bits) - 1, 0
+    low = high = every  # bits that were never 1, never 0
+    for value in (0, every, *(every // 0xFF * byte for byte in _PATTERNS)):
+        memory.write(0, value.to_bytes(bits // 8, "little"))
+        found = int.from_bytes(memory.read(0, memory.in_beat), "little")
+        wrong |= value ^ found
+        low, high = low & ~found, high & found
+    memory.write(0, before)
+    failure = None
+    if wrong:
+        failure = f"wrong bits of a beat of {bits}: {_ranges(wrong)}"
+        for always, value in ((low, 0), (high, 1)):
+            if always:
+                failure += f"; always {value}: {_ranges(always)}"
+    return f"{bits} bits", failure
+
+
+def _ranges(bits):
+    """The numbers of the bits that are 1, as ranges: 0..7, 16."""
+    text, first = [], None
+    for n in range(bits.bit_length() + 1):
+        one = bits >> n & 1
+        if one and first is None:
+            first = n
+        elif not one and first is not None:
+            text.append(f"{first}" if n - first == 1 else f"{first}..{n - 1}")
+            first = None
+    return ", ".join(text)
+
+
+def _address_lines(memory):
+    """Vector 0 and those at each power of two have values of their own.
+
+    A line that is stuck gives a vector the value of another one. If all lines from one on do, the
+    memory is smaller than it must be.
+    """
+    lines = [n for n in range(memory.count.bit_length()) if 1 << n < memory.count]
+    values = {number: memory.value(number) for number in (0, *(1 << n for n in lines))}
+    found = memory.written(values)
+    size = memory.count * memory.depth
+    shared = [n for n in lines if found[1 << n] == found[0]]
+    failure = None
+    if shared and shared == lines[shared[0] :]:
+        failure = (
+            f"the memory has {memory.depth << shared[0]:,} bytes, and must have {size:,}"
+        )
+    elif shared:
+        places = ", ".join(f"{memory.depth << n:#x}" for n in shared)
+        failure = f"byte addresses that differ by {places} are the same place"
+    else:
+        failure = _difference(memory, values, found)
+    return f"{len(lines)} lines, {size:,} bytes", failure
+
+
+def _sample(memory):
+    """Vectors anywhere keep their values."""
+    rng = np.random.default_rng(_SEED)
+    numbers = sorted({int(n) for n in rng.integers(0, memory.count, _SAMPLE)})
+    values = {number: memory.value(number) for number in numbers}
+    found = memory.written(values)
+    return f"{len(values)} vectors", _difference(memory, values, found)
+
+
+def _difference(memory, values, found):
+    """How values differ from those that were found; None if they do not."""
+    wrong = [number for number in values if values[number] != found[number]]
+    if not wrong:
+        return None
+    bits = _wrong_bits((values[n], found[n]) for n in wrong)
+    lanes = [n for n in range(memory.depth) if bits >> 8 * n & 0xFF]
+    text = (
+        f"{len(wrong)} of {len(values)} vectors are wrong, the first one at byte"
+        f" {wrong[0] * memory.depth:#x}"
+    )
+    if len(lanes) < memory.depth:
+        text += f"; only bytes {', '.join(map(str, lanes))} of {memory.depth}"
+    return text
+
+
+def _byte_enables(memory):
+    """A vector is written beside its neighbours, which keep their values."""
+    beats = memory.in_beat
+    values = {number: memory.value(number) for number in range(2 * beats)}
+    for number in (*range(0, 2 * beats, 2), *range(1, 2 * beats, 2)):
+        memory.write(number, values[number])
+    found = {number: memory.read(number) for number in values}
+    return f"{2 * beats} vectors", _difference(memory, values, found)
+
+
+def _refresh(driver):
+    """Bytes stay while nothing is accessed."""
+    size = min(driver.program_bytes, MAX_CHECK)
+    data = np.random.default_rng(_SEED).bytes(size)
+    driver.write_program(0, data, compare=False)
+    time.sleep(_REST)
+    found = driver.read_program(0, size)
+    wrong = int((np.frombuffer(data, np.uint8) != np.frombuffer(found, np.uint8)).sum())
+    failure = f"{wrong:,} of {size:,} bytes are wrong after {_REST:g} s" if wrong else None
+    return f"{size:,} bytes for {_REST:g} s", failure
+
+
+def _patterns(driver, seed):
+    """Noise and its inverse, in the whole memory."""
+    size, banks, depth = driver.program_bytes, driver.config.banks, driver.config.array.depth
+    wrong, seconds = 0, 0.0
+    noise = np.random.default_rng(seed).integers(0, 256, size, np.uint8)
+    for values in (noise, ~noise):
+        start = time.perf_counter()
+        driver.write_program(0, values.tobytes(), compare=False)
+        seconds += time.perf_counter() - start
+        for first in range(0, size, MAX_CHECK):
+            piece, address = values[first : first + MAX_CHECK], split(first // depth, banks)
+            if not driver.program_has(address, piece.tobytes()):
+                found = driver.read_program(address, len(piece))
+                wrong += int((np.frombuffer(found, np.uint8) != piece).sum())
+    failure = f"{wrong:,} of {2 * size:,} bytes are wrong" if wrong else None
+    return f"{size:,} bytes; {2 * size / seconds:,.0f} bytes/s to the core", failure

@@ -1,0 +1,115 @@
+"""The SDRAM of a board: pads with registers, pins of the platform, and what a board must have."""
+
+import dataclasses
+import re
+
+import pytest
+from amaranth.hdl import ClockDomain, ClockSignal, Module, Signal
+from amaranth.lib import wiring
+from rejects import rejects
+
+from weft.boards.bitstream import prepare
+from weft.boards.board import BoardError, Ports
+from weft.boards.catalog import BOARDS
+from weft.boards.memory import Sdram
+from weft.boards.sdram import add_sdram
+from weft.config import Config
+from weft.designs import replace
+from weft.hw.dma.axi import Axi4
+from weft.network_core.config import NetworkCoreConfig
+from weft.network_core.cycles import ProgramTiming
+from weft.sdram import SDRAM_CHIPS
+
+ARRAY = Config(
+    target="ecp5", rows=2, cols=4, depth=4, lanes=1, dsp_cols=0, requantize="tflite",
+    activation="none",
+)
+CORE = NetworkCoreConfig(
+    array=ARRAY, words=512, b_words=32, lines=32, read_vectors=4, program_words=1 << 18
+)
+NONE = "must be 0, not 262144: no SDRAM of this board is known"
+MOST = (
+    "must be at most 1,048,576, not 4,194,304: the IS42S16160G-7 has 33,554,432 bytes, and a word"
+    " of all banks 20"
+)
+WITH_SDRAM = [name for name, board in BOARDS.items() if board.sdram]
+# Pins of the data sheet of an x16 chip with 13 address bits: clk, cke, cs, ras, cas, we, 2 ba,
+# 13 a, 2 dqm, 16 dq.
+PINS = 39
+
+
+class Only(wiring.Component):
+    """The controller and the pads, with a master that asks for nothing."""
+
+    def __init__(self, board):
+        self.board = board
+        super().__init__({})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.domains.sync = ClockDomain(reset_less=True)
+        clock, shifted = Signal(), Signal()
+        m.d.comb += ClockSignal().eq(clock)
+        memory = Axi4(data_bytes=CORE.beat_bytes).create()
+        add_sdram(m, Ports(platform), self.board, CORE, memory, shifted)
+        return m
+
+
+def test_boards_with_a_memory():
+    assert WITH_SDRAM == [
+        "ulx3s-12f", "ulx3s-25f", "ulx3s-45f", "ulx3s-85f", "icepi-zero", "icesugar-pro",
+    ]
+    for name in WITH_SDRAM:
+        assert BOARDS[name].sdram.chip.size == 32 << 20
+
+
+@pytest.mark.parametrize("name", ["ulx3s-85f", "icepi-zero", "icesugar-pro"])
+def test_all_signals_have_registers_in_their_pads(name):
+    board = dataclasses.replace(BOARDS[name], config=CORE, clock=75)
+    plan = board.platform().prepare(Only(board), "top", emit_src=False)
+    rtlil, constraints = plan.files["top.il"], plan.files["top.lpf"]
+    assert len(re.findall(r'LOCATE COMP "sdram_0__\w+(?:\[\d+\])?" SITE', constraints)) == PINS
+    cells = {kind: rtlil.count(f"cell \\{kind} ") for kind in ("OFS1P3DX", "IFS1P3DX", "ODDRX1F")}
+    # The value of all outputs but the clock, and the direction of each pin.
+    assert cells == {"OFS1P3DX": 2 * PINS - 1, "IFS1P3DX": 16, "ODDRX1F": 1}
+
+
+def test_the_timing_for_predictions():
+    board = BOARDS["ulx3s-85f"].built_for("networks-sdram")
+    # 8 cycles, the CAS latency and 16 words of a beat; a word a cycle, and refreshes.
+    assert board.memory == ProgramTiming(26, 4142, ahead=True, bursts=3)
+    assert 4142 == round(256 * 16 / (1 - 52 / (8 * 585)))
+    assert BOARDS["ulx3s-85f"].built_for("networks").memory is None
+
+
+@pytest.mark.parametrize(("name", "fields", "text"), [
+    ("ecpix5-85f", {}, f"program_words of ecpix5-85f {NONE}"),
+    ("colorlight-i5", {}, f"program_words of colorlight-i5 {NONE}"),
+    ("ulx3s-85f", {"config": replace(CORE, program_words=1 << 22)},
+     f"program_words of ulx3s-85f {MOST}"),
+    ("ulx3s-85f", {"config": replace(CORE, depth=2, read_vectors=1)},
+     "read_vectors * depth of ulx3s-85f must be at least 4 with its SDRAM, not 2"),
+    ("ulx3s-85f", {"clock": 150, "baud": 3_000_000},
+     "clock of ulx3s-85f: mhz must be at most 143 for IS42S16160G-7, not 150"),
+])
+def test_rejects_a_memory_that_a_board_has_not(name, fields, text):
+    with rejects(BoardError, text):
+        dataclasses.replace(BOARDS[name], **{"config": CORE, "clock": 75} | fields)
+
+
+def test_a_pin_that_a_platform_lacks():
+    board = dataclasses.replace(
+        BOARDS["ulx3s-85f"], clock=75,
+        sdram=Sdram(chip=SDRAM_CHIPS["IS42S16160G-7"], resource=("sdram", 1)),
+    )
+    with rejects(
+        BoardError, "SDRAM pin clk of ulx3s-85f: sdram#1 must be a resource of the platform"
+    ):
+        prepare(board, CORE)
+
+
+@pytest.mark.slow
+def test_a_whole_board():
+    design = prepare(dataclasses.replace(BOARDS["ulx3s-85f"], clock=75), CORE)
+    assert "parameter \\CLKOS2_CPHASE 10\n" in design.rtlil
+    assert design.rtlil.count("cell \\DCCA ") == 1
