@@ -300,8 +300,8 @@ class Board:
         ecp5 = re.fullmatch(r"LFE5(U|UM|UM5G)-(12|25|45|85)F", name)
         if not ecp5:
             raise BoardError(
-                f"FPGA of {self.name} must be an ECP5, an iCE40UP5K, an iCE40HX8K or a GW2AR-18C,"
-                f" not {name}"
+                f"FPGA of {self.name} must be an ECP5, an iCE40UP5K, an iCE40HX8K, a GW2AR-18C or a"
+                f" GW1NR-9C, not {name}"
             )
         for part, value, known in (("speed", str(speed), SPEEDS), ("package", package, PACKAGES)):
             if value not in known:
@@ -316,8 +316,11 @@ class Board:
 
     def _gowin(self, part, family):
         """The Gowin FPGA with the name ``part``; nextpnr takes its clock as an option."""
-        if family not in DEVICES:
-            raise BoardError(f"FPGA of {self.name} must be a GW2AR-18C of Gowin, not a {family}")
+        known = [name for name, device in DEVICES.items() if device.target == "gowin"]
+        if family not in known:
+            raise BoardError(
+                f"FPGA of {self.name} must be a {' or a '.join(known)} of Gowin, not a {family}"
+            )
         _, _, *family_options = DEVICES[family].options
         return self._in_package(
             family, family, ("--device", part, *family_options, "--freq", f"{self.clock:g}")

@@ -17,7 +17,7 @@ UNTIMED = (
 _COUNTED_AS = {
     **dict.fromkeys(("LUT1", "LUT2", "LUT3", "ALU"), "LUT4"),
     **dict.fromkeys(("DFFE", "DFFR", "DFFRE", "DFFS", "DFFSE"), "DFF"),
-    **dict.fromkeys(("SDP", "SDPB", "SDPX9B"), "BSRAM"),
+    **dict.fromkeys(("SDP", "SDPB", "SDPX9B", "DP", "DPB"), "BSRAM"),
 }
 
 
@@ -59,7 +59,7 @@ class Device:
     @property
     def flow(self) -> Flow:
         """The tools for its FPGA family."""
-        return FLOWS[self.target]
+        return FLOWS[self.target].on(self)
 
     @property
     def untimed(self) -> str:
@@ -122,6 +122,11 @@ DEVICES = {
             "GW2AR-18C", "gowin",
             ("--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C"),
             {"LUT": 20736, "FF": 15552, "DSP": 96, "RAM": 46},
+        ),
+        Device(
+            "GW1NR-9C", "gowin",
+            ("--device", "GW1NR-LV9QN88PC6/I5", "--vopt", "family=GW1N-9C"),
+            {"LUT": 8640, "FF": 6480, "DSP": 40, "RAM": 26},
         ),
     )
 }

@@ -482,6 +482,7 @@ def _overuse(output, device):
     return _excess(device, (
         (device.resource(cell), int(used), int(available))
         for cell, used, available in _UTILIZATION.findall(output)
+        if cell not in device.flow.miscounted
     ))
 
 

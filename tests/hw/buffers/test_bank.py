@@ -92,7 +92,7 @@ def test_blocks_of_gowin_equal_the_behavioural_model(width, depth):
 @pytest.mark.slow
 @pytest.mark.parametrize("line, broken", [
     ("if (OCE) output_reg", "output_reg"), ("if (CEB) read_reg", "read_reg"),
-    ("posedge CLKA) if (CEA)", "posedge CLKA)"), ("ADA[n / BYTE]", "ADA[n / BYTE + 1]"),
+    ("posedge CLKA) if (CEA) for", "posedge CLKA) for"), ("ADA[n / BYTE]", "ADA[n / BYTE + 1]"),
     ("output_reg : read_reg", "read_reg : read_reg"), ("memory[ADB / BITS]", "memory[ADB]"),
 ])
 def test_wrong_block_models_of_gowin_are_detected(line, broken):
