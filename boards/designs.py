@@ -15,8 +15,8 @@ from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "GOWIN_9", "GOWIN_18", "ICE40_HX8K",
-    "ICE40_UP5K", "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_GOWIN_18", "NETWORKS_HX8K", "NETWORKS_ONNX_85F",
-    "NETWORKS_UP5K", "configs_by_size", "min_luts",
+    "ICE40_UP5K", "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_GOWIN_18", "NETWORKS_HX8K",
+    "NETWORKS_ONNX_85F", "NETWORKS_UP5K", "configs_by_size", "min_luts",
 ]
 
 
@@ -26,9 +26,9 @@ ICE40_HX8K = replace(PRESETS["ice40hx8k"].config, rows=3, drain="folded")
 ECP5_25F = PRESETS["ecp5-25f"].config
 ECP5_45F = replace(ECP5_25F, rows=6, cols=10, hop=3, dsp_cols=2, ram_cols=2, lanes=2)
 ECP5_85F = PRESETS["ecp5-85f"].config
-# All products are in DSP blocks, so all else is in logic, the lane's multipliers too: with one result
-# in two cycles it has half of them. Most registers take the place of a LUT. 4 x 5 PEs take 88 % of
-# these places, and nextpnr ends with an error.
+# All products are in DSP blocks, so all else is in logic, the lane's multipliers too: with one
+# result in two cycles it has half of them. Most registers take the place of a LUT. 4 x 5 PEs take
+# 88 % of these places, and nextpnr ends with an error.
 GOWIN_18 = Config(
     target="gowin", rows=4, cols=4, depth=8, hop=2, lanes=1, jobs=4, activation="none",
     scale_cycles=2, a_words=512, b_words=512, bytes_in=8, bytes_out=4,

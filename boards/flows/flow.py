@@ -37,8 +37,6 @@ class Flow:
         Suffix of a bitstream.
     cells : dict of str
         The name of each of `weft.boards.devices.RESOURCES` in nextpnr's report.
-    miscounted : tuple of str
-        Cell types of which nextpnr's table of utilization counts more than a design needs.
     flip_flops : regular expression or None
         Cell types of flip-flops in the netlist, if nextpnr does not report them.
     reset : bool
@@ -62,7 +60,6 @@ class Flow:
     packer_options: tuple[str, ...] = ()
     bitstream: str
     cells: Mapping[str, str]
-    miscounted: tuple[str, ...] = ()
     flip_flops: re.Pattern | None = None
     reset: bool
     simulated_stage: str
@@ -72,10 +69,6 @@ class Flow:
     def program(self) -> str:
         """The program for place and route."""
         return f"nextpnr-{self.name}"
-
-    def on(self, device) -> "Flow":
-        """The flow for ``device``, where the devices of a family differ."""
-        return self
 
     def fit(self, shape: Shape, capacity: Mapping[str, int]) -> tuple[dict[str, int], int]:
         """Fields of a Config for an array, and its MACs in logic, on a device of ``capacity``."""

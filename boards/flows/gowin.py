@@ -39,7 +39,6 @@ class GowinFlow(Flow):
     missing_pin = re.compile(r"Invalid pin '?([^' ]*)'?")
     packer, bitstream = "gowin_pack", "fs"
     cells = {"LUT": "LUT4", "FF": "DFF", "DSP": "MULT9X9", "RAM": "BSRAM"}
-    miscounted = ("DQCE",)  # one for the design, and one for each of the 24 global wires
     reset = False
     simulated_stage = "synthesized"
     shapes = ((4, 5, 8), (4, 4, 8), (4, 4, 4), (2, 4, 4), (2, 2, 4))
@@ -50,6 +49,7 @@ class GowinFlow(Flow):
         self.packer_options = "-d", die
 
     def on(self, device):
+        """The flow for ``device``."""
         (die,) = (each[len(_FAMILY):] for each in device.options if each.startswith(_FAMILY))
         return GowinFlow(device.name, die)
 

@@ -112,9 +112,9 @@ def test_rejects_a_wrong_attribute(fields, text):
 
 @pytest.mark.parametrize(("part", "value", "text"), [
     *(
-        ("device", device,
-         f"FPGA of other must be an ECP5, an iCE40UP5K, an iCE40HX8K, a GW2AR-18C or a"
-         f" GW1NR-9C, not {device}")
+        ("device", device, (
+            "FPGA of other must be an ECP5, an iCE40UP5K, an iCE40HX8K, a GW2AR-18C or a GW1NR-9C,"
+            f" not {device}"))
         for device in ("LFE5U-90F", "iCE40LP1K", "MachXO2")
     ),
     ("speed", "9", "speed of other must be one of 6, 7, 8, not '9'"),

@@ -237,6 +237,19 @@ def test_a_design_that_does_not_fit_is_reported_with_numbers(tools, tmp_path):
         tools(script).place(netlist(tmp_path), DEVICE, 1)
 
 
+def test_gates_of_a_clock_are_never_the_reason(tools, tmp_path):
+    """nextpnr counts one more than there are, also of designs that it places."""
+    table = "Info: \t DQCE: 25/ 24 104%\nERROR: Unable to find legal placement for all cells\n"
+    (tmp_path / "tools-gowin").symlink_to(tmp_path / "tools")
+    with rejects(SeedError, (
+        "nextpnr-himbaechel-gowin failed while placing and routing the design: ERROR: Unable to"
+        " find legal placement for all cells"
+    )):
+        tools(f"cat <<'end'\n{table}end\nexit 1").place(
+            netlist(tmp_path), DEVICES["GW2AR-18C"], 1
+        )
+
+
 def test_too_many_block_rams_are_reported_before_the_tool_searches_places(tools, tmp_path):
     place = tools("cp report report-1.json").place
     full = Netlist(netlist(tmp_path).folder, {"DP16KD": 56, "MULT18X18D": 28})
