@@ -27,15 +27,15 @@ ECP5_25F = PRESETS["ecp5-25f"].config
 ECP5_45F = replace(ECP5_25F, rows=6, cols=10, hop=3, dsp_cols=2, ram_cols=2, lanes=2)
 ECP5_85F = PRESETS["ecp5-85f"].config
 # All products are in DSP blocks, so all else is in logic, the lane's multipliers too: with one
-# result in two cycles it has half of them. Most registers take the place of a LUT. 4 x 5 PEs take
-# 88 % of these places, and nextpnr ends with an error.
+# result in four cycles it has a quarter of them. 6 of 8 places for a LUT have a flip-flop, and a
+# flip-flop without a LUT before it, or an ALU, takes one of those for itself. With 4 x 5 PEs, a
+# result in each cycle and an operand register for each 2 x 2 PEs, nextpnr ended with an error.
 GOWIN_18 = Config(
-    target="gowin", rows=4, cols=4, depth=8, hop=2, lanes=1, jobs=4, activation="none",
-    scale_cycles=2, a_words=512, b_words=512, bytes_in=8, bytes_out=4,
+    target="gowin", rows=4, cols=4, depth=8, hop=4, lanes=1, jobs=2, activation="none",
+    scale_cycles=4, a_words=512, b_words=512, bytes_in=8, bytes_out=1,
 )
-GOWIN_9 = replace(
-    GOWIN_18, rows=2, cols=2, depth=8, jobs=2, scale_cycles=8, bytes_out=1,
-)
+# With so few PEs, plain products need less than the corrector of fast inner products.
+GOWIN_9 = replace(GOWIN_18, rows=2, cols=2, depth=4, multiplier="plain", scale_cycles=8)
 
 
 def _core(hop=2, target="ecp5", **fields):

@@ -15,8 +15,8 @@ UNTIMED = (
     " its registers, with a register before and after it, and the clock is at most 1 / 1.2 of the"
     " one that nextpnr reaches"
 )
-# Cells of a Gowin FPGA that are counted as another one, in a netlist before and after placement. An
-# ALU takes the place of a LUT.
+# Cells of a Gowin FPGA that are counted as another one, in a netlist. An ALU takes the place of a
+# LUT.
 _COUNTED_AS = {
     **dict.fromkeys(("LUT1", "LUT2", "LUT3", "ALU"), "LUT4"),
     **dict.fromkeys(("DFFE", "DFFR", "DFFRE", "DFFS", "DFFSE"), "DFF"),
@@ -91,7 +91,8 @@ class Device:
         placed : dict of int
             Number of cells by type, in nextpnr's report.
         """
-        used = {name: amount(placed, cell) for name, cell in self.flow.cells.items()}
+        # nextpnr counts the LUT that an ALU takes the place of.
+        used = {name: placed.get(cell, 0) for name, cell in self.flow.cells.items()}
         if pattern := self.flow.flip_flops:
             used["FF"] = sum(n for cell, n in cells.items() if pattern.fullmatch(cell))
         return {name: used.get(name, 0) for name in RESOURCES if name in self.capacity}
@@ -115,6 +116,14 @@ def _ecp5(size, package, luts, ram, columns, rows, ram_rows=()):
     )
 
 
+def _gowin(name, part, die, capacity):
+    # A flip-flop without a LUT or an ALU before it takes the place of one, which the spreading of
+    # nextpnr does not know. With less density than its default of 0.9, the legalization that
+    # follows has less to move.
+    options = "--device", part, "--vopt", f"family={die}", "--placer-heap-beta", "0.65"
+    return Device(name, "gowin", options, capacity)
+
+
 DEVICES = {
     device.name: device for device in (
         _ecp5(25, "CABGA381", 24_288, 56, (4, 13, 22, 33, 42, 51, 60), (13,)),
@@ -131,14 +140,12 @@ DEVICES = {
             "iCE40HX8K", "ice40hx", ("--hx8k", "--package", "ct256"),
             {"LUT": 7680, "FF": 7680, "RAM": 32},
         ),
-        Device(
-            "GW2AR-18C", "gowin",
-            ("--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C"),
+        _gowin(
+            "GW2AR-18C", "GW2AR-LV18QN88C8/I7", "GW2A-18C",
             {"LUT": 20736, "FF": 15552, "DSP": 96, "RAM": 46},
         ),
-        Device(
-            "GW1NR-9C", "gowin",
-            ("--device", "GW1NR-LV9QN88PC6/I5", "--vopt", "family=GW1N-9C"),
+        _gowin(
+            "GW1NR-9C", "GW1NR-LV9QN88PC6/I5", "GW1N-9C",
             {"LUT": 8640, "FF": 6480, "DSP": 40, "RAM": 26},
         ),
     )

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from amaranth.back import rtlil
 from amaranth.hdl import Module, Mux
 from amaranth.lib import wiring
 
@@ -11,6 +12,7 @@ from verif.primitives import cosimulate
 from weft.hw.buffers.bank import DualPortBank
 from weft.hw.delay import pipeline
 from weft.hw.fabrics import ecp5, gowin
+from weft.hw.primitives import Primitives
 from weft.sim.primitives import ECP5_MODELS, GOWIN_MODELS
 
 
@@ -117,3 +119,11 @@ def test_a_wrong_number_of_address_bits_of_gowin_is_detected(monkeypatch):
     models = GOWIN_MODELS.read_text(encoding="utf-8")
     dut = DefinedOutputs(width=16, depth=600)
     assert cosimulate(dut, cycles=3000, models=models).startswith("FAIL")
+
+
+@pytest.mark.parametrize("depth, blocks", [(512, 4), (2048, 4), (4096, 8), (16384, 32)])
+def test_a_block_of_gowin_has_bits_of_one_byte(depth, blocks):
+    dut = DualPortBank(width=32, depth=depth, target="gowin")
+    text = rtlil.convert(dut, platform=Primitives())
+    assert text.count("cell \\DPB ") == blocks
+    assert "parameter \\READ_MODE0 1'0\n" in text and "parameter \\READ_MODE1 1'0\n" in text
