@@ -55,6 +55,8 @@ class NetworkDesign:
         Placer of nextpnr, one of `PLACERS`; ``static`` makes shorter wires of large designs.
     seed : int
         The first seed of nextpnr: one that met the clock, where place and route takes hours.
+    placed : bool
+        Whether place and route has reached the clock; otherwise it is a goal.
     """
 
     config: NetworkCoreConfig
@@ -62,6 +64,7 @@ class NetworkDesign:
     baud: int
     placer: str = "heap"
     seed: int = 1
+    placed: bool = True
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -109,6 +112,8 @@ class Board:
         Placer of nextpnr: ``heap`` is its default, ``static`` makes shorter wires of large designs.
     seed : int
         The first seed of nextpnr.
+    placed : bool
+        Whether place and route has reached the clock; otherwise it is a goal.
 
     Raises
     ------
@@ -134,6 +139,7 @@ class Board:
     at_pad: bool = False
     placer: str = "heap"
     seed: int = 1
+    placed: bool = True
 
     def __post_init__(self):
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", self.name):
@@ -269,7 +275,7 @@ class Board:
         design = self.networks[purpose]
         return dataclasses.replace(
             self, config=design.config, clock=design.clock, baud=self.baud and design.baud,
-            placer=design.placer, seed=design.seed,
+            placer=design.placer, seed=design.seed, placed=design.placed,
         )
 
     def seeds(self, count: int) -> range:

@@ -116,7 +116,7 @@ NETWORKS_GOWIN_18 = NetworkDesign(
         array=_core(target="gowin", rows=2, cols=4, depth=4, lanes=1, scale_cycles=2),
         words=4096, b_words=512, lines=1024, read_vectors=1,
     ),
-    clock=54, baud=1_000_000,
+    clock=54, baud=1_000_000, placed=False,
 )
 
 

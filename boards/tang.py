@@ -31,14 +31,14 @@ class TangNano20kPlatform(GowinPlatform):
 BOARDS = (
     Board(
         name="tang-nano-20k", platform=TangNano20kPlatform, config=GOWIN_18, clock=94.5,
-        baud=1_000_000, bridge="BL616", price="$",
+        baud=1_000_000, bridge="BL616", price="$", placed=False,
         leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
         programmers=(("openFPGALoader", "-b", "tangnano20k"),),
         networks={"networks": NETWORKS_GOWIN_18},
     ),
     Board(
         name="tang-nano-9k", platform=TangNano9kPlatform, config=GOWIN_9, clock=54,
-        baud=1_000_000, bridge="BL702", price="$",
+        baud=1_000_000, bridge="BL702", price="$", placed=False,
         leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
         programmers=(("openFPGALoader", "-b", "tangnano9k"),),
     ),
