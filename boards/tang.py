@@ -38,7 +38,7 @@ BOARDS = (
     ),
     Board(
         name="tang-nano-9k", platform=TangNano9kPlatform, config=GOWIN_9, clock=54,
-        baud=1_000_000, bridge="BL702", price="$", placed=False,
+        baud=1_000_000, bridge="BL702", price="$",
         leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
         programmers=(("openFPGALoader", "-b", "tangnano9k"),),
     ),
