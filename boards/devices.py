@@ -15,8 +15,8 @@ UNTIMED = (
     " its registers, with a register before and after it, and the clock is at most 1 / 1.2 of the"
     " one that nextpnr reaches"
 )
-# Cells of a Gowin FPGA that are counted as another one, in a netlist. An ALU takes the place of a
-# LUT.
+# Cells of a Gowin FPGA that are counted as another one, in a netlist before and after placement. An
+# ALU takes the place of a LUT.
 _COUNTED_AS = {
     **dict.fromkeys(("LUT1", "LUT2", "LUT3", "ALU"), "LUT4"),
     **dict.fromkeys(("DFFE", "DFFR", "DFFRE", "DFFS", "DFFSE"), "DFF"),
@@ -91,8 +91,7 @@ class Device:
         placed : dict of int
             Number of cells by type, in nextpnr's report.
         """
-        # nextpnr counts the LUT that an ALU takes the place of.
-        used = {name: placed.get(cell, 0) for name, cell in self.flow.cells.items()}
+        used = {name: amount(placed, cell) for name, cell in self.flow.cells.items()}
         if pattern := self.flow.flip_flops:
             used["FF"] = sum(n for cell, n in cells.items() if pattern.fullmatch(cell))
         return {name: used.get(name, 0) for name in RESOURCES if name in self.capacity}
