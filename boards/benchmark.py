@@ -115,6 +115,8 @@ class RoutedDesign:
     bitstream : Path
     others : tuple of OtherClock
         The other clocks.
+    spare : float
+        `weft.boards.devices.Device.spare` of its FPGA.
     """
 
     pnr: PnrResult
@@ -122,12 +124,18 @@ class RoutedDesign:
     layout: Path
     bitstream: Path
     others: tuple[OtherClock, ...] = ()
+    spare: float = 1
+
+    @property
+    def needed(self) -> float:
+        """The least fmax for the clock, in MHz."""
+        return self.spare * self.clock
 
     @property
     def margin(self) -> float:
-        """The least ratio of a clock's fmax to its required frequency."""
+        """The least ratio of a clock's fmax to the one that it needs."""
         return min([
-            self.pnr.fmax / self.clock, *(each.fmax / each.required for each in self.others)
+            self.pnr.fmax / self.needed, *(each.fmax / each.required for each in self.others)
         ])
 
     @property

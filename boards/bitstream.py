@@ -389,10 +389,11 @@ def route(tools: Toolchain, design: BoardDesign, netlist: Netlist, seed: int) ->
     Raises ToolchainError if a tool fails, and BoardError if the package of the board's FPGA does
     not have a pin of the board.
     """
-    file = netlist.folder / f"routed-{seed}.json"
+    board, file = design.board, netlist.folder / f"routed-{seed}.json"
     with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
-        return _from_json(json.loads(file.read_text(encoding="utf-8")), netlist.folder)
-    board = design.board
+        return _from_json(
+            json.loads(file.read_text(encoding="utf-8")), netlist.folder, board.device.spare
+        )
     try:
         routed = tools.route(netlist, board.device, seed, design.constraints, board.clock)
     except ToolchainError as error:
@@ -412,14 +413,14 @@ def route(tools: Toolchain, design: BoardDesign, netlist: Netlist, seed: int) ->
     return routed
 
 
-def _from_json(value, folder):
+def _from_json(value, folder, spare):
     critical_path = value["pnr"]["critical_path"]
     pnr = PnrResult(**value["pnr"] | {
         "critical_path": CriticalPath(**critical_path | {"names": tuple(critical_path["names"])})
     })
     return RoutedDesign(
         pnr, value["clock"], folder / value["layout"], folder / value["bitstream"],
-        tuple(OtherClock(**each) for each in value.get("others", ())),
+        tuple(OtherClock(**each) for each in value.get("others", ())), spare,
     )
 
 
@@ -442,7 +443,7 @@ def best_route(
             say(f"seed {seed}: {error}")
             continue
         say("; ".join([
-            f"seed {seed}: {routed.pnr.fmax:.1f} MHz, {routed.clock:.1f} MHz required",
+            f"seed {seed}: {routed.pnr.fmax:.1f} MHz, {routed.needed:.1f} MHz required",
             *(f"{each.name} {each.fmax:.1f} MHz, {each.required:.1f} MHz required"
               for each in routed.missed),
         ]))

@@ -57,6 +57,8 @@ class NetworkDesign:
         Placer of nextpnr, one of `PLACERS`; ``static`` makes shorter wires of large designs.
     seed : int
         The first seed of nextpnr: one that met the clock, where place and route takes hours.
+    placed : bool
+        Whether place and route has reached the clock; otherwise it is a goal.
     """
 
     config: NetworkCoreConfig
@@ -64,6 +66,7 @@ class NetworkDesign:
     baud: int
     placer: str = "heap"
     seed: int = 1
+    placed: bool = True
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,6 +116,8 @@ class Board:
         Placer of nextpnr: ``heap`` is its default, ``static`` makes shorter wires of large designs.
     seed : int
         The first seed of nextpnr.
+    placed : bool
+        Whether place and route has reached the clock; otherwise it is a goal.
 
     Raises
     ------
@@ -139,6 +144,7 @@ class Board:
     at_pad: bool = False
     placer: str = "heap"
     seed: int = 1
+    placed: bool = True
 
     def __post_init__(self):
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", self.name):
@@ -276,7 +282,7 @@ class Board:
         design = self.networks[purpose]
         return dataclasses.replace(
             self, config=design.config, clock=design.clock, baud=self.baud and design.baud,
-            placer=design.placer, seed=design.seed,
+            placer=design.placer, seed=design.seed, placed=design.placed,
         )
 
     def seeds(self, count: int) -> range:
@@ -314,8 +320,8 @@ class Board:
         ecp5 = re.fullmatch(r"LFE5(U|UM|UM5G)-(12|25|45|85)F", name)
         if not ecp5:
             raise BoardError(
-                f"FPGA of {self.name} must be an ECP5, an iCE40UP5K, an iCE40HX8K or a GW2AR-18C,"
-                f" not {name}"
+                f"FPGA of {self.name} must be an ECP5, an iCE40UP5K, an iCE40HX8K, a GW2AR-18C or a"
+                f" GW1NR-9C, not {name}"
             )
         for part, value, known in (("speed", str(speed), SPEEDS), ("package", package, PACKAGES)):
             if value not in known:
@@ -330,8 +336,11 @@ class Board:
 
     def _gowin(self, part, family):
         """The Gowin FPGA with the name ``part``; nextpnr takes its clock as an option."""
-        if family not in DEVICES:
-            raise BoardError(f"FPGA of {self.name} must be a GW2AR-18C of Gowin, not a {family}")
+        known = [name for name, device in DEVICES.items() if device.target == "gowin"]
+        if family not in known:
+            raise BoardError(
+                f"FPGA of {self.name} must be a {' or a '.join(known)} of Gowin, not a {family}"
+            )
         _, _, *family_options = DEVICES[family].options
         return self._in_package(
             family, family, ("--device", part, *family_options, "--freq", f"{self.clock:g}")

@@ -90,7 +90,7 @@ class Supply(wiring.Component):
 BOARDS = (
     Board(
         name="butterstick", platform=ButterStickPlatform, config=ECP5_85F, placer="static",
-        clock=125, usb=("usb", 0), link="usb", supply=Supply, price="$$",
+        clock=125, usb=("usb", 0), link="usb", supply=Supply, price="$$", placed=False,
         leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
         programmers=(("dfu-util", "-d", "1209:5af1", "-a", "0", "-R", "-D"),),
     ),

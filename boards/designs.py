@@ -15,10 +15,9 @@ from weft.designs import replace
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
-    "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "GOWIN_18", "ICE40_HX8K", "ICE40_UP5K",
-    "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_HX8K", "NETWORKS_ONNX_85F", "NETWORKS_SDRAM_85F",
-    "NETWORKS_UP5K",
-    "configs_by_size", "min_luts",
+    "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "GOWIN_9", "GOWIN_18", "ICE40_HX8K",
+    "ICE40_UP5K", "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_GOWIN_18", "NETWORKS_HX8K",
+    "NETWORKS_ONNX_85F", "NETWORKS_SDRAM_85F", "NETWORKS_UP5K", "configs_by_size", "min_luts",
 ]
 
 
@@ -28,11 +27,16 @@ ICE40_HX8K = replace(PRESETS["ice40hx8k"].config, rows=3, drain="folded")
 ECP5_25F = PRESETS["ecp5-25f"].config
 ECP5_45F = replace(ECP5_25F, rows=6, cols=10, hop=3, dsp_cols=2, ram_cols=2, lanes=2)
 ECP5_85F = PRESETS["ecp5-85f"].config
-# All products are in DSP blocks, so all else is in logic, the lane's multipliers too.
+# All products are in DSP blocks, so all else is in logic, the lane's multipliers too: with one
+# result in four cycles it has a quarter of them. 6 of 8 places for a LUT have a flip-flop, and a
+# flip-flop without a LUT before it, or an ALU, takes one of those for itself. With 4 x 5 PEs, a
+# result in each cycle and an operand register for each 2 x 2 PEs, nextpnr ended with an error.
 GOWIN_18 = Config(
-    target="gowin", rows=4, cols=5, depth=8, hop=2, lanes=1, jobs=4, activation="none",
-    a_words=512, b_words=512, bytes_in=8, bytes_out=4,
+    target="gowin", rows=4, cols=4, depth=8, hop=4, lanes=1, jobs=2, activation="none",
+    scale_cycles=4, a_words=512, b_words=512, bytes_in=8, bytes_out=1,
 )
+# With so few PEs, plain products need less than the corrector of fast inner products.
+GOWIN_9 = replace(GOWIN_18, rows=2, cols=2, depth=4, multiplier="plain", scale_cycles=8)
 
 
 def _core(hop=2, target="ecp5", **fields):
@@ -109,6 +113,16 @@ NETWORKS_HX8K = NetworkDesign(
         words=1024, b_words=256, lines=256, read_vectors=1,
     ),
     clock=60, baud=3_000_000,
+)
+
+# The memory has 48 KiB, in 24 of the 46 block RAMs: 3 banks for 2 rows, where 4 rows have 5. The
+# lane takes a quarter of the LUTs, so it gives a result in two cycles.
+NETWORKS_GOWIN_18 = NetworkDesign(
+    config=NetworkCoreConfig(
+        array=_core(target="gowin", rows=2, cols=4, depth=4, lanes=1, scale_cycles=2),
+        words=4096, b_words=512, lines=1024, read_vectors=1,
+    ),
+    clock=54, baud=1_000_000, placed=False,
 )
 
 

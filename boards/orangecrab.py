@@ -14,7 +14,7 @@ __all__ = ["BOARDS"]
 def _orangecrab(size, platform, config):
     return Board(
         name=f"orangecrab-{size}f", platform=platform, config=config, placer="static",
-        clock=120, usb=("usb", 0), link="usb", price="$$",
+        clock=120, usb=("usb", 0), link="usb", price="$$", placed=False,
         leds={"alive": ("rgb_led", 0, "g"), "busy": ("rgb_led", 0, "b"),
               "error": ("rgb_led", 0, "r")},
         programmers=(

@@ -187,30 +187,40 @@ def _ecp5_parameters(reference, feedback, divider):
     }
 
 
-def gowin(source: float, target: float) -> Pll:
+# MHz: the most at the input and the phase detector; the oscillator; the output.
+_GOWIN = {
+    "GW2AR-18C": (500, (500, 1250), (3.90625, 625)),
+    "GW1NR-9C": (400, (400, 1200), (3.125, 600)),
+}
+
+
+def gowin(source: float, target: float, device: str = "GW2AR-18C") -> Pll:
     """``source * (FBDIV_SEL + 1) / (IDIV_SEL + 1)``: CLKOUT of an rPLL, its feedback inside.
 
     The oscillator is ODIV_SEL times as fast.
 
-    Limits of a GW2A or GW2AR of grade C8/I7: 3 to 500 MHz in, and at the phase detector, 3.90625
-    to 625 MHz out, 500 to 1250 MHz in the oscillator (Gowin DS102 and DS226, PLL switching
-    characteristic).
+    Limits of a GW2AR of grade C8/I7 (Gowin DS102 and DS226, PLL switching characteristic) and of a
+    GW1NR-9C of grade C6/I5 (Gowin DS117).
 
     Raises PllError if ``source`` is beyond these limits, or if no parameters make ``target`` MHz.
     """
-    _check_source(source, "a Gowin FPGA", 500, least=3)
+    most, oscillator, output = _GOWIN[device]
+    _check_source(source, f"a {device}", most, least=3)
     choices = []
     for reference in range(1, 65):
         detector = source / reference
-        if not 3 <= detector <= 500:
+        if not 3 <= detector <= most:
             continue
         for feedback in range(1, 65):
             frequency = detector * feedback
             for divider in (2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128):
-                if 500 <= frequency * divider <= 1250 and 3.90625 <= frequency <= 625:
+                if (
+                    oscillator[0] <= frequency * divider <= oscillator[1]
+                    and output[0] <= frequency <= output[1]
+                ):
                     parameters = {
                         "FCLKIN": f"{source:g}", "IDIV_SEL": reference - 1,
-                        "FBDIV_SEL": feedback - 1, "ODIV_SEL": divider, "DEVICE": "GW2AR-18C",
+                        "FBDIV_SEL": feedback - 1, "ODIV_SEL": divider, "DEVICE": device,
                         "CLKFB_SEL": "internal", "DYN_IDIV_SEL": "false",
                         "DYN_FBDIV_SEL": "false", "DYN_ODIV_SEL": "false",
                     }

@@ -1,11 +1,12 @@
-"""Tang Nano 20K: GW2AR-18C, 27 MHz, serial port and JTAG on a BL616."""
+"""Tang Nano 20K and 9K: 27 MHz, serial port and JTAG on a BL616 and a BL702."""
 
 from amaranth.build import Attrs, Clock, Pins, Resource
 from amaranth.vendor import GowinPlatform
 from amaranth_boards.resources import LEDResources, UARTResource
+from amaranth_boards.tang_nano_9k import TangNano9kPlatform
 
 from weft.boards.board import Board
-from weft.boards.designs import GOWIN_18
+from weft.boards.designs import GOWIN_9, GOWIN_18, NETWORKS_GOWIN_18
 
 __all__ = ["BOARDS"]
 
@@ -29,9 +30,16 @@ class TangNano20kPlatform(GowinPlatform):
 
 BOARDS = (
     Board(
-        name="tang-nano-20k", platform=TangNano20kPlatform, config=GOWIN_18, clock=81,
-        baud=1_000_000, bridge="BL616", price="$",
+        name="tang-nano-20k", platform=TangNano20kPlatform, config=GOWIN_18, clock=94.5,
+        baud=1_000_000, bridge="BL616", price="$", placed=False,
         leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
         programmers=(("openFPGALoader", "-b", "tangnano20k"),),
+        networks={"networks": NETWORKS_GOWIN_18},
+    ),
+    Board(
+        name="tang-nano-9k", platform=TangNano9kPlatform, config=GOWIN_9, clock=54,
+        baud=1_000_000, bridge="BL702", price="$",
+        leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
+        programmers=(("openFPGALoader", "-b", "tangnano9k"),),
     ),
 )

@@ -28,7 +28,7 @@ from weft.boards.benchmark import (
 )
 from weft.boards.blocks import latest_arrivals
 from weft.boards.design_digest import design_digest
-from weft.boards.devices import Device, amount
+from weft.boards.devices import MISCOUNTED, Device, amount
 from weft.boards.flows import ecp5, flow, gowin, ice40
 from weft.files import write_text
 from weft.hw.primitives import Primitives
@@ -256,7 +256,7 @@ class Toolchain:
             flow.packer, [*flow.packer_options, *files, bitstream.name], netlist.folder,
             "packing the bitstream",
         )
-        return RoutedDesign(pnr, required, layout, bitstream, others)
+        return RoutedDesign(pnr, required, layout, bitstream, others, device.spare)
 
     def _place_and_route(self, netlist, device, seed, options, clock=None, watch=None):
         """(`PnrResult`, required frequency in MHz of the core's clock, the other clocks).
@@ -482,6 +482,7 @@ def _overuse(output, device):
     return _excess(device, (
         (device.resource(cell), int(used), int(available))
         for cell, used, available in _UTILIZATION.findall(output)
+        if cell != MISCOUNTED
     ))
 
 

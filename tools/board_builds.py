@@ -3,19 +3,21 @@
     python -m tools.board_builds
 
 It reads the reports in ``out``, which the builds have written. A core that was not built is left
-out, so build all of them first.
+out, so build all of them first. The boards with Gowin FPGAs, whose tools are others, have a record
+of their own; a record without a report in ``out`` stays as it is.
 """
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from tools import results
 from weft.boards.bitstream import prepare
 from weft.boards.catalog import BOARDS
+from weft.boards.toolchain import GOWIN_VERSIONS
 
-__all__ = ["designs", "main", "measured", "table"]
+__all__ = ["designs", "gowin_designs", "main", "measured", "table"]
 
 OUT = results.ROOT / "out"
 ABOUT = """\
@@ -26,39 +28,58 @@ clock. `ecpix5-45f` and `ecpix5-85f` have the cores of `ulx3s-45f` and `ulx3s-85
 `orangecrab-85f` and `butterstick` have the cores of `ulx3s-25f` and `ulx3s-85f`, speed grade 8, and
 USB as their link. The other names are the ones of network cores."""
 RESOURCES = "LUT", "DSP", "RAM"
+ABOUT_GOWIN = f"""\
+The cores of the boards with Gowin FPGAs, as `weft build` places and routes them, with
+{' and '.join(' '.join(each) for each in GOWIN_VERSIONS.items())}. A core meets its clock if nextpnr
+reaches 1.2 times as much, because nextpnr does not time DSP blocks, and its other delays are too
+small. A DSP block is a multiplier of 9 x 9 bits."""
+GOWIN_RESOURCES = "LUT", "FF", "DSP", "RAM"
 
 
-def table(folder: Path) -> str:
-    """A row for each report below a folder, as Markdown."""
+def _reports(folder, gowin):
+    """The reports of boards with a Gowin FPGA, or of the others, by the name of the core."""
+    reports = {
+        path.parent.name: json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(folder.glob("*/report.json"))
+    }
+    return {name: each for name, each in reports.items() if _is_gowin(each["board"]) == gowin}
+
+
+def _is_gowin(name):
+    return BOARDS[name].device.target == "gowin"
+
+
+def table(reports: Mapping[str, dict], resources: tuple[str, ...] = RESOURCES) -> str:
+    """A row for each report, by the name of its core, as Markdown."""
     lines = [
-        f"| core | {' | '.join(RESOURCES)} | clock | reached |",
-        f"|---|{'---:|' * (len(RESOURCES) + 2)}",
+        f"| core | {' | '.join(resources)} | clock | reached |",
+        f"|---|{'---:|' * (len(resources) + 2)}",
     ]
-    for path in sorted(folder.glob("*/report.json")):
-        report = json.loads(path.read_text(encoding="utf-8"))
+    for name, report in reports.items():
         used = (
-            f"{report['used'][name]:,} of {report['capacity'][name]:,}"
-            if report["capacity"].get(name) else "-" for name in RESOURCES
+            f"{report['used'][kind]:,} of {report['capacity'][kind]:,}"
+            if report["capacity"].get(kind) else "-" for kind in resources
         )
         lines.append(
-            f"| `{path.parent.name}` | {' | '.join(used)} | {report['clock']:.1f} MHz"
+            f"| `{name}` | {' | '.join(used)} | {report['clock']:.1f} MHz"
             f" | {report['fmax']:.1f} MHz |"
         )
     return "\n".join(lines)
 
 
-def measured(folder: Path) -> dict[str, dict[str, str]]:
+def measured(reports: Mapping[str, dict]) -> dict[str, dict[str, str]]:
     """The digests of the designs that the builds have reported, by the name of the core."""
-    reports = {
-        path.parent.name: json.loads(path.read_text(encoding="utf-8"))
-        for path in sorted(folder.glob("*/report.json"))
-    }
     return {name: report["digests"] for name, report in reports.items() if "digests" in report}
 
 
-def designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
-    """The name of each core, as a build names its folder, and a function for its digests."""
+def designs(gowin: bool = False) -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
+    """The name of each core, as a build names its folder, and a function for its digests.
+
+    Those of boards with a Gowin FPGA, or of the others.
+    """
     for name, board in BOARDS.items():
+        if _is_gowin(name) != gowin:
+            continue
         for purpose in (None, *board.networks):
             built = board.built_for(purpose) if purpose else board
             yield f"{name}-{purpose}" if purpose else name, lambda built=built: (
@@ -66,17 +87,28 @@ def designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
             )
 
 
+def gowin_designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
+    """The `designs` of boards with a Gowin FPGA."""
+    return designs(gowin=True)
+
+
 def main(folder: Path = OUT) -> int:
-    """Make the record; the exit code."""
+    """Make the records; the exit code."""
     if not any(folder.glob("*/report.json")):
         print(f"{folder} must have the reports of weft build, in a folder for each core",
               file=sys.stderr)
         return 2
-    print(results.save(
-        "boards", [results.table(table(folder))], title="Bitstreams of the boards",
-        command="make boards", about=ABOUT, of=["weft.boards.catalog", "weft.boards.bitstream"],
-        designs=measured(folder),
-    ))
+    for name, gowin, title, about, resources in (
+        ("boards", False, "Bitstreams of the boards", ABOUT, RESOURCES),
+        ("gowin-boards", True, "Bitstreams of boards with Gowin FPGAs", ABOUT_GOWIN,
+         GOWIN_RESOURCES),
+    ):
+        if reports := _reports(folder, gowin):
+            print(results.save(
+                name, [results.table(table(reports, resources))], title=title,
+                command="make boards", about=about,
+                of=["weft.boards.catalog", "weft.boards.bitstream"], designs=measured(reports),
+            ))
     return 0
 
 

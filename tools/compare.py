@@ -31,6 +31,7 @@ def _presets() -> Designs:
 
 TODAY: Mapping[str, Callable[[], Designs]] = {
     "area": area.designs, "bench": _presets, "boards": board_builds.designs,
+    "gowin-boards": board_builds.gowin_designs,
     "sdram": sdram.designs, "wrappers": wrappers.designs,
 }
 

@@ -11,34 +11,54 @@ from weft.boards.flows.flow import Flow
 __all__ = ["GowinFlow"]
 
 
+# The option of nextpnr that names a die.
+_FAMILY = "family="
+
+
 class GowinFlow(Flow):
-    """The GW2A-18.
+    """The GW2A-18C and the GW1N-9C.
 
     nextpnr has no delays of DSP blocks: a path that starts or ends in one counts as nothing. So
     Yosys infers no block. The MAC cells, which instantiate them, have a register before and after
     each block.
 
     Designs have no reset, as for the ECP5.
+
+    Parameters
+    ----------
+    device : str
+        A GW2AR-18C or a GW1NR-9C.
+    die : str
+        Its name in nextpnr and the packer.
     """
 
     name = "gowin"
-    synthesis = "synth_gowin -family gw2a -nodsp"
     target_mhz = 100
     unconstrained = out_of_context = ()
     constraints_option, config_option, constraints = "--vopt=cst", "", "cst"
     missing_pin = re.compile(r"Invalid pin '?([^' ]*)'?")
-    packer, packer_options, bitstream = "gowin_pack", ("-d", "GW2A-18C"), "fs"
+    packer, bitstream = "gowin_pack", "fs"
     cells = {"LUT": "LUT4", "FF": "DFF", "DSP": "MULT9X9", "RAM": "BSRAM"}
     reset = False
     simulated_stage = "synthesized"
-    shapes = ((4, 6, 8), (4, 5, 8), (4, 4, 8), (4, 4, 4), (2, 4, 4), (2, 2, 4))
+    shapes = ((4, 5, 8), (4, 4, 8), (4, 4, 4), (2, 4, 4), (2, 2, 4))
+
+    def __init__(self, device="GW2AR-18C", die="GW2A-18C"):
+        self.device = device
+        self.synthesis = f"synth_gowin -family {die[:4].lower()} -nodsp"
+        self.packer_options = "-d", die
+
+    def on(self, device):
+        """The flow for ``device``."""
+        (die,) = (each[len(_FAMILY):] for each in device.options if each.startswith(_FAMILY))
+        return GowinFlow(device.name, die)
 
     @property
     def program(self):
         return "nextpnr-himbaechel-gowin"
 
     def pll(self, source, clock):
-        return pll.gowin(source, clock)
+        return pll.gowin(source, clock, self.device)
 
     def add_pll(self, m, pin, settings, *, at_pad, clk, lock):
         m.submodules.pin = buffer = io.Buffer("i", pin)

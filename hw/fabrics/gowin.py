@@ -1,4 +1,4 @@
-"""The building blocks of the Gowin FPGAs: SDPB block RAM, and multipliers in logic."""
+"""The building blocks of the Gowin FPGAs: SDPX9B and DPB block RAM, and multipliers in logic."""
 
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Signal
 from amaranth.utils import ceil_log2
@@ -22,9 +22,13 @@ class GowinFabric(Fabric):
     read in parts, a multiplexer follows the output registers; otherwise only wires do. A bank that
     is too deep is left to the tool.
 
+    Blocks of 36 bits use their output registers. In the other widths, these registers do not work
+    in the dies with a C in their name, so flip-flops take their place.
+
     All multipliers outside of the array are in logic: nextpnr times logic, but no DSP block.
 
-    Source: Gowin UG285, Gowin BSRAM and SSRAM User Guide: SDPB and SDPX9B.
+    Source: Gowin UG285, Gowin BSRAM and SSRAM User Guide: SDPB, SDPX9B and DPB. The registers that
+    do not work: Project Apicula, doc/bsram-fix.md.
     """
 
     multiplier = HalvedMultiplier
@@ -40,6 +44,17 @@ class GowinFabric(Fabric):
             bits = slice(first, min(first + step, bank.width))
             m.submodules[f"block_{first}"] = self._block(m, bank, word, bits, level)
         m.d.comb += bank.read_data.eq(self._part(m, bank, word))
+        return True
+
+    def add_dual_port_blocks(self, m, bank):
+        """Blocks in true dual-port mode, with bits of one byte each: port A reads, B does both."""
+        if bank.depth > 1 << ADDRESS_BITS:
+            return False
+        level = max(2, ceil_log2(bank.depth) - 9)
+        step = min(8, WIDTHS[level])
+        for first in range(0, bank.width, step):
+            bits = slice(first, min(first + step, bank.width))
+            m.submodules[f"block_{first}"] = self._dual_port_block(m, bank, bits, level, step)
         return True
 
     def _part(self, m, bank, word):
@@ -63,9 +78,12 @@ class GowinFabric(Fabric):
         data = bank.write_data[bits]
         write_en = bank.write_en[bits.start // 8] if bank.bytewise else bank.write_en
         out = Signal(size, name=f"out_{bits.start}")
-        m.d.comb += word[bits].eq(out)
+        registered = width == size == 36
+        m.d.comb += word[bits].eq(
+            out if registered else _register(m, out[: len(data)], bank.read_en)
+        )
         return Instance(
-            kind, p_READ_MODE=Const(1), p_BIT_WIDTH_0=width, p_BIT_WIDTH_1=width,
+            kind, p_READ_MODE=Const(int(registered)), p_BIT_WIDTH_0=width, p_BIT_WIDTH_1=width,
             p_BLK_SEL_0=Const(0, 3), p_BLK_SEL_1=Const(0, 3), p_RESET_MODE="SYNC",
             i_CLKA=ClockSignal(), i_CEA=write_en, i_RESETA=Const(0), i_BLKSELA=Const(0, 3),
             i_CLKB=ClockSignal(), i_CEB=bank.read_en, i_OCE=bank.read_en, i_RESETB=Const(0),
@@ -74,6 +92,42 @@ class GowinFabric(Fabric):
             i_ADB=_pins(bank.read_addr[ceil_log2(bank.parts):], skipped, 0),
             i_DI=Cat(data, Const(0, size - len(data))), o_DO=out,
         )
+
+
+    def _dual_port_block(self, m, bank, bits, level, width):
+        """A block for some ``bits`` of the words of both ports."""
+        skipped = ADDRESS_BITS - 9 - level  # low address pins, which have the bit of the word
+        data = bank.b_write_data[bits]
+        ports = {
+            "A": (bank.a_addr, bank.a_data, Const(0), Const(0, 16)),
+            "B": (
+                bank.b_addr, bank.b_data, bank.b_write_en[bits.start // 8],
+                Cat(data, Const(0, 16 - len(data))),
+            ),
+        }
+        pins = {}
+        for port, (address, word, write_en, write_data) in ports.items():
+            out = Signal(16, name=f"out_{port.lower()}_{bits.start}")
+            m.d.comb += word[bits].eq(_register(m, out[: len(data)], Const(1)))
+            pins |= {
+                f"i_CLK{port}": ClockSignal(), f"i_CE{port}": Const(1), f"i_OCE{port}": Const(1),
+                f"i_RESET{port}": Const(0), f"i_BLKSEL{port}": Const(0, 3),
+                f"i_WRE{port}": write_en, f"i_AD{port}": _pins(address, skipped, 0),
+                f"i_DI{port}": write_data, f"o_DO{port}": out,
+            }
+        return Instance(
+            "DPB", p_READ_MODE0=Const(0), p_READ_MODE1=Const(0), p_WRITE_MODE0=Const(0, 2),
+            p_WRITE_MODE1=Const(0, 2), p_BIT_WIDTH_0=width, p_BIT_WIDTH_1=width,
+            p_BLK_SEL_0=Const(0, 3), p_BLK_SEL_1=Const(0, 3), p_RESET_MODE="SYNC", **pins,
+        )
+
+
+def _register(m, value, en):
+    """``value``, a cycle of ``en`` later."""
+    register = Signal(len(value), reset_less=True)
+    with m.If(en):
+        m.d.sync += register.eq(value)
+    return register
 
 
 def _pins(address, skipped, low):

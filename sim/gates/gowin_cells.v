@@ -46,40 +46,35 @@ module ALU #(parameter ALU_MODE = 0) (input wire I0, I1, I3, CIN, output wire SU
     assign COUT = propagate ? CIN : I0;
 endmodule
 
-module DFF #(parameter [0:0] INIT = 0) (input wire CLK, D, output wire Q);
+// A flip-flop that takes VALUE while FORCE is 1.
+module gowin_flip_flop #(parameter [0:0] INIT = 0, VALUE = 0) (input wire CLK, D, CE, FORCE, output wire Q);
     reg q = INIT;
     assign Q = q;
-    always @(posedge CLK) q <= D;
+    always @(posedge CLK) if (FORCE) q <= VALUE; else if (CE) q <= D;
+endmodule
+
+module DFF #(parameter [0:0] INIT = 0) (input wire CLK, D, output wire Q);
+    gowin_flip_flop #(INIT) flip_flop (CLK, D, 1'b1, 1'b0, Q);
 endmodule
 
 module DFFE #(parameter [0:0] INIT = 0) (input wire CLK, D, CE, output wire Q);
-    reg q = INIT;
-    assign Q = q;
-    always @(posedge CLK) if (CE) q <= D;
+    gowin_flip_flop #(INIT) flip_flop (CLK, D, CE, 1'b0, Q);
 endmodule
 
 module DFFR #(parameter [0:0] INIT = 0) (input wire CLK, D, RESET, output wire Q);
-    reg q = INIT;
-    assign Q = q;
-    always @(posedge CLK) q <= RESET ? 1'b0 : D;
+    gowin_flip_flop #(INIT) flip_flop (CLK, D, 1'b1, RESET, Q);
 endmodule
 
 module DFFRE #(parameter [0:0] INIT = 0) (input wire CLK, D, CE, RESET, output wire Q);
-    reg q = INIT;
-    assign Q = q;
-    always @(posedge CLK) if (RESET) q <= 0; else if (CE) q <= D;
+    gowin_flip_flop #(INIT) flip_flop (CLK, D, CE, RESET, Q);
 endmodule
 
 module DFFS #(parameter [0:0] INIT = 1) (input wire CLK, D, SET, output wire Q);
-    reg q = INIT;
-    assign Q = q;
-    always @(posedge CLK) q <= SET ? 1'b1 : D;
+    gowin_flip_flop #(INIT, 1) flip_flop (CLK, D, 1'b1, SET, Q);
 endmodule
 
 module DFFSE #(parameter [0:0] INIT = 1) (input wire CLK, D, CE, SET, output wire Q);
-    reg q = INIT;
-    assign Q = q;
-    always @(posedge CLK) if (SET) q <= 1; else if (CE) q <= D;
+    gowin_flip_flop #(INIT, 1) flip_flop (CLK, D, CE, SET, Q);
 endmodule
 
 module RAM16SDP4 #(parameter [15:0] INIT_0 = 0, INIT_1 = 0, INIT_2 = 0, INIT_3 = 0) (

@@ -69,3 +69,33 @@ module SDPX9B #(
 );
     gowin_sdp #(READ_MODE, BIT_WIDTH_0, 9, 36) sdp (CLKA, CEA, CLKB, CEB, OCE, ADA, ADB, DI, DO);
 endmodule
+
+// Ports A and B read and write, in words of the same width of at most 8 bits. While a port writes, its output holds.
+// Source: Gowin UG285, Gowin BSRAM and SSRAM User Guide.
+module DPB #(
+    parameter READ_MODE0 = 1'b0, READ_MODE1 = 1'b0, parameter [1:0] WRITE_MODE0 = 0, WRITE_MODE1 = 0,
+    parameter BIT_WIDTH_0 = 8, BIT_WIDTH_1 = 8, parameter [2:0] BLK_SEL_0 = 0, BLK_SEL_1 = 0, parameter RESET_MODE = "SYNC"
+) (
+    input wire CLKA, CEA, OCEA, RESETA, WREA, CLKB, CEB, OCEB, RESETB, WREB, input wire [2:0] BLKSELA, BLKSELB,
+    input wire [13:0] ADA, ADB, input wire [15:0] DIA, DIB, output wire [15:0] DOA, DOB
+);
+    generate if (READ_MODE0 || READ_MODE1 || WRITE_MODE0 || WRITE_MODE1 || BIT_WIDTH_0 > 8 || BIT_WIDTH_1 != BIT_WIDTH_0)
+        unsupported_mode unknown ();
+    endgenerate
+    reg [BIT_WIDTH_0 - 1:0] memory [0:16384 / BIT_WIDTH_0 - 1];
+    reg [BIT_WIDTH_0 - 1:0] a_reg = 0, b_reg = 0;
+    assign DOA = a_reg;
+    assign DOB = b_reg;
+`ifdef NOISE
+    integer n;
+    initial for (n = 0; n < 16384 / BIT_WIDTH_0; n = n + 1) memory[n] = $random;
+`endif
+    always @(posedge CLKA) if (CEA) begin
+        if (WREA) memory[ADA / BIT_WIDTH_0] <= DIA[BIT_WIDTH_0 - 1:0];
+        else a_reg <= memory[ADA / BIT_WIDTH_0];
+    end
+    always @(posedge CLKB) if (CEB) begin
+        if (WREB) memory[ADB / BIT_WIDTH_0] <= DIB[BIT_WIDTH_0 - 1:0];
+        else b_reg <= memory[ADB / BIT_WIDTH_0];
+    end
+endmodule

@@ -39,8 +39,6 @@ class Target:
         or the family has large memories with one port.
     narrow_headers : bool
         Whether the command decoder keeps only the bits of a header that the core can use.
-    network_cores : bool
-        Whether its memories serve a network core.
     models : str or None
         File in ``sim/primitives`` with models of the primitives; None if a core uses none.
     fusesoc_arch : str
@@ -59,7 +57,6 @@ class Target:
     serial_epilogue: bool = False
     single_port: bool = False
     narrow_headers: bool = False
-    network_cores: bool = True
     models: str | None = None
     fusesoc_arch: str = "ecp5"
 
@@ -90,7 +87,7 @@ TARGETS = Registry(
     ),
     Target(
         name="gowin", mac_suffix="_gowin", has_dsp=True, prefers_fip=True, edge_registers=1,
-        pipelines_results=True, reorder_latency=1, network_cores=False, models="gowin.v",
+        pipelines_results=True, reorder_latency=1, models="gowin.v",
         fusesoc_arch="gowin",
     ),
 )

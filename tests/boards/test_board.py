@@ -26,7 +26,12 @@ STATIC = "--placer", "static"
     )),
     ("icesugar-pro", "LFE5U-25F", ("--25k", "--speed", "6", "--package", "CABGA256", *STATIC)),
     ("tang-nano-20k", "GW2AR-18C", (
-        "--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C", "--freq", "81",
+        "--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C",
+        "--placer-heap-beta", "0.65", "--freq", "94.5",
+    )),
+    ("tang-nano-9k", "GW1NR-9C", (
+        "--device", "GW1NR-LV9QN88PC6/I5", "--vopt", "family=GW1N-9C",
+        "--placer-heap-beta", "0.65", "--freq", "54",
     )),
 ])
 def test_device_is_the_platforms(name, device, options):
@@ -40,10 +45,13 @@ def test_a_12f_is_the_die_of_a_25f():
 
 
 def test_rejects_another_fpga_of_gowin():
-    with rejects(BoardError, "FPGA of tang-nano-9k must be a GW2AR-18C of Gowin, not a GW1NR-9C"):
-        dataclasses.replace(
-            BOARDS["tang-nano-20k"], name="tang-nano-9k", platform=TangNano9kPlatform
-        )
+    class Other(TangNano9kPlatform):
+        family = "GW1NZ-1"
+
+    with rejects(
+        BoardError, "FPGA of other must be a GW2AR-18C or a GW1NR-9C of Gowin, not a GW1NZ-1"
+    ):
+        dataclasses.replace(BOARDS["tang-nano-9k"], name="other", platform=Other)
 
 
 def test_a_core_for_networks_has_its_own_clock():
@@ -106,8 +114,9 @@ def test_rejects_a_wrong_attribute(fields, text):
 
 @pytest.mark.parametrize(("part", "value", "text"), [
     *(
-        ("device", device,
-         f"FPGA of other must be an ECP5, an iCE40UP5K, an iCE40HX8K or a GW2AR-18C, not {device}")
+        ("device", device, (
+            "FPGA of other must be an ECP5, an iCE40UP5K, an iCE40HX8K, a GW2AR-18C or a GW1NR-9C,"
+            f" not {device}"))
         for device in ("LFE5U-90F", "iCE40LP1K", "MachXO2")
     ),
     ("speed", "9", "speed of other must be one of 6, 7, 8, not '9'"),

@@ -63,7 +63,8 @@ def test_the_page_has_every_board():
         tools = ", ".join(dict.fromkeys(command[0] for command in board.programmers))
         said.append([
             board.name, board.device.name, f"{c.rows} x {c.cols} PEs of {c.depth}", str(c.peak),
-            f"{board.clock:g} MHz", f"{board.baud:,} baud" if board.baud else "-",
+            f"{board.clock:g} MHz{'*' * (not board.placed)}",
+            f"{board.baud:,} baud" if board.baud else "-",
             board.bridge or "-", tools,
         ])
     assert rows == said

@@ -8,6 +8,7 @@ from weft.boards.devices import DEVICES, RESOURCES, amount
 def test_names():
     assert list(DEVICES) == [
         "LFE5U-25F", "LFE5U-45F", "LFE5U-85F", "iCE40UP5K", "iCE40HX8K", "GW2AR-18C",
+        "GW1NR-9C",
     ]
     assert all(device.name == name for name, device in DEVICES.items())
 
@@ -15,6 +16,7 @@ def test_names():
 @pytest.mark.parametrize(("name", "dsp", "ram", "spram"), [
     ("LFE5U-25F", 28, 56, None), ("LFE5U-45F", 72, 108, None), ("LFE5U-85F", 156, 208, None),
     ("iCE40UP5K", 8, 30, 4), ("iCE40HX8K", None, 32, None), ("GW2AR-18C", 96, 46, None),
+    ("GW1NR-9C", 40, 26, None),
 ])
 def test_capacities(name, dsp, ram, spram):
     found = DEVICES[name].capacity
@@ -35,11 +37,13 @@ def test_an_alu_of_gowin_is_counted_as_a_lut():
     assert [device.resource(kind) for kind in ("ALU", "LUT2", "DFFSE", "SDP", "BUFG")] == [
         "LUT", "LUT", "FF", "RAM", "BUFG"
     ]
-    assert amount({"SDPX9B": 3, "SDPB": 2, "ALU": 9}, "BSRAM") == 5
+    assert amount({"SDPX9B": 3, "SDPB": 2, "DPB": 4, "ALU": 9}, "BSRAM") == 9
 
 
 def test_only_the_clocks_of_gowin_leave_something_out():
-    assert [name for name, device in DEVICES.items() if device.untimed] == ["GW2AR-18C"]
+    assert [name for name, device in DEVICES.items() if device.untimed] == [
+        "GW2AR-18C", "GW1NR-9C"
+    ]
 
 
 def test_the_part_of_a_gowin_fpga_is_its_package():
@@ -59,6 +63,17 @@ def test_no_dsp_blocks_are_inferred():
     """`synth_gowin` infers them unless it is told not to, `synth_ice40` if it is told to."""
     assert not any(" -dsp" in device.flow.synthesis for device in DEVICES.values())
     assert " -nodsp" in DEVICES["GW2AR-18C"].flow.synthesis
+
+
+def test_each_gowin_fpga_has_its_family_and_its_die():
+    flows = {name: DEVICES[name].flow for name in ("GW2AR-18C", "GW1NR-9C")}
+    assert {name: flow.packer_options for name, flow in flows.items()} == {
+        "GW2AR-18C": ("-d", "GW2A-18C"), "GW1NR-9C": ("-d", "GW1N-9C")
+    }
+    assert {name: flow.synthesis.split()[2] for name, flow in flows.items()} == {
+        "GW2AR-18C": "gw2a", "GW1NR-9C": "gw1n"
+    }
+    assert flows["GW1NR-9C"].pll(27, 54).parameters["DEVICE"] == "GW1NR-9C"
 
 
 @pytest.mark.parametrize("name", ["iCE40HX8K", "iCE40UP5K"])

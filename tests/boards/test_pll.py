@@ -74,6 +74,17 @@ def test_gowin_is_that_of_gowin_pll(wanted, idiv, fbdiv, odiv, vco):
     assert (made.frequency, made.vco) == (wanted, vco)
 
 
+# The same, -d "GW1NR-9 C6/I5".
+@pytest.mark.parametrize(("wanted", "idiv", "fbdiv", "odiv", "vco"), [
+    (54, 0, 1, 8, 432), (40.5, 1, 2, 16, 648),
+])
+def test_the_oscillator_of_a_smaller_gowin_fpga_is_slower(wanted, idiv, fbdiv, odiv, vco):
+    made = pll.gowin(27, wanted, "GW1NR-9C")
+    names = "IDIV_SEL", "FBDIV_SEL", "ODIV_SEL"
+    assert [made.parameters[name] for name in names] == [idiv, fbdiv, odiv]
+    assert (made.frequency, made.vco) == (wanted, vco)
+
+
 @pytest.mark.parametrize("source", [10, 12, 25, 48, 100])
 def test_limits_of_the_data_sheets_are_kept(source):
     """For any input and output frequency."""

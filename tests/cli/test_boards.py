@@ -20,14 +20,22 @@ def test_lists_all_designs(capsys, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: "/bin/fujprog" if name == "fujprog" else None)
     monkeypatch.delenv("COLUMNS", raising=False)
     assert main(["boards"]) == 0
-    head, _, *rows, missing = lines(capsys)
+    head, _, *rows, goal, missing = lines(capsys)
     assert head == "board FPGA price for array MHz GMAC/s link load with".split()
     designs = [(board.name, "") for board in BOARDS.values()]
     designs += [(board.name, name) for board in BOARDS.values() for name in board.networks]
     assert len(rows) == len(designs) and {row[0] for row in rows} == set(BOARDS)
     assert "ulx3s-85f LFE5U-85F $$ 8x12x8 125 96 3 Mbaud fujprog".split() in rows
     assert "icebreaker iCE40UP5K $ networks 1x4x4 33 0.528 3 Mbaud".split() in rows
-    assert "orangecrab-25f LFE5U-25F $$ 4x7x8 120 26.88 USB".split() in rows
+    assert "orangecrab-25f LFE5U-25F $$ 4x7x8 120* 26.88 USB".split() in rows
+    assert " ".join(goal) == "* nextpnr has not reached this clock yet"
+    goals = {(row[0], "networks" in row) for row in rows if any(cell[-1] == "*" for cell in row)}
+    assert goals == {
+        (board.name, False) for board in BOARDS.values() if not board.placed
+    } | {
+        (board.name, True) for board in BOARDS.values()
+        if any(not design.placed for design in board.networks.values())
+    }
     text = " ".join(missing)
     assert text.startswith("missing here, to load bitstreams: ") and "iceprog" in text
     assert "fujprog" not in text
@@ -39,7 +47,7 @@ def test_a_narrow_terminal_has_all_names(capsys, monkeypatch, width):
     monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
     assert main(["boards"]) == 0
     text = capsys.readouterr().out
-    head, _, *rows = [line.split() for line in text.splitlines() if line.split()]
+    head, _, *rows, _ = [line.split() for line in text.splitlines() if line.split()]
     assert {row[0] for row in rows} == set(BOARDS) and "…" not in text
     assert all(len(line) <= width for line in text.splitlines())
     assert all(row[1] == BOARDS[row[0]].device.name for row in rows)
@@ -49,7 +57,8 @@ def test_a_narrow_terminal_has_all_names(capsys, monkeypatch, width):
 def test_ranks_the_designs_for_a_network(capsys, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)  # a row is one line
     assert main(["boards", str(DIGITS)]) == 0
-    said, head, _, *rows, left_out = lines(capsys)
+    said, head, _, *rows, goal, left_out = lines(capsys)
+    assert goal[0] == "*"
     assert " ".join(left_out).startswith(
         "Some network cores are left out. digits_cnn: a network core with requantize = 'onnx' has"
     )
@@ -58,7 +67,7 @@ def test_ranks_the_designs_for_a_network(capsys, monkeypatch):
     assert text == f"digits_cnn: {len(whole)} of {len(rows)} designs hold it whole"
     assert " ".join(head) == "board for core ms link ms how digits_cnn runs"
     assert rows[: len(whole)] == whole and len(whole) >= 5
-    times = [float(row[2]) + float(row[3]) for row in whole]
+    times = [float(row[2].rstrip("*")) + float(row[3]) for row in whole]
     assert times == sorted(times)
     by_name = {tuple(row[:2]): row for row in rows}
     small = " ".join(by_name["ice40-hx8k-evn", "networks"])

@@ -72,7 +72,7 @@ class Tools:
         used = dict.fromkeys(device.capacity, 0) | {"LUT": 100}
         pnr = PnrResult(used, self.mhz + seed, CriticalPath(("x.a", "y.b"), 1.0, 2.0), 1.0)
         others = (OtherClock("usb_clk", 60.0, self.usb),) if self.usb else ()
-        return RoutedDesign(pnr, 36.0, layout, bits, others)
+        return RoutedDesign(pnr, 36.0, layout, bits, others, device.spare)
 
 
 @pytest.fixture
@@ -115,16 +115,28 @@ def test_leaves_a_bitstream_and_a_report(run, tmp_path):
     assert not list(place.glob("*.part"))
 
 
-def test_what_a_clock_does_not_cover_is_said(run, tmp_path):
+def test_what_a_clock_does_not_cover_is_said(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(Tools, "mhz", 42.5)  # over 1.2 * 36
     code, said = run("tang-nano-20k")
     place = tmp_path / "out" / "tang-nano-20k"
-    assert code == 0 and (place / "tang-nano-20k.fs").read_bytes() == b"bits 160"
+    assert code == 0 and (place / "tang-nano-20k.fs").read_bytes() == b"bits 128"
     untimed = DEVICES["GW2AR-18C"].untimed
     assert untimed.startswith("nextpnr does not time DSP blocks")
     assert f"\nnote: {untimed}\n" in said
     assert f"\n* {untimed}\n" in (place / "report.md").read_text()
     assert json.loads((place / "report.json").read_text())["untimed"] == untimed
     assert "does not time" not in run("icebreaker")[1]
+
+
+def test_a_clock_of_gowin_has_a_fifth_to_spare(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(Tools, "mhz", 42.0)
+    code, said = run("tang-nano-9k", "--seeds", "1")
+    assert code == 1 and not list(tmp_path.glob("out/*/*.fs"))
+    assert (
+        "fmax must be 43.20 MHz, 1.2 times the clock, not 43.00 (0.5% less, with the best of 1"
+        " seeds)"
+    ) in said
+    assert run("icebreaker")[0] == 0
 
 
 def test_a_design_of_ones_own(run, tmp_path):

@@ -54,14 +54,6 @@ def test_wrong_values_are_named(fields, text):
         config(4, 4, 4, **fields)
 
 
-def test_rejects_a_family_without_memories_for_it():
-    array = Config(rows=4, cols=4, depth=4, **SMALL | {"target": "gowin"})
-    with pytest.raises(ConfigError, match=(
-        "^target must be one of generic, ecp5, ice40hx, ice40up in a network core, not 'gowin'$"
-    )):
-        NetworkCoreConfig(array=array)
-
-
 @pytest.mark.parametrize("mode", ["single", "onnx"])
 def test_softmax_has_a_rounding_mode(mode):
     array = Config(rows=4, cols=4, depth=4, **SMALL | {"requantize": mode})

@@ -85,4 +85,5 @@ SIMULATED_SLOWLY = [
 SIMULATED_LONG = [
     network_core_config(2, 2, 2, 2, read_vectors=2, **_SIZES),
     network_core_config(5, 4, 4, 4, target="ecp5", dsp_cols=2, **_SIZES),  # as many banks as rows
+    network_core_config(2, 4, 4, 1, target="gowin", scale_cycles=2, read_vectors=1, **_SIZES),
 ]

@@ -7,29 +7,67 @@ from tools import board_builds, results
 from weft.boards.catalog import BOARDS
 
 
-def test_a_row_for_each_report(tmp_path):
-    for name, used in (("b", {"LUT": 4523, "DSP": 8, "RAM": 28}), ("a", {"LUT": 9, "RAM": 2})):
-        (tmp_path / name).mkdir()
-        capacity = {"LUT": 5280, "DSP": 8, "RAM": 30} if name == "b" else {"LUT": 10, "RAM": 32}
-        report = {"used": used, "capacity": capacity, "clock": 48.0, "fmax": 50.04}
-        (tmp_path / name / "report.json").write_text(json.dumps(report))
-    assert board_builds.table(tmp_path).splitlines()[2:] == [
+def test_a_row_for_each_report():
+    reports = {
+        name: {"used": used, "capacity": capacity, "clock": 48.0, "fmax": 50.04}
+        for name, used, capacity in (
+            ("a", {"LUT": 9, "RAM": 2}, {"LUT": 10, "RAM": 32}),
+            ("b", {"LUT": 4523, "DSP": 8, "RAM": 28}, {"LUT": 5280, "DSP": 8, "RAM": 30}),
+        )
+    }
+    assert board_builds.table(reports).splitlines()[2:] == [
         "| `a` | 9 of 10 | - | 2 of 32 | 48.0 MHz | 50.0 MHz |",
         "| `b` | 4,523 of 5,280 | 8 of 8 | 28 of 30 | 48.0 MHz | 50.0 MHz |",
     ]
 
 
-def test_the_digests_are_the_ones_of_the_builds(tmp_path):
-    for name, report in (("old", {}), ("new", {"digests": {"design": "1", "conditions": "2"}})):
+def test_the_digests_are_the_ones_of_the_builds():
+    reports = {"old": {}, "new": {"digests": {"design": "1", "conditions": "2"}}}
+    assert board_builds.measured(reports) == {"new": {"design": "1", "conditions": "2"}}
+
+
+def test_boards_with_gowin_fpgas_have_a_record_of_their_own(tmp_path, monkeypatch):
+    def build(name):
         (tmp_path / name).mkdir()
+        report = {
+            "board": name, "used": {"LUT": 1, "FF": 2, "DSP": 3, "RAM": 4}, "clock": 54.0,
+            "capacity": {"LUT": 5, "FF": 6, "DSP": 7, "RAM": 8}, "fmax": 70.0,
+            "digests": {"design": name},
+        }
         (tmp_path / name / "report.json").write_text(json.dumps(report))
-    assert board_builds.measured(tmp_path) == {"new": {"design": "1", "conditions": "2"}}
+
+    saved = {}
+    monkeypatch.setattr(results, "save", lambda name, tables, **rest: saved.update({
+        name: (tables[0]["rows"], rest["designs"])
+    }))
+    build("tang-nano-9k")
+    assert board_builds.main(tmp_path) == 0 and list(saved) == ["gowin-boards"]
+    build("icebreaker")
+    assert board_builds.main(tmp_path) == 0
+    assert saved == {
+        "boards": (
+            [["`icebreaker`", "1 of 5", "3 of 7", "4 of 8", 54.0, 70.0]],
+            {"icebreaker": {"design": "icebreaker"}},
+        ),
+        "gowin-boards": (
+            [["`tang-nano-9k`", "1 of 5", "2 of 6", "3 of 7", "4 of 8", 54.0, 70.0]],
+            {"tang-nano-9k": {"design": "tang-nano-9k"}},
+        ),
+    }
 
 
 def test_each_core_has_a_design(monkeypatch):
-    names = [name for name, _ in board_builds.designs()]
-    assert len(set(names)) == len(names) and set(BOARDS) < set(names)
-    assert {row[0].strip("`") for row in results.load("boards")["tables"][0]["rows"]} <= set(names)
+    names = {
+        record: [name for name, _ in made()] for record, made in (
+            ("boards", board_builds.designs), ("gowin-boards", board_builds.gowin_designs)
+        )
+    }
+    assert set(BOARDS) < {name for found in names.values() for name in found}
+    assert not set(names["boards"]) & set(names["gowin-boards"])
+    for record, found in names.items():
+        assert len(set(found)) == len(found)
+        rows = results.load(record)["tables"][0]["rows"]
+        assert {row[0].strip("`") for row in rows} <= set(found)
     monkeypatch.setattr(
         board_builds, "prepare", lambda board, config: SimpleNamespace(digests=(board, config)),
     )

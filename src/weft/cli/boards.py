@@ -136,6 +136,7 @@ def _designs():
             yield board.built_for(purpose), purpose
 
 
+_GOAL = "*"
 _BOARDS = (
     Column("board", left=True), Column("FPGA", left=True), Column("price", 5, left=True),
     Column("for", left=True), Column("array", 2, left=True), Column("MHz", 3),
@@ -156,10 +157,11 @@ def _list(designs):
         rows.append((
             board.name, board.device.name, board.price, purpose,
             "x".join(str(getattr(board.config.array, n)) for n in ("rows", "cols", "depth")),
-            f"{board.clock:.4g}", f"{peak:.4g}",
+            f"{board.clock:.4g}{_GOAL * (not board.placed)}", f"{peak:.4g}",
             f"{board.baud / 1e6:g} Mbaud" if board.link == "serial" else "USB", loader or "",
         ))
     _print(_BOARDS, rows)
+    _say_goals(board for board, _ in designs)
     if missing:
         print(f"missing here, to load bitstreams: {', '.join(dict.fromkeys(missing))}")
 
@@ -175,9 +177,18 @@ def _rank(name, fits):
     whole = sum(fit.rank == 0 for _, _, fit in fits)
     print(f"{name}: {whole} of {len(fits)} designs hold it whole")
     _print((*_FITTING, Column(f"how {name} runs", left=True)), [
-        (board.name, purpose, _ms(fit.core), _ms(fit.link), fit.text)
-        for board, purpose, fit in fits
+        (
+            board.name, purpose, _ms(fit.core) + _GOAL * (not board.placed and fit.rank < 3),
+            _ms(fit.link), fit.text,
+        ) for board, purpose, fit in fits
     ])
+    _say_goals(board for board, _, _ in fits)
+
+
+def _say_goals(boards):
+    """What the mark at a clock, or at a time with it, says."""
+    if not all(board.placed for board in boards):
+        print(f"{_GOAL} nextpnr has not reached this clock yet")
 
 
 def _ms(seconds):

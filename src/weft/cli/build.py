@@ -248,14 +248,15 @@ def _does_not_fit(error):
 
 def _clock_problem(routed, seeds):
     """How much a design misses a clock by, and what to do; "" if it meets its clocks."""
-    fmax, clock = routed.pnr.fmax, routed.clock
-    if fmax >= clock:
+    fmax, needed = routed.pnr.fmax, routed.needed
+    if fmax >= needed:
         return "; ".join(
             f"{each.name} must have {each.required:.2f} MHz, not {each.fmax:.2f}; lower --rows,"
             " --cols or --depth, or try more --seeds" for each in routed.missed
         )
+    times = "" if routed.spare == 1 else f", {routed.spare:g} times the clock"
     return (
-        f"fmax must be {clock:.2f} MHz, not {fmax:.2f} ({1 - fmax / clock:.1%} less, with the best"
-        f" of {seeds} seeds); lower --clock, or --rows, --cols or --depth, or try more --seeds;"
-        f" critical path: {routed.pnr.critical_path}"
+        f"fmax must be {needed:.2f} MHz{times}, not {fmax:.2f} ({1 - fmax / needed:.1%} less, with"
+        f" the best of {seeds} seeds); lower --clock, or --rows, --cols or --depth, or try more"
+        f" --seeds; critical path: {routed.pnr.critical_path}"
     )

@@ -11,7 +11,6 @@ from weft.config import Config, ConfigError
 from weft.design import NETWORK
 from weft.frames import MAX_WRITE, WRITE_FIELDS
 from weft.hints import did_you_mean
-from weft.targets import TARGETS
 
 __all__ = [
     "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "FACTOR_BITS", "MAX_SOFTMAX", "OPTIONS",
@@ -101,11 +100,6 @@ class NetworkCoreConfig:
             if value not in allowed:
                 rule = " or ".join(map(repr, allowed))
                 problems.append(f"{name} must be {rule} in a network core, not {value!r}")
-        if not array.family.network_cores:
-            known = ", ".join(name for name, family in TARGETS.items() if family.network_cores)
-            problems.append(
-                f"target must be one of {known} in a network core, not {array.target!r}"
-            )
         for name, value in (("depth", array.depth), ("cols", array.cols), ("words", self.words),
                             ("program_words", self.program_words or 1)):
             if value & (value - 1) or value < 1:

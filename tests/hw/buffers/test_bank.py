@@ -92,7 +92,7 @@ def test_blocks_of_gowin_equal_the_behavioural_model(width, depth):
 @pytest.mark.slow
 @pytest.mark.parametrize("line, broken", [
     ("if (OCE) output_reg", "output_reg"), ("if (CEB) read_reg", "read_reg"),
-    ("posedge CLKA) if (CEA)", "posedge CLKA)"), ("ADA[n / BYTE]", "ADA[n / BYTE + 1]"),
+    ("posedge CLKA) if (CEA) for", "posedge CLKA) for"), ("ADA[n / BYTE]", "ADA[n / BYTE + 1]"),
     ("output_reg : read_reg", "read_reg : read_reg"), ("memory[ADB / BITS]", "memory[ADB]"),
 ])
 def test_wrong_block_models_of_gowin_are_detected(line, broken):
@@ -162,3 +162,10 @@ def test_wrong_block_models_are_detected(line, broken):
 def test_a_wrong_number_of_address_bits_is_detected(monkeypatch):
     monkeypatch.setattr(ecp5, "ADDRESS_BITS", 13)
     assert cosimulate(Bank(width=20, depth=600, target="ecp5"), cycles=3000).startswith("FAIL")
+
+
+@pytest.mark.parametrize("depth, registered", [(512, True), (1024, False), (4096, False)])
+def test_only_blocks_of_36_bits_of_gowin_use_their_output_registers(depth, registered):
+    text = rtlil.convert(Bank(width=36, depth=depth, target="gowin"), platform=Primitives())
+    assert (f"parameter \\READ_MODE 1'{int(registered)}\n") in text
+    assert (f"parameter \\READ_MODE 1'{int(not registered)}\n") not in text

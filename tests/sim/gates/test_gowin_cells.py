@@ -51,7 +51,7 @@ def test_flip_flops_equal_yosys(verdict, kind):
     (luts, "INIT[{I3, I2, I1, I0}]", "INIT[{I3, I2, I0, I1}]"),
     (alus, "ALU_MODE == 2 && !I3", "ALU_MODE == 2 && I3"),
     (alus, "propagate ? CIN : I0", "propagate ? CIN : I1"),
-    (flip_flops, "if (RESET) q <= 0; else if (CE)", "if (CE && RESET) q <= 0; else if (CE)"),
+    (flip_flops, "if (FORCE) q", "if (CE && FORCE) q"),
     (memory, "column_1[WAD], column_0[WAD]} <= DI", "column_0[WAD], column_1[WAD]} <= DI"),
 ])
 def test_a_changed_cell_is_detected(verdict, test, right, wrong):
