@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from weft import Accelerator
+from weft.host import GoldenTransport
 from weft.jax import offload
 
 
@@ -221,3 +223,29 @@ def test_threads(bf16, rng):
     for first, parts in enumerate(found):
         for n, y in enumerate(parts):
             assert np.array_equal(y, wanted[first + 4 * (n // 5)])
+
+
+def test_threads_with_weights_that_stay(int8, rng):
+    """Two models on one core, and one model on two cores; some threads have other weights."""
+    other = Accelerator(GoldenTransport(int8.config))
+    x = jnp.asarray(rng.integers(-128, 128, (2, 9), np.int8))
+    weights = [jnp.asarray(rng.integers(-128, 128, (9, 5), np.int8)) for _ in range(3)]
+
+    def model(w, x):
+        return jnp.matmul(x, w, preferred_element_type=jnp.int32)
+
+    models = [offload(model, core, "int8", weights=0) for core in (int8, int8, other)]
+    wanted = [np.asarray(model(w, x)) for w in weights]
+    for f in models:
+        f(weights[0], x)
+    start = threading.Barrier(4)
+
+    def work(thread):
+        start.wait()
+        return [
+            np.array_equal(models[turn % 3](weights[number], x), wanted[number])
+            for turn in range(12) for number in ((thread + turn // 3) % 3,)
+        ]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(all(found) for found in pool.map(work, range(4)))

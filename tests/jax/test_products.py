@@ -274,6 +274,39 @@ def test_int8_weights_are_sent_once(rng):
     assert transport.taken() == [3 * 2 * 16]
 
 
+def test_int8_arrays_are_sent_once(rng):
+    """An argument that is weights, a constant, and a kernel of int8; the sums are exact."""
+    transport = CountingTransport(INT8)
+    w, fixed, kernel, x, maps = (
+        jnp.asarray(rng.integers(-128, 128, shape, np.int8))
+        for shape in ((9, 6), (9, 5), (2, 2, 3, 6), (4, 9), (2, 4, 3, 3))
+    )
+
+    def network(p, x, maps):
+        products = [jnp.matmul(x, b, preferred_element_type=jnp.int32) for b in (p["w"], fixed)]
+        return *products, jax.lax.conv_general_dilated(
+            maps, p["k"], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            preferred_element_type=jnp.int32,
+        )
+
+    f = offload(network, Accelerator(transport), "int8", weights=0)
+    for p in ({"w": w, "k": kernel}, {"w": w ^ 1, "k": kernel}):
+        wanted = network(p, x, maps)
+        loads = []
+        for _ in range(3):
+            for found, exact in zip(f(p, x, maps), wanted, strict=True):
+                same(found, exact)
+            loads.append(sorted(transport.taken()))
+        # Panels of 4 columns: 9 of k need 5 words of 2, 8 bytes each, in a stream of 16 bytes.
+        first = [2 * 3 * 16, 2 * 3 * 16, 2 * 3 * 16] if p["w"] is w else [2 * 3 * 16]
+        assert loads == [first, [], []]
+    sent = transport.sent
+    changing = offload(network, Accelerator(transport), "int8")  # nothing says what are weights
+    for _ in range(2):
+        jax.block_until_ready(changing(p, x, maps))
+    assert len(transport.taken()) >= 2 * 2 + 1 and transport.sent > sent
+
+
 def test_int8_sums_are_exact(int8, rng):
     a, b = (rng.integers(-128, 128, s, np.int8) for s in ((5, 300), (300, 4)))
     f = offload(lambda a, b: jnp.matmul(a, b, preferred_element_type=jnp.int32), int8, "int8")

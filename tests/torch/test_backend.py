@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from weft import Accelerator, Config
+from weft.golden import matmul
 from weft.host import GoldenTransport
 from weft.models.target import NetworkTarget
 from weft.offload import OffloadError
@@ -277,3 +278,38 @@ def test_threads(bf16, rng):
     for first, parts in enumerate(found):
         for n, y in enumerate(parts):
             assert torch.equal(y, wanted[first + 4 * (n // 5)])
+
+
+def test_threads_with_weights_that_stay(int8, rng):
+    """Two models on one core, and one model on two cores."""
+    other = Accelerator(GoldenTransport(int8.config))
+    x = torch.tensor(rng.integers(-128, 128, (32, 48), "int8"))
+    weights = [torch.tensor(rng.integers(-128, 128, (48, 16), "int8")) for _ in range(2)]
+
+    class Exact(torch.nn.Module):
+        def __init__(self, w):
+            super().__init__()
+            self.register_buffer("w", w)
+
+        def forward(self, x):
+            return torch._int_mm(x, self.w)
+
+    wanted = [torch.tensor(matmul(x.numpy(), w.numpy())) for w in weights]
+    models = [
+        (compiled(Exact(weights[number]), core, "int8"), wanted[number])
+        for number, core in ((0, int8), (1, int8), (0, other))
+    ]
+    with torch.no_grad():
+        assert all(torch.equal(f(x), want) for f, want in models)
+    start = threading.Barrier(4)
+
+    def work(thread):
+        start.wait()
+        with torch.no_grad():
+            return all(
+                torch.equal(f(x), want)
+                for turn in range(12) for f, want in (models[(thread + turn) % 3],)
+            )
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(4)))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from ml_dtypes import bfloat16
+from offload_cores import INT8, CountingTransport
 
 from weft import Accelerator, Config
 from weft.golden import matmul, matmul_bf16
@@ -292,6 +293,34 @@ def test_int8_parameters_are_quantized_once(int8, rng, monkeypatch):
     with torch.no_grad():
         layer.weight += 1
     assert not torch.equal(step(), first) and seen.count(forward) == seen.count(of_x) == 1
+
+
+class Exact(torch.nn.Module):
+    """A product with int8 values of the module, and one of two inputs."""
+
+    def __init__(self, rng):
+        super().__init__()
+        self.register_buffer("w", torch.tensor(rng.integers(-128, 128, (48, 16), np.int8)))
+
+    def forward(self, x, y):
+        return torch._int_mm(x, self.w), torch._int_mm(x, y)
+
+
+def test_int8_buffers_are_sent_once(rng):
+    transport = CountingTransport(INT8)
+    model = Exact(rng)
+    f = compiled(model, Accelerator(transport), "int8")
+    x, y = (torch.tensor(rng.integers(-128, 128, s, np.int8)) for s in ((32, 48), (48, 24)))
+    with torch.no_grad():
+        for change in (0, 1):
+            model.w ^= change
+            sent = []
+            for _ in range(3):
+                for found, b in zip(f(x, y), (model.w, y), strict=True):
+                    assert np.array_equal(found.numpy(), matmul(x.numpy(), b.numpy()))
+                sent.append(sum(transport.taken()))
+            # Panels of 4 columns with 48 of k: 24 words of 8 bytes each.
+            assert sent == [(16 + 24) * 48, 24 * 48, 24 * 48]
 
 
 def test_int8_sums_are_exact(int8, rng):

@@ -41,8 +41,12 @@ class Site:
     caches: dict = field(default_factory=dict)
 
     def operand(self, side: int, array: np.ndarray, make: Callable[[], StaticWeights]):
-        """Return an operand; constant weights of an int8 core are converted once."""
-        if not self.static[side] or not self.products.quantizes or array.dtype == np.int8:
+        """Return an operand; constant weights of an int8 core are converted once.
+
+        Those of int8 stay in the core's buffer like converted ones, as operand B.
+        """
+        ready = side == 0 and array.dtype == np.int8
+        if not self.static[side] or not self.products.quantizes or ready:
             return array
         return self.caches.setdefault(side, make())(array)
 

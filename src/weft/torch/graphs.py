@@ -119,9 +119,13 @@ class Part:
         return self._products.refusal(*known, shapes)
 
     def _weights(self, side, array, make: Callable[[], StaticWeights]):
-        """Return an operand; parameters for an int8 core are converted once."""
+        """Return an operand; parameters for an int8 core are converted once.
+
+        Those of int8 stay in the core's buffer like converted ones, as operand B.
+        """
         products = self._products
-        if not self._static[side] or not products.quantizes or array.dtype == np.int8:
+        ready = side == 0 and array.dtype == np.int8
+        if not self._static[side] or not products.quantizes or ready:
             return array
         with self._lock:
             cache = self._caches.setdefault(side, make())
