@@ -174,6 +174,30 @@ def test_products_inside_operators_that_stay(bf16):
     assert f.report().reasons()[0].endswith("it is inside custom_linear_solve")
 
 
+def test_operators_with_products_inside(bf16, rng):
+    x, w = integers(rng, 3, 4), integers(rng, 2, 4, 2)
+
+    def f(x, w):
+        return jax.lax.ragged_dot(x, w, jnp.asarray([2, 1])), jnp.linalg.cholesky(jnp.eye(3) * 4)
+
+    on_core = offload(f, bf16)
+    for found, wanted in zip(on_core(x, w), jax.jit(f)(x, w), strict=True):
+        assert np.array_equal(found, wanted)
+    reasons = on_core.report().reasons()
+    kinds = [reason.removesuffix(": XLA computes the products inside it") for reason in reasons]
+    assert len(kinds) == 2 and kinds[1] == "on XLA: cholesky"
+    assert kinds[0].removesuffix("_general") == "on XLA: ragged_dot"  # JAX has renamed it
+
+
+def test_a_product_of_another_core_is_in_its_own_report(bf16, rng):
+    other = offload(jnp.matmul, Accelerator(GoldenTransport(bf16.config)))
+    x, w = integers(rng, 3, 4), integers(rng, 4, 4)
+    f = offload(lambda x, w: other(x, w) @ w, bf16)
+    assert np.array_equal(f(x, w), x @ w @ w)
+    for report in (f.report(), other.report()):
+        assert report.macs == 48 and [row.operator.kind for row in report.rows] == ["dot_general"]
+
+
 def test_the_report_names_scopes_and_lines(bf16, rng):
     x, w = integers(rng, 3, 4), integers(rng, 4, 4)
 

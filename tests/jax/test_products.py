@@ -147,6 +147,27 @@ def test_types(a_type, b_type, out, bf16, rng):
     same(y, want.astype(np.dtype(out)))
 
 
+def test_subnormal_numbers(bf16, int8):
+    """XLA calls back where the processor makes them 0; the core keeps them."""
+    values = np.float32([np.inf, -np.inf, np.nan, 3e38, 1e-40, -3e-39, 1.5e-20, -0.0, 0.0, 1])
+    a, b = values.reshape(-1, 1), values.reshape(1, -1)
+    f = offload(jnp.matmul, bf16)
+    with np.errstate(invalid="ignore"):
+        wanted = matmul_bf16(a.astype(bfloat16), b.astype(bfloat16))
+    for found in (f(a, b), jax.jit(jax.vmap(f, (0, None)))(a, b)):
+        same(found, wanted)
+    kinds = np.dtype(np.float32)
+    assert (np.abs(wanted[wanted != 0]) < np.finfo(kinds).tiny).any()
+    a, b = np.float32([[1e-38, -3e-39]]), np.float32([[2], [1e20]])
+    qa, qb = quantized(a, (1,)), quantized(b, (0,))
+    wanted = np.float32(matmul(qa.values, qb.values)) * (qa.scale * qb.scale)
+    same(offload(jnp.matmul, int8, "int8")(a, b), wanted)
+    assert wanted[0, 0] != 0
+    # XLA's own arithmetic is as before.
+    g = jax.jit(lambda a, b: (f(a, b), a * jnp.float32(0.5)))
+    same(g(a, b)[1], jax.jit(lambda a: a * jnp.float32(0.5))(a))
+
+
 CONVOLUTIONS = {
     "NHWC": ((2, 6, 5, 3), (3, 2, 3, 4), ("NHWC", "HWIO", "NHWC"), {"window_strides": (2, 1)}),
     "NCHW": ((2, 4, 6, 5), (6, 4, 3, 2), ("NCHW", "OIHW", "NHWC"), {"padding": ((1, 2), (0, 3))}),
@@ -321,3 +342,14 @@ def test_rejects(bf16):
         offload(jnp.matmul, bf16, weights=0)
     with pytest.raises(ValueError, match="dtype must be 'bf16', the type of the core, not 'int8'"):
         offload(jnp.matmul, bf16, "int8")
+
+
+def test_rejects_weights_that_are_no_argument(int8):
+    with pytest.raises(TypeError, match="weights must be numbers of arguments, not 'p'"):
+        offload(jnp.matmul, int8, "int8", weights="params")
+    with pytest.raises(ValueError, match="weights must be 0 or more, not -1"):
+        offload(jnp.matmul, int8, "int8", weights=(0, -1))
+    f = offload(jnp.matmul, int8, "int8", weights=1)
+    message = "weights must be below 1, the number of arguments by position, not 1"
+    with pytest.raises(ValueError, match=message):
+        f(jnp.eye(2), b=jnp.eye(2))

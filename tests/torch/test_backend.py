@@ -137,6 +137,19 @@ def test_what_the_core_cannot_compute_runs_in_pytorch(bf16, int8, rng):
     ]
 
 
+def test_tensors_without_values_stay_in_pytorch(bf16):
+    x, w = torch.ones(3, 4, device="meta"), torch.ones(4, 2)
+    y = compiled(torch.mm, bf16)(x, w.to("meta"))
+    assert y.is_meta and y.shape == (3, 2)
+    layer = torch.nn.Conv2d(1, 2, 2, device="meta")
+    assert compiled(layer, bf16)(torch.ones(1, 1, 3, 3, device="meta")).shape == (1, 2, 2, 2)
+    reason = "tensors of the device meta have no values"
+    assert weft_torch.report(bf16).reasons() == [
+        f"on PyTorch: {kind}: {reason}" for kind in ("mm", "convolution")
+    ]
+    assert torch.equal(compiled(torch.mm, bf16)(torch.ones(3, 4), w), torch.full((3, 2), 4.0))
+
+
 def test_a_gradient_that_the_core_cannot_compute_runs_in_pytorch(bf16, rng):
     x = torch.tensor(rng.integers(-9, 9, (1, 2, 4, 4)), dtype=torch.float64, requires_grad=True)
     layer = torch.nn.Conv2d(2, 3, 2).double()
@@ -167,6 +180,11 @@ def test_products_inside_operators_of_pytorch(bf16):
     assert weft_torch.report(bf16).macs > 0
     compiled(torch.nn.Bilinear(2, 3, 4), bf16)(torch.ones(1, 2), torch.ones(1, 3))
     assert any("_trilinear" in line for line in weft_torch.report(bf16).reasons())
+    few, many = torch.ones(5, 2), torch.ones(30, 2)
+    for kind, x in (("_cdist_forward", few), ("_euclidean_dist", many)):
+        compiled(torch.cdist, bf16)(x, x)
+        line = f"on PyTorch: {kind}: PyTorch computes the products inside it"
+        assert line in weft_torch.report(bf16).reasons()
 
 
 class Network(torch.nn.Module):

@@ -250,6 +250,20 @@ def test_layers_of_convolutions(bf16, rng):
     all_on_weft(bf16)
 
 
+def test_subnormal_numbers(bf16):
+    """Also where the user lets PyTorch make them 0: the core keeps them."""
+    values = np.float32([np.inf, -np.inf, np.nan, 3e38, 1e-40, -3e-39, 1.5e-20, -0.0, 0.0, 1])
+    a, b = values[:, None], values[None]
+    with np.errstate(invalid="ignore"):
+        want = chain(a, b)
+    for flush in (False, True):
+        torch.set_flush_denormal(flush)
+        try:
+            same(compiled(torch.mm, bf16)(torch.tensor(a), torch.tensor(b)), want)
+        finally:
+            torch.set_flush_denormal(False)
+
+
 def test_a_frozen_kernel_has_no_gradient(bf16, rng):
     layer = torch.nn.Conv2d(1, 2, 2)
     layer.weight.requires_grad_(False)

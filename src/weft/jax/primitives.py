@@ -15,6 +15,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from weft.offload import Operator, Products, StaticWeights, Window
+from weft.offload.subnormals import KeptSubnormals
 
 __all__ = ["TWINS", "Site", "products_of"]
 
@@ -142,8 +143,9 @@ def _twin(original, compute) -> Primitive:
         )
 
     def on_host(a, b, *, site, out, params):
-        y = compute(site, np.asarray(a), np.asarray(b), params)
-        return np.asarray(y, out.dtype, order="C")
+        with KeptSubnormals():
+            y = compute(site, np.asarray(a), np.asarray(b), params)
+            return np.asarray(y, out.dtype, order="C")
 
     @twin.def_abstract_eval
     def _(a, b, *, site, **params):
