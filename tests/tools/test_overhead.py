@@ -1,7 +1,5 @@
 """The overhead of a step of training: medians of its parts, and the repeated results are golden."""
 
-import itertools
-
 import jax
 import numpy as np
 import pytest
@@ -16,27 +14,45 @@ from weft.jax import offload
 
 def test_the_parts_of_a_step():
     found = jax_overhead.measure(2, runs=2)
-    assert set(found) == {"plain", "weft", "driver", "rest", "ratio"}
-    assert all(value > 0 for value in found.values())
-    # Medians of two steps are their means.
+    assert set(found) == {"plain", "weft", "driver", "rest"}
+    assert found["plain"] > 0 and found["driver"] > 0
     assert found["driver"] + found["rest"] == pytest.approx(found["weft"])
 
 
 def test_some_fast_or_slow_steps_do_not_matter(monkeypatch):
-    """Times of plain steps and of Weft's steps; the core's are 0."""
-    pairs = [(9.0, 9.0), (9.0, 9.0), (1.0, 2.0), (0.1, 2.0), (1.0, 2.5), (1.0, 30.0), (2.0, 5.0)]
-    times = itertools.chain.from_iterable((0.0, each) for pair in pairs for each in pair)
-    monkeypatch.setattr(overhead.time, "process_time", lambda: next(times))
-    monkeypatch.setattr(overhead.time, "thread_time", lambda: 0.0)
-    transport = overhead.Repeating(Config(dtype="bf16", rows=2, cols=2, lanes=1))
-    accelerator = Accelerator(transport)
-    a = np.eye(2, dtype=np.float32)
+    """By hand: a plain step, one of Weft, and one whose parts are timed, 20 times."""
+    config = Config(dtype="bf16", rows=2, cols=2, lanes=1)
+    transport = overhead.Repeating(config)
+    clock = {"process": 0.0, "thread": 0.0}
+    monkeypatch.setattr(overhead.time, "process_time", lambda: clock["process"])
+    monkeypatch.setattr(overhead.time, "thread_time", lambda: clock["thread"])
+    plain = iter([9.0, 9.0, 0.4, 2.0, *[1.0] * 5, *[1.2] * 13])
+    weft = iter([9.0, 9.0, 0.1, 40.0, *[2.5] * 10, *[3.0] * 8])
+
+    class Accelerator:
+        steps = 0
+
+        def execute(self):
+            transport.send([(Job(0, 0, 0, 0, 0, 0, 0, 0, 0), b"")])
+            clock["thread"] += 0.75
+
+    monkeypatch.setattr(overhead.ProductStream, "read", lambda: None)
+    monkeypatch.setattr(
+        transport, "send", lambda commands: clock.update(thread=clock["thread"] + 0.5))
+    accelerator = Accelerator()
 
     def step():
-        accelerator.prepare((2, 2), a, cast=True)(a)
+        accelerator.execute()
+        overhead.ProductStream.read()
+        accelerator.steps += 1
+        if accelerator.steps % 2 == 0:  # after one of a pair, and the first one of all
+            clock["process"] += next(weft) + 0.5
 
-    found = overhead.measured(lambda: None, step, accelerator, transport, runs=5)
-    assert (found["plain"], found["weft"], found["ratio"]) == (1000.0, 2500.0, 2.5)
+    def plain_step():
+        clock["process"] += next(plain)
+
+    found = overhead.measured(plain_step, step, accelerator, transport, runs=18)
+    assert found == pytest.approx({"plain": 1000, "weft": 2500, "driver": 750, "rest": 1750})
 
 
 def test_the_core_repeats_the_results_of_the_golden_core():
@@ -78,15 +94,15 @@ def test_products_in_another_order_get_their_results():
 
 
 def test_a_large_ratio_fails(monkeypatch, capsys):
-    parts = {"plain": 1.0, "weft": 2.9, "driver": 1.0, "rest": 2.0, "ratio": 3.0}
+    parts = {"plain": 1.0, "weft": 3.0, "driver": 1.0, "rest": 2.0}
     saved = []
     monkeypatch.setattr(jax_overhead, "measure", lambda batch: parts)
     monkeypatch.setattr(overhead.results, "save", lambda *given, **named: saved.append(given))
     assert jax_overhead.main() == 0
-    parts["ratio"] = 3.1
+    parts["weft"] = 3.1
     assert jax_overhead.main() == 1
     assert [name for name, _ in saved] == ["jax-overhead"] * 2
-    assert "| 50 | 1.00 ms | 2.90 ms | 1.00 ms | 2.00 ms | 3.10 |" in capsys.readouterr().out
+    assert "| 50 | 1.00 ms | 3.10 ms | 1.00 ms | 2.00 ms | 3.10 |" in capsys.readouterr().out
 
 
 def test_the_parts_of_a_step_in_pytorch():
@@ -94,4 +110,4 @@ def test_the_parts_of_a_step_in_pytorch():
     from tools import torch_overhead
 
     found = torch_overhead.measure(2, runs=2)
-    assert all(value > 0 for value in found.values())
+    assert found["plain"] > 0 and found["driver"] > 0
