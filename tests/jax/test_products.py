@@ -242,6 +242,28 @@ def test_int8_scales_rows_and_columns(int8, rng):
         same(jax.vmap(f, (0, None))(a, b), want)  # a sample does not depend on the others
 
 
+def test_int8_samples_of_a_batch_do_not_depend_on_each_other(int8, rng):
+    """Convolutions, with very different samples: `vmap` changes no bit, nor that of a gradient."""
+    def conv(x, w):
+        return jax.lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            feature_group_count=2)
+
+    f = offload(conv, int8, "int8")
+    g = jax.grad(lambda x, w: (f(x, w) ** 2).sum(), (0, 1))
+    sizes = np.float32([1, 10, 100]).reshape(3, 1, 1, 1, 1)
+    x = jnp.asarray(rng.normal(size=(3, 2, 4, 4, 2)) * sizes, jnp.float32)
+    w = jnp.asarray(rng.normal(size=(3, 2, 2, 1, 4)) * sizes, jnp.float32)
+    for function, axes in ((f, (0, 0)), (f, (0, None)), (f, (None, 0)), (g, (0, 0))):
+        given = [v if axis == 0 else v[0] for v, axis in zip((x, w), axes, strict=True)]
+        found = jax.vmap(function, axes)(*given)
+        alone = [
+            function(*(v[n] if axis == 0 else v for v, axis in zip(given, axes, strict=True)))
+            for n in range(3)
+        ]
+        jax.tree.map(same, found, jax.tree.map(lambda *parts: jnp.stack(parts), *alone))
+
+
 def test_int8_weights_are_quantized_once(int8, rng, monkeypatch):
     from weft.offload import products
 

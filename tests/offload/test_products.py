@@ -114,23 +114,25 @@ def test_bf16_convolutions_are_chains_of_fma(given, monkeypatch):
 
 
 @pytest.mark.parametrize("given", GROUPS)
-def test_int8_convolutions_have_a_scale_of_each_image_and_channel(given):
+def test_int8_convolutions_have_a_scale_of_each_image_and_group_and_channel(given):
     rng = np.random.default_rng(5)
     w = window(**given)
     x, kernel = floats(rng, 4, 5, 4, 4), floats(rng, 2, 3, 4 // w.groups, 6)
-    qx, qw = quantized(x, (1, 2, 3)), quantized(kernel, (0, 1, 2))
-    sums = convolved(w, qx.values, qw.values, matmul)
+    qx, qw = quantized(x.reshape(4, 5, 4, w.groups, -1), (1, 2, 4)), quantized(kernel, (0, 1, 2))
+    maps = qx.values.reshape(x.shape)
+    sums = convolved(w, maps, qw.values, matmul)
     images = len(x) // w.batch_groups
     scale = np.zeros(sums.shape, np.float32)
     for n in range(images):
         for o in range(6):
             image = o // (6 // w.batch_groups) * images + n
-            scale[n, ..., o] = qx.scale.ravel()[image] * qw.scale.ravel()[o]
+            group = o // (6 // w.groups)
+            scale[n, ..., o] = qx.scale[image, 0, 0, group, 0] * qw.scale.ravel()[o]
     p = on("int8")
     for given_kernel in (kernel, qw, p.static_kernel()(kernel)):
         y = p.convolution(CONV, x, given_kernel, w)
         assert bits(y) == bits(np.float32(sums) * scale)
-    exact = p.convolution(CONV, qx.values, qw.values, w)
+    exact = p.convolution(CONV, maps, qw.values, w)
     assert exact.dtype == np.int32 and np.array_equal(exact, sums)
 
 

@@ -67,8 +67,9 @@ class Products:
     +0; see `weft.golden.bf16.matmul_bf16`.
 
     On an int8 core an operand of these types becomes int8 (`weft.offload.quantization.quantized`):
-    A with a scale for each row, B with one for each column, and the map of a convolution with one
-    for each image. The result is::
+    A with a scale for each row, B with one for each column, the map of a convolution with one for
+    each group of channels of each image, and a kernel with one for each channel of the results. The
+    result is::
 
         float32(sum) * (scale of A * scale of B)
 
@@ -195,8 +196,7 @@ class Products:
         order of the sums. Types and errors are as in `matmul`.
         """
         def compute():
-            image = tuple(range(1, x.ndim)) if isinstance(x, np.ndarray) else ()
-            map_, kernel = self._operand(x, image), self._kernel(w)
+            map_, kernel = self._map(x, window.groups), self._kernel(w)
             bits, weights = _bits(map_), _bits(kernel)
             phases = window.phases(bits.shape, weights.shape)
             size, sent = window.size(bits.shape, weights.shape), []
@@ -255,6 +255,13 @@ class Products:
         if array.dtype == np.float16:
             array = array.astype(np.float32)
         return PRODUCTS["bf16"].to_core_type("operands", array, cast=True)[0]
+
+    def _map(self, x, groups):
+        if not isinstance(x, np.ndarray) or not self.quantizes or x.dtype == _INT8:
+            return self._operand(x, ())
+        parts = x.reshape(*x.shape[:-1], groups, -1)
+        found = quantized(parts, (*range(1, x.ndim - 1), x.ndim))
+        return Quantized(found.values.reshape(x.shape), found.scale[..., 0])
 
     def _kernel(self, w):
         if isinstance(w, np.ndarray) and self.quantizes:
@@ -396,7 +403,9 @@ def _quantized_kernel(w):
 
 
 def _scale_of_images(scale, window, shape):
-    """The scales of images for results [N, positions..., O]."""
+    """The scales of images [N, 1..., groups or 1] for results [N, positions..., O]."""
+    if window.groups == scale.shape[-1] != 1:
+        return np.repeat(scale, shape[-1] // window.groups, -1)
     groups = window.batch_groups
     if groups == 1:
         return scale
