@@ -31,8 +31,8 @@ all that a step costs beside the core:
   convolutions.
 
 Steps of each kind take turns, {RUNS} of each. A time is the tenth percentile, as processor time of
-all threads: other work on the machine makes steps slower, and XLA runs a few plain steps in half of
-the time of the others. `ratio` is `Weft` over the plain step."""
+all threads: other work on the machine makes steps slower, and a few steps may be much faster than
+the others. `ratio` is `Weft` over the plain step."""
 HEADS = """\
 | batch | plain NAME | Weft | driver | weft.FRAMEWORK | ratio |
 |---:|---:|---:|---:|---:|---:|
@@ -131,7 +131,7 @@ def measured(
 
 
 def _percentile(values):
-    """The tenth percentile."""
+    """The tenth percentile: XLA runs a few steps of plain JAX in half of the time of the others."""
     return sorted(values)[len(values) // 10]
 
 
