@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs registers help sim demo story bench bitstream explore regress program gatesim test test-all test-long lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench usb-bench area sdram estimates presets mutation results compare boards pictures sweep lock clean distclean chips jax-overhead
+.PHONY: docs registers help sim demo story bench bitstream explore regress program gatesim test test-all test-long lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench usb-bench area sdram estimates presets mutation results compare boards pictures sweep lock clean distclean chips jax-overhead torch-overhead
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -156,6 +156,9 @@ sim-speed:  ## measure the speed of the simulation, write the record
 jax-overhead:  ## measure a step of training in JAX on a golden core, write the record
 	@$(SETUP) test
 	@$(RUN) python -m tools.jax_overhead
+
+torch-overhead:  ## the same in PyTorch; PYTHON=... is one that has PyTorch (docs/testing.md)
+	@$(PYTHON) -m tools.torch_overhead
 
 link-bench:  ## products and networks over simulated serial ports, write the record (an hour)
 	@$(SETUP) sim

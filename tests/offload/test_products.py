@@ -14,6 +14,7 @@ from weft.commands import Region
 from weft.geometry import memories
 from weft.golden import matmul, matmul_bf16
 from weft.host import GoldenTransport
+from weft.host.transport import TransportError
 from weft.offload import OffloadError, Operator, Products, Quantized, Window, products
 from weft.offload.quantization import quantized
 
@@ -113,23 +114,25 @@ def test_bf16_convolutions_are_chains_of_fma(given, monkeypatch):
 
 
 @pytest.mark.parametrize("given", GROUPS)
-def test_int8_convolutions_have_a_scale_of_each_image_and_channel(given):
+def test_int8_convolutions_have_a_scale_of_each_image_and_group_and_channel(given):
     rng = np.random.default_rng(5)
     w = window(**given)
     x, kernel = floats(rng, 4, 5, 4, 4), floats(rng, 2, 3, 4 // w.groups, 6)
-    qx, qw = quantized(x, (1, 2, 3)), quantized(kernel, (0, 1, 2))
-    sums = convolved(w, qx.values, qw.values, matmul)
+    qx, qw = quantized(x.reshape(4, 5, 4, w.groups, -1), (1, 2, 4)), quantized(kernel, (0, 1, 2))
+    maps = qx.values.reshape(x.shape)
+    sums = convolved(w, maps, qw.values, matmul)
     images = len(x) // w.batch_groups
     scale = np.zeros(sums.shape, np.float32)
     for n in range(images):
         for o in range(6):
             image = o // (6 // w.batch_groups) * images + n
-            scale[n, ..., o] = qx.scale.ravel()[image] * qw.scale.ravel()[o]
+            group = o // (6 // w.groups)
+            scale[n, ..., o] = qx.scale[image, 0, 0, group, 0] * qw.scale.ravel()[o]
     p = on("int8")
     for given_kernel in (kernel, qw, p.static_kernel()(kernel)):
         y = p.convolution(CONV, x, given_kernel, w)
         assert bits(y) == bits(np.float32(sums) * scale)
-    exact = p.convolution(CONV, qx.values, qw.values, w)
+    exact = p.convolution(CONV, maps, qw.values, w)
     assert exact.dtype == np.int32 and np.array_equal(exact, sums)
 
 
@@ -301,6 +304,51 @@ def test_quantized_weights_are_sent_once():
     assert p.accelerator.free_pages()[1][1] >= kept[1][1]
 
 
+def integers(rng, *shape):
+    return rng.integers(-128, 128, shape, np.int8)
+
+
+def test_weights_of_int8_are_sent_once():
+    """A matrix, and a kernel with two phases; their sums are exact."""
+    rng = np.random.default_rng(13)
+    transport, p = staying()
+    x, w = integers(rng, 2, 5, 19), integers(rng, 2, 19, 6)
+    columns = p.static_columns()
+    for loads in ([2 * 10 * 8] * 2, [], []):
+        y = p.matmul(DOT, x, columns(w))
+        assert y.dtype == np.int32 and np.array_equal(y, matmul(x, w))
+        assert transport.taken() == loads
+    w[0, 0, 0] ^= 1  # in the caller's own array
+    kept, want = columns(w), matmul(x, w)
+    w[0, 0, 0] ^= 1
+    assert np.array_equal(p.matmul(DOT, x, kept), want)
+    assert transport.taken() == [2 * 10 * 8] * 2
+    where = window()
+    x, kernel = integers(rng, 2, 5, 4, 3), integers(rng, 2, 3, 3, 5)
+    want, cache = convolved(where, x, kernel, matmul), p.static_kernel()
+    sent = []
+    for _ in range(3):
+        y = p.convolution(CONV, x, cache(kernel), where)
+        assert y.dtype == np.int32 and np.array_equal(y, want)
+        sent.append(sum(transport.taken()))
+    assert sent[0] > 0 == sent[1] == sent[2]
+
+
+def test_an_operand_without_a_scale_has_the_scale_1():
+    rng = np.random.default_rng(14)
+    p = on("int8")
+    x, w, where = floats(rng, 2, 5, 4, 3), integers(rng, 2, 3, 3, 5), window()
+    qx = quantized(x, (1, 2, 3))
+    want = bits(np.float32(convolved(where, qx.values, w, matmul)) * qx.scale)
+    for kernel in (w, Quantized(w, None)):
+        assert bits(p.convolution(CONV, x, kernel, where)) == want
+    a, b = floats(rng, 1, 5, 9), integers(rng, 1, 9, 4)
+    qa = quantized(a, (2,))
+    want = bits(np.float32(matmul(qa.values, b)) * qa.scale)
+    for operand in (b, Quantized(b, None)):
+        assert bits(p.matmul(DOT, a, operand)) == want
+
+
 def test_kernels_are_sent_once():
     """Each phase of a dilated map has its own part of the kernel."""
     rng = np.random.default_rng(10)
@@ -329,6 +377,106 @@ def test_weights_are_sent_again_after_a_failure():
     transport.fails = False
     assert bits(p.matmul(DOT, x, cache(w))) == want
     assert transport.taken() == [2 * 10 * 8] and p.accelerator.free_pages() == free
+
+
+def test_weights_are_sent_again_after_a_failure_of_another_call():
+    """Of the user, of other products on the same core; or an interrupt, which is no Exception."""
+    rng = np.random.default_rng(15)
+    transport, p = staying()
+    other = Products(p.accelerator, "int8")
+    x, w = integers(rng, 1, 5, 19), integers(rng, 1, 19, 6)
+    first, second = p.static_columns(), other.static_columns()
+    assert np.array_equal(p.matmul(DOT, x, first(w)), matmul(x, w))
+    assert np.array_equal(other.matmul(DOT, x, second(w)), matmul(x, w))
+    free = p.accelerator.free_pages()
+    assert transport.taken() == [2 * 10 * 8] * 2
+
+    def again():
+        for products_, cache in ((p, first), (other, second)):
+            assert np.array_equal(products_.matmul(DOT, x, cache(w)), matmul(x, w))
+            assert transport.taken() == [2 * 10 * 8]
+            assert np.array_equal(products_.matmul(DOT, x, cache(w)), matmul(x, w))
+            assert transport.taken() == []
+        assert p.accelerator.free_pages() == free
+
+    transport.fails = True
+    with pytest.raises(TransportError, match="the cable is out"):
+        p.accelerator.matmul(x[0], w[0])
+    transport.fails = False
+    transport.taken()
+    again()
+    transport.receive, kept = None, transport.receive
+    with pytest.raises(OffloadError):
+        other.matmul(DOT, x, second(w))
+    transport.receive = kept
+    transport.taken()
+    again()
+    transport.stops = 1
+    with pytest.raises(KeyboardInterrupt):
+        p.matmul(DOT, x, first(w))
+    assert transport.stops == 0
+    again()
+
+
+def test_weights_stay_if_the_core_is_not_to_blame():
+    rng = np.random.default_rng(16)
+    transport, p = staying()
+    x, w = floats(rng, 1, 5, 19), floats(rng, 1, 19, 6)
+    cache = p.static_columns()
+    want = bits(p.matmul(DOT, x, cache(w)))
+    with pytest.raises(OffloadError, match="operands must be finite"):
+        p.matmul(DOT, np.full_like(x, np.inf), cache(w))
+    transport.taken()
+    assert bits(p.matmul(DOT, x, cache(w))) == want and transport.taken() == []
+
+
+def test_an_interrupted_load_leaves_nothing():
+    rng = np.random.default_rng(17)
+    transport, p = staying()
+    x, w = integers(rng, 2, 5, 19), integers(rng, 2, 19, 6)
+    cache, free = p.static_columns(), p.accelerator.free_pages()
+    transport.stops = 2  # in the load of the second B
+    with pytest.raises(KeyboardInterrupt):
+        p.matmul(DOT, x, cache(w))
+    assert transport.stops == 0
+    assert p.accelerator.free_pages() == free
+    assert np.array_equal(p.matmul(DOT, x, cache(w)), matmul(x, w))
+
+
+def test_threads_share_weights_that_stay(switches):
+    """Two models on one core, one model on two cores; each thread changes the weights, too."""
+    rng = np.random.default_rng(18)
+    (_, p), (transport, q) = staying(), staying()
+    models = [p, q, Products(q.accelerator, "int8")]
+    caches = [[model.static_columns() for _ in range(2)] for model in models]
+    x = integers(rng, 1, 3, 19)
+    weights = [integers(rng, 1, 19, n) for n in (4, 4, 6, 6)]
+    want = [matmul(x, w) for w in weights]
+    start = threading.Barrier(4)
+
+    def work(thread):
+        start.wait()
+        for turn in range(24):
+            model = (thread + turn) % 3
+            number = (thread * 5 + turn // 4) % 4
+            w = caches[model][number // 2](weights[number])
+            if not np.array_equal(models[model].matmul(DOT, x, w), want[number]):
+                return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(4))) == [True] * 4
+    assert sum(model.record.tallies()[DOT].calls for model in models) == 4 * 24
+    # What no cache keeps leaves its pages: fresh weights fill the same half of the buffer again.
+    for model in models:
+        for number in range(4):
+            assert np.array_equal(
+                model.matmul(DOT, x, model.static_columns()(weights[number])), want[number])
+    transport.taken()
+    last = caches[1][0](weights[0])
+    for loads in (True, False):
+        assert np.array_equal(q.matmul(DOT, x, last), want[0])
+        assert bool(transport.taken()) <= loads
 
 
 def test_weights_without_room_are_sent_with_each_call():

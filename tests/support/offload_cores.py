@@ -14,7 +14,7 @@ INT8 = Config(rows=4, cols=4, depth=2, lanes=1)
 
 
 class CountingTransport(GoldenTransport):
-    """A golden core that notes the bytes that it gets, and fails when told.
+    """A golden core that notes the bytes that it gets, and fails or is interrupted when told.
 
     Attributes
     ----------
@@ -24,15 +24,21 @@ class CountingTransport(GoldenTransport):
         Bytes of all commands.
     fails : bool
         Whether the next commands are lost.
+    stops : int
+        1: the user interrupts the next commands; 2: those after them.
     """
 
     def __init__(self, config):
         super().__init__(config)
-        self.loads, self.sent, self.fails = [], 0, False
+        self.loads, self.sent, self.fails, self.stops = [], 0, False, 0
 
     def send(self, commands):
         if self.fails:
             raise TransportError("the cable is out")
+        if self.stops:
+            self.stops -= 1
+            if not self.stops:
+                raise KeyboardInterrupt
         self.sent += len(commands.encode())
         self.loads += [len(data) for load, data in commands
                        if isinstance(load, Load) and load.operand == Region.B]

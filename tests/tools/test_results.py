@@ -86,6 +86,17 @@ def test_a_record_says_when_and_with_what(tree, monkeypatch):
     assert results.stamp(["tools.bench"], tree)["commit"] == f"{record['commit']}, with changes"
 
 
+def test_a_record_has_the_version_of_a_framework_that_its_sources_import(tree, monkeypatch):
+    versions = {"jax": "1.2", "torch": "3.4"}
+    monkeypatch.setattr(results.importlib.metadata, "version", lambda name: versions.get(name, "0"))
+    assert not {*results.stamp(["tools.bench"], tree)["tools"]} & {*versions}
+    with (tree / "tools/bench.py").open("a") as file:
+        file.write("def measure():\n    import torch\n")
+    forget()
+    tools = results.stamp(["tools.bench"], tree)["tools"]
+    assert tools["torch"] == "3.4" and "jax" not in tools
+
+
 @pytest.mark.parametrize("name, changes", [
     ("tools/bench.py", True), ("src/weft/adder.py", True), ("src/weft/other.py", True),
     ("src/weft/sums.json", True), ("src/weft/__init__.py", True),

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from weft import Accelerator, Config
+from weft.golden import matmul
 from weft.host import GoldenTransport
 from weft.models.target import NetworkTarget
 from weft.offload import OffloadError
@@ -136,6 +137,19 @@ def test_what_the_core_cannot_compute_runs_in_pytorch(bf16, int8, rng):
     ]
 
 
+def test_tensors_without_values_stay_in_pytorch(bf16):
+    x, w = torch.ones(3, 4, device="meta"), torch.ones(4, 2)
+    y = compiled(torch.mm, bf16)(x, w.to("meta"))
+    assert y.is_meta and y.shape == (3, 2)
+    layer = torch.nn.Conv2d(1, 2, 2, device="meta")
+    assert compiled(layer, bf16)(torch.ones(1, 1, 3, 3, device="meta")).shape == (1, 2, 2, 2)
+    reason = "tensors of the device meta have no values"
+    assert weft_torch.report(bf16).reasons() == [
+        f"on PyTorch: {kind}: {reason}" for kind in ("mm", "convolution")
+    ]
+    assert torch.equal(compiled(torch.mm, bf16)(torch.ones(3, 4), w), torch.full((3, 2), 4.0))
+
+
 def test_a_gradient_that_the_core_cannot_compute_runs_in_pytorch(bf16, rng):
     x = torch.tensor(rng.integers(-9, 9, (1, 2, 4, 4)), dtype=torch.float64, requires_grad=True)
     layer = torch.nn.Conv2d(2, 3, 2).double()
@@ -166,6 +180,11 @@ def test_products_inside_operators_of_pytorch(bf16):
     assert weft_torch.report(bf16).macs > 0
     compiled(torch.nn.Bilinear(2, 3, 4), bf16)(torch.ones(1, 2), torch.ones(1, 3))
     assert any("_trilinear" in line for line in weft_torch.report(bf16).reasons())
+    few, many = torch.ones(5, 2), torch.ones(30, 2)
+    for kind, x in (("_cdist_forward", few), ("_euclidean_dist", many)):
+        compiled(lambda x: torch.cdist(x, x), bf16)(x)
+        line = f"on PyTorch: {kind}: PyTorch computes the products inside it"
+        assert line in weft_torch.report(bf16).reasons()
 
 
 class Network(torch.nn.Module):
@@ -277,3 +296,38 @@ def test_threads(bf16, rng):
     for first, parts in enumerate(found):
         for n, y in enumerate(parts):
             assert torch.equal(y, wanted[first + 4 * (n // 5)])
+
+
+def test_threads_with_weights_that_stay(int8, rng):
+    """Two models on one core, and one model on two cores."""
+    other = Accelerator(GoldenTransport(int8.config))
+    x = torch.tensor(rng.integers(-128, 128, (32, 48), "int8"))
+    weights = [torch.tensor(rng.integers(-128, 128, (48, 16), "int8")) for _ in range(2)]
+
+    class Exact(torch.nn.Module):
+        def __init__(self, w):
+            super().__init__()
+            self.register_buffer("w", w)
+
+        def forward(self, x):
+            return torch._int_mm(x, self.w)
+
+    wanted = [torch.tensor(matmul(x.numpy(), w.numpy())) for w in weights]
+    models = [
+        (compiled(Exact(weights[number]), core, "int8"), wanted[number])
+        for number, core in ((0, int8), (1, int8), (0, other))
+    ]
+    with torch.no_grad():
+        assert all(torch.equal(f(x), want) for f, want in models)
+    start = threading.Barrier(4)
+
+    def work(thread):
+        start.wait()
+        with torch.no_grad():
+            return all(
+                torch.equal(f(x), want)
+                for turn in range(12) for f, want in (models[(thread + turn) % 3],)
+            )
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(4)))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from ml_dtypes import bfloat16
+from offload_cores import INT8, CountingTransport
 
 from weft import Accelerator, Config
 from weft.golden import matmul, matmul_bf16
@@ -249,6 +250,20 @@ def test_layers_of_convolutions(bf16, rng):
     all_on_weft(bf16)
 
 
+def test_subnormal_numbers(bf16):
+    """Also where the user lets PyTorch make them 0: the core keeps them."""
+    values = np.float32([np.inf, -np.inf, np.nan, 3e38, 1e-40, -3e-39, 1.5e-20, -0.0, 0.0, 1])
+    a, b = values[:, None], values[None]
+    with np.errstate(invalid="ignore"):
+        want = chain(a, b)
+    for flush in (False, True):
+        torch.set_flush_denormal(flush)
+        try:
+            same(compiled(torch.mm, bf16)(torch.tensor(a), torch.tensor(b)), want)
+        finally:
+            torch.set_flush_denormal(False)
+
+
 def test_a_frozen_kernel_has_no_gradient(bf16, rng):
     layer = torch.nn.Conv2d(1, 2, 2)
     layer.weight.requires_grad_(False)
@@ -292,6 +307,34 @@ def test_int8_parameters_are_quantized_once(int8, rng, monkeypatch):
     with torch.no_grad():
         layer.weight += 1
     assert not torch.equal(step(), first) and seen.count(forward) == seen.count(of_x) == 1
+
+
+class Exact(torch.nn.Module):
+    """A product with int8 values of the module, and one of two inputs."""
+
+    def __init__(self, rng):
+        super().__init__()
+        self.register_buffer("w", torch.tensor(rng.integers(-128, 128, (48, 16), np.int8)))
+
+    def forward(self, x, y):
+        return torch._int_mm(x, self.w), torch._int_mm(x, y)
+
+
+def test_int8_buffers_are_sent_once(rng):
+    transport = CountingTransport(INT8)
+    model = Exact(rng)
+    f = compiled(model, Accelerator(transport), "int8")
+    x, y = (torch.tensor(rng.integers(-128, 128, s, np.int8)) for s in ((32, 48), (48, 24)))
+    with torch.no_grad():
+        for change in (0, 1):
+            model.w ^= change
+            sent = []
+            for _ in range(3):
+                for found, b in zip(f(x, y), (model.w, y), strict=True):
+                    assert np.array_equal(found.numpy(), matmul(x.numpy(), b.numpy()))
+                sent.append(sum(transport.taken()))
+            # Panels of 4 columns with 48 of k: 24 words of 8 bytes each.
+            assert sent == [(16 + 24) * 48, 24 * 48, 24 * 48]
 
 
 def test_int8_sums_are_exact(int8, rng):

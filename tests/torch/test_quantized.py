@@ -4,7 +4,9 @@ import importlib
 
 import numpy as np
 import pytest
+from offload_cores import INT8, CountingTransport
 
+from weft import Accelerator
 from weft.golden import matmul
 
 torch = pytest.importorskip("torch", reason="needs the package torch: pip install torch")
@@ -54,6 +56,30 @@ def on_weft(accelerator, calls=1):
     assert sum(row.calls for row in report.on_weft) == calls and report.reasons() == []
     kept = {row.operator.kind for row in report.rows if not row.operator.on_weft}
     assert not any(kind.startswith("dequantize") for kind in kept)
+
+
+def test_weights_are_sent_once(rng):
+    """Of int8, and of uint8, which become int8; transposed, as a layer has them."""
+    transport = CountingTransport(INT8)
+    x = integers(rng, torch.uint8, 3, 33)
+
+    class Layer(torch.nn.Module):
+        def __init__(self, dtype):
+            super().__init__()
+            self.register_buffer("w", integers(rng, dtype, 4, 33))
+
+        def forward(self, x):
+            return F.linear(floats_of(x, 0.5, 90), floats_of(self.w, 0.25, 3))
+
+    for dtype in (torch.int8, torch.uint8):
+        layer = Layer(dtype)
+        f = compiled(layer, Accelerator(transport))
+        w = layer.w.t().to(torch.int32) - 128 * (dtype == torch.uint8)
+        zero = 3 - 128 * (dtype == torch.uint8)
+        want = golden(x, 90, w.to(torch.int8), zero, np.float32(0.125))
+        for loads in ([18 * 8], [], []):  # a panel with 33 of k: 17 words of 8 bytes, in pairs
+            same(f(x), want)
+            assert transport.taken() == loads
 
 
 SX, SW = np.float32(0.017), np.float32([0.003, 0.25, 1.5, 0.04])
@@ -204,8 +230,10 @@ def pt2e():
 
 @pytest.mark.filterwarnings("ignore")  # of PT2E
 @pytest.mark.parametrize("per_channel", [False, True])
-def test_a_network_that_pt2e_quantizes(per_channel, int8, rng):
+def test_a_network_that_pt2e_quantizes(per_channel, rng):
     steps, quantizers = pt2e()
+    transport = CountingTransport(INT8)
+    int8 = Accelerator(transport)
     torch.manual_seed(0)
     x = torch.tensor(rng.normal(size=(2, 1, 6, 6)), dtype=torch.float32)
     quantizer = quantizers.XNNPACKQuantizer().set_global(
@@ -215,7 +243,12 @@ def test_a_network_that_pt2e_quantizes(per_channel, int8, rng):
     model(x)
     model = steps.convert_pt2e(model)
     with torch.no_grad():
-        y, wanted = compiled(model, int8)(x), model(x)
+        on_core, wanted = compiled(model, int8), model(x)
+        y = on_core(x)
+        # Panels of 4 columns, words of 2 of k, 8 bytes each: 9 of k and 4 columns, 36 and 3.
+        # The stream has words of 16 bytes.
+        assert transport.taken() == [5 * 8 + 8, 18 * 8]
+        assert torch.equal(on_core(x), y) and transport.taken() == []  # the weights have stayed
     # Both are multiples of one scale: a float32 sum may round another way, at most by one step.
     step = np.unique(np.abs(np.diff(np.unique(wanted.numpy())))).min()
     assert (y - wanted).abs().max() <= 1.01 * step

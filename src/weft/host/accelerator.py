@@ -52,6 +52,8 @@ class Accelerator:
         Config of the core.
     lock : threading.RLock
         Held during each call.
+    contents : int
+        Counts how often the contents of the core's buffers became unknown, as after a failure.
 
     Raises
     ------
@@ -85,6 +87,11 @@ class Accelerator:
         """Close the transport after the current product has ended."""
         with self.lock:
             self._core.close()
+
+    @property
+    def contents(self) -> int:
+        with self.lock:
+            return self._core.contents
 
     def counters(self) -> dict[str, int]:
         """Return the current values of the core's 32-bit counters, by name.

@@ -41,7 +41,8 @@ class CoreSession:
     tags : iterator of int
         Tags for the next jobs.
     epoch : int
-        Counts how often the contents of the core's buffers became unknown.
+        Counts how often the contents of the core's buffers became unknown. In a transaction, those
+        before it count; `contents` counts a failure at once.
 
     Raises
     ------
@@ -80,6 +81,11 @@ class CoreSession:
             session = cls(product_transport(opened, timeout), config, timeout)
             undo.pop_all()
             return session
+
+    @property
+    def contents(self) -> int:
+        """`epoch` in the next transaction; ask outside of one."""
+        return self.epoch + self._needs_resync
 
     def close(self) -> None:
         """Close the transport."""

@@ -1,6 +1,7 @@
 """``offload``: a function of JAX whose products run on an accelerator, and the rest in XLA."""
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
@@ -18,6 +19,12 @@ FRAMEWORK = "XLA"
 # Functions that are evaluated in place: what they mean for XLA, such as a name, does not matter.
 _INLINED = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr"}
 _CUSTOM_VJP = {"custom_vjp_call": "call_jaxpr", "custom_vjp_call_jaxpr": "fun_jaxpr"}
+# Operators of JAX with products inside.
+_FUSED = re.compile(
+    r"ragged_dot|scaled_(dot|matmul)|dot_product_attention|symmetric_product|cholesky|householder|"
+    r"^(lu|qr|geqrf|geqp3|ormqr|eigh?|svd|schur|hessenberg|tridiagonal|triangular_solve)$"
+)
+_INSIDE = "XLA computes the products inside it"
 # The frames of these files are not where a user's operator is.
 for file in ("offloading", "primitives"):
     source_info_util.register_exclusion(str(PurePath(__file__).with_name(f"{file}.py")))
@@ -63,6 +70,11 @@ class Offloaded:
         )
 
     def _evaluated(self, *args, **kwargs):
+        if self._weights and max(self._weights) >= len(args):
+            raise ValueError(
+                f"weights must be below {len(args)}, the number of arguments by position, not"
+                f" {max(self._weights)}"
+            )
         static = [
             number in self._weights
             for number, argument in enumerate(args) for _ in jax.tree.leaves(argument)
@@ -108,10 +120,12 @@ def offload(
     Raises
     ------
     TypeError
-        If ``function`` cannot be called, or ``accelerator`` is not an Accelerator.
+        If ``function`` cannot be called, ``accelerator`` is not an Accelerator, or ``weights`` are
+        not integers.
     ValueError
         If ``dtype`` is not the type of the core, or ``weights`` is given for another type than
-        int8.
+        int8, or below 0. When the function is called: if an argument of ``weights`` is not given by
+        its position.
 
     When the function runs, `weft.offload.OffloadError` inside the error of JAX names the operator
     that failed.
@@ -122,6 +136,11 @@ def offload(
     numbers = (weights,) if isinstance(weights, int) else tuple(weights)
     if numbers and not products.quantizes:
         raise ValueError(f"weights must be absent where dtype is bf16, not {weights}")
+    for number in numbers:
+        if not isinstance(number, int):
+            raise TypeError(f"weights must be numbers of arguments, not {number!r}")
+        if number < 0:
+            raise ValueError(f"weights must be 0 or more, not {number}")
     return Offloaded(function, products, numbers)
 
 
@@ -207,6 +226,11 @@ class _Evaluation:
     def _kept(self, eqn, name):
         """Take note of an operator that XLA computes, and of the products inside it."""
         kind = eqn.primitive.name
+        if eqn.primitive in TWINS.values():
+            return  # on a core already: it is in the report of another `offload`
+        if _FUSED.search(kind):
+            self._found.append(Operator(kind, _title(eqn, name), reason=_INSIDE))
+            return
         self._found.append(Operator(kind, reason=NO_PRODUCT))
         for jaxpr in _inner(eqn.params):
             for part in jaxpr.eqns:

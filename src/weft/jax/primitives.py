@@ -15,6 +15,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from weft.offload import Operator, Products, StaticWeights, Window
+from weft.offload.subnormals import KeptSubnormals
 
 __all__ = ["TWINS", "Site", "products_of"]
 
@@ -41,8 +42,12 @@ class Site:
     caches: dict = field(default_factory=dict)
 
     def operand(self, side: int, array: np.ndarray, make: Callable[[], StaticWeights]):
-        """Return an operand; constant weights of an int8 core are converted once."""
-        if not self.static[side] or not self.products.quantizes or array.dtype == np.int8:
+        """Return an operand; constant weights of an int8 core are converted once.
+
+        Those of int8 stay in the core's buffer like converted ones, as operand B.
+        """
+        ready = side == 0 and array.dtype == np.int8
+        if not self.static[side] or not self.products.quantizes or ready:
             return array
         return self.caches.setdefault(side, make())(array)
 
@@ -138,8 +143,9 @@ def _twin(original, compute) -> Primitive:
         )
 
     def on_host(a, b, *, site, out, params):
-        y = compute(site, np.asarray(a), np.asarray(b), params)
-        return np.asarray(y, out.dtype, order="C")
+        with KeptSubnormals():
+            y = compute(site, np.asarray(a), np.asarray(b), params)
+            return np.asarray(y, out.dtype, order="C")
 
     @twin.def_abstract_eval
     def _(a, b, *, site, **params):

@@ -6,6 +6,7 @@ module                content
 `products`            batched matrix products and convolutions: BF16, or INT8 with scales
 `windows`             convolutions as matrix products
 `quantization`        float arrays as int8 values with a scale
+`subnormals`          arithmetic with subnormal numbers in threads of a framework
 `record`              which operator ran where, and why
 `report`              the same with MAC, cycles, bytes and times
 ====================  ===========================================================================

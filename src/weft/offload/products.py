@@ -1,5 +1,6 @@
 """Batched matrix products and convolutions of numpy arrays on an accelerator, for frameworks."""
 
+import contextlib
 import functools
 import math
 import time
@@ -66,15 +67,16 @@ class Products:
     +0; see `weft.golden.bf16.matmul_bf16`.
 
     On an int8 core an operand of these types becomes int8 (`weft.offload.quantization.quantized`):
-    A with a scale for each row, B with one for each column, and the map of a convolution with one
-    for each image. The result is::
+    A with a scale for each row, B with one for each column, the map of a convolution with one for
+    each group of channels of each image, and a kernel with one for each channel of the results. The
+    result is::
 
         float32(sum) * (scale of A * scale of B)
 
     in float32, with the exact sum of int8 products. Products of int8 operands are exact in int32.
 
-    A `Quantized` B stays in the core's buffer, as long as it lives and no product fails. It is sent
-    again only if there is no room: B that stay take at most half of the buffer.
+    A `Quantized` B stays in the core's buffer, as long as it lives and no call of the core fails.
+    B that stay take at most half of the buffer; others are sent with each product.
 
     Threads may share it: `Accelerator` lets one product at a time use the core.
 
@@ -115,6 +117,7 @@ class Products:
         self._weights: MutableMapping[Quantized, dict[tuple, list[Resident]]] = (
             weakref.WeakKeyDictionary()
         )
+        self._contents = accelerator.contents  # of the buffer, when these were loaded
         self._freed: deque[list[Resident]] = deque()  # of B that do not live any more
 
     @property
@@ -153,11 +156,11 @@ class Products:
         return StaticWeights(lambda array: quantized(array, (-1,)))
 
     def static_columns(self) -> StaticWeights:
-        """Return a cache for a B of constant weights [count, K, N]."""
-        return StaticWeights(lambda array: quantized(array, (-2,)))
+        """Return a cache for a B of constant weights [count, K, N]: floats, or int8."""
+        return StaticWeights(lambda array: _quantized_weights(array, (-2,)))
 
     def static_kernel(self) -> StaticWeights:
-        """Return a cache for a constant kernel [positions..., C / groups, O]."""
+        """Return a cache for a constant kernel [positions..., C / groups, O]: floats, or int8."""
         return StaticWeights(_quantized_kernel)
 
     def matmul(self, operator: Operator, a: Operand, b: Operand) -> np.ndarray:
@@ -180,7 +183,7 @@ class Products:
                 ((count, len(left[0, part]), *shape[2:]), _copy(left[:, part]), right)
                 for part in parts
             ], b)
-            return _scaled(_joined(sums), x, w), sent
+            return _times(_joined(sums), _scale(x), _scale(w)), sent
 
         return self._recorded(operator, compute)
 
@@ -193,8 +196,7 @@ class Products:
         order of the sums. Types and errors are as in `matmul`.
         """
         def compute():
-            image = tuple(range(1, x.ndim)) if isinstance(x, np.ndarray) else ()
-            map_, kernel = self._operand(x, image), self._kernel(w)
+            map_, kernel = self._map(x, window.groups), self._kernel(w)
             bits, weights = _bits(map_), _bits(kernel)
             phases = window.phases(bits.shape, weights.shape)
             size, sent = window.size(bits.shape, weights.shape), []
@@ -211,10 +213,9 @@ class Products:
                 y[(slice(None), *phase.results)] = part
             if y is None:
                 y = np.zeros(results, self.accelerator.config.data_type.acc.name)
-            if isinstance(map_, Quantized):
-                scale = _scale_of_images(map_.scale, window, y.shape)
-                return _times(y, scale, kernel.scale.reshape(-1)), sent
-            return y, sent
+            x_scale, w_scale = _scale(map_), _scale(kernel)
+            x_scale = None if x_scale is None else _scale_of_images(x_scale, window, y.shape)
+            return _times(y, x_scale, None if w_scale is None else w_scale.reshape(-1)), sent
 
         return self._recorded(operator, compute)
 
@@ -255,8 +256,15 @@ class Products:
             array = array.astype(np.float32)
         return PRODUCTS["bf16"].to_core_type("operands", array, cast=True)[0]
 
+    def _map(self, x, groups):
+        if not isinstance(x, np.ndarray) or not self.quantizes or x.dtype == _INT8:
+            return self._operand(x, ())
+        parts = x.reshape(*x.shape[:-1], groups, -1)
+        found = quantized(parts, (*range(1, x.ndim - 1), x.ndim))
+        return Quantized(found.values.reshape(x.shape), found.scale[..., 0])
+
     def _kernel(self, w):
-        if isinstance(w, np.ndarray) and self.quantizes and w.dtype != _INT8:
+        if isinstance(w, np.ndarray) and self.quantizes:
             return _quantized_kernel(w)
         return self._operand(w, ())
 
@@ -266,11 +274,6 @@ class Products:
         try:
             result, sent = compute()
         except Exception as error:
-            with self.accelerator.lock:  # the contents of the core's buffers are not known
-                self._freed.extend(
-                    found for parts in self._weights.values() for found in parts.values()
-                )
-                self._weights.clear()
             raise OffloadError(f"{operator.title} failed on Weft: {error}") from error
         self.record.ran(operator, sent, time.perf_counter() - start)
         return result
@@ -309,6 +312,12 @@ class Products:
 
     def _stay(self, b, place, shape, columns):
         """Return the pages of a B that stays, or None if there is no room; and what was sent."""
+        if self._contents != self.accelerator.contents:  # a call of anybody has failed
+            self._freed.extend(
+                found for parts in self._weights.values() for found in parts.values()
+            )
+            self._weights.clear()
+            self._contents = self.accelerator.contents
         while self._freed:
             for resident in self._freed.popleft():
                 resident.free()
@@ -322,9 +331,13 @@ class Products:
             pages, (_, free) = weight_pages(config, shape), self.accelerator.free_pages()[1]
             if pages is None or 2 * (free - pages) < memories(config)[Region.B].pages:
                 return None, []
-            residents = parts[place] = []
-            for lines in columns:
-                residents.append(self.accelerator.load(lines.view(np.int8).T))
+            with contextlib.ExitStack() as undo:  # an interrupted load leaves nothing
+                residents = [
+                    undo.enter_context(self.accelerator.load(lines.view(np.int8).T))
+                    for lines in columns
+                ]
+                undo.pop_all()
+            parts[place] = residents
             count, _, k, n = shape
             sent.append(Sent((count, 0, k, n)))
         return tuple(resident.page for resident in residents), sent
@@ -366,25 +379,33 @@ def _joined(parts):
     return parts[0] if len(parts) == 1 else np.concatenate(parts, 1)
 
 
-def _scaled(sums, a, b):
-    """The result of products whose operands may have a scale."""
-    if not isinstance(a, Quantized) and not isinstance(b, Quantized):
-        return sums
-    return _times(sums, *(x.scale if isinstance(x, Quantized) else np.float32(1) for x in (a, b)))
+def _scale(operand):
+    """The scale of an operand; None if it has none."""
+    return operand.scale if isinstance(operand, Quantized) else None
 
 
 def _times(sums, a_scale, b_scale):
-    """``float32(sum) * (a_scale * b_scale)``."""
+    """``float32(sum) * (a_scale * b_scale)``; the sums, if no operand has a scale."""
+    if a_scale is None and b_scale is None:
+        return sums
+    a_scale, b_scale = (np.float32(1) if x is None else x for x in (a_scale, b_scale))
     return sums.astype(_FLOAT32) * (a_scale * b_scale)
+
+
+def _quantized_weights(array, axes):
+    """Constant weights; those of int8 are what they are."""
+    return Quantized(array, None) if array.dtype == _INT8 else quantized(array, axes)
 
 
 def _quantized_kernel(w):
     """A kernel [positions..., C / groups, O] with a scale for each channel of the results."""
-    return quantized(w, tuple(range(w.ndim - 1)))
+    return _quantized_weights(w, tuple(range(w.ndim - 1)))
 
 
 def _scale_of_images(scale, window, shape):
-    """The scales of images for results [N, positions..., O]."""
+    """The scales of images [N, 1..., groups or 1] for results [N, positions..., O]."""
+    if window.groups == scale.shape[-1] != 1:
+        return np.repeat(scale, shape[-1] // window.groups, -1)
     groups = window.batch_groups
     if groups == 1:
         return scale

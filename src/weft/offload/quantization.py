@@ -18,12 +18,12 @@ class Quantized:
     Attributes
     ----------
     values : array of int8
-    scale : array of float32
-        It broadcasts to ``values``.
+    scale : array of float32, or None
+        It broadcasts to ``values``. None: the values are integers, whose sums are int32.
     """
 
     values: np.ndarray
-    scale: np.ndarray
+    scale: np.ndarray | None
 
 
 def quantized(array: np.ndarray, axes: tuple[int, ...]) -> Quantized:
@@ -74,7 +74,8 @@ class StaticWeights:
         """Return the `Quantized` of an array."""
         with self._lock:
             if self._kept is None or not _same_bits(self._kept[0], array):
-                self._kept = array.copy(), self._convert(array)
+                copy = array.copy()  # the caller may write to its own array
+                self._kept = copy, self._convert(copy)
             return self._kept[1]
 
 

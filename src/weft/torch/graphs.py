@@ -14,6 +14,7 @@ from torch.fx import GraphModule
 from torch.utils.flop_counter import flop_registry
 
 from weft.offload import NO_PRODUCT, Operator, Products, StaticWeights, Window
+from weft.offload.subnormals import KeptSubnormals
 from weft.torch.convolutions import each, input_gradient, weight_gradient, weight_of
 from weft.torch.products import PRODUCTS
 from weft.torch.quantized import Int8Core, floats, is_quantized, operands
@@ -25,8 +26,8 @@ _INSIDE = "PyTorch computes the products inside it"
 _FAST_PATH = "; torch.backends.mha.set_fastpath_enabled(False) divides it"
 # Operators of PyTorch with products inside, beside those whose operations its counter knows.
 _FUSED = re.compile(
-    r"lstm|gru|rnn|attention|transformer_encoder|trilinear|cdist|mm$|mm_|mv$|"
-    r"linalg_(?!vector_norm|diagonal|cross)|cholesky|lu_solve|triangular_solve"
+    r"lstm|gru|rnn|attention|transformer_encoder|trilinear|cdist|euclidean_dist|mm$|mm_|mv$|"
+    r"linalg_(?!vector_norm|diagonal|cross)|cholesky|lu_solve|triangular_solve|geqrf|or[gm]qr"
 )
 
 
@@ -70,17 +71,20 @@ class Part:
 
     def matmul(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         """Return the products [count, M, N] of A [count, M, K] and B [count, K, N]."""
-        operator = self._operator([(*a.shape, b.shape[2])], a.dtype, b.dtype)
+        operator = self._operator([(*a.shape, b.shape[2])], a, b)
         products = self._products
-        x = self._weights(0, _array(a), products.static_rows)
-        w = self._weights(1, _array(b), products.static_columns)
-        return torch.from_numpy(products.matmul(operator, x, w)).to(a.device)
+        with KeptSubnormals():
+            x = self._weights(0, _array(a), products.static_rows)
+            w = self._weights(1, _array(b), products.static_columns)
+            y = products.matmul(operator, x, w)
+        return torch.from_numpy(y).to(a.device)
 
     def convolution(self, x: torch.Tensor, w: torch.Tensor, window: Window) -> torch.Tensor:
         """Return the convolution [N, positions..., O] of x [N, positions..., C] with a kernel."""
-        operator = self._operator(window.products(x.shape, w.shape), x.dtype, w.dtype)
-        kernel = self._weights(1, _array(w), self._products.static_kernel)
-        y = self._products.convolution(operator, _array(x), kernel, window)
+        operator = self._operator(window.products(x.shape, w.shape), x, w)
+        with KeptSubnormals():
+            kernel = self._weights(1, _array(w), self._products.static_kernel)
+            y = self._products.convolution(operator, _array(x), kernel, window)
         return torch.from_numpy(y).to(x.device)
 
     def refuse(self, reason: str, shapes: tuple[tuple[int, int, int, int], ...]) -> NoReturn:
@@ -91,7 +95,11 @@ class Part:
     def _operator(self, shapes, a, b):
         """Return the operator for some products; Refused if PyTorch must compute it."""
         shapes = tuple(tuple(int(size) for size in shape) for shape in shapes)
-        operator = self._noted((shapes, a, b), lambda: self._refusal(shapes, a, b))
+        is_meta = a.is_meta or b.is_meta
+        operator = self._noted(
+            (shapes, a.dtype, b.dtype, is_meta),
+            lambda: self._refusal(shapes, a.dtype, b.dtype, is_meta),
+        )
         if operator.reason:
             raise Refused
         return operator
@@ -108,9 +116,11 @@ class Part:
                     self._found[key] = operator
         return operator
 
-    def _refusal(self, shapes, a, b):
+    def _refusal(self, shapes, a, b, is_meta):
         if self._reason:
             return self._reason
+        if is_meta:
+            return "tensors of the device meta have no values"
         types = (a, b, self._out)
         known = [_NUMPY.get(kind) for kind in types]
         for kind, dtype in zip(types, known, strict=True):
@@ -119,9 +129,13 @@ class Part:
         return self._products.refusal(*known, shapes)
 
     def _weights(self, side, array, make: Callable[[], StaticWeights]):
-        """Return an operand; parameters for an int8 core are converted once."""
+        """Return an operand; parameters for an int8 core are converted once.
+
+        Those of int8 stay in the core's buffer like converted ones, as operand B.
+        """
         products = self._products
-        if not self._static[side] or not products.quantizes or array.dtype == np.int8:
+        ready = side == 0 and array.dtype == np.int8
+        if not self._static[side] or not products.quantizes or ready:
             return array
         with self._lock:
             cache = self._caches.setdefault(side, make())
