@@ -17,8 +17,8 @@ BASE = tuple(
         "config", "hints", "formats", "frames", "registers", "commands",
         "geometry", "timing", "cycles", "buses", "ip", "register_map", "descriptors", "dtypes",
         "job_rules", "latencies", "serial_schedule", "mac_cells", "registry", "targets",
-        "checks", "design", "designs", "files", "language_core", "network_core", "usb_ids",
-        "visible",
+        "checks", "design", "designs", "files", "language_core", "network_core", "sdram",
+        "usb_ids", "visible",
     )
 )
 PUBLIC = ("weft.config", "weft.host")  # what `import weft` itself reaches

@@ -344,19 +344,11 @@ def refuse_page(program, inferences: int) -> None:
 
 def _transport(args, config, transport):
     """Return the transport to a product core; a simulated core has ``config``."""
-    from weft.cli.options import open_by_name
-    from weft.cli.progress import progress
-
-    if transport is not None:
-        return transport
-    with progress() as show:
-        return open_by_name(args.on, config, args.baud, show)
+    return _open(args, config) if transport is None else transport
 
 
 def _runner(args, config, transport):
     """Return what executes lists on a network core."""
-    from weft.cli.options import open_by_name
-    from weft.cli.progress import progress
     from weft.host.network_driver import NetworkDriver
     from weft.host.transport import TransportError
 
@@ -369,13 +361,14 @@ def _runner(args, config, transport):
             return NetworkDriver(args.on, config)
         except ValueError as error:
             raise TransportError(str(error)) from error
-    with progress() as show:
-        if args.on == "sim":
-            from weft.sim.network_core import SimulatedRunner
+    if args.on == "sim":
+        from weft.cli.progress import progress
+        from weft.sim.network_core import SimulatedRunner
 
+        with progress():
             return SimulatedRunner(config)
-        if transport is None:
-            transport = open_by_name(args.on, config, args.baud, show)
+    if transport is None:
+        transport = _open(args, config)
     try:
         return NetworkDriver(transport, config)
     except BaseException:
