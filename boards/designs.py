@@ -59,7 +59,7 @@ NETWORKS_85F = NetworkDesign(
 # The same with lists and weights in an SDRAM of 32 MiB: 18 MiB of it, which is 9 banks of 2^18
 # words. The memory on the chip has the maps alone.
 NETWORKS_SDRAM_85F = dataclasses.replace(
-    NETWORKS_85F, config=replace(NETWORKS_85F.config, program_words=1 << 18)
+    NETWORKS_85F, config=replace(NETWORKS_85F.config, program_words=1 << 18), placed=False,
 )
 # The same for networks of ONNX: the lanes round as onnxruntime, and take a quarter more LUTs. Lanes
 # with both roundings would have the normalizers of the one and the shifters of the other.
@@ -68,7 +68,7 @@ NETWORKS_ONNX_85F = NetworkDesign(
     config=replace(
         NETWORKS_85F.config, requantize="onnx", softmax=False, multiply_maps=False
     ),
-    clock=95.8333, baud=3_000_000, placer="static",
+    clock=95.8333, baud=3_000_000, placer="static", placed=False,
 )
 NETWORKS_25F = NetworkDesign(
     config=NetworkCoreConfig(
