@@ -73,7 +73,7 @@ def test_the_board_is_the_one_of_the_catalogue(tmp_path, name, purpose):
     found = load(folder / "board.py")
     assert issubclass(found.platform, board.platform)
     for field in ("name", "config", "clock", "baud", "bridge", "leds", "programmers", "price",
-                  "usb", "link", "supply", "at_pad", "placer", "seed"):
+                  "usb", "link", "supply", "at_pad", "placer", "seed", "sdram"):
         assert getattr(found, field) == getattr(board, field), field
     assert found.device == board.device
     assert design_from_toml(folder / "design.toml") == board.config

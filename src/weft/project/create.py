@@ -230,9 +230,9 @@ def _board_file(facts):
         if f.name not in left_out and getattr(board, f.name) != _default(f)
     }
     names = {}  # of what is imported, by the module
-    for each in (board.platform, *values.values()):
-        if isinstance(each, type):
-            names.setdefault(each.__module__, []).append(each.__name__)
+    used = (kind for value in (board.platform, *values.values()) for kind in _classes(value))
+    for each in dict.fromkeys(used):
+        names.setdefault(each.__module__, []).append(each.__name__)
     return _BOARD.format(
         platform=board.platform.__name__,
         imports="\n".join(f"from {module} import {', '.join(names[module])}" for module in names),
@@ -241,6 +241,16 @@ def _board_file(facts):
             for name, value in values.items()
         ),
     )
+
+
+def _classes(value):
+    """The classes that the text of a value names: itself, or those of a dataclass in it."""
+    if isinstance(value, type):
+        yield value
+    elif dataclasses.is_dataclass(value):
+        yield type(value)
+        for f in dataclasses.fields(value):
+            yield from _classes(getattr(value, f.name))
 
 
 def _default(f):
