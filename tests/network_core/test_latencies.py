@@ -6,10 +6,10 @@ from weft.config import Config
 from weft.hw.network_core.array_section import ArraySection
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.latencies import (
-    MAP_READ,
     add_slot,
     array_write,
     join,
+    map_read,
     read_delay,
     rescale,
     rescale_total,
@@ -70,9 +70,12 @@ def test_the_slot_of_add_follows_the_total_and_is_odd(mode, cycles, multiplies):
 ])
 def test_the_array_section_has_the_latency(config):
     network_core = NetworkCoreConfig(array=config)
-    assert ArraySection.write_latency(network_core, MAP_READ) == array_write(config)
+    assert ArraySection.write_latency(network_core, map_read(config)) == array_write(config)
 
 
 def test_an_array_by_hand():
-    """From the memory 7, MAC cell 2, result register 1; rows and columns 4 to 7 are a hop later."""
-    assert array_write(core(rows=8, cols=8, depth=4, multiplier="plain")) == 7 + 2 + 1 + 1 + 1
+    """From the memory 9, MAC cell 2, result register 1; rows and columns 4 to 7 are a hop later.
+
+    Of the 9, a copy of the offset and a register of the comparisons take 2: there are 8 rows.
+    """
+    assert array_write(core(rows=8, cols=8, depth=4, multiplier="plain")) == 9 + 2 + 1 + 1 + 1

@@ -75,6 +75,8 @@ MICRO_LOGIC = network_core_config(
 )
 SIMULATED_SLOWLY = [
     ONNX,
+    # Its rows read a copy of the offset, and its panel buffer holds a pixel.
+    network_core_config(8, 2, 4, 2, early=True, multiplier="fip", read_vectors=2, **_SIZES),
     network_core_config(
         3, 2, 4, 1, read_vectors=1, scale_cycles=4, multiply_maps=True, **_SIZES
     ),

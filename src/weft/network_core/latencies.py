@@ -6,11 +6,12 @@ from weft.network_core.config import NetworkCoreConfig, has_single_port
 
 __all__ = [
     "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_PRODUCT",
-    "MAP_READ", "OPERANDS", "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ",
-    "SOFTMAX_STEPS", "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot", "added_chunks",
-    "added_take", "array_write", "chunks_in_flight", "ends_early", "has_serial_scaler", "is_skewed",
-    "join", "lead", "read_delay", "rescale", "rescale_total", "result_read", "result_rows", "scale",
-    "softmax_reciprocal", "starts_steps", "store_sums", "sum_latency", "sums", "total_latency",
+    "OPERANDS", "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ", "SOFTMAX_STEPS",
+    "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot", "added_chunks", "added_take", "array_write",
+    "chunks_in_flight", "ends_early", "has_offset_copy", "has_serial_scaler", "is_skewed", "join",
+    "lead", "map_read", "read_delay", "rescale", "rescale_total", "result_read", "result_rows",
+    "row_address", "scale", "softmax_reciprocal", "starts_steps", "store_sums", "sum_latency",
+    "sums", "total_latency",
 ]
 
 LIST_SETTLE = 7  # cycles without an event, until no event can follow in a list
@@ -28,7 +29,6 @@ SIDE_READ = ROW_READ + 1  # from a read that the memory accepts to its vectors
 DELIVERY = 1  # from the memory to the client of a read
 SOFTMAX_ZEROS = 11  # of a total of 31 bits, at most: the term of its largest value alone is 2^19
 SOFTMAX_STEPS = 7  # products of a reciprocal: an estimate, and three times an error, an estimate
-MAP_READ = 1 + ROW_READ + 1  # from a step to its vectors of A
 MAP_PRODUCT = latencies.DSP_MULTIPLIER - 1  # of two words of the ADD table
 _ADDED_ADDRESS = 15  # from a chunk to the read of its added values, at the best
 
@@ -48,9 +48,28 @@ def starts_steps(config: NetworkCoreConfig) -> bool:
     return config.early or lead(config) > 0
 
 
+def has_offset_copy(array: Config) -> bool:
+    """Whether the rows of the array read a copy of the offset of a step, a cycle later."""
+    return array.rows >= 8
+
+
+def row_address(array: Config) -> int:
+    """From a step to the checked addresses of its rows of A.
+
+    A cycle computes and compares them. Where many rows pull the registers of the offset apart, its
+    loops miss the clock: there the rows read a copy of the offset, and choose a cycle later.
+    """
+    return 1 + 2 * has_offset_copy(array)
+
+
+def map_read(array: Config) -> int:
+    """From a step to its vectors of A."""
+    return row_address(array) + ROW_READ + 1
+
+
 def array_write(array: Config) -> int:
     """From the last step of a tile to its first row in the result buffer."""
-    to_edge = MAP_READ + array.family.edge_registers
+    to_edge = map_read(array) + array.family.edge_registers
     drain = to_edge + array.cell.latency_of(array.depth) + 1 + (array.rows - 1) // array.hop
     return drain + (array.cols - 1 + array.cell.corrected) // array.hop
 

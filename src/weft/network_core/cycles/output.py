@@ -9,13 +9,13 @@ from weft.network_core.cycles.tiles import MapPlaces, StoredJob, TileTimes
 from weft.network_core.latencies import (
     CHUNK_ADDRESS,
     CHUNK_START,
-    MAP_READ,
     SUM_PARTS,
     add_slot,
     added_chunks,
     added_take,
     array_write,
     lead,
+    map_read,
     rescale,
     rescale_total,
     store_sums,
@@ -51,6 +51,7 @@ class _Layer:
         self._written = array_write(config.array) + 1  # from the announcement to row 0, readable
         self._interval = config.array.scale_cycles
         self._lead = lead(config)
+        self._map_read = map_read(config.array)
         self._pixels = 0  # of the panels before
         self._across = -(-job.columns // config.array.cols)
         self._total = job.out_height * job.out_width
@@ -97,7 +98,7 @@ class PartialLayer(_Layer):
     def __init__(self, config, job, start):
         super().__init__(config, job, start, None)
         tile, *_ = self._next_tile()
-        self._end = tile.announced + MAP_READ
+        self._end = tile.announced + self._map_read
 
     def steps_end(self, now: int) -> bool:
         """Whether the last step has read A and B, in this cycle or before."""
@@ -174,9 +175,9 @@ class PlainLayer(_Layer):
 
     def steps_end(self, now: int) -> bool:
         """Whether the last step has read A and B, in this cycle or before."""
-        while self._pixels < self._total and self.computed + MAP_READ <= now:
+        while self._pixels < self._total and self.computed + self._map_read <= now:
             self._stores.append(self._tile())
-        return self._pixels == self._total and self.computed + MAP_READ <= now
+        return self._pixels == self._total and self.computed + self._map_read <= now
 
     def stored(self, now: int) -> ChunkStore | None:
         """The store of this cycle."""
@@ -213,7 +214,7 @@ class PlainLayer(_Layer):
             stores.append(self._tile())
             if not steps and len(stores) > 1 + self._lead:
                 stores.popleft()  # each tile has a store, in a cycle of its own
-        return max(now, self.computed + MAP_READ if steps else stores[-1].end - self._lead)
+        return max(now, self.computed + self._map_read if steps else stores[-1].end - self._lead)
 
     def _tile(self):
         tile, pixel, columns, last = self._next_tile()
@@ -288,7 +289,7 @@ class AddedLayer(_Layer):
     def steps_end(self, now: int) -> bool:
         """Whether the last step has read A and B, in this cycle or before."""
         self._look_ahead()
-        return self._pixels == self._total and self.computed + MAP_READ <= now
+        return self._pixels == self._total and self.computed + self._map_read <= now
 
     def _look_ahead(self):
         """Take all tiles whose times are known."""
