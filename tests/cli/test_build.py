@@ -398,7 +398,8 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
     (["icebreaker", "--baud", "0"],
      "baud of icebreaker must be over 0, not 0"),
     (["ulx3s-85f", "--for", "network"],
-     "--for of ulx3s-85f must be networks or batch1 or networks-onnx, not 'network'"),
+     "--for of ulx3s-85f must be networks or networks-fast or batch1 or"
+     " networks-onnx, not 'network'"),
     (["ecpix5-45f", "--for", "networks"], "ecpix5-45f has no network core"),
     (["ulx3s-85f", "--for", "networks", "--fit"],
      "--fit must be with a design for matrix products, not for networks"),

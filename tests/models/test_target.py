@@ -20,7 +20,10 @@ def test_a_core_for_networks_of_a_board():
     target = target_of("ulx3s-85f", "networks")
     assert (target.name, target.clock, target.config.banks) == ("ulx3s-85f-networks", 75, 9)
     assert target.array == target.config.array
-    message = "--for of ulx3s-85f must be networks or batch1 or networks-onnx, not 'nothing'"
+    message = (
+        "--for of ulx3s-85f must be networks or networks-fast or batch1 or networks-onnx, not"
+        " 'nothing'"
+    )
     with rejects(ModelError, message):
         target_of("ulx3s-85f", "nothing")
     with rejects(ModelError, "'networks' must be for a board, not for another target"):

@@ -65,8 +65,9 @@ def add_target(parser, *, required: bool = False) -> None:
     )
     parser.add_argument(
         "--for", dest="purpose", metavar="PURPOSE",
-        help="the board's network core: networks, batch1 for fully connected layers, or"
-             " networks-onnx for ONNX files; see weft boards",
+        help="the board's network core: networks, networks-fast with less memory and a faster"
+             " clock, batch1 for fully connected layers, or networks-onnx for ONNX files; see weft"
+             " boards",
     )
 
 
