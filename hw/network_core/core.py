@@ -272,7 +272,7 @@ class NetworkCore(wiring.Component):
     def _array(self, m, reset, sequencer, map_reader, b):
         """Steps, A and B -> sums."""
         array = ArraySection(
-            self.config, step=sequencer.step.shape(), a_latency=map_read(self.config.array),
+            self.config, step=sequencer.step.shape(), a_latency=map_read(self.config),
             buffer_rows=self.buffer_rows,
         )
         m.submodules.array = array

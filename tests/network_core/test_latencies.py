@@ -69,13 +69,17 @@ def test_the_slot_of_add_follows_the_total_and_is_odd(mode, cycles, multiplies):
     core(rows=2, depth=8, target="ice40up"),
 ])
 def test_the_array_section_has_the_latency(config):
-    network_core = NetworkCoreConfig(array=config)
-    assert ArraySection.write_latency(network_core, map_read(config)) == array_write(config)
+    for early in (False, True):
+        of = NetworkCoreConfig(array=config, early=early)
+        assert ArraySection.write_latency(of, map_read(of)) == array_write(of)
 
 
 def test_an_array_by_hand():
-    """From the memory 9, MAC cell 2, result register 1; rows and columns 4 to 7 are a hop later.
+    """From the memory 7, MAC cell 2, result register 1; rows and columns 4 to 7 are a hop later.
 
-    Of the 9, a copy of the offset and a register of the comparisons take 2: there are 8 rows.
+    A copy of the offset and a register of the comparisons take 2, if jobs of 8 rows start early.
     """
-    assert array_write(core(rows=8, cols=8, depth=4, multiplier="plain")) == 9 + 2 + 1 + 1 + 1
+    for rows, early, read in ((8, False, 7), (8, True, 9), (7, True, 7)):
+        array = core(rows=rows, cols=8, depth=4, multiplier="plain")
+        config = NetworkCoreConfig(array=array, early=early)
+        assert array_write(config) == read + 2 + 1 + 1 + 1

@@ -4,7 +4,7 @@
 job that adds a second map to its results.
 """
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -214,15 +214,18 @@ class ChunkScheduler(wiring.Component):
         # Rows in the buffer from the pointer on, minus one: below 0 while the buffer is empty.
         level = Signal(signed(len(self.address) + 2), init=-1)
         step = Signal.like(level, init=0)
+        m.d.comb += step.eq(Mux(chunk.tile_end, Cat(~remaining, 1).as_signed(), -1))
         with m.If(self.request.valid & chunk.row_end):
             with m.If(chunk.tile_end):
-                m.d.comb += step.eq(Cat(~remaining, 1).as_signed())
                 m.d.sync += [pointer.eq(pointer + remaining + 1), remaining.eq(rows - 1)]
             with m.Else():
-                m.d.comb += step.eq(-1)
                 m.d.sync += [pointer.eq(pointer + 1), remaining.eq(remaining - 1)]
-        # One carry chain adds both: the carry into it is the row that was written.
-        m.d.sync += level.eq((Cat(1, level) + Cat(self.row_written, step))[1:])
+        # Both sums at once: only the choice waits for the request. One carry chain adds both terms:
+        # the carry into it is the row that was written.
+        moved, kept = (
+            (Cat(1, level) + Cat(self.row_written, by))[1:] for by in (step, Const(0, len(step)))
+        )
+        m.d.sync += level.eq(Mux(self.request.valid & chunk.row_end, moved, kept))
         m.d.comb += self.address.eq(pipeline(m, pointer, self.read_delay, "address"))
         return ~level[-1]
 

@@ -210,7 +210,7 @@ class RowAddress(wiring.Component):
     """
 
     def __init__(self, config):
-        self.chooses_later = has_offset_copy(config.array)
+        self.chooses_later = has_offset_copy(config)
         self.bias = bank_bias(config.banks)
         super().__init__({
             "en": In(1),
@@ -336,20 +336,24 @@ class MapReader(wiring.Component):
         else:
             wiring.connect(m, panels.panel, wiring.flipped(self.panel))
         wiring.connect(m, wiring.flipped(self.window), offsets.window)
-        wiring.connect(m, wiring.flipped(self.job), pixels.job, offsets.job)
+        wiring.connect(m, wiring.flipped(self.job), pixels.job)
         m.d.comb += [
             panels.job.eq(self.job.fields), offsets.step.eq(self.step),
+            offsets.job.fields.eq(self.job.fields),
         ]
         addresses = [RowAddress(config) for _ in self.rows]
         en, offset, limits = self.step.en, offsets.offset, offsets.limits
-        if has_offset_copy(config.array):
+        if has_offset_copy(config):
             r_en = Signal()
-            m.d.sync += r_en.eq(en)
+            # The offset starts a cycle later, too: its first step comes after START_LATENCY.
+            m.d.sync += [r_en.eq(en), offsets.job.start.eq(self.job.start)]
             en = r_en
             offset, limits = (
                 pipeline(m, value, 1, name)
                 for value, name in ((offset, "offset"), (limits, "limits"))
             )
+        else:
+            m.d.comb += offsets.job.start.eq(self.job.start)
         for n, address in enumerate(addresses):
             m.submodules[f"row_{n}"] = address
             m.d.comb += [

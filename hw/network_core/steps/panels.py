@@ -78,7 +78,7 @@ class PanelBuffer(wiring.Component):
                 (count == self.job.panel_rows) | pixel.last | (pixel.row_last & ~self.job.cross)
             ),
         ]
-        if has_offset_copy(self.config.array):
+        if has_offset_copy(self.config):
             held, begun, first, first_end = self._hold(m, write, take, panel_end)
             copied, copy, to_slot = Signal.like(used, reset_less=True), Signal(), Signal()
             m.d.comb += to_slot.eq(write & ~panel.valid)

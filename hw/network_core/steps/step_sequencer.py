@@ -162,7 +162,7 @@ class StepSequencer(wiring.Component):
 
     def _end(self, m, last, partial):
         """End a partial job after its last step: a reset must stop the pulse under way."""
-        read = STEP + map_read(self.config.array)
+        read = STEP + map_read(self.config)
         ends = Signal(read + lead(self.config))
         if self.config.early:
             m.d.sync += ends.eq(Cat(last, ends))

@@ -48,28 +48,33 @@ def starts_steps(config: NetworkCoreConfig) -> bool:
     return config.early or lead(config) > 0
 
 
-def has_offset_copy(array: Config) -> bool:
-    """Whether the rows of the array read a copy of the offset of a step, a cycle later."""
-    return array.rows >= 8
+def has_offset_copy(config: NetworkCoreConfig) -> bool:
+    """Whether the rows of the array read a copy of the offset of a step, a cycle later.
+
+    Many rows pull the registers of the offset apart, and its loops miss the clock. The copy takes
+    cycles of each job, so only cores have it whose jobs start early and win more.
+    """
+    return config.early and config.array.rows >= 8
 
 
-def row_address(array: Config) -> int:
+def row_address(config: NetworkCoreConfig) -> int:
     """From a step to the checked addresses of its rows of A.
 
-    A cycle computes and compares them. Where many rows pull the registers of the offset apart, its
-    loops miss the clock: there the rows read a copy of the offset, and choose a cycle later.
+    A cycle computes and compares them. With a copy of the offset they are compared a cycle later,
+    and chosen in one more.
     """
-    return 1 + 2 * has_offset_copy(array)
+    return 1 + 2 * has_offset_copy(config)
 
 
-def map_read(array: Config) -> int:
+def map_read(config: NetworkCoreConfig) -> int:
     """From a step to its vectors of A."""
-    return row_address(array) + ROW_READ + 1
+    return row_address(config) + ROW_READ + 1
 
 
-def array_write(array: Config) -> int:
+def array_write(config: NetworkCoreConfig) -> int:
     """From the last step of a tile to its first row in the result buffer."""
-    to_edge = map_read(array) + array.family.edge_registers
+    array = config.array
+    to_edge = map_read(config) + array.family.edge_registers
     drain = to_edge + array.cell.latency_of(array.depth) + 1 + (array.rows - 1) // array.hop
     return drain + (array.cols - 1 + array.cell.corrected) // array.hop
 
@@ -203,6 +208,6 @@ def result_rows(config: NetworkCoreConfig) -> int:
     # Of short tiles.
     interval = max(array.rows, array.rows * config.row_chunks * array.scale_cycles)
     # From the decision on the last step of a tile to the free rows.
-    occupied = latencies.STEP + array_write(array) + interval + read_delay(array) + 6
+    occupied = latencies.STEP + array_write(config) + interval + read_delay(array) + 6
     tiles = 2 if array.family.serial_epilogue else -(-occupied // interval) + 1
     return 1 << (tiles * array.rows - 1).bit_length()

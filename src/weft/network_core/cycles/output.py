@@ -48,10 +48,10 @@ class _Layer:
         self._network_core, self._job = config, job
         self._tiles = TileTimes(config, job, start, before)
         self._output = MapPlaces(config, job, "output")
-        self._written = array_write(config.array) + 1  # from the announcement to row 0, readable
+        self._written = array_write(config) + 1  # from the announcement to row 0, readable
         self._interval = config.array.scale_cycles
         self._lead = lead(config)
-        self._map_read = map_read(config.array)
+        self._map_read = map_read(config)
         self._pixels = 0  # of the panels before
         self._across = -(-job.columns // config.array.cols)
         self._total = job.out_height * job.out_width

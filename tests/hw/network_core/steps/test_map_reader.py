@@ -27,6 +27,7 @@ CHIPS = {
     "1x4x4": small_network_core(1, 4, 4, words=WORDS, read_vectors=4),
     "1x2x2": small_network_core(1, 2, 2, words=WORDS),
     "8x4x4": small_network_core(8, 4, 4, words=WORDS),
+    "early": small_network_core(8, 4, 4, words=WORDS, early=True),
 }
 ALL = pytest.mark.parametrize("name", CHIPS)
 
@@ -67,7 +68,7 @@ class ReaderBench(wiring.Component):
         put(ctx, reader.window.base, base)
         put(ctx, reader.window.limit, limit)
         ctx.set(reader.job.start, 1)
-        last = map_read(self.config.array)
+        last = map_read(self.config)
         pending, found, tail = 0, [], last + 1
         flight = [[None] * self.config.array.rows] * ROW_READ
         for _ in range(cycles):
@@ -128,7 +129,7 @@ def check_values(config, job, found, image):
     outside = [job.outside] * core.depth
     for now, step in zip(at, steps, strict=True):
         expected = [outside if n is None else vectors[n].tolist() for n in step.numbers]
-        assert found[now + map_read(core)]["a"][: step.rows] == expected
+        assert found[now + map_read(config)]["a"][: step.rows] == expected
     for cycle in found:
         banks = [row["address"]["bank"] for row in cycle["rows"] if row["valid"]]
         assert len(set(banks)) == len(banks)

@@ -137,7 +137,7 @@ def test_every_cycle_follows_the_rules(rows, cols, lanes, idle, slow, buffer_row
     simulate(bench.dut, play)
     assert len(bench.drains) > 10
     # A step leaves STEP cycles after its decision, and its vectors come `map_read` cycles later.
-    wait = STEP + map_read(config.array) + lead(config)
+    wait = STEP + map_read(config) + lead(config)
     assert bench.ended == [end + wait - 1 for end in bench.ends]
 
 
