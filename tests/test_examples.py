@@ -135,7 +135,9 @@ def test_the_pages_have_blocks():
 
 
 @pytest.mark.parametrize("name", [
-    pytest.param(name, marks=[pytest.mark.slow] if name.startswith("ip") else []) for name in BLOCKS
+    # The second block of language models builds the largest model of all tests.
+    pytest.param(name, marks=[pytest.mark.slow] if name.startswith(("ip", "language-1")) else [])
+    for name in BLOCKS
 ])
 def test_block_runs(name, monkeypatch):
     monkeypatch.chdir(ROOT)
