@@ -1,7 +1,6 @@
 """A simulated language core: its memories, and texts that it writes."""
 
 import struct
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from weft.language_core.config import LanguageCoreConfig
 from weft.language_core.descriptors import CoreError
 from weft.language_core.latencies import SELECTED
 from weft.sim import build, verilated
-from weft.sim.transport import wait_or_kill
+from weft.sim.model_process import ModelProcess
 
 __all__ = ["LanguageSimulation", "SimulatedText", "language_model"]
 
@@ -64,7 +63,7 @@ def language_model(config: LanguageCoreConfig) -> Path:
     )
 
 
-class LanguageSimulation:
+class LanguageSimulation(ModelProcess):
     """A Verilated language core. It is a context manager; the simulation ends with it.
 
     Parameters
@@ -73,20 +72,8 @@ class LanguageSimulation:
     """
 
     def __init__(self, config: LanguageCoreConfig):
+        super().__init__(language_model(config))
         self.config = config
-        self._process = subprocess.Popen(
-            [language_model(config)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self._process.stdin.close()
-        wait_or_kill(self._process)
-        self._process.stdout.close()
-        self._process.stderr.close()
 
     def write(self, data: bytes, first: int = 0):
         """Write parameter groups of the main memory, 8 bytes each, from group ``first`` on."""
@@ -142,13 +129,3 @@ class LanguageSimulation:
         if rest:
             raise ValueError(f"data must be whole groups of 8 bytes, not {len(data)} bytes")
         self._send(b"W" + struct.pack("<3I", table, first, count) + data)
-
-    def _send(self, data):
-        self._process.stdin.write(data)
-        self._process.stdin.flush()
-
-    def _receive(self, size):
-        data = self._process.stdout.read(size)
-        if len(data) < size:
-            raise RuntimeError(f"the simulation ended: {self._process.stderr.read().decode()}")
-        return data

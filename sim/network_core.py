@@ -1,7 +1,6 @@
 """A simulated network core: its memory, and the execution of lists, in whole vectors."""
 
 import struct
-import subprocess
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import ProgramTiming
 from weft.network_core.descriptors import ListError, ListReport, NetworkState, join
 from weft.sim import build, verilated
-from weft.sim.transport import wait_or_kill
+from weft.sim.model_process import ModelProcess
 
 __all__ = [
     "AXI_MEMORIES", "AxiTiming", "HostTraffic", "NetworkSimulation", "SimulatedOutcome",
@@ -132,7 +131,7 @@ def network_model(config: NetworkCoreConfig) -> Path:
     )
 
 
-class NetworkSimulation:
+class NetworkSimulation(ModelProcess):
     """A Verilated network core. It is a context manager; the simulation ends with it.
 
     Parameters
@@ -141,20 +140,8 @@ class NetworkSimulation:
     """
 
     def __init__(self, config: NetworkCoreConfig):
+        super().__init__(network_model(config))
         self.config = config
-        self._process = subprocess.Popen(
-            [network_model(config)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self._process.stdin.close()
-        wait_or_kill(self._process)
-        self._process.stdout.close()
-        self._process.stderr.close()
 
     def write(self, data: bytes, first: int = 0):
         """Write ``data``, whole vectors, from vector ``first`` on."""
@@ -220,16 +207,6 @@ class NetworkSimulation:
             "finished": bool(values["finished"]), "state": NetworkState(values["state"]),
             "error": ListError(values["error"]),
         })
-
-    def _send(self, data):
-        self._process.stdin.write(data)
-        self._process.stdin.flush()
-
-    def _receive(self, size):
-        data = self._process.stdout.read(size)
-        if len(data) < size:
-            raise RuntimeError(f"the simulation ended: {self._process.stderr.read().decode()}")
-        return data
 
 
 _CYCLES_PER_SECOND = 100_000  # at least, of any model on any machine

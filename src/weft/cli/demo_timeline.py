@@ -22,7 +22,7 @@ from weft.sim.network_core import SimulatedRunner
 
 __all__ = [
     "CLOCK", "compiled", "config", "draw", "draw_phases", "phases", "prediction", "print_timeline",
-    "show", "show_digits", "simulated",
+    "show", "show_digits", "simulated", "verdict",
 ]
 
 CLOCK = 100  # MHz, for the time of an inference
@@ -80,6 +80,11 @@ def show(picture: Path, console: Console) -> int:
         f"{correct} of {SHOWN} digits are right. An inference takes {cycles:,} cycles:"
         f" {cycles / CLOCK:.0f} us at {CLOCK} MHz. Picture: {picture}"
     )
+    return verdict(console, right, cycles, predicted)
+
+
+def verdict(console: Console, right: bool, cycles: int, predicted) -> int:
+    """Print what a run got wrong; return the exit code."""
     if not right:
         console.print("a result differs from the golden model", style="bold red")
     if cycles != predicted.cycles:

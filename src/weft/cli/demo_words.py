@@ -18,6 +18,7 @@ from weft.cli.demo_timeline import (
     prediction,
     print_timeline,
     simulated,
+    verdict,
 )
 from weft.demo import words
 from weft.files import written_whole
@@ -98,11 +99,7 @@ def show(folder: Path, console: Console) -> int:
         f" {len(heard)} windows, each an inference of {cycles:,} cycles: {cycles / CLOCK:.0f} us at"
         f" {CLOCK} MHz. Picture: {folder / 'words.png'}, sound: {folder / 'words.wav'}"
     )
-    if not right:
-        console.print("a result differs from the golden model", style="bold red")
-    if cycles != predicted.cycles:
-        console.print(f"the cycle model predicts {predicted.cycles:,} cycles", style="bold red")
-    return int(not right or cycles != predicted.cycles)
+    return verdict(console, right, cycles, predicted)
 
 
 def _print_bands(console, bands, found):
