@@ -75,7 +75,7 @@ gatesim:  ## simulate the board's netlist, gate by gate: make gatesim BOARD=iceb
 	@$(SETUP) sim
 	@$(RUN) weft gatesim $(BOARD) $(ARGS)
 
-test:  ## run the quick tests, on all cores (14 minutes on two cores)
+test:  ## run the quick tests, on all cores (12 minutes on two cores)
 	@$(SETUP) test
 	@$(RUN) $(PYTEST) -m 'not slow and not long' $(ARGS)
 
