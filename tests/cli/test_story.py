@@ -1,12 +1,14 @@
 """``weft story``: its text, its timeline, and what a wrong core is told."""
 
 import contextlib
+import re
+from pathlib import Path
 
 import pytest
 from golden_language_core import GoldenLanguageCore
 
 from weft.cli import language, main, story_timeline
-from weft.models.language_core.writer import CoreWriter
+from weft.language_core.cycles import token_cycles
 
 pytest.importorskip("matplotlib")
 
@@ -15,12 +17,10 @@ pytest.importorskip("matplotlib")
 def on_core(monkeypatch):
     """``on_core(wrong=..., late=...)``: commands simulate no core, but use this one."""
     def use(**faults):
-        @contextlib.contextmanager
-        def core(program):
-            yield CoreWriter(program.weights, GoldenLanguageCore(program.weights, **faults))
-
-        for module in (language, story_timeline):
-            monkeypatch.setattr(module, "simulated_core", core)
+        core = GoldenLanguageCore(story_timeline.stories().weights, **faults)
+        monkeypatch.setattr(
+            language, "simulated_core", lambda config: contextlib.nullcontext(core)
+        )
 
     return use
 
@@ -48,6 +48,7 @@ def test_a_story_and_its_timeline(here, capsys, on_core):
 @pytest.mark.exit_code("story", 1)
 @pytest.mark.parametrize("faults, text", [
     ({"wrong": 9}, "text DIFFERENT from the golden model, cycles as predicted"),
+    ({"ends": 5}, "text DIFFERENT from the golden model, cycles as predicted"),
     ({"late": 1}, "text equal to the golden model, cycles NOT as predicted"),
 ])
 def test_a_wrong_core_is_told(here, capsys, on_core, faults, text):
@@ -56,14 +57,34 @@ def test_a_wrong_core_is_told(here, capsys, on_core, faults, text):
     assert text in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words, text", [
+    (["story", "--prompt", "é"], "é"), (["story", "--prompt", "a " * 300], "must have at most 255"),
+    (["run", "own.weft", "--on", "sim", "--temperature", "1"], "temperature must be 0 on the core"),
+])
+def test_a_wrong_argument_builds_no_model(here, capsys, monkeypatch, words, text):
+    story_timeline.stories().save(here / "own.weft")
+    monkeypatch.setattr(language, "simulated_core", lambda config: pytest.fail("built"))
+    assert main(words) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and text in said.err
+
+
+def test_the_readme_has_the_cycles_of_a_token():
+    found = re.search(
+        r"With (\d+)\s+positions in its cache, a token takes ([\d,]+) cycles",
+        (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8"),
+    )
+    program = language.core_writer(story_timeline.stories()).program
+    cycles = token_cycles(program.passes, int(found[1]) - 1)
+    assert found[2] == f"{cycles:,}"
+
+
 def test_the_command_run_uses_the_core_too(here, capsys, on_core):
     on_core()
     story_timeline.stories().save(here / "own.weft")
     assert main(["run", "own.weft", "--on", "sim", "--tokens", "5"]) == 0
     said = capsys.readouterr().err
     assert said.startswith("on a simulated core: 5 tokens after 1 of the prompt")
-    assert main(["run", "own.weft", "--on", "sim", "--temperature", "1"]) == 2
-    assert "temperature must be 0 on the core" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -126,9 +126,15 @@ def text_program():
     return LanguageModel("small", "llama2.c", random_weights(WORDS, 5), pieces(304), 48).compile()
 
 
+def _connected(program, core):
+    writer = CoreWriter(program.weights, core.config)
+    writer.connect(core)
+    return writer
+
+
 @pytest.mark.parametrize("prompt", ["", "the sand", "ö"])
 def test_a_session_on_the_core_writes_the_golden_text(core, text_program, prompt):
-    writer = CoreWriter(text_program.weights, core)
+    writer = _connected(text_program, core)
     assert writer.positions == WORDS.positions
     session, golden = text_program.open(writer), text_program.open()
     for tokens in (1, 12, 100):
@@ -152,21 +158,22 @@ def test_a_text_ends_where_the_memory_does(text_program):
         largest_program(text_program.weights, replace(CORE, words=256))
 
 
-def test_the_core_takes_no_temperature(core, text_program):
-    session = text_program.open(CoreWriter(text_program.weights, core))
+def test_the_core_takes_no_temperature(text_program):
+    """An error before any core is there."""
+    session = text_program.open(CoreWriter(text_program.weights, CORE))
     with pytest.raises(ModelError, match="temperature must be 0 on the core"):
-        [*session.generate("the", 3, temperature=0.8)]
+        session.generate("the", 3, temperature=0.8)
 
 
 def test_an_error_of_the_core_ends_a_session(core, text_program):
-    session = text_program.open(CoreWriter(text_program.weights, core))
+    session = text_program.open(_connected(text_program, core))
     core.write(bytes(8), first=16 * 4)  # of the fifth word, a descriptor
     with pytest.raises(RuntimeError, match="it wrote 0, with the error KIND"):
         [*session.generate("the", 3)]
 
 
-def test_stages_are_all_passes_of_a_token(core, text_program):
-    program = CoreWriter(text_program.weights, core).program
+def test_stages_are_all_passes_of_a_token(text_program):
+    program = CoreWriter(text_program.weights, CORE).program
     for position in (0, 20, 47):
         stages = token_stages(program, position)
         assert [stage.name for stage in stages[:4]] == ["embedding", "norm", "q, k, v", "rope"]

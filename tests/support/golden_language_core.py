@@ -12,17 +12,19 @@ from weft.models.language_core.program import largest_program
 
 __all__ = ["GoldenLanguageCore"]
 
+END = 2  # of a text, in the tokens of llama2.c
+
 
 class GoldenLanguageCore:
     """In place of a `weft.sim.language_core.LanguageSimulation`.
 
-    It writes another token at the position ``wrong``, and each token takes ``late`` cycles more.
+    It writes another token at the position ``wrong``, and one that ends a text at ``ends``. Each
+    token takes ``late`` cycles more.
     """
 
-    def __init__(self, weights, *, wrong=None, late=0):
-        self.config = LanguageCoreConfig()
-        self._weights, self._wrong, self._late = weights, wrong, late
-        self._passes = largest_program(weights, self.config).passes
+    def __init__(self, weights, *, wrong=None, ends=None, late=0):
+        self._weights, self._wrong, self._ends, self._late = weights, wrong, ends, late
+        self._passes = largest_program(weights, LanguageCoreConfig()).passes
 
     def write(self, data):
         assert data
@@ -38,7 +40,7 @@ class GoldenLanguageCore:
             self._late + token_cycles(self._passes, n, emits=n + 1 == limit)
             for n in range(first_position, limit)
         ]
+        token = {self._wrong: token ^ 1, self._ends: END}.get(limit - 1, token)
         return SimpleNamespace(
-            finished=True, error=CoreError.NONE, cycles=cycles,
-            tokens=[token ^ 1 if limit - 1 == self._wrong else token],
+            finished=True, error=CoreError.NONE, cycles=cycles, tokens=[token],
         )

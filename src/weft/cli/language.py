@@ -9,8 +9,8 @@ from weft.cli.options import integer, number, output_file
 from weft.cli.progress import slow_task
 
 __all__ = [
-    "CLOCK", "add_text", "compile_model", "is_language", "refuse_text", "report", "run",
-    "simulated_core", "write_text",
+    "CLOCK", "add_text", "compile_model", "core_writer", "is_language", "refuse_text", "report",
+    "run", "simulated_core", "write_text",
 ]
 
 CLOCK = 100  # MHz, for the rate of a simulated core; no board reaches it yet
@@ -114,41 +114,45 @@ def run(args, found) -> int:
     if args.min_p and not args.temperature:
         raise ModelError("--min-p must be with a temperature above 0")
     program = _compiled(found)
-    with contextlib.ExitStack() as undo:
-        writer = undo.enter_context(simulated_core(program)) if args.on == "sim" else None
-        return write_text(
-            program, writer, args.prompt or "", args.tokens or _TOKENS,
-            temperature=args.temperature or 0.0, min_p=args.min_p or 0.0, seed=args.seed,
-            stop=args.stop or "",
-        )
+    return write_text(
+        program, core_writer(program) if args.on == "sim" else None, args.prompt or "",
+        args.tokens or _TOKENS, temperature=args.temperature or 0.0, min_p=args.min_p or 0.0,
+        seed=args.seed, stop=args.stop or "",
+    )
 
 
-@contextlib.contextmanager
-def simulated_core(program):
-    """A `CoreWriter` on a simulated language core; the simulation ends with the block."""
+def core_writer(program):
+    """The `CoreWriter` of a program for the default language core."""
     from weft.language_core.config import LanguageCoreConfig
     from weft.models.language_core.writer import CoreWriter
+
+    return CoreWriter(program.weights, LanguageCoreConfig())
+
+
+def simulated_core(config):
+    """A simulated language core, a context manager."""
     from weft.sim.language_core import LanguageSimulation
 
     with slow_task("building the model of the core (once, maybe minutes)"):
-        core = LanguageSimulation(LanguageCoreConfig())
-    with core:
-        yield CoreWriter(program.weights, core)
+        return LanguageSimulation(config)
 
 
 def write_text(program, writer, prompt, tokens, **how) -> int:
     """Print a prompt and the text that follows as it comes, then the rates; return the exit code.
 
-    With a ``writer`` on a core, the golden model writes the same text, and the cycle model predicts
-    its cycles: 1 if one of them differs.
+    With a `CoreWriter`, a simulated core writes the text. The golden model then writes the same
+    text, and the cycle model predicts its cycles: 1 if one of them differs.
     """
     session = program.open(writer)
-    pieces = session.generate(prompt, tokens, **how)
-    _show(prompt)
-    start = time.monotonic()
-    for piece in pieces:
-        _show(piece)
-    seconds = time.monotonic() - start
+    pieces = session.generate(prompt, tokens, **how)  # a wrong argument is an error here
+    with contextlib.ExitStack() as undo:
+        if writer is not None:
+            writer.connect(undo.enter_context(simulated_core(writer.program.config)))
+        _show(prompt)
+        start = time.monotonic()
+        for piece in pieces:
+            _show(piece)
+        seconds = time.monotonic() - start
     print(flush=True)
     count = len(session.tokens) - session.prompt_tokens
     end = _ENDS[session.ended].format(session.writer.positions)
@@ -165,16 +169,16 @@ def _check_core(program, session, prompt, tokens, how):
     """Compare the text of a core with golden, and its cycles with the prediction."""
     from weft.language_core.cycles import token_cycles
 
-    golden = program.open()
+    golden, writer = program.open(), session.writer
+    golden.writer.positions = writer.positions
     for _ in golden.generate(prompt, tokens, **how):
-        if len(golden.tokens) >= len(session.tokens):
-            break
-    cycles, passes = session.writer.cycles, session.writer.program.passes
+        pass
+    cycles, passes = writer.cycles, writer.program.passes
     predicted = [
         token_cycles(passes, position, emits=position + 1 >= session.prompt_tokens)
         for position in range(len(cycles))
     ]
-    equal = golden.tokens[: len(session.tokens)] == session.tokens
+    equal = (golden.tokens, golden.ended) == (session.tokens, session.ended)
     last = cycles[-1]
     print(
         f"{last:,} cycles for the token at position {len(cycles) - 1}: {1e6 * CLOCK / last:,.0f}"

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 import weft
-from weft.cli.language import simulated_core, write_text
+from weft.cli.language import core_writer, write_text
 from weft.files import written_whole
 from weft.language_core.config import LanguageCoreConfig
 from weft.language_core.cycles import token_cycles
@@ -32,10 +32,10 @@ def stories():
 def show(picture: Path, prompt: str, tokens: int) -> int:
     """Tell a story, and draw the timeline of the last token; return the exit code."""
     program = stories()
-    with simulated_core(program) as writer:
-        status = write_text(program, writer, prompt, tokens)
-        stages = token_stages(writer.program, writer.position - 1)
-        title = TITLE.format(writer.position - 1, writer.cycles[-1])
+    writer = core_writer(program)
+    status = write_text(program, writer, prompt, tokens)
+    stages = token_stages(writer.program, writer.position - 1)
+    title = TITLE.format(writer.position - 1, writer.cycles[-1])
     console = Console(highlight=False, stderr=True)
     _print(console, stages, title)
     draw(stages, title, picture)

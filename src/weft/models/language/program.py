@@ -120,14 +120,14 @@ class Writer(Protocol):
     positions: int
     position: int
 
+    def check(self, how: Sampling) -> None:
+        """Raise ModelError for a choice of tokens that it cannot make."""
+
     def start(self) -> None:
         """Begin a text, at position 0."""
 
     def write(self, tokens: list[int], how: Sampling, state: int) -> tuple[int, int]:
-        """Return the token that follows further tokens of the text, and the next random state.
-
-        Raises ModelError for a choice of tokens that it cannot make.
-        """
+        """Return the token that follows further tokens of the text, and the next random state."""
 
 
 class GoldenWriter:
@@ -145,6 +145,9 @@ class GoldenWriter:
     @property
     def position(self) -> int:
         return self._model.position
+
+    def check(self, how: Sampling) -> None:
+        """It makes each choice."""
 
     def start(self) -> None:
         self._model.start(1)
@@ -212,6 +215,7 @@ class LanguageSession:
             how = sampling(temperature, min_p, self.program.weights.logit_bits)
         except ValueError as error:
             raise ModelError(str(error)) from error
+        self.writer.check(how)
         start = self.program.tokenizer.encode(prompt)
         require(
             len(start) < positions,

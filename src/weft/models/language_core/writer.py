@@ -2,6 +2,7 @@
 
 from weft.golden.language import IntegerWeights
 from weft.golden.language.sampling import GREEDY, Sampling
+from weft.language_core.config import LanguageCoreConfig
 from weft.language_core.descriptors import CoreError
 from weft.models.errors import ModelError
 from weft.models.language_core.program import largest_program
@@ -12,12 +13,12 @@ __all__ = ["CoreWriter"]
 class CoreWriter:
     """A `weft.models.language.program.Writer` whose tokens come from a core.
 
-    The core chooses the most probable token. A program of the model is written to it at once.
+    The core chooses the most probable token. A session finds wrong arguments before `connect`.
 
     Parameters
     ----------
     weights : IntegerWeights
-    core : weft.sim.language_core.LanguageSimulation
+    config : LanguageCoreConfig
 
     Attributes
     ----------
@@ -32,14 +33,25 @@ class CoreWriter:
         If the core cannot execute the model.
     """
 
-    def __init__(self, weights: IntegerWeights, core):
-        self.program = largest_program(weights, core.config)
+    def __init__(self, weights: IntegerWeights, config: LanguageCoreConfig):
+        self.program = largest_program(weights, config)
         self.positions = self.program.positions
         self.position = 0
         self.cycles: list[int] = []
+
+    def connect(self, core) -> None:
+        """Write the program to a core, a `weft.sim.language_core.LanguageSimulation`."""
         self._core = core
         core.write(self.program.main)
         core.write_tables(self.program.tables)
+
+    def check(self, how: Sampling) -> None:
+        """Raise ModelError for a temperature."""
+        if how != GREEDY:
+            raise ModelError(
+                "temperature must be 0 on the core, which takes the most probable token; --on"
+                " golden takes others, too"
+            )
 
     def start(self) -> None:
         """Begin a text, at position 0."""
@@ -48,13 +60,8 @@ class CoreWriter:
     def write(self, tokens: list[int], how: Sampling, state: int) -> tuple[int, int]:
         """Return the token that follows, and the state unchanged.
 
-        Raises ModelError for a temperature, and RuntimeError if the core ends with an error.
+        Raises RuntimeError if the core ends with an error.
         """
-        if how != GREEDY:
-            raise ModelError(
-                "temperature must be 0 on the core, which takes the most probable token; --on"
-                " golden takes others, too"
-            )
         end = self.position + len(tokens)
         text = self._core.run(tokens, end, first_position=self.position)
         if not text.finished or text.error != CoreError.NONE or len(text.tokens) != 1:
