@@ -28,15 +28,6 @@ def test_a_model_of_stories260k_shape():
     assert token_cycles(program.passes, 127) == 8596
 
 
-def _part(each):
-    """The column of the page's table that counts a pass."""
-    if each.kind == Kind.PRODUCT:
-        values = each.blocks_0 == Blocks.SIXTEENTHS
-        scores = each.reduction == Reduction.MAXIMUM
-        return "scores" if scores else "values" if values else "weights"
-    return "exponentials" if each.lane_operand == Operand.EXP else "others"
-
-
 def test_the_page_has_the_cycles():
     program = program_of(quantized(STORIES), config=LanguageCoreConfig())
     page = (Path(__file__).parents[3] / "docs/language-core.md").read_text(encoding="utf-8")
@@ -121,3 +112,30 @@ def test_rejects_a_negative_scale_of_an_embedding():
     with pytest.raises(ModelError) as caught:
         program_of(dataclasses.replace(weights, embedding=rows))
     assert str(caught.value) == "the multipliers of the embedding must be at least 0"
+
+
+def test_the_page_has_the_words_and_cycles_of_today():
+    page = (Path(__file__).parents[3] / "docs" / "language-core.md").read_text(encoding="utf-8")
+    program = program_of(quantized(STORIES), config=LanguageCoreConfig())
+    assert f"with 256 positions needs {sum(program.words.values()):,} words" in page
+    # Of a layer of 20 passes; two of the embedding come before, four of the classifier after.
+    places = {"weights": (2, 3, 4, 13, 16, 17, 19), "scores": (9,), "exp": (10,), "values": (12,)}
+    for positions in (1, 128, 256):
+        cycles = [pass_cycles(each, positions - 1) for each in program.passes]
+        parts = {
+            name: sum(sum(cycles[2 + place : -4 : 20]) for place in found)
+            for name, found in places.items()
+        }
+        parts["weights"] += cycles[-1]  # the classifier
+        total = token_cycles(program.passes, positions - 1)
+        row = positions, *parts.values(), total - sum(parts.values()), total
+        assert "| " + " | ".join(f"{number:,}" for number in row) + " |" in page
+
+
+def _part(each):
+    """The column of the page's table that counts a pass."""
+    if each.kind == Kind.PRODUCT:
+        values = each.blocks_0 == Blocks.SIXTEENTHS
+        scores = each.reduction == Reduction.MAXIMUM
+        return "scores" if scores else "values" if values else "weights"
+    return "exponentials" if each.lane_operand == Operand.EXP else "others"
