@@ -62,10 +62,13 @@ def measure(transport, config, commands):
     return {name: after[name] - before[name] for name in COUNTERS}
 
 
-# Of the quick covering Configs, most models are compiled in slow tests only.
+# Of the quick covering Configs, most models are compiled in slow tests only; of the others, in long
+# ones.
 @pytest.mark.parametrize("config", [
-    pytest.param(*case.values, id=case.id, marks=case.marks or pytest.mark.slow)
-    if case.id not in QUICK else case for case in CASES
+    case if case.id in QUICK else pytest.param(
+        *case.values, id=case.id, marks=pytest.mark.long if case.marks else pytest.mark.slow
+    )
+    for case in CASES
 ] + [
     pytest.param(config, id=config.name, marks=pytest.mark.slow if n < 1 else pytest.mark.long)
     for n, config in enumerate(CONFIGS)

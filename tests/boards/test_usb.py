@@ -45,7 +45,7 @@ def test_the_page_has_the_boards_with_usb():
 
 
 @pytest.mark.parametrize("name", tiers(
-    {name: name for name in SPEEDS}, "ulx3s-25f", "butterstick",
+    {name: name for name in SPEEDS}, "ulx3s-25f",
     long={"ulx3s-12f", "ulx3s-45f", "ulx3s-85f", "ecpix5-45f", "orangecrab-85f"},
 ))
 def test_a_board_is_elaborated_with_usb(name):

@@ -20,7 +20,7 @@ CORES = {
     "3x2x2-slots3": (Config(rows=3, cols=2, depth=2, hop=1, **SMALL), interleaved_mac(3, 5)),
     "1x3x1-slots4": (Config(rows=1, cols=3, depth=1, bytes_out=4, **SMALL), interleaved_mac(4, 7)),
 }
-LONG = "3x2x2-slots3",
+LONG = "2x2x1-slots3", "3x2x2-slots3"
 ALL = pytest.mark.parametrize("config, cell", [
     pytest.param(*core, id=name, marks=pytest.mark.long if name in LONG else pytest.mark.slow)
     for name, core in CORES.items()

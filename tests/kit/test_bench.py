@@ -13,8 +13,8 @@ from weft.kit.folder import write
 
 NETWORK_TESTS = 11
 PROGRAM = {"read_vectors": 2, "program_words": 1024}
-# The bus of the quick test, and the one that has most of its bench from another.
-MARKS = {"axi": (), "apb": pytest.mark.long}
+# The bus of the quick test, and those that have most of their bench from another.
+MARKS = {"axi": (), "apb": pytest.mark.long, "wishbone": pytest.mark.long}
 TESTS = 8  # for every bus; with bus stream one of them is skipped, and counts as passed
 
 
@@ -48,10 +48,11 @@ def test_passes(kits, bus, more, tmp_path):
 @pytest.mark.parametrize("bus, fields", [
     pytest.param(bus, fields, marks=mark) for mark, cases in (
         (pytest.mark.slow, [
-            ("wishbone", {"pipelined": True}), ("axi", PROGRAM),
+            ("axi", PROGRAM),
         ]),
         (pytest.mark.long, [
-            ("axi", {}), ("apb", {}), ("wishbone", {}), ("axi", {"words": 64}),
+            ("axi", {}), ("apb", {}), ("wishbone", {}), ("wishbone", {"pipelined": True}),
+            ("axi", {"words": 64}),
             ("axi", {"program_words": 16}),
         ]),
     ) for bus, fields in cases
@@ -89,6 +90,7 @@ def test_a_driver_that_loses_a_part_of_the_program_fails(kits, tmp_path):
     assert re.search(r"test_driver.driver_computes +FAIL", done.stdout + done.stderr)
 
 
+@pytest.mark.slow
 def test_fails_on_an_inverted_interrupt(kits, tmp_path):
     ip, files = kits("axi")
     text = files[f"{ip.name}.v"].decode()  # the top module comes first

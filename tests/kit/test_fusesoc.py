@@ -9,7 +9,7 @@ from weft.buses import BUSES
 
 @pytest.mark.parametrize("bus, more", [
     *(pytest.param(bus, {}, marks=() if bus == "axi" else pytest.mark.slow) for bus in BUSES),
-    ("axi", {"target": "ecp5", "rows": 1, "cols": 2}),
+    pytest.param("axi", {"target": "ecp5", "rows": 1, "cols": 2}, marks=pytest.mark.slow),
 ])
 def test_names_existing_files(kits, bus, more):
     ip, files = kits(bus, **more)

@@ -222,8 +222,10 @@ def signals(vcd):
             return found
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["product", "network"])
+@pytest.mark.parametrize("kind", [
+    pytest.param("product", marks=pytest.mark.slow),
+    pytest.param("network", marks=pytest.mark.long),
+])
 def test_the_simulated_verbs(request, kind):
     folder = request.getfixturevalue(kind)
     assert ": 2 tests passed in " in make(folder, "sim")
@@ -264,6 +266,7 @@ def test_lint_of_an_ip_core(core):
     assert done.returncode == 2 and "%Warning-WIDTHTRUNC: top.v:" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_kit_is_made_again_when_the_design_has_changed(core, tmp_path):
     folder = shutil.copytree(core, tmp_path / "copy")
     before = (folder / "core" / "kit.json").stat().st_mtime_ns

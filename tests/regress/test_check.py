@@ -23,7 +23,7 @@ CASES = {
 
 # Products of Configs that compile slowly, and further Configs.
 LONG = {f"{number}-products" for number in range(1, SIMULATED)}
-LONG |= {f"{number}-lint" for number in range(10, CONFIGS)}
+LONG |= {f"{number}-lint" for number in range(6, CONFIGS)}
 
 
 @pytest.mark.parametrize("one", tiers(CASES, long=LONG))

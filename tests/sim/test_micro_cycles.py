@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from network_cores import MICRO, MICRO_LOGIC
+from tiers import quick
 
 from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import ListEnd, ListJob, split
@@ -34,7 +35,7 @@ def layer(columns, kernel, vectors, **fields):
     )
 
 
-@pytest.mark.parametrize("columns", COLUMNS)
+@pytest.mark.parametrize("columns", quick(4, COLUMNS))
 @pytest.mark.parametrize("fields", [{}, {"add": 1}, {"sums": 1}], ids=["plain", "add", "sums"])
 def test_tiles_of_all_lengths(core, columns, fields):
     for kernel, vectors in [(1, n) for n in (1, 2, 3, 7)] + [(2, n) for n in range(3, 20)]:

@@ -87,7 +87,7 @@ def execute_jobs(core, loads, jobs, memory, list_vector, log):
 
 
 def test_random_lists(core):
-    for case in lists(core.config, 10, seed=1):
+    for case in lists(core.config, 6, seed=1):
         outcome = execute(core, case)
         assert outcome.state == NetworkState.DONE
         assert outcome.job == case.jobs

@@ -142,6 +142,7 @@ def test_fails_if_verilog_does_not_compile(benches):
         benches("module weft(input clk;")
 
 
+@pytest.mark.slow
 def test_another_verilog_is_another_build(benches, tiny):
     benches(testcase="shapes")
     with pytest.raises(BenchError, match="shapes: job"):

@@ -215,6 +215,7 @@ def test_processes_that_tests_start_import_the_mutant(tool, tree, workspace):
     assert workspace.failure([other], mutant=mutant, budget=100) == other
 
 
+@pytest.mark.slow
 def test_a_test_beyond_the_processor_limit_fails(tool, workspace, monkeypatch):
     monkeypatch.setattr(tool.workspace, "CPU", -95)  # 5 s of the budget's 100 s
     hang = workspace.tree / "tests" / "test_hang.py"

@@ -4,6 +4,7 @@ import pytest
 from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Module, Mux, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from tiers import quick
 
 from verif.primitives import cosimulate, prove_equal
 from weft.hw.arith.ice40 import (
@@ -37,7 +38,7 @@ class WithoutReset(wiring.Component):
         return m
 
 
-@pytest.mark.parametrize("bits", [8, 9])
+@pytest.mark.parametrize("bits", quick(1, [8, 9]))
 def test_multiplier_in_logic(bits):
     prove_equal(HalvesMultiplier(a=signed(bits), b=signed(bits)), steps=3, models=MODELS)
 
@@ -91,7 +92,7 @@ def test_sum_in_logic(folded):
     prove_equal(CarryChainAccumulator(term=signed(18), folded=folded), steps=2, models=MODELS)
 
 
-@pytest.mark.parametrize("folded", [False, True])
+@pytest.mark.parametrize("folded", quick(1, [True, False]))
 def test_sum_in_a_block(folded):
     """With narrow factors, for speed: the width does not change how and when it sums."""
     block = DspAccumulator(a=signed(3), b=signed(3), folded=folded)

@@ -19,7 +19,9 @@ def test_the_table_has_every_product_of_nine_bits():
     assert np.array_equal(table[(a + b) % 1024] - table[(a - b) % 1024], a * b)
 
 
-@pytest.mark.parametrize("bits", [(9, 9), (8, 8), (2, 9)], ids=str)
+@pytest.mark.parametrize("bits", [
+    (9, 9), *(pytest.param(bits, marks=pytest.mark.slow) for bits in ((8, 8), (2, 9))),
+], ids=str)
 def test_the_block_equals_the_twin(bits):
     assert cosimulate(multiplier(bits), cycles=2000) == "PASS"
 

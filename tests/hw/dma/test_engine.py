@@ -176,7 +176,7 @@ FETCHES = {
 
 @pytest.mark.parametrize("name, pause", [
     ("8x8x1", 0.0), *(
-        pytest.param(name, 0.5, marks=[] if name in ("4x4x1-4", "2x4x1-bf16") else pytest.mark.slow)
+        pytest.param(name, 0.5, marks=[] if name == "2x4x1-bf16" else pytest.mark.slow)
         for name in FETCHES
     ),
 ])

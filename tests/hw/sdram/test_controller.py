@@ -95,7 +95,7 @@ def bench(kind, **changes):
 
 @pytest.mark.parametrize("pauses", tiers(
     {"no pauses": (0, 0), "slow master": (0.8, 0), "slow reads": (0, 0.9), "both": (0.4, 0.5)},
-    "no pauses", "both",
+    "no pauses", "both", long={"slow master", "slow reads"},
 ))
 @pytest.mark.parametrize("kind", tiers({kind: kind for kind in KINDS}, "x16, beats of 16"))
 def test_random_bursts(kind, pauses):

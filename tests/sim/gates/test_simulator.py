@@ -57,6 +57,7 @@ def test_reports_a_damaged_frame(echo):
             gates.receive()
 
 
+@pytest.mark.slow
 def test_reports_a_line_that_is_always_low():
     stuck = build_model("stuck", ECHO.replace("tx = rx", "tx = 0"))
     with GateSim(stuck, divisor=4, seed=1) as gates:

@@ -39,7 +39,7 @@ def benches(ip, simulator, verilog=None, **options):
 
 
 @pytest.mark.parametrize("case", tiers(
-    CASES, long={"apb", "stream-bf16-clocks", "axi-wide", "axi-clocks-verilator"}
+    CASES, long={"apb", "stream-bf16-clocks", "axi-wide", "axi-clocks-verilator", "wishbone"}
 ))
 def test_benches_pass(case):
     simulator, ip = case
