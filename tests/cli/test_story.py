@@ -59,7 +59,8 @@ def test_a_wrong_core_is_told(here, capsys, on_core, faults, text):
 
 @pytest.mark.parametrize("words, text", [
     (["story", "--prompt", "é"], "é"), (["story", "--prompt", "a " * 300], "must have at most 255"),
-    (["run", "own.weft", "--on", "sim", "--temperature", "1"], "temperature must be 0 on the core"),
+    (["run", "own.weft", "--on", "sim", "--temperature", "0.001"], "must be 0, or in 0.01..100"),
+    (["story", "--min-p", "0.1"], "min-p must be 0 without a temperature, not 0.1"),
 ])
 def test_a_wrong_argument_builds_no_model(here, capsys, monkeypatch, words, text):
     story_timeline.stories().save(here / "own.weft")

@@ -158,13 +158,6 @@ def test_a_text_ends_where_the_memory_does(text_program):
         largest_program(text_program.weights, replace(CORE, words=256))
 
 
-def test_the_core_takes_no_temperature(text_program):
-    """An error before any core is there."""
-    session = text_program.open(CoreWriter(text_program.weights, CORE))
-    with pytest.raises(ModelError, match="temperature must be 0 on the core"):
-        session.generate("the", 3, temperature=0.8)
-
-
 def test_an_error_of_the_core_ends_a_session(core, text_program):
     session = text_program.open(_connected(text_program, core))
     core.write(bytes(8), first=16 * 4)  # of the fifth word, a descriptor

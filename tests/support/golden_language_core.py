@@ -32,7 +32,7 @@ class GoldenLanguageCore:
     def write_tables(self, entries):
         assert len(entries) == 1024
 
-    def run(self, tokens, limit, *, first_position):
+    def run(self, tokens, limit, *, first_position, seed):
         if first_position == 0:
             self._model = IntegerModel(self._weights)
         token = int(self._model.step(np.array([tokens]))[0, -1].argmax())
