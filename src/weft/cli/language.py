@@ -9,8 +9,8 @@ from weft.cli.options import integer, number, output_file
 from weft.cli.progress import slow_task
 
 __all__ = [
-    "CLOCK", "add_choice", "add_text", "compile_model", "core_writer", "is_language", "refuse_text", "report",
-    "run", "simulated_core", "write_text",
+    "CLOCK", "add_choice", "add_text", "compile_model", "core_writer", "is_language",
+    "refuse_text", "report", "run", "simulated_core", "write_text",
 ]
 
 CLOCK = 100  # MHz, for the rate of a simulated core; no board reaches it yet

@@ -125,8 +125,7 @@ def test_min_p_leaves_out_the_improbable():
     (float("nan"), 0, "temperature must be 0, or in 0.01..100, not nan"),
     (1, 1.5, "min-p must be in 0..1, not 1.5"),
     (0, 0.1, "min-p must be 0 without a temperature, not 0.1"),
-    (0.01, 0, "temperature must be 0, or above 0.015625 and at most 100, with logits of 0 bits"
-              " after the point, not 0.01"),
+    (0.01, 0, "temperature must be 0, or above 0.015625 and at most 100, with logits of 0 bits"),
     (1 / 64, 0, "temperature must be 0, or above 0.015625"),
 ])
 def test_values_outside_their_range_are_refused(temperature, min_p, text):

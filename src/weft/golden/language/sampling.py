@@ -1,4 +1,5 @@
-"""The choice of the next token from logits in integers, with the random numbers of a 32-bit LFSR."""
+"""The choice of the next token from logits in integers, with the random numbers of a 32-bit LFSR.
+"""
 
 import dataclasses
 import math

@@ -39,6 +39,8 @@ class LanguageCoreProgram:
         The list of a token; it starts at word 0. It takes the most probable token.
     sampler : list of Pass
         What `list_of` appends for a temperature; empty if the core has no memory for the logits.
+    sampled_groups : int
+        Of the activation memory that a temperature needs.
     main : bytes
         The main memory, from word 0 on; keys and values are 0.
     tables : int [1024, 2]
@@ -54,6 +56,7 @@ class LanguageCoreProgram:
     vocabulary: int
     passes: list[Pass]
     sampler: list[Pass]
+    sampled_groups: int
     main: bytes
     tables: np.ndarray
     words: dict[str, int]
@@ -66,11 +69,11 @@ class LanguageCoreProgram:
         """
         if how == GREEDY:
             return self.passes
-        groups = self.vocabulary // LANES
         require(
             bool(self.sampler),
-            f"temperature must be 0 on this core: the {self.vocabulary:,} logits need"
-            f" {groups:,} groups, but the core has {self.config.groups:,} for all maps",
+            f"temperature must be 0 on this core: with the {self.vocabulary:,} logits of a token"
+            f" the maps need {self.sampled_groups:,} groups, but the core has"
+            f" {self.config.groups:,}",
         )
         distances, exponentials, coin, pick = self.sampler
         return [
@@ -131,7 +134,8 @@ def compile_model(
     _check(weights, positions)
     image = Image()
     count = ModelPasses.PER_LAYER * weights.shape.layers + ModelPasses.OTHERS
-    sampled = Layout(weights.shape, positions).sampled_groups <= config.groups
+    groups = Layout(weights.shape, positions).sampled_groups
+    sampled = groups <= config.groups
     image.take("list", count + sampled * ModelPasses.SAMPLER)
     model = ModelPasses(weights, positions, image, sampled=sampled)
     passes, sampler = model.list(), []
@@ -154,7 +158,7 @@ def compile_model(
         exp_table(), weights.layers[0].silu,
     )]
     return LanguageCoreProgram(
-        config, positions, weights.shape.vocab, passes, sampler, image.bytes(),
+        config, positions, weights.shape.vocab, passes, sampler, groups, image.bytes(),
         np.concatenate(tables), image.sizes, model.caches,
     )
 
