@@ -28,17 +28,17 @@ from weft.sim.language_core import LanguageSimulation
 MODEL = results.ROOT / "examples" / "stories.weft"
 KEPT = results.ROOT / "build" / "language-texts.json"
 OF = ["tools.language_texts"]
-PROMPTS, WORDS, TOKENS = 25, 6, 200
+PROMPTS, FEWEST, TOKENS = 25, 3, 200  # FEWEST: words of a prompt
 CHOICES = {"greedy": (0, 0), "0.8": (0.8, 0), "1.0, min-p 0.05": (1, 0.05)}
 TEMPERATURES = 0.3, 0.5, 0.8, 1.0, 2.0
 LIMIT = 1e-3  # of the divergence; that of the whole model in integers may be 0.002
 ABOUT = f"""\
 {PROMPTS} texts of {TOKENS} tokens for each choice of the next token, written by the simulated core
-with `examples/stories.weft`. They begin with the first {WORDS} words of stories of
-`tools/story_grammar.py`, and go on after a token that ends texts. Each text is one start of the
-core, with a seed of its own. The golden model computes the logits of each position of the text, and
-chooses the next token from them. The command fails if a token differs, or if the cycles of a
-position are not those of `weft.language_core.cycles`."""
+with `examples/stories.weft`. They begin with the first {FEWEST} to {FEWEST + PROMPTS - 1} words of
+stories of `tools/story_grammar.py`, and go on after a token that ends texts. Each text is one start
+of the core, with a seed of its own. The golden model computes the logits of each position of the
+text, and chooses the next token from them. The command fails if a token differs, or if the cycles
+of a position are not those of `weft.language_core.cycles`."""
 DISTANCE = f"""\
 The distribution of the integers, `p / sum(p)`, beside softmax of the same logits in float64: the
 Kullback-Leibler divergence from it, and the total variation. They are means over the positions of
@@ -55,9 +55,9 @@ DISTANCE_HEADS = """\
 
 
 def prompts() -> list[str]:
-    """The first words of stories."""
+    """The first words of stories; each prompt has a word more than the one before."""
     stories = (story(random.Random(1000 + seed)) for seed in range(PROMPTS))
-    return [" ".join(text.split()[:WORDS]) for text in stories]
+    return [" ".join(text.split()[: FEWEST + n]) for n, text in enumerate(stories)]
 
 
 def differences(weights, prompt, tokens, how, state) -> int:

@@ -8,6 +8,7 @@ import pytest
 from golden_language_core import GoldenLanguageCore
 
 from weft.cli import language, main, story_timeline
+from weft.golden.language.sampling import sampling
 from weft.language_core.cycles import token_cycles
 
 pytest.importorskip("matplotlib")
@@ -43,6 +44,24 @@ def test_a_story_and_its_timeline(here, capsys, on_core):
     spent = sum(int(line.split()[-1].replace(",", "")) for line in lines[3:-1])
     assert cycles - 40 < spent < cycles
     assert (here / "out" / "story.png").stat().st_size > 5_000
+
+
+SAMPLED = "--temperature", "0.8", "--min-p", "0.05", "--seed", "3"
+
+
+def test_a_story_at_a_temperature(here, capsys, on_core):
+    """From each command; the timeline has the choice of the token."""
+    story_timeline.stories().save(here / "own.weft")
+    program = story_timeline.stories()
+    on_core(how=sampling(0.8, 0.05, program.weights.logit_bits))
+    session = program.open()
+    text = "".join(session.generate("Tom", 20, temperature=0.8, min_p=0.05, seed=3))
+    for words in (["story"], ["run", "own.weft", "--on", "sim"]):
+        assert main([*words, "--tokens", "20", "--prompt", "Tom", *SAMPLED]) == 0
+        said = capsys.readouterr()
+        assert said.out == f"Tom{text}\n"
+        assert "text equal to the golden model, cycles as predicted" in said.err
+        assert ("\nsampling " in said.err) == (words == ["story"])
 
 
 @pytest.mark.exit_code("story", 1)
@@ -93,3 +112,15 @@ def test_it_runs(here, capsys):
     """A story of 40 tokens on the simulated core."""
     assert main(["story", "--tokens", "40"]) == 0
     assert "text equal to the golden model, cycles as predicted" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_sampled_text_runs(here, capsys):
+    """40 tokens at a temperature on the simulated core, and the same on the golden model."""
+    story_timeline.stories().save(here / "own.weft")
+    words = ["run", "own.weft", "--tokens", "40", *SAMPLED]
+    assert main([*words, "--on", "sim"]) == 0
+    said = capsys.readouterr()
+    assert "text equal to the golden model, cycles as predicted" in said.err
+    assert main(words) == 0
+    assert capsys.readouterr().out == said.out
