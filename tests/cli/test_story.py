@@ -55,9 +55,9 @@ def test_a_story_at_a_temperature(here, capsys, on_core):
     program = story_timeline.stories()
     on_core(how=sampling(0.8, 0.05, program.weights.logit_bits))
     session = program.open()
-    text = "".join(session.generate("Tom", 20, temperature=0.8, min_p=0.05, seed=3))
+    text = "".join(session.generate("Tom", 8, temperature=0.8, min_p=0.05, seed=3))
     for words in (["story"], ["run", "own.weft", "--on", "sim"]):
-        assert main([*words, "--tokens", "20", "--prompt", "Tom", *SAMPLED]) == 0
+        assert main([*words, "--tokens", "8", "--prompt", "Tom", *SAMPLED]) == 0
         said = capsys.readouterr()
         assert said.out == f"Tom{text}\n"
         assert "text equal to the golden model, cycles as predicted" in said.err

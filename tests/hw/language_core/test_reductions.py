@@ -146,6 +146,6 @@ def test_the_largest_sum_fits(dut):
     groups = np.full((4096, 4), 32767)
     script = _pass(Reduction.TOTAL, groups)
     end = len(script) - 1
-    script += _pass(Reduction.PICK, groups, mark=groups.sum() - 1)
+    script += _pass(Reduction.PICK, groups, mark=int(groups.sum()) - 1)
     latest, best = play(dut, script, "latest_total", "best", tail=1)
     assert (latest[end], best[-1]) == (groups.sum(), 16383)
