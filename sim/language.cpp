@@ -22,7 +22,7 @@
 namespace {
 
 struct Start {
-    uint32_t list, first_position, limit, stop_token, prompt;
+    uint32_t list, first_position, limit, stop_token, seed, prompt;
     uint32_t cycles;     // limit of the simulation
     uint32_t abort;      // cycle of an abort after the start; 0: none
     uint32_t stall;      // cycles in which each token waits for the host
@@ -65,6 +65,7 @@ public:
         top_->first_position = start.first_position;
         top_->limit = start.limit;
         top_->stop_token = start.stop_token;
+        top_->seed = start.seed;
         top_->start = 1;
         cycle();
         top_->start = 0;

@@ -91,7 +91,8 @@ class LanguageSimulation(ModelProcess):
 
     def run(
         self, prompt, limit: int, *, first_position: int = 0, list_word: int = 0,
-        stop_token: int = NO_TOKEN, cycles: int = _LIMIT, abort: int = 0, stall: int = 0,
+        stop_token: int = NO_TOKEN, seed: int = 1, cycles: int = _LIMIT, abort: int = 0,
+        stall: int = 0,
     ) -> SimulatedText:
         """Write a text.
 
@@ -107,6 +108,8 @@ class LanguageSimulation(ModelProcess):
             Word of the list.
         stop_token : int
             The text ends after it.
+        seed : int
+            The state of the register of random numbers, 1 to 2**32 - 1.
         cycles : int
             Cycles after which the simulation gives up.
         abort : int
@@ -114,8 +117,10 @@ class LanguageSimulation(ModelProcess):
         stall : int
             Cycles in which each token waits for the host.
         """
-        numbers = list_word, first_position, limit, stop_token, len(prompt), cycles, abort, stall
-        self._send(b"S" + struct.pack(f"<{8 + len(prompt)}I", *numbers, *prompt))
+        numbers = (
+            list_word, first_position, limit, stop_token, seed, len(prompt), cycles, abort, stall,
+        )
+        self._send(b"S" + struct.pack(f"<{len(numbers) + len(prompt)}I", *numbers, *prompt))
         finished, error, position, simulated, *counts = struct.unpack("<6I", self._receive(24))
         per_position, tokens = (
             list(struct.unpack(f"<{count}I", self._receive(4 * count))) for count in counts

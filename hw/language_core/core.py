@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from weft.hw.buffers.bank import Bank
 from weft.hw.delay import pipeline
+from weft.hw.language_core.coin import Coin
 from weft.hw.language_core.control import PassControl
 from weft.hw.language_core.lanes import Lanes
 from weft.hw.language_core.loops import LoopNest
@@ -27,6 +28,7 @@ from weft.language_core.descriptors import (
     Kind,
     OutPlace,
     Reduction,
+    Source,
 )
 from weft.language_core.latencies import PARAMETER_ISSUE, READ
 
@@ -61,6 +63,9 @@ class LanguageCore(wiring.Component):
         The group of the main memory, SELECTED cycles after ``group``, while the core is not busy.
     start, list, first_position, limit, stop_token, run_abort, busy, error, position, cycles
         As of `weft.hw.language_core.control.PassControl`.
+    seed : In, 32 bits
+        With ``start``: the state of the register of random numbers, not 0. A list that takes the
+        most probable token does not use it.
     prompt_valid, prompt_ready, prompt_token, prompt_last : In, Out, In, In
         The stream of the prompt.
     token_valid, token_ready, token : Out, In, Out
@@ -73,7 +78,7 @@ class LanguageCore(wiring.Component):
             "write": In(1), "table": In(1), "group": In(16),
             "write_data": In(8 * PAIR_BYTES), "read_data": Out(8 * PAIR_BYTES),
             "start": In(1), "list": In(12), "first_position": In(12), "limit": In(12),
-            "stop_token": In(16), "run_abort": In(1),
+            "stop_token": In(16), "seed": In(32), "run_abort": In(1),
             "busy": Out(1), "error": Out(CoreError), "position": Out(12), "cycles": Out(32),
             "prompt_valid": In(1), "prompt_ready": Out(1), "prompt_token": In(16),
             "prompt_last": In(1),
@@ -94,6 +99,7 @@ class LanguageCore(wiring.Component):
         m.submodules.lanes = lanes = Lanes(target=target)
         m.submodules.reductions = reductions = Reductions(target=target)
         m.submodules.scales = scales = Scales(target=target)
+        m.submodules.coin = coin = Coin()
         for name in (
             "start", "list", "first_position", "limit", "stop_token", "run_abort",
         ):
@@ -111,7 +117,9 @@ class LanguageCore(wiring.Component):
         parameters, issue = self._parameters(m, memory)
         m.d.comb += self.read_data.eq(parameters)
         self._around_lanes(m, control, groups, lanes, reductions, scales, side, parameters)
-        write = self._results(m, control, groups, lanes, reductions, scales, activations, side)
+        self._scalars(m, control, reductions, scales, coin)
+        done = scales.done | coin.done
+        write = self._results(m, control, groups, lanes, reductions, done, activations, side)
         self._port_b(m, control, memory, lanes, scales, groups, write, issue)
         return m
 
@@ -213,7 +221,7 @@ class LanguageCore(wiring.Component):
         number, of_position = groups["number"], position[2:]
         for n in range(LANES):
             beyond = (number == of_position) & (position[:2] < n) if n else 0
-            m.d.sync += masked[n].eq((of_position < number) | beyond)
+            m.d.sync += masked[n].eq(((of_position < number) | beyond) & ~job.unmasked)
         head = pipeline(m, groups["head"], 1, "head")
         before_table, before_residual = (stage - side.LATENCY for stage in (
             lanes.TABLE, lanes.RESIDUAL,
@@ -234,17 +242,31 @@ class LanguageCore(wiring.Component):
             lanes.side.eq(side.read_data),
             reductions.masked.eq(pipeline(m, masked, lanes.LATENCY - 1, "masked")),
             reductions.start.eq(control.pass_start), reductions.kind.eq(job.reduction),
-            reductions.results.eq(lanes.results),
+            reductions.results.eq(lanes.results), reductions.least.eq(job.addend),
+            control.best.eq(reductions.best),
+        ]
+
+    def _scalars(self, m, control, reductions, scales, coin):
+        """Scalar passes: scales, and the coin of a random choice."""
+        job = control.job
+        scalar, tossed = job.kind == Kind.SCALAR, job.source == Source.COIN
+        m.d.comb += [
             reductions.total_head.eq(scales.total_head), scales.total.eq(reductions.total),
-            scales.squares.eq(reductions.squares), control.best.eq(reductions.best),
-            scales.start.eq(control.pass_start & (job.kind == Kind.SCALAR)),
+            scales.squares.eq(reductions.squares),
+            scales.start.eq(control.pass_start & scalar & ~tossed),
             scales.heads.eq(job.heads), scales.source.eq(job.source),
             scales.addend.eq(job.addend),
             scales.place.eq(control.parameter), scales.lane.eq(control.token[:2]),
+            coin.load.eq(self.start & ~control.busy), coin.seed.eq(self.seed),
+            coin.start.eq(control.pass_start & scalar & tossed),
+            coin.total.eq(reductions.latest_total), reductions.mark.eq(coin.mark),
         ]
 
-    def _results(self, m, control, groups, lanes, reductions, scales, activations, side):
-        """Store results, and end the pass; the write of keys and values to the main memory."""
+    def _results(self, m, control, groups, lanes, reductions, done, activations, side):
+        """Store results, and end the pass; the write of keys and values to the main memory.
+
+        ``done`` ends a scalar pass.
+        """
         job = control.job
         later = {
             name: pipeline(m, groups[name], lanes.LATENCY, f"{name}_of_result")
@@ -264,7 +286,7 @@ class LanguageCore(wiring.Component):
         ]
         slow = (job.reduction != Reduction.NONE) | (job.out_place >= OutPlace.KEYS)
         reduced = pipeline(m, later["end"] & slow, reductions.LATENCY, "reduced")
-        m.d.comb += control.pass_done.eq(scales.done | reduced | (later["end"] & ~slow))
+        m.d.comb += control.pass_done.eq(done | reduced | (later["end"] & ~slow))
         return self._cache_write(m, control, valid & ~here, out, later["number"], lanes)
 
     @staticmethod

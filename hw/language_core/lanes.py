@@ -52,6 +52,8 @@ class Lanes(wiring.Component):
       result is 0.
     * silu: the argument is ``value + 32768``.
 
+    `Operand.DISTANCE` is ``maximum - value``, which must not be negative.
+
     A group follows no handshake. What comes with it, at the stage that an attribute tells, is the
     task of the parent. Results leave LATENCY cycles after their group.
 
@@ -107,8 +109,13 @@ class Lanes(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         values = [pipeline(m, self.values[n], 1, f"value_{n}") for n in range(LANES)]
-        tables = self._tables(m, values)
-        raw = [pipeline(m, value, self.TABLE - 1, "raw") for value in values]
+        distances = self._distances(m, values)
+        tables = self._tables(m, values, distances)
+        far = self.control.operand == Operand.DISTANCE
+        raw = [
+            pipeline(m, Mux(far, distance, value), self.TABLE - 1, "raw")
+            for distance, value in zip(distances, values, strict=True)
+        ]
         shift, rounding = self._shift(m)
         for n in range(LANES):
             product = self._product(m, n, raw, tables[n])
@@ -122,7 +129,15 @@ class Lanes(wiring.Component):
             m.d.sync += self.results[n].eq(narrow)
         return m
 
-    def _tables(self, m, values):
+    def _distances(self, m, values):
+        """``maximum - value``, which is not negative unless the lane is masked."""
+        distances = []
+        for n, value in enumerate(values):
+            distances.append(Signal(16, name=f"distance_{n}"))
+            m.d.comb += distances[n].eq(self.maximum - value[:16].as_signed())
+        return distances
+
+    def _tables(self, m, values, distances):
         """The value of the table in each lane; two lanes share a memory."""
         found = []
         for n in range(0, LANES, 2):
@@ -130,7 +145,7 @@ class Lanes(wiring.Component):
                 name: DualPortBank(width=16, depth=ENTRIES, target=self.target)
                 for name in ("base", "slope")
             }
-            lanes = [self._argument(m, values[n + k], n + k) for k in (0, 1)]
+            lanes = [self._argument(m, values[k], distances[k], k) for k in (n, n + 1)]
             for name, bank in banks.items():
                 m.submodules[f"{name}_{n}"] = bank
                 m.d.comb += [
@@ -146,10 +161,9 @@ class Lanes(wiring.Component):
                 found.append(self._interpolated(m, base, slope, fraction, zero))
         return found
 
-    def _argument(self, m, value, lane):
+    def _argument(self, m, value, distance, lane):
         """Entry, fraction with 7 bits after the point, and whether the result is 0: stage 2."""
         silu = self.control.operand == Operand.SILU
-        distance = (self.maximum - value[:16].as_signed())[:16]  # not negative, unless masked
         scaled = Cat(Const(0, _EXP_SHIFT), distance)
         exp = Mux(scaled[16:].any(), 0xFFFF, scaled[:16])
         argument = Mux(silu, Cat(value[:15], ~value[15]), exp)

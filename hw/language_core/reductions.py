@@ -1,6 +1,6 @@
-"""`Reductions`: maxima and totals of heads, a sum of squares, and the index of the best value."""
+"""`Reductions`: maxima and totals of heads, a sum of squares, and the index of the next token."""
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -8,12 +8,13 @@ from amaranth.lib.wiring import In, Out
 from weft.hw.delay import pipeline
 from weft.hw.fabrics import FABRICS
 from weft.language_core.config import HEADS, LANES
-from weft.language_core.descriptors import Reduction
+from weft.language_core.descriptors import TOTAL_BITS, Reduction
 from weft.language_core.latencies import REDUCED
 
 __all__ = ["Reductions"]
 
 _LEAST = -(1 << 15)
+_HEAD_BITS = 25  # of a head's total: at most 1,024 positions
 
 
 class Reductions(wiring.Component):
@@ -35,6 +36,10 @@ class Reductions(wiring.Component):
     results : In, 4 int16
     masked : In, 4 bits
         Results that a maximum leaves out; a total needs none, for these results are 0.
+    least : In, 15 bits
+        Results below it count as 0 in a total and for `Reduction.PICK`. Stable during the pass.
+    mark : In, 29 bits
+        Of `Reduction.PICK`, with ``start``; less than the sum of the results.
     index : In, 16 bits
         Number of the first result of the group; a multiple of 4.
     first, last : In, 1 bit
@@ -44,10 +49,14 @@ class Reductions(wiring.Component):
         The maximum of a head, in the same cycle.
     total_head, total : In 4 bits, Out 25 bits
         The total of a head, in the same cycle.
+    latest_total : Out, 29 bits
+        The total of the last head, from the end of a pass with `Reduction.TOTAL` to the start of
+        the next one.
     squares : Out, 48 bits
         From the end of a pass with `Reduction.SQUARES` to the start of the next one.
     best : Out, 16 bits
-        The index, from the end of a pass with `Reduction.BEST` to the start of the next one.
+        The index, from the end of a pass with `Reduction.BEST` or `Reduction.PICK` to the start of
+        the next one. Of the pick it is the first i with ``sum(results[: i + 1]) > mark``.
     """
 
     LATENCY = REDUCED
@@ -57,11 +66,11 @@ class Reductions(wiring.Component):
         super().__init__({
             "start": In(1), "kind": In(3), "valid": In(1),
             "results": In(data.ArrayLayout(signed(16), LANES)),
-            "masked": In(LANES), "index": In(16),
+            "masked": In(LANES), "index": In(16), "least": In(15), "mark": In(TOTAL_BITS),
             "first": In(1), "last": In(1), "head": In(range(HEADS)),
             "maximum_head": In(range(HEADS)), "maximum": Out(signed(16)),
-            "total_head": In(range(HEADS)), "total": Out(25),
-            "squares": Out(48), "best": Out(16),
+            "total_head": In(range(HEADS)), "total": Out(_HEAD_BITS),
+            "latest_total": Out(TOTAL_BITS), "squares": Out(48), "best": Out(16),
         })
 
     def elaborate(self, platform):
@@ -71,16 +80,27 @@ class Reductions(wiring.Component):
             name: pipeline(m, getattr(self, name), 2, name)
             for name in ("first", "last", "head", "index")
         }
+        later = {name: pipeline(m, flag, 1, f"later_{name}") for name, flag in flags.items()}
         values = [Mux(self.masked[n], _LEAST, self.results[n]).as_signed() for n in range(LANES)]
-        largest = self._tree(m, values, lambda a, b: Mux(a < b, b, a), "largest")
+        largest = self._tree(m, values, _larger, "largest")
+        running = Signal(signed(16), name="running_maximum", reset_less=True)
+        maximum = (self.kind == Reduction.MAXIMUM) | (self.kind == Reduction.BEST)
+        valid = pipeline(m, self.valid & maximum, 2, "valid_maximum")
         self._of_heads(
-            m, flags, Reduction.MAXIMUM, largest, lambda a, b: Mux(a < b, b, a),
-            self.maximum_head, self.maximum,
+            m, flags, valid, largest, _larger, running, self.maximum_head, self.maximum
         )
-        total = self._tree(m, [self.results[n][:15] for n in range(LANES)], _sum, "total")
-        self._of_heads(m, flags, Reduction.TOTAL, total, _sum, self.total_head, self.total)
+        kept = [
+            pipeline(m, Mux(result < self.least, 0, result), 1, f"kept_{n}")
+            for n, result in enumerate(self.results[n][:15] for n in range(LANES))
+        ]
+        total = self._tree(m, kept, _sum, "total")
+        valid = pipeline(m, self.valid & (self.kind == Reduction.TOTAL), 3, "valid_total")
+        self._of_heads(
+            m, later, valid, total, _sum, self.latest_total, self.total_head, self.total
+        )
         self._squares(m)
         self._best(m, flags)
+        self._pick(m, later, kept, total)
         return m
 
     @staticmethod
@@ -91,13 +111,12 @@ class Reductions(wiring.Component):
         ]
         return pipeline(m, join(*pairs), 1, name)
 
-    def _of_heads(self, m, flags, kind, value, join, head, out):
+    @staticmethod
+    def _of_heads(m, flags, valid, value, join, running, head, out):
         """Join the groups of each head; its last one writes the result to a memory."""
-        valid = pipeline(m, self.valid & (self.kind == kind), 2, f"valid_{kind.name.lower()}")
-        running = Signal.like(out, name=f"running_{kind.name.lower()}", reset_less=True)
-        joined = Signal.like(out, name=f"joined_{kind.name.lower()}")
+        joined = Signal.like(running, name=f"joined_{out.name}")
         memory = Memory(shape=out.shape(), depth=HEADS, init=[])
-        m.submodules[f"{kind.name.lower()}_of_head"] = memory
+        m.submodules[f"{out.name}_of_head"] = memory
         write, read = memory.write_port(), memory.read_port(domain="comb")
         m.d.comb += [
             joined.eq(Mux(flags["first"], value, join(running, value))),
@@ -146,6 +165,31 @@ class Reductions(wiring.Component):
         with m.Elif(valid & (empty | (best < value))):
             m.d.sync += [empty.eq(0), best.eq(value), self.best.eq(flags["index"] | lane)]
 
+    def _pick(self, m, flags, kept, total):
+        """Find the group in which the running sum exceeds the mark, and the result in it."""
+        first, third = (pipeline(m, kept[n], 1, f"kept_{n}_later") for n in (0, 2))
+        pair = pipeline(m, kept[0] + kept[1], 1, "pair")
+        sums = [
+            pipeline(m, value, 1, f"sum_of_{n + 1}")
+            for n, value in enumerate((first, pair, pair + third))
+        ]
+        left, found = Signal(TOTAL_BITS, name="left_of_mark", reset_less=True), Signal()
+        mine = self.kind == Reduction.PICK
+        valid = pipeline(m, self.valid & mine, 3, "valid_pick")
+        one, two, three = (left < value for value in sums)
+        with m.If(self.start & mine):
+            m.d.sync += [left.eq(self.mark), found.eq(0)]
+        with m.Elif(valid & ~found):
+            lane = Cat(~one & (two | ~three), ~two)
+            with m.If(left < total):
+                m.d.sync += [found.eq(1), self.best.eq(flags["index"] | lane)]
+            with m.Else():
+                m.d.sync += left.eq(left - total)
+
 
 def _sum(a, b):
     return a + b
+
+
+def _larger(a, b):
+    return Mux(a < b, b, a)

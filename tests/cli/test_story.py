@@ -8,6 +8,7 @@ import pytest
 from golden_language_core import GoldenLanguageCore
 
 from weft.cli import language, main, story_timeline
+from weft.golden.language.sampling import sampling
 from weft.language_core.cycles import token_cycles
 
 pytest.importorskip("matplotlib")
@@ -45,6 +46,24 @@ def test_a_story_and_its_timeline(here, capsys, on_core):
     assert (here / "out" / "story.png").stat().st_size > 5_000
 
 
+SAMPLED = "--temperature", "0.8", "--min-p", "0.05", "--seed", "3"
+
+
+def test_a_story_at_a_temperature(here, capsys, on_core):
+    """From each command; the timeline has the choice of the token."""
+    story_timeline.stories().save(here / "own.weft")
+    program = story_timeline.stories()
+    on_core(how=sampling(0.8, 0.05, program.weights.logit_bits))
+    session = program.open()
+    text = "".join(session.generate("Tom", 8, temperature=0.8, min_p=0.05, seed=3))
+    for words in (["story"], ["run", "own.weft", "--on", "sim"]):
+        assert main([*words, "--tokens", "8", "--prompt", "Tom", *SAMPLED]) == 0
+        said = capsys.readouterr()
+        assert said.out == f"Tom{text}\n"
+        assert "text equal to the golden model, cycles as predicted" in said.err
+        assert ("\nsampling " in said.err) == (words == ["story"])
+
+
 @pytest.mark.exit_code("story", 1)
 @pytest.mark.parametrize("faults, text", [
     ({"wrong": 9}, "text DIFFERENT from the golden model, cycles as predicted"),
@@ -59,7 +78,8 @@ def test_a_wrong_core_is_told(here, capsys, on_core, faults, text):
 
 @pytest.mark.parametrize("words, text", [
     (["story", "--prompt", "é"], "é"), (["story", "--prompt", "a " * 300], "must have at most 255"),
-    (["run", "own.weft", "--on", "sim", "--temperature", "1"], "temperature must be 0 on the core"),
+    (["run", "own.weft", "--on", "sim", "--temperature", "0.001"], "must be 0, or in 0.01..100"),
+    (["story", "--min-p", "0.1"], "min-p must be 0 without a temperature, not 0.1"),
 ])
 def test_a_wrong_argument_builds_no_model(here, capsys, monkeypatch, words, text):
     story_timeline.stories().save(here / "own.weft")
@@ -92,3 +112,15 @@ def test_it_runs(here, capsys):
     """A story of 40 tokens on the simulated core."""
     assert main(["story", "--tokens", "40"]) == 0
     assert "text equal to the golden model, cycles as predicted" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_sampled_text_runs(here, capsys):
+    """40 tokens at a temperature on the simulated core, and the same on the golden model."""
+    story_timeline.stories().save(here / "own.weft")
+    words = ["run", "own.weft", "--tokens", "40", *SAMPLED]
+    assert main([*words, "--on", "sim"]) == 0
+    said = capsys.readouterr()
+    assert "text equal to the golden model, cycles as predicted" in said.err
+    assert main(words) == 0
+    assert capsys.readouterr().out == said.out

@@ -12,6 +12,7 @@ from language_programs import CORE, SHAPE, cache_of, golden_text, program_of, qu
 
 import weft
 from weft.golden.language import IntegerModel, Shape
+from weft.golden.language.sampling import GREEDY, sampling, start_state, weigh
 from weft.language_core.config import LanguageCoreConfig
 from weft.language_core.cycles import token_cycles
 from weft.language_core.descriptors import CoreError
@@ -42,19 +43,26 @@ def _load(core, program):
     core.write_tables(program.tables)
 
 
-def _check(core, weights, program, prompt, limit):
+def _choose(core, program, how):
+    """How the core chooses the tokens of the next texts."""
+    first, data = program.choice(how)
+    core.write(data, first)
+
+
+def _check(core, weights, program, prompt, limit, how=GREEDY, seed=1, stall=0):
     """A text has the golden tokens and the golden cache, and its positions the predicted cycles."""
-    text, model = core.run(prompt, limit), IntegerModel(weights)
+    state, model = start_state(seed), IntegerModel(weights)
+    text = core.run(prompt, limit, seed=state, stall=stall)
     assert text.finished
     assert (text.error, text.position) == (CoreError.NONE, limit)
-    assert text.tokens == golden_text(weights, prompt, limit, model)
+    assert text.tokens == golden_text(weights, prompt, limit, model, how, state)
     cache = cache_of(
         program, weights.shape, lambda first, count: core.read(16 * first, 16 * count)
     )
     golden = np.array([model._k, model._v])[:, :, 0, :limit]
     np.testing.assert_array_equal(cache[:, :, :limit], golden.reshape(cache[:, :, :limit].shape))
     assert text.cycles == [
-        token_cycles(program.passes, position, emits=position + 1 >= len(prompt))
+        token_cycles(program.list_of(how), position, emits=position + 1 >= len(prompt))
         for position in range(limit)
     ]
     return text
@@ -71,6 +79,99 @@ def test_texts(core):
         prompt = rng.integers(0, SHAPE.vocab, length).tolist()
         tokens += _check(core, weights, program, prompt, length + 1).tokens
     assert len(set(tokens)) > 5
+
+
+@pytest.mark.parametrize("temperature, min_p, seed", [(3, 0, 1), (6, 0, 2), (6, 0.3, 2)])
+def test_sampled_texts(core, temperature, min_p, seed):
+    """From the first position of the cache to the last one, and from prompts of several lengths."""
+    weights, rng = quantized(), np.random.default_rng(seed)
+    program, how = program_of(weights), sampling(temperature, min_p, weights.logit_bits)
+    _load(core, program)
+    _choose(core, program, how)
+    tokens = _check(core, weights, program, [3], 48, how, seed).tokens
+    assert len(set(tokens)) > 5 and tokens != golden_text(weights, [3], 48)
+    for length in (2, 8, 17, 47):
+        prompt = rng.integers(0, SHAPE.vocab, length).tolist()
+        _check(core, weights, program, prompt, min(length + 4, 48), how, length)
+
+
+def test_texts_in_a_row_depend_on_their_seeds_alone(core):
+    """With stalls of the host, and with a greedy text between them."""
+    weights = quantized()
+    program, how = program_of(weights), sampling(5, 0.01, weights.logit_bits)
+    _load(core, program)
+    found = []
+    for seed, chosen, stall in (
+        (7, how, 0), (7, how, 3), (8, how, 0), (9, GREEDY, 0), (7, how, 60), (10, GREEDY, 1),
+    ):
+        _choose(core, program, chosen)
+        text = _check(core, weights, program, [3, 9], 20, chosen, seed, stall)
+        found.append(tuple(text.tokens))
+    assert found[0] == found[1] == found[4] != found[2]
+    assert found[3] == found[5] not in found[:3]
+
+
+def test_an_abort_of_a_sampled_text(core):
+    """In each of the passes that choose the first token; then a whole text."""
+    weights = quantized()
+    program, how = program_of(weights), sampling(5, 0, weights.logit_bits)
+    _load(core, program)
+    _choose(core, program, how)
+    ends = token_cycles(program.list_of(how), 0)
+    for cycle in range(ends - 165, ends, 15):
+        text = core.run([3], 48, abort=cycle, seed=start_state(1))
+        assert (text.error, text.tokens) == (CoreError.ABORTED, [])
+        assert cycle < text.simulated < cycle + 70
+        assert core.run([3], 5, seed=start_state(2)).tokens == golden_text(
+            weights, [3], 5, None, how, start_state(2)
+        )
+
+
+def _with_logits(weights, rows):
+    """A model whose classifier has other rows of weights."""
+    rows = np.asarray(rows, np.int8)
+    multipliers = np.full(len(rows), weights.classifier.multipliers.max(), np.int16)
+    classifier = replace(weights.classifier, weights=rows, multipliers=multipliers)
+    return replace(weights, classifier=classifier)
+
+
+@pytest.mark.parametrize("kind, least", [("equal", 0), ("equal", 1), ("last", 0), ("last", 1)])
+def test_extreme_distributions(core, kind, least):
+    """All logits equal; and one far above the others, the last one."""
+    weights = quantized()
+    rows = np.zeros_like(weights.classifier.weights)
+    if kind == "last":
+        logits = IntegerModel(weights).step(np.array([[3]]))[0, -1]
+        rows[-1] = weights.classifier.weights[logits.argmax()]
+    weights = _with_logits(weights, rows)
+    how = sampling(0.02 if kind == "last" else 1, least, weights.logit_bits)
+    logits = IntegerModel(weights).step(np.array([[3]]))[0, -1]
+    expected = [32767] * 48 if kind == "equal" else [0] * 47 + [32767]
+    assert weigh(logits, how).tolist() == expected
+    program = program_of(weights)
+    _load(core, program)
+    _choose(core, program, how)
+    firsts = set()
+    for seed in range(1, 9):
+        text = _check(core, weights, program, [3], 1, how, seed)
+        firsts |= {*text.tokens}
+    assert firsts == {47} if kind == "last" else len(firsts) > 4
+
+
+@pytest.mark.parametrize("vocab", [8, 2016])
+def test_the_smallest_and_the_largest_vocabulary(core, vocab):
+    """The logits of the larger one fill the activation memory."""
+    shape = Shape(dim=16, layers=1, heads=2, kv_heads=2, hidden=16, vocab=vocab, positions=16)
+    weights = quantized(shape, seed=2)
+    program = program_of(weights)
+    assert bool(program.sampler)
+    _load(core, program)
+    tokens = []
+    for temperature, seed in ((30, 1), (0.5, 2), (30, 3)):
+        how = sampling(temperature, 0, weights.logit_bits)
+        _choose(core, program, how)
+        tokens += _check(core, weights, program, [vocab - 1, 0], 16, how, seed).tokens
+    assert max(tokens) > 3 * vocab // 4 and min(tokens) < vocab // 4
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"heads of {shape.head_dim}")
@@ -147,22 +248,32 @@ def test_a_session_on_the_core_writes_the_golden_text(core, text_program, prompt
     assert session.ended == "cache"
 
 
+@pytest.mark.parametrize("how", [
+    {"temperature": 0.8, "seed": 1}, {"temperature": 5, "seed": 4, "min_p": 0.02},
+    {"temperature": 5, "seed": 5, "stop": "d"},
+])
+def test_a_session_on_the_core_samples_the_golden_text(core, text_program, how):
+    """Then a greedy text, and the same one again."""
+    writer = _connected(text_program, core)
+    session, golden = text_program.open(writer), text_program.open()
+    for prompt, given in (("the ants", how), ("the sand", {}), ("", how), ("the ants", how)):
+        assert [*session.generate(prompt, 14, **given)] == [*golden.generate(prompt, 14, **given)]
+        assert (session.tokens, session.ended) == (golden.tokens, golden.ended)
+        assert writer.cycles == [
+            token_cycles(writer.passes, n, emits=n + 1 >= session.prompt_tokens)
+            for n in range(writer.position)
+        ]
+
+
 def test_a_text_ends_where_the_memory_does(text_program):
     """A model whose cache has fewer positions than it could have."""
     config = replace(CORE, words=352)
     program = largest_program(text_program.weights, config)
     assert program.positions == 32
-    with pytest.raises(ModelError, match=r"with 48 positions needs 357 words"):
+    with pytest.raises(ModelError, match=r"with 48 positions needs 361 words"):
         compile_model(text_program.weights, config, 48)
     with pytest.raises(ModelError, match="with 16 positions needs"):
         largest_program(text_program.weights, replace(CORE, words=256))
-
-
-def test_the_core_takes_no_temperature(text_program):
-    """An error before any core is there."""
-    session = text_program.open(CoreWriter(text_program.weights, CORE))
-    with pytest.raises(ModelError, match="temperature must be 0 on the core"):
-        session.generate("the", 3, temperature=0.8)
 
 
 def test_an_error_of_the_core_ends_a_session(core, text_program):
@@ -179,6 +290,10 @@ def test_stages_are_all_passes_of_a_token(text_program):
         assert [stage.name for stage in stages[:4]] == ["embedding", "norm", "q, k, v", "rope"]
         assert all(a.end == b.start for a, b in itertools.pairwise(stages))
         assert stages[-1].end + LIST_END == token_cycles(program.passes, position)
+    how = sampling(1, 0, text_program.weights.logit_bits)
+    *others, sampled = token_stages(program, 47, how)
+    assert others == stages and sampled.name == "sampling"
+    assert sampled.end + LIST_END == token_cycles(program.list_of(how), 47)
 
 
 @pytest.fixture(scope="module")

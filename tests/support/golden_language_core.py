@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from weft.golden.language import IntegerModel
+from weft.golden.language.sampling import GREEDY, sample
 from weft.language_core.config import LanguageCoreConfig
 from weft.language_core.cycles import token_cycles
 from weft.language_core.descriptors import CoreError
@@ -19,25 +20,32 @@ class GoldenLanguageCore:
     """In place of a `weft.sim.language_core.LanguageSimulation`.
 
     It writes another token at the position ``wrong``, and one that ends a text at ``ends``. Each
-    token takes ``late`` cycles more.
+    token takes ``late`` cycles more. It chooses tokens by ``how`` when it has got this choice.
     """
 
-    def __init__(self, weights, *, wrong=None, ends=None, late=0):
+    def __init__(self, weights, *, wrong=None, ends=None, late=0, how=GREEDY):
         self._weights, self._wrong, self._ends, self._late = weights, wrong, ends, late
-        self._passes = largest_program(weights, LanguageCoreConfig()).passes
+        self._program = largest_program(weights, LanguageCoreConfig())
+        self._offered, self._how = how, None
 
-    def write(self, data):
-        assert data
+    def write(self, data, first=0):
+        if first:
+            assert (first, data) == self._program.choice(self._offered)
+            self._how = self._offered
+        else:
+            assert data == self._program.main
+            self._how = GREEDY
 
     def write_tables(self, entries):
         assert len(entries) == 1024
 
-    def run(self, tokens, limit, *, first_position):
+    def run(self, tokens, limit, *, first_position, seed):
         if first_position == 0:
             self._model = IntegerModel(self._weights)
-        token = int(self._model.step(np.array([tokens]))[0, -1].argmax())
+        token, _ = sample(self._model.step(np.array([tokens]))[0, -1], self._how, seed)
+        passes = self._program.list_of(self._how)
         cycles = [
-            self._late + token_cycles(self._passes, n, emits=n + 1 == limit)
+            self._late + token_cycles(passes, n, emits=n + 1 == limit)
             for n in range(first_position, limit)
         ]
         token = {self._wrong: token ^ 1, self._ends: END}.get(limit - 1, token)

@@ -6,6 +6,7 @@ import numpy as np
 from language_models import random_weights
 
 from weft.golden.language import IntegerModel, Shape
+from weft.golden.language.sampling import GREEDY, sample
 from weft.language_core.config import LanguageCoreConfig
 from weft.models.language.quantization import observe, quantize
 from weft.models.language_core.program import compile_model
@@ -49,15 +50,17 @@ def cache_of(program, shape, read):
     return np.array(found).swapaxes(0, 1)
 
 
-def golden_text(weights, prompt, limit, model=None):
-    """The tokens that a greedy text adds to a prompt, up to the position ``limit``.
+def golden_text(weights, prompt, limit, model=None, how=GREEDY, state=1):
+    """The tokens that a text adds to a prompt, up to the position ``limit``.
 
-    ``model`` is the `IntegerModel` that computes them, if its cache is of interest.
+    ``model`` is the `IntegerModel` that computes them, if its cache is of interest. ``how`` and the
+    random ``state`` choose the tokens.
     """
     model = model or IntegerModel(weights)
     logits, found = model.step(np.array([prompt]))[0, -1], []
     while True:
-        found.append(int(logits.argmax()))
+        token, state = sample(logits, how, state)
+        found.append(token)
         if model.position == limit:
             return found
         logits = model.step(np.array([found[-1:]]))[0, -1]

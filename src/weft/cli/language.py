@@ -9,8 +9,8 @@ from weft.cli.options import integer, number, output_file
 from weft.cli.progress import slow_task
 
 __all__ = [
-    "CLOCK", "add_text", "compile_model", "core_writer", "is_language", "refuse_text", "report",
-    "run", "simulated_core", "write_text",
+    "CLOCK", "add_choice", "add_text", "compile_model", "core_writer", "is_language",
+    "refuse_text", "report", "run", "simulated_core", "write_text",
 ]
 
 CLOCK = 100  # MHz, for the rate of a simulated core; no board reaches it yet
@@ -26,6 +26,12 @@ def add_text(parser) -> None:
         "--tokens", metavar="INT", type=integer("tokens", 1),
         help=f"tokens that follow the prompt, at most; default {_TOKENS}",
     )
+    add_choice(group)
+    group.add_argument("--stop", metavar="TEXT", help="end where this text comes")
+
+
+def add_choice(group) -> None:
+    """Add how a language model chooses tokens."""
     group.add_argument(
         "--temperature", metavar="NUMBER", type=number("temperature", 0, 100),
         help="0 takes the most probable token (default); 1 takes tokens by their probabilities,"
@@ -36,7 +42,6 @@ def add_text(parser) -> None:
         help="with a temperature: leave out tokens with less than this part of the largest"
              " probability; default 0",
     )
-    group.add_argument("--stop", metavar="TEXT", help="end where this text comes")
 
 
 _TEXT = "prompt", "tokens", "temperature", "min_p", "stop"
@@ -173,9 +178,9 @@ def _check_core(program, session, prompt, tokens, how):
     golden.writer.positions = writer.positions
     for _ in golden.generate(prompt, tokens, **how):
         pass
-    cycles, passes = writer.cycles, writer.program.passes
+    cycles = writer.cycles
     predicted = [
-        token_cycles(passes, position, emits=position + 1 >= session.prompt_tokens)
+        token_cycles(writer.passes, position, emits=position + 1 >= session.prompt_tokens)
         for position in range(len(cycles))
     ]
     equal = (golden.tokens, golden.ended) == (session.tokens, session.ended)

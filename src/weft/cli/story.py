@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from weft.cli.language import add_choice
 from weft.cli.options import integer, output_file, path
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -14,6 +15,7 @@ the last token is drawn, in the terminal and as story.png.
 
   weft story
   weft story --prompt "Tom has a red ball." --tokens 100
+  weft story --temperature 0.8 --seed 3
 
 weft run takes other models: weft run stories260K.bin --on sim.
 
@@ -29,6 +31,11 @@ def add(parser):
         "--tokens", metavar="INT", type=integer("tokens", 1), default=200,
         help="tokens that follow the prompt, at most; default 200",
     )
+    add_choice(parser)
+    parser.add_argument(
+        "--seed", metavar="INT", type=integer("seed", 0), default=1,
+        help="of the random numbers, with a temperature; 0 or more, default 1",
+    )
     parser.add_argument(
         "--out", metavar="DIR", default="out", type=path("out"),
         help="folder of the picture, story.png; default out",
@@ -43,4 +50,7 @@ def run(args) -> int:
 
     for require in (tools.verilator, tools.compiler):
         require()
-    return show(picture, args.prompt, args.tokens)
+    return show(
+        picture, args.prompt, args.tokens, temperature=args.temperature or 0.0,
+        min_p=args.min_p or 0.0, seed=args.seed,
+    )

@@ -29,12 +29,15 @@ def stories():
     return weft.load(resources.files("weft.demo").joinpath("stories.weft").read_bytes(), "stories")
 
 
-def show(picture: Path, prompt: str, tokens: int) -> int:
-    """Tell a story, and draw the timeline of the last token; return the exit code."""
+def show(picture: Path, prompt: str, tokens: int, **how) -> int:
+    """Tell a story, and draw the timeline of the last token; return the exit code.
+
+    ``how`` are further arguments of `weft.models.language.program.LanguageSession.generate`.
+    """
     program = stories()
     writer = core_writer(program)
-    status = write_text(program, writer, prompt, tokens)
-    stages = token_stages(writer.program, writer.position - 1)
+    status = write_text(program, writer, prompt, tokens, **how)
+    stages = token_stages(writer.program, writer.position - 1, writer.how)
     title = TITLE.format(writer.position - 1, writer.cycles[-1])
     console = Console(highlight=False, stderr=True)
     _print(console, stages, title)

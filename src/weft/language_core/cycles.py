@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from weft.language_core.descriptors import LEVELS, Blocks, Kind, OutPlace, Pass, Reduction
+from weft.language_core.descriptors import LEVELS, Blocks, Kind, OutPlace, Pass, Reduction, Source
 from weft.language_core.latencies import (
+    COIN_BITS,
     CONTROL,
     EVERY_OTHER,
     GROUP_OF_PRODUCT,
@@ -40,10 +41,12 @@ def pass_cycles(each: Pass, position: int) -> int:
 
     A product has the latency ``GROUP_OF_PRODUCT + 1 + LANES_OUT``: its last tile has two groups.
     Values have ``GROUP_OF_VALUE + LANES_OUT``. REDUCED follows if the pass reduces its results, or
-    stores keys or values. A scalar pass has a step for each head, and the latency SCALAR_OUT.
+    stores keys or values. A scalar pass has a step for each head, and the latency SCALAR_OUT; a
+    coin takes COIN_BITS.
     """
     if each.kind == Kind.SCALAR:
-        return each.heads + SCALAR_OUT + CONTROL
+        coin = each.source == Source.COIN
+        return (COIN_BITS if coin else each.heads + SCALAR_OUT) + CONTROL
     cached = each.out_place >= OutPlace.KEYS
     count, latency, period = steps(each, position), LANES_OUT, 1
     if each.kind == Kind.PRODUCT:

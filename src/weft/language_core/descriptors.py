@@ -12,12 +12,14 @@ from enum import IntEnum
 
 __all__ = [
     "DESCRIPTOR_BITS", "DESCRIPTOR_BYTES", "LEVELS", "Blocks", "CoreError", "Factor", "Kind",
-    "Operand", "OutPlace", "ParameterPlace", "Pass", "Reduction", "Source", "field_shapes",
+    "Operand", "OutPlace", "ParameterPlace", "Pass", "Reduction", "Source", "TOTAL_BITS",
+    "field_shapes",
 ]
 
 DESCRIPTOR_BYTES = 64
 DESCRIPTOR_BITS = 8 * DESCRIPTOR_BYTES
 LEVELS = 5  # of the nested loops over steps
+TOTAL_BITS = 29  # of a total: 4,096 groups of four exponentials, which are at most 32,767
 
 
 class Kind(IntEnum):
@@ -62,6 +64,7 @@ class Operand(IntEnum):
     SILU = 2  # the value of the second table
     BYTE = 3  # a byte of the parameter group: an embedding
     PAIR = 4  # two neighbours, rotated
+    DISTANCE = 5  # the head's maximum - value
 
 
 class Factor(IntEnum):
@@ -78,9 +81,10 @@ class Reduction(IntEnum):
 
     NONE = 0
     MAXIMUM = 1  # of each head, over the positions up to the current one
-    TOTAL = 2  # of each head; later positions become 0
+    TOTAL = 2  # of each head; exponentials of later positions are 0
     SQUARES = 3  # the sum of the squares of all results
-    BEST = 4  # the first of the largest results: the next token
+    BEST = 4  # the maximum of each head; and the first of the largest results, the next token
+    PICK = 5  # the first result whose running sum exceeds the mark: the next token
 
 
 class Source(IntEnum):
@@ -89,6 +93,7 @@ class Source(IntEnum):
     RECIPROCAL = 0  # of the total of each head
     ROOT = 1  # the reciprocal root of squares + addend
     PARAMETER = 2  # the parameter itself, with exponent 0
+    COIN = 3  # no scale but the mark of `Reduction.PICK`: a random part of the latest total
 
 
 class CoreError(IntEnum):
@@ -153,9 +158,12 @@ class Pass:
         ``(operand * factor + 2^(shift - 1)) >> shift``; 0 to 47 with the exponent of a scale,
         and 0 shifts and rounds nothing.
     reduction : Reduction
+    unmasked : bool
+        Results are of tokens, not of positions: none is left out for being later.
     source : Source
     addend : int
-        Of `Source.ROOT`.
+        Of `Source.ROOT`. Of `Reduction.TOTAL` and `Reduction.PICK`, in its lowest 15 bits:
+        results below it count as 0.
     """
 
     kind: int = _bits(2)
@@ -198,6 +206,7 @@ class Pass:
     residual: int = _bits(1)
     shift: int = _bits(7, signed=True)
     reduction: int = _bits(3)
+    unmasked: int = _bits(1)
     source: int = _bits(2)
     addend: int = _bits(32)
 
@@ -229,4 +238,5 @@ def field_shapes() -> dict[str, tuple[int, bool]]:
     }
 
 
+assert 4096 * 4 * 32767 < 1 << TOTAL_BITS
 assert sum(bits for bits, _ in field_shapes().values()) <= DESCRIPTOR_BITS

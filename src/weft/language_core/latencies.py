@@ -3,9 +3,9 @@
 from weft.latencies import DSP_MULTIPLIER, MEMORY_READ
 
 __all__ = [
-    "CONTROL", "EVERY_OTHER", "GROUP_OF_PRODUCT", "GROUP_OF_VALUE", "LANES_OUT", "LIST_END",
-    "LIST_START", "PARAMETER_ISSUE", "READ", "REDUCED", "SCALAR_OUT", "SELECTED", "SKIPPED",
-    "TABLE_OUT", "TREE",
+    "COIN_BITS", "CONTROL", "EVERY_OTHER", "GROUP_OF_PRODUCT", "GROUP_OF_VALUE", "LANES_OUT",
+    "LIST_END", "LIST_START", "PARAMETER_ISSUE", "READ", "REDUCED", "SCALAR_OUT", "SELECTED",
+    "SKIPPED", "TABLE_OUT", "TREE",
 ]
 
 READ = 1 + MEMORY_READ  # from a step to its word and its vector: a register for the address
@@ -26,6 +26,7 @@ TABLE_OUT = 2 + MEMORY_READ + DSP_MULTIPLIER + 1  # group, index; base and slope
 PARAMETER_ISSUE = TABLE_OUT - SELECTED  # parameters come with the value of a table
 LANES_OUT = TABLE_OUT + DSP_MULTIPLIER + 7  # sum, rounding, two shifts, clamp, residual, saturation
 REDUCED = DSP_MULTIPLIER + 3  # from results to their squares and the sum of all; others are faster
+COIN_BITS = 32  # a bit of a random number, and a step of its multiplication, in each cycle
 EVERY_OTHER = 2  # steps of tiles of one word, and of keys and values, are so many cycles apart
 
 # From the first step of a scalar pass to its scale.

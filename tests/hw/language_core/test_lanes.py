@@ -133,3 +133,19 @@ def test_bytes_of_an_embedding(dut):
     halves = words.astype("<u2").view(np.int8).reshape(GROUPS, 2, 4)
     expected = operations.scale(halves[np.arange(GROUPS), upper], 12345, 9)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_distances_times_a_temperature(dut):
+    """From the largest logit, to at most the largest distance of int16."""
+    rng, multiplier, shift = np.random.default_rng(6), 20001, 13
+    logits = _int16(rng)
+    top = np.maximum(logits.max(1), rng.integers(-32768, 32768, GROUPS))
+    logits[0], top[0] = [-32768, 32767, 0, 32766], 32767
+    found = _run(
+        dut, _control(Operand.DISTANCE, Factor.PARAMETER, shift=shift),
+        values=(0, logits), maximum=(1, top),
+        parameters=(dut.TABLE, np.full((GROUPS, 4), -multiplier & 0xFFFF)),
+    )
+    np.testing.assert_array_equal(
+        found, operations.scale(logits - top[:, None], multiplier, shift)
+    )

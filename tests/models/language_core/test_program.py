@@ -9,10 +9,12 @@ from language_programs import CORE, SHAPE, program_of, quantized
 
 from weft.golden.language import Shape
 from weft.golden.language.operations import silu_table
+from weft.golden.language.sampling import GREEDY, sampling
 from weft.language_core.config import LanguageCoreConfig
 from weft.language_core.cycles import pass_cycles, steps, token_cycles
 from weft.language_core.descriptors import LEVELS, Blocks, Kind, Operand, Reduction
 from weft.models.errors import ModelError
+from weft.models.language_core.writer import CoreWriter
 
 STORIES = Shape(dim=64, layers=5, heads=8, kv_heads=4, hidden=172, vocab=512, positions=256)
 
@@ -51,7 +53,7 @@ def test_the_page_has_the_cycles():
 
 
 _WORDS = (
-    "253 words (list 46, roots 16, reciprocals 16, angles 6, embedding 12, multipliers 21,"
+    "257 words (list 50, roots 16, reciprocals 16, angles 6, embedding 12, multipliers 21,"
     " weights 112, cache 24), but the core has 192"
 )
 
@@ -83,7 +85,7 @@ def test_rejects_positions_beyond_the_model():
 
 @pytest.mark.parametrize("config, message", [
     (dataclasses.replace(CORE, words=192), _WORDS),
-    (dataclasses.replace(CORE, groups=64), "106 groups, but the core has 64"),
+    (dataclasses.replace(CORE, groups=64), "104 groups, but the core has 64"),
     (dataclasses.replace(CORE, side_groups=16), "20 side groups, but the core has 16"),
 ])
 def test_rejects_a_small_core(config, message):
@@ -139,3 +141,54 @@ def _part(each):
         scores = each.reduction == Reduction.MAXIMUM
         return "scores" if scores else "values" if values else "weights"
     return "exponentials" if each.lane_operand == Operand.EXP else "others"
+
+
+# The choice of tokens
+
+def test_a_temperature_changes_the_end_of_the_list_alone():
+    program = program_of(quantized())
+    how = sampling(0.7, 0.1, 9)
+    first, data = program.choice(how)
+    assert first == 16 * (len(program.passes) - 1) and len(data) == 5 * 128
+    classifier, *others = program.list_of(how)[len(program.passes) - 1 :]
+    assert classifier == dataclasses.replace(program.passes[-1], last=0)
+    assert [each.last for each in others] == [0, 0, 0, 1]
+    assert [data[128 * n :][:64] for n in range(5)] == [
+        each.pack() for each in (classifier, *others)
+    ]
+    # The multipliers, negative, where the second pass reads them.
+    place = 8 * (others[0].parameter - first)
+    assert np.frombuffer(data[place : place + 8], "<i2").tolist() == 4 * [-how.multiplier]
+    assert others[0].shift == how.shift
+    assert others[1].addend == others[3].addend == how.least == 3277  # 0.1 of 32,767
+    assert program.choice(GREEDY) == (first, program.main[8 * first :][:128])
+
+
+def test_the_page_has_the_cycles_of_a_sampled_token():
+    program = program_of(quantized(STORIES), config=LanguageCoreConfig())
+    page = (Path(__file__).parents[3] / "docs/language-core.md").read_text(encoding="utf-8")
+    added = {
+        token_cycles(program.list_of(sampling(1, 0, 9)), n) - token_cycles(program.passes, n)
+        for n in (0, 127, 255)
+    }
+    assert f"A temperature adds {added.pop()} cycles to a token" in page and not added
+    sizes = (len(program.choice(how)[1]) for how in (sampling(1, 0, 9), GREEDY))
+    assert "writes {} bytes for a temperature and {} for".format(*sizes) in page
+
+
+@pytest.mark.parametrize("vocab, fits", [(2016, True), (2024, False)])
+def test_logits_need_memory(vocab, fits):
+    """512 groups: the logits lie behind the residual and the operand of the classifier."""
+    shape = Shape(dim=16, layers=1, heads=2, kv_heads=2, hidden=16, vocab=vocab, positions=16)
+    writer = CoreWriter(quantized(shape, seed=2), CORE)
+    assert bool(writer.program.sampler) == fits
+    writer.check(GREEDY)
+    if fits:
+        writer.check(sampling(1, 0, 9))
+        return
+    with pytest.raises(ModelError) as caught:
+        writer.check(sampling(1, 0, 9))
+    assert str(caught.value) == (
+        "temperature must be 0 on this core: with the 2,024 logits of a token the maps need 514"
+        " groups, but the core has 512"
+    )

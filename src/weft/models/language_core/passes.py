@@ -34,6 +34,9 @@ def _vectors(values):
 class Layout:
     """The places of maps in the activation memory and in the side memory, in groups.
 
+    ``groups`` are enough to take the most probable token: its logits are not kept. To sample from
+    the logits takes ``sampled_groups``.
+
     Heads of 8 channels share a vector. Then the queries of a vector have keys that share a word:
     head ``(w * 2 + half) * group + r`` has place ``(w * group + r) * 2 + half``.
 
@@ -56,14 +59,15 @@ class Layout:
         hidden = _vectors(shape.hidden) * _GROUPS
         sizes = {
             "x": dim, "a": dim, "q": dim, "k": kv, "v": kv,
-            "scores": shape.heads * positions // LANES, "h1": hidden, "h3": hidden, "logits": _TILE,
+            "scores": shape.heads * positions // LANES, "h1": hidden, "h3": hidden,
         }
         ends = np.cumsum([*sizes.values()])
         first = dict(zip(sizes, (ends - [*sizes.values()]).tolist(), strict=True))
         self.x, self.a, self.q, self.k, self.v = (first[name] for name in ("x", "a", "q", "k", "v"))
         self.scores, self.h1, self.h3 = first["scores"], first["h1"], first["h3"]
-        self.logits = first["logits"]
+        self.logits = self.q  # whose map and those behind it are not needed any more
         self.groups = int(ends[-1])
+        self.sampled_groups = max(self.groups, self.logits + shape.vocab // LANES)
         self.side_x, self.side_h3 = 0, dim
         self.side_groups = dim + hidden
 
@@ -76,6 +80,8 @@ class ModelPasses:
     weights : IntegerWeights
     positions : int
     image : Image
+    sampled : bool
+        The activation memory keeps the logits.
 
     Attributes
     ----------
@@ -89,9 +95,13 @@ class ModelPasses:
 
     PER_LAYER = 20
     OTHERS = 6  # two of the embedding, four of the classifier
+    SAMPLER = 4  # behind the classifier
 
-    def __init__(self, weights: IntegerWeights, positions: int, image: Image):
+    def __init__(
+        self, weights: IntegerWeights, positions: int, image: Image, *, sampled: bool
+    ):
         self.weights = weights
+        self.sampled = sampled
         self.positions = positions
         self.image = image
         self.layout = Layout(weights.shape, positions)
@@ -103,6 +113,30 @@ class ModelPasses:
         self._angles = image.put_groups("angles", groups)
         rows = matrix_words(weights.embedding.weights.T, across=True)
         self._rows = image.put("embedding", rows)
+
+    def sampler(self, multipliers: int) -> list[Pass]:
+        """The passes after the classifier that choose a random token.
+
+        The first one has the shift of a temperature, and its multipliers, negative, in the
+        parameter group ``multipliers``. The second one and the last one have min-p.
+        """
+        at = self.layout
+        place = {
+            "count_1": self.weights.shape.vocab // COLUMNS, "operand_1": _TILE, "out_1": _TILE,
+            "unmasked": 1, "emitting": 1, "parameter": multipliers, "parameter_0": 0,
+        }
+        logits = at.logits, _TILE, at.logits
+        return [
+            self._map(
+                *logits, lane_operand=Operand.DISTANCE, factor=Factor.PARAMETER,
+                reduction=Reduction.MAXIMUM, **place,
+            ),
+            self._map(
+                *logits, lane_operand=Operand.EXP, reduction=Reduction.TOTAL, **place,
+            ),
+            Pass(kind=Kind.SCALAR, source=Source.COIN, emitting=1),
+            self._map(*logits, reduction=Reduction.PICK, last=1, **place),
+        ]
 
     def list(self) -> list[Pass]:
         """The passes of a token; the last one ends the list."""
@@ -281,14 +315,15 @@ class ModelPasses:
         ]
 
     def _classifier(self):
-        """The next token, the index of the largest logit; only the index is kept."""
+        """The next token, the index of the largest logit."""
         w, at = self.weights, self.layout
+        kept = {} if self.sampled else {"out_0": 0, "out_1": 0}
         tied = np.array_equal(w.classifier.weights, w.embedding.weights)
         return [
             *self._norm(w.final_norm),
             self._channels(at.a, w.final_gain, np.arange(w.shape.dim), at.a),
             self._product(
-                w.classifier, at.a, at.logits, across=self._rows if tied else None, out_0=0,
-                out_1=0, reduction=Reduction.BEST,
+                w.classifier, at.a, at.logits, across=self._rows if tied else None,
+                reduction=Reduction.BEST, unmasked=1, **kept,
             ),
         ]

@@ -1,16 +1,26 @@
 """`LanguageCoreProgram`: a quantized language model as the memory of a language core."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from weft.golden.language import IntegerWeights
 from weft.golden.language.operations import exp_table
-from weft.language_core.config import COLUMNS, DEPTH, HEADS, WORD_BYTES, LanguageCoreConfig
+from weft.golden.language.sampling import GREEDY, Sampling
+from weft.language_core.config import (
+    COLUMNS,
+    DEPTH,
+    GROUPS_OF_WORD,
+    HEADS,
+    LANES,
+    PAIR_BYTES,
+    WORD_BYTES,
+    LanguageCoreConfig,
+)
 from weft.language_core.descriptors import DESCRIPTOR_BYTES, Pass
 from weft.models.errors import ModelError, require
 from weft.models.language_core.image import Image
-from weft.models.language_core.passes import ModelPasses
+from weft.models.language_core.passes import Layout, ModelPasses
 
 __all__ = ["LanguageCoreProgram", "compile_model", "largest_program"]
 
@@ -26,7 +36,11 @@ class LanguageCoreProgram:
         Tokens of the longest text.
     vocabulary : int
     passes : list of Pass
-        The list of a token; it starts at word 0.
+        The list of a token; it starts at word 0. It takes the most probable token.
+    sampler : list of Pass
+        What `list_of` appends for a temperature; empty if the core has no memory for the logits.
+    sampled_groups : int
+        Of the activation memory that a temperature needs.
     main : bytes
         The main memory, from word 0 on; keys and values are 0.
     tables : int [1024, 2]
@@ -41,10 +55,63 @@ class LanguageCoreProgram:
     positions: int
     vocabulary: int
     passes: list[Pass]
+    sampler: list[Pass]
+    sampled_groups: int
     main: bytes
     tables: np.ndarray
     words: dict[str, int]
     caches: list[tuple[int, int]]
+
+    def list_of(self, how: Sampling) -> list[Pass]:
+        """The list of a token that chooses the next one by ``how``.
+
+        Raises ModelError if the core has no memory for the logits of a temperature.
+        """
+        if how == GREEDY:
+            return self.passes
+        require(
+            bool(self.sampler),
+            f"temperature must be 0 on this core: with the {self.vocabulary:,} logits of a token"
+            f" the maps need {self.sampled_groups:,} groups, but the core has"
+            f" {self.config.groups:,}",
+        )
+        distances, exponentials, coin, pick = self.sampler
+        return [
+            *self.passes[:-1], replace(self.passes[-1], last=0),
+            replace(distances, shift=how.shift), replace(exponentials, addend=how.least), coin,
+            replace(pick, addend=how.least),
+        ]
+
+    def choice(self, how: Sampling) -> tuple[int, bytes]:
+        """What a host writes before a start to choose tokens by ``how``.
+
+        Returns
+        -------
+        first : int
+            Parameter group.
+        data : bytes
+            The end of the list, from the classifier on, and the multiplier of the temperature.
+
+        Raises
+        ------
+        ModelError
+            As `list_of`.
+        """
+        first = len(self.passes) - 1
+        words = _packed(self.list_of(how)[first:])
+        if how != GREEDY:
+            words[1, DESCRIPTOR_BYTES:][:PAIR_BYTES] = np.full(
+                LANES, -how.multiplier, "<i2"
+            ).view(np.uint8)
+        return first * GROUPS_OF_WORD, words.tobytes()
+
+
+def _packed(passes):
+    """The words of descriptors, uint8 [passes, 128]."""
+    words = np.zeros((len(passes), WORD_BYTES), np.uint8)
+    for word, each in zip(words, passes, strict=True):
+        word[:DESCRIPTOR_BYTES] = np.frombuffer(each.pack(), np.uint8)
+    return words
 
 
 def compile_model(
@@ -67,13 +134,15 @@ def compile_model(
     _check(weights, positions)
     image = Image()
     count = ModelPasses.PER_LAYER * weights.shape.layers + ModelPasses.OTHERS
-    image.take("list", count)
-    model = ModelPasses(weights, positions, image)
-    passes = model.list()
-    packed = np.zeros((count, WORD_BYTES), np.uint8)
-    for n, each in enumerate(passes):
-        packed[n, :DESCRIPTOR_BYTES] = np.frombuffer(each.pack(), np.uint8)
-    image.replace(0, packed)
+    groups = Layout(weights.shape, positions).sampled_groups
+    sampled = groups <= config.groups
+    image.take("list", count + sampled * ModelPasses.SAMPLER)
+    model = ModelPasses(weights, positions, image, sampled=sampled)
+    passes, sampler = model.list(), []
+    if sampled:  # the multipliers are behind the first descriptor, in its word
+        multipliers = count * GROUPS_OF_WORD + DESCRIPTOR_BYTES // PAIR_BYTES
+        sampler = model.sampler(multipliers)
+    image.replace(0, _packed(passes + sampler))
     sizes = ", ".join(f"{name} {size}" for name, size in image.sizes.items())
     for name, needed, available in (
         (f"words ({sizes})", image.used, config.words),
@@ -89,8 +158,8 @@ def compile_model(
         exp_table(), weights.layers[0].silu,
     )]
     return LanguageCoreProgram(
-        config, positions, weights.shape.vocab, passes, image.bytes(), np.concatenate(tables),
-        image.sizes, model.caches,
+        config, positions, weights.shape.vocab, passes, sampler, groups, image.bytes(),
+        np.concatenate(tables), image.sizes, model.caches,
     )
 
 

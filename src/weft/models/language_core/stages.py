@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from weft.golden.language.sampling import GREEDY, Sampling
 from weft.language_core.cycles import pass_cycles
 from weft.language_core.latencies import LIST_START
 from weft.models.language_core.passes import ModelPasses
@@ -16,6 +17,7 @@ _LAYER = (
     ("values", 1), ("wo", 1), ("norm", 2), ("w1, w3", 2), ("silu", 1), ("w2", 1),
 )
 _LAST = ("norm", 3), ("classifier", 1)
+_SAMPLER = ("sampling", ModelPasses.SAMPLER)  # with a temperature
 assert sum(count for _, count in _LAYER) == ModelPasses.PER_LAYER
 assert sum(count for _, count in (*_FIRST, *_LAST)) == ModelPasses.OTHERS
 
@@ -28,14 +30,18 @@ class Stage(NamedTuple):
     end: int
 
 
-def token_stages(program: LanguageCoreProgram, position: int) -> list[Stage]:
+def token_stages(
+    program: LanguageCoreProgram, position: int, how: Sampling = GREEDY
+) -> list[Stage]:
     """The stages of the token at a position, in their order; the cycles are predicted.
 
-    The last one ends with its last pass, some cycles before the token does.
+    The last one ends with its last pass, some cycles before the token does. ``how`` chooses the
+    next token.
     """
     layers = (len(program.passes) - ModelPasses.OTHERS) // ModelPasses.PER_LAYER
-    found, at, passes = [], LIST_START, iter(program.passes)
-    for name, count in (*_FIRST, *layers * _LAYER, *_LAST):
+    found, at, passes = [], LIST_START, iter(program.list_of(how))
+    last = _LAST if how == GREEDY else (*_LAST, _SAMPLER)
+    for name, count in (*_FIRST, *layers * _LAYER, *last):
         start = at
         at += sum(pass_cycles(next(passes), position) for _ in range(count))
         found.append(Stage(name, start, at))

@@ -1,10 +1,9 @@
 """`CoreWriter`: a language core computes the tokens of a session."""
 
 from weft.golden.language import IntegerWeights
-from weft.golden.language.sampling import GREEDY, Sampling
+from weft.golden.language.sampling import GREEDY, Sampling, draw
 from weft.language_core.config import LanguageCoreConfig
-from weft.language_core.descriptors import CoreError
-from weft.models.errors import ModelError
+from weft.language_core.descriptors import CoreError, Pass
 from weft.models.language_core.program import largest_program
 
 __all__ = ["CoreWriter"]
@@ -13,7 +12,7 @@ __all__ = ["CoreWriter"]
 class CoreWriter:
     """A `weft.models.language.program.Writer` whose tokens come from a core.
 
-    The core chooses the most probable token. A session finds wrong arguments before `connect`.
+    A session finds wrong arguments before `connect`.
 
     Parameters
     ----------
@@ -24,6 +23,10 @@ class CoreWriter:
     ----------
     program : LanguageCoreProgram
         With as many positions as the memory of the core has space for.
+    how : Sampling
+        How the core chooses tokens.
+    passes : list of Pass
+        The list of a token that the core has for it.
     cycles : list of int
         Of each position of the text.
 
@@ -37,33 +40,39 @@ class CoreWriter:
         self.program = largest_program(weights, config)
         self.positions = self.program.positions
         self.position = 0
+        self.how = GREEDY
         self.cycles: list[int] = []
+
+    @property
+    def passes(self) -> list[Pass]:
+        return self.program.list_of(self.how)
 
     def connect(self, core) -> None:
         """Write the program to a core, a `weft.sim.language_core.LanguageSimulation`."""
         self._core = core
         core.write(self.program.main)
         core.write_tables(self.program.tables)
+        self.how = GREEDY
 
     def check(self, how: Sampling) -> None:
-        """Raise ModelError for a temperature."""
-        if how != GREEDY:
-            raise ModelError(
-                "temperature must be 0 on the core, which takes the most probable token; --on"
-                " golden takes others, too"
-            )
+        """Raise ModelError for a temperature, if the core has no memory for the logits."""
+        self.program.list_of(how)
 
     def start(self) -> None:
         """Begin a text, at position 0."""
         self.position, self.cycles = 0, []
 
     def write(self, tokens: list[int], how: Sampling, state: int) -> tuple[int, int]:
-        """Return the token that follows, and the state unchanged.
+        """Return the token that follows, and the next state.
 
         Raises RuntimeError if the core ends with an error.
         """
+        if how != self.how:
+            first, data = self.program.choice(how)
+            self._core.write(data, first)
+            self.how = how
         end = self.position + len(tokens)
-        text = self._core.run(tokens, end, first_position=self.position)
+        text = self._core.run(tokens, end, first_position=self.position, seed=state)
         if not text.finished or text.error != CoreError.NONE or len(text.tokens) != 1:
             raise RuntimeError(
                 f"the core must write a token after position {end - 1}; it wrote"
@@ -71,4 +80,4 @@ class CoreWriter:
             )
         self.position = end
         self.cycles += text.cycles
-        return text.tokens[0], state
+        return text.tokens[0], state if how == GREEDY else draw(state)[1]
