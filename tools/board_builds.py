@@ -80,7 +80,7 @@ def designs(gowin: bool = False) -> Iterator[tuple[str, Callable[[], dict[str, s
     for name, board in BOARDS.items():
         if _is_gowin(name) != gowin:
             continue
-        for purpose in (None, *board.networks):
+        for purpose in (None, *board.others):
             built = board.built_for(purpose) if purpose else board
             yield f"{name}-{purpose}" if purpose else name, lambda built=built: (
                 prepare(built, built.config).digests

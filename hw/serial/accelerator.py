@@ -8,6 +8,8 @@ from weft.design import PerKind
 from weft.frames import WRITE_FIELDS
 from weft.hw.core import Core
 from weft.hw.dma.axi import Axi4
+from weft.hw.language_core.core import LanguageCore
+from weft.hw.language_core.host_port import LanguageHostPort
 from weft.hw.network_core.core import network_core
 from weft.hw.network_core.host.host_port import HostPort
 from weft.hw.serial.link import Link, NetworkLink
@@ -39,7 +41,16 @@ def _network_core(m, config, fast, memory):
     return link, core.status.state == NetworkState.RUNNING
 
 
-_CORES = PerKind(product=_product_core, network=_network_core)
+def _language_core(m, config, fast, memory):
+    """The same for a LanguageCoreConfig."""
+    m.submodules.link = link = NetworkLink(target=config.target, fast=fast)
+    m.submodules.core = core = LanguageCore(config)
+    m.submodules.host_port = host_port = LanguageHostPort(config, core)
+    connect(m, link.frames, host_port.frames)
+    return link, core.busy
+
+
+_CORES = PerKind(product=_product_core, network=_network_core, language=_language_core)
 
 
 def linked_core(m, config, *, fast=False, memory=None):
@@ -67,6 +78,7 @@ _MEMORIES = PerKind(
     network=lambda config: {
         "memory": Out(Axi4(data_bytes=config.beat_bytes))
     } if config.program_words else {},
+    language=lambda config: {},
 )
 
 
@@ -75,7 +87,7 @@ class SerialAccelerator(wiring.Component):
 
     Parameters
     ----------
-    config : Config or NetworkCoreConfig
+    config : Config, NetworkCoreConfig or LanguageCoreConfig
     divisor : int
         Clock cycles per bit of the serial port: 4 or more.
 

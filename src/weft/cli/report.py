@@ -13,6 +13,7 @@ from weft.cli.network_inputs import (
     compile_for,
     compile_slowly,
     load_network,
+    network_target,
     target_named,
 )
 from weft.cli.options import output_file, path
@@ -61,6 +62,7 @@ def run(args) -> int:
     network, program = load_network(args)
     if language.is_language(network or program):
         return language.report(args, network or program)
+    target = network_target(target)
     program, against = _programs(args, target, network, program)
     from weft.models.report import report
 

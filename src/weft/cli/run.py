@@ -13,6 +13,7 @@ from weft.cli.network_inputs import (
     batch_of,
     compile_slowly,
     load_network,
+    network_target,
     target_named,
 )
 from weft.cli.network_values import finish, prepared, repeat, write_outputs
@@ -123,6 +124,7 @@ def run(args) -> int:
     network, program = load_network(args)
     if language.is_language(network or program):
         return language.run(args, network or program)
+    target = network_target(target)
     language.refuse_text(args)
     network, program, target = _with_target(args, target, network, program)
     with contextlib.ExitStack() as undo:

@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.commands import Job, Status, result
 from weft.config import Config
-from weft.design import PRODUCT
+from weft.design import LANGUAGE, PRODUCT
 from weft.host.opening import open_transport
 from weft.host.packing import result_bytes
 from weft.host.planner import tags
@@ -204,11 +204,18 @@ def product_transport(transport: Any, timeout: float) -> Transport:
     """Return ``transport``, or one that executes products as lists if a network core answers.
 
     A transport that can reach either kind is asked: it has ``kind_of_core(timeout)``. Raises
-    TransportError if the connection fails.
+    TransportError if the connection fails, AcceleratorError for a language core.
     """
     ask = getattr(transport, "kind_of_core", None)
-    if ask is None or ask(timeout) == PRODUCT:
+    kind = PRODUCT if ask is None else ask(timeout)
+    if kind == PRODUCT:
         return transport
+    if kind == LANGUAGE:
+        raise AcceleratorError(
+            f"the core must be a product core or a network core, not a {LANGUAGE}, which writes"
+            " text with language models only: weft run MODEL --on PORT; weft program loads another"
+            " bitstream"
+        )
     from weft.host.emulated import ListTransport
     from weft.host.network_driver import NetworkDriver
 
