@@ -107,7 +107,7 @@ def run(args, found) -> int:
     from weft.models.errors import ModelError
 
     on_board = args.on not in ("golden", "sim")
-    _refuse_others(args, *(("board", "purpose", "baud") if on_board else ()))
+    _refuse_others(args, *(("board", "config", "purpose", "baud") if on_board else ()))
     if args.output is not None:
         raise ModelError(
             f"--output must be for a network of operators; {args.network} is a language model"

@@ -12,7 +12,8 @@ _PLACES = {"board": "the simulated board"}
 
 
 def core_target(args):
-    """The `weft.models.target.NetworkTarget` of ``--board`` and ``--for``, with a language core.
+    """The `weft.models.target.NetworkTarget` of ``--board``, ``--for`` and ``--config``, with a
+    language core.
 
     None if they are not given. Raises ModelError for another core.
     """
@@ -20,10 +21,8 @@ def core_target(args):
     from weft.design import LANGUAGE
     from weft.models.errors import ModelError
 
-    if args.board is None and args.purpose is None:
-        return None
     target = target_named(args)
-    if target.kind != LANGUAGE:
+    if target is not None and target.kind != LANGUAGE:
         raise ModelError(
             f"{target.name} has a {target.kind}, and {args.network} is a language model: it runs on"
             f" a {LANGUAGE}; --board ulx3s-85f --for language"

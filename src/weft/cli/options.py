@@ -361,16 +361,17 @@ def given_field(args) -> str | None:
     return None
 
 
-def any_config_of(args):
+def any_config_of(args, *, language: bool = False):
     """The Config of the parsed options, or the NetworkCoreConfig of a file with a table
-    ``[network_core]``.
+    ``[network_core]``; with ``language`` also the LanguageCoreConfig of a table
+    ``[language_core]``.
 
     Raises ConfigError if they describe none.
     """
     from weft.designs import design_from_toml
 
     return config_of(args) if args.config is None else design_from_toml(
-        args.config, **_given_fields(args)
+        args.config, language=language, **_given_fields(args)
     )
 
 

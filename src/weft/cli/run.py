@@ -276,12 +276,14 @@ def _open(args, config):
 
 def _answering(args):
     """Return the transport, and the target that the core at its other end describes."""
-    from weft.host.core_session import CoreSession
+    from weft.host.core_session import CoreSession, refuse_language_core
     from weft.host.network_driver import NetworkDriver
     from weft.host.recovery import AcceleratorError
 
     transport = _open(args, None)
     try:
+        if hasattr(transport, "kind_of_core"):
+            refuse_language_core(transport.kind_of_core(_TIMEOUT))
         try:
             return transport, _target_of(CoreSession(transport, None, _TIMEOUT).config)
         except AcceleratorError as error:

@@ -17,7 +17,7 @@ from weft.host.stats import Stats
 from weft.host.transport import Commands, Transport
 from weft.registers import COUNTERS, REGISTERS, decode
 
-__all__ = ["AcceleratorError", "CoreSession", "product_transport"]
+__all__ = ["AcceleratorError", "CoreSession", "product_transport", "refuse_language_core"]
 
 _COMPLETE = Status(0)
 _PATIENCE = 0.1  # seconds without a word taken until `CoreSession.wait_for_words` gives up
@@ -210,14 +210,19 @@ def product_transport(transport: Any, timeout: float) -> Transport:
     kind = PRODUCT if ask is None else ask(timeout)
     if kind == PRODUCT:
         return transport
+    refuse_language_core(kind)
+    from weft.host.emulated import ListTransport
+    from weft.host.network_driver import NetworkDriver
+
+    return ListTransport(NetworkDriver(transport, timeout=timeout), timeout=timeout)
+
+
+
+def refuse_language_core(kind: str) -> None:
+    """Raise AcceleratorError if the core that has answered is a language core."""
     if kind == LANGUAGE:
         raise AcceleratorError(
             f"the core must be a product core or a network core, not a {LANGUAGE}, which writes"
             " text with language models only: weft run MODEL --on PORT; weft program loads another"
             " bitstream"
         )
-    from weft.host.emulated import ListTransport
-    from weft.host.network_driver import NetworkDriver
-
-    return ListTransport(NetworkDriver(transport, timeout=timeout), timeout=timeout)
-

@@ -107,7 +107,7 @@ def target_of(target, purpose: str | None = None) -> NetworkTarget:
         raise ModelError(f"target must be {rule}, not {target!r}")
     text = os.fspath(target)
     if text.endswith(".toml"):
-        return target_of_file(text)
+        return _of_networks(target_of_file(text))
     return _of_networks(board_target(text, purpose))
 
 
@@ -121,12 +121,13 @@ def _of_networks(target):
 
 
 def target_of_file(path) -> NetworkTarget:
-    """Return the target of a TOML file: a network core if it has a table ``[network_core]``.
+    """Return the target of a TOML file: a network core if it has a table ``[network_core]``, a
+    language core if it has a table ``[language_core]``.
 
     Raises ConfigError if the file is not valid.
     """
     name = os.path.basename(path).removesuffix(".toml")
-    return NetworkTarget(name, design_from_toml(path))
+    return NetworkTarget(name, design_from_toml(path, language=True))
 
 
 def board_cores() -> list[NetworkTarget]:
