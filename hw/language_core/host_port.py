@@ -324,7 +324,8 @@ class LanguageAnswers(FrameAnswers):
         self.memory = HostReader()
         members = self.memory.signature.members
         super().__init__(NETWORK_FRAMES, {
-            "state": In(data.ArrayLayout(32, len(STATE))), **{name: members[name] for name in self._MEMORY},
+            "state": In(data.ArrayLayout(32, len(STATE))),
+            **{name: members[name] for name in self._MEMORY},
         }, checks=True)
 
     def reader(self, m):

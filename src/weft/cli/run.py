@@ -19,7 +19,7 @@ from weft.cli.network_inputs import (
 from weft.cli.network_values import finish, prepared, repeat, write_outputs
 from weft.cli.options import add_baud, check_baud, integer, open_by_name, output_file, path
 from weft.cli.progress import slow_task
-from weft.design import PerKind
+from weft.design import PRODUCT, PerKind
 from weft.files import write_text
 
 __all__ = ["DESCRIPTION", "HELP", "add", "open_core", "refuse_page", "run"]
@@ -124,8 +124,8 @@ def run(args) -> int:
     network, program = load_network(args)
     if language.is_language(network or program):
         return language.run(args, network or program)
-    target = network_target(target)
     language.refuse_text(args)
+    target = network_target(target)
     network, program, target = _with_target(args, target, network, program)
     with contextlib.ExitStack() as undo:
         transport = None
@@ -278,19 +278,12 @@ def _answering(args):
     """Return the transport, and the target that the core at its other end describes."""
     from weft.host.core_session import CoreSession, refuse_language_core
     from weft.host.network_driver import NetworkDriver
-    from weft.host.recovery import AcceleratorError
 
     transport = _open(args, None)
     try:
-        if hasattr(transport, "kind_of_core"):
-            refuse_language_core(transport.kind_of_core(_TIMEOUT))
-        try:
+        if refuse_language_core(transport, _TIMEOUT) == PRODUCT:
             return transport, _target_of(CoreSession(transport, None, _TIMEOUT).config)
-        except AcceleratorError as error:
-            try:
-                return transport, _target_of(NetworkDriver(transport, timeout=_TIMEOUT).config)
-            except AcceleratorError:
-                raise error from None
+        return transport, _target_of(NetworkDriver(transport, timeout=_TIMEOUT).config)
     except BaseException:
         transport.close()
         raise

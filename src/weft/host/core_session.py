@@ -206,11 +206,8 @@ def product_transport(transport: Any, timeout: float) -> Transport:
     A transport that can reach either kind is asked: it has ``kind_of_core(timeout)``. Raises
     TransportError if the connection fails, AcceleratorError for a language core.
     """
-    ask = getattr(transport, "kind_of_core", None)
-    kind = PRODUCT if ask is None else ask(timeout)
-    if kind == PRODUCT:
+    if refuse_language_core(transport, timeout) == PRODUCT:
         return transport
-    refuse_language_core(kind)
     from weft.host.emulated import ListTransport
     from weft.host.network_driver import NetworkDriver
 
@@ -218,11 +215,17 @@ def product_transport(transport: Any, timeout: float) -> Transport:
 
 
 
-def refuse_language_core(kind: str) -> None:
-    """Raise AcceleratorError if the core that has answered is a language core."""
+def refuse_language_core(transport: Any, timeout: float) -> str:
+    """Return the kind of the core; AcceleratorError for a language core.
+
+    A transport that cannot reach other kinds has a product core.
+    """
+    ask = getattr(transport, "kind_of_core", None)
+    kind = PRODUCT if ask is None else ask(timeout)
     if kind == LANGUAGE:
         raise AcceleratorError(
             f"the core must be a product core or a network core, not a {LANGUAGE}, which writes"
             " text with language models only: weft run MODEL --on PORT; weft program loads another"
             " bitstream"
         )
+    return kind
