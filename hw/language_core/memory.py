@@ -20,7 +20,7 @@ def bank_sizes(words):
 
 
 class MainMemory(wiring.Component):
-    """``a_data <= memory[a_addr]`` LATENCY cycles later, ``b_data <= memory[b_addr]`` PORT_B cycles.
+    """``a_data <= memory[a_addr]``, LATENCY cycles later; port B the same, PORT_B cycles later.
 
     The addresses and the writes have a register: they go to all blocks of the memory. Those of port
     B, which has several users, have one more, so that they may cross the chip twice. A read is
