@@ -1,6 +1,7 @@
 """``weft run`` and ``weft report`` with a language model on a board, and what other cores say."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from golden_language_board import PipedLanguageBoard
 from golden_network_board import PipedNetworkBoard
 from language_programs import CORE, small_program
 from network_cores import network_core_config
+from pty_port import Pty
 
 from weft.cli import main
 from weft.hints import visible
@@ -65,6 +67,25 @@ def test_a_story_on_a_board(said, board):
         assert [n > 0 for n in numbers] == [sent, found]
         assert place.startswith("on /dev/board: 9 tokens after ")
         assert end.endswith("text equal to the golden model, cycles NOT as predicted")
+
+
+def test_a_story_over_a_serial_port(said):
+    board = PipedLanguageBoard(CORE, small_program().weights)
+
+    def serve(pty):
+        board.say = lambda frame: os.write(pty.master, frame.encode())
+        while data := os.read(pty.master, 4096):
+            board.take(data)
+
+    pty = Pty(serve)
+    try:
+        command = [pty.path if word == "/dev/board" else word for word in COMMAND]
+        out, lines = said(1, *command)  # the golden board counts other cycles
+    finally:
+        pty.close()
+    assert out == visible(_golden(), keep="\n\t") + "\n"
+    assert "text equal to the golden model" in lines[-1]
+    assert not board.running
 
 
 def test_predicted_cycles_are_exit_code_0(said, board, monkeypatch):
