@@ -131,7 +131,6 @@ NETWORKS_GOWIN_18 = NetworkDesign(
 # memory and the tables, one the text, one the frames of the link.
 LANGUAGE_85F = NetworkDesign(
     config=LanguageCoreConfig(target="ecp5"), clock=95.8333, baud=3_000_000, placer="static",
-    placed=False,
 )
 
 _MIN_MAC_LUTS = 50  # lower bound of the LUTs of a MAC in logic
