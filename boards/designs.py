@@ -159,7 +159,11 @@ def _no_sizes(board):
     raise BoardError("--fit must be with a design for matrix products, not for networks")
 
 
-_SIZES = PerKind(product=_sizes, network=_no_sizes, language=_no_sizes)
+def _no_language_sizes(board):
+    raise BoardError("--fit must be with a design for matrix products, not for language models")
+
+
+_SIZES = PerKind(product=_sizes, network=_no_sizes, language=_no_language_sizes)
 
 
 def min_luts(cells: dict[str, int]) -> int:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from weft.config import Config
 
 __all__ = [
-    "LANGUAGE", "NETWORK", "PRODUCT", "CoreDesign", "Design", "KindError", "PerKind",
+    "LANGUAGE", "NETWORK", "PRODUCT", "CoreDesign", "Design", "CoreKindError", "PerKind",
 ]
 
 PRODUCT, NETWORK, LANGUAGE = "product core", "network core", "language core"
 T = TypeVar("T")
 
 
-class KindError(ValueError):
+class CoreKindError(ValueError):
     """A core of this kind cannot do what was asked; the message says which kinds can."""
 
 
@@ -80,8 +80,8 @@ class PerKind(Generic[T]):
     def of(self, owner: Any) -> T:
         """What the room has for the kind of ``owner``: a Design, or a thing that has its kind.
 
-        Raises KindError if it has nothing for it.
+        Raises CoreKindError if it has nothing for it.
         """
         if owner.kind not in self._of:
-            raise KindError(f"the core must be a {' or a '.join(self._of)}, not a {owner.kind}")
+            raise CoreKindError(f"the core must be a {' or a '.join(self._of)}, not a {owner.kind}")
         return self._of[owner.kind]
