@@ -228,7 +228,7 @@ class FrameAnswers(wiring.Component):
             ]
             m.next = "FRAME"
 
-    def begin_runs(self, m, begin, sequence, executed, finished, may_begin=1):
+    def begin_runs(self, m, begin, sequence, executed, finished, may_begin=None):
         """Begin the run of a START frame, and send DONE when it has ended.
 
         After an abort, the START frames that were accepted before it are cancelled.
@@ -243,8 +243,8 @@ class FrameAnswers(wiring.Component):
             Sequence number of the START frame on ``begin``.
         executed, finished : Value
             As the port of this name; and a pulse: the run has ended.
-        may_begin : Value
-            The core can begin a run.
+        may_begin : Value, optional
+            The core can begin a run; by default it always can.
 
         Returns
         -------
@@ -253,6 +253,9 @@ class FrameAnswers(wiring.Component):
         """
         running, cancel = Signal(), Signal()
         start = Signal()
+        begins = begin.valid & self.idle & ~self.done.valid
+        if may_begin is not None:
+            begins &= may_begin
         m.d.sync += start.eq(0)
         with m.If(executed):
             m.d.sync += cancel.eq(0)
@@ -264,7 +267,7 @@ class FrameAnswers(wiring.Component):
             m.d.comb += [
                 self.refused.valid.eq(begin.valid), begin.ready.eq(self.refused.ready),
             ]
-        with m.Elif(begin.valid & self.idle & ~self.done.valid & may_begin):
+        with m.Elif(begins):
             m.d.comb += begin.ready.eq(1)
             m.d.sync += [start.eq(1), running.eq(1), self.done.payload.eq(sequence)]
         with m.If(running & finished):

@@ -33,6 +33,7 @@ host, and why; predicted cycles and milliseconds, bytes at each level, and what 
   weft report kws.tflite --board ulx3s-85f --for networks --against ulx3s-25f-networks
   weft report kws.weft --json                 a program file of weft compile
   weft report stories260K.gguf                a language model: sizes, and how close to float32
+  weft report stories260K.gguf --board ulx3s-85f --for language      and its rate on a language core
 
 The first line is the placement: operators on Weft, share of the MACs, and the runtime whose results
 are equal. Time on the host is not predicted.

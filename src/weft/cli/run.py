@@ -37,6 +37,7 @@ says what runs on Weft and what on the host.
   weft run net.tflite --input list.csv --repeat 20        accuracy of files with labels, and times
   weft run kws.tflite --board ulx3s-85f --for networks     the whole network on the chip
   weft run stories.weft --prompt "Once upon a time" --temperature 0.8      a language model
+  weft run stories.weft --on /dev/ttyUSB1 --prompt "One day"       on a board with a language core
 
 A network that does not fit the memory of a network core runs there product by product: the
 core gets each one over the link.

@@ -271,6 +271,29 @@ def test_the_main_memory_waits_for_the_core(bench):
     bench(test)
 
 
+def test_a_write_waits_for_the_core(bench):
+    async def test(host):
+        core, ctx, stream = host.core, host.ctx, host.frames.commands
+        await _begin(host, core, ctx)
+        where = address(Memory.MAIN, 3).to_bytes(4, "little")
+        for byte in bytes([FrameType.WRITE, 9, 12, 0, 0, 0]) + where:
+            ctx.set(stream.valid, 1)
+            ctx.set(stream.payload, byte)
+            await host._until(stream.ready)
+        for _ in range(100):
+            await ctx.tick()
+            assert not ctx.get(stream.ready)
+        ctx.set(core.busy, 0)
+        for byte in range(1, 9):
+            ctx.set(stream.payload, byte)
+            await host._until(stream.ready)
+        ctx.set(stream.valid, 0)
+        await ctx.tick().repeat(6)
+        assert host.writes == [(False, 3, 0x0807060504030201)]
+
+    bench(test)
+
+
 def test_an_abort_ends_a_text_without_done(bench):
     async def test(host):
         core, ctx = host.core, host.ctx
