@@ -16,6 +16,7 @@ from pty_port import Pty
 from weft.cli import main
 from weft.hints import visible
 from weft.host.board import BoardTransport
+from weft.language_core.descriptors import CoreError
 
 COMMAND = ["run", "small.weft", "--on", "/dev/board", "--prompt", "the sand", "--tokens", "9"]
 
@@ -117,6 +118,22 @@ def test_a_text_that_ends_early(said, board):
         "the core wrote more than was wanted, and was told to stop; text equal to the golden model"
     )
     assert not board.running
+
+
+def test_ctrl_c_leaves_the_board_usable(said, board, monkeypatch):
+    board.pace = 1
+    shown = []
+
+    def show(text):
+        shown.append(text)
+        if len(shown) == 4:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("weft.cli.language._show", show)
+        said(130, *COMMAND)
+    assert not board.running and board.error == CoreError.ABORTED
+    assert said(1, *COMMAND)[0] == visible(_golden(), keep="\n\t") + "\n"
 
 
 def test_a_broken_link(said, board, monkeypatch):

@@ -97,7 +97,9 @@ def test_a_stop_token_ends_a_text():
 
 
 @pytest.mark.parametrize("way", ["to_board", "to_host"])
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [
+    name if name == "flip" else pytest.param(name, marks=pytest.mark.slow) for name in FAULTS
+])
 def test_faults_of_the_link_change_no_token(fault, way):
     faults = Faults(FAULTS[fault], chance=0.1, seed=5)
     board = board_of(**{way: faults})

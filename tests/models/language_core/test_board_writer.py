@@ -40,7 +40,7 @@ def writer_of(program, driver, ahead=20):
     return writer
 
 
-@pytest.mark.parametrize("prompt", ["", "the sand"])
+@pytest.mark.parametrize("prompt", [pytest.param("", marks=pytest.mark.slow), "the sand"])
 def test_a_session_writes_the_golden_text(program, board, prompt):
     golden = program.open()
     with driver_of(board) as driver:
