@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs registers help sim demo story bench bitstream explore regress program gatesim test test-all test-long lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench usb-bench area sdram estimates presets mutation results compare boards pictures sweep lock clean distclean chips jax-overhead torch-overhead language-texts
+.PHONY: docs registers help sim demo story bench bitstream explore regress program gatesim test test-all test-long lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench language-link usb-bench area sdram estimates presets mutation results compare boards pictures sweep lock clean distclean chips jax-overhead torch-overhead language-texts
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -167,6 +167,10 @@ link-bench:  ## products and networks over simulated serial ports, write the rec
 language-texts:  ## compare texts of a simulated language core with golden, write the record (minutes)
 	@$(SETUP) test
 	@$(RUN) python -m tools.language_texts
+
+language-link:  ## a story over a simulated serial port, write the record (15 minutes)
+	@$(SETUP) sim
+	@$(RUN) python -m tools.language_link
 
 chips:  ## several simulated cores, and 1 to 64 chips behind links, write the record (minutes)
 	@$(SETUP) sim

@@ -28,9 +28,10 @@ from weft.boards.toolchain import (
     family_sources,
 )
 from weft.config import Config
-from weft.design import Design
+from weft.design import CoreDesign, PerKind
 from weft.files import write_text
 from weft.hw.serial.accelerator import SerialAccelerator
+from weft.language_core.config import COLUMNS, DEPTH, LanguageCoreConfig
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
@@ -60,7 +61,7 @@ def add_usb_pll(m, source, settings: Pll, clocks: Mapping[str, Signal], *, enabl
         m.submodules[f"gate_{name}"] = Instance("DCCA", i_CLKI=output, i_CE=enable, o_CLKO=clock)
 
 
-def usb_accelerator(m, platform, ports: Ports, board: Board, config: Design, clock, ready):
+def usb_accelerator(m, platform, ports: Ports, board: Board, config: CoreDesign, clock, ready):
     """The accelerator at the USB connector; adds pins and the domains of USB to ``m``.
 
     ``ready`` is high when the pins work.
@@ -146,10 +147,10 @@ class BoardTop(wiring.Component):
     Parameters
     ----------
     board : Board
-    config : Design
+    config : Config, NetworkCoreConfig or LanguageCoreConfig
     """
 
-    def __init__(self, board: Board, config: Design):
+    def __init__(self, board: Board, config: CoreDesign):
         self.board = board
         self.config = config
         super().__init__({})
@@ -330,7 +331,7 @@ class BoardDesign:
     Attributes
     ----------
     board : Board
-    config : Config or NetworkCoreConfig
+    config : Config, NetworkCoreConfig or LanguageCoreConfig
     rtlil : str
         The design, in RTLIL.
     constraints : str
@@ -338,14 +339,14 @@ class BoardDesign:
     """
 
     board: Board
-    config: Config | NetworkCoreConfig
+    config: Config | NetworkCoreConfig | LanguageCoreConfig
     rtlil: str
     constraints: str
 
     @property
-    def array(self) -> Config:
-        """The Config of the array."""
-        return self.config.array
+    def shape(self) -> str:
+        """What the array has, in words."""
+        return _SHAPES.of(self.config)(self.config)
 
     @property
     def key(self) -> str:
@@ -360,7 +361,17 @@ class BoardDesign:
         return digests(self.rtlil, self.board.device, self.board.seed, lines)
 
 
-def prepare(board: Board, config: Config | NetworkCoreConfig) -> BoardDesign:
+def _cells(config):
+    array = config.array
+    return f"{array.rows} x {array.cols} PEs of {array.depth} MAC"
+
+
+_SHAPES = PerKind(
+    product=_cells, network=_cells, language=lambda config: f"1 x {COLUMNS} PEs of {DEPTH} MAC",
+)
+
+
+def prepare(board: Board, config: Config | NetworkCoreConfig | LanguageCoreConfig) -> BoardDesign:
     """Elaborate ``config`` for ``board``; equal arguments give equal text.
 
     Raises BoardError if the platform lacks the serial port or a pin that the board names, and

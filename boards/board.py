@@ -13,6 +13,7 @@ from weft.boards.devices import DEVICES, Device
 from weft.boards.memory import SDRAM_PINS, Sdram, has_sdram, sdram_problem
 from weft.config import Config
 from weft.hints import to_install
+from weft.language_core.config import LanguageCoreConfig
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import ProgramTiming
 
@@ -44,11 +45,11 @@ class BoardError(ValueError):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NetworkDesign:
-    """A network core on a board.
+    """A network core or a language core on a board.
 
     Attributes
     ----------
-    config : NetworkCoreConfig
+    config : NetworkCoreConfig or LanguageCoreConfig
     clock : float
         Clock in MHz.
     baud : int
@@ -61,7 +62,7 @@ class NetworkDesign:
         Whether place and route has reached the clock; otherwise it is a goal.
     """
 
-    config: NetworkCoreConfig
+    config: NetworkCoreConfig | LanguageCoreConfig
     clock: float
     baud: int
     placer: str = "heap"
@@ -80,7 +81,7 @@ class Board:
     platform : type
         An Amaranth platform with a default clock, a resource ``uart`` with ``rx`` and ``tx`` if
         the board has a serial port, and ``connectors``, which may be an empty list.
-    config : Config or NetworkCoreConfig
+    config : Config, NetworkCoreConfig or LanguageCoreConfig
         The accelerator to build by default.
     clock : float
         Clock of the accelerator in MHz, made by the PLL.
@@ -98,6 +99,8 @@ class Board:
         more; "" if it is not known.
     networks : dict of NetworkDesign
         Cores for networks that can be built instead, by the purpose: ``weft build --for``.
+    languages : dict of NetworkDesign
+        The same for language cores.
     usb : tuple
         The resource of a USB connector at pins of the FPGA, and its number: with ``d_p``, ``d_n``
         and ``pullup`` for full speed, or with the pins of ULPI for high speed; empty without one.
@@ -129,7 +132,7 @@ class Board:
 
     name: str
     platform: type
-    config: Config | NetworkCoreConfig
+    config: Config | NetworkCoreConfig | LanguageCoreConfig
     clock: float
     baud: int | None = None
     bridge: str = ""
@@ -137,6 +140,7 @@ class Board:
     programmers: tuple[tuple[str, ...], ...] = ()
     price: str = ""
     networks: Mapping[str, NetworkDesign] = dataclasses.field(default_factory=dict)
+    languages: Mapping[str, NetworkDesign] = dataclasses.field(default_factory=dict)
     usb: tuple = ()
     link: str = "serial"
     supply: type | None = None
@@ -165,11 +169,13 @@ class Board:
                     f"programmer of {self.name} must be a tuple of a command and its arguments,"
                     f" not {command!r}"
                 )
-        named = isinstance(self.networks, Mapping)
-        if not named or not all(isinstance(d, NetworkDesign) for d in self.networks.values()):
-            raise BoardError(
-                f"networks of {self.name} must be a dict of NetworkDesign, not {self.networks!r}"
-            )
+        for name in ("networks", "languages"):
+            given = getattr(self, name)
+            named = isinstance(given, Mapping)
+            if not named or not all(isinstance(d, NetworkDesign) for d in given.values()):
+                raise BoardError(
+                    f"{name} of {self.name} must be a dict of NetworkDesign, not {given!r}"
+                )
         self._check_link()
         if self.placer not in PLACERS:
             raise BoardError(
@@ -267,19 +273,24 @@ class Board:
             isinstance(io, Subsignal) and io.name == "clk" and io.ios[0].dir == "o" for io in ios
         ) else ()
 
+    @property
+    def others(self) -> dict[str, NetworkDesign]:
+        """All cores that can be built instead of the default one, by the purpose."""
+        return {**self.networks, **self.languages}
+
     def built_for(self, purpose: str) -> "Board":
-        """This board with one of its network cores, at the clock and baud rate of that.
+        """This board with one of its other cores, at the clock and baud rate of that.
 
         A board without a serial port has no baud rate.
 
         Raises BoardError if it has none for the purpose.
         """
-        if not self.networks:
+        if not self.others:
             raise BoardError(f"{self.name} has no network core")
-        if purpose not in self.networks:
-            known = " or ".join(self.networks)
+        if purpose not in self.others:
+            known = " or ".join(self.others)
             raise BoardError(f"--for of {self.name} must be {known}, not {purpose!r}")
-        design = self.networks[purpose]
+        design = self.others[purpose]
         return dataclasses.replace(
             self, config=design.config, clock=design.clock, baud=self.baud and design.baud,
             placer=design.placer, seed=design.seed, placed=design.placed,

@@ -12,12 +12,14 @@ from weft.boards.presets import PRESETS
 from weft.config import Config, ConfigError
 from weft.design import PerKind
 from weft.designs import replace
+from weft.language_core.config import LanguageCoreConfig
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "GOWIN_9", "GOWIN_18", "ICE40_HX8K",
-    "ICE40_UP5K", "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_GOWIN_18", "NETWORKS_HX8K",
-    "NETWORKS_ONNX_85F", "NETWORKS_SDRAM_85F", "NETWORKS_UP5K", "configs_by_size", "min_luts",
+    "ICE40_UP5K", "LANGUAGE_85F", "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_GOWIN_18",
+    "NETWORKS_HX8K", "NETWORKS_ONNX_85F", "NETWORKS_SDRAM_85F", "NETWORKS_UP5K", "configs_by_size",
+    "min_luts",
 ]
 
 
@@ -125,6 +127,11 @@ NETWORKS_GOWIN_18 = NetworkDesign(
     clock=54, baud=1_000_000, placed=False,
 )
 
+# The memory takes 192 of the 208 block RAMs, and all are in use: 8 have the activations, 6 the side
+# memory and the tables, one the text, one the frames of the link.
+LANGUAGE_85F = NetworkDesign(
+    config=LanguageCoreConfig(target="ecp5"), clock=95.8333, baud=3_000_000, placer="static",
+)
 
 _MIN_MAC_LUTS = 50  # lower bound of the LUTs of a MAC in logic
 
@@ -152,7 +159,11 @@ def _no_sizes(board):
     raise BoardError("--fit must be with a design for matrix products, not for networks")
 
 
-_SIZES = PerKind(product=_sizes, network=_no_sizes)
+def _no_language_sizes(board):
+    raise BoardError("--fit must be with a design for matrix products, not for language models")
+
+
+_SIZES = PerKind(product=_sizes, network=_no_sizes, language=_no_language_sizes)
 
 
 def min_luts(cells: dict[str, int]) -> int:

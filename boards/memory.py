@@ -32,7 +32,10 @@ class Sdram:
     resource: tuple[str, int] = ("sdram", 0)
 
 
-_PROGRAM_BYTES = PerKind(product=lambda config: 0, network=lambda config: config.program_bytes)
+_PROGRAM_BYTES = PerKind(
+    product=lambda config: 0, network=lambda config: config.program_bytes,
+    language=lambda config: 0,
+)
 
 
 def has_sdram(config) -> bool:

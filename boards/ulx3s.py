@@ -10,6 +10,7 @@ from weft.boards.designs import (
     ECP5_25F,
     ECP5_45F,
     ECP5_85F,
+    LANGUAGE_85F,
     NETWORKS_25F,
     NETWORKS_85F,
     NETWORKS_ONNX_85F,
@@ -25,10 +26,11 @@ __all__ = ["BOARDS"]
 _SDRAM = Sdram(chip=replace(SDRAM_CHIPS["IS42S16160G-7"], rcd=21, rp=21))
 
 
-def _ulx3s(size, platform, config, networks):
+def _ulx3s(size, platform, config, networks, languages=None):
     return Board(
         name=f"ulx3s-{size}f", platform=platform, config=config, placer="static",
         clock=125, baud=3_000_000, bridge="FT231X", usb=("usb", 0), price="$$", networks=networks,
+        languages=languages or {},
         leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
         programmers=(("openFPGALoader", "-b", "ulx3s"), ("fujprog",)), sdram=_SDRAM,
     )
@@ -41,5 +43,5 @@ BOARDS = (
     _ulx3s(85, ulx3s.ULX3S_85F_Platform, ECP5_85F, {
         "networks": NETWORKS_85F, "networks-sdram": NETWORKS_SDRAM_85F,
         "batch1": BATCH1_85F, "networks-onnx": NETWORKS_ONNX_85F,
-    }),
+    }, {"language": LANGUAGE_85F}),
 )

@@ -113,7 +113,8 @@ def wait_or_kill(process: subprocess.Popen) -> None:
 DIVISOR = 4  # clock cycles per bit: the minimum of the hardware
 _HARNESS = Path(__file__).with_name("board.cpp")
 # In a network core on a board BASE is 0, so comparisons with it are constant.
-_CONTROL = PerKind(product=None, network="`verilator_config\nlint_off -rule UNSIGNED\n")
+_UNSIGNED = "`verilator_config\nlint_off -rule UNSIGNED\n"
+_CONTROL = PerKind(product="", network=_UNSIGNED, language=_UNSIGNED)
 # Seconds, with DIVISOR; a large core is simulated at about 100,000 cycles per second.
 ACK_TIMEOUT = 5.0
 _PROBE_TIMEOUT = 600.0  # seconds for the first answer; an exit of the process is noticed at once
@@ -145,7 +146,9 @@ def simulated_memory(config: NetworkCoreConfig) -> ProgramTiming | None:
     return chip and ProgramTiming.of_sdram(chip, SDRAM_MHZ, config.beat_bytes)
 
 
-_MEMORY = PerKind(product=lambda config: None, network=simulated_chip)
+_MEMORY = PerKind(
+    product=lambda config: None, network=simulated_chip, language=lambda config: None,
+)
 
 
 def _with_memory(config, divisor, chip):
@@ -212,7 +215,7 @@ def start(
         "boards", f"{config.name}-board",
         *build.design(verilog, repr(config), str(divisor), repr(chip)),
         _HARNESS, top="board", defines=[f"DIVISOR={divisor}", *_macros(chip)],
-        control=_CONTROL.of(config),
+        control=_CONTROL.of(config) or None,
         say=lambda: say(f"compiling the {config.name} board (once, maybe minutes)"),
     )
     command = [program] if events is None else [program, events]

@@ -102,7 +102,8 @@ def test_rejects_another_version():
 
 def test_rejects_the_other_kind_of_core():
     assert message(words_of(kind=1)) == "the core must be a product core, not a network core"
-    assert message(words_of(kind=2)) == "register kind must be under 2, not 2"
+    assert message(words_of(kind=2)) == "the core must be a product core, not a language core"
+    assert message(words_of(kind=3)) == "register kind must be under 3, not 3"
 
 
 def test_identity_is_the_same_for_both_kinds_of_core():

@@ -4,7 +4,7 @@
 
 It reads the reports in ``out``, which the builds have written. A core that was not built is left
 out, so build all of them first. The boards with Gowin FPGAs, whose tools are others, have a record
-of their own; a record without a report in ``out`` stays as it is.
+of their own, and so have the language cores; a record without a report in ``out`` stays as it is.
 """
 
 import json
@@ -17,7 +17,7 @@ from weft.boards.bitstream import prepare
 from weft.boards.catalog import BOARDS
 from weft.boards.toolchain import GOWIN_VERSIONS
 
-__all__ = ["designs", "gowin_designs", "main", "measured", "table"]
+__all__ = ["designs", "gowin_designs", "language_designs", "main", "measured", "table"]
 
 OUT = results.ROOT / "out"
 ABOUT = """\
@@ -28,6 +28,9 @@ clock. `ecpix5-45f` and `ecpix5-85f` have the cores of `ulx3s-45f` and `ulx3s-85
 `orangecrab-85f` and `butterstick` have the cores of `ulx3s-25f` and `ulx3s-85f`, speed grade 8, and
 USB as their link. The other names are the ones of network cores."""
 RESOURCES = "LUT", "DSP", "RAM"
+ABOUT_LANGUAGE = """\
+The language cores of the boards, as `weft build --for language` places and routes them, with the
+first seed of the board."""
 ABOUT_GOWIN = f"""\
 The cores of the boards with Gowin FPGAs, as `weft build` places and routes them, with
 {' and '.join(' '.join(each) for each in GOWIN_VERSIONS.items())}. A core meets its clock if nextpnr
@@ -36,17 +39,23 @@ small. A DSP block is a multiplier of 9 x 9 bits."""
 GOWIN_RESOURCES = "LUT", "FF", "DSP", "RAM"
 
 
-def _reports(folder, gowin):
-    """The reports of boards with a Gowin FPGA, or of the others, by the name of the core."""
+def _reports(folder, record):
+    """The reports of a record, by the name of the core."""
     reports = {
         path.parent.name: json.loads(path.read_text(encoding="utf-8"))
         for path in sorted(folder.glob("*/report.json"))
     }
-    return {name: each for name, each in reports.items() if _is_gowin(each["board"]) == gowin}
+    return {
+        name: each for name, each in reports.items() if _record(each["board"], name) == record
+    }
 
 
-def _is_gowin(name):
-    return BOARDS[name].device.target == "gowin"
+def _record(board, core):
+    """The record of a core, from the names of its board and of the folder of its build."""
+    if BOARDS[board].device.target == "gowin":
+        return "gowin-boards"
+    own = core.removeprefix(f"{board}-") in BOARDS[board].languages
+    return "language-boards" if own else "boards"
 
 
 def table(reports: Mapping[str, dict], resources: tuple[str, ...] = RESOURCES) -> str:
@@ -72,24 +81,26 @@ def measured(reports: Mapping[str, dict]) -> dict[str, dict[str, str]]:
     return {name: report["digests"] for name, report in reports.items() if "digests" in report}
 
 
-def designs(gowin: bool = False) -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
-    """The name of each core, as a build names its folder, and a function for its digests.
-
-    Those of boards with a Gowin FPGA, or of the others.
+def designs(record: str = "boards") -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
+    """The name of each core of a record, as a build names its folder, and a function for its
+    digests.
     """
     for name, board in BOARDS.items():
-        if _is_gowin(name) != gowin:
-            continue
-        for purpose in (None, *board.networks):
-            built = board.built_for(purpose) if purpose else board
-            yield f"{name}-{purpose}" if purpose else name, lambda built=built: (
-                prepare(built, built.config).digests
-            )
+        for purpose in (None, *board.others):
+            core = f"{name}-{purpose}" if purpose else name
+            if _record(name, core) == record:
+                built = board.built_for(purpose) if purpose else board
+                yield core, lambda built=built: prepare(built, built.config).digests
 
 
 def gowin_designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
     """The `designs` of boards with a Gowin FPGA."""
-    return designs(gowin=True)
+    return designs("gowin-boards")
+
+
+def language_designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
+    """The `designs` of language cores."""
+    return designs("language-boards")
 
 
 def main(folder: Path = OUT) -> int:
@@ -98,12 +109,12 @@ def main(folder: Path = OUT) -> int:
         print(f"{folder} must have the reports of weft build, in a folder for each core",
               file=sys.stderr)
         return 2
-    for name, gowin, title, about, resources in (
-        ("boards", False, "Bitstreams of the boards", ABOUT, RESOURCES),
-        ("gowin-boards", True, "Bitstreams of boards with Gowin FPGAs", ABOUT_GOWIN,
-         GOWIN_RESOURCES),
+    for name, title, about, resources in (
+        ("boards", "Bitstreams of the boards", ABOUT, RESOURCES),
+        ("gowin-boards", "Bitstreams of boards with Gowin FPGAs", ABOUT_GOWIN, GOWIN_RESOURCES),
+        ("language-boards", "Bitstreams of language cores", ABOUT_LANGUAGE, RESOURCES),
     ):
-        if reports := _reports(folder, gowin):
+        if reports := _reports(folder, name):
             print(results.save(
                 name, [results.table(table(reports, resources))], title=title,
                 command="make boards", about=about,

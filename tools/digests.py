@@ -36,8 +36,8 @@ def designs() -> Iterator[tuple[str, Callable, object]]:
     for name, preset in presets.PRESETS.items():
         yield f"preset/{name}", lambda preset=preset: presets.component(preset), Primitives()
     boards = {
-        board.networks[purpose].config if purpose else board.config: f"{name}/{purpose}"
-        for name, board in BOARDS.items() for purpose in (None, *board.networks)
+        board.others[purpose].config if purpose else board.config: f"{name}/{purpose}"
+        for name, board in BOARDS.items() for purpose in (None, *board.others)
     }
     for config, name in boards.items():  # equal cores once
         yield f"board/{name}", lambda config=config: (

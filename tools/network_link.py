@@ -57,9 +57,9 @@ def _measure(run, folder):
         driver = NetworkDriver(transport, run.design.config, timeout=TIMEOUT)
         with program.open(driver, timeout=TIMEOUT) as session:
             session(vectors["model_in"][0])
-            before = len(_bytes(events))
+            before = len(byte_times(events))
             result = session(vectors["model_in"][1])
-            found = _bytes(events)[before:]
+            found = byte_times(events)[before:]
             core = session.cycles
     if not np.array_equal(result.reshape(-1), vectors["model_out_tflm"][1].reshape(-1)):
         raise SystemExit(f"{run.name}: the result differs from TensorFlow Lite Micro")
@@ -68,7 +68,7 @@ def _measure(run, folder):
     return len(sent), len(received), core, received[-1] - sent[0]
 
 
-def _bytes(events):
+def byte_times(events) -> list[tuple[str, int]]:
     """The direction and the cycle of each byte on the serial port."""
     lines = events.read_text(encoding="ascii").splitlines()
     return [(line[0], int(line[2:])) for line in lines]

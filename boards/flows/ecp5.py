@@ -6,7 +6,7 @@ from amaranth.hdl import Instance, Signal
 from amaranth.lib import io
 from amaranth.utils import ceil_log2
 
-from weft.boards import floorplan, netlist_passes, pll
+from weft.boards import floorplan, language_floorplan, netlist_passes, pll
 from weft.boards.flows.flow import Flow
 
 __all__ = ["LOOP_FILTER", "Ecp5Flow"]
@@ -69,6 +69,7 @@ class Ecp5Flow(Flow):
         floorplan.place_scalers(netlist, device)
         regions = floorplan.place_memory(netlist, device)
         regions |= floorplan.operand_regions(netlist)
+        regions |= language_floorplan.place_language_core(netlist, device)
         netlist_passes.copy_registers(netlist, regions)
         netlist_passes.copy_operands(netlist)
 

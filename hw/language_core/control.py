@@ -13,7 +13,7 @@ from weft.language_core.descriptors import (
     OutPlace,
     ParameterPlace,
 )
-from weft.language_core.latencies import READ
+from weft.language_core.latencies import PORT_B
 
 __all__ = ["PassControl", "Prompt"]
 
@@ -58,7 +58,7 @@ class PassControl(wiring.Component):
     fetch, fetch_word : Out, 1 bit, 12 bits
         The main memory reads a descriptor.
     descriptor : In, `PassFields`
-        READ cycles later.
+        PORT_B cycles later.
     job : Out, `PassFields`
         From ``pass_start`` to ``pass_done``.
     further : Out, 12 bits for each loop
@@ -89,7 +89,7 @@ class PassControl(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         following = Signal(PassFields(), reset_less=True)
-        arrived = pipeline(m, self.fetch, READ, "arrived")
+        arrived = pipeline(m, self.fetch, PORT_B, "arrived")
         aborted, more_prompt, elapsed = Signal(), Signal(), Signal(32)
         with m.If(arrived):
             m.d.sync += following.eq(self.descriptor)

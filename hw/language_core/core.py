@@ -30,7 +30,7 @@ from weft.language_core.descriptors import (
     Reduction,
     Source,
 )
-from weft.language_core.latencies import PARAMETER_ISSUE, READ
+from weft.language_core.latencies import PARAMETER_ISSUE, PORT_B, READ
 
 __all__ = ["LanguageCore"]
 
@@ -209,9 +209,16 @@ class LanguageCore(wiring.Component):
     def _parameters(self, m, memory):
         """The parameters that port B has read; and its address, a group."""
         issue = Signal(16)
-        chosen = pipeline(m, issue[:4], READ, "parameter_chosen")
-        group = memory.b_data.word_select(chosen, 8 * PAIR_BYTES)
-        return pipeline(m, group, 1, "parameters"), issue
+        low = pipeline(m, issue[:2], PORT_B, "parameter_chosen")
+        high = pipeline(m, issue[2:4], PORT_B + 1, "quarter_chosen")
+        quarter = 8 * WORD_BYTES // 4  # bits, beside each other on an FPGA
+        groups = [
+            pipeline(
+                m, memory.b_data.word_select(n, quarter).word_select(low, 8 * PAIR_BYTES), 1,
+                f"parameters_of_{n}",
+            ) for n in range(4)
+        ]
+        return pipeline(m, Cat(*groups).word_select(high, 8 * PAIR_BYTES), 1, "parameters"), issue
 
     def _around_lanes(self, m, control, groups, lanes, reductions, scales, side, parameters):
         """What comes with a group, at the stages of the lanes."""
@@ -307,7 +314,7 @@ class LanguageCore(wiring.Component):
             "valid": pipeline(m, valid, 1, "cache_valid"),
             "word": pipeline(m, word, 1, "cache_word"),
             "data": pipeline(m, Mux(keys, of_keys, of_values), 1, "cache_data"),
-            "enable": pipeline(m, enable, 1, "cache_enable"),
+            "enable": pipeline(m, Mux(valid, enable, 0), 1, "cache_enable"),
         }
 
     def _port_b(self, m, control, memory, lanes, scales, groups, write, issue):
@@ -315,23 +322,26 @@ class LanguageCore(wiring.Component):
 
         The host writes only while no pass runs.
         """
+        lowest = ((1 << PAIR_BYTES) - 1) << (self.group[:4] * PAIR_BYTES)
         m.d.comb += [
             lanes.table_write.eq(self.write & self.table & ~control.busy),
             lanes.table_entry.eq(self.group), lanes.table_base.eq(self.write_data[:16]),
             lanes.table_slope.eq(self.write_data[16:32]),
             issue.eq(pipeline(m, groups["parameter"], PARAMETER_ISSUE, "parameter")),
             memory.b_addr.eq(issue[4:]), memory.b_write_data.eq(write["data"]),
+            # Few signals choose 128 enables: the ones of the cache are 0 without a write.
+            memory.b_write_en.eq(
+                write["enable"] | Mux(self.write & ~self.table & ~control.busy, lowest, 0)
+            ),
         ]
         with m.If(write["valid"]):
-            m.d.comb += [memory.b_addr.eq(write["word"]), memory.b_write_en.eq(write["enable"])]
+            m.d.comb += memory.b_addr.eq(write["word"])
         with m.Elif(scales.busy):
             m.d.comb += issue.eq(scales.group)
         with m.Elif(control.fetch):
             m.d.comb += memory.b_addr.eq(control.fetch_word)
         with m.Elif(~control.busy):
-            lowest = ((1 << PAIR_BYTES) - 1) << (self.group[:4] * PAIR_BYTES)
             m.d.comb += [
                 issue.eq(self.group),
                 memory.b_write_data.eq(self.write_data.replicate(GROUPS_OF_WORD)),
-                memory.b_write_en.eq(Mux(self.write & ~self.table, lowest, 0)),
             ]

@@ -69,14 +69,16 @@ class LoopNest(wiring.Component):
             ]
             for name in self.names
         }
-        ends = [count == 0 for count in left]
+        # Registers, because so many others wait for them: a loop has no further iteration.
+        ends = Signal(self.levels, reset_less=True)
         for n in range(self.levels):
             below = self.last[n - 1] if n else 1
             m.d.comb += self.last[n].eq(ends[n] & below)
         m.d.comb += [getattr(self, name).eq(places[name][0]) for name in self.names]
         with m.If(self.start):
             m.d.sync += [self.busy.eq(1), self.first.eq(1), self.odd.eq(0)]
-            m.d.sync += [left[n].eq(self.further[n]) for n in range(self.levels)]
+            for n in range(self.levels):
+                m.d.sync += [left[n].eq(self.further[n]), ends[n].eq(self.further[n] == 0)]
             for name, levels in places.items():
                 m.d.sync += [place.eq(getattr(self, f"{name}_start")) for place in levels]
         with m.Elif(self.busy & self.advance):
@@ -84,14 +86,20 @@ class LoopNest(wiring.Component):
                 m.d.sync += self.busy.eq(0)
             for n in reversed(range(self.levels)):
                 with m.Elif(self.last[n - 1] if n else 1):
-                    self._advance(m, n, left, places)
+                    self._advance(m, n, left, ends, places)
         return m
 
-    def _advance(self, m, n, left, places):
+    def _advance(self, m, n, left, ends, places):
         """Loop n advances, and those below it start again."""
-        m.d.sync += [left[n].eq(left[n] - 1), self.first.eq(n > 0), self.odd[n].eq(~self.odd[n])]
+        m.d.sync += [
+            left[n].eq(left[n] - 1), ends[n].eq(left[n] == 1), self.first.eq(n > 0),
+            self.odd[n].eq(~self.odd[n]),
+        ]
         for below in range(n):
-            m.d.sync += [left[below].eq(self.further[below]), self.odd[below].eq(0)]
+            m.d.sync += [
+                left[below].eq(self.further[below]), ends[below].eq(self.further[below] == 0),
+                self.odd[below].eq(0),
+            ]
         for name, levels in places.items():
             following = levels[n] + getattr(self, f"{name}_steps")[n]
             m.d.sync += [place.eq(following) for place in levels[: n + 1]]

@@ -7,9 +7,11 @@ from amaranth.utils import ceil_log2
 
 from weft.hw.buffers.bank import DualPortBank
 from weft.hw.delay import pipeline
-from weft.language_core.latencies import READ
+from weft.language_core.latencies import PORT_B, READ
 
 __all__ = ["MainMemory", "bank_sizes"]
+
+_STAGES = 1 + PORT_B - READ  # registers of port B
 
 
 def bank_sizes(words):
@@ -18,9 +20,10 @@ def bank_sizes(words):
 
 
 class MainMemory(wiring.Component):
-    """``a_data <= memory[a_addr]`` and ``b_data <= memory[b_addr]``, LATENCY cycles later.
+    """``a_data <= memory[a_addr]``, LATENCY cycles later; port B the same, PORT_B cycles later.
 
-    The addresses and the writes have a register: they go to all blocks of the memory. A read is
+    The addresses and the writes have a register: they go to all blocks of the memory. Those of port
+    B, which has several users, have one more, so that they may cross the chip twice. A read is
     undefined if its word is written in the same cycle or later, before the read data is valid.
 
     Parameters
@@ -54,12 +57,12 @@ class MainMemory(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         addresses = {
-            port: pipeline(m, getattr(self, f"{port}_addr"), 1, f"{port}_address")
-            for port in "ab"
+            port: pipeline(m, getattr(self, f"{port}_addr"), stages, f"{port}_address")
+            for port, stages in (("a", 1), ("b", _STAGES))
         }
-        enable = Signal.like(self.b_write_en)
-        m.d.sync += enable.eq(self.b_write_en)
-        data = pipeline(m, self.b_write_data, 1, "b_data")
+        first_enable, enable = Signal.like(self.b_write_en), Signal.like(self.b_write_en)
+        m.d.sync += [first_enable.eq(self.b_write_en), enable.eq(first_enable)]
+        data = pipeline(m, self.b_write_data, _STAGES, "b_data")
         first, words = 0, {"a": [], "b": []}
         for n, size in enumerate(bank_sizes(self.words)):
             bank = DualPortBank(width=self.width, depth=size, target=self.target)

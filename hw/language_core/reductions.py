@@ -145,8 +145,10 @@ class Reductions(wiring.Component):
     def _best(self, m, flags):
         """Keep the largest value and its index; of equal ones the first."""
         pairs = []
+        results = [pipeline(m, self.results[n], 1, f"best_of_{n}") for n in range(LANES)]
+        index = pipeline(m, flags["index"], 1, "best_index")
         for n in (0, 2):
-            a, b = self.results[n], self.results[n + 1]
+            a, b = results[n], results[n + 1]
             later = a < b
             pairs.append((
                 pipeline(m, Mux(later, b, a).as_signed(), 1, f"best_pair_{n}"),
@@ -159,11 +161,11 @@ class Reductions(wiring.Component):
         best = Signal(signed(16), reset_less=True)
         empty = Signal()
         mine = self.kind == Reduction.BEST
-        valid = pipeline(m, self.valid & mine, 2, "valid_best")
+        valid = pipeline(m, self.valid & mine, 3, "valid_best")
         with m.If(self.start & mine):
             m.d.sync += empty.eq(1)
         with m.Elif(valid & (empty | (best < value))):
-            m.d.sync += [empty.eq(0), best.eq(value), self.best.eq(flags["index"] | lane)]
+            m.d.sync += [empty.eq(0), best.eq(value), self.best.eq(index | lane)]
 
     def _pick(self, m, flags, kept, total):
         """Find the group in which the running sum exceeds the mark, and the result in it."""

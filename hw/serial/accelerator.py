@@ -1,5 +1,7 @@
 """A complete core behind a serial port; a board adds only a clock."""
 
+from dataclasses import replace
+
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -8,8 +10,11 @@ from weft.design import PerKind
 from weft.frames import WRITE_FIELDS
 from weft.hw.core import Core
 from weft.hw.dma.axi import Axi4
+from weft.hw.language_core.core import LanguageCore
+from weft.hw.language_core.host_port import LanguageHostPort
 from weft.hw.network_core.core import network_core
 from weft.hw.network_core.host.host_port import HostPort
+from weft.hw.serial.frame_receiver import LANGUAGE_FRAMES, NETWORK_FRAMES
 from weft.hw.serial.link import Link, NetworkLink
 from weft.hw.serial.uart import UartReceiver, UartTransmitter
 from weft.network_core.descriptors import NetworkState
@@ -28,7 +33,8 @@ def _product_core(m, config, fast, memory):
 def _network_core(m, config, fast, memory):
     """The same for a NetworkCoreConfig, with the host port between the link and the core."""
     m.submodules.link = link = NetworkLink(
-        target=config.target, max_write=WRITE_FIELDS + config.write_bytes, fast=fast
+        target=config.target, fast=fast,
+        accepted=replace(NETWORK_FRAMES, max_payload=WRITE_FIELDS + config.write_bytes),
     )
     m.submodules.host_port = host_port = HostPort(config)
     m.submodules.core = core = network_core(config)
@@ -39,7 +45,18 @@ def _network_core(m, config, fast, memory):
     return link, core.status.state == NetworkState.RUNNING
 
 
-_CORES = PerKind(product=_product_core, network=_network_core)
+def _language_core(m, config, fast, memory):
+    """The same for a LanguageCoreConfig."""
+    m.submodules.link = link = NetworkLink(
+        target=config.target, accepted=LANGUAGE_FRAMES, fast=fast
+    )
+    m.submodules.core = core = LanguageCore(config)
+    m.submodules.host_port = host_port = LanguageHostPort(config, core)
+    connect(m, link.frames, host_port.frames)
+    return link, core.busy
+
+
+_CORES = PerKind(product=_product_core, network=_network_core, language=_language_core)
 
 
 def linked_core(m, config, *, fast=False, memory=None):
@@ -67,6 +84,7 @@ _MEMORIES = PerKind(
     network=lambda config: {
         "memory": Out(Axi4(data_bytes=config.beat_bytes))
     } if config.program_words else {},
+    language=lambda config: {},
 )
 
 
@@ -75,7 +93,7 @@ class SerialAccelerator(wiring.Component):
 
     Parameters
     ----------
-    config : Config or NetworkCoreConfig
+    config : Config, NetworkCoreConfig or LanguageCoreConfig
     divisor : int
         Clock cycles per bit of the serial port: 4 or more.
 

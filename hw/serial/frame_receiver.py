@@ -1,7 +1,7 @@
 """The frame receiver: bytes from the host become words of the command stream, and requests."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, enum, stream, wiring
@@ -13,8 +13,8 @@ from weft.hw.serial.crc import ByteCrc32, Crc32
 from weft.hw.stream.fifo import CommitFifo
 
 __all__ = [
-    "COMMAND_FRAMES", "NETWORK_FRAMES", "FrameReceiver", "FrameRequest", "Nak", "ReceivedFrames",
-    "RequestOp",
+    "COMMAND_FRAMES", "LANGUAGE_FRAMES", "NETWORK_FRAMES", "FrameReceiver", "FrameRequest", "Nak",
+    "ReceivedFrames", "RequestOp",
 ]
 
 # States that wait a cycle for registers, and the states that follow.
@@ -79,12 +79,13 @@ class ReceivedFrames:
 
 
 _REQUESTS = {FrameType.READ: (RequestOp.READ, 4), FrameType.ABORT: (RequestOp.ABORT, 0)}
-# Of a product core, and of a network core.
+# Of a product core, of a network core, and of a language core.
 COMMAND_FRAMES = ReceivedFrames({FrameType.COMMANDS: 0}, _REQUESTS, MAX_PAYLOAD, False)
 NETWORK_FRAMES = ReceivedFrames(
     {FrameType.WRITE: 0, FrameType.START: 8},
     _REQUESTS | {FrameType.READ_MEMORY: (RequestOp.READ_MEMORY, 8)}, MAX_WRITE, True,
 )
+LANGUAGE_FRAMES = replace(NETWORK_FRAMES, ordered={FrameType.WRITE: 0, FrameType.START: 12})
 
 
 class FrameRequest(data.StructLayout):

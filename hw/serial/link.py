@@ -1,12 +1,9 @@
 """The links: the ports of a core over one byte stream in each direction, as checked frames."""
 
-from dataclasses import replace
-
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.frames import MAX_WRITE
 from weft.hw.interface import CoreInterface
 from weft.hw.serial.frame_receiver import NETWORK_FRAMES, FrameReceiver, FrameRequest
 from weft.hw.serial.frame_sender import FrameHeader, FrameSender
@@ -111,8 +108,8 @@ class NetworkLink(wiring.Component):
     ----------
     target : str
         FPGA family, as in the Config.
-    max_write : int
-        Maximum payload of a WRITE frame, in bytes.
+    accepted : weft.hw.serial.frame_receiver.ReceivedFrames
+        Of a network core, or of a language core.
     fast : bool
         As of `Link`.
 
@@ -127,10 +124,10 @@ class NetworkLink(wiring.Component):
     frames : Out, `HostFrames`
     """
 
-    def __init__(self, *, target, max_write=MAX_WRITE, fast=False):
+    def __init__(self, *, target, accepted=NETWORK_FRAMES, fast=False):
         self.target = target
         self.fast = fast
-        self.max_write = max_write
+        self.accepted = accepted
         super().__init__({
             "rx_bytes": In(stream.Signature(8)),
             "rx_error": In(1),
@@ -141,8 +138,7 @@ class NetworkLink(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.receiver = receiver = FrameReceiver(
-            bytes_in=1, target=self.target,
-            frames=replace(NETWORK_FRAMES, max_payload=self.max_write), fast=self.fast,
+            bytes_in=1, target=self.target, frames=self.accepted, fast=self.fast,
         )
         # The host port keeps the header of a frame until the frame is accepted.
         m.submodules.sender = sender = FrameSender(

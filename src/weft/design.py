@@ -1,10 +1,12 @@
-"""The seam between the two kinds of core: `Design` is what both have, `PerKind` what differs.
+"""The seam between the kinds of core: `Design` is what all have, `PerKind` what differs.
 
 A **product core** multiplies matrices that a stream of commands describes; its Design is a
 `weft.config.Config`. A **network core** executes the lists of a network from its own memory; its
-Design is a `weft.network_core.config.NetworkCoreConfig`, which has the Config of its array.
+Design is a `weft.network_core.config.NetworkCoreConfig`, which has the Config of its array. A
+**language core** writes text with a language model from its own memory; its Design is a
+`weft.language_core.config.LanguageCoreConfig`.
 
-Code that works for both kinds asks a Design for its facts. Where a room of the tree needs other
+Code that works for all kinds asks a Design for its facts. Where a room of the tree needs other
 code for each kind, it says so once, with a `PerKind`. Only `weft.designs`, which makes Designs,
 tests the type of one.
 """
@@ -14,23 +16,24 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_check
 if TYPE_CHECKING:
     from weft.config import Config
 
-__all__ = ["NETWORK", "PRODUCT", "Design", "PerKind"]
+__all__ = [
+    "LANGUAGE", "NETWORK", "PRODUCT", "CoreDesign", "Design", "CoreKindError", "PerKind",
+]
 
-PRODUCT, NETWORK = "product core", "network core"
+PRODUCT, NETWORK, LANGUAGE = "product core", "network core", "language core"
 T = TypeVar("T")
 
 
-@runtime_checkable
-class Design(Protocol):
-    """The parameters of a core of either kind."""
+class CoreKindError(ValueError):
+    """A core of this kind cannot do what was asked; the message says which kinds can."""
+
+
+class CoreDesign(Protocol):
+    """The parameters of a core of any kind."""
 
     @property
     def kind(self) -> str:
-        """`PRODUCT` or `NETWORK`."""
-
-    @property
-    def array(self) -> "Config":
-        """The Config of the array; of a product core, the Design itself."""
+        """`PRODUCT`, `NETWORK` or `LANGUAGE`."""
 
     @property
     def target(self) -> str:
@@ -46,7 +49,16 @@ class Design(Protocol):
 
     @property
     def peak(self) -> int:
-        """MAC/cycle when every PE is active."""
+        """MAC/cycle when the whole array is active."""
+
+
+@runtime_checkable
+class Design(CoreDesign, Protocol):
+    """The parameters of a product core or of a network core."""
+
+    @property
+    def array(self) -> "Config":
+        """The Config of the array; of a product core, the Design itself."""
 
 
 class PerKind(Generic[T]):
@@ -56,11 +68,20 @@ class PerKind(Generic[T]):
     ----------
     product, network
         What it has for a product core, and for a network core.
+    language : optional
+        What it has for a language core, if it knows this kind.
     """
 
-    def __init__(self, *, product: T, network: T):
+    def __init__(self, *, product: T, network: T, language: T | None = None):
         self._of = {PRODUCT: product, NETWORK: network}
+        if language is not None:
+            self._of[LANGUAGE] = language
 
     def of(self, owner: Any) -> T:
-        """What the room has for the kind of ``owner``: a Design, or a thing that has its kind."""
+        """What the room has for the kind of ``owner``: a Design, or a thing that has its kind.
+
+        Raises CoreKindError if it has nothing for it.
+        """
+        if owner.kind not in self._of:
+            raise CoreKindError(f"the core must be a {' or a '.join(self._of)}, not a {owner.kind}")
         return self._of[owner.kind]

@@ -9,6 +9,8 @@ as a TOML file has them::
     [network_core]
     words = 4096
 
+A language core has a table ``language_core`` with all of its fields.
+
 This is the one module that tests which class a Design has. Commands get theirs from:
 
 ===================================== =============================================================
@@ -29,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.config import Config, ConfigError
+from weft.language_core.config import LanguageCoreConfig
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
@@ -37,11 +40,12 @@ __all__ = [
 ]
 
 TABLE = "network_core"
+LANGUAGE_TABLE = "language_core"
 NETWORK_CORE_FIELDS = tuple(
     f.name for f in dataclasses.fields(NetworkCoreConfig) if f.name != "array"
 )
 
-AnyConfig = Config | NetworkCoreConfig
+AnyConfig = Config | NetworkCoreConfig | LanguageCoreConfig
 
 
 def design_from_dict(values: Mapping[str, Any]) -> AnyConfig:
@@ -56,8 +60,9 @@ def design_from_dict(values: Mapping[str, Any]) -> AnyConfig:
     return NetworkCoreConfig.from_dict(array, table)
 
 
-def design_from_toml(path, **overrides) -> AnyConfig:
-    """Return the Config of a TOML file; the NetworkCoreConfig if it has a table ``network_core``.
+def design_from_toml(path, *, language: bool = False, **overrides) -> AnyConfig:
+    """Return the Config of a TOML file; the NetworkCoreConfig if it has a table ``network_core``,
+    and with ``language`` the LanguageCoreConfig if it has a table ``language_core``.
 
     ``overrides`` replace values of the file: of the table if it can have them, or else of the
     array. Raises ConfigError for a missing file, a file that is not TOML, and invalid values.
@@ -71,6 +76,13 @@ def design_from_toml(path, **overrides) -> AnyConfig:
             f"{path}: the table [chip] has the name [{TABLE}] now;"
             f" sed -i 's/\\[chip\\]/[{TABLE}]/' {path} renames it"
         )
+    if LANGUAGE_TABLE in values:
+        if not language:
+            raise ConfigError(
+                f"{path}: the table [{LANGUAGE_TABLE}] is for a simulated board only: weft serve"
+                " board, weft selftest board, and weft run --on board with a language model"
+            )
+        return _language_core(path, values, overrides)
     if TABLE not in values:
         return Config.from_toml(path, **overrides)
     own = {name: overrides.pop(name) for name in NETWORK_CORE_FIELDS if name in overrides}
@@ -80,6 +92,32 @@ def design_from_toml(path, **overrides) -> AnyConfig:
         return design_from_dict(values | overrides)
     except ValueError as error:  # ConfigError, or a number with too many digits to print
         raise ConfigError(f"{path}:\n{error}") from error
+
+
+def _language_core(path, values, overrides):
+    """The LanguageCoreConfig of a file."""
+    known = [f.name for f in dataclasses.fields(LanguageCoreConfig)]
+    table = values.pop(LANGUAGE_TABLE)
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}: {LANGUAGE_TABLE} must be a table, not {table!r:.60}")
+    for name in (*values, *overrides):
+        raise ConfigError(f"{path}: {name} must not be with the table [{LANGUAGE_TABLE}]")
+    for name in set(table) - {*known}:
+        raise ConfigError(
+            f"{path}: {name} is not a field of [{LANGUAGE_TABLE}]; the fields are"
+            f" {', '.join(known)}"
+        )
+    for name, value in table.items():
+        kind = str if name == "target" else int
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ConfigError(f"{path}: {name} must be {_KIND_NAMES[kind]}, not {value!r:.60}")
+    try:
+        return LanguageCoreConfig(**table)
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+_KIND_NAMES = {str: "a text", int: "an integer"}
 
 
 def to_dict(design: AnyConfig, *, chosen: bool = False) -> dict[str, Any]:

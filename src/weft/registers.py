@@ -1,6 +1,6 @@
 """The core's read-only registers: constants that describe its Config, then counters.
 
-Register n is the 32-bit word at address n. The first registers of a core of either kind are
+Register n is the 32-bit word at address n. The first registers of a core of any kind are
 `IDENTITY`: they say which core it is, and of which version of Weft.
 """
 
@@ -8,7 +8,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from weft.config import Config
-from weft.design import NETWORK, PRODUCT, Design
+from weft.design import LANGUAGE, NETWORK, PRODUCT, CoreDesign
 
 __all__ = [
     "CORE_SPACE", "COUNTERS", "FIELDS", "IDENTITY", "LATENCY", "MAGIC", "REGISTERS", "SPACE",
@@ -65,14 +65,14 @@ def word_register(name: str, address: int, access: str, text: str, reset: int = 
 
 
 MAGIC = int.from_bytes(b"WEFT", "little")
-VERSION = 4  # of the registers of both kinds of core: another order, number or meaning is another
+VERSION = 4  # of the registers of all kinds of core: another order, number or meaning is another
 
 LATENCY = 20  # cycles that an address must be stable before its register can be read
 
-_KINDS = PRODUCT, NETWORK
+_KINDS = PRODUCT, NETWORK, LANGUAGE
 _FIELDS = dataclasses.fields(Config)
 
-# The first registers of a core of either kind, with their meanings.
+# The first registers of a core of any kind, with their meanings.
 IDENTITY = {
     "magic": "the bytes WEFT",
     "version": "version of the core's registers",
@@ -111,7 +111,7 @@ def decode(words: list[int]) -> Config:
     return config
 
 
-def identity(design: Design) -> list[int]:
+def identity(design: CoreDesign) -> list[int]:
     """The first registers of the core of ``design``, in the order of `IDENTITY`."""
     return [MAGIC, VERSION, _KINDS.index(design.kind), design.hash]
 
@@ -123,7 +123,7 @@ _AGAIN = (
 
 
 def kind_of(words: list[int]) -> str:
-    """The kind of the core whose first registers are ``words``: `weft.design.PRODUCT` or `NETWORK`.
+    """The kind of the core whose first registers are ``words``, as in `weft.design`.
 
     Raises ValueError if they are not the registers of a core of this version of Weft.
     """
@@ -147,7 +147,7 @@ def identify(words: list[int], kind: str, count: int) -> None:
         raise ValueError(f"the core must be a {kind}, not a {found}")
 
 
-def check_hash(words: list[int], design: Design) -> None:
+def check_hash(words: list[int], design: CoreDesign) -> None:
     """Raise ValueError unless the hash in ``words`` is the one of the design that they describe."""
     found = words[[*IDENTITY].index("hash")]
     if design.hash != found:

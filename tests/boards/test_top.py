@@ -72,7 +72,7 @@ def test_a_core_for_networks_on_a_board():
     core = replace(board.config.array, rows=2, cols=4, depth=4, lanes=1, dsp_cols=0)
     config = NetworkCoreConfig(array=core, words=512, b_words=32, lines=32, read_vectors=4)
     design = prepare(board, config)
-    assert design.array == core
+    assert design.config.array == core
     blocks = set(re.findall(r"^module \\top\.accelerator\.core\.(\w+)$", design.rtlil, re.M))
     assert len(blocks) > 8
     assert blocks <= {block for members in GROUPS.values() for block in members}

@@ -23,20 +23,21 @@ def test_lists_all_designs(capsys, monkeypatch):
     head, _, *rows, goal, missing = lines(capsys)
     assert head == "board FPGA price for array MHz GMAC/s link load with".split()
     designs = [(board.name, "") for board in BOARDS.values()]
-    designs += [(board.name, name) for board in BOARDS.values() for name in board.networks]
+    designs += [(board.name, name) for board in BOARDS.values() for name in board.others]
     assert len(rows) == len(designs) and {row[0] for row in rows} == set(BOARDS)
     assert "ulx3s-85f LFE5U-85F $$ 8x12x8 125 96 3 Mbaud fujprog".split() in rows
     assert "icebreaker iCE40UP5K $ networks 1x4x4 33 0.528 3 Mbaud".split() in rows
+    assert "ulx3s-85f LFE5U-85F $$ language 1x8x16 95.83 12.27 3 Mbaud fujprog".split() in rows
     assert "orangecrab-25f LFE5U-25F $$ 4x7x8 120* 26.88 USB".split() in rows
     assert " ".join(goal) == "* nextpnr has not reached this clock yet"
-    named = {name for board in BOARDS.values() for name in board.networks}
+    named = {name for board in BOARDS.values() for name in board.others}
     goals = {
         (row[0], *(cell for cell in row if cell in named)) for row in rows
         if any(cell[-1] == "*" for cell in row)
     }
     assert goals == {(board.name,) for board in BOARDS.values() if not board.placed} | {
         (board.name, name) for board in BOARDS.values()
-        for name, design in board.networks.items() if not design.placed
+        for name, design in board.others.items() if not design.placed
     }
     text = " ".join(missing)
     assert text.startswith("missing here, to load bitstreams: ") and "iceprog" in text

@@ -249,7 +249,19 @@ def test_lists_the_designs_of_a_board(run):
         ["8x8x8_fip_ecp5-networks", "--for", "networks-sdram"],
         ["1x16x32_fip_ecp5-networks", "--for", "batch1"],
         ["8x8x8_fip_ecp5-networks", "--for", "networks-onnx"],
+        ["language_1x8x16_3072", "--for", "language"],
     ]
+
+
+@pytest.mark.parametrize("options, text", [
+    (["--rows", "4"], "--rows must not be with a language core, whose design is the one of the"),
+    (["--words", "64"], "--words must not be with a language core"),
+    (["--config", "x.toml"], "--config must not be with a language core"),
+    (["--fit"], "--fit must be with a design for matrix products, not for language models"),
+])
+def test_a_language_core_has_no_options(run, options, text):
+    code, said = run("ulx3s-85f", "--for", "language", *options)
+    assert code == 2 and text in said
 
 
 def test_lists_a_design_of_options(run):
@@ -397,7 +409,7 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
     )
 
 
-OF_85F = "networks or networks-sdram or batch1 or networks-onnx"
+OF_85F = "networks or networks-sdram or batch1 or networks-onnx or language"
 
 
 @pytest.mark.parametrize(("arguments", "text"), [

@@ -10,6 +10,7 @@ import time
 
 import pytest
 from golden_board import GoldenBoard
+from golden_language_board import PipedLanguageBoard
 from golden_network_board import GoldenNetworkBoard
 from pty_port import silent
 
@@ -17,6 +18,7 @@ from weft import Config
 from weft.boards.designs import NETWORKS_UP5K
 from weft.cli import devices, main
 from weft.host.link import Frame, FrameDecoder
+from weft.language_core.config import LanguageCoreConfig
 from weft.registers import MAGIC, VERSION
 
 PRODUCT = Config(rows=3, cols=5, depth=2, a_words=64, b_words=64)
@@ -74,6 +76,13 @@ def test_a_network_core_is_found_at_another_rate(pty, ask):
     state, text, _ = ask(path, 6)
     assert state == "core"
     assert text == "network core, int8 array of 1x4x4, 2 Mbaud"
+
+
+def test_a_language_core_is_found(pty, ask):
+    path = pty(board(lambda config: PipedLanguageBoard(config, None), LanguageCoreConfig()))
+    state, text, _ = ask(path, GUARD)
+    assert state == "core"
+    assert text == "language core, 3,072 words of 128 bytes, 3 Mbaud"
 
 
 @pytest.mark.parametrize("words, text", [

@@ -36,6 +36,8 @@ class GoldenNetworkBoard:
         Error and job with which the next lists end.
     """
 
+    start_bytes = 8  # of the payload of START
+
     def __init__(self, config):
         self.config, self.fails = config, None
         self.memory = np.full(config.memory_bytes, 0x5A, np.uint8)
@@ -56,7 +58,7 @@ class GoldenNetworkBoard:
     def act(self, frame):
         """Answer a frame."""
         kind, payload = frame.type, frame.payload
-        sizes = {FrameType.READ: 4, FrameType.READ_MEMORY: 8, FrameType.START: 8,
+        sizes = {FrameType.READ: 4, FrameType.READ_MEMORY: 8, FrameType.START: self.start_bytes,
                  FrameType.ABORT: 0, FrameType.WRITE: len(payload)}
         if kind not in sizes:
             self.say(Frame(FrameType.ERROR, frame.sequence, b"type"))

@@ -1,17 +1,21 @@
 """Quantized language models of random weights, and the texts of their golden model."""
 
 import functools
+from dataclasses import replace
 
 import numpy as np
-from language_models import random_weights
+from language_models import SMALL, pieces, random_weights
 
 from weft.golden.language import IntegerModel, Shape
 from weft.golden.language.sampling import GREEDY, sample
 from weft.language_core.config import LanguageCoreConfig
+from weft.models.language.model import LanguageModel
 from weft.models.language.quantization import observe, quantize
 from weft.models.language_core.program import compile_model
 
-__all__ = ["CORE", "SHAPE", "cache_of", "golden_text", "program_of", "quantized"]
+__all__ = [
+    "CORE", "SHAPE", "cache_of", "golden_text", "program_of", "quantized", "small_program",
+]
 
 CORE = LanguageCoreConfig(words=768, groups=512, side_groups=64)  # two banks of words
 SHAPE = Shape(dim=32, layers=2, heads=4, kv_heads=2, hidden=40, vocab=48, positions=48)
@@ -23,6 +27,13 @@ def quantized(shape=SHAPE, seed=1, tied=True):
     weights = random_weights(shape, seed, tied=tied)
     texts = np.random.default_rng(seed).integers(0, shape.vocab, (4, min(32, shape.positions)))
     return quantize(weights, observe(weights, texts))
+
+
+@functools.cache
+def small_program():
+    """The program of a small model with a tokenizer; a core can execute it."""
+    weights = random_weights(replace(SMALL, vocab=304), 5)
+    return LanguageModel("small", "llama2.c", weights, pieces(304), 48).compile()
 
 
 def program_of(weights, positions=None, config=CORE):

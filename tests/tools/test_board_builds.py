@@ -59,7 +59,8 @@ def test_boards_with_gowin_fpgas_have_a_record_of_their_own(tmp_path, monkeypatc
 def test_each_core_has_a_design(monkeypatch):
     names = {
         record: [name for name, _ in made()] for record, made in (
-            ("boards", board_builds.designs), ("gowin-boards", board_builds.gowin_designs)
+            ("boards", board_builds.designs), ("gowin-boards", board_builds.gowin_designs),
+            ("language-boards", board_builds.language_designs),
         )
     }
     assert set(BOARDS) < {name for found in names.values() for name in found}

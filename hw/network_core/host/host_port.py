@@ -1,6 +1,6 @@
 """The host port: executes the frames of a link on a network core, and answers them."""
 
-from amaranth.hdl import Array, C, Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -17,10 +17,8 @@ from weft.hw.network_core.interface import (
     VectorWrite,
 )
 from weft.hw.network_core.layouts import VectorAddress
-from weft.hw.serial.crc import ByteCrc32
-from weft.hw.serial.frame_receiver import NETWORK_FRAMES, FrameRequest, RequestOp
-from weft.hw.serial.frame_sender import FrameHeader
-from weft.hw.serial.frame_transmitter import NAK_TEXTS
+from weft.hw.serial.frame_answers import FrameAnswers
+from weft.hw.serial.frame_receiver import NETWORK_FRAMES
 from weft.hw.serial.link import HostFrames
 from weft.hw.stream.fifo import SkidBuffer
 from weft.network_core.config import has_single_port
@@ -178,12 +176,8 @@ class HostCommands(wiring.Component):
             ]
 
 
-_BUSY = b"busy"  # text of an ERROR frame: START while a list runs
-_STATUS_BYTES = 8  # of NET_STATUS and NET_CYCLES
-
-
-class HostAnswers(wiring.Component):
-    """Sends one frame at a time: answers to requests, then acknowledgements, then DONE.
+class HostAnswers(FrameAnswers):
+    """The `FrameAnswers` of a network core.
 
     Parameters
     ----------
@@ -191,197 +185,51 @@ class HostAnswers(wiring.Component):
 
     Attributes
     ----------
-    request : In, stream of `weft.hw.serial.frame_receiver.FrameRequest`
-    ack : In, stream of 8 bits
-        Sequence numbers for ACK frames.
-    executed : In, 1 bit
-        All accepted frames were executed. READ and READ_MEMORY wait for it, and the answer to
-        ABORT.
     status : In, `weft.hw.network_core.interface.NetworkStatus`
         Delayed by a cycle.
-    done : In, stream of 8 bits
-        Sequence number of the START frame whose list has ended.
-    refused : In, stream of 8 bits
-        Sequence number of a START frame that cannot be executed, because a list runs.
-    abort : Out, 1 bit
-        Pulse: end the running list.
-    idle : Out, 1 bit
-        No frame is in progress.
-    frame : Out, stream of `weft.hw.serial.frame_sender.FrameHeader`
-    payload : Out, stream of 8 bits
     reads : Out, `weft.hw.network_core.interface.ReadPort`
     program_reads : Out, the same; only with a program memory
     """
 
+    REGISTER_LATENCY = LATENCY
+    STATUS = REGISTERS.index("net_status")
+
     def __init__(self, config):
         self.config = config
         self.both = config.program_words > 0
-        super().__init__({
-            "request": In(stream.Signature(FrameRequest(NETWORK_FRAMES))),
-            "ack": In(stream.Signature(8)),
-            "executed": In(1),
+        super().__init__(NETWORK_FRAMES, {
             "status": In(NetworkStatus(config)),
-            "done": In(stream.Signature(8)),
-            "refused": In(stream.Signature(8)),
-            "abort": Out(1),
-            "idle": Out(1),
-            "frame": Out(stream.Signature(FrameHeader)),
-            "payload": Out(stream.Signature(8)),
             "reads": Out(ReadPort(config)),
             **({"program_reads": Out(ReadPort(config))} if self.both else {}),
-        })
+        }, checks=self.both)
 
-    def elaborate(self, platform):
-        m = Module()
+    def reader(self, m):
         m.submodules.memory = memory = MemoryBytes(
             self.config, length_bits=CHECK_BITS if self.both else 11, both=self.both
         )
-        crc = self._connect_memories(m, memory)
-        address, words = Signal(8), Signal(8)  # of registers: the next one, and how many follow
-        m.submodules.registers = registers = StateRegisters(self.config)
-        m.d.comb += [registers.address.eq(address), registers.status.eq(self.status)]
-        word, byte_index, wait = Signal(32), Signal(2), Signal(range(LATENCY + 1))
-        checked = Signal()  # the frame has the CRC of bytes
-        payload = self.payload
-
-        m.d.sync += memory.start.eq(0)  # a cycle after the frame was selected
-        no_words = Signal()  # two cycles after a change of words, or later
-        m.d.sync += [self.abort.eq(0), no_words.eq(words == 0)]
-        with m.FSM():
-            with m.State("IDLE"):
-                m.d.comb += self.idle.eq(1)
-                m.d.sync += [byte_index.eq(0), wait.eq(LATENCY)]
-                if self.both:
-                    m.d.comb += crc.start.eq(1)
-                    m.d.sync += [checked.eq(0), memory.program.eq(0)]
-                self._select_frame(m, memory, checked, address, words, word)
-            if self.both:
-                self._check(m, memory, crc, word)
-            with m.State("ABORT"):
-                with m.If(self.executed):
-                    m.d.comb += self.request.ready.eq(1)
-                    m.next = "FRAME"
-            with m.State("FRAME"):
-                m.d.comb += self.frame.valid.eq(1)
-                with m.If(self.frame.ready):
-                    m.next = "NEXT"
-                    in_word = self.frame.payload.type == FrameType.ERROR
-                    with m.If(in_word | checked if self.both else in_word):
-                        m.next = "BYTES"  # the text, or the CRC
-            with m.State("NEXT"):
-                m.d.sync += wait.eq(wait - 1)
-                with m.If(no_words):
-                    m.next = "MEMORY"
-                with m.Elif(wait == 0):
-                    m.d.sync += [
-                        word.eq(registers.value), address.eq(address + 1), words.eq(words - 1),
-                        wait.eq(LATENCY),
-                    ]
-                    m.next = "BYTES"
-            with m.State("BYTES"):
-                m.d.comb += [payload.valid.eq(1), payload.payload.eq(word[:8])]
-                with m.If(payload.ready):
-                    m.d.sync += [word.eq(word >> 8), byte_index.eq(byte_index + 1)]
-                    with m.If(byte_index == 3):
-                        m.next = "NEXT"
-            with m.State("MEMORY"):
-                m.d.comb += [
-                    payload.valid.eq(memory.bytes.valid), memory.bytes.ready.eq(payload.ready),
-                    payload.payload.eq(memory.bytes.payload),
-                ]
-                with m.If(memory.idle):
-                    m.next = "IDLE"
-        return m
-
-    def _connect_memories(self, m, memory):
-        """Connect the reads of ``memory``; returns the CRC of what it reads."""
         if not self.both:
             connect(m, memory.reads, flipped(self.reads))
-            return None
+            return memory
         chip, other, reads = self.reads, self.program_reads, memory.reads
         _by_memory(m, memory.program, reads.request, chip.request, other.request)
         m.d.comb += [
             reads.data_valid.eq(Mux(memory.program, other.data_valid, chip.data_valid)),
             reads.data.eq(Mux(memory.program, other.data, chip.data)),
         ]
-        m.submodules.crc = crc = ByteCrc32()
-        m.d.comb += [crc.data.eq(memory.bytes.payload), crc.include.eq(1)]
-        return crc
+        return memory
 
-    def _check(self, m, memory, crc, word):
-        """The state that computes the CRC of bytes, instead of sending them."""
-        with m.State("CHECK"):
-            m.d.comb += [memory.bytes.ready.eq(1), crc.valid.eq(memory.bytes.valid)]
-            m.d.sync += word.eq(crc.crc)
-            with m.If(memory.idle & crc.idle & ~memory.start):
-                m.next = "FRAME"
+    def registers(self, m, address):
+        m.submodules.registers = registers = StateRegisters(self.config)
+        m.d.comb += [registers.address.eq(address), registers.status.eq(self.status)]
+        return registers.value
 
-    def _select_frame(self, m, memory, checked, address, words, word):
-        """Select the next frame, if one is waiting; its header goes to ``frame``."""
-        request, status, header = self.request.payload, self.status, self.frame.payload
-        texts = Array(C(int.from_bytes(text, "little"), 32) for text in NAK_TEXTS)
-        operands = request.operands
-        executed_op = (request.op == RequestOp.READ) | (request.op == RequestOp.READ_MEMORY)
-        with m.If(self.request.valid & (self.executed | ~executed_op)):
-            m.d.sync += [header.sequence.eq(request.sequence), words.eq(0)]
-            m.d.comb += self.request.ready.eq(1)
-            m.next = "FRAME"
-            with m.Switch(request.op):
-                with m.Case(RequestOp.READ):
-                    count = operands[48:56]
-                    m.d.sync += [
-                        header.type.eq(FrameType.REGISTERS), header.length.eq(count << 2),
-                        words.eq(count), address.eq(operands[32:40]),
-                    ]
-                with m.Case(RequestOp.READ_MEMORY):
-                    length = operands[32 : 32 + memory.length_bits]
-                    start = VectorAddress(self.config).from_list(operands[:32])
-                    m.d.sync += [header.type.eq(FrameType.DATA), header.length.eq(length)]
-                    m.d.sync += [
-                        memory.start.eq(1), memory.length.eq(length),
-                        memory.address.eq(Cat(*start.values())),
-                    ]
-                    if self.both:
-                        m.d.sync += memory.program.eq(operands[PROGRAM_BIT])
-                        with m.If(operands[32 + PROGRAM_BIT]):
-                            m.d.sync += [checked.eq(1), header.length.eq(4)]
-                            m.next = "CHECK"
-                with m.Case(RequestOp.ABORT):
-                    m.d.sync += [
-                        header.type.eq(FrameType.ABORTED), header.length.eq(0), self.abort.eq(1),
-                    ]
-                    m.d.comb += self.request.ready.eq(0)
-                    m.next = "ABORT"
-                with m.Case(RequestOp.NAK):
-                    m.d.sync += [
-                        header.type.eq(FrameType.ERROR), header.length.eq(4),
-                        word.eq(texts[request.nak.as_value()]),
-                    ]
-        with m.Elif(self.ack.valid):
-            m.d.comb += self.ack.ready.eq(1)
-            m.d.sync += [
-                header.type.eq(FrameType.ACK), header.sequence.eq(self.ack.payload),
-                header.length.eq(0), words.eq(0),
-            ]
-            m.next = "FRAME"
-        with m.Elif(self.refused.valid):
-            m.d.comb += self.refused.ready.eq(1)
-            m.d.sync += [
-                header.type.eq(FrameType.ERROR), header.sequence.eq(self.refused.payload),
-                header.length.eq(len(_BUSY)), words.eq(0),
-                word.eq(int.from_bytes(_BUSY, "little")),
-            ]
-            m.next = "FRAME"
-        with m.Elif(self.done.valid):
-            result = Mux(status.state == NetworkState.DONE, status.result_bytes[:11], 0)
-            m.d.comb += self.done.ready.eq(1)
-            m.d.sync += [
-                memory.start.eq(1), memory.length.eq(result), memory.address.eq(status.result),
-                header.type.eq(FrameType.DONE), header.sequence.eq(self.done.payload),
-                header.length.eq(result + _STATUS_BYTES), words.eq(_STATUS_BYTES // 4),
-                address.eq(REGISTERS.index("net_status")),
-            ]
-            m.next = "FRAME"
+    def address(self, value):
+        return Cat(*VectorAddress(self.config).from_list(value).values())
+
+    def result(self):
+        status = self.status
+        size = Mux(status.state == NetworkState.DONE, status.result_bytes[:11], 0)
+        return size, status.result
 
 
 class HostPort(wiring.Component):
@@ -432,7 +280,13 @@ class HostPort(wiring.Component):
         # Where flip-flops are scarce the status has no register of its own.
         domain = "comb" if self.config.array.family.serial_epilogue else "sync"
         m.d[domain] += answers.status.eq(core.status)
-        self._begin_lists(m, commands, answers, executed)
+        begin = commands.list
+        start = answers.begin_runs(m, begin, commands.sequence, executed, core.finished)
+        # The fields of a START frame stay for more than a cycle after ``ready``.
+        m.d.comb += [
+            core.begin.eq(begin.payload), core.begin.valid.eq(start & ~answers.abort),
+            core.abort.eq(answers.abort),
+        ]
         if self.config.program_words:
             m.submodules.program = program = ProgramAccess(self.config)
             connect(m, commands.program_writes, program.writes)
@@ -441,35 +295,3 @@ class HostPort(wiring.Component):
             connect(m, program.memory, flipped(self.memory))
             m.d.comb += core.program_limit.eq(self.config.program_words)
         return m
-
-    def _begin_lists(self, m, commands, answers, executed):
-        """Begin the list of a START frame, and send DONE when it has ended.
-
-        After an abort, the START frames that were accepted before it are cancelled.
-        """
-        core, begin = self.core, commands.list
-        running, cancel = Signal(), Signal()
-        start = Signal()  # it begins in this cycle, unless an abort comes
-        m.d.sync += start.eq(0)
-        # The fields of a START frame stay for more than a cycle after ``ready``.
-        m.d.comb += [core.begin.eq(begin.payload), core.begin.valid.eq(start & ~answers.abort)]
-        with m.If(executed):
-            m.d.sync += cancel.eq(0)
-        with m.If(answers.done.ready):
-            m.d.sync += answers.done.valid.eq(0)
-        with m.If(cancel):
-            m.d.comb += begin.ready.eq(1)
-        with m.Elif(running):
-            m.d.comb += [
-                answers.refused.valid.eq(begin.valid), begin.ready.eq(answers.refused.ready),
-            ]
-        with m.Elif(begin.valid & answers.idle & ~answers.done.valid):
-            m.d.comb += begin.ready.eq(1)
-            m.d.sync += [
-                start.eq(1), running.eq(1), answers.done.payload.eq(commands.sequence),
-            ]
-        with m.If(running & core.finished):
-            m.d.sync += [running.eq(0), answers.done.valid.eq(1)]
-        m.d.comb += [core.abort.eq(answers.abort), answers.refused.payload.eq(commands.sequence)]
-        with m.If(answers.abort):
-            m.d.sync += [running.eq(0), answers.done.valid.eq(0), cancel.eq(1)]

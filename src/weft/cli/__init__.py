@@ -160,7 +160,8 @@ def _ignore_unused_components():
 _USER_ERRORS = {
     "amaranth._toolchain.yosys": "YosysError", "weft.boards.board": "BoardError",
     "weft.boards.pll": "PllError", "weft.boards.toolchain": "ToolchainError",
-    "weft.config": "ConfigError", "weft.explore.model": "TooFewPoints",
+    "weft.config": "ConfigError", "weft.design": "CoreKindError",
+    "weft.explore.model": "TooFewPoints",
     "weft.host.accelerator": "AcceleratorError", "weft.host.transport": "TransportError",
     "weft.models.errors": "ModelError", "weft.project.create": "ProjectError",
     "weft.registry": "MissingLayerError", "weft.regress.case": "CaseError",

@@ -52,13 +52,13 @@ def write(folder, design, seed, routed, bitstream) -> None:
 
 def _title(design, routed):
     """Two lines: the design and its clock; the device and the share of each resource in use."""
-    c, device, used = design.array, design.board.device, routed.pnr.used
+    device, used = design.board.device, routed.pnr.used
     shares = ", ".join(
         f"{name} {used[name] / available:.0%}"
         for name, available in device.capacity.items() if used[name]
     )
     clock = f"{routed.clock:.1f} MHz ({routed.pnr.fmax:.1f} MHz reached)"
-    array = f"{c.rows} x {c.cols} PEs of {c.depth} MAC, {design.config.peak} MAC/cycle"
+    array = f"{design.shape}, {design.config.peak} MAC/cycle"
     return f"{design.board.name}: {array} at {clock}", f"{device.name}: {shares}"
 
 

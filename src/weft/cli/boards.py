@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from weft.cli.options import path
 from weft.cli.progress import slow_task
 from weft.design import PerKind
+from weft.language_core.config import COLUMNS, DEPTH
 from weft.tables import Column, fitted_table
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -42,10 +43,10 @@ def add(parser):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
-    designs = list(_designs())
     if args.network is None:
-        _list(designs)
+        _list(list(_designs(lambda board: board.others)))
         return 0
+    designs = list(_designs(lambda board: board.networks))
     import weft
     from weft.models.errors import KindError, ModelError
     from weft.models.loading import NeuralNetwork, refuse_language
@@ -126,14 +127,25 @@ def _as_lists(program):
 _FITS = PerKind(product=_as_products, network=_as_lists)
 
 
-def _designs():
-    """Yield each board as it is built for each purpose; "" is the one of matrix products."""
+def _designs(purposes):
+    """Yield each board as it is built for each of its ``purposes(board)``; "" is the one of matrix
+    products.
+    """
     from weft.boards.catalog import BOARDS
 
     for board in BOARDS.values():
         yield board, ""
-        for purpose in board.networks:
+        for purpose in purposes(board):
             yield board.built_for(purpose), purpose
+
+
+def _sizes(config):
+    return "x".join(str(getattr(config.array, name)) for name in ("rows", "cols", "depth"))
+
+
+_SHAPES = PerKind(
+    product=_sizes, network=_sizes, language=lambda config: f"1x{COLUMNS}x{DEPTH}",
+)
 
 
 _GOAL = "*"
@@ -156,7 +168,7 @@ def _list(designs):
             missing += [name for name, *_ in board.programmers[:1]]
         rows.append((
             board.name, board.device.name, board.price, purpose,
-            "x".join(str(getattr(board.config.array, n)) for n in ("rows", "cols", "depth")),
+            _SHAPES.of(board.config)(board.config),
             f"{board.clock:.4g}{_GOAL * (not board.placed)}", f"{peak:.4g}",
             f"{board.baud / 1e6:g} Mbaud" if board.link == "serial" else "USB", loader or "",
         ))

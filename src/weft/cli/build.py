@@ -34,6 +34,7 @@ bitstream, report.md (resources by block, clock, critical path), report.json and
   weft build ulx3s-85f --for networks    a core that executes whole networks (docs/network-core.md)
   weft build ulx3s-85f --for networks-sdram   one for networks larger than the chip
   weft build ulx3s-85f --for batch1      one for fully connected layers, whose weights stay
+  weft build ulx3s-85f --for language    one that writes text with a language model
   weft build ulx3s-25f --config my.toml  the design of a file; with a table [network_core],
                                          for networks
   weft build ulx3s-85f --link usb        USB on the FPGA's own pins (docs/usb.md)
@@ -156,7 +157,7 @@ def _list(args) -> int:
     from weft.boards.board import check_bridge, check_pins
 
     board = board_of(args)
-    designs = {"": board} | {purpose: board.built_for(purpose) for purpose in board.networks}
+    designs = {"": board} | {purpose: board.built_for(purpose) for purpose in board.others}
     designs[args.purpose or ""] = designed_board(args)
     for design in designs.values():
         check_bridge(design)

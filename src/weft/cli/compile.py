@@ -7,6 +7,7 @@ from weft.cli.network_inputs import (
     add_target,
     compile_for,
     load_network,
+    network_target,
     target_named,
 )
 from weft.cli.options import output_file, output_folder, path
@@ -63,6 +64,7 @@ def run(args) -> int:
     network, program = load_network(args)  # a .weft file has a program, the others a network
     if language.is_language(network or program):
         return language.compile_model(args, network or program)
+    target = network_target(target)
     if target is None:
         raise ModelError("one of the arguments --board --config is required")
     if program is not None:

@@ -244,12 +244,15 @@ def _answer(port, rates, end):
 
 def _describe(port, words, baud, end):
     from weft import registers
-    from weft.design import NETWORK, PRODUCT
+    from weft.design import LANGUAGE, NETWORK, PRODUCT, PerKind
+    from weft.language_core import register_map as language
+    from weft.language_core.config import WORD_BYTES
     from weft.network_core import register_map as network
 
     reads = {
         PRODUCT: (len(registers.REGISTERS) - len(registers.COUNTERS), registers.decode),
         NETWORK: (len(network.REGISTERS) - len(network.STATE), network.decode),
+        LANGUAGE: (len(language.REGISTERS) - len(language.STATE), language.decode),
     }
     try:
         count, decode = reads[registers.kind_of(words)]
@@ -259,10 +262,18 @@ def _describe(port, words, baud, end):
         design = decode(words)
     except ValueError as error:
         return "no core", f"it answers {_at(baud)}, but {error}"
+    texts = PerKind(
+        product=_array, network=_array,
+        language=lambda design: f"{design.words:,} words of {WORD_BYTES} bytes",
+    )
+    rate = _at(baud).removeprefix("at ")
+    return "core", f"{design.kind}, {texts.of(design)(design)}, {rate}"
+
+
+def _array(design):
     array = design.array
     shape = "x".join(str(getattr(array, name)) for name in ("rows", "cols", "depth"))
-    rate = _at(baud).removeprefix("at ")
-    return "core", f"{design.kind}, {array.dtype} array of {shape}, {rate}"
+    return f"{array.dtype} array of {shape}"
 
 
 def _at(*rates):

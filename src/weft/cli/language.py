@@ -5,6 +5,7 @@ import json
 import sys
 import time
 
+from weft.cli import language_board
 from weft.cli.options import integer, number, output_file
 from weft.cli.progress import slow_task
 
@@ -14,7 +15,10 @@ __all__ = [
 ]
 
 CLOCK = 100  # MHz, for the rate of a simulated core; no board reaches it yet
-_NO_BOARD = "no board has a language core yet; --on sim simulates it, --on golden computes the same"
+_WHERE = (
+    "on a language core, which weft build ulx3s-85f --for language makes; --on sim simulates it,"
+    " --on golden computes the same"
+)
 _TOKENS = 200
 
 
@@ -47,7 +51,7 @@ def add_choice(group) -> None:
 _TEXT = "prompt", "tokens", "temperature", "min_p", "stop"
 # Options that only networks have, with their defaults.
 _NETWORK = {
-    "batch": None, "baud": None, "input": None, "mean": None, "std": None,
+    "batch": None, "input": None, "mean": None, "std": None,
     "activations": None, "top": None, "labels": None, "repeat": None, "fallback": "allow",
     "layers": False, "html": None, "against": None, "c": None, "prefix": None,
 }
@@ -75,15 +79,17 @@ def refuse_text(args) -> None:
         raise ModelError(f"--check float must be for a language model; {args.network} is none")
 
 
-def _refuse_others(args):
-    """Raise ModelError for an option that has no effect on a language model."""
+def _refuse_others(args, *taken):
+    """Raise ModelError for an option that has no effect on a language model, but ``taken``."""
     from weft.models.errors import ModelError
 
     for name, option in (("board", "board"), ("config", "config"), ("purpose", "for")):
-        if getattr(args, name) is not None:
+        if name not in taken and getattr(args, name) is not None:
             raise ModelError(
-                f"--{option} must not be given for the language model {args.network}: {_NO_BOARD}"
+                f"--{option} must not be given for the language model {args.network} here"
             )
+    if "baud" not in taken and getattr(args, "baud", None) is not None:
+        raise ModelError("--baud must be with a serial port as --on")
     for name, default in _NETWORK.items():
         if getattr(args, name, default) != default:
             raise ModelError(
@@ -105,11 +111,8 @@ def run(args, found) -> int:
     """Write text, or compare with float32; return the exit code."""
     from weft.models.errors import ModelError
 
-    _refuse_others(args)
-    if args.on not in ("golden", "sim"):
-        raise ModelError(
-            f"--on must be golden or sim for a language model, not {args.on}: {_NO_BOARD}"
-        )
+    on_board = args.on not in ("golden", "sim")
+    _refuse_others(args, *(("board", "config", "purpose", "baud") if on_board else ()))
     if args.output is not None:
         raise ModelError(
             f"--output must be for a network of operators; {args.network} is a language model"
@@ -118,12 +121,15 @@ def run(args, found) -> int:
         return _check(args, found)
     if args.min_p and not args.temperature:
         raise ModelError("--min-p must be with a temperature above 0")
-    program = _compiled(found)
-    return write_text(
-        program, core_writer(program) if args.on == "sim" else None, args.prompt or "",
-        args.tokens or _TOKENS, temperature=args.temperature or 0.0, min_p=args.min_p or 0.0,
-        seed=args.seed, stop=args.stop or "",
-    )
+    program, tokens = _compiled(found), args.tokens or _TOKENS
+    how = {
+        "temperature": args.temperature or 0.0, "min_p": args.min_p or 0.0, "seed": args.seed,
+        "stop": args.stop or "",
+    }
+    if on_board:
+        return language_board.run(args, program, write_text, tokens, **how)
+    writer = core_writer(program) if args.on == "sim" else None
+    return write_text(program, writer, args.prompt or "", tokens, **how)
 
 
 def core_writer(program):
@@ -142,42 +148,53 @@ def simulated_core(config):
         return LanguageSimulation(config)
 
 
-def write_text(program, writer, prompt, tokens, **how) -> int:
+def write_text(
+    program, writer, prompt, tokens, *, place="a simulated core", connect=None, check=None, **how
+) -> int:
     """Print a prompt and the text that follows as it comes, then the rates; return the exit code.
 
-    With a `CoreWriter`, a simulated core writes the text. The golden model then writes the same
-    text, and the cycle model predicts its cycles: 1 if one of them differs.
+    With a ``writer`` of a core, the core writes the text. The golden model then writes the same
+    text, and the cycle model predicts its cycles: 1 if one of them differs. By default the core is
+    a simulated one; ``connect(undo)`` connects the writer of another, and ``check(session,
+    golden)`` compares.
     """
     session = program.open(writer)
     pieces = session.generate(prompt, tokens, **how)  # a wrong argument is an error here
     with contextlib.ExitStack() as undo:
-        if writer is not None:
+        if connect is not None:
+            connect(undo)
+        elif writer is not None:
             writer.connect(undo.enter_context(simulated_core(writer.program.config)))
         _show(prompt)
         start = time.monotonic()
-        for piece in pieces:
-            _show(piece)
+        try:
+            for piece in pieces:
+                _show(piece)
+        finally:
+            print(flush=True)
         seconds = time.monotonic() - start
-    print(flush=True)
     count = len(session.tokens) - session.prompt_tokens
     end = _ENDS[session.ended].format(session.writer.positions)
-    place = "the golden model" if writer is None else "a simulated core"
+    place = "the golden model" if writer is None else place
     print(
         f"on {place}: {count} tokens after {session.prompt_tokens} of the prompt, in"
         f" {seconds:.1f} s; ended by {end}",
         file=sys.stderr,
     )
-    return 0 if writer is None else _check_core(program, session, prompt, tokens, how)
-
-
-def _check_core(program, session, prompt, tokens, how):
-    """Compare the text of a core with golden, and its cycles with the prediction."""
-    from weft.language_core.cycles import token_cycles
-
-    golden, writer = program.open(), session.writer
+    if writer is None:
+        return 0
+    golden = program.open()
     golden.writer.positions = writer.positions
     for _ in golden.generate(prompt, tokens, **how):
         pass
+    return (check or _check_core)(session, golden)
+
+
+def _check_core(session, golden):
+    """Compare the text of a core with golden, and its cycles with the prediction."""
+    from weft.language_core.cycles import token_cycles
+
+    writer = session.writer
     cycles = writer.cycles
     predicted = [
         token_cycles(writer.passes, position, emits=position + 1 >= session.prompt_tokens)
@@ -268,8 +285,10 @@ def report(args, found) -> int:
     """Print what a language model is, and how close its integers are; return the exit code."""
     from weft.models.language.program import LanguageProgram
 
-    _refuse_others(args)
+    _refuse_others(args, "board", "purpose")
+    target = language_board.core_target(args)
     program = _compiled(found)
+    on_core = target and language_board.board_numbers(program, target)
     result = None if isinstance(found, LanguageProgram) else _agreement(found, program)
     if args.json:
         values = {"name": program.name, "source": program.source, **_numbers(program)}
@@ -278,10 +297,10 @@ def report(args, found) -> int:
                 "perplexity": result.perplexity, "float_perplexity": result.float_perplexity,
                 "divergence": result.divergence, "greedy": result.greedy,
             }
-        json.dump(values, sys.stdout, indent=1)
+        json.dump(values | (on_core or {}), sys.stdout, indent=1)
         print()
         return 0
-    for line in _facts(program):
+    for line in (*_facts(program), *(language_board.board_facts(on_core) if on_core else ())):
         print(line)
     if result is not None:
         for line in _agreement_lines(result):
@@ -323,4 +342,4 @@ def _facts(program):
         f"a token: {n['macs_per_token']:,} MAC, and {n['macs_per_position']:,} for each position"
         f" before it; the cache has {n['cache_bytes_per_position']:,} bytes a position"
     )
-    yield f"where it runs: {_NO_BOARD}"
+    yield f"where it runs: {_WHERE}"

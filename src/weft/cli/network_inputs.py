@@ -12,7 +12,8 @@ from weft.cli.progress import slow_task
 __all__ = [
     "DEFAULT_BOARD", "Samples", "add_batch", "add_inputs", "add_network", "add_normalization",
     "add_target", "batch_of", "compile_for", "compile_slowly", "layout_of", "load_network",
-    "media_files", "normalization_of", "refuse_normalization", "samples_of", "target_named",
+    "media_files", "network_target", "normalization_of", "refuse_normalization", "samples_of",
+    "target_named",
 ]
 
 def add_network(parser, files: str) -> None:
@@ -93,16 +94,23 @@ def batch_of(args) -> int:
 
 
 def target_named(args):
-    """The NetworkTarget that the options name, or None."""
+    """The NetworkTarget that the options name, or None; `network_target` for a network."""
     from weft.models.errors import ModelError
-    from weft.models.target import target_of, target_of_file
+    from weft.models.target import board_target, target_of_file
 
     if args.config is not None:
         if args.purpose is not None:
             raise ModelError("--for must be with --board, not with --config")
         return target_of_file(args.config)
     board = args.board or (None if args.purpose is None else DEFAULT_BOARD)
-    return None if board is None else target_of(board, args.purpose)
+    return None if board is None else board_target(board, args.purpose)
+
+
+def network_target(target):
+    """The target of a network, unchanged. Raises ModelError for a language core."""
+    from weft.models.target import target_of
+
+    return None if target is None else target_of(target)
 
 
 _OTHER_KIND = (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from weft.cli.progress import slow_task
 from weft.config import Config, ConfigError
-from weft.design import PerKind
+from weft.design import LANGUAGE, PerKind
 from weft.files import part_of
 from weft.hints import did_you_mean
 from weft.network_core.config import OPTIONS
@@ -274,7 +274,7 @@ OWN_FIELDS = {
     "softmax": "a unit that computes SOFTMAX of rows of a map",
     "early": "the array starts with a job while the results of the job before are stored",
 }
-_OWN: PerKind[set[str]] = PerKind(product=set(), network=set(OWN_FIELDS))
+_OWN: PerKind[set[str]] = PerKind(product=set(), network=set(OWN_FIELDS), language=set())
 
 
 def add_config(parser):
@@ -308,8 +308,8 @@ def add_network_core_fields(parser):
     )
     group.add_argument(
         "--for", dest="purpose", metavar="PURPOSE",
-        help="the board's network core: networks, networks-sdram, batch1 or networks-onnx; see"
-        " weft boards",
+        help="the board's network core: networks, networks-sdram, batch1 or networks-onnx; or its"
+        " language core: language; see weft boards",
     )
     for name, text in OWN_FIELDS.items():
         flag = f"--{name.replace('_', '-')}"
@@ -333,6 +333,14 @@ def changed_config(args, config):
         for group in (names, OWN_FIELDS)
     )
     found = config
+    if config.kind == LANGUAGE:
+        given = [*fields, *own, *(["config"] if args.config is not None else [])]
+        if given:
+            raise ConfigError(
+                f"--{given[0].replace('_', '-')} must not be with a language core, whose design is"
+                " the one of the board"
+            )
+        return config
     if args.config is None:
         found = replace(config, **fields)
     else:
@@ -353,16 +361,17 @@ def given_field(args) -> str | None:
     return None
 
 
-def any_config_of(args):
+def any_config_of(args, *, language: bool = False):
     """The Config of the parsed options, or the NetworkCoreConfig of a file with a table
-    ``[network_core]``.
+    ``[network_core]``; with ``language`` also the LanguageCoreConfig of a table
+    ``[language_core]``.
 
     Raises ConfigError if they describe none.
     """
     from weft.designs import design_from_toml
 
     return config_of(args) if args.config is None else design_from_toml(
-        args.config, **_given_fields(args)
+        args.config, language=language, **_given_fields(args)
     )
 
 

@@ -13,6 +13,7 @@ from weft.cli.network_inputs import (
     compile_for,
     compile_slowly,
     load_network,
+    network_target,
     target_named,
 )
 from weft.cli.options import output_file, path
@@ -32,6 +33,7 @@ host, and why; predicted cycles and milliseconds, bytes at each level, and what 
   weft report kws.tflite --board ulx3s-85f --for networks --against ulx3s-25f-networks
   weft report kws.weft --json                 a program file of weft compile
   weft report stories260K.gguf                a language model: sizes, and how close to float32
+  weft report stories260K.gguf --board ulx3s-85f --for language      and its rate on a language core
 
 The first line is the placement: operators on Weft, share of the MACs, and the runtime whose results
 are equal. Time on the host is not predicted.
@@ -61,6 +63,7 @@ def run(args) -> int:
     network, program = load_network(args)
     if language.is_language(network or program):
         return language.report(args, network or program)
+    target = network_target(target)
     program, against = _programs(args, target, network, program)
     from weft.models.report import report
 

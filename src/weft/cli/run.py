@@ -13,12 +13,13 @@ from weft.cli.network_inputs import (
     batch_of,
     compile_slowly,
     load_network,
+    network_target,
     target_named,
 )
 from weft.cli.network_values import finish, prepared, repeat, write_outputs
 from weft.cli.options import add_baud, check_baud, integer, open_by_name, output_file, path
 from weft.cli.progress import slow_task
-from weft.design import PerKind
+from weft.design import PRODUCT, PerKind
 from weft.files import write_text
 
 __all__ = ["DESCRIPTION", "HELP", "add", "open_core", "refuse_page", "run"]
@@ -36,6 +37,7 @@ says what runs on Weft and what on the host.
   weft run net.tflite --input list.csv --repeat 20        accuracy of files with labels, and times
   weft run kws.tflite --board ulx3s-85f --for networks     the whole network on the chip
   weft run stories.weft --prompt "Once upon a time" --temperature 0.8      a language model
+  weft run stories.weft --on /dev/ttyUSB1 --prompt "One day"       on a board with a language core
 
 A network that does not fit the memory of a network core runs there product by product: the
 core gets each one over the link.
@@ -124,6 +126,7 @@ def run(args) -> int:
     if language.is_language(network or program):
         return language.run(args, network or program)
     language.refuse_text(args)
+    target = network_target(target)
     network, program, target = _with_target(args, target, network, program)
     with contextlib.ExitStack() as undo:
         transport = None
@@ -274,19 +277,14 @@ def _open(args, config):
 
 def _answering(args):
     """Return the transport, and the target that the core at its other end describes."""
-    from weft.host.core_session import CoreSession
+    from weft.host.core_session import CoreSession, refuse_language_core
     from weft.host.network_driver import NetworkDriver
-    from weft.host.recovery import AcceleratorError
 
     transport = _open(args, None)
     try:
-        try:
+        if refuse_language_core(transport, _TIMEOUT) == PRODUCT:
             return transport, _target_of(CoreSession(transport, None, _TIMEOUT).config)
-        except AcceleratorError as error:
-            try:
-                return transport, _target_of(NetworkDriver(transport, timeout=_TIMEOUT).config)
-            except AcceleratorError:
-                raise error from None
+        return transport, _target_of(NetworkDriver(transport, timeout=_TIMEOUT).config)
     except BaseException:
         transport.close()
         raise

@@ -2,10 +2,11 @@
 
 import dataclasses
 import time
+from functools import partial
 
 from weft.cli.options import NAMES, add_transport, any_config_of, integer, open_named
 from weft.config import PAGE_WORDS
-from weft.design import PerKind
+from weft.design import LANGUAGE, PerKind
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -13,7 +14,8 @@ HELP = "test a core, its memories and its link"
 DESCRIPTION = f"""\
 Test a core and its link against the golden model: its identity registers, its operand buffers page
 by page, the link at its full rate, and products of every class of shape. Of a network core its
-whole memories are tested instead of the buffers.
+whole memories are tested instead of the buffers. Of a language core its main memory is tested; the
+model in it is lost, and the next 'weft run' sends it again.
 
   weft selftest /dev/ttyUSB1
   weft selftest board --rows 2 --cols 2 --a-words 64 --b-words 64
@@ -62,7 +64,14 @@ def run(args) -> int:
 
     with progress() as show:
         with show.task(f"opening {args.transport}"):
-            transport, design = open_named(args, show, any_config_of)
+            transport, design = open_named(args, show, partial(any_config_of, language=True))
+        try:
+            is_language = _is_language(transport)
+        except BaseException:
+            transport.close()
+            raise
+        if is_language:
+            return _print(_language_checks(transport, design, args, show))
         config = design and _EMULATED.of(design)(design)
         try:
             for_products = product_transport(transport, _TIMEOUT)
@@ -76,6 +85,35 @@ def run(args) -> int:
                 checks.append(check)
                 show.say(f"{check.name}: {'passed' if check.failure is None else 'FAILED'}")
     return _print(checks)
+
+
+def _is_language(transport):
+    ask = getattr(transport, "kind_of_core", None)
+    return ask is not None and ask(_TIMEOUT) == LANGUAGE
+
+
+def _language_checks(transport, design, args, show):
+    """The checks of a language core; the transport is closed after them."""
+    from weft.host.language_driver import LanguageDriver
+    from weft.language_core.config import WORD_BYTES
+
+    try:
+        driver = LanguageDriver(transport, design, timeout=_TIMEOUT)
+    except BaseException:
+        transport.close()
+        raise
+    with driver:
+        core = driver.config
+        checks = [Check("identity", f"{core.name}, {core.peak} MAC/cycle, {core.hash:08x}", None)]
+        try:
+            details, failure = _memory(
+                WORD_BYTES * core.words, driver.write_main, driver.read_main, args.seed
+            )
+        except RuntimeError as error:  # AcceleratorError, TransportError
+            details, failure = "", str(error)
+        checks.append(Check("memory", details, failure))
+        show.say(f"memory: {'passed' if failure is None else 'FAILED'}")
+    return checks
 
 
 def _print(checks):

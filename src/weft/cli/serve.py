@@ -18,9 +18,11 @@ listen only on a trusted network. Stops with Ctrl-C, or when the board disconnec
   weft serve /dev/ttyUSB1 --host ::1              over IPv6
   weft serve board --rows 2 --cols 2              a simulated board
   weft serve board --config network_core.toml             the same with a network core
+  weft serve board --config language_core.toml            and with a language core
 
 BOARD is a serial port, usb or usb:SERIAL for a board on USB, or the word board for a simulated
-board with the given design. A file with a table [network_core] describes a network core.
+board with the given design. A file with a table [network_core] describes a network core, one with
+a table [language_core] a language core.
 """
 PORT = 9337
 
@@ -93,7 +95,7 @@ def _config(args):
     from weft.host.transport import TransportError
 
     if args.board == "board":
-        return any_config_of(args)
+        return any_config_of(args, language=True)
     if args.board in ("sim", "golden"):
         raise TransportError(
             f"BOARD must be a serial port, usb, or board for a simulated board, not {args.board}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.commands import Job, Status, result
 from weft.config import Config
-from weft.design import PRODUCT
+from weft.design import LANGUAGE, PRODUCT
 from weft.host.opening import open_transport
 from weft.host.packing import result_bytes
 from weft.host.planner import tags
@@ -17,7 +17,7 @@ from weft.host.stats import Stats
 from weft.host.transport import Commands, Transport
 from weft.registers import COUNTERS, REGISTERS, decode
 
-__all__ = ["AcceleratorError", "CoreSession", "product_transport"]
+__all__ = ["AcceleratorError", "CoreSession", "product_transport", "refuse_language_core"]
 
 _COMPLETE = Status(0)
 _PATIENCE = 0.1  # seconds without a word taken until `CoreSession.wait_for_words` gives up
@@ -204,13 +204,28 @@ def product_transport(transport: Any, timeout: float) -> Transport:
     """Return ``transport``, or one that executes products as lists if a network core answers.
 
     A transport that can reach either kind is asked: it has ``kind_of_core(timeout)``. Raises
-    TransportError if the connection fails.
+    TransportError if the connection fails, AcceleratorError for a language core.
     """
-    ask = getattr(transport, "kind_of_core", None)
-    if ask is None or ask(timeout) == PRODUCT:
+    if refuse_language_core(transport, timeout) == PRODUCT:
         return transport
     from weft.host.emulated import ListTransport
     from weft.host.network_driver import NetworkDriver
 
     return ListTransport(NetworkDriver(transport, timeout=timeout), timeout=timeout)
 
+
+
+def refuse_language_core(transport: Any, timeout: float) -> str:
+    """Return the kind of the core; AcceleratorError for a language core.
+
+    A transport that cannot reach other kinds has a product core.
+    """
+    ask = getattr(transport, "kind_of_core", None)
+    kind = PRODUCT if ask is None else ask(timeout)
+    if kind == LANGUAGE:
+        raise AcceleratorError(
+            f"the core must be a product core or a network core, not a {LANGUAGE}, which writes"
+            " text with language models only: weft run MODEL --on PORT; weft program loads another"
+            " bitstream"
+        )
+    return kind

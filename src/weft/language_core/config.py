@@ -1,12 +1,17 @@
 """`LanguageCoreConfig`: the sizes of a one-row core for language models."""
 
+import dataclasses
+import hashlib
+import json
 from dataclasses import dataclass
+from typing import ClassVar
 
+from weft.design import LANGUAGE
 from weft.targets import TARGETS
 
 __all__ = [
-    "COLUMNS", "DEPTH", "GROUPS_OF_WORD", "HEADS", "LANES", "PAIR_BYTES", "WORD_BYTES",
-    "LanguageCoreConfig",
+    "COLUMNS", "DEPTH", "GROUPS_OF_WORD", "HEADS", "LANES", "PAIR_BYTES", "TEXT_TOKENS",
+    "WORD_BYTES", "LanguageCoreConfig",
 ]
 
 COLUMNS = 8  # sums that the array computes at the same time
@@ -16,6 +21,7 @@ HEADS = 16  # heads of attention, at most
 WORD_BYTES = COLUMNS * DEPTH  # of the main memory: what a step of the array reads
 PAIR_BYTES = 2 * LANES  # of a parameter group: an int16 for each lane
 GROUPS_OF_WORD = WORD_BYTES // PAIR_BYTES
+TEXT_TOKENS = 1024  # of the memory for the text, on a board: a block RAM
 _LIMITS = {"words": (16, 4096), "groups": (16, 4096), "side_groups": (4, 1024)}
 
 
@@ -41,6 +47,8 @@ class LanguageCoreConfig:
         If a size or the target is not allowed; all problems in one message.
     """
 
+    kind: ClassVar[str] = LANGUAGE
+
     words: int = 3072
     groups: int = 2048
     side_groups: int = 512
@@ -64,3 +72,24 @@ class LanguageCoreConfig:
     def vectors(self) -> int:
         """Vectors of the activation memory: 16 int16, the operand of a step."""
         return self.groups * LANES // DEPTH
+
+    @property
+    def main_groups(self) -> int:
+        """Parameter groups of the main memory."""
+        return self.words * GROUPS_OF_WORD
+
+    @property
+    def name(self) -> str:
+        """Short name, usable as the name of a folder or a file."""
+        return f"language_1x{COLUMNS}x{DEPTH}_{self.words}"
+
+    @property
+    def hash(self) -> int:
+        """32-bit hash of all fields, which the core has in a register on a board."""
+        fields = json.dumps(dataclasses.asdict(self) | {"kind": self.kind}, sort_keys=True)
+        return int.from_bytes(hashlib.sha256(fields.encode()).digest()[:4], "little")
+
+    @property
+    def peak(self) -> int:
+        """MAC/cycle when the whole array is active."""
+        return COLUMNS * DEPTH

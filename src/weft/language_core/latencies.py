@@ -4,15 +4,17 @@ from weft.latencies import DSP_MULTIPLIER, MEMORY_READ
 
 __all__ = [
     "COIN_BITS", "CONTROL", "EVERY_OTHER", "GROUP_OF_PRODUCT", "GROUP_OF_VALUE", "LANES_OUT",
-    "LIST_END", "LIST_START", "PARAMETER_ISSUE", "READ", "REDUCED", "SCALAR_OUT", "SELECTED",
+    "LIST_END", "LIST_START", "PARAMETER_ISSUE", "PORT_B", "READ", "REDUCED", "SCALAR_OUT",
+    "SELECTED",
     "SKIPPED", "TABLE_OUT", "TREE",
 ]
 
 READ = 1 + MEMORY_READ  # from a step to its word and its vector: a register for the address
+PORT_B = 1 + READ  # the same of port B of the main memory, with a register near its users
 
 # Of the control.
 CONTROL = 2  # from the end of a pass to the first step of the next one: its job, its start
-LIST_START = READ + 1 + CONTROL  # from the read of the first descriptor to the first step
+LIST_START = PORT_B + 1 + CONTROL  # from the read of the first descriptor to the first step
 LIST_END = -CONTROL  # no pass follows the last one
 SKIPPED = LIST_END + 1  # a pass that is left out has been decoded
 TREE = 2  # the sum of the products of a column
@@ -21,7 +23,7 @@ GROUP_OF_PRODUCT = READ + DSP_MULTIPLIER + TREE + 1
 GROUP_OF_VALUE = READ
 
 # Stages of the lanes, from a group on.
-SELECTED = READ + 1  # from a parameter address to the parameters: a register selects 8 bytes
+SELECTED = PORT_B + 2  # from a parameter address to the parameters: two registers select 8 bytes
 TABLE_OUT = 2 + MEMORY_READ + DSP_MULTIPLIER + 1  # group, index; base and slope; product; sum
 PARAMETER_ISSUE = TABLE_OUT - SELECTED  # parameters come with the value of a table
 LANES_OUT = TABLE_OUT + DSP_MULTIPLIER + 7  # sum, rounding, two shifts, clamp, residual, saturation

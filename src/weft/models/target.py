@@ -6,15 +6,16 @@ import json
 import os
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 from weft.config import Config
-from weft.design import NETWORK, Design
+from weft.design import LANGUAGE, NETWORK, Design
 from weft.designs import design_from_dict, design_from_toml
 from weft.hints import to_install
 from weft.models.errors import ModelError
 from weft.network_core.cycles import ProgramTiming
 
-__all__ = ["NetworkTarget", "board_cores", "target_of", "target_of_file"]
+__all__ = ["NetworkTarget", "board_cores", "board_target", "target_of", "target_of_file"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class NetworkTarget:
     ----------
     name : str
         Name of the board, of the TOML file without its suffix, or of the Config.
-    config : Config or NetworkCoreConfig
+    config : Config, NetworkCoreConfig or LanguageCoreConfig
         The core.
     clock : float or None
         Clock of the accelerator in MHz.
@@ -40,7 +41,7 @@ class NetworkTarget:
     """
 
     name: str
-    config: Design
+    config: Any
     clock: float | None = None
     baud: int | None = None
     memory: ProgramTiming | None = None
@@ -98,7 +99,7 @@ def target_of(target, purpose: str | None = None) -> NetworkTarget:
     if purpose is not None and not named:
         raise ModelError(f"{purpose!r} must be for a board, not for another target")
     if isinstance(target, NetworkTarget):
-        return target
+        return _of_networks(target)
     if isinstance(target, Design):
         return NetworkTarget(target.array.name, target)
     if not isinstance(target, str | os.PathLike):
@@ -106,17 +107,27 @@ def target_of(target, purpose: str | None = None) -> NetworkTarget:
         raise ModelError(f"target must be {rule}, not {target!r}")
     text = os.fspath(target)
     if text.endswith(".toml"):
-        return target_of_file(text)
-    return _board(text, purpose)
+        return _of_networks(target_of_file(text))
+    return _of_networks(board_target(text, purpose))
+
+
+def _of_networks(target):
+    """The target, unchanged; ModelError if its core is one for language models."""
+    if target.kind == LANGUAGE:
+        raise ModelError(
+            f"{target.name} has a {LANGUAGE}, which runs language models only, not networks"
+        )
+    return target
 
 
 def target_of_file(path) -> NetworkTarget:
-    """Return the target of a TOML file: a network core if it has a table ``[network_core]``.
+    """Return the target of a TOML file: a network core if it has a table ``[network_core]``, a
+    language core if it has a table ``[language_core]``.
 
     Raises ConfigError if the file is not valid.
     """
     name = os.path.basename(path).removesuffix(".toml")
-    return NetworkTarget(name, design_from_toml(path))
+    return NetworkTarget(name, design_from_toml(path, language=True))
 
 
 def board_cores() -> list[NetworkTarget]:
@@ -148,7 +159,8 @@ def _known_target(name):
     )
 
 
-def _board(name, purpose):
+def board_target(name: str, purpose: str | None) -> NetworkTarget:
+    """Return the target of a board, as `target_of`, which may be a language core, too."""
     full = name if purpose is None else f"{name}-{purpose}"
     if full in _known():
         return _known_target(full)

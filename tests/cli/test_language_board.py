@@ -1,0 +1,232 @@
+"""``weft run`` and ``weft report`` with a language model on a board, and what other cores say."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from digits import CNN
+from faulty_pipe import End
+from golden_language_board import PipedLanguageBoard
+from golden_network_board import PipedNetworkBoard
+from language_programs import CORE, small_program
+from network_cores import network_core_config
+from pty_port import Pty
+
+from weft.cli import main
+from weft.hints import visible
+from weft.host.board import BoardTransport
+from weft.language_core.descriptors import CoreError
+
+COMMAND = ["run", "small.weft", "--on", "/dev/board", "--prompt", "the sand", "--tokens", "9"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    small_program().save(tmp_path / "small.weft")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def said(capsys, folder):
+    """``said(code, words...)``: what a command prints on both outputs, with this exit code."""
+    def run(code, *words):
+        assert main([*words]) == code
+        found = capsys.readouterr()
+        lines = [line for line in found.err.splitlines() if not line.startswith("   ...  ")]
+        return found.out, lines
+
+    return run
+
+
+def _opens(monkeypatch, board):
+    def opened(*_, **__):
+        end = End(board)
+        return BoardTransport(end, end, name="/dev/board", timeout=0.05)
+
+    monkeypatch.setattr("weft.host.opening.open_transport", opened)
+
+
+@pytest.fixture
+def board(monkeypatch):
+    board = PipedLanguageBoard(CORE, small_program().weights)
+    _opens(monkeypatch, board)
+    return board
+
+
+def _golden():
+    return "the sand" + "".join(small_program().open().generate("the sand", 9))
+
+
+def test_a_story_on_a_board(said, board):
+    """The second time the model is there. The golden board counts other cycles than a core."""
+    for sent, found in ((True, False), (False, True)):
+        out, lines = said(1, *COMMAND)
+        assert out == visible(_golden(), keep="\n\t") + "\n"
+        model, place, end = lines
+        numbers = [int(n) for n in model.replace(",", "").split() if n.isdigit()]
+        assert [n > 0 for n in numbers] == [sent, found]
+        assert place.startswith("on /dev/board: 9 tokens after ")
+        assert end.endswith("text equal to the golden model, cycles NOT as predicted")
+
+
+def test_a_story_over_a_serial_port(said):
+    board = PipedLanguageBoard(CORE, small_program().weights)
+
+    def serve(pty):
+        board.say = lambda frame: os.write(pty.master, frame.encode())
+        while data := os.read(pty.master, 4096):
+            board.take(data)
+
+    pty = Pty(serve)
+    try:
+        command = [pty.path if word == "/dev/board" else word for word in COMMAND]
+        out, lines = said(1, *command)  # the golden board counts other cycles
+    finally:
+        pty.close()
+    assert out == visible(_golden(), keep="\n\t") + "\n"
+    assert "text equal to the golden model" in lines[-1]
+    assert not board.running
+
+
+def test_predicted_cycles_are_exit_code_0(said, board, monkeypatch):
+    monkeypatch.setattr(
+        "weft.models.language_core.board_writer.BoardWriter.predicted",
+        lambda writer: writer.state.cycles,
+    )
+    _, lines = said(0, *COMMAND)
+    assert "golden model, cycles as predicted" in lines[-1]
+
+
+def test_another_text_is_exit_code_1(said, board):
+    step = board.step
+
+    def wrong():
+        step()
+        board.memories[2].view("<u2")[board.position - 1] ^= 1
+
+    board.step = wrong
+    _, lines = said(1, *COMMAND)
+    assert "text DIFFERENT from the golden model" in lines[-1]
+
+
+def test_a_text_that_ends_early(said, board):
+    board.pace = 1
+    text = _golden().removeprefix("the sand")
+    _, lines = said(0, *COMMAND, "--stop", text[0])
+    assert lines[-1] == (
+        "the core wrote more than was wanted, and was told to stop; text equal to the golden model"
+    )
+    assert not board.running
+
+
+def test_ctrl_c_leaves_the_board_usable(said, board, monkeypatch):
+    board.pace = 1
+    shown = []
+
+    def show(text):
+        shown.append(text)
+        if len(shown) == 4:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("weft.cli.language._show", show)
+        said(130, *COMMAND)
+    assert not board.running and board.error == CoreError.ABORTED
+    assert said(1, *COMMAND)[0] == visible(_golden(), keep="\n\t") + "\n"
+
+
+def test_a_broken_link(said, board, monkeypatch):
+    board.pace = 1
+    step = board.step
+
+    def last():
+        step()
+        board.dead = board.position > 6
+
+    board.step = last
+    monkeypatch.setattr("weft.cli.language_board._TIMEOUT", 0.2)
+    out, lines = said(2, *COMMAND)
+    assert out.endswith("\n")
+    assert lines[-1].startswith("weft: error: the link broke at position ")
+
+
+def test_other_cores_are_refused_by_name(said, board, monkeypatch):
+    """A network on a language core, and a story on a network core."""
+    _, lines = said(2, "run", str(CNN), "--on", "/dev/board")
+    assert "a network core, not a language core, which writes text with language" in lines[-1]
+    _opens(monkeypatch, PipedNetworkBoard(network_core_config(2, 4, 4)))
+    _, lines = said(2, *COMMAND)
+    assert "must be a language core, not a network core; weft build BOARD --for" in lines[-1]
+
+
+@pytest.mark.parametrize("words, text", [
+    (["run", str(CNN), "--board", "ulx3s-85f", "--for", "language"],
+     "ulx3s-85f-language has a language core, which runs language models only, not networks"),
+    (["report", str(CNN), "--board", "ulx3s-85f", "--for", "language"], "language models only"),
+    ([*COMMAND, "--board", "ulx3s-85f", "--for", "networks"],
+     "ulx3s-85f-networks has a network core, and small.weft is a language model: it runs on a"),
+    ([*COMMAND, "--board", "icebreaker"], "icebreaker has a product core, and small.weft is a"),
+    ([*COMMAND, "--board", "ulx3s-85f", "--for", "language"], "the language core must be"),
+    ([*COMMAND, "--on", "golden", "--for", "language"], "--for must not be given"),
+    ([*COMMAND, "--min-p", "0.1"], "--min-p must be with a temperature above 0"),
+])
+def test_rejects(said, board, words, text):
+    _, lines = said(2, *words)
+    assert text in lines[-1]
+
+
+def test_report_of_a_core(said):
+    words = "report", "small.weft", "--board", "ulx3s-85f", "--for", "language"
+    out, _ = said(0, *words)
+    found = json.loads(said(0, *words, "--json")[0])
+    assert found["core_positions"] == 48
+    assert found["words_used"] == sum(found["words_by_use"].values()) <= found["words"] == 3072
+    on_core, cycles = out.splitlines()[-2:]
+    assert on_core.startswith("on ulx3s-85f-language (language_1x8x16_3072, ")
+    assert f"fits with 48 positions in {found['words_used']} of 3,072 words (list " in on_core
+    assert cycles.startswith(f"cycles of a token: {found['token_cycles']['1']:,} with 1 position, ")
+    rate = 48e6 * found["clock_mhz"] / found["text_cycles"]
+    assert found["tokens_per_second"] == pytest.approx(rate)
+    assert cycles.endswith(f": {rate:,.0f} tokens/s")
+
+
+def test_a_file_describes_the_core(said, board):
+    Path("core.toml").write_text("[language_core]\nwords = 768\ngroups = 512\nside_groups = 64\n")
+    _, lines = said(1, *COMMAND, "--config", "core.toml")
+    assert "text equal to the golden model" in lines[-1]
+    Path("core.toml").write_text("[language_core]\nwords = 784\n")
+    assert "the language core must be" in said(2, *COMMAND, "--config", "core.toml")[1][-1]
+
+
+@pytest.mark.parametrize("text, problem", [
+    ("[language_core]\nword = 768\n", "word is not a field of [language_core]; the fields are"),
+    ("[language_core]\nwords = true\n", "words must be an integer, not True"),
+    ("[language_core]\nwords = 5\n", "words must be in 16..4096, not 5"),
+    ("rows = 2\n[language_core]\n", "rows must not be with the table [language_core]"),
+    ("language_core = 5\n", "language_core must be a table, not 5"),
+    ("rows = 2\n", "core has a product core, and small.weft is a language model"),
+])
+def test_rejects_a_file(said, board, text, problem):
+    Path("core.toml").write_text(text)
+    assert problem in said(2, *COMMAND, "--config", "core.toml")[1][-1]
+
+
+def test_a_file_of_a_language_core_is_not_for_other_commands(said):
+    Path("core.toml").write_text("[language_core]\n")
+    for words in (["info"], ["generate", "--bus", "axi", "-o", "top.v"]):
+        _, lines = said(2, *words, "--config", "core.toml")
+        assert "the table [language_core] is for a simulated board only: weft serve" in lines[-1]
+    _, lines = said(2, "run", str(CNN), "--config", "core.toml")
+    assert "core has a language core, which runs language models only, not networks" in lines[-1]
+
+
+def test_selftest_of_a_language_core(said, monkeypatch):
+    board = PipedLanguageBoard(CORE, None)
+    _opens(monkeypatch, board)
+    out, _ = said(0, "selftest", "/dev/board")
+    assert "language_1x8x16_768, 128 MAC/cycle" in out and "98,304 bytes; " in out
+    board.memories[0].flags.writeable = False
+    board.damaged = True
+    out, _ = said(1, "selftest", "/dev/board")
+    assert "the main memory does not keep what is written" in out
