@@ -81,7 +81,10 @@ def test_texts(core):
     assert len(set(tokens)) > 5
 
 
-@pytest.mark.parametrize("temperature, min_p, seed", [(3, 0, 1), (6, 0, 2), (6, 0.3, 2)])
+@pytest.mark.parametrize("temperature, min_p, seed", [
+    pytest.param(3, 0, 1, marks=pytest.mark.slow), pytest.param(6, 0, 2, marks=pytest.mark.slow),
+    (6, 0.3, 2),
+])
 def test_sampled_texts(core, temperature, min_p, seed):
     """From the first position of the cache to the last one, and from prompts of several lengths."""
     weights, rng = quantized(), np.random.default_rng(seed)
@@ -249,7 +252,8 @@ def test_a_session_on_the_core_writes_the_golden_text(core, text_program, prompt
 
 
 @pytest.mark.parametrize("how", [
-    {"temperature": 0.8, "seed": 1}, {"temperature": 5, "seed": 4, "min_p": 0.02},
+    pytest.param({"temperature": 0.8, "seed": 1}, marks=pytest.mark.slow),
+    pytest.param({"temperature": 5, "seed": 4, "min_p": 0.02}, marks=pytest.mark.slow),
     {"temperature": 5, "seed": 5, "stop": "d"},
 ])
 def test_a_session_on_the_core_samples_the_golden_text(core, text_program, how):
