@@ -18,7 +18,7 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain
 
-from weft.boards import floorplan, netlist_passes
+from weft.boards import floorplan, language_floorplan, netlist_passes
 from weft.boards.benchmark import (
     OtherClock,
     PnrResult,
@@ -55,7 +55,7 @@ _MAINS = {"gowin_pack": "from apycula.gowin_pack import main"}
 # Results depend on the options of the flows, and on the passes over a netlist of `Flow.improve`.
 FLOWS = flow, ecp5, ice40
 PASSES = (
-    floorplan, netlist_passes,
+    floorplan, language_floorplan, netlist_passes,
 )
 # No design uses a memory word that was read in the cycle of its write. COLLISION_X_MASK says so,
 # which saves a register and a multiplexer for each bit.
