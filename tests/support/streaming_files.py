@@ -3,7 +3,7 @@
 import numpy as np
 from tflite_files import T, build
 
-__all__ = ["FRAME", "assign", "handle", "read", "streaming_file"]
+__all__ = ["FRAME", "assign", "handle", "read", "streaming_file", "svdf_file"]
 
 FRAME = 1, 1, 1, 10  # of the input of `streaming_file`
 _CONV = dict(padding=1, strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
@@ -113,3 +113,43 @@ def streaming_file(rng):
     stream.tensors["y"] = T((1, 3), scale=1 / 256, zero=-128)
     stream.operators.append(("LOGISTIC", [x], ["y"], None))
     return build(stream.tensors, stream.operators, ["x"], ["y"])
+
+
+def svdf_file(
+    rng, filters, rank, memory, x_zero, state_zero, *, layers=True, bias=900, count=1,
+    largest=127, kind="int8",
+):
+    """SVDF ``count`` times, one after the other, between two fully connected layers.
+
+    Its input is [1, 13]. ``bias`` : the largest one, or None for a file without it. ``largest`` :
+    of the weights of features. ``kind`` : of the state.
+    """
+    stream, units = _Stream(rng), filters // rank
+    stream.tensors["x"] = T((1, 13), scale=0.05, zero=x_zero)
+    x, size = "x", 13
+    if layers:
+        x, size = stream.dense("before", x, 9), 9
+    for number in range(count):
+        name, zero = f"filter{number}", state_zero if kind == "int8" else 0
+        features = rng.integers(-largest, largest + 1, (filters, size)).astype(np.int8)
+        limit = np.iinfo(kind).max
+        time = rng.integers(-limit, limit + 1, (filters, memory)).astype(kind)
+        stream.tensors |= {
+            f"{name}_f": T(data=features, scale=0.01),
+            f"{name}_t": T(data=time, scale=1.0 / limit),
+            f"{name}_s": T(
+                (1, filters * memory), kind, scale=3.0 / limit, zero=zero, variable=True
+            ),
+            name: T((1, units), scale=0.02 * np.sqrt(memory * rank), zero=-20),
+        }
+        inputs = [x, f"{name}_f", f"{name}_t", None, f"{name}_s"]
+        if bias is not None:
+            values = rng.integers(-bias, bias + 1, units).astype(np.int32)
+            stream.tensors[f"{name}_b"] = T(data=values, scale=3.0 / limit**2)
+            inputs[3] = f"{name}_b"
+        options = {"rank": rank, "fusedActivationFunction": 1}
+        stream.operators.append(("SVDF", inputs, [name], ("SVDFOptions", options)))
+        x, size = name, units
+    if layers:
+        x = stream.dense("after", x, 3)
+    return build(stream.tensors, stream.operators, ["x"], [x])

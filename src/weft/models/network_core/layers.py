@@ -12,7 +12,7 @@ from weft.models.program import Step
 
 __all__ = [
     "Addition", "GraphSegment", "InputForm", "NetworkCoreGraph", "NetworkLayer", "NetworkMap",
-    "Refusal", "WeightLayout", "WrongMap",
+    "NotKept", "Refusal", "WeightLayout", "WrongMap",
 ]
 
 
@@ -22,6 +22,22 @@ class Refusal(Exception):
 
 class WrongMap(Refusal):
     """A layer whose input is on the core, but not as a map that the layer can read."""
+
+
+class NotKept(Exception):
+    """The memory cannot keep a state, so the session does.
+
+    Attributes
+    ----------
+    state : State
+    reason : str
+        Why the operator that has it is no layer; empty without such an operator.
+    """
+
+    def __init__(self, state: State, reason: str = ""):
+        super().__init__(state.name)
+        self.state = state
+        self.reason = reason
 
 
 class WeightLayout:

@@ -6,27 +6,14 @@ the layers that compute the new value write it there, if all readers of the old 
 """
 
 from weft.models.ir import Host, State
-from weft.models.network_core.layers import NetworkLayer, Refusal
+from weft.models.network_core.layers import NetworkLayer, NotKept, Refusal
 from weft.models.network_core.map_pitches import MapView
 from weft.models.network_core.operators.builder import OperatorBuilder
 from weft.models.network_core.tensor_places import TensorPlaces
 
-__all__ = ["NotKept", "assigned", "check_wanted"]
+__all__ = ["assigned", "check_wanted"]
 
 _BYTES = 1  # of a value
-
-
-class NotKept(Exception):
-    """The memory cannot keep a variable, so the session does.
-
-    Attributes
-    ----------
-    state : State
-    """
-
-    def __init__(self, state: State):
-        super().__init__(state.name)
-        self.state = state
 
 
 def assigned(
