@@ -3,26 +3,12 @@
 import numpy as np
 from tflite_files import T, build
 
+from tools.tflite_writer import assign, handle, read
+
 __all__ = ["FRAME", "assign", "handle", "read", "streaming_file", "svdf_file"]
 
 FRAME = 1, 1, 1, 10  # of the input of `streaming_file`
 _CONV = dict(padding=1, strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
-
-
-def handle(variable):
-    """The operator that names a variable; its output is ``h_`` and the name."""
-    options = {"container": "", "sharedName": variable}
-    return ("VAR_HANDLE", [], [f"h_{variable}"], ("VarHandleOptions", options))
-
-
-def read(variable, tensor):
-    """The operator that reads a variable."""
-    return ("READ_VARIABLE", [f"h_{variable}"], [tensor], ("ReadVariableOptions", {}))
-
-
-def assign(variable, tensor):
-    """The operator that writes a variable."""
-    return ("ASSIGN_VARIABLE", [f"h_{variable}", tensor], [], ("AssignVariableOptions", {}))
 
 
 class _Stream:
@@ -117,17 +103,26 @@ def streaming_file(rng):
 
 def svdf_file(
     rng, filters, rank, memory, x_zero, state_zero, *, layers=True, bias=900, count=1,
-    largest=127, kind="int8",
+    largest=127, kind="int8", pixels=1,
 ):
     """SVDF ``count`` times, one after the other, between two fully connected layers.
 
-    Its input is [1, 13]. ``bias`` : the largest one, or None for a file without it. ``largest`` :
-    of the weights of features. ``kind`` : of the state.
+    Its input is [1, 13]; ``pixels`` : more than 1 for a map, [1, 1, pixels, 13]. ``bias`` : the
+    largest one, or None for a file without it. ``largest`` : of the weights of features. ``kind`` :
+    of the state.
     """
     stream, units = _Stream(rng), filters // rank
     stream.tensors["x"] = T((1, 13), scale=0.05, zero=x_zero)
     x, size = "x", 13
-    if layers:
+    if pixels > 1:
+        stream.tensors["x"].shape = 1, 1, pixels, 13
+        stream.tensors["x_shape"] = T(data=np.int32([1, 5 * pixels]))
+        x, size = "x_flat", 5 * pixels
+        stream.convolution("points", "x", 5)
+        stream.tensors["points"].shape = 1, 1, pixels, 5
+        stream.tensors[x] = T((1, size), scale=0.025, zero=-20)
+        stream.operators.append(("RESHAPE", ["points", "x_shape"], [x], ("ReshapeOptions", {})))
+    elif layers:
         x, size = stream.dense("before", x, 9), 9
     for number in range(count):
         name, zero = f"filter{number}", state_zero if kind == "int8" else 0

@@ -28,6 +28,7 @@ from weft.models.network_core.operators.builder import OperatorBuilder
 from weft.models.network_core.operators.convolutions import transposed, with_dilations
 from weft.models.network_core.operators.filters import (
     FILTER,
+    HOST_FILTER,
     check_filter,
     filters_of,
     with_filters,
@@ -157,7 +158,9 @@ class _Division:
             return
         if node.kernel == "pad" and self._pads.take(node, self._view.core_graph()):
             return
-        if node.kernel != FILTER and self.places.begins_list(node.inputs):
+        if node.kernel == HOST_FILTER:
+            raise Refusal(node.reason)
+        elif node.kernel != FILTER and self.places.begins_list(node.inputs):
             raise Refusal("it has no product, and the host computes an operator before it")
         elif node.kernel in _RENAMES and self.places.map_of(node.inputs[0]) is None:
             self.places.rename(node)

@@ -32,11 +32,12 @@ from weft.models.network_core.operators.builder import OperatorBuilder, pointwis
 from weft.models.network_core.pools import NO_PADDING
 
 __all__ = [
-    "FILTER", "LOWERINGS", "StateFilter", "check_filter", "filters_of", "is_filter",
+    "FILTER", "HOST_FILTER", "LOWERINGS", "StateFilter", "check_filter", "filters_of", "is_filter",
     "with_filters", "without_filter",
 ]
 
-FILTER = "filter"  # of a node with the product and the filter in time
+FILTER = "filter"  # kernel of a node with the product and the filter in time
+HOST_FILTER = "tflite.svdf"  # kernel of the filter in time alone
 
 _LEAST, _MOST = -128, 127
 _WRAPS = 4  # t of a value that wraps; times 64 it is 256
@@ -100,7 +101,7 @@ def filters_of(
 
 def is_filter(kernel: str, attributes: Mapping[str, Any]) -> bool:
     """Return whether an operator of the host is the filter in time of an SVDF with 8 bits."""
-    return kernel == "tflite.svdf" and attributes["time"].dtype == np.int8
+    return kernel == HOST_FILTER and attributes["time"].dtype == np.int8
 
 
 def _reason(rows, mode, batch, variables):
@@ -156,10 +157,10 @@ def check_filter(node: Node, states: tuple[State, ...], reason: str) -> None:
 def _filter(builder: OperatorBuilder) -> int:
     """Append the layers; Refusal if they do not give the results of the kernel."""
     given, rank = builder.node.attributes, builder.node.attributes["rank"]
-    size, features, time = given["features"].shape[0], given["features"], given["time"]
-    memory, zero = time.shape[1], given["state_zero"]
-    x, state = builder.read(0, (1, 1, size)), builder.kept(1)
-    units = builder.size(state)[2]
+    features, time, zero = given["features"], given["time"], given["state_zero"]
+    (x, _), state, memory = builder.stored(0), builder.kept(1), time.shape[1]
+    units, (height, width, channels) = builder.size(state)[2], builder.size(x)
+    whole = Window((height, width), (1, 1), (1, 1), NO_PADDING, (height, width), (1, 1))
     if memory > 1:
         shorter = (rank, memory - 1, units)
         builder.copy(
@@ -171,7 +172,7 @@ def _filter(builder: OperatorBuilder) -> int:
     for row in range(rank):
         weights = features[:, row::rank]
         builder.layer(
-            x, pointwise((1, 1, size)), weights[None], layout=WeightLayout.DENSE,
+            x, whole, weights.reshape(height * width, channels, -1), layout=WeightLayout.DENSE,
             bias=-given["x_zero"] * weights.sum(0, dtype=np.int64), x_zero=given["x_zero"],
             scale=(given["multipliers"][0], given["shifts"][0]),
             y=builder.view(both if wraps else newest, (1, 1, units), row=row),
