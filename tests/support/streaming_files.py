@@ -103,13 +103,14 @@ def streaming_file(rng):
 
 def svdf_file(
     rng, filters, rank, memory, x_zero, state_zero, *, layers=True, bias=900, count=1,
-    largest=127, kind="int8", pixels=1,
+    largest=127, kind="int8", pixels=1, features=None, host=False,
 ):
     """SVDF ``count`` times, one after the other, between two fully connected layers.
 
     Its input is [1, 13]; ``pixels`` : more than 1 for a map, [1, 1, pixels, 13]. ``bias`` : the
-    largest one, or None for a file without it. ``largest`` : of the weights of features. ``kind`` :
-    of the state.
+    largest one, or None for a file without it. ``largest`` : of the weights of features, which are
+    ``features`` if they are given. ``kind`` : of the state. ``host`` : an operator before them that
+    the host computes.
     """
     stream, units = _Stream(rng), filters // rank
     stream.tensors["x"] = T((1, 13), scale=0.05, zero=x_zero)
@@ -124,13 +125,19 @@ def svdf_file(
         stream.operators.append(("RESHAPE", ["points", "x_shape"], [x], ("ReshapeOptions", {})))
     elif layers:
         x, size = stream.dense("before", x, 9), 9
+    if host:
+        stream.tensors["norm"] = T((1, size), scale=1 / 128)
+        stream.operators.append(("L2_NORMALIZATION", [x], ["norm"], ("L2NormOptions", {})))
+        x = "norm"
     for number in range(count):
         name, zero = f"filter{number}", state_zero if kind == "int8" else 0
-        features = rng.integers(-largest, largest + 1, (filters, size)).astype(np.int8)
+        weights = features
+        if weights is None:
+            weights = rng.integers(-largest, largest + 1, (filters, size)).astype(np.int8)
         limit = np.iinfo(kind).max
         time = rng.integers(-limit, limit + 1, (filters, memory)).astype(kind)
         stream.tensors |= {
-            f"{name}_f": T(data=features, scale=0.01),
+            f"{name}_f": T(data=weights, scale=0.01),
             f"{name}_t": T(data=time, scale=1.0 / limit),
             f"{name}_s": T(
                 (1, filters * memory), kind, scale=3.0 / limit, zero=zero, variable=True

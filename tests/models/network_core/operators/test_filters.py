@@ -43,7 +43,7 @@ def compiled(data, config):
     return program
 
 
-@pytest.mark.parametrize("case", quick(5, CASES))
+@pytest.mark.parametrize("case", quick(3, CASES))
 @pytest.mark.parametrize("config", quick(1, [SIMULATED, LARGE, ODD, MICRO]))
 def test_a_filter_is_a_part_of_the_list(case, config):
     """Beside layers, alone, and one after the other; also with new values that wrap."""
@@ -65,6 +65,30 @@ def test_new_values_wrap():
         with program.open(GoldenRunner(SIMULATED, eager=False)) as session:
             np.testing.assert_array_equal(session(x), expected)
     assert jobs[0] == jobs[1] + 2
+
+
+def test_the_range_of_new_values():
+    """Weights whose sum is 0 allow large values; weights of one sign allow only negative ones."""
+    jobs, rng = [], np.random.default_rng(3)
+    for weights, x_zero in (([110, -110] * 6 + [0], 0), ([-90] * 13, -128)):
+        signs, features = np.clip(weights, -1, 1), np.tile(np.int8(weights), (8, 1))
+        data = svdf_file(rng, 8, 1, 4, x_zero, 9, layers=False, features=features)
+        x = integers(rng, np.int8, 16, 13) // np.int8([[8], [1]] * 8)
+        x[::4] = np.clip(x_zero + 60 * signs, -128, 127)
+        run, program = runner(data), compiled(data, SIMULATED)
+        jobs.append(sum(step.jobs for step in program.layers))
+        with program.open("golden") as session:
+            for row in x:
+                np.testing.assert_array_equal(session(row[None]), run(row[None])[0])
+    assert jobs == [5, 3]
+
+
+def test_a_filter_of_the_second_list():
+    data, x, expected = stream(10, 2, 5, 3, 100, host=True)
+    program = weft.load(data, "net").compile(SIMULATED)
+    assert len(program.segments) == 2 and len(program.variables) == 1
+    with program.open("golden") as session:
+        np.testing.assert_array_equal(session(x), expected)
 
 
 def reasons(data, config, **options):
