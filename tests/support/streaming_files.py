@@ -1,14 +1,49 @@
 """TFLite files of streaming networks: each keeps its last frames in variables."""
 
 import numpy as np
-from tflite_files import T, build
+from tflite_files import T, build, runner
 
 from tools.tflite_writer import assign, handle, read
 
-__all__ = ["FRAME", "assign", "handle", "read", "streaming_file", "svdf_file"]
+__all__ = [
+    "CONV", "FRAME", "POINT", "SHAPE", "assign", "conv", "expected_of", "handle", "maps", "read",
+    "streaming_file", "svdf_file", "variables", "weights",
+]
 
 FRAME = 1, 1, 1, 10  # of the input of `streaming_file`
 _CONV = dict(padding=1, strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
+CONV = "Conv2DOptions", _CONV
+POINT = {"scale": 0.05, "zero": 3}
+SHAPE = 1, 2, 3, 8
+
+
+def expected_of(data, x, outputs=1):
+    """The outputs of TFLite Micro for one inference after the other."""
+    run = runner(data, outputs)
+    return [np.concatenate(part) for part in zip(*(run(row[None]) for row in x), strict=True)]
+
+
+def variables(*names):
+    """Handles of variables."""
+    return {f"h_{name}": T((), "resource") for name in names}
+
+
+def maps(*names, shape=SHAPE):
+    """Maps of one scale and zero point."""
+    return {name: T(shape, **POINT) for name in names}
+
+
+def weights(rng):
+    """Weights and bias of `conv`."""
+    return {
+        "w": T(data=rng.integers(-127, 128, (8, 1, 1, 8)).astype(np.int8), scale=0.01),
+        "b": T(data=rng.integers(-900, 900, 8).astype(np.int32), scale=0.0005),
+    }
+
+
+def conv(x, y):
+    """A convolution of 1 x 1 with the tensors of `weights`."""
+    return ("CONV_2D", [x, "w", "b"], [y], CONV)
 
 
 class _Stream:

@@ -16,6 +16,10 @@ __all__ = [
 ]
 
 
+# Multipliers and shifts of a scale of 1: of TensorFlow Lite, and the bits of a float32.
+_ONE = ({1 << 30}, {1}), ({0x3F800000}, {0})
+
+
 class Refusal(Exception):
     """An operator that the core cannot compute; the text is the reason."""
 
@@ -261,6 +265,17 @@ class NetworkLayer:
     def is_softmax(self) -> bool:
         """Whether it is the SOFTMAX of each pixel."""
         return self.layout == WeightLayout.NONE
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether its results are the values of its input."""
+        scale = {*self.multiplier.tolist()}, {*self.shift.tolist()}
+        return (
+            self.layout == WeightLayout.EQUAL and self.taps == 1 and self.addition is None
+            and self.window.output == self.window.input and (self.weights == 1).all()
+            and not self.bias.any() and scale in _ONE
+            and (self.zero, self.low, self.high) == (0, -128, 127)
+        )
 
     @property
     def reads(self) -> tuple[int, ...]:
