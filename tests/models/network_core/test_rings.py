@@ -17,6 +17,7 @@ from streaming_files import (
     weights,
 )
 from tflite_files import T, build
+from tiers import quick
 
 import weft
 
@@ -98,7 +99,7 @@ def ring_of_a_pool(rng):
     return tensors, [*operators[:3], pool, *operators[3:]], kept
 
 
-@pytest.mark.parametrize("config", [LARGE, SIMULATED])
+@pytest.mark.parametrize("config", quick(1, [SIMULATED, LARGE]))
 @pytest.mark.parametrize("make, copies", [
     (ring, 0), (ring_of_columns, 0), (ring_of_a_pool, 0), (ring_of_the_front, 1),
     (ring_with_a_second_reader, 1), (ring_of_results, 1), (ring_of_two_lists, 1),
