@@ -153,7 +153,9 @@ def test_without_a_bias():
     case = 6, 2, 3, -11, 5
     _, x, expected = stream(*case, bias=0, layers=False)
     data = svdf_file(np.random.default_rng(1), *case, bias=None, layers=False)
-    with compiled(data, SIMULATED).open("golden") as session:
+    program = compiled(data, SIMULATED)
+    assert sum(step.macs for step in program.steps) == 6 * (13 + 3)
+    with program.open("golden") as session:
         np.testing.assert_array_equal(session(x), expected)
 
 

@@ -247,6 +247,7 @@ class OperatorBuilder:
                 result = results[-1]
             self.layers[-1] = dataclasses.replace(
                 last, operators=(self.node.operator,), result=-1 if result == last.y else result,
+                macs=self.node.macs if isinstance(self.node, Host) else 0,
             )
         return tuple(self.layers)
 
