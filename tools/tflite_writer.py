@@ -5,7 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["OperatorSpec", "TensorSpec", "fully_connected_file", "schema", "tflite_file"]
+__all__ = [
+    "OperatorSpec", "TensorSpec", "assign", "fully_connected_file", "handle", "read", "schema",
+    "tflite_file",
+]
 
 SCHEMA = 3
 TYPES = {
@@ -151,6 +154,26 @@ def fully_connected_file(layers, activations, rows=1, description=None) -> bytes
         ))
     return tflite_file(
         tensors, operators, ["x0"], [f"x{len(layers)}"], description=description
+    )
+
+
+def handle(variable) -> OperatorSpec:
+    """Return the operator that names a variable; its output is ``h_`` and the name."""
+    options = {"container": "", "sharedName": variable}
+    return OperatorSpec("VAR_HANDLE", [], [f"h_{variable}"], ("VarHandleOptions", options))
+
+
+def read(variable, tensor) -> OperatorSpec:
+    """Return the operator that reads a variable."""
+    return OperatorSpec(
+        "READ_VARIABLE", [f"h_{variable}"], [tensor], ("ReadVariableOptions", {})
+    )
+
+
+def assign(variable, tensor) -> OperatorSpec:
+    """Return the operator that writes a variable."""
+    return OperatorSpec(
+        "ASSIGN_VARIABLE", [f"h_{variable}", tensor], [], ("AssignVariableOptions", {})
     )
 
 

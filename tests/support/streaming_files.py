@@ -1,28 +1,49 @@
 """TFLite files of streaming networks: each keeps its last frames in variables."""
 
 import numpy as np
-from tflite_files import T, build
+from tflite_files import T, build, runner
 
-__all__ = ["FRAME", "assign", "handle", "read", "streaming_file"]
+from tools.tflite_writer import assign, handle, read
+
+__all__ = [
+    "CONV", "FRAME", "POINT", "SHAPE", "assign", "conv", "expected_of", "handle", "maps", "read",
+    "streaming_file", "svdf_file", "variables", "weights",
+]
 
 FRAME = 1, 1, 1, 10  # of the input of `streaming_file`
 _CONV = dict(padding=1, strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
+CONV = "Conv2DOptions", _CONV
+POINT = {"scale": 0.05, "zero": 3}
+SHAPE = 1, 2, 3, 8
 
 
-def handle(variable):
-    """The operator that names a variable; its output is ``h_`` and the name."""
-    options = {"container": "", "sharedName": variable}
-    return ("VAR_HANDLE", [], [f"h_{variable}"], ("VarHandleOptions", options))
+def expected_of(data, x, outputs=1):
+    """The outputs of TFLite Micro for one inference after the other."""
+    run = runner(data, outputs)
+    return [np.concatenate(part) for part in zip(*(run(row[None]) for row in x), strict=True)]
 
 
-def read(variable, tensor):
-    """The operator that reads a variable."""
-    return ("READ_VARIABLE", [f"h_{variable}"], [tensor], ("ReadVariableOptions", {}))
+def variables(*names):
+    """Handles of variables."""
+    return {f"h_{name}": T((), "resource") for name in names}
 
 
-def assign(variable, tensor):
-    """The operator that writes a variable."""
-    return ("ASSIGN_VARIABLE", [f"h_{variable}", tensor], [], ("AssignVariableOptions", {}))
+def maps(*names, shape=SHAPE):
+    """Maps of one scale and zero point."""
+    return {name: T(shape, **POINT) for name in names}
+
+
+def weights(rng):
+    """Weights and bias of `conv`."""
+    return {
+        "w": T(data=rng.integers(-127, 128, (8, 1, 1, 8)).astype(np.int8), scale=0.01),
+        "b": T(data=rng.integers(-900, 900, 8).astype(np.int32), scale=0.0005),
+    }
+
+
+def conv(x, y):
+    """A convolution of 1 x 1 with the tensors of `weights`."""
+    return ("CONV_2D", [x, "w", "b"], [y], CONV)
 
 
 class _Stream:
@@ -113,3 +134,59 @@ def streaming_file(rng):
     stream.tensors["y"] = T((1, 3), scale=1 / 256, zero=-128)
     stream.operators.append(("LOGISTIC", [x], ["y"], None))
     return build(stream.tensors, stream.operators, ["x"], ["y"])
+
+
+def svdf_file(
+    rng, filters, rank, memory, x_zero, state_zero, *, layers=True, bias=900, count=1,
+    largest=127, kind="int8", pixels=1, features=None, host=False,
+):
+    """SVDF ``count`` times, one after the other, between two fully connected layers.
+
+    Its input is [1, 13]; ``pixels`` : more than 1 for a map, [1, 1, pixels, 13]. ``bias`` : the
+    largest one, or None for a file without it. ``largest`` : of the weights of features, which are
+    ``features`` if they are given. ``kind`` : of the state. ``host`` : an operator before them that
+    the host computes.
+    """
+    stream, units = _Stream(rng), filters // rank
+    stream.tensors["x"] = T((1, 13), scale=0.05, zero=x_zero)
+    x, size = "x", 13
+    if pixels > 1:
+        stream.tensors["x"].shape = 1, 1, pixels, 13
+        stream.tensors["x_shape"] = T(data=np.int32([1, 5 * pixels]))
+        x, size = "x_flat", 5 * pixels
+        stream.convolution("points", "x", 5)
+        stream.tensors["points"].shape = 1, 1, pixels, 5
+        stream.tensors[x] = T((1, size), scale=0.025, zero=-20)
+        stream.operators.append(("RESHAPE", ["points", "x_shape"], [x], ("ReshapeOptions", {})))
+    elif layers:
+        x, size = stream.dense("before", x, 9), 9
+    if host:
+        stream.tensors["norm"] = T((1, size), scale=1 / 128)
+        stream.operators.append(("L2_NORMALIZATION", [x], ["norm"], ("L2NormOptions", {})))
+        x = "norm"
+    for number in range(count):
+        name, zero = f"filter{number}", state_zero if kind == "int8" else 0
+        weights = features
+        if weights is None:
+            weights = rng.integers(-largest, largest + 1, (filters, size)).astype(np.int8)
+        limit = np.iinfo(kind).max
+        time = rng.integers(-limit, limit + 1, (filters, memory)).astype(kind)
+        stream.tensors |= {
+            f"{name}_f": T(data=weights, scale=0.01),
+            f"{name}_t": T(data=time, scale=1.0 / limit),
+            f"{name}_s": T(
+                (1, filters * memory), kind, scale=3.0 / limit, zero=zero, variable=True
+            ),
+            name: T((1, units), scale=0.02 * np.sqrt(memory * rank), zero=-20),
+        }
+        inputs = [x, f"{name}_f", f"{name}_t", None, f"{name}_s"]
+        if bias is not None:
+            values = rng.integers(-bias, bias + 1, units).astype(np.int32)
+            stream.tensors[f"{name}_b"] = T(data=values, scale=3.0 / limit**2)
+            inputs[3] = f"{name}_b"
+        options = {"rank": rank, "fusedActivationFunction": 1}
+        stream.operators.append(("SVDF", inputs, [name], ("SVDFOptions", options)))
+        x, size = name, units
+    if layers:
+        x = stream.dense("after", x, 3)
+    return build(stream.tensors, stream.operators, ["x"], [x])

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from c_network_driver import LoadedChipNetwork
 from network_cores import SIMULATED
-from streaming_files import FRAME, streaming_file
+from streaming_files import FRAME, streaming_file, svdf_file
 from tflite_files import runner
+from tiers import quick
 
 import weft
 from weft.models.c_code import network_core_c_files
@@ -14,11 +15,15 @@ from weft.models.errors import ModelError
 TIMEOUT, NULL, REFUSED, NOT_LOADED = -2, -3, -5, -11
 
 
-@pytest.fixture(scope="module")
-def stream():
+@pytest.fixture(scope="module", params=quick(1, ["variables", "svdf"]))
+def stream(request):
     """A file, inputs, and their outputs in TFLite Micro."""
     rng = np.random.default_rng(1)
-    data, x = streaming_file(rng), rng.integers(-128, 128, (12, *FRAME)).astype(np.int8)
+    if request.param == "variables":
+        data, shape = streaming_file(rng), FRAME
+    else:
+        data, shape = svdf_file(rng, 10, 2, 5, -11, 100), (1, 13)
+    x = rng.integers(-128, 128, (12, *shape)).astype(np.int8)
     run = runner(data)
     return data, x, [run(row)[0] for row in x]
 
@@ -55,7 +60,11 @@ def test_a_stream(stream, tmp_path, config, prefix):
     assert f"{network.name}_reset() give them their first values" in network.header
 
 
-def test_rejects_variables_of_the_host(stream):
-    program = weft.load(stream[0], "wake").compile(SIMULATED, activations=True)
-    with pytest.raises(ModelError, match="variable frames: no C code: C code keeps no variables"):
+@pytest.mark.parametrize("data, message", [
+    (streaming_file(np.random.default_rng(1)), "variable frames: no C code: C code keeps no"),
+    (svdf_file(np.random.default_rng(1), 4, 1, 3, 0, 0), "C code has no operators with a state"),
+])
+def test_rejects_variables_of_the_host(data, message):
+    program = weft.load(data, "wake").compile(SIMULATED, activations=True)
+    with pytest.raises(ModelError, match=message):
         network_core_c_files(program)

@@ -151,9 +151,9 @@ def filter_in_time(rng):
     tensors |= {
         "n": T(data=np.int32([1, 128])), "flat": T((1, 128), scale=0.1, zero=2),
         "f": T(data=rng.integers(-128, 128, (8, 128)).astype(np.int8), scale=0.01),
-        "t": T(data=rng.integers(-128, 128, (8, 4)).astype(np.int8), scale=0.01),
-        "b": T(data=rng.integers(-900, 900, 4).astype(np.int32), scale=0.0002),
-        "s": T((1, 32), "int8", scale=0.02, variable=True), "y": T((1, 4), scale=0.02),
+        "t": T(data=rng.integers(-3000, 3000, (8, 4)).astype(np.int16), scale=0.0001),
+        "b": T(data=rng.integers(-900, 900, 4).astype(np.int32), scale=1e-7),
+        "s": T((1, 32), "int16", scale=0.001, variable=True), "y": T((1, 4), scale=0.02),
     }
     options = "SVDFOptions", {"rank": 2, "fusedActivationFunction": 1}
     return tensors, [

@@ -13,10 +13,10 @@ from weft.models.ir import Gemm, Graph, Host, Node, Window
 from weft.models.network_core.additions import lookup
 from weft.models.network_core.channels_first import CoreView, flat_product, order_in
 from weft.models.network_core.layers import (
-    GraphSegment,
     InputForm,
     NetworkCoreGraph,
     NetworkLayer,
+    NotKept,
     Refusal,
     WeightLayout,
     WrongMap,
@@ -26,6 +26,14 @@ from weft.models.network_core.onnx_nodes import ADDITION, AVERAGE, average_of, o
 from weft.models.network_core.operators import LOWERINGS
 from weft.models.network_core.operators.builder import OperatorBuilder
 from weft.models.network_core.operators.convolutions import transposed, with_dilations
+from weft.models.network_core.operators.filters import (
+    FILTER,
+    HOST_FILTER,
+    check_filter,
+    filters_of,
+    with_filters,
+    without_filter,
+)
 from weft.models.network_core.operators.functions import with_functions
 from weft.models.network_core.operators.map_products import product_of_maps
 from weft.models.network_core.operators.moves import moved
@@ -34,7 +42,7 @@ from weft.models.network_core.pieces import check_window, job_limits, needed
 from weft.models.network_core.pools import NO_PADDING, average_scale, conversion_scale
 from weft.models.network_core.products import half_of, product_of
 from weft.models.network_core.tensor_places import PaddedMaps, TensorPlaces, written_size
-from weft.models.network_core.variables import NotKept, assigned, check_wanted
+from weft.models.network_core.variables import assigned, check_wanted
 from weft.models.network_core.weights import LayerWords
 from weft.models.program import Step
 from weft.network_core.config import NetworkCoreConfig
@@ -72,11 +80,14 @@ def divide(
     if mode != "onnx":
         graph = with_functions(with_dilations(graph))
     kept = graph.states if variables else ()
+    graph, filters = filters_of(graph, mode, batch, variables)
     while True:
-        division = _Division(graph, mode, cols, depth, fuse, config, tables, batch, kept)
+        whole, states = with_filters(graph, filters, kept)
+        division = _Division(whole, mode, cols, depth, fuse, config, tables, batch, states)
         try:
             return division.divided()
         except NotKept as refused:
+            graph, filters = without_filter(graph, filters, refused)
             kept = tuple(state for state in kept if state is not refused.state)
 
 
@@ -132,24 +143,9 @@ class _Division:
             name=graph.name, source=graph.source, mode=self.mode, tensors=tensors,
             inputs=graph.inputs, outputs=graph.outputs, operators=graph.operators,
             notes=graph.notes, states=graph.states, maps=tuple(places.maps), layers=tuple(layers),
-            segments=tuple(self._segment(n, layers, wanted) for n in range(count)),
+            segments=places.segments(layers, self._host, self._renamed, wanted),
             after=tuple(step for first, step in self._host if first == count),
             variables=dict(places.variables), has_tables=self._used_tables,
-        )
-
-    def _segment(self, number, layers, wanted):
-        places = self.places
-        numbers = [n for n, layer in enumerate(layers) if self._list_of(layer) == number]
-        results = {n: places.map_of(n) for n in wanted if places.map_of(n) is not None}
-        renamed = ((node, n, places.map_of(n)) for node, n in self._renamed)
-        return GraphSegment(
-            before=tuple(step for first, step in self._host if first == number),
-            layers=range(numbers[0], numbers[-1] + 1),
-            results={n: m for n, m in results.items() if places.first_list[m] == number},
-            renamed=tuple(
-                entry for entry in renamed
-                if number == (0 if entry[2] is None else places.first_list[entry[2]])
-            ),
         )
 
     def _list_of(self, layer):
@@ -162,7 +158,9 @@ class _Division:
             return
         if node.kernel == "pad" and self._pads.take(node, self._view.core_graph()):
             return
-        if self.places.begins_list(node.inputs):
+        if node.kernel == HOST_FILTER:
+            raise Refusal(node.reason)
+        elif node.kernel != FILTER and self.places.begins_list(node.inputs):
             raise Refusal("it has no product, and the host computes an operator before it")
         elif node.kernel in _RENAMES and self.places.map_of(node.inputs[0]) is None:
             self.places.rename(node)
@@ -278,6 +276,7 @@ class _Division:
     def _all_on_host(self, entry, reason):
         """Append the nodes of an operator as operators of the host."""
         for node in entry.nodes:
+            check_filter(node, self._variables, reason)
             self._on_host(node, reason)
 
     def _on_host(self, node, reason):

@@ -12,8 +12,12 @@ from weft.models.program import Step
 
 __all__ = [
     "Addition", "GraphSegment", "InputForm", "NetworkCoreGraph", "NetworkLayer", "NetworkMap",
-    "Refusal", "WeightLayout", "WrongMap",
+    "NotKept", "Refusal", "WeightLayout", "WrongMap",
 ]
+
+
+# Multipliers and shifts of a scale of 1: of TensorFlow Lite, and the bits of a float32.
+_ONE = ({1 << 30}, {1}), ({0x3F800000}, {0})
 
 
 class Refusal(Exception):
@@ -22,6 +26,22 @@ class Refusal(Exception):
 
 class WrongMap(Refusal):
     """A layer whose input is on the core, but not as a map that the layer can read."""
+
+
+class NotKept(Exception):
+    """The memory cannot keep a state, so the session does.
+
+    Attributes
+    ----------
+    state : State
+    reason : str
+        Why the operator that has it is no layer; empty without such an operator.
+    """
+
+    def __init__(self, state: State, reason: str = ""):
+        super().__init__(state.name)
+        self.state = state
+        self.reason = reason
 
 
 class WeightLayout:
@@ -245,6 +265,17 @@ class NetworkLayer:
     def is_softmax(self) -> bool:
         """Whether it is the SOFTMAX of each pixel."""
         return self.layout == WeightLayout.NONE
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether its results are the values of its input."""
+        scale = {*self.multiplier.tolist()}, {*self.shift.tolist()}
+        return (
+            self.layout == WeightLayout.EQUAL and self.taps == 1 and self.addition is None
+            and self.window.output == self.window.input and (self.weights == 1).all()
+            and not self.bias.any() and scale in _ONE
+            and (self.zero, self.low, self.high) == (0, -128, 127)
+        )
 
     @property
     def reads(self) -> tuple[int, ...]:

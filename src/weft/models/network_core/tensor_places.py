@@ -6,7 +6,13 @@ import math
 from collections.abc import Sequence
 
 from weft.models.ir import Gemm, Graph, Host, Tensor
-from weft.models.network_core.layers import InputForm, NetworkMap, Refusal, WrongMap
+from weft.models.network_core.layers import (
+    GraphSegment,
+    InputForm,
+    NetworkMap,
+    Refusal,
+    WrongMap,
+)
 from weft.models.network_core.map_pitches import MapView
 
 __all__ = ["PaddedMaps", "TensorPlaces", "written_size"]
@@ -208,6 +214,36 @@ class TensorPlaces:
         self._alias.pop(number, None)
         self._place[number] = map_number
         self.maps[map_number] = dataclasses.replace(self.maps[map_number], tensor=number)
+
+    def segments(self, layers, host, renamed, wanted) -> tuple[GraphSegment, ...]:
+        """Return the lists.
+
+        Parameters
+        ----------
+        layers : list of NetworkLayer
+            In the order of their lists.
+        host : list of (int, Step)
+            Operators of the host, with the list that they are computed before.
+        renamed : list of (Host, int)
+            Operators without work, and a tensor of each.
+        wanted : list of int
+            Tensors that the host reads.
+        """
+        lists = [self.first_list[layer.y] for layer in layers]
+        results = {n: self.map_of(n) for n in wanted if self.map_of(n) is not None}
+        places = [(node, n, self.map_of(n)) for node, n in renamed]
+        return tuple(
+            GraphSegment(
+                before=tuple(step for first, step in host if first == number),
+                layers=range(lists.index(number), lists.index(number) + lists.count(number)),
+                results={n: m for n, m in results.items() if self.first_list[m] == number},
+                renamed=tuple(
+                    entry for entry in places
+                    if number == (0 if entry[2] is None else self.first_list[entry[2]])
+                ),
+            )
+            for number in range(lists[-1] + 1 if lists else 0)
+        )
 
     def kept(self) -> tuple:
         """Return all that an operator changes, for `restore`."""

@@ -3,30 +3,23 @@
 A variable has a map of its own, which nothing else overwrites. Its value before the inference is in
 this map, for all lists. Behind all other layers, a layer copies the new value there. Without it,
 the layers that compute the new value write it there, if all readers of the old one come before.
+
+A ring needs no such layer: a map of the last frames, whose newest ones are the next value of the
+variable. The map of the variable is this part of the ring. So a step begins with a layer that
+copies the older frames to the front of the ring, and then others write the new frames behind them.
 """
 
+import dataclasses
+
 from weft.models.ir import Host, State
-from weft.models.network_core.layers import NetworkLayer, Refusal
+from weft.models.network_core.layers import NetworkLayer, NotKept, Refusal
 from weft.models.network_core.map_pitches import MapView
 from weft.models.network_core.operators.builder import OperatorBuilder
 from weft.models.network_core.tensor_places import TensorPlaces
 
-__all__ = ["NotKept", "assigned", "check_wanted"]
+__all__ = ["assigned", "check_wanted"]
 
 _BYTES = 1  # of a value
-
-
-class NotKept(Exception):
-    """The memory cannot keep a variable, so the session does.
-
-    Attributes
-    ----------
-    state : State
-    """
-
-    def __init__(self, state: State):
-        super().__init__(state.name)
-        self.state = state
 
 
 def assigned(
@@ -40,7 +33,7 @@ def assigned(
     for state in variables:
         if state.initial.dtype.itemsize != _BYTES or not layers:
             raise NotKept(state)
-    sources, added = [], []
+    sources, added, rings = [], [], set()
     for state in variables:
         try:
             sources.append(_source(division, state))
@@ -51,7 +44,11 @@ def assigned(
         kept = division.places.variables[state.before]
         if source == kept:
             continue  # no operator writes it
-        if not _is_written_there(division.places, kept, source, [*layers, *added]):
+        if _is_in_ring(division.places, kept, source, layers, added, rings):
+            rings.add(division.places.root_map(source))
+        elif source in rings or not (
+            _is_written_there(division.places, kept, source, [*layers, *added])
+        ):
             added += _copied(division, state, source, [*layers, *added])
         elif builder.layers:
             copy, = builder.layers
@@ -85,6 +82,52 @@ def _copied(division, state, source, layers):
     except Refusal as refusal:
         raise NotKept(state) from refusal
     return builder.finished((y,))
+
+
+def _is_in_ring(places, kept, source, layers, added, rings):
+    """Let a variable lie in a ring where its new value is, if one layer alone reads the old one.
+
+    The layer copies it to pixels before, in the same map. So it must be the first one of those that
+    write this map, and is moved there.
+    """
+    new, whole = places.maps[source], None
+    if new.view is not None and new.size == places.maps[kept].size:
+        whole = places.maps[new.view.whole]
+    if whole is None or whole.view is not None or whole.form is not None:
+        return False
+    ring = new.view.whole
+    if ring in rings:
+        return False  # it has a variable already
+    every = [*layers, *added]
+    readers = [layer for layer in every if kept in map(places.root_map, layer.reads)]
+    copy = readers[0] if len(readers) == 1 else None
+    if copy not in layers or copy.x != kept or not copy.is_copy or not _goes_back(
+        places.maps[copy.y].view, new.view
+    ):
+        return False
+    writers = [layer for layer in every if places.root_map(layer.y) == ring]
+    if any(places.first_list[layer.y] != places.first_list[copy.y] for layer in writers):
+        return False
+    if writers[0] is not copy:
+        if not copy.operators:
+            return False  # it belongs to the layers behind it
+        place = layers.index(writers[0])
+        while place and not layers[place - 1].operators:
+            place -= 1
+        layers.remove(copy)
+        layers.insert(place, copy)
+    places.maps[kept] = dataclasses.replace(places.maps[kept], view=new.view)
+    return True
+
+
+def _goes_back(old, new):
+    """Whether each pixel of a view lies in the same map as in another one, but before it."""
+    if old is None:
+        return False
+    first = dataclasses.replace(old, row=new.row, column=new.column)
+    return first == new == MapView(new.whole, row=new.row, column=new.column) and (
+        (old.row, old.column) < (new.row, new.column)
+    )
 
 
 def _is_written_there(places, kept, source, layers):

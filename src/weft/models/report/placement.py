@@ -12,6 +12,7 @@ from weft.config import ConfigError
 from weft.design import PerKind
 from weft.frames import WRITE_FIELDS
 from weft.models.network_core.list_steps import FRAME, frames
+from weft.models.network_core.operators.filters import is_filter
 from weft.models.network_core.operators.reductions import NO_UNIT
 from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreSegment
 from weft.models.network_core.tensor_maps import input_writes
@@ -27,7 +28,8 @@ __all__ = [
 
 # Names in TensorFlow Lite, by the kernels that `weft.models.network_core.operators` lowers.
 KERNELS = {
-    "broadcast": ("BROADCAST_TO",), "concatenation": ("CONCATENATION",), "gather": ("GATHER",),
+    "broadcast": ("BROADCAST_TO",), "concatenation": ("CONCATENATION",), "filter": ("SVDF",),
+    "gather": ("GATHER",),
     "litert.add": ("ADD", "SUB"), "litert.mul": (), "litert.resize_bilinear": ("RESIZE_BILINEAR",),
     "litert.sum": ("MEAN", "SUM"), "maximum": ("MAXIMUM",), "minimum": ("MINIMUM",),
     "mirror_pad": ("MIRROR_PAD",), "pad": ("PAD", "PADV2"),
@@ -233,6 +235,8 @@ def remedy_of(program: CompiledNetwork, step: Step) -> str:
     if products and executes_lists:
         return "a product core computes its products"
     kernel = getattr(work, "kernel", "")
+    if is_filter(kernel, getattr(work, "attributes", {})):  # a network core gives its own reason
+        return "" if executes_lists else "a network core may compute it (docs/operators.md)"
     if not executes_lists and kernel in _ON_CHIP:
         mode = " with requantize = 'onnx'" if program.source == "onnx" else ""
         return f"a network core{mode} computes it, if its maps are of 8 bits"

@@ -238,7 +238,7 @@ def layer(graph, operator, options, source, target):
         Recurrence(
             **common, name=y.name, inputs=(sums,), outputs=(output,),
             kernel="tflite.float_lstm" if is_float else "tflite.lstm", steps=time,
-            reason="the host computes the gates and the cell",
+            reason=f"the host computes the gates and the cell{'' if is_float else ', of 16 bits'}",
             attributes={"time_major": major, **attributes},
             products=(Gemm(
                 **common, name=f"{y.name}/recurrent", inputs=(state,), outputs=(own,), x=state,

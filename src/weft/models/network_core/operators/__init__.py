@@ -13,6 +13,7 @@ result; `LOWERINGS` names them by their kernels.
 """
 
 from weft.models.network_core.operators import (
+    filters,
     map_products,
     moves,
     operands,
@@ -26,4 +27,5 @@ __all__ = ["LOWERINGS"]
 LOWERINGS = {
     **moves.LOWERINGS, **operands.LOWERINGS, **reductions.LOWERINGS, **resizing.LOWERINGS,
     **map_products.LOWERINGS, **squares.LOWERINGS,
+    **filters.LOWERINGS,
 }

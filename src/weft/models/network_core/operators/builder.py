@@ -112,6 +112,11 @@ class OperatorBuilder:
                 raise WrongMap(f"its input must have {channels} channels")
         return (self.read(operand), False) if place is None else (place, True)
 
+    def kept(self, operand: int) -> int:
+        """Return the map of a variable that stays in the memory; the operator may write it."""
+        number = self.node.inputs[operand]
+        return self._places.again(self._places.variables[number], number, self._first_list)
+
     @staticmethod
     def map_size(shape: tuple[int, ...]) -> tuple[int, int, int]:
         """Return the rows, columns and channels of a tensor; Refusal if it is no single map."""
@@ -242,6 +247,7 @@ class OperatorBuilder:
                 result = results[-1]
             self.layers[-1] = dataclasses.replace(
                 last, operators=(self.node.operator,), result=-1 if result == last.y else result,
+                macs=self.node.macs if isinstance(self.node, Host) else 0,
             )
         return tuple(self.layers)
 

@@ -1,0 +1,222 @@
+"""SVDF with a state of int8, which stays in the memory of the core.
+
+The state is a map of ``rank`` rows and ``memory`` columns with a channel for each output: a row has
+the last values of a filter, the newest one at the end. A step is three parts::
+
+    state[:, :-1] = state[:, 1:]                                    a copy into the same map
+    state[:, -1] = wrap(clamp(scale(x * features)) + state_zero)    a layer for each rank
+    y = clamp(scale(state * time + bias) + zero)                    a depthwise convolution
+
+The copy stores a pixel after it has read it: jobs read and store pixels in the order of their rows,
+and each one is stored in the place of the pixel before.
+
+The runtime clamps a new value to 8 bits, and then adds the zero point of the state, modulo 256. So
+a large value c gets the other sign. Where the weights allow such values, the newest column is::
+
+    c = clamp(scale(x * features), -128, 127)
+    t = clamp(4 * (c - 127 + state_zero), 0, 4)       4 if c + state_zero exceeds 127
+    state[:, -1] = c - 64 * t + state_zero            the same for state_zero < 0, with other signs
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weft.models.ir import Gemm, Graph, Host, Node, State, Tensor, Window
+from weft.models.kernels.fixed_point import multiply
+from weft.models.network_core.layers import NotKept, WeightLayout
+from weft.models.network_core.operators.builder import OperatorBuilder, pointwise
+from weft.models.network_core.pools import NO_PADDING
+
+__all__ = [
+    "FILTER", "HOST_FILTER", "LOWERINGS", "StateFilter", "check_filter", "filters_of", "is_filter",
+    "with_filters", "without_filter",
+]
+
+FILTER = "filter"  # kernel of a node with the product and the filter in time
+HOST_FILTER = "tflite.svdf"  # kernel of the filter in time alone
+
+_LEAST, _MOST = -128, 127
+_WRAPS = 4  # t of a value that wraps; times 64 it is 256
+_MODE = "tflite"  # whose rounding the filters of the runtime have
+
+
+@dataclass(frozen=True, eq=False)
+class StateFilter:
+    """An SVDF: the two nodes that the importer makes, and the one for the core.
+
+    Attributes
+    ----------
+    nodes : (Gemm, Host)
+        The product of the input, and the filter in time.
+    node : Host
+        Both of them; its inputs are x and the state, which it changes.
+    state : State
+    """
+
+    nodes: tuple[Gemm, Host]
+    node: Host
+    state: State
+
+
+def filters_of(
+    graph: Graph, mode: str, batch: int, variables: bool
+) -> tuple[Graph, tuple[StateFilter, ...]]:
+    """Return the filters whose state a core may keep, and the graph with tensors of the states.
+
+    The nodes of others have the reason. ``batch`` and ``variables`` : as of
+    `weft.models.network_core.division.divide`.
+    """
+    tensors, found, reasons = list(graph.tensors), [], {}
+    makers = {node.outputs[0]: node for node in graph.nodes if isinstance(node, Gemm)}
+    for node in graph.nodes:
+        if not isinstance(node, Host) or not is_filter(node.kernel, node.attributes):
+            continue
+        given, gemm = node.attributes, makers[node.inputs[0]]
+        reason = _reason(graph.tensors[gemm.outputs[0]].shape[0], mode, batch, variables)
+        if reason:
+            reasons[node] = reason
+            continue
+        (filters, memory), rank = given["time"].shape, given["rank"]
+        initial = np.full((1, rank, memory, filters // rank), given["state_zero"], np.int8)
+        name = f"state of {node.name or f'operator {node.position[0]}'}"
+        number = len(tensors)
+        tensors.append(Tensor(name, initial.shape, initial.dtype))
+        whole = dataclasses.replace(
+            node, inputs=(gemm.x, number), kernel=FILTER, macs=node.macs + gemm.weights.size,
+            attributes={**given, "features": gemm.weights[0], "x_zero": gemm.x_zero},
+        )
+        found.append(StateFilter((gemm, node), whole, State(
+            name=name, initial=initial, before=number, after=number, position=node.position,
+        )))
+    nodes = tuple(
+        dataclasses.replace(node, reason=reasons[node]) if node in reasons else node
+        for node in graph.nodes
+    )
+    return dataclasses.replace(graph, nodes=nodes, tensors=tuple(tensors)), tuple(found)
+
+
+def is_filter(kernel: str, attributes: Mapping[str, Any]) -> bool:
+    """Return whether an operator of the host is the filter in time of an SVDF with 8 bits."""
+    return kernel == HOST_FILTER and attributes["time"].dtype == np.int8
+
+
+def _reason(rows, mode, batch, variables):
+    """Return why the host computes a filter; empty if the core may."""
+    if mode != _MODE:
+        return f"the core keeps its state in mode {_MODE}, not {mode}"
+    if batch > 1:
+        return "the core keeps its state in lists of one inference"
+    if not variables:
+        return "the program keeps no state in the memory of the core"
+    return "" if rows == 1 else f"its input must have one row, not {rows}"
+
+
+def with_filters(
+    graph: Graph, filters: tuple[StateFilter, ...], kept: tuple[State, ...]
+) -> tuple[Graph, tuple[State, ...]]:
+    """Return the graph with one node for each of ``filters``, and their states behind ``kept``."""
+    whole = {part.nodes[1]: part.node for part in filters}
+    products = {part.nodes[0] for part in filters}
+    nodes = (whole.get(node, node) for node in graph.nodes if node not in products)
+    states = tuple(part.state for part in filters)
+    return (
+        dataclasses.replace(graph, nodes=tuple(nodes), states=(*graph.states, *states)),
+        (*kept, *states),
+    )
+
+
+def without_filter(
+    graph: Graph, filters: tuple[StateFilter, ...], refused: NotKept
+) -> tuple[Graph, tuple[StateFilter, ...]]:
+    """Return the graph, and the filters without the one that the core refuses.
+
+    The node of the graph that the host computes in its place has the reason.
+    """
+    lost = {part.nodes[1] for part in filters if part.state is refused.state}
+    nodes = (
+        dataclasses.replace(node, reason=refused.reason or node.reason) if node in lost else node
+        for node in graph.nodes
+    )
+    return (
+        dataclasses.replace(graph, nodes=tuple(nodes)),
+        tuple(part for part in filters if part.state is not refused.state),
+    )
+
+
+def check_filter(node: Node, states: tuple[State, ...], reason: str) -> None:
+    """Raise NotKept if a node is a filter with one of ``states``: the host has two nodes for it."""
+    if isinstance(node, Host) and node.kernel == FILTER:
+        state, = (state for state in states if state.before == node.inputs[1])
+        raise NotKept(state, reason)
+
+
+def _filter(builder: OperatorBuilder) -> int:
+    """Append the layers; Refusal if they do not give the results of the kernel."""
+    given, rank = builder.node.attributes, builder.node.attributes["rank"]
+    features, time, zero = given["features"], given["time"], given["state_zero"]
+    (x, _), state, memory = builder.stored(0), builder.kept(1), time.shape[1]
+    units, (height, width, channels) = builder.size(state)[2], builder.size(x)
+    whole = Window((height, width), (1, 1), (1, 1), NO_PADDING, (height, width), (1, 1))
+    if memory > 1:
+        shorter = (rank, memory - 1, units)
+        builder.copy(
+            builder.view(state, shorter, column=1), y=builder.view(state, shorter, column=0)
+        )
+    newest = builder.view(state, (rank, 1, units), column=memory - 1)
+    wraps = zero and _may_wrap(given)
+    both = builder.map((rank, 2, units)) if wraps else -1  # c and t
+    for row in range(rank):
+        weights = features[:, row::rank]
+        builder.layer(
+            x, whole, weights.reshape(height * width, channels, -1), layout=WeightLayout.DENSE,
+            bias=-given["x_zero"] * weights.sum(0, dtype=np.int64), x_zero=given["x_zero"],
+            scale=(given["multipliers"][0], given["shifts"][0]),
+            y=builder.view(both if wraps else newest, (1, 1, units), row=row),
+            **({} if wraps else {
+                "zero": zero, "low": max(_LEAST, _LEAST + zero), "high": min(_MOST, _MOST + zero),
+            }),
+        )
+    if wraps:
+        _wrap(builder, both, newest, zero)
+    # From [units, rank, memory] to taps of columns.
+    taps = time.reshape(units, rank, memory).transpose(1, 2, 0).reshape(rank * memory, units)
+    bias = 0 if given["bias"] is None else given["bias"].astype(np.int64)
+    window = Window((rank, memory), (1, 1), (1, 1), NO_PADDING, (rank, memory), (1, 1))
+    return builder.layer(
+        state, window, taps, bias=bias - zero * taps.sum(0, dtype=np.int64), x_zero=zero,
+        scale=(given["multipliers"][1], given["shifts"][1]), zero=given["zero"],
+        low=given["low"], high=given["high"],
+    )
+
+
+def _wrap(builder, both, newest, zero):
+    """Append the layers that add the zero point to the first column of a map, modulo 256."""
+    rank, _, units = builder.size(both)
+    values, signs = (
+        builder.view(both, (rank, 1, units), column=column) for column in range(2)
+    )
+    sign = 1 if zero > 0 else -1
+    limit = (_MOST if zero > 0 else _LEAST) - zero  # of the values that do not wrap
+    builder.equal(
+        values, pointwise((rank, 1, units)), sign * _WRAPS, bias=-sign * _WRAPS * limit,
+        low=0, high=_WRAPS, y=signs,
+    )
+    window = Window((1, 2), (1, 1), (1, 1), NO_PADDING, (rank, 2), (rank, 1))
+    builder.taps(both, window, [1, -sign * 256 // _WRAPS], zero=zero, y=newest)
+
+
+def _may_wrap(given):
+    """Whether a new value with the zero point may exceed 8 bits."""
+    features, zero = given["features"].astype(np.int64), given["state_zero"]
+    ends = [features * (value - given["x_zero"]) for value in (_LEAST, _MOST)]
+    (multiplier, _), (shift, _) = given["multipliers"], given["shifts"]
+    sums = [choose(*ends).sum(0) for choose in (np.minimum, np.maximum)]
+    values = np.clip(multiply(np.stack(sums), multiplier, shift), _LEAST, _MOST) + zero
+    return values.min() < _LEAST or values.max() > _MOST
+
+
+LOWERINGS = {FILTER: _filter}
