@@ -95,6 +95,15 @@ def test_stops_on_ctrl_c(ending, capsys):
     assert capsys.readouterr().err == "weft: stopped\n"
 
 
+def test_stops_on_ctrl_c_before_a_command_runs(monkeypatch, capsys):
+    def stop(*words):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.Parser, "parse_known_args", stop)
+    assert cli.main(["info"]) == 130
+    assert capsys.readouterr().err == "weft: stopped\n"
+
+
 @pytest.mark.parametrize("end, said", [
     ("KeyboardInterrupt", "weft: stopped\n"), ("OSError('no room')", "weft: error: no room\n"),
 ])
