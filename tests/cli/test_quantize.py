@@ -55,7 +55,8 @@ def test_weights_in_another_file(folder, capsys):
 
 
 @pytest.mark.exit_code("quantize", 1)
-def test_missing_data_is_an_error_before_any_work(folder, capsys):
+def test_missing_data_is_an_error_before_any_work(folder, capsys, monkeypatch):
+    monkeypatch.setattr("weft.models.onnx.quantize.prepare", None)
     assert main(["quantize", "net.onnx", "--data", "no.npz", "-o", "out.onnx"]) == 2
     assert capsys.readouterr().err == "weft: error: no.npz: No such file or directory\n"
 
