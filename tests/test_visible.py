@@ -91,7 +91,9 @@ def test_commands_print_no_character_that_a_terminal_obeys(request, kind, capsys
         assert main(words) == code, words
         said = capsys.readouterr()
         assert is_plain(said.out), words
-        assert is_plain(said.err) and said.err.count("\n") == (code == 2), words
+        # What takes long says so, on a machine that does more than this.
+        lines = [line for line in said.err.splitlines() if not line.startswith("   ...  ")]
+        assert is_plain(said.err) and len(lines) == (code == 2), words
     text = html.read_text(encoding="utf-8")
     assert is_plain(text) and "<em>" not in text
 

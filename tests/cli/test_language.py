@@ -1,5 +1,6 @@
 """``weft run``, ``weft compile`` and ``weft report`` with language models."""
 
+import dataclasses
 import json
 
 import pytest
@@ -96,6 +97,24 @@ def test_report_tells_sizes_and_agreement(said):
     assert found["macs_per_token"] == 28032 and found["positions"] == 48
     assert f"KL {found['divergence']:.5f}" in lines[4]
     assert "divergence" not in json.loads(said(0, "report", "small.weft", "--json")[0])
+
+
+def test_report_counts_a_classifier_of_its_own(said, tmp_path):
+    shape = dataclasses.replace(SMALL, layers=1, kv_heads=1)
+    file = tmp_path / "untied.bin"
+    file.write_bytes(model_file(random_weights(shape, 5, tied=False)))
+    (tmp_path / "tok300.bin").write_bytes(tokenizer_file(pieces()))
+    weft.load(file).compile().save(tmp_path / "untied.weft")
+    out, _ = said(0, "report", str(tmp_path / "untied.weft"))
+    # 2 * 300 * 32, and 32 * 32 * 2 + 8 * 32 * 2 + 3 * 32 * 64 + 2 * 32 of the layer, and 32.
+    assert out.startswith("untied: a language model of 28,000 weights (llama2.c)")
+    assert out.splitlines()[1].startswith("dim 32, 1 layer, 4 heads, 1 head of K and V, hidden 64")
+
+
+def test_a_token_and_an_empty_stop(said):
+    assert "on the golden model: 1 token after " in said(0, "run", "small.weft", "--tokens", "1")[1]
+    _, err = said(2, "run", "small.weft", "--stop", "")
+    assert err == "weft: error: --stop must be a text of 1 character or more, not ''"
 
 
 def test_the_check_against_float_has_limits(said, monkeypatch):

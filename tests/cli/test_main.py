@@ -95,6 +95,19 @@ def test_stops_on_ctrl_c(ending, capsys):
     assert capsys.readouterr().err == "weft: stopped\n"
 
 
+def test_stops_on_ctrl_c_before_a_command_runs(monkeypatch, capsys):
+    def stop(*words):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.Parser, "parse_known_args", stop)
+    try:
+        code = cli.main(["info"])
+    except KeyboardInterrupt:  # would end pytest
+        pytest.fail("Ctrl-C has a traceback")
+    assert code == 130
+    assert capsys.readouterr().err == "weft: stopped\n"
+
+
 @pytest.mark.parametrize("end, said", [
     ("KeyboardInterrupt", "weft: stopped\n"), ("OSError('no room')", "weft: error: no room\n"),
 ])

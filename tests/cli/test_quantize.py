@@ -55,6 +55,12 @@ def test_weights_in_another_file(folder, capsys):
 
 
 @pytest.mark.exit_code("quantize", 1)
+def test_missing_data_is_an_error_before_any_work(folder, capsys, monkeypatch):
+    monkeypatch.setattr("weft.models.onnx.quantize.prepare", None)
+    assert main(["quantize", "net.onnx", "--data", "no.npz", "-o", "out.onnx"]) == 2
+    assert capsys.readouterr().err == "weft: error: no.npz: No such file or directory\n"
+
+
 def test_too_little_agreement_is_exit_code_1(folder, monkeypatch):
     from weft.models.onnx import agreement
 

@@ -36,6 +36,13 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.parametrize("words", [["--input", "no.npy"], ["--top", "2", "--labels", "no.npy"]])
+def test_missing_files_are_errors_before_the_network_is_compiled(folder, capsys, words):
+    assert main(["run", "net.tflite", "--config", "small.toml", *words]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "weft: error: no.npy: No such file or directory\n")
+
+
 def test_runs_and_checks_on_golden(folder, capsys):
     command = ["run", "net.tflite", "--on", "golden", "--config", "small.toml", "--layers"]
     files = ["--output", "y.npy", "--activations", "a.npz", "--check", "tflm"]

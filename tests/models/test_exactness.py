@@ -43,9 +43,46 @@ def claim(nodes, tensors, mode="tflite", config=INT8, source="tflite"):
     ("tflite", "TFLite Micro"), ("single", "LiteRT"), ("onnx", "onnxruntime"),
 ])
 def test_integers_are_equal(rng, mode, runtime):
-    found = exactness_of(chain(rng), mode, INT8)
-    assert found.claim == f"equal to {runtime} in mode {mode}"
-    assert found.absolute == found.relative == (0.0,)
+    tensors = [tensor((4, 6))]
+    nodes = [host("Reshape", "reshape", 0, tensors)]
+    assert claim(nodes, tensors, mode) == (f"equal to {runtime} in mode {mode}", 0.0, 0.0)
+
+
+def test_products_of_bytes_in_litert_have_ties(rng):
+    """LiteRT has a scale of float32, and ties to even; in int16 its rule is the one of Weft."""
+    for mode in ("tflite", "onnx"):
+        found = exactness_of(chain(rng), mode, INT8)
+        assert found.claim.endswith(f"in mode {mode}")
+        assert found.absolute == found.relative == (0.0,)
+    text = "values of FULLY_CONNECTED next to ties may differ by 1"
+    found = exactness_of(chain(rng), "single", INT8)
+    assert found.claim == f"equal to LiteRT in mode single, but {text}"
+    assert found.absolute[0] >= 1
+    tensors = [tensor((1, 4, 4, 2), np.int16)]
+    node = convolution(rng, 0, tensors, 3, dtype=np.int16)
+    wide = dataclasses.replace(node.requantization, wide=True)
+    node = dataclasses.replace(node, requantization=wide)
+    assert claim([node], tensors, "single") == ("equal to LiteRT in mode single", 0.0, 0.0)
+
+
+def test_a_convolution_of_int16_with_a_bias_of_32_bits(rng):
+    tensors = [tensor((1, 4, 4, 2), np.int16)]
+    node = dataclasses.replace(convolution(rng, 0, tensors, 3, dtype=np.int16), operator="CONV_2D")
+    assert claim([node], tensors)[0] == "equal to TFLite Micro in mode tflite"
+    assert claim([node], tensors, "single")[0].endswith(
+        "not CONV_2D: LiteRT takes its bias of 32 bits for one of 64 bits (a known fault)"
+    )
+
+
+@pytest.mark.parametrize("name", ["EXP", "GELU", "RELU_N1_TO_1"])
+def test_functions_that_tflite_micro_lacks(name):
+    tensors = [tensor((4, 6))]
+    node = host(name, "table", 0, tensors)
+    assert claim([node], tensors)[0] == (
+        f"equal to TFLite Micro in mode tflite, but not {name}: TFLite Micro does not have it, and"
+        " Weft computes it as LiteRT"
+    )
+    assert claim([node], tensors, "single")[0] == "equal to LiteRT in mode single"
 
 
 def float_product(tensors):
@@ -197,7 +234,8 @@ def test_tflite_micro_has_no_uint8(rng):
     tensors = [tensor((1, 4, 4, 2), np.uint8)]
     node = convolution(rng, 0, tensors, 3, dtype=np.uint8, w_dtype=np.uint8)
     assert claim([node], tensors)[0] == "equal to int8 in TFLite Micro, which has no uint8"
-    assert claim([node], tensors, "single")[0] == "equal to LiteRT in mode single"
+    text = f"values of {node.operator} next to ties may differ by 1"
+    assert claim([node], tensors, "single")[0] == f"equal to LiteRT in mode single, but {text}"
 
 
 def test_several_limits_are_named(rng):
@@ -240,4 +278,4 @@ def test_a_file_that_a_runtime_reads_in_another_way(rng):
     graph = dataclasses.replace(chain(rng), unlike={"tflite": "it takes other sizes"})
     claimed = exactness_of(graph, "tflite", INT8).claim
     assert claimed == "not equal to TFLite Micro: it takes other sizes"
-    assert exactness_of(graph, "single", INT8).claim == "equal to LiteRT in mode single"
+    assert exactness_of(graph, "single", INT8).claim.startswith("equal to LiteRT in mode single")

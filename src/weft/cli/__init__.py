@@ -56,6 +56,10 @@ exit codes: 0 success, 1 a check failed, 2 wrong input or a missing tool, 130 st
 
 def main(argv=None) -> int:
     """Run one subcommand and return its exit code; errors that a user can fix are one line."""
+    return _guarded("weft", lambda: _main(argv), _status)
+
+
+def _main(argv):
     parser = Parser(
         prog="weft",
         description=(
@@ -84,7 +88,7 @@ def main(argv=None) -> int:
         parser.unknown(rest)
     if rest:
         subparsers.choices[args.command].unknown(rest)
-    return _guarded("weft", lambda: args.run(args), _status)
+    return args.run(args)
 
 
 def run_program(main) -> int:

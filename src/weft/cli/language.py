@@ -121,6 +121,8 @@ def run(args, found) -> int:
         return _check(args, found)
     if args.min_p and not args.temperature:
         raise ModelError("--min-p must be with a temperature above 0")
+    if args.stop == "":
+        raise ModelError("--stop must be a text of 1 character or more, not ''")
     program, tokens = _compiled(found), args.tokens or _TOKENS
     how = {
         "temperature": args.temperature or 0.0, "min_p": args.min_p or 0.0, "seed": args.seed,
@@ -177,7 +179,7 @@ def write_text(
     end = _ENDS[session.ended].format(session.writer.positions)
     place = "the golden model" if writer is None else place
     print(
-        f"on {place}: {count} tokens after {session.prompt_tokens} of the prompt, in"
+        f"on {place}: {_count(count, 'token')} after {session.prompt_tokens} of the prompt, in"
         f" {seconds:.1f} s; ended by {end}",
         file=sys.stderr,
     )
@@ -317,11 +319,15 @@ def _numbers(program):
         "dim": shape.dim, "layers": shape.layers, "heads": shape.heads,
         "kv_heads": shape.kv_heads, "hidden": shape.hidden, "vocab": shape.vocab,
         "positions": shape.positions, "file_positions": program.file_positions,
-        "weights": shape.parameters,
+        "weights": program.weights.parameters,
         "macs_per_token": products + shape.vocab * shape.dim,
         "macs_per_position": 2 * shape.layers * shape.dim,
         "cache_bytes_per_position": 2 * shape.layers * shape.kv_dim,
     }
+
+
+def _count(number, noun):
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _facts(program):
@@ -334,9 +340,12 @@ def _facts(program):
     limit = ""
     if n["file_positions"] > n["positions"]:
         limit = f" (the file has {n['file_positions']:,}; sums are proved for {n['positions']})"
+    counts = [_count(n[key], noun) for key, noun in (
+        ("layers", "layer"), ("heads", "head"), ("kv_heads", "head")
+    )]
     yield (
-        f"dim {n['dim']}, {n['layers']} layers, {n['heads']} heads, {n['kv_heads']} heads of K and"
-        f" V, hidden {n['hidden']}, {n['vocab']:,} tokens, {n['positions']} positions{limit}"
+        f"dim {n['dim']}, {', '.join(counts)} of K and V, hidden {n['hidden']}, {n['vocab']:,}"
+        f" tokens, {n['positions']} positions{limit}"
     )
     yield (
         f"a token: {n['macs_per_token']:,} MAC, and {n['macs_per_position']:,} for each position"

@@ -8,9 +8,24 @@ from weft.cli.progress import slow_task
 from weft.files import written_whole
 
 __all__ = [
-    "accuracy_line", "finish", "prepared", "read_labels", "refuse_fallbacks", "repeat", "show_top",
-    "write_outputs",
+    "accuracy_line", "find_files", "finish", "prepared", "read_labels", "refuse_fallbacks",
+    "refuse_labels", "repeat", "show_top", "write_outputs",
 ]
+
+
+def refuse_labels(args) -> None:
+    """Raise ModelError for names of classes that nothing prints."""
+    from weft.models.errors import ModelError
+
+    if args.labels and not args.top and not (args.input or "").lower().endswith(".csv"):
+        raise ModelError("--labels must be with --top, or with a .csv list as --input")
+
+
+def find_files(args) -> None:
+    """Raise OSError for a missing file, before the network is compiled."""
+    for name in (args.input, args.labels):
+        if name is not None:
+            Path(name).stat()
 
 
 def read_labels(path, classes: int) -> list[str]:

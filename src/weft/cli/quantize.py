@@ -65,6 +65,7 @@ def run(args) -> int:
     from weft.models.onnx.source import self_contained
 
     source, output = Path(args.network), output_file(args.output)
+    Path(args.data).stat()  # a missing file is an error before any work
     data = self_contained(source.read_bytes(), source.name, source.parent)
     with progress() as show:
         with show.task("preparing the float network"):

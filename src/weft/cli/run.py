@@ -16,7 +16,14 @@ from weft.cli.network_inputs import (
     network_target,
     target_named,
 )
-from weft.cli.network_values import finish, prepared, repeat, write_outputs
+from weft.cli.network_values import (
+    find_files,
+    finish,
+    prepared,
+    refuse_labels,
+    repeat,
+    write_outputs,
+)
 from weft.cli.options import add_baud, check_baud, integer, open_by_name, output_file, path
 from weft.cli.progress import slow_task
 from weft.design import PRODUCT, PerKind
@@ -117,7 +124,8 @@ def add(parser):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
-    _refuse_unused(args)
+    check_baud(args.baud, args.on)
+    refuse_labels(args)
     output, activations, html = (
         name and output_file(name) for name in (args.output, args.activations, args.html)
     )
@@ -127,6 +135,7 @@ def run(args) -> int:
         return language.run(args, network or program)
     language.refuse_text(args)
     target = network_target(target)
+    find_files(args)
     network, program, target = _with_target(args, target, network, program)
     with contextlib.ExitStack() as undo:
         transport = None
@@ -154,15 +163,6 @@ def run(args) -> int:
         args, network, program, samples, outputs, answers,
         lambda: values or _activations(args, network, target, samples.x),
     )
-
-
-def _refuse_unused(args):
-    """Raise ModelError for an option that has no effect."""
-    from weft.models.errors import ModelError
-
-    check_baud(args.baud, args.on)
-    if args.labels and not args.top and not (args.input or "").lower().endswith(".csv"):
-        raise ModelError("--labels must be with --top, or with a .csv list as --input")
 
 
 def _with_target(args, target, network, program):

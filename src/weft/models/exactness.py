@@ -17,7 +17,7 @@ __all__ = ["EXACT", "RUNTIMES", "Exactness", "check_kind", "exactness_of", "in_m
 
 
 def in_mode(graph: Graph, mode: str) -> Graph:
-    """The graph with the host's kernels of a mode: `Host.single` in ``single``.
+    """The graph with the kernels and limits of a mode: `Host.single`, `Gemm.single` in ``single``.
 
     Raises ModelError if the runtime of the mode refuses a node (`Node.refused`).
     """
@@ -43,8 +43,11 @@ def _node(node, mode):
     if mode in node.refused:
         others = " or ".join({"tflite", "single"} - {*node.refused})
         raise ModelError(f"{node.refused[mode]}; a Config with requantize = {others!r} computes it")
-    if not isinstance(node, Host) or node.single is None:
+    if not isinstance(node, Host | Gemm) or node.single is None:
         return node
+    if isinstance(node, Gemm):
+        found = node.single if mode == "single" else node.requantization
+        return dataclasses.replace(node, requantization=found, single=None)
     kernel, attributes = node.single if mode == "single" else (node.kernel, node.attributes)
     return dataclasses.replace(node, kernel=kernel, attributes=attributes, single=None)
 
@@ -226,7 +229,14 @@ class _Analysis:
 
     def _has_ties(self, node):
         """Whether LiteRT rounds a tie of the node in another way than Weft does."""
-        if self._mode != "single" or not isinstance(node, Host):
+        if self._mode != "single":
+            return False
+        if isinstance(node, Gemm):  # LiteRT: a scale of float32, ties to even
+            found = node.requantization
+            return found is not None and (
+                not found.wide or node.operator == "FULLY_CONNECTED"
+            )
+        if not isinstance(node, Host):
             return False
         x, y = self._tensor_of(node), self._graph.tensors[node.outputs[0]]
         if node.operator == "QUANTIZE":
@@ -239,6 +249,8 @@ class _Analysis:
         """Why the runtime computes something else than Weft; empty if it does not."""
         kernel = getattr(node, "kernel", "")
         if self._mode == "single":
+            if node.operator == "CONV_2D" and self._is_narrow(node):
+                return "LiteRT takes its bias of 32 bits for one of 64 bits (a known fault)"
             if kernel == "tflite.model":
                 return "it runs in TFLite Micro"
             if kernel == "tflite.lstm" and not self._is_in_litert(node):
@@ -253,10 +265,23 @@ class _Analysis:
                 return "sums in LiteRT overflow (a known fault)"
         if self._mode == "tflite" and kernel == "litert.quantize_rows":
             return "TFLite Micro has no such products, and Weft computes them as LiteRT"
+        if self._mode == "tflite" and self._is_in_litert_only(node):
+            return "TFLite Micro does not have it, and Weft computes it as LiteRT"
         pads = self._mode == "tflite" and node.operator == "SPACE_TO_BATCH_ND" and kernel == "pad"
         if pads and any(map(any, node.attributes["padding"])):
             return "TFLite Micro pads with bytes that it does not initialize (a known fault)"
         return ""
+
+    def _is_in_litert_only(self, node):
+        """Whether TFLite Micro lacks a function of bytes, which Weft has."""
+        return self._graph.tensors[node.outputs[0]].dtype in _BYTES and node.operator in (
+            "EXP", "GELU", "RELU_N1_TO_1"
+        )
+
+    def _is_narrow(self, node):
+        """Whether a product of int16 has sums of 32 bits."""
+        found = node.requantization if isinstance(node, Gemm) else None
+        return found is not None and found.dtype == np.int16 and not found.wide
 
     def _overflows(self, node):
         """Whether the scales of a sum of bytes are too far apart for LiteRT."""

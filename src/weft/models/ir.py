@@ -203,6 +203,8 @@ class Gemm(Node):
         ``NHWC`` or ``NCHW``: axes of x and y with a window.
     requantization : Requantization or None
         None: y holds the sums (int32, or int64 if x is int16), or float32.
+    single : Requantization or None
+        That of the mode ``single``, if it differs: `weft.models.exactness`.
     activation : str
         Activation of a float32 product: ``none``, ``relu`` or ``relu6``. Activations of a quantized
         product are limits of the requantization.
@@ -225,6 +227,7 @@ class Gemm(Node):
     window: Window | None = None
     layout: str = "NHWC"
     requantization: Requantization | None = None
+    single: Requantization | None = None
     activation: str = "none"
     table: np.ndarray | None = None
     left_out: int = 0

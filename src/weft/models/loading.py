@@ -133,13 +133,15 @@ def load(
         data, file, folder = bytes(source), name or "network", None
     elif isinstance(source, str | os.PathLike):
         path = Path(source)
+        if path.is_char_device():  # some have no end
+            raise ModelError(f"network must be a file: {path} is a device")
         model = _language_model(path, name, shapes, tokenizer)
         if model is not None:
             return model
         if path.is_dir():
             raise ModelError(
-                f"network must be a .tflite, .onnx or .weft file, or a folder with config.json:"
-                f" {path} is another folder"
+                f"network must be a .tflite, .onnx, .gguf, .bin or .weft file, or a folder with"
+                f" config.json: {path} is another folder"
             )
         data, file, folder = path.read_bytes(), path.name, path.parent
     else:

@@ -152,6 +152,12 @@ def test_an_array_of_any_length_ends_at_once(tmp_path, tied):
         weft.load(path)
 
 
+def test_a_device_is_refused():
+    """/dev/zero has no end."""
+    with pytest.raises(ModelError, match="^network must be a file: /dev/zero is a device$"):
+        weft.load("/dev/zero")
+
+
 def test_the_contents_name_the_kind(tmp_path, tied):
     pytest.importorskip("gguf")
     write_gguf(tmp_path / "small.bin", tied, "F32")
@@ -162,8 +168,8 @@ def test_the_contents_name_the_kind(tmp_path, tied):
 
 
 @pytest.mark.parametrize("change, text", [
-    (lambda d: d[:20], "must have 24 bytes or more, not 20"),
-    (lambda d: b"GGML" + d[4:], "the first bytes must be GGUF, not b'GGML'"),
+    (lambda d: d[:20], "^small.gguf: a GGUF file must have 24 bytes or more, not 20"),
+    (lambda d: b"GGML" + d[4:], "^small.gguf: the first bytes must be GGUF, not b'GGML'"),
     (lambda d: patched(d, 1, 1), "the version must be 2 or 3, little-endian, not 1"),
     (lambda d: patched(d, 4, 1 << 30), "a field ends behind it"),
 ])

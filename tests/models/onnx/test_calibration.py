@@ -58,6 +58,7 @@ def test_batches_of_a_fixed_batch():
 @pytest.mark.parametrize("arrays, message", [
     (dict(y=np.zeros((2, 3, 1)), z=np.zeros(1)),
      "arrays must have the names of the inputs, x; not 'y', 'z'"),
+    ({}, "arrays must have the names of the inputs, x; not none"),
     (dict(x=np.zeros((2, 4, 1))), "array x must have the shape (samples, 3, any), not (2, 4, 1)"),
     (dict(x=np.zeros((0, 3, 1))), "array x must have at least 1 samples, not 0"),
     (dict(x=np.zeros((1, 3, 1), complex)), "array x must be float32, not complex128"),

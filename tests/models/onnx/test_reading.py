@@ -192,3 +192,9 @@ def test_local_functions_are_inlined():
     y = b.node("Twice", b.input("x", [2, 3]), domain="own")
     [node] = load(b.bytes(b.node("Relu", y)), "net.onnx").nodes[:1]
     assert (node.operator, node.kernel) == ("Add", "onnx.add")
+
+
+def test_a_model_without_outputs():
+    model = small()
+    del model.graph.output[:]
+    rejects(model, "outputs must be at least 1, not 0")

@@ -246,3 +246,9 @@ def test_an_lstm_multiplies_all_matrices_at_each_step():
         name="UNIDIRECTIONAL_SEQUENCE_LSTM", inputs=inputs, outputs=(len(shapes),)
     )
     assert macs_of(operator, tensors) == 10 * (3 * 48 + 3 * 32 + 32)
+
+
+def test_a_file_without_outputs():
+    data = build({"x": X, "y": Y}, [("RELU", ["x"], ["y"])], ["x"], [])
+    with pytest.raises(ModelError, match="^net: outputs must be at least 1, not 0$"):
+        load(data, "net")

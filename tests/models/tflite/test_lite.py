@@ -65,6 +65,61 @@ def test_all_pairs_of_bytes(rng, name):
         both(name, inputs, y, options, [EVERY[None], EVERY[:, None]], kernel)
 
 
+@pytest.mark.parametrize("scale, zero, fused, low, high", [
+    (0.48, 0, 3, 0, 12), (0.48, 7, 3, 7, 20), (0.16, 7, 3, 7, 44), (0.4, 0, 2, -2, 2),
+    (0.4, 7, 2, 4, 10), (0.4, 7, 1, 7, 127), (0.4, 7, 0, -128, 127),
+])
+def test_limits_of_activations_next_to_ties(rng, scale, zero, fused, low, high):
+    """LiteRT rounds ``limit / scale + zero`` to even; the values are recorded."""
+    options = {"fusedActivationFunction": fused}
+    window = {"filterHeight": 1, "filterWidth": 1, "strideH": 1, "strideW": 1}
+    x, w = T((1, 8, 8, 4), scale=scale, zero=zero), T(data=EVERY[:64].reshape(16, 4), scale=0.01)
+    for name, inputs, shape, kind, more in (
+        ("ADD", ["x", "x"], x.shape, "AddOptions", {}),
+        ("MUL", ["x", "x"], x.shape, "MulOptions", {}),
+        ("MAX_POOL_2D", ["x"], x.shape, "Pool2DOptions", window),
+        ("FULLY_CONNECTED", ["x", "w"], (64, 16), "FullyConnectedOptions", {}),
+    ):
+        y = T(shape, scale=scale, zero=zero)
+        tensors = {"x": x, "y": y} | ({"w": w} if "w" in inputs else {})
+        data = build(tensors, [(name, inputs, ["y"], (kind, options | more), 2)], ["x"], ["y"])
+        [node] = in_mode(load(data, "net"), "single").nodes
+        found = getattr(node, "requantization", None)
+        limits = node.attributes if found is None else {"low": found.low, "high": found.high}
+        assert (limits["low"], limits["high"]) == (low, high), name
+
+
+def test_a_product_of_a_tensor_with_itself():
+    """LiteRT computes a square in float32, and adds the zero point before it rounds."""
+    x = T((1, 256), scale=0.5, zero=3)
+    options = "MulOptions", {}
+    y = T((1, 256), scale=0.5, zero=11)
+    data = build({"x": x, "y": y}, [("MUL", ["x", "x"], ["y"], options, 2)], ["x"], ["y"])
+    graph = in_mode(load(data, "net"), "single")
+    found = run_graph(graph, [EVERY[None]])[graph.outputs[0]][0].astype(int)
+    steps = np.arange(-128, 128) - 3
+    expected = np.rint(steps**2 * 0.5 + 11).clip(-128, 127)  # all numbers are exact
+    order = np.argsort(EVERY)
+    assert found[order].tolist() == expected.tolist()
+    assert found[list(EVERY).index(4)] == 12  # 0.5 + 11 is 11.5; LiteRT gives 12
+
+
+def test_a_product_of_a_tensor_with_itself_equals_litert(rng):
+    pytest.importorskip("ai_edge_litert")
+    for number in range(8):
+        tensors = {"x": q(rng, (1, 256)), "y": q(rng, (1, 256))}
+        powers(rng, *tensors.values())
+        if number % 2:  # half of the squares are ties
+            tensors = {n: T((1, 256), scale=0.5, zero=number) for n in tensors}
+        options = "MulOptions", {"fusedActivationFunction": number % 4}
+        data = build(tensors, [("MUL", ["x", "x"], ["y"], options, 2)], ["x"], ["y"])
+        graph = in_mode(load(data, "net"), "single")
+        [[expected]] = litert(data, [[EVERY[None]]])
+        np.testing.assert_array_equal(
+            run_graph(graph, [EVERY[None]])[graph.outputs[0]], expected
+        )
+
+
 @pytest.mark.parametrize("name", ["ADD", "SUB", "MUL"])
 def test_scales_that_xnnpack_does_not_take(rng, name):
     """LiteRT has another kernel for them, which computes as TFLite Micro does."""

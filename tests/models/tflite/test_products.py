@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from graph_runner import run_graph
 from products import integers
+from rejects import rejects
 from tflite_files import T, build, micro
 
+from weft.models.errors import ModelError
 from weft.models.ir import Gemm
 from weft.models.tflite import load
 
@@ -143,7 +145,7 @@ def test_int16_activations(rng, name, bias):
     assert node.requantization.wide == (bias is not np.int32)
 
 
-@pytest.mark.parametrize("bias", [np.int64, None])
+@pytest.mark.parametrize("bias", [np.int64, np.int32, None])
 def test_int16_fully_connected(rng, bias):
     tensors = {
         "x": T((3, 40), "int16", scale=0.001),
@@ -151,9 +153,52 @@ def test_int16_fully_connected(rng, bias):
         "y": T((3, 12), "int16", scale=0.002),
     }
     if bias:
-        tensors["b"] = T(data=rng.integers(-(1 << 24), 1 << 24, 12))
+        tensors["b"] = T(data=rng.integers(-(1 << 24), 1 << 24, 12).astype(bias))
     data = model("FULLY_CONNECTED", tensors, ["x", "w"] + ["b"] * bool(bias), {})
     check(data, integers(rng, np.int16, 3, 40))
+
+
+@pytest.mark.parametrize("name", ["DEPTHWISE_CONV_2D", "TRANSPOSE_CONV"])
+def test_a_bias_of_32_bits_that_runtimes_read_as_64_bits(name):
+    tensors = {
+        "s": T(data=np.array([1, 4, 4, 4], np.int32)), "x": T((1, 4, 4, 4), "int16", scale=0.1),
+        "w": T(data=np.ones((1, 1, 1, 4), np.int8), scale=0.1, axis=3),
+        "b": T(data=np.ones(4, np.int32)), "y": T((1, 4, 4, 4), "int16", scale=0.1),
+    }
+    options = {"strideH": 1, "strideW": 1, "padding": VALID}
+    inputs = ["x", "w", "b"]
+    if name == "TRANSPOSE_CONV":
+        tensors["w"] = T(data=np.ones((4, 1, 1, 4), np.int8), scale=0.1)
+        inputs = ["s", "w", "x", "b"]
+    else:
+        options |= {"dilationHFactor": 1, "dilationWFactor": 1, "depthMultiplier": 1}
+    text = "bias must be int64 for activations of int16, not int32: the runtimes read 64 bits"
+    with rejects(ModelError, f"net: operator 0 ({name}, 'y'): {text}"):
+        load(model(name, tensors, inputs, options), "net")
+
+
+def test_a_depth_multiplier_that_the_weights_do_not_have():
+    tensors = {
+        "x": T((1, 4, 4, 3), scale=0.1), "y": T((1, 4, 4, 6), scale=0.1),
+        "w": T(data=np.ones((1, 1, 1, 6), np.int8), scale=0.1, axis=3),
+    }
+    options = {
+        "strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1,
+        "depthMultiplier": 1,
+    }
+    text = "the depth multiplier must be 6 / 3, not 1"
+    with rejects(ModelError, f"net: operator 0 (DEPTHWISE_CONV_2D, 'y'): {text}"):
+        load(model("DEPTHWISE_CONV_2D", tensors, ["x", "w"], options), "net")
+
+
+def test_empty_products():
+    tensors = {
+        "x": T((0, 4), scale=0.1), "w": T(data=np.ones((2, 4), np.int8), scale=0.1),
+        "y": T((0, 2), scale=0.1),
+    }
+    text = "input must not be empty, not (0, 4)"
+    with rejects(ModelError, f"net: operator 0 (FULLY_CONNECTED, 'y'): {text}"):
+        load(model("FULLY_CONNECTED", tensors, ["x", "w"], {}), "net")
 
 
 @pytest.mark.parametrize("w_zero", [128, 7])

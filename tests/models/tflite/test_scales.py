@@ -310,3 +310,32 @@ def test_the_zero_point_of_a_bias(rng):
     )
     with rejects(ModelError, text):
         in_mode(graph, "single")
+
+
+@pytest.mark.parametrize("bias, refused", [(0.0089, False), (0.0091, True), (None, False)])
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_the_scale_of_the_bias_of_a_fully_connected_layer(bias, refused, dtype):
+    """TFLite Micro takes 0.02 steps of a result; LiteRT looks at int16 only."""
+    tensors = {
+        "x": T((1, 4), dtype, scale=0.05), "w": T(data=np.ones((3, 4), np.int8), scale=0.02),
+        "b": T(data=np.ones(3, np.int64 if dtype == "int16" else np.int32), scale=bias),
+        "y": T((1, 3), dtype, scale=0.4),
+    }
+    operator = ("FULLY_CONNECTED", ["x", "w", "b"], ["y"], ("FullyConnectedOptions", {}), 4)
+    data = build(tensors, [operator], ["x"], ["y"])
+    text = (
+        "the scale of the bias must be near x_scale * w_scale: abs(0.05 * 0.02 - 0.0091) / 0.4"
+        " must be at most 0.02"
+    )
+    if not refused:
+        assert not load(data, "net").nodes[0].refused
+    elif dtype == "int8":
+        [node] = load(data, "net").nodes
+        assert [*node.refused] == ["tflite"]
+        assert node.refused["tflite"].endswith(f"TFLite Micro refuses it: {text}")
+    else:
+        with rejects(ModelError, f"net: operator 0 (FULLY_CONNECTED, 'y'): {text}"):
+            load(data, "net")
+    if refused:
+        with pytest.raises(RuntimeError, match="failed to allocate tensors"):
+            micro(data, [np.zeros((1, 4), dtype)])

@@ -156,3 +156,13 @@ def test_dequantize(rng, source):
 ])
 def test_cast(rng, source, target):
     check(rng, "CAST", [T((30,), source)], [T((30,), target)])
+
+
+def test_results_beyond_float32_saturate():
+    """No warning: ``exp(88) / scale`` is infinite."""
+    data = build(
+        {"x": T((1, 256), scale=3.0, zero=-128), "y": T((1, 256), scale=0.05)},
+        [("EXP", ["x"], ["y"])], ["x"], ["y"],
+    )
+    graph = load(data, "net")
+    assert graph.nodes[0].attributes["table"].max() == 127

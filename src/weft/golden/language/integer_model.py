@@ -139,6 +139,16 @@ class IntegerWeights:
     classifier: Rows
     logit_bits: int
 
+    @property
+    def tied(self) -> bool:
+        """Whether the weights of the classifier are those of the embedding."""
+        return np.array_equal(self.classifier.weights, self.embedding.weights)
+
+    @property
+    def parameters(self) -> int:
+        """Weights of the model; those of a classifier that is the embedding count once."""
+        return self.shape.parameters + (not self.tied) * self.shape.vocab * self.shape.dim
+
 
 def _product(a, rows, bits=16):
     """``scale(rows.weights @ a)`` along the last axis of ``a``."""

@@ -81,7 +81,7 @@ class Shape:
 
     @property
     def parameters(self) -> int:
-        """Weights of the model; those of a classifier that is the embedding count once."""
+        """Weights of a model whose classifier is the embedding."""
         layer = 2 * self.dim * (self.dim + self.kv_dim + 1) + 3 * self.dim * self.hidden
         return self.vocab * self.dim + self.layers * layer + self.dim
 

@@ -41,6 +41,18 @@ def _mul(inputs, attributes):
     return [clamp(y + attributes["zero"], attributes["low"], attributes["high"], inputs[0].dtype)]
 
 
+def _square(inputs, attributes):
+    """``v * v * (1 / scale of y) + zero of y`` in float32, ties to even; v is x as a float.
+
+    ``scales``, ``zeros`` : of x and y; ``low``, ``high`` : int.
+    """
+    x, (zero, y_zero) = inputs[0], attributes["zeros"]
+    scale, y_scale = (np.float32(number) for number in attributes["scales"])
+    v = (x.astype(np.int64) - zero).astype(np.float32) * scale
+    y = np.rint(v * v * (np.float32(1) / y_scale) + np.float32(y_zero)).astype(np.int64)
+    return [clamp(y, attributes["low"], attributes["high"], x.dtype)]
+
+
 def scaled_total(total, count, attributes):
     """``total * scale + (zero - count * x_zero * scale)`` in float32, ties to even.
 
@@ -293,7 +305,7 @@ def float_sums(sums, x_scale, zero, attributes, bias):
 
 
 KERNELS = {
-    "litert.add": _add, "litert.mul": _mul, "litert.sum": _sum,
+    "litert.add": _add, "litert.mul": _mul, "litert.square": _square, "litert.sum": _sum,
     "litert.concatenation": _concatenation, "litert.leaky_relu": _leaky_relu,
     "litert.resize_bilinear": _resize_bilinear, "litert.softmax": _softmax,
     "litert.quantize": _quantize, "litert.logistic16": _of_int16(INT16.logistic),

@@ -55,10 +55,10 @@ def _check_fields(path, name):
     """
     size = path.stat().st_size
     if size < 24:
-        raise ModelError(f"{name}: a GGUF file must have 24 bytes or more, not {size}")
+        raise ModelError(f"{path.name}: a GGUF file must have 24 bytes or more, not {size}")
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         if data[:4] != b"GGUF":
-            raise ModelError(f"{name}: the first bytes must be GGUF, not {data[:4]!r}")
+            raise ModelError(f"{path.name}: the first bytes must be GGUF, not {data[:4]!r}")
         version, _, fields = struct.unpack_from("<IQQ", data, 4)
         if version not in (2, 3):
             raise ModelError(f"{name}: the version must be 2 or 3, little-endian, not {version}")

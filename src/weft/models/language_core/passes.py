@@ -318,12 +318,11 @@ class ModelPasses:
         """The next token, the index of the largest logit."""
         w, at = self.weights, self.layout
         kept = {} if self.sampled else {"out_0": 0, "out_1": 0}
-        tied = np.array_equal(w.classifier.weights, w.embedding.weights)
         return [
             *self._norm(w.final_norm),
             self._channels(at.a, w.final_gain, np.arange(w.shape.dim), at.a),
             self._product(
-                w.classifier, at.a, at.logits, across=self._rows if tied else None,
+                w.classifier, at.a, at.logits, across=self._rows if w.tied else None,
                 reduction=Reduction.BEST, unmasked=1, **kept,
             ),
         ]

@@ -80,7 +80,7 @@ class Feeds:
         if len(arrays) == len(names) == 1:
             arrays = dict(zip(names, arrays.values(), strict=True))
         if sorted(arrays) != sorted(names):
-            given = ", ".join(map(repr, arrays))
+            given = ", ".join(map(repr, arrays)) or "none"
             raise ModelError(
                 f"{file}: arrays must have the names of the inputs, {', '.join(names)}; not {given}"
             )

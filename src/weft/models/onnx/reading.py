@@ -164,6 +164,8 @@ def decoded(data: bytes, name: str):
     model = _guarded(name, what, onnx.ModelProto.FromString, data)
     if not model.graph.node:
         raise ModelError(f"{name}: must be an ONNX model with at least one node")
+    if not model.graph.output:
+        raise ModelError(f"{name}: outputs must be at least 1, not 0")
     return model
 
 

@@ -11,6 +11,7 @@ from weft.models.tflite.scales import (
     RANGES,
     float_limits,
     fused_limits,
+    lite_limits,
     multiplier_and_shift,
     per_tensor,
 )
@@ -51,12 +52,12 @@ def _sum_terms(operator, a, b, left_shift):
     }, twice
 
 
-def _limits(operator, kind, y):
+def _limits(operator, kind, y, quantized=fused_limits):
     fused = FUSED.get(operator.options(kind).FusedActivationFunction()) if kind else "none"
     if fused is None:
         raise Fallback("the fused activation is not a clamp")
     if y.dtype in QUANTIZED:
-        return fused_limits(operator, fused, y)
+        return quantized(operator, fused, y)
     if y.dtype == np.float32:
         return float_limits(fused)
     return (None, None) if operator.name == "ADD" else RANGES[fused]  # TFLite Micro ignores it
@@ -73,7 +74,9 @@ def _linear(kernel, kind, graph, operator):
     terms, twice = _sum_terms(operator, a, b, 15 if y.dtype == np.int16 else 20)
     y_scale, zero = per_tensor(operator, y)
     multiplier, shift = _below_one(operator, twice / ((1 << terms["left_shift"]) * y_scale))
-    single = lite.total(operator, (a, b, y), 1 if kernel == "add" else -1, low, high)
+    single = lite.total(
+        operator, (a, b, y), 1 if kernel == "add" else -1, *_limits(operator, kind, y, lite_limits)
+    )
     return graph.host(
         operator, f"tflite.{kernel}", REASON, **terms, multiplier=multiplier, shift=shift,
         zero=zero, low=low, high=high, single=single,
@@ -110,10 +113,14 @@ def _mul(graph, operator):
     (a_scale, a_zero), (b_scale, b_zero) = per_tensor(operator, a), per_tensor(operator, b)
     y_scale, zero = per_tensor(operator, y)
     multiplier, shift = multiplier_and_shift(operator, a_scale * b_scale / y_scale)
+    limits = _limits(operator, "MulOptions", y, lite_limits)
+    if operator.inputs[0] == operator.inputs[1]:
+        single = lite.square(operator, a, y, *limits)
+    else:
+        single = lite.product(operator, (a, b, y), *limits)
     return graph.host(
         operator, "tflite.mul", REASON, zeros=(a_zero, b_zero), multiplier=multiplier,
-        shift=shift, zero=zero, low=low, high=high,
-        single=lite.product(operator, (a, b, y), low, high),
+        shift=shift, zero=zero, low=low, high=high, single=single,
     )
 
 

@@ -25,6 +25,8 @@ def import_file(data: bytes, name: str) -> Graph:
     """`weft.models.tflite.load`, if the package tflite is installed."""
     file = read(data, name)
     file.check((*file.inputs, *file.outputs))
+    if not file.outputs:
+        raise ModelError(f"{name}: outputs must be at least 1, not 0")
     for operator in file.operators:
         _check(operator)
         file.check((*operator.inputs, *operator.outputs, *operator.intermediates))

@@ -14,7 +14,8 @@ from weft.models.tflite.scales import half_away, multiplier_and_shift, per_tenso
 
 __all__ = [
     "clip", "concatenation", "converted", "elu", "leaky_relu", "leaky_relu16", "logistic",
-    "product", "quantize", "reduction", "resize_bilinear", "sigmoid16", "softmax", "tanh", "total",
+    "product", "quantize", "reduction", "resize_bilinear", "sigmoid16", "softmax", "square", "tanh",
+    "total",
 ]
 
 
@@ -132,6 +133,16 @@ def product(operator, tensors, low, high):
         return None
     return "litert.mul", {
         "zeros": (a_zero, b_zero), "scale": scale, "zero": zero, "low": low, "high": high,
+    }
+
+
+def square(operator, x, y, low, high):
+    """``x * x``, where both operands of a product are one tensor."""
+    if product(operator, (x, x, y), low, high) is None:
+        return None
+    (scale, zero), (y_scale, y_zero) = per_tensor(operator, x), per_tensor(operator, y)
+    return "litert.square", {
+        "scales": (scale, y_scale), "zeros": (zero, y_zero), "low": low, "high": high,
     }
 
 

@@ -8,11 +8,20 @@ import tflite
 
 from weft.models.ir import Gemm, Requantization, Tensor, Window
 from weft.models.tflite.context import Fallback
-from weft.models.tflite.scales import FUSED, RANGES, fused_limits, per_channel, per_tensor
+from weft.models.tflite.scales import (
+    FUSED,
+    RANGES,
+    fused_limits,
+    lite_limits,
+    per_channel,
+    per_tensor,
+)
 
 __all__ = ["BUILDERS", "FINISH", "QUANTIZE", "hybrid", "padding_of", "positive"]
 
 SAME, VALID = tflite.Padding.SAME, tflite.Padding.VALID
+# Operators whose bias has 64 bits in both runtimes, if the activations are int16.
+WIDE = ("DEPTHWISE_CONV_2D", "TRANSPOSE_CONV")
 INTEGERS = (np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.int16))
 
 
@@ -84,6 +93,10 @@ def _depthwise_conv_2d(graph, operator):
     if one != 1 or channels % groups:
         raise operator.error(
             f"weights must be [1, height, width, multiple of {groups}], not {w.shape}"
+        )
+    if options.DepthMultiplier() != channels // groups:
+        raise operator.error(
+            f"the depth multiplier must be {channels} / {groups}, not {options.DepthMultiplier()}"
         )
     weights = graph.constant(operator, 1).reshape(height * width, groups, -1)
     return _convolution(graph, operator, options, x, w, 3, weights.transpose(1, 0, 2))
@@ -195,6 +208,9 @@ def _product(
 ):
     """The product; ``bias``, ``x`` and ``w`` are places among the inputs."""
     left, right, y = graph.input(operator, x), graph.input(operator, w), graph.output(operator)
+    for what, tensor in (("input", left), ("weights", right), ("output", y)):
+        if 0 in tensor.shape:
+            raise operator.error(f"{what} must not be empty, not {tensor.shape}")
     added = graph.constant(operator, bias, required=False) if bias is not None else None
     if bias is not None and added is None and graph.present(operator, bias):
         raise Fallback("the bias is not a constant")
@@ -231,20 +247,29 @@ def _product(
         raise Fallback("TFLite Micro ignores the zero points of weights of int8 convolutions")
     _check_scales(operator, x_scale, scale, y_scale)
     low, high = fused_limits(operator, fused, y)
-    # With int16, TFLite Micro has sums of 32 bits only in convolutions with a bias of 32 bits.
-    narrow = operator.name == "CONV_2D" and added is not None and added.dtype == np.int32
+    # With int16 and a bias of 32 bits, TFLite Micro has sums of 32 bits.
+    narrow = added is not None and added.dtype == np.int32
     if added is not None and added.dtype not in (known := _biases_of(left.dtype)):
         names = " or ".join(np.dtype(kind).name for kind in known)
         raise operator.error(f"bias must be {names}, not {added.dtype}")
+    if left.dtype == np.int16 and narrow and operator.name in WIDE:
+        raise operator.error(
+            "bias must be int64 for activations of int16, not int32: the runtimes read 64 bits"
+        )
+    requantization = Requantization(
+        x_scale=x_scale, w_scale=np.asarray(scale, np.float32), y_scale=y_scale, zero=y_zero,
+        low=low, high=high, dtype=y.dtype, wide=left.dtype == np.int16 and not narrow,
+    )
+    limits = lite_limits(operator, fused, y) if y.dtype != np.int16 else (low, high)
+    single = None
+    if limits != (low, high):
+        single = dataclasses.replace(requantization, low=limits[0], high=limits[1])
     return Gemm(
         **common, x_zero=x_zero, w_zero=np.asarray(zero, np.int64),
         bias=None if added is None else graph.converted(
             operator, operator.inputs[bias], np.int64
         ).reshape(-1),
-        requantization=Requantization(
-            x_scale=x_scale, w_scale=np.asarray(scale, np.float32), y_scale=y_scale, zero=y_zero,
-            low=low, high=high, dtype=y.dtype, wide=left.dtype == np.int16 and not narrow,
-        ),
+        requantization=requantization, single=single,
     )
 
 

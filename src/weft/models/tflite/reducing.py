@@ -13,6 +13,8 @@ from weft.models.tflite.scales import (
     FUSED,
     float_limits,
     fused_limits,
+    is_dense,
+    lite_limits,
     multiplier_and_shift,
     per_tensor,
 )
@@ -48,10 +50,16 @@ def _pool(kernel, graph, operator):
         low, high = float_limits(fused)
     else:
         low, high = fused_limits(operator, fused, y)
-    return graph.host(
-        operator, kernel, WINDOW, kernel_size=window, stride=stride,
-        padding=(parts[0][1], parts[1][1]), output=(parts[0][0], parts[1][0]), low=low, high=high,
-    )
+    attributes = {
+        "kernel_size": window, "stride": stride, "padding": (parts[0][1], parts[1][1]),
+        "output": (parts[0][0], parts[1][0]), "low": low, "high": high,
+    }
+    single = None
+    if operator.name == "MAX_POOL_2D" and y.dtype in BYTES and is_dense(operator):
+        limits = dict(zip(("low", "high"), lite_limits(operator, fused, y), strict=True))
+        if attributes != attributes | limits:
+            single = kernel, attributes | limits
+    return graph.host(operator, kernel, WINDOW, single=single, **attributes)
 
 
 def _axes(graph, operator):

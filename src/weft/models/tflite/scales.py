@@ -5,9 +5,9 @@ scales differ, and others compute the bytes. Some functions need one scale of th
 refuses in the mode of a runtime what this runtime refuses. TFLite Micro has no uint8: its rules are
 those of int8, raised by 128.
 
-Sources: TFLite Micro, ``pooling_common.cc``, ``concatenation.cc``, ``pad_common.cc``,
-``reduce_common.cc``, ``softmax_common.cc``, ``logistic_common.cc``, ``tanh.cc``; LiteRT, its
-kernels of the same names; XNNPACK, ``subgraph/*.c``.
+Sources: TFLite Micro, ``kernel_util.cc``, ``pooling_common.cc``, ``concatenation.cc``,
+``pad_common.cc``, ``reduce_common.cc``, ``softmax_common.cc``, ``logistic_common.cc``, ``tanh.cc``;
+LiteRT, its kernels of the same names; XNNPACK, ``subgraph/*.c``.
 """
 
 import math
@@ -19,13 +19,14 @@ import tflite
 from weft.models.kernels.fixed_point import multiplier_of
 
 __all__ = [
-    "FUSED", "RANGES", "float_limits", "fused_limits", "half_away", "multiplier_and_shift",
-    "per_channel", "per_tensor", "refusals",
+    "FUSED", "RANGES", "float_limits", "fused_limits", "half_away", "is_dense",
+    "lite_limits", "multiplier_and_shift", "per_channel", "per_tensor", "refusals",
 ]
 
 BYTES = frozenset({"int8", "uint8"})
 QUANTIZED = BYTES | {"int16"}
 NEAR = float(np.float32(1e-6))  # a difference of scales that TFLite Micro's pools take
+FAR = 0.02  # steps of a result that the scale of a bias may be wrong by
 PAIR, LOG2 = 1e-3, 6.9e-4  # relative tolerances of the scale of a function
 
 # Types for which inputs and outputs must have equal scales and zero points.
@@ -66,7 +67,8 @@ def _few_parts(operator):
     return 2 <= len(operator.outputs) <= 4
 
 
-def _dense_pool(operator):
+def is_dense(operator):
+    """Whether no value of a map lies between the windows of a pool."""
     options = operator.options("Pool2DOptions")
     return (
         options.StrideH() <= options.FilterHeight() and options.StrideW() <= options.FilterWidth()
@@ -74,7 +76,7 @@ def _dense_pool(operator):
 
 
 # When XNNPACK, which checks the scales, computes an operator; LiteRT's own kernels do not check.
-TAKEN: dict[str, Callable] = {"SPLIT": _few_parts, "MAX_POOL_2D": _dense_pool}
+TAKEN: dict[str, Callable] = {"SPLIT": _few_parts, "MAX_POOL_2D": is_dense}
 
 
 def refusals(graph, operator):
@@ -107,6 +109,10 @@ def _micro(graph, operator):
         if options.AlignCorners() and options.HalfPixelCenters():
             return "align_corners and half_pixel_centers must not both be set"
     kind = _kind(graph, operator)
+    if operator.name == "FULLY_CONNECTED" and kind in QUANTIZED and (
+        broken := _far_bias(graph, operator)
+    ):
+        return broken
     if kind in MICRO.get(operator.name, ()):
         return _unequal(graph, operator, NEAR if operator.name.endswith("POOL_2D") else 0)
     raised = 128 if kind == "uint8" else 0
@@ -121,10 +127,32 @@ def _lite(graph, operator):
         zero = _parameters(bias)[1]
         if bias.quantization is not None and bias.quantization.scale.size == 1 and zero:
             return f"the zero point of the bias must be 0, not {zero}"
+    if operator.name == "FULLY_CONNECTED" and kind == "int16":  # XNNPACK, which has bytes only
+        return _far_bias(graph, operator)
     if kind in LITE.get(operator.name, ()) and TAKEN.get(operator.name, bool)(operator):
         return _unequal(graph, operator, 0)
     rule = LITE_RESULTS.get(operator.name, {}).get(kind)
     return rule and _other(graph, operator, *rule)
+
+
+def _far_bias(graph, operator):
+    """The broken rule of a fully connected layer with one scale of its weights, or None.
+
+    Source: TFLite, ``GetQuantizedConvolutionMultipler``.
+    """
+    x, w = graph.input(operator, 0), graph.input(operator, 1)
+    if w.quantization is None or w.quantization.scale.size != 1:
+        return None
+    if not graph.present(operator, 2):
+        return None
+    scales = [_parameters(t)[0] for t in (x, w, graph.input(operator, 2), graph.output(operator))]
+    if abs(scales[0] * scales[1] - scales[2]) / scales[3] <= FAR:
+        return None
+    x_scale, w_scale, bias, y_scale = (str(np.float32(scale)) for scale in scales)
+    return (
+        f"the scale of the bias must be near x_scale * w_scale: abs({x_scale} * {w_scale} -"
+        f" {bias}) / {y_scale} must be at most {FAR}"
+    )
 
 
 def _parameters(tensor):
@@ -230,6 +258,27 @@ def fused_limits(operator, fused, tensor):
     if low > high:
         raise operator.error(
             f"the lowest result of {fused} must not exceed the highest, not {low}..{high}"
+        )
+    return low, high
+
+
+def lite_limits(operator, fused, tensor):
+    """The same in LiteRT's default kernels, for bytes: ties of ``limit / scale + zero`` to even.
+
+    Source: XNNPACK, ``xnn_qs8_quantize``.
+    """
+    limits = np.iinfo(tensor.dtype)
+    if fused == "none":
+        return limits.min, limits.max
+    scale, zero = per_tensor(operator, tensor)
+    with np.errstate(over="ignore"):
+        low, high = (
+            end if limit is None
+            else int(np.rint(
+                (np.float32(limit) / np.float32(scale) + np.float32(zero))
+                .clip(limits.min, limits.max)
+            ))
+            for limit, end in zip(RANGES[fused], (limits.min, limits.max), strict=True)
         )
     return low, high
 

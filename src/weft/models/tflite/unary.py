@@ -62,7 +62,8 @@ def _of_function(function, operator, x, y):
     inverse = np.float32(1) / np.float32(y_scale)
     arguments = np.float32(x_scale) * (_values(x) - x_zero).astype(np.float32)
     results = np.array([function(value) for value in arguments.tolist()], np.float32)
-    steps = [half_away(value) for value in (results * inverse).clip(-1e9, 1e9).tolist()]
+    with np.errstate(over="ignore"):
+        steps = [half_away(value) for value in (results * inverse).clip(-1e9, 1e9).tolist()]
     return _limited(np.array(steps, np.int64) + y_zero, y.dtype)
 
 

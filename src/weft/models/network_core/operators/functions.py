@@ -18,12 +18,13 @@ __all__ = ["with_functions"]
 # Kernels that compute each value of their output from the values at the same place, in the same
 # way whatever the shape is.
 _EACH_VALUE = frozenset({
-    "litert.add", "litert.mul", "litert.quantize", "logical_and", "logical_not", "logical_or",
-    "maximum", "minimum", "select", "table", "tflite.abs", "tflite.add", "tflite.cast",
-    "tflite.ceil", "tflite.clip", "tflite.dequantize", "tflite.equal", "tflite.floor",
-    "tflite.greater", "tflite.greater_equal", "tflite.less", "tflite.less_equal", "tflite.mul",
-    "tflite.neg", "tflite.not_equal", "tflite.plain_add", "tflite.plain_div", "tflite.plain_mul",
-    "tflite.plain_squared_difference", "tflite.plain_sub", "tflite.prelu", "tflite.prelu_float",
+    "litert.add", "litert.mul", "litert.quantize", "litert.square", "logical_and", "logical_not",
+    "logical_or", "maximum", "minimum", "select", "table", "tflite.abs", "tflite.add",
+    "tflite.cast", "tflite.ceil", "tflite.clip", "tflite.dequantize", "tflite.equal",
+    "tflite.floor", "tflite.greater", "tflite.greater_equal", "tflite.less", "tflite.less_equal",
+    "tflite.mul", "tflite.neg", "tflite.not_equal", "tflite.plain_add", "tflite.plain_div",
+    "tflite.plain_mul", "tflite.plain_squared_difference", "tflite.plain_sub", "tflite.prelu",
+    "tflite.prelu_float",
     "tflite.quantize", "tflite.requantize", "tflite.round", "tflite.sqrt", "tflite.square",
     "tflite.squared_difference", "tflite.sub",
 })
