@@ -15,6 +15,8 @@ from weft.hw.network_core.interface import (
     ReadPort,
     StateRegisters,
     VectorWrite,
+    choose_memory,
+    stream_by_memory,
 )
 from weft.hw.network_core.layouts import VectorAddress
 from weft.hw.serial.crc import ByteCrc32
@@ -24,21 +26,12 @@ from weft.hw.serial.frame_transmitter import NAK_TEXTS
 from weft.hw.serial.link import HostFrames
 from weft.hw.stream.fifo import SkidBuffer
 from weft.network_core.config import has_single_port
-from weft.network_core.descriptors import NetworkState
+from weft.network_core.descriptors import ON_CHIP, NetworkState
 from weft.network_core.register_map import LATENCY, REGISTERS
 
 __all__ = ["HostAnswers", "HostCommands", "HostPort"]
 
 _HEADER, _START = 6, 8  # bytes of a header without SYNC, and of START's payload
-
-
-def _by_memory(m, program, given, chip, other):
-    """Connect a stream to the one of the memory on the chip, or of the program memory."""
-    m.d.comb += [
-        chip.payload.eq(given.payload), other.payload.eq(given.payload),
-        chip.valid.eq(given.valid & ~program), other.valid.eq(given.valid & program),
-        given.ready.eq(Mux(program, other.ready, chip.ready)),
-    ]
 
 
 class HostCommands(wiring.Component):
@@ -96,7 +89,10 @@ class HostCommands(wiring.Component):
             m.d.sync += fields.eq(Cat(fields, commands.payload)[8:])
         if both:
             m.d.comb += writer.program.eq(fields[PROGRAM_BIT])
-            _by_memory(m, writer.program, writer.writes, self.writes, self.program_writes)
+            stream_by_memory(
+                m, writer.program, writer.writes, self.writes, self.program_writes
+            )
+            m.d.comb += self.list.payload.on_chip.eq(fields[-8 * _START:][ON_CHIP.bit_length() - 1])
         else:
             connect(m, writer.writes, flipped(self.writes))
         place, begin, start = writer.placement, self.list.payload, fields[-8 * _START:]
@@ -298,12 +294,7 @@ class HostAnswers(wiring.Component):
         if not self.both:
             connect(m, memory.reads, flipped(self.reads))
             return None
-        chip, other, reads = self.reads, self.program_reads, memory.reads
-        _by_memory(m, memory.program, reads.request, chip.request, other.request)
-        m.d.comb += [
-            reads.data_valid.eq(Mux(memory.program, other.data_valid, chip.data_valid)),
-            reads.data.eq(Mux(memory.program, other.data, chip.data)),
-        ]
+        choose_memory(m, memory.program, memory.reads, self.reads, self.program_reads)
         m.submodules.crc = crc = ByteCrc32()
         m.d.comb += [crc.data.eq(memory.bytes.payload), crc.include.eq(1)]
         return crc

@@ -15,15 +15,18 @@ from typing import ClassVar, Self
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
-    "BANK_BITS", "DESCRIPTOR_BYTES", "DESCRIPTOR_WORDS", "LIST_VERSION", "WORD_BITS", "FieldPlace",
-    "ListEnd", "ListError", "ListJob", "ListLoad", "ListLoop", "ListOpcode", "ListReport",
-    "LoadTarget", "NetworkState", "join", "places", "split", "unpack", "unpack_list",
+    "BANK_BITS", "DESCRIPTOR_BYTES", "DESCRIPTOR_WORDS", "LIST_VERSION", "ON_CHIP", "WORD_BITS",
+    "FieldPlace", "ListEnd", "ListError", "ListJob", "ListLoad", "ListLoop", "ListOpcode",
+    "ListReport", "LoadTarget", "NetworkState", "join", "places", "split", "unpack", "unpack_list",
 ]
 
 # Vector ``number`` lies in bank ``number % banks``, at word ``number // banks``. Lists contain both
 # parts, so that the hardware adds addresses without a division.
 BANK_BITS = 8  # lowest bits of an address in a list
 WORD_BITS = 24  # the other bits, in two's complement
+# In the address of a list that starts, in a core with a program memory: the list and its log lie
+# in the memory on the chip. No word number is so large.
+ON_CHIP = 1 << 31
 
 
 def split(number: int, banks: int) -> int:
@@ -183,6 +186,9 @@ class ListLoad(_Descriptor):
     fill : flag
         All bytes of the vectors are ``fill_value``, and the memory is not read. With ``diagonal``,
         the words have ``fill_value`` on the diagonal, and 0 elsewhere.
+    on_chip : flag
+        ``source`` lies in the memory on the chip, wherever the list lies. Only with a program
+        memory.
     jobs : int
         Jobs that must have ended before the load starts.
     target : LoadTarget
@@ -199,6 +205,7 @@ class ListLoad(_Descriptor):
     OPCODE: ClassVar[ListOpcode] = ListOpcode.LOAD
     diagonal: int = _flag(8)
     fill: int = _flag(9)
+    on_chip: int = _flag(10, "program_words")
     jobs: int = _bits(1, 0, 16)
     target: int = _bits(1, 16, 8)
     fill_value: int = _bits(1, 24, 8, signed=True)
