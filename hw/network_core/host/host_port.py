@@ -87,15 +87,8 @@ class HostCommands(wiring.Component):
         self._count(m, fire, missing, length, complete, last, no_more)
         with m.If(fire & ~in_data):
             m.d.sync += fields.eq(Cat(fields, commands.payload)[8:])
-        if both:
-            m.d.comb += writer.program.eq(fields[PROGRAM_BIT])
-            stream_by_memory(
-                m, writer.program, writer.writes, self.writes, self.program_writes
-            )
-            m.d.comb += self.list.payload.on_chip.eq(fields[-8 * _START:][ON_CHIP.bit_length() - 1])
-        else:
-            connect(m, writer.writes, flipped(self.writes))
         place, begin, start = writer.placement, self.list.payload, fields[-8 * _START:]
+        self._name_memories(m, writer, fields, start)
         m.d.comb += [
             place.address.eq(address(fields[:32])), place.run.eq(fields[32:40]),
             place.pitch.eq(fields[40:48]), place.pixels.eq(fields[48:64]),
@@ -146,6 +139,17 @@ class HostCommands(wiring.Component):
                 with m.If(writer.idle & passed):
                     m.next = "IDLE"
         return m
+
+    def _name_memories(self, m, writer, fields, start):
+        """The memory of a WRITE, and that of the list of a START."""
+        if not self.config.program_words:
+            connect(m, writer.writes, flipped(self.writes))
+            return
+        m.d.comb += [
+            writer.program.eq(fields[PROGRAM_BIT]),
+            self.list.payload.on_chip.eq(start[ON_CHIP.bit_length() - 1]),
+        ]
+        stream_by_memory(m, writer.program, writer.writes, self.writes, self.program_writes)
 
     def _data(self, m, writer, last):
         """Connect the data of WRITE; their stream to ``writer``, and whether it has taken them.

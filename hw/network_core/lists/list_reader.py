@@ -99,8 +99,8 @@ class ListReader(wiring.Component):
             "begin": In(ListBegin(config)), "abort": In(1),
             "window": In(MemoryWindow.of(config)),
             **({
-                "program_limit": In(word), "on_chip": Out(1), "read_error": In(1), "load_read_error": In(1),
-                "stored": In(1), "store_error": In(1),
+                "program_limit": In(word), "on_chip": Out(1), "read_error": In(1),
+                "load_read_error": In(1), "stored": In(1), "store_error": In(1),
             } if config.program_words else {}),
             "reads": Out(ReadPort(config)),
             "job": Out(JobPort(config)), "job_done": In(1),
@@ -169,8 +169,7 @@ class ListReader(wiring.Component):
         connect(m, flipped(self.window), run.list_window)
         if self.config.program_words:
             base = Mux(self.begin.on_chip, base, 0)
-            with m.If(self.halt):
-                m.d.sync += self.on_chip.eq(self.begin.on_chip)
+            m.d.sync += self.on_chip.eq(Mux(self.halt, self.begin.on_chip, self.on_chip))
             with m.If(~self.on_chip):
                 m.d.comb += [
                     run.list_window.base.eq(0), run.list_window.limit.eq(self.program_limit),

@@ -24,9 +24,7 @@ __all__ = [
 # parts, so that the hardware adds addresses without a division.
 BANK_BITS = 8  # lowest bits of an address in a list
 WORD_BITS = 24  # the other bits, in two's complement
-# In the address of a list that starts, in a core with a program memory: the list and its log lie
-# in the memory on the chip. No word number is so large.
-ON_CHIP = 1 << 31
+ON_CHIP = 1 << 31  # of a list in START: it lies on the chip with its log, of two memories
 
 
 def split(number: int, banks: int) -> int:
@@ -82,13 +80,12 @@ class ListError(IntEnum):
 
 @dataclass(frozen=True)
 class FieldPlace:
-    """Where a field lies in its descriptor.
+    """Where a field lies in its descriptor: ``bits`` of ``word``, from bit ``low`` on.
 
     Attributes
     ----------
     name : str
     word, low, bits : int
-        The field is bits ``low`` to ``low + bits - 1`` of word ``word``.
     signed, address : bool
         An address may also be a step from address to address (`split`).
     option : str
@@ -151,10 +148,7 @@ class _Descriptor:
 
     @classmethod
     def from_words(cls, words, config: NetworkCoreConfig | None = None) -> Self:
-        """Return the descriptor with these words; ValueError if an unused bit is 1.
-
-        With a config, the bits of fields that its core does not have are unused, too.
-        """
+        """Return the descriptor with these words, of a core; ValueError if an unused bit is 1."""
         values, rest = {}, list(words)
         rest[0] &= ~0xFF
         kind: type = cls
@@ -187,17 +181,16 @@ class ListLoad(_Descriptor):
         All bytes of the vectors are ``fill_value``, and the memory is not read. With ``diagonal``,
         the words have ``fill_value`` on the diagonal, and 0 elsewhere.
     on_chip : flag
-        ``source`` lies in the memory on the chip, wherever the list lies. Only with a program
-        memory.
+        ``source`` lies in the memory on the chip. Only with a program memory.
     jobs : int
         Jobs that must have ended before the load starts.
     target : LoadTarget
         ``diagonal`` has an effect on B only.
     fill_value : int8
     source : address
-        Of the first vector. Vectors follow each other; a word of B has ``cols`` vectors, one
-        with ``diagonal``; a line of parameters has ``line_vectors``, and a word of the ADD table
-        has ``add_table_vectors``: 32 bits, little-endian, then unused bytes.
+        Of the first vector. Vectors follow each other; a word of B has ``cols`` vectors, one with
+        ``diagonal``; a line of parameters has ``line_vectors``, a word of the ADD table
+        ``add_table_vectors``: 32 bits, little-endian, then unused bytes.
     first_word, words : int
         Of the buffer.
     """
@@ -429,8 +422,8 @@ def unpack(
 ) -> ListLoad | ListJob | ListLoop | ListEnd:
     """Return the descriptor with these `DESCRIPTOR_BYTES` bytes.
 
-    Raises ValueError for an unknown opcode or version, and if an unused bit is 1. With a config,
-    the bits of fields that its core does not have are unused, too.
+    Raises ValueError for an unknown opcode or version, and if an unused bit is 1: with a config,
+    also one that its core does not have.
     """
     words = struct.unpack(f"<{DESCRIPTOR_WORDS}I", data)
     opcode, version = words[0] & 15, words[0] >> 4 & 15
