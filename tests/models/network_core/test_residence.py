@@ -90,6 +90,13 @@ def test_what_loads_in_time_is_not_kept():
     assert choose_kept([jobs], 7) == set()
 
 
+def test_of_equal_data_the_first_ones_are_kept():
+    """So a program is the same each time it is compiled."""
+    loads = [TimedLoad(n, 8, 0, 90, 10) for n in range(6)]
+    assert choose_kept([[TimedJob(1, loads)]], 24) == {0, 1, 2}
+    assert choose_kept([[TimedJob(1, loads[::-1])]], 24) == {0, 1, 2}
+
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 def test_a_network_that_fits_the_chip_takes_no_cycle_more(seed):
     graph = random_network(np.random.default_rng(seed))

@@ -133,9 +133,12 @@ def make_image(
     if pace:
         room = config.vectors - arena * batch - length * DESCRIPTOR_BYTES // depth - log
     if room >= 0:
-        timed = [_timed(*each, schedule, pace, config) for each in lists]
-        chosen = choose_kept(timed, room)
-        cycles = sum(list_cycles(jobs, chosen) for jobs in timed)
+        # Numbers in the order of the loads, so that the choice is the same each time.
+        numbers = {id(entry.vectors): n for n, entry in enumerate(stored)}
+        timed = [_timed(*each, schedule, pace, config, numbers) for each in lists]
+        kept = choose_kept(timed, room)
+        cycles = sum(list_cycles(jobs, kept) for jobs in timed)
+        chosen = {place for place, number in numbers.items() if number in kept}
     runs, streams, stream = [], [], first
     if chosen is not None:
         first = arena * batch
@@ -162,8 +165,11 @@ def make_image(
     return MemoryImage(setup, tuple(runs), tuple(streams), first, cycles, areas)
 
 
-def _timed(parts, data, loads, schedule, pace, config):
-    """Return the jobs of a list, with the cycles of their loads; ``pace`` is that of streams."""
+def _timed(parts, data, loads, schedule, pace, config, numbers):
+    """Return the jobs of a list, with the cycles of their loads; ``pace`` is that of streams.
+
+    ``numbers`` are those of all data.
+    """
     found, entries = [], list(zip(data, loads, strict=True))
     at = 0
     for number in parts:
@@ -178,7 +184,8 @@ def _timed(parts, data, loads, schedule, pace, config):
             streams = len(entry.vectors) > 0
             slow = max(fast, pace.cycles(beats)) if streams else fast
             own.append(TimedLoad(
-                id(entry.vectors) if streams else None, len(entry.vectors), load.jobs, slow, fast
+                numbers[id(entry.vectors)] if streams else None, len(entry.vectors), load.jobs,
+                slow, fast,
             ))
         found.append(TimedJob(schedule.parts[number].cycles, own))
     return found
